@@ -123,11 +123,13 @@ class Plan(Record):
     risks: tuple[str, ...]
 
 
-class Change(Record):
+class Change(Record, omit_defaults=True):
     """What the implementer says it changed; the program looks for itself."""
 
     summary: Annotated[str, Meta(min_length=1)]
     files: tuple[str, ...]
+    rivals: Annotated[tuple[str, ...], Meta(extra_json_schema={"deprecated": True})] = ()
+    """Edits that the built-in repair engine found too: they pass the same tests and differ elsewhere."""
 
 
 class ReviewVerdict(StrEnum):

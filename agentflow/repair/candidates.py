@@ -25,7 +25,7 @@ SLACK = 1
 MORE_TRIALS = 400
 """How many candidates after the first plausible one are tried at most."""
 
-RULES: tuple[Rule, ...] = (
+_RULES: tuple[Rule, ...] = (
     Rule((ast.AST,), lambda code, node, _: mutate_operators(code, node)),
     Rule((ast.Assign, ast.Subscript), lambda code, node, _: mutate_access(code, node)),
     Rule((ast.AST,), lambda code, node, _: mutate_names(code, node)),
@@ -113,7 +113,7 @@ def _propose(
         place = _place_of(code, node, lines)
         if place is None:
             continue
-        found = [mutation for rule in RULES for mutation in rule.apply(code, node, hints)]
+        found = [mutation for rule in _RULES for mutation in rule.apply(code, node, hints)]
         statement, scope = code.statement(node), code.scope(node)
         by_statement[statement] += found
         by_scope[scope] += found

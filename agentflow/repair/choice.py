@@ -17,8 +17,6 @@ COMPARE_SECONDS = 30.0
 
 MOST_COMPARED = 12
 
-_MOST_SHOWN = 3
-
 _KINDS = {
     "comparison": 0,
     "operator": 0,
@@ -51,7 +49,7 @@ class Choice(Record):
     winner: Candidate
     rivals: tuple[Candidate, ...] = ()
     differing: tuple[str, ...] = ()
-    """Inputs on which they differ, each with what the chosen edit and another one give."""
+    """For each rival an input on which it differs, with what the chosen edit and the rival give."""
 
 
 def choose(bench: Bench, survivors: Sequence[Candidate]) -> Choice:
@@ -77,11 +75,10 @@ def rank_survivors(survivors: Sequence[Candidate], seen: Compared, tested: froze
 
     best = min(range(len(survivors)), key=place)
     others = [at for at in range(len(survivors)) if count and vectors[at] and vectors[at] != vectors[best]]
-    differing = [_describe(seen, vectors, best, at) for at in others]
     return Choice(
         winner=survivors[best],
         rivals=tuple(survivors[at] for at in others),
-        differing=tuple(dict.fromkeys(differing))[:_MOST_SHOWN],
+        differing=tuple(_describe(seen, vectors, best, at) for at in others),
     )
 
 

@@ -75,7 +75,7 @@ def read_hints(sources: Sources, seen: TestTrace, path: str) -> Hints:
     """Return what the run and the failing tests say about one file."""
     own = {place: names for place, names in seen.types.items() if place.rpartition(":")[0] == path}
     numbers, words = list[str](), list[str]()
-    for each in _failing_constants(sources, seen):
+    for each in _find_constants(sources, seen):
         if isinstance(each, str):
             words.append(each)
         elif not isinstance(each, bool) and isinstance(each, int | float):
@@ -87,7 +87,7 @@ def read_hints(sources: Sources, seen: TestTrace, path: str) -> Hints:
     )
 
 
-def _failing_constants(sources: Sources, seen: TestTrace) -> Iterator[object]:
+def _find_constants(sources: Sources, seen: TestTrace) -> Iterator[object]:
     """Yield the constants of the tests that fail, in the order in which they stand."""
     red = {test for test, outcome in seen.outcomes.items() if outcome in RED}
     names = {found[1] for test in red if (found := _TEST_NAME.search(test.rpartition("::")[2]))}

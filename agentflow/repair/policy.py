@@ -36,6 +36,9 @@ _READ_FILES = 3
 _SHOWN = 8
 """Findings and plan steps at most."""
 
+_RIVAL = "\nor: "
+"""Stands before each edit that passes the same tests and does something else."""
+
 Call = tuple[str, dict[str, Any]]
 
 REFUSAL = "The built-in repair engine can only fix Python code with failing tests."
@@ -174,7 +177,8 @@ def _implement(request: Request, open_case: Callable[[], RepairCase]) -> Reply:
     if not _turn(request):
         files = dict.fromkeys(edit.file_path for edit in edits)
         return _reply_with(request, [("Read", {"file_path": path}) for path in files])
-    return _reply_with(request, [_call("Edit", edit) for edit in edits], said)
+    told = "".join(f"{_RIVAL}{rival}" for rival in searched.told)
+    return _reply_with(request, [_call("Edit", edit) for edit in edits], said + told)
 
 
 def _submit_change(request: Request) -> Reply:
@@ -182,11 +186,10 @@ def _submit_change(request: Request) -> Reply:
     edits = [message for message in request.messages if any(call.name == "Edit" for call in message.calls)]
     if not edits or edits[-1].text.startswith(NOTHING):
         raise ModelRejected(edits[-1].text if edits else NOTHING, hint=ADVICE)
-    title = edits[-1].text
+    title, *rivals = edits[-1].text.split(_RIVAL)
     path = title.partition(":")[0]
-    return _reply_with(
-        request, [_call("SubmitChange", Change(summary=f"{title}; {PLAUSIBLE}", files=(path,)))]
-    )
+    change = Change(summary=f"{title}; {PLAUSIBLE}", files=(path,), rivals=tuple(rivals))
+    return _reply_with(request, [_call("SubmitChange", change)])
 
 
 def _review(brief: Brief) -> Review:

@@ -21,6 +21,7 @@ from agentflow.sandbox.throwaway import scratch_folder
 SEARCH_SECONDS = 120.0
 WATCH_SECONDS = 180.0
 _MOST_SURVIVORS = 40
+_MOST_TOLD = 5
 _MOST_KEPT = 4
 """Edits that are kept on the way to one that mends the rest."""
 _PATIENCE = 600
@@ -51,7 +52,7 @@ class SearchResult(Record):
     rivals: tuple[Candidate, ...] = ()
     """Edits that mend the tests as well as the last of the repair, and do something else."""
     differing: tuple[str, ...] = ()
-    """Inputs on which they differ from it."""
+    """For each of them an input on which it differs, and what both give."""
     kinds: Mapping[str, int] = {}
     """What sorts of edit were tried, and how many."""
     total: int = 0
@@ -68,6 +69,12 @@ class SearchResult(Record):
     @property
     def tried(self) -> int:
         return sum(self.kinds.values())
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The first few rivals for people, one a line."""
+        pairs = zip(self.rivals, self.differing, strict=True)
+        return tuple(f"{rival.title} ({where})" for rival, where in pairs)[:_MOST_TOLD]
 
     @property
     def note(self) -> str:

@@ -97,7 +97,7 @@ def _takes_one(arguments: ast.arguments) -> bool:
     return given - len(arguments.defaults) <= 1 <= given and not arguments.kwonlyargs
 
 
-def _bound(code: Code, node: ast.expr, hints: Hints) -> Iterator[Mutation]:
+def _limit(code: Code, node: ast.expr, hints: Hints) -> Iterator[Mutation]:
     """Yield a number held between bounds: max and min with a partner of the same function."""
     types = find_types(code, node, hints)
     if not is_value(code, node) or (types and not types & NUMBERS):
@@ -236,7 +236,7 @@ def _possible_keywords(code: Code, node: ast.Call, name: str) -> Iterator[str]:
 
 WRAPPING_RULES = (
     Rule(_WRAPPED, _wrap),
-    Rule(_WRAPPED, _bound),
+    Rule(_WRAPPED, _limit),
     Rule((ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp), _add_term),
     Rule((ast.Name, ast.Attribute, ast.Constant, ast.Subscript, ast.Call), _reuse),
     Rule((ast.Call,), _keywords),

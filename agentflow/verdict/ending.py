@@ -210,10 +210,15 @@ def find_review_caveats(task: TaskState) -> tuple[str, ...]:
     return (Caveat.REVIEWER_DISAGREES,) if disagrees else ()
 
 
-def add_review_caveats(verdict: Verdict, task: TaskState) -> Verdict:
-    return (
-        verdict.replace(caveats=(*verdict.caveats, *find_review_caveats(task))) if verdict.passed else verdict
-    )
+def add_role_caveats(verdict: Verdict, task: TaskState) -> Verdict:
+    """Return a pass with the caveats of the review, and of a change that has rivals."""
+    if not verdict.passed:
+        return verdict
+    rivals = task.change.rivals if task.change is not None else ()
+    ambiguous = (Caveat.AMBIGUOUS_REPAIR,) if rivals else ()
+    notes = tuple(f"passes the same tests too: {rival}" for rival in rivals)
+    caveats = (*verdict.caveats, *ambiguous, *find_review_caveats(task))
+    return verdict.replace(caveats=caveats, notes=(*verdict.notes, *notes))
 
 
 def merge_gates(group: str, gates: Mapping[Phase, Gate]) -> GatesMerged:

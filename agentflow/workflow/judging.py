@@ -15,7 +15,7 @@ from agentflow.process import timestamp
 from agentflow.routing.route import JUDGING
 from agentflow.verdict.case import Case, describe_drift
 from agentflow.verdict.ending import (
-    add_review_caveats,
+    add_role_caveats,
     check_line,
     decide_gate,
     end_in_phase,
@@ -192,7 +192,7 @@ async def _decide_verification(crew: Crew, task: TaskState, run: Run | None) -> 
         if run.outcome is not RunOutcome.SUBMITTED or task.judgement is None:
             return end_in_phase(task, Phase.VERIFICATION, end_without_result(run), agent=run.head.agent)
         verdict = weigh(verdict, task.judgement, crew.changes(task))
-    verdict = add_review_caveats(verdict, task)
+    verdict = add_role_caveats(verdict, task)
     if verdict.passed and task.gate(Phase.REVIEW).status is not GateStatus.FAILED:
         task, verdict = await ask_stop_hooks(crew, task, verdict)
     return _decide_by(crew, task, verdict, run)
