@@ -22,7 +22,7 @@ from agentflow.redact import Redacting, visible
 from agentflow.store.tasks import TaskStore
 from agentflow.view.board import Board
 from agentflow.view.progress import Progress, open_region
-from agentflow.view.text import Medium, choose, send, write
+from agentflow.view.text import choose, send, write
 from agentflow.view.words import Detail
 from agentflow.workflow.crew import Crew
 from agentflow.workspace.git import Git, open_repository

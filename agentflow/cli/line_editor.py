@@ -88,7 +88,11 @@ class LineEditor:
 
     def read(self, prompt: str = _PROMPT, *, below: str = "", default: str = "") -> str:
         """Return a line, several where they were broken by hand. Raises EOFError, KeyboardInterrupt."""
-        return self._lines.prompt(prompt, bottom_toolbar=None if self.plain else below, default=default)
+        shown = prompt if self.plain else self._highlight(prompt)
+        return self._lines.prompt(shown, bottom_toolbar=None if self.plain else below, default=default)
+
+    def _highlight(self, prompt: str) -> ANSI:
+        return ANSI(prompt if self._is_colourless else f"\x1b[1;36m{prompt}\x1b[0m")
 
     def edit(self, text: str) -> str:
         """Return a text as the person changed it; Esc Enter breaks the line."""
@@ -96,7 +100,9 @@ class LineEditor:
 
     def open_work(self, painter: Painter, take: Callable[[str], None]) -> "WorkPrompt":
         """Return the input line for while a task works, below what goes on; `take` is given each line."""
-        return WorkPrompt(lambda bindings: self._open(bindings, erase=True), painter, take)
+        work = WorkPrompt(lambda bindings: self._open(bindings, erase=True), painter, take)
+        work.prompt = self._highlight(_PROMPT).value
+        return work
 
 
 def _break_line(event: KeyPressEvent) -> None:
@@ -136,6 +142,7 @@ class WorkPrompt:
         self._thread: threading.Thread | None = None
         self._prompt = open_prompt(self._bind_keys())
         self._prompt.app.timeoutlen = self._prompt.app.ttimeoutlen = TICK
+        self.prompt = _PROMPT
         self.queued: tuple[str, ...] = ()
         """What was said and no role has read."""
         self.note = ""
@@ -233,7 +240,7 @@ class WorkPrompt:
         queued = self.queued[-_MOST_QUEUED:]
         rows += [f"  » queued: {one_line(text, max(10, width - 13))}" for text in queued]
         rows += [self.note[: width - 1]] if self.note else []
-        return ANSI("\n".join((*rows, _PROMPT)))
+        return ANSI("\n".join(("", *rows, self.prompt) if rows else (self.prompt,)))
 
     def _write_above(self) -> None:
         if self._above:

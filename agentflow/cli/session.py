@@ -51,16 +51,9 @@ def open_session(folder: Path, run: Callable[[Sequence[str]], int], *, goes_on: 
 
 def _take_turn(chat: Chat, editor: "LineEditor", left: str) -> tuple[Chat, str]:
     """Read a line and do what it says; return what was typed meanwhile and is still to be sent."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _leave_at_once)  # each task puts its own in place
-    try:
-        typed = editor.read(below=_describe(chat), default=left).strip()
-    except _Terminated:
-        return chat.replace(over=Exit.TERMINATED), ""
-    except KeyboardInterrupt:
-        return chat, ""  # the line is given up, not the session
-    except EOFError:
-        return chat.replace(over=Exit.VERIFIED), ""
+    typed = _read_line(chat, editor, left)
+    if isinstance(typed, Exit):
+        return chat.replace(over=typed), ""
     chat = _handle(chat, typed) if typed else chat
     later, left = chat.steering.take_left()
     for command in later:
@@ -69,6 +62,24 @@ def _take_turn(chat: Chat, editor: "LineEditor", left: str) -> tuple[Chat, str]:
     if left:
         _say_unread()
     return chat, left
+
+
+def _read_line(chat: Chat, editor: "LineEditor", left: str) -> str | Exit:
+    """Return what the person types, or the exit code with which they leave."""
+    from agentflow.cli.printing import say
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _leave_at_once)  # each task puts its own in place
+    if not chat.plain:
+        say()
+    try:
+        return editor.read(below=_describe(chat), default=left).strip()
+    except _Terminated:
+        return Exit.TERMINATED
+    except KeyboardInterrupt:
+        return ""  # the line is given up, not the session
+    except EOFError:
+        return Exit.VERIFIED
 
 
 class _Terminated(KeyboardInterrupt):

@@ -187,9 +187,10 @@ def _describe_usage(usage: "Usage") -> str:
 def _choose_model(chat: Chat, words: list[str]) -> Chat:
     """Show the model with the id of each tier, or choose another for the tasks to come."""
     from agentflow.api.models import choose_tiers, list_tier_models
-    from agentflow.cli.printing import say
+    from agentflow.cli.printing import say, show
     from agentflow.model.tiers import MODEL_ADVICE, choice_of
     from agentflow.settings import load_settings, model_name
+    from agentflow.view.text import line
 
     settings = load_settings(os.environ)
     name = model_name(words[0] if words else chat.model, settings, os.environ)
@@ -201,7 +202,7 @@ def _choose_model(chat: Chat, words: list[str]) -> Chat:
     chat = chat.replace(model=words[0]) if words else chat
     say(f"model: {name} ({told})")
     if not words:
-        say(f"/model NAME chooses another. {MODEL_ADVICE[0].upper()}{MODEL_ADVICE[1:]}")
+        show([line(f"/model NAME chooses another. {MODEL_ADVICE[0].upper()}{MODEL_ADVICE[1:]}", hang=2)])
     return chat
 
 

@@ -20,7 +20,6 @@ from agentflow.view.words import GATE_MARKS, plural, whole_seconds
 
 TICK = 0.1
 """Seconds between two redraws, at least."""
-_NARROW = 60
 _BAR = 24
 _MOST_WORKS = 4
 _STYLES = {"": "none", "1": "bold", "2": "dim", "31": "red", "32": "green", "33": "yellow", "36": "cyan"}
@@ -86,7 +85,12 @@ class Painter:
         told = f" {done:,} of {check.expected:,}  {since}  "
         row = Table.grid(padding=(0, 1, 0, 0))
         bar = ProgressBar(
-            total=max(check.expected, done), completed=done, width=min(_BAR, max(6, width - 40))
+            total=max(check.expected, done),
+            completed=done,
+            width=min(_BAR, max(6, width - 40)),
+            style="dim",
+            complete_style="cyan",
+            finished_style="green",
         )
         row.add_row(name, bar, Text(told), command)
         for column in row.columns:

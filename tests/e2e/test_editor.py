@@ -67,6 +67,7 @@ class Editor:
 
 def drive(repo: Repo, model: str, steps: Drive, editor: Any) -> None:
     """Start the agent as an editor does, and take these steps."""
+
     async def run() -> None:
         env = {**repo.environment, "AGENTFLOW_MODEL": model}
         words = ("-P", "-m", "agentflow", "acp")

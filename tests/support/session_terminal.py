@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import termios
@@ -20,9 +21,12 @@ _CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|[
 class Terminal:
     """A process whose standard streams are a terminal."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", master: int) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", master: int, slave: int) -> None:
         self.process = process
+        self.slave = slave
         self.shown = ""
+        self.raw = ""
+        """All that was written, control sequences included."""
         self._master = master
         self._seen = 0
 
@@ -32,6 +36,10 @@ class Terminal:
     def enter(self, text: str) -> None:
         """Type a line once the prompt waits for it."""
         self.type(f"{text}\r")
+
+    def resize(self, columns: int) -> None:
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        self.process.send_signal(signal.SIGWINCH)
 
     def wait_for(self, text: str, seconds: float = 60) -> str:
         """Read until a text is shown after what was waited for last; return what is shown up to it."""
@@ -45,9 +53,10 @@ class Terminal:
 
     def wait_end(self, seconds: float = 30) -> int:
         """Read to the end and return the exit code."""
-        while self._read():
-            pass
-        return self.process.wait(seconds)
+        end = time.monotonic() + seconds
+        while self.process.poll() is None and time.monotonic() < end:
+            self._read()
+        return self.process.wait(1)
 
     def _read(self) -> bool:
         ready, _, _ = select.select([self._master], [], [], 0.2)
@@ -57,6 +66,7 @@ class Terminal:
             said = os.read(self._master, 65536)
         except OSError:
             return False
+        self.raw += said.decode("utf-8", "replace")
         self.shown += _CONTROL.sub("", said.decode("utf-8", "replace"))
         return bool(said)
 
@@ -78,10 +88,10 @@ def open_terminal(
         start_new_session=True,
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  # the child of one thread
     )
-    os.close(slave)
     try:
-        yield Terminal(process, master)
+        yield Terminal(process, master, slave)
     finally:
         process.kill()
         process.wait()
         os.close(master)
+        os.close(slave)
