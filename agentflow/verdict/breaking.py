@@ -265,7 +265,7 @@ def make_canary(check: Check, beside: str, changed: Iterable[str]) -> Canary | N
     methods = (_METHOD.format(**names, place=place, claim=claim) for place, claim in enumerate(claims))
     text = _TEXT.format(**names, modules=modules) + "".join(methods)
     path = str(PurePosixPath(beside).with_name(f"test_{names['word']}.py"))
-    option = "" if pytest else " -v"
+    option = " --tb=no" if pytest else " -v"
     return Canary(
         path=path,
         text=text,

@@ -8,6 +8,7 @@ import symtable
 import typing
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
@@ -67,7 +68,7 @@ def is_same_behaviour(changes: Iterable[ChangedTexts], own: Collection[str] = ()
     where nothing in the file reads them, and the order of imports from the standard library. `own` are the
     names of the repository's modules and folders.
     """
-    found = tuple(changes)
+    found, own = tuple(changes), frozenset(own)
     return bool(found) and all(
         is_document(each)
         or is_description(each)
@@ -99,7 +100,8 @@ def is_document_path(name: str) -> bool:
     return bool((is_top and is_named) or is_placed)
 
 
-def is_equal_but_examples(change: ChangedTexts, own: Collection[str] = ()) -> bool:
+@lru_cache(maxsize=16)
+def is_equal_but_examples(change: ChangedTexts, own: frozenset[str] = frozenset()) -> bool:
     """Tell whether Python code does the same, without comparing the examples in its docstrings."""
     before, after = change.before, change.after
     is_code = change.path.endswith(".py") and change.is_whole and before != after

@@ -237,7 +237,7 @@ def _is_neutral(files: Mapping[str, ChangedTexts], piece: Piece) -> bool:
 
 def _is_equal(change: ChangedTexts) -> bool:
     """Tell whether a file differs in comments, formatting or examples only; no document does."""
-    is_equal = is_same_behaviour((change,)) or is_equal_but_examples(change) or _is_commented(change)
+    is_equal = is_equal_but_examples(change) or is_same_behaviour((change,)) or _is_commented(change)
     return is_equal and not is_document(change)
 
 

@@ -71,7 +71,7 @@ def inspect_change(git: Git, task: TaskState) -> Inspection:
     """Return what the files that differ show about a change."""
     assert task.base_tree is not None
     assert task.tree is not None
-    found = tuple(read_changed_texts(git, task.base_tree, task.tree, _TEXT_BYTES))
+    found = read_changed_texts(git, task.base_tree, task.tree, _TEXT_BYTES)
     changed = [one for each in found for one in _to_changed(each, task.surface)]
     code = {each.path for each in changed if not each.surface}
     findings = find_tampering(changed, _tests(git, task) if code else ())

@@ -154,10 +154,10 @@ class _Maker:
         return nodes
 
     def _changes(self, spots: list["_Spot"], *, is_rough: bool) -> Iterator[tuple["_Spot", ast.expr]]:
-        """Yield the other values of literals, those far off before those beside them."""
-        yield from ((spot, each) for spot in spots for each in spot.far(self._word))
-        if not is_rough:
-            yield from ((spot, each) for spot in spots for each in spot.near)
+        """Yield the other values of literals: those beside a number, or far off where neighbours may pass."""
+        for spot in spots:
+            near = () if is_rough else spot.near
+            yield from ((spot, each) for each in near or spot.far(self._word))
 
     def _of_rows(self, function: _Function) -> Iterator[list[ast.stmt]]:
         """Yield clones of a test with one row of its table, in which what it expects is another."""

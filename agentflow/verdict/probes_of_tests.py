@@ -12,7 +12,7 @@ from agentflow.verdict.other_tests import Expected, expect_other, find_expected
 from agentflow.verdict.probe import Probe, ProbeContext, make_word, with_patience
 from agentflow.verdict.proofs import find_proof
 from agentflow.verdict.surface import Kind, belongs, kind_of
-from agentflow.verdict.target_tests import function_of, lies_in, narrow
+from agentflow.verdict.target_tests import function_of, lies_in, narrow, narrow_quietly
 
 _TEST_BYTES = 1_000_000
 
@@ -59,7 +59,7 @@ def _clone(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
             names |= {_clone_id(by_function, word, name) for name in cloned.names}
     made = Probe(
         kind=ProbeKind.ORACLE,
-        check=narrow(final.check, names),
+        check=narrow_quietly(final.check, names),
         tree=context.trees[1],
         files=files,
         tests=context.proving,

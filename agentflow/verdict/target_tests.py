@@ -135,6 +135,13 @@ def narrow(check: Check, tests: Collection[str]) -> Check:
     return check.replace(command=command) if 0 < len(command) < _MOST_CHARS else check
 
 
+def narrow_quietly(check: Check, tests: Collection[str]) -> Check:
+    """Return the same without what pytest writes of a failure, which takes it as long as a short test."""
+    narrowed = narrow(check, tests)
+    is_pytest = narrowed != check and PYTEST.search(check.command)
+    return narrowed.replace(command=f"{narrowed.command} --tb=no") if is_pytest else narrowed
+
+
 def describe_one_test(check: Check) -> str:
     """Return the command for one test, with placeholders in capitals; empty for an unknown runner."""
     if found := PYTEST.search(check.command):

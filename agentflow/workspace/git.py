@@ -139,8 +139,7 @@ class Git(Record):
 
     def paths(self, tree: str) -> tuple[str, ...]:
         """Return the paths of all files of a tree."""
-        known = self.trees.find_entries(tree)
-        return _paths(self, tree) if known is None else tuple(os.fsdecode(entry.path) for entry in known)
+        return _paths(self, tree)
 
     def texts(self, objects: Iterable[str], limit: int) -> tuple[str, ...]:
         """Return what files hold, by id or `TREE:PATH`; of one with more bytes than the limit nothing."""
@@ -195,8 +194,11 @@ def _changes(git: Git, before: str, after: str) -> tuple[FileChange, ...]:
     return tuple(FileChange(kind=ChangeKind(kind[0]), path=path) for kind, path in pairs)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _paths(git: Git, tree: str) -> tuple[str, ...]:
+    known = git.trees.find_entries(tree)
+    if known is not None:
+        return tuple(os.fsdecode(entry.path) for entry in known)
     raw = git.call("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree)
     return tuple(os.fsdecode(path) for path in raw.split(b"\0") if path)
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from hashlib import sha1, sha256
 
 from agentflow.core.record import Record
@@ -59,19 +60,22 @@ def mix_trees(git: Git, first: str, second: str, split: TreeSplit) -> str:
         return git.call("write-tree", env=env).decode().strip()
 
 
-def read_changed_texts(git: Git, before: str, after: str, limit: int) -> Iterator[ChangedTexts]:
-    """Yield the files that differ, as text that can be written down; of one over the limit there is none."""
+@lru_cache(maxsize=2)  # trees never change, and each step of judging asks
+def read_changed_texts(git: Git, before: str, after: str, limit: int) -> tuple[ChangedTexts, ...]:
+    """Return the files that differ, as text that can be written down; of one over the limit there is none."""
     entries = tuple(_find_differing(git, before, after))
     names = [blob.decode() for entry in entries for blob in (entry.blob, entry.other_blob)]
     found = git.texts(names, limit)
-    for entry, old, new in zip(entries, found[::2], found[1::2], strict=True):
-        yield ChangedTexts(
+    return tuple(
+        ChangedTexts(
             path=entry.path.decode("utf-8", "backslashreplace"),
             before=old,
             after=new,
             modes=(entry.mode.decode(), entry.other_mode.decode()),
             is_whole=_is_file(old, entry.blob) and _is_file(new, entry.other_blob),
         )
+        for entry, old, new in zip(entries, found[::2], found[1::2], strict=True)
+    )
 
 
 def _is_file(text: str, blob: bytes) -> bool:

@@ -9,6 +9,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from threading import Lock
 
@@ -194,13 +195,19 @@ class WorkingCopy:
         for folder in ("objects/info", "objects/pack"):
             (place / folder).mkdir(parents=True)
         (place / "objects/info/alternates").write_bytes(os.fsencode(source.objects) + b"\n")
-        words = [word for name in (*_GIT_FILES, "refs") for word in ("--git-path", name)]
         with suppress(StateError):
-            *files, refs = os.fsdecode(self._git.replace(within=()).call("rev-parse", *words)).splitlines()
+            *files, refs = _find_git_files(self._git.replace(within=()))
             for name, path in zip(_GIT_FILES, files, strict=True):
                 if (self._git.root / path).is_file():
                     shutil.copyfile(self._git.root / path, place / name)
             shutil.copytree(self._git.root / refs, place / "refs", dirs_exist_ok=True)
+
+
+@lru_cache(maxsize=1)
+def _find_git_files(git: Git) -> tuple[str, ...]:
+    """Return where git keeps what a copy has as well: the files of `_GIT_FILES`, and the refs."""
+    words = [word for name in (*_GIT_FILES, "refs") for word in ("--git-path", name)]
+    return tuple(os.fsdecode(git.call("rev-parse", *words)).splitlines())
 
 
 def write_tree(git: Git, tree: str, outer: Path) -> WrittenTree:

@@ -9,10 +9,10 @@ from agentflow.core.evidence import Check, CheckName
 from agentflow.verdict.breaking import make_canary, plant_names
 
 RUNNERS = {
-    ".venv/bin/python -m pytest -q": ".venv/bin/python -m pytest -q tests/",
-    "PYTHONPATH=src pytest -q": "PYTHONPATH=src pytest -q tests/",
+    ".venv/bin/python -m pytest -q": ".venv/bin/python -m pytest -q --tb=no tests/",
+    "PYTHONPATH=src pytest -q": "PYTHONPATH=src pytest -q --tb=no tests/",
     "python3 -m unittest discover -v -s tests": "python3 -m unittest -v tests/",
-    "r=0; { python -m pytest -q; } || r=1; { npm test; } || r=1; exit $r": "python -m pytest -q tests/",
+    "r=0; { python -m pytest -q; } || r=1; { npm test; } || r=1; exit $r": "python -m pytest -q --tb=no tests/",
 }
 
 
