@@ -12,7 +12,7 @@ RUNNERS = {
     ".venv/bin/python -m pytest -q": ".venv/bin/python -m pytest -q --tb=no tests/",
     "PYTHONPATH=src pytest -q": "PYTHONPATH=src pytest -q --tb=no tests/",
     "python3 -m unittest discover -v -s tests": "python3 -m unittest -v tests/",
-    "r=0; { python -m pytest -q; } || r=1; { npm test; } || r=1; exit $r": "python -m pytest -q --tb=no tests/",
+    "r=0; { python -m pytest -q; } || r=1; { npm t; } || r=1; exit $r": "python -m pytest -q --tb=no tests/",
 }
 
 
