@@ -54,9 +54,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     parser.add_argument("--only", action="append", choices=SUITES, help="measure this alone; may be repeated")
     parser.add_argument("--rounds", type=_rounds, default=LEAST_ROUNDS, help="at least 3; the median counts")
-    parser.add_argument(
-        "--tenths", type=int, default=repair.TENTHS, help="of the bugs of `repair`"
-    )
+    parser.add_argument("--tenths", type=int, default=repair.TENTHS, help="of the bugs of `repair`")
     parser.add_argument("--long", action="store_true", help="runs of 1,000 turns too")
     return parser.parse_args()
 

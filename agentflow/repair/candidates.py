@@ -2,7 +2,7 @@
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from agentflow.core.record import Record
 from agentflow.repair.combining import pair_edits, repeat_edits
@@ -22,8 +22,11 @@ MOST_CANDIDATES = 6_000
 SLACK = 1
 """How much heavier than the first plausible edit others may be that it is compared with."""
 
-MORE_TRIALS = 400
-"""How many candidates after the first plausible one are tried at most."""
+_NEAR_SLACK = 2
+"""The same for edits of the same line."""
+
+MOST_RIVALS = 400
+"""How many edits are tried beside the first plausible one at most."""
 
 _RULES: tuple[Rule, ...] = (
     Rule((ast.AST,), lambda code, node, _: mutate_operators(code, node)),
@@ -71,6 +74,19 @@ def list_candidates(
         if key is not None:
             found.setdefault((candidate.path, *key), candidate)
     return tuple(found.values())
+
+
+def list_rivals(first: Candidate, others: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Return the edits to compare a plausible one with: of its line, then any of about the same cost."""
+    place = (first.path, first.mutation.line)
+    near = [
+        each
+        for each in others
+        if (each.path, each.mutation.line) == place and each.cost <= first.cost + _NEAR_SLACK
+    ]
+    known = {each.rank for each in near}
+    far = (each for each in others if each.cost <= first.cost + SLACK and each.rank not in known)
+    return (*near, *far)[:MOST_RIVALS]
 
 
 def _core_of(raw: bytes, mutation: Mutation) -> tuple[int, int, bytes] | None:

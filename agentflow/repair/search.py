@@ -3,24 +3,24 @@
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from agentflow.core.errors import ModelRejected
 from agentflow.core.evidence import RED
 from agentflow.core.record import Record
 from agentflow.parse import Mismatch, fit
 from agentflow.repair.bench import Bench, drive, open_copy
-from agentflow.repair.candidates import MORE_TRIALS, SLACK, Candidate, list_candidates
+from agentflow.repair.candidates import Candidate, list_candidates, list_rivals
 from agentflow.repair.choice import Choice, choose
 from agentflow.repair.locate import TestTrace, localise
 from agentflow.repair.sources import apply_mutation
 from agentflow.repair.target import ADVICE
-from agentflow.repair.workers import End, Trial, open_workers
+from agentflow.repair.workers import End, Trial, Workers, open_workers
 from agentflow.sandbox.throwaway import scratch_folder
 
 SEARCH_SECONDS = 120.0
 WATCH_SECONDS = 180.0
-_MOST_SURVIVORS = 40
+_MOST_RIVALS = 24
 _MOST_TOLD = 5
 _MOST_KEPT = 4
 """Edits that are kept on the way to one that mends the rest."""
@@ -173,13 +173,11 @@ class Search:
             for count, trial in enumerate(workers.try_edits(allowed), 1):
                 self._note(trial, is_first=not kept)
                 if trial.is_plausible:
-                    survivors.append(trial.candidate)
-                    last = min(last, count + MORE_TRIALS) if len(survivors) == 1 else last
+                    survivors = [trial.candidate, *self._find_rivals(workers, trial, allowed[count:])]
                 elif may_keep and trial.is_progress and _is_better(trial, partial):
-                    last = count + _PATIENCE if partial is None and not survivors else last
+                    last = count + _PATIENCE if partial is None else last
                     partial = trial
-                is_dear = survivors and trial.candidate.cost > survivors[0].cost + SLACK
-                if is_dear or count >= last or len(survivors) >= _MOST_SURVIVORS:
+                if survivors or count >= last:
                     break
             if partial is not None and not survivors:
                 (checked,) = tuple(workers.confirm([partial.candidate])) or (partial,)
@@ -187,6 +185,19 @@ class Search:
             is_late = not workers.seconds_left and count < len(allowed) and not survivors
         self._result = self._result.replace(is_late=is_late)
         return survivors, None if is_late else partial, allowed[count:]
+
+    def _find_rivals(
+        self, workers: Workers, first: Trial, others: Sequence[Candidate]
+    ) -> Iterator[Candidate]:
+        """Yield the edits of about the same cost that mend everything too."""
+        found = 0
+        for trial in workers.try_edits(list_rivals(first.candidate, others)):
+            self._note(trial, is_first=False)
+            if trial.is_plausible:
+                found += 1
+                yield trial.candidate
+            if found >= _MOST_RIVALS:
+                return
 
     def _note(self, trial: Trial, *, is_first: bool) -> None:
         found, now = self._result, time.monotonic()
