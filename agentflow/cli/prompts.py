@@ -108,7 +108,7 @@ class _Approval:
         """Return the decision; None leaves it waiting."""
         self._draw(_MAX_LINES)
         while True:
-            send(f"{self._list_choices()}\n", sys.stderr)
+            write([self._list_choices()], sys.stderr, choose(sys.stderr, os.environ))
             match _read_line("approve? [s]: ").lower():
                 case "y" | "yes":
                     return Answer(approved=True, input=self._given)
@@ -127,12 +127,12 @@ class _Approval:
                 case _:
                     continue
 
-    def _list_choices(self) -> str:
+    def _list_choices(self) -> Line:
         choices = ["y yes", "n no"]
         if self._is_call:
             choices += ["e edit it"]
             choices += ["a yes, and the same call again"] if self._approvals is not None else []
-        return "  " + " · ".join((*choices, "m show all", "s leave it waiting"))
+        return line("  " + " · ".join((*choices, "m show all", "s leave it waiting")), hang=2)
 
     def _draw(self, most: int | None) -> None:
         rows = tuple(draw_item(self._item, self._root, most))

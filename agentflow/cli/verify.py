@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 def verify(
     task_id: str | None = typer.Argument(
-        None, metavar="TASK|FILE", help="A task, or a file that `export` wrote: run its commands again and compare."
+        None,
+        metavar="TASK|FILE",
+        help="A task, or a file that `export` wrote: run its commands again and compare.",
     ),
     quick: bool = typer.Option(
         False, "--quick", help="Run only lint, format and the tests of changed files."

@@ -210,8 +210,8 @@ def _begin_phase(event: PhaseStarted, board: Board, now: float) -> Board:
 
 @_update.register
 def _end_phase(event: PhaseEnded, board: Board, _now: float) -> Board:
-    board = board.replace(gates={**board.gates, event.phase: event.status})
-    return board.replace(phase=None, checks={}) if board.phase is event.phase else board
+    gates = {**board.gates, event.phase: event.status}
+    return board.replace(gates=gates, checks={} if board.phase is event.phase else board.checks)
 
 
 @_update.register

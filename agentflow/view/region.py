@@ -93,9 +93,8 @@ class Painter:
             finished_style="green",
         )
         row.add_row(name, bar, Text(told), command)
-        for column in row.columns:
-            column.no_wrap = True
-        row.columns[3].overflow = "ellipsis"
+        for column, least in zip(row.columns, (name.cell_len, 6, len(told), 0), strict=True):
+            column.no_wrap, column.overflow, column.min_width = True, "ellipsis", least
         return row
 
 

@@ -123,6 +123,31 @@ def test_resume_at_a_terminal_asks_what_still_waits(repo: Repo) -> None:
     assert "a + b" in repo.read("calc.py")
 
 
+def test_a_person_edits_the_call_sees_the_result_and_then_approves_it(repo: Repo) -> None:
+    seen = task(repo, says=("e", "b + a", "m", "y"))
+    assert seen.code == 0, seen.text
+    assert seen.text.count("    +    return b + a\n") == 3  # edited, shown in full, and in the result
+    assert "    return b + a\n" in repo.read("calc.py")
+    (answer,) = repo.state()["answers"].values()
+    assert (answer["input"]["new_string"], answer["by"]) == ("b + a", "a person at the terminal")
+
+
+def test_an_edited_call_is_judged_by_the_rules_like_any_other(repo: Repo) -> None:
+    path = repo.home / ".claude/settings.json"
+    path.write_text(json.dumps({"permissions": {"ask": ["Bash(echo *)"], "deny": ["Bash(touch *)"]}}))
+    turns = (turn(call("Bash", command="echo one")),)
+    implementer = role("implementer", *turns, *MENDED, submit("calc.py"))
+    crew = [*CREW[:2], implementer, verified("ev-0002")]
+    seen = task(repo, says=("a", "e", "touch planted", "y"), crew=crew)
+    assert seen.code == 0, seen.text  # outside a session a is no choice, and asked again
+    assert "    $ touch planted" not in seen.text
+    assert "  $ touch planted\n" in seen.text
+    result = repo.runs("implementer")[0].results[0]
+    assert result["is_error"]
+    assert "touch" in result["content"]
+    assert not (repo.root / "planted").exists()
+
+
 OPTIONS = [{"label": "integers"}, {"label": "floats"}]
 ANSWERS = {"": "integers", "b": "floats", "2": "floats", "both, rounded": "both, rounded"}
 

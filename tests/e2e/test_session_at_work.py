@@ -168,6 +168,31 @@ def test_a_second_session_in_the_repository_is_told_that_a_task_works(repo: Repo
     assert len(repo.tasks) == 1
 
 
+def test_the_same_call_is_approved_for_the_session_and_no_other(repo: Repo) -> None:
+    path = repo.home / ".claude/settings.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"permissions": {"ask": ["Bash(echo *)"]}}))
+    calls = [turn(call("Bash", command=f"echo {word}")) for word in ("one", "one", "two")]
+    model = repo.scripted(support.crew(*calls, *MENDED, support.submit("calc.py"), evidence="ev-0005"))
+    with open_terminal(repo, "--plain", env={"AGENTFLOW_MODEL": model}) as terminal:
+        terminal.wait_for("leaves.")
+        terminal.enter(WHOLE_CREW)
+        terminal.wait_for("$ echo one")
+        terminal.wait_for("approve? [s]: ")
+        terminal.enter("a")
+        assert "$ echo one" not in terminal.wait_for("$ echo two")
+        terminal.wait_for("approve? [s]: ")
+        terminal.enter("n")
+        terminal.wait_for("this: ")
+        terminal.enter("not two")
+        terminal.wait_for("verified")
+        terminal.enter("/quit")
+        assert terminal.wait_end() == 0
+    said = [(one["approved"], one["by"].partition(", ")[2]) for one in repo.events("Answered")]
+    assert said == [(True, ""), (True, "for this session"), (False, "")]
+    assert repo.runs("implementer")[0].results[2]["content"] == "denied: not two"
+
+
 def test_a_session_goes_on_when_its_last_task_cannot_be_read(repo: Repo) -> None:
     model = repo.scripted(support.mending())
     with open_terminal(repo, env={"AGENTFLOW_MODEL": model}) as terminal:

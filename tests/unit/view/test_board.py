@@ -78,6 +78,13 @@ def test_phases_stand_in_a_row_with_their_marks_and_the_time_of_the_one_that_goe
     assert first == "✓ exploration  ▸ implementation 5s  ○ verification"
 
 
+def test_between_two_phases_the_region_stands() -> None:
+    ended = PhaseEnded(
+        phase=Phase.IMPLEMENTATION, iteration=1, status=GateStatus.PASSED, message="", seconds=1
+    )
+    assert draw(ROUTE, PHASE, ended) == ["○ exploration  ✓ implementation  ○ verification"]
+
+
 def test_where_the_phases_do_not_fit_the_place_among_them_is_told() -> None:
     assert draw(ROUTE, PHASE, width=40) == ["▸ implementation 5s  2 of 3"]
 
@@ -157,6 +164,15 @@ def test_a_check_that_runs_has_a_bar_of_its_tests_from_the_run_before(runner: st
         "-q",
     ]
     assert len(draw(*before, CHECK, recorded("10 passed"))) == 1
+
+
+def test_a_narrow_bar_keeps_its_name_and_its_numbers(tmp_path: Path) -> None:
+    (tmp_path / "check-tests-final-final-1.out").write_text(PRINTED["cargo"])
+    events = (PHASE, CHECK, recorded("10 passed"), CHECK.replace(command="python3 -m unittest discover -v"))
+    for width in (60, 80):
+        row = draw(*events, width=width, outputs=tmp_path)[-1]
+        assert row.startswith("  tests ━")
+        assert "3 of 10" in row
 
 
 def test_without_a_run_before_the_tests_that_ended_are_counted(tmp_path: Path) -> None:
