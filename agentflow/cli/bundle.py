@@ -1,6 +1,7 @@
 """`export` and `import`: a task as one file."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -8,11 +9,19 @@ from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say, say_json
 from agentflow.cli.tasks import folder_of
 
+if TYPE_CHECKING:
+    from agentflow.workspace.git import Git
+
 
 def export_bundle(
     task_id: str = typer.Argument(..., metavar="TASK", help="A task's id or its beginning."),
     target: Path | None = typer.Argument(
         None, metavar="FILE", help="The file. [default: the id with .agentflow]"
+    ),
+    ref: bool = typer.Option(
+        False,
+        "--ref",
+        help="Keep it in the repository instead, as refs/agentflow/TASK, to push beside a commit.",
     ),
     json: bool = JSON,
     folder: Path = FOLDER,
@@ -25,6 +34,9 @@ def export_bundle(
     from agentflow.workspace.git import open_repository
 
     git = open_repository(folder)
+    if ref:
+        _keep(git, folder_of(git.root, task_id), json=json)
+        return
     written = export_task(git, folder_of(git.root, task_id), target)
     if json:
         say_json(written)
@@ -32,6 +44,16 @@ def export_bundle(
         say(
             f"Wrote {written.path} ({written.address[:16]}). Check it with `agentflow verify {written.path}`."
         )
+
+
+def _keep(git: "Git", task: Path, *, json: bool) -> None:
+    from agentflow.ci.records import keep_record
+
+    kept = keep_record(git, task)
+    if json:
+        say_json({"task_id": task.name, "ref": kept})
+    else:
+        say(f"Kept the task in {kept}. Send it with: git push origin {kept}")
 
 
 def import_bundle(

@@ -220,6 +220,12 @@ _SET_UP = (
         "plugins", "plugins", "Add, list, update or remove plugins.", "agentflow plugins add ./review-kit"
     ),
     CommandRow("mcp", "mcp", "List and try MCP servers, or serve agentflow as one.", "agentflow mcp test"),
+    CommandRow(
+        "ci",
+        "ci",
+        "Verify again the task that a pull request names, without a key or a model.",
+        "agentflow ci --base origin/main",
+    ),
     CommandRow("acp", "acp", "Serve an editor over stdin and stdout.", "agentflow acp --model anthropic"),
     CommandRow("config", "config", "Show each setting and where it came from.", "agentflow config --explain"),
     CommandRow("check", "check", "Validate settings, roles, skills and hooks.", "agentflow check"),

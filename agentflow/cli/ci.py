@@ -1,0 +1,162 @@
+"""`ci`: a pull request verified again without a model, and a task that an issue asks for."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from agentflow.cli.arguments import FOLDER, MODEL, NO_SANDBOX, text_of
+from agentflow.cli.printing import say, show, write_result
+from agentflow.core.errors import ConfigError, Exit
+
+if TYPE_CHECKING:
+    from agentflow.ci.event import CiEvent
+    from agentflow.ci.remarks import ReviewRemark
+    from agentflow.workspace.git import Git
+
+BASE = typer.Option(
+    "", "--base", metavar="REF", help="Look at the commits since this one. [default: the pull request's base]"
+)
+SARIF = typer.Option(None, "--sarif", metavar="FILE", help="Write what to look at as SARIF.")
+SUMMARY = typer.Option(
+    None,
+    "--summary",
+    metavar="FILE",
+    help="Add the Markdown report to this file. [default: $GITHUB_STEP_SUMMARY]",
+)
+REQUIRE = typer.Option(False, "--require", help="Exit with 1 where no commit names a task.")
+LABEL = typer.Option(
+    "agentflow", "--label", metavar="NAME", help="The label of an issue that asks for a task."
+)
+
+
+def ci(
+    base: str = BASE,
+    summary: Path | None = SUMMARY,
+    sarif: Path | None = SARIF,
+    require: bool = REQUIRE,
+    label: str = LABEL,
+    model: str | None = MODEL,
+    no_sandbox: bool = NO_SANDBOX,
+    folder: Path = FOLDER,
+) -> int:
+    """Verify again the task that a pull request names, without a key or a model.
+
+    The newest commit with an Agentflow-Task trailer names it, or the description of the pull request; its
+    record is in refs/agentflow, where `export --ref` keeps it. Started by a label on an issue, carry out what
+    the issue says and commit it on a branch. Exit codes are those of `verify` and `task`.
+    """
+    from agentflow.ci.event import read_event
+    from agentflow.workspace.git import open_repository
+
+    git, event = open_repository(folder), read_event(os.environ)
+    if event.issue:
+        return _work_on_issue(git, event, label, model, no_sandbox=no_sandbox)
+    start = base or event.base
+    if not start:
+        raise ConfigError(
+            "nothing says where the pull request begins", hint="agentflow ci --base origin/main"
+        )
+    return _verify_again(git, event, start, (summary, sarif), is_required=require, no_sandbox=no_sandbox)
+
+
+def _verify_again(
+    git: "Git",
+    event: "CiEvent",
+    base: str,
+    targets: tuple[Path | None, Path | None],
+    *,
+    is_required: bool,
+    no_sandbox: bool,
+) -> int:
+    """Find the task that is named, run its record again and tell what came of it."""
+    from agentflow.api.boundary import Wish, describe_sandbox, open_sandbox
+    from agentflow.api.bundles import open_task
+    from agentflow.api.verification import choose_exit, reverify_records, summarize_records
+    from agentflow.ci.records import find_named_task, open_record
+    from agentflow.ci.remarks import list_remarks
+    from agentflow.pages.markdown import format_comment
+    from agentflow.pages.page import read_task_page
+
+    named = find_named_task(git, base, event.description)
+    if named is None:
+        say("No commit of this pull request names a task of agentflow, so nothing was verified.")
+        return Exit.NOT_VERIFIED if is_required else Exit.VERIFIED
+    say(f"{named.said_by} names the task {named.task_id}")
+    with open_record(git, named) as record, open_task(git.root, str(record)) as found:
+        if found.name != named.task_id:
+            raise ConfigError(f"the record of {named.task_id} is of another task, {found.name}")
+        sandbox = open_sandbox(git.root, Wish(no_sandbox=no_sandbox))
+        say(describe_sandbox(sandbox))
+        rows = []
+        for row in reverify_records(sandbox, str(record)):
+            rows.append(row)
+            show(row.lines)
+        page = read_task_page(found, git, at_work=False)
+        status = page.snapshot.state.ending if page.snapshot else None
+    show((summarize_records(rows),))
+    code = choose_exit(rows)
+    _tell(list_remarks(page.files, rows), _head(code) + format_comment(page), targets)
+    recorded = Exit(status.exit_code) if status else Exit.NOT_VERIFIED
+    return recorded if code == Exit.VERIFIED else code
+
+
+def _head(code: Exit) -> str:
+    if code == Exit.VERIFIED:
+        return "Run again here without a model: every result is as recorded.\n\n"
+    return "**The record does not hold here.** What follows is what the record says.\n\n"
+
+
+def _tell(remarks: "Sequence[ReviewRemark]", text: str, targets: tuple[Path | None, Path | None]) -> None:
+    """Write summary and SARIF, and on GitHub an annotation for each remark."""
+    from agentflow.ci.remarks import to_annotation, to_sarif
+    from agentflow.core.record import encode
+
+    summary, sarif = targets
+    place = summary or os.environ.get("GITHUB_STEP_SUMMARY")
+    if place:
+        _append(Path(place), text)
+    if sarif is not None:
+        write_result(sarif, encode(to_sarif(remarks)).decode())
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        for remark in remarks:
+            say(to_annotation(remark))
+
+
+def _append(place: Path, text: str) -> None:
+    try:
+        with place.open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise ConfigError(f"cannot write {place}: {error.strerror}") from None
+
+
+def _work_on_issue(git: "Git", event: "CiEvent", label: str, model: str | None, *, no_sandbox: bool) -> int:
+    """Carry out what an issue asks for and commit it on a branch of its own, where it is verified."""
+    from agentflow.api.boundary import Wish
+    from agentflow.api.commit import commit_task
+    from agentflow.ci.records import keep_record
+    from agentflow.cli.launch import Job, launch
+    from agentflow.core.pending import Consent
+    from agentflow.store.reading import find
+
+    if event.label != label:
+        say(f"The issue was not given the label {label}, so there is nothing to do.")
+        return Exit.VERIFIED
+    job = Job(
+        text=text_of([event.request]),
+        model=model,
+        plain=True,
+        consent=Consent.NO,
+        wish=Wish(no_sandbox=no_sandbox),
+    )
+    code = launch(git.root, job)
+    if code == Exit.VERIFIED:
+        committed = commit_task(git.root, branch=event.branch)
+        ref = keep_record(git, find(git.root, None))
+        say(f"committed  {committed.commit[:10]} on {event.branch}; its record is {ref}")
+        if output := os.environ.get("GITHUB_OUTPUT"):
+            _append(Path(output), f"branch={event.branch}\nrecord={ref}\n")
+    return code

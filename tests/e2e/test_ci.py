@@ -1,0 +1,209 @@
+"""A pull request verified again in another clone, and a task that a label on an issue asks for."""
+
+import gzip
+import hashlib
+import io
+import json
+import re
+import subprocess
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.repo import CALC, COMMAND, Done, NewRepo, Repo, mending
+
+ACTION = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text("utf-8"))
+FETCH = "+refs/agentflow/*:refs/agentflow/*"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Path:
+    """A bare repository, as a host of git keeps it."""
+    place = tmp_path / "server.git"
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(place)], check=True)
+    return place
+
+
+def deliver(repo: Repo, server: Path) -> str:
+    """Do a task, commit it on a branch, and push commit and record; return the task's id."""
+    repo.git("branch", "-M", "main")
+    repo.git("remote", "add", "origin", str(server))
+    repo.git("push", "-q", "origin", "main")
+    assert repo.task(script=mending()).code == 0
+    task_id = repo.folder.name
+    repo.git("config", "user.name", "t")
+    repo.git("config", "user.email", "t@localhost")
+    assert repo.run("commit", "--branch", "mend").code == 0
+    kept = repo.run("export", task_id, "--ref")
+    assert kept.code == 0, kept.err
+    assert f"git push origin refs/agentflow/{task_id}" in kept.out
+    repo.git("push", "-q", "origin", "mend", f"refs/agentflow/{task_id}")
+    return task_id
+
+
+def check_out(server: Path, name: str = "clone", *, fetches: bool = True) -> Repo:
+    """Return the clone of a CI job, with the records unless told otherwise."""
+    clone = Repo(server.with_name(name), server.with_name(f"{name}-home"))
+    clone.git("remote", "add", "origin", str(server))
+    clone.git("fetch", "-q", "origin")
+    clone.git("checkout", "-q", "-f", "--detach", "origin/mend")
+    if fetches:
+        clone.git("fetch", "-q", "origin", FETCH)
+    return clone
+
+
+def job(clone: Repo, event: Mapping[str, Any], *words: str, **env: str) -> Done:
+    place = clone.home / "event.json"
+    place.write_text(json.dumps(event), "utf-8")
+    return clone.run("ci", *words, env={"GITHUB_EVENT_PATH": str(place), **env})
+
+
+def test_a_good_record_passes_and_is_told_as_summary_and_sarif(new_repo: NewRepo, server: Path) -> None:
+    task_id = deliver(new_repo(CALC), server)
+    clone = check_out(server)
+    base = clone.git("rev-parse", "origin/main").strip()
+    summary, sarif = clone.home / "summary.md", clone.home / "found.sarif"
+    event = {"action": "opened", "pull_request": {"base": {"sha": base}, "body": "x"}, "number": 1}
+    done = job(clone, event, "--sarif", str(sarif), GITHUB_STEP_SUMMARY=str(summary), GITHUB_ACTIONS="true")
+    assert done.code == 0, done.err + done.out
+    assert f"names the task {task_id}" in done.out
+    assert "Run again here without a model: every result is as recorded." in summary.read_text("utf-8")
+    assert "let add return the sum" in summary.read_text("utf-8")
+    assert json.loads(sarif.read_text("utf-8"))["runs"][0]["results"] == []
+    assert "::error" not in done.out
+    assert clone.run("ci", "--base", "origin/main").code == 0
+
+
+def test_what_the_record_does_not_cover_is_refused(new_repo: NewRepo, server: Path) -> None:
+    repo = new_repo(CALC)
+    task_id = deliver(repo, server)
+    clone = check_out(server)
+    clone.write({"calc.py": clone.read("calc.py").replace("a + b", "b + a")}).commit()
+    changed = clone.run("ci", "--base", "origin/main", env={"GITHUB_ACTIONS": "true"})
+    assert changed.code == 1
+    assert re.search(r"::error title=agentflow not_verified::tree: .*calc\.py", changed.out)
+    clone.git("checkout", "-q", "-f", "origin/mend")
+    # a record of which one byte differs, and one whose verdict was written by hand
+    for forge in (flip, forge_evidence):
+        forged = forge(clone, f"refs/agentflow/{task_id}")
+        assert (forged.code, "Traceback" in forged.err) == (2, False), forged.out + forged.err
+        assert "damaged" in forged.err or "no whole record" in forged.err
+        clone.git("fetch", "-q", "origin", FETCH)
+    without = check_out(server, "bare", fetches=False).run("ci", "--base", "origin/main")
+    assert without.code == 2
+    assert f"agentflow export {task_id} --ref" in without.err
+
+
+def keep(clone: Repo, ref: str, content: bytes) -> Done:
+    """Put a record in the place of the one of a ref, and run the job."""
+    path = clone.home / "task.agentflow"
+    path.write_bytes(content)
+    blob = clone.git("hash-object", "-w", str(path)).strip()
+    made = subprocess.run(
+        ["git", "mktree"],
+        input=f"100644 blob {blob}\ttask.agentflow\n",
+        cwd=clone.root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    commit = clone.git("commit-tree", made.stdout.strip(), "-m", "x").strip()
+    clone.git("update-ref", ref, commit)
+    return clone.run("ci", "--base", "origin/main")
+
+
+def read_record(clone: Repo, ref: str) -> bytes:
+    shown = ["git", "cat-file", "blob", f"{ref}:task.agentflow"]
+    return subprocess.run(shown, cwd=clone.root, capture_output=True, check=True).stdout
+
+
+def flip(clone: Repo, ref: str) -> Done:
+    content = bytearray(read_record(clone, ref))
+    content[len(content) // 2] ^= 1
+    return keep(clone, ref, bytes(content))
+
+
+def forge_evidence(clone: Repo, ref: str) -> Done:
+    """Write another exit code into the evidence, with a list of hashes that agrees."""
+    with tarfile.open(fileobj=io.BytesIO(read_record(clone, ref))) as bundle:
+        parts = {one.name: bundle.extractfile(one).read() for one in bundle.getmembers()}  # type: ignore[union-attr]
+    name = "evidence/ev-0001.json"
+    parts[name] = parts[name].replace(b'"exit_code":1', b'"exit_code":0')
+    listed = json.loads(parts["manifest.json"])
+    listed["files"][name] = hashlib.sha256(parts[name]).hexdigest()
+    parts["manifest.json"] = json.dumps(listed).encode()
+    made = io.BytesIO()
+    with gzip.GzipFile(fileobj=made, mode="wb") as packed, tarfile.open(fileobj=packed, mode="w") as bundle:
+        for each, content in parts.items():
+            member = tarfile.TarInfo(each)
+            member.size = len(content)
+            bundle.addfile(member, io.BytesIO(content))
+    return keep(clone, ref, made.getvalue())
+
+
+def test_a_pull_request_without_a_task_and_one_without_a_base(new_repo: NewRepo) -> None:
+    repo = new_repo(CALC)
+    assert repo.run("ci", "--base", "HEAD").code == 0
+    assert repo.run("ci", "--base", "HEAD", "--require").code == 1
+    nothing = repo.run("ci")
+    assert (nothing.code, "--base" in nothing.err) == (2, True)
+    gone = repo.run("ci", "--base", "0" * 40)
+    assert (gone.code, "fetch-depth" in gone.err) == (2, True)
+
+
+def run_steps(repo: Repo, event: Mapping[str, Any], inputs: Mapping[str, str]) -> int:
+    """Run what the action does in a shell after the installation; return the first code that is not 0."""
+    place, output = repo.home / "event.json", repo.home / "output"
+    place.write_text(json.dumps(event), "utf-8")
+    output.touch()
+    known = {
+        **repo.environment,
+        "PATH": f"{COMMAND.parent}:{repo.environment['PATH']}",
+        "RUNNER_TEMP": str(repo.home),
+    }
+    env = {**known, "GITHUB_EVENT_PATH": str(place), "GITHUB_OUTPUT": str(output)}
+    for step in ACTION["runs"]["steps"][2:]:
+        said = dict(line.split("=", 1) for line in output.read_text("utf-8").splitlines())
+        if "if" in step and not said:
+            continue
+        values = {
+            **{f"inputs.{key}": value for key, value in inputs.items()},
+            **{f"steps.work.outputs.{key}": value for key, value in said.items()},
+        }
+        given = {key: values[text.strip("${} ")] for key, text in step.get("env", {}).items()}
+        code = subprocess.run(
+            ["bash", "-e", "-c", step["run"]], cwd=repo.root, env={**env, **given}, check=False
+        ).returncode
+        if code:
+            return code
+    return 0
+
+
+def test_a_label_on_an_issue_runs_a_task_and_pushes_its_branch_with_the_record(
+    new_repo: NewRepo, server: Path
+) -> None:
+    repo = new_repo(CALC)
+    repo.git("remote", "add", "origin", str(server))
+    issue = {"number": 7, "title": "let add return the sum", "body": "`$(touch pwned)`; touch pwned"}
+    event = {"action": "labeled", "issue": issue, "label": {"name": "agentflow"}}
+    inputs = {"label": "agentflow", "model": repo.scripted(mending()), "sarif": "found.sarif"}
+    assert run_steps(repo, {**event, "label": {"name": "bug"}}, inputs) == 0
+    assert repo.tasks == []
+    assert run_steps(repo, event, inputs) == 0
+    pushed = subprocess.run(
+        ["git", "for-each-ref", "--format=%(refname)"], cwd=server, capture_output=True, text=True, check=True
+    )
+    assert pushed.stdout.split() == [f"refs/agentflow/{repo.folder.name}", "refs/heads/agentflow/issue-7"]
+    assert "Agentflow-Task" in repo.git("log", "-1", "--format=%B")
+    assert not list(repo.root.rglob("pwned"))
+
+
+def test_the_action_gives_no_foreign_text_to_a_shell() -> None:
+    for step in ACTION["runs"]["steps"]:
+        assert "${{" not in step.get("run", "")
+        if "uses" in step:
+            assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", step["uses"])
