@@ -83,12 +83,17 @@ class _Dumper(yaml.SafeDumper):
     """YAML whose odd strings stand in double quotes, where every character has an escape."""
 
 
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+class _FastDumper(yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper):  # type: ignore[misc]
+    """The same in C, which escapes characters above U+FFFF and refuses lone surrogates."""
+
+
+def _represent_text(dumper: Any, text: str) -> Any:
     plain = text.isprintable()
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if plain else '"')
 
 
-_Dumper.add_representer(str, _represent_text)
+for _kind in (_Dumper, _FastDumper):
+    _kind.add_representer(str, _represent_text)
 
 for _tag, _pattern, _first in (
     ("tag:yaml.org,2002:null", r"^(?:null|~|)$", ["n", "~", ""]),
@@ -153,7 +158,15 @@ def _below(node: yaml.Node | None, step: str) -> yaml.Node | None:
 
 def dump_yaml(values: dict[str, Any]) -> str:
     """Return plain data as block YAML that `load_yaml` reads back equal."""
-    text: str = yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000_000)
+    try:
+        text = _dump(values, _FastDumper)
+    except UnicodeEncodeError:
+        return _dump(values, _Dumper)
+    return _dump(values, _Dumper) if "\\U" in text else text
+
+
+def _dump(values: dict[str, Any], kind: type) -> str:
+    text: str = yaml.dump(values, Dumper=kind, sort_keys=False, allow_unicode=True, width=1_000_000)
     return text
 
 

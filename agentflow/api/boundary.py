@@ -61,7 +61,7 @@ def find_secrets(git: Git, rules: Rules) -> tuple[Path, ...]:
     A committed file is no secret of this machine, except `.env` files.
     """
     others = git.call("ls-files", "-z", "--others", "--directory").split(b"\0")
-    kept = git.call("ls-files", "-z", "--", ":(glob)**/.env*").split(b"\0")
+    kept = git.list_tracked_settings()
     found = [os.fsdecode(name) for name in (*others, *kept) if name]
     names = (file for name in found for file in _list_files(git.root, name))
     are_open = build_exceptions(rules, git.root)

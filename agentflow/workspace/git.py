@@ -3,7 +3,8 @@
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+import stat
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +17,7 @@ from agentflow.workspace.private_git import (
     AS_IT_IS,
     FrozenStart,
     GitSource,
+    IndexEntry,
     make_unfiltered_git,
     use_own_objects,
 )
@@ -40,12 +42,15 @@ _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
 }
-_PLACES = ("index", "objects", "info/exclude", "info/attributes", "agentflow")
+_COMMITS = ("HEAD", "packed-refs", "shallow")
+_PLACES = ("index", "objects", "info/exclude", "info/attributes", "agentflow", "refs", *_COMMITS)
 _WHERE = (
     *("--show-toplevel", "--show-object-format", "--absolute-git-dir", "--git-common-dir"),
     *(word for place in _PLACES for word in ("--git-path", place)),
     *("--revs-only", "HEAD^{tree}"),
 )
+_MOST_TEXT = 8_000_000
+"""Bytes of files that are kept in mind."""
 _ID = re.compile("[0-9a-f]{40,64}")
 _SEEN = re.compile(rb"([^\0]+)\0  ctime: (\d+):(\d+)\n  mtime: (\d+):(\d+)\n  dev: \d+\tino: (\d+)\n.*\n.*\n")
 """A file in the index as `ls-files --debug` shows it."""
@@ -71,6 +76,43 @@ class FileChange(Record):
     """Bytes that are no UTF-8 are escaped, as in `\\xff`."""
 
 
+class EntryChange(Record):
+    """One path that differs between two trees, with what they have there."""
+
+    kind: ChangeKind
+    path: bytes
+    modes: tuple[bytes, bytes]
+    """Before and after, as git writes them; zeros where there is no such file."""
+    blobs: tuple[bytes, bytes]
+
+
+class KnownTexts:
+    """What files hold, by id or `TREE:PATH`, which never changes, as far as it was read lately."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, tuple[int, str]] = {}
+        self._bytes = 0
+
+    def find(self, name: str, limit: int) -> str | None:
+        """Return the text, nothing where it has more bytes than the limit, or None where it is not known."""
+        if not name.strip("0"):
+            return ""
+        size, text = self._texts.get(name, (None, ""))
+        if size is None:
+            return None
+        return text if size <= limit else ""
+
+    def add(self, read: Mapping[str, tuple[int | None, str]]) -> None:
+        """Keep what was read, and let go of the rest if it is too much."""
+        for name, (size, text) in read.items():
+            if size is not None and (text or not size):
+                self._texts[name] = (size, text)
+                self._bytes += size
+        if self._bytes > _MOST_TEXT:
+            self._texts.clear()
+            self._bytes = 0
+
+
 class Git(Record):
     """A repository: its root, and the options that every call of git gets."""
 
@@ -82,6 +124,8 @@ class Git(Record):
     """The same byte for byte, and with objects of our own."""
     exclude: Path
     """Where git keeps ignore rules that are not part of the files; may be a link."""
+    read: KnownTexts
+    """What was read of its files lately."""
     head: str | None = None
     """The tree of the newest commit as the repository was opened; None where there is no commit."""
     folders: tuple[Path, ...] = ()
@@ -123,11 +167,31 @@ class Git(Record):
         """Return what git ignores now, by the rules of `tree`; a folder it ignores whole has a slash."""
         return self.trees.list_ignored(self.call)
 
+    def list_tracked_settings(self) -> tuple[bytes, ...]:
+        """Return the `.env` files of the repository's index as it was at first."""
+        entries = self.trees.origin.freeze(self.call).entries
+        if entries is None:
+            return tuple(self.call("ls-files", "-z", "--", ":(glob)**/.env*").split(b"\0"))
+        return tuple(path for path, *_ in entries if path.rpartition(b"/")[2].startswith(b".env"))
+
     def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
         """Return the paths that differ between two trees, sorted."""
+        return tuple(
+            FileChange(kind=each.kind, path=_text(each.path)) for each in self.compare(before, after)
+        )
+
+    def compare(self, before: str, after: str) -> tuple[EntryChange, ...]:
+        """Return what differs between two trees, as their entries have it, sorted."""
         if before == after:
             return ()
-        return _changes(self, before, after)
+        first, second = self.find_entries(before), self.find_entries(after)
+        if first is None or second is None:
+            return _read_changes(self, before, after)
+        return tuple(_compare_entries(first, second, b"0" * len(before)))
+
+    def find_entries(self, tree: str) -> tuple[IndexEntry, ...] | None:
+        """Return the files of a tree that was seen or made lately, sorted."""
+        return self.trees.find_entries(tree) or self.exact.find_entries(tree)
 
     def has_tree(self, tree: str) -> bool:
         """Tell whether the repository has a tree."""
@@ -143,15 +207,25 @@ class Git(Record):
 
     def texts(self, objects: Iterable[str], limit: int) -> tuple[str, ...]:
         """Return what files hold, by id or `TREE:PATH`; of one with more bytes than the limit nothing."""
-        names = b"".join(os.fsencode(name) + b"\n" for name in objects if "\n" not in name)
-        raw, place, found = self.call("cat-file", "--batch", stdin=names), 0, list[str]()
+        wanted = tuple(name for name in objects if "\n" not in name)
+        missing = tuple(name for name in dict.fromkeys(wanted) if self.read.find(name, limit) is None)
+        fresh = dict(zip(missing, self._read_batch(missing, limit), strict=True)) if missing else {}
+        found = tuple(
+            fresh[name][1] if name in fresh else self.read.find(name, limit) or "" for name in wanted
+        )
+        self.read.add(fresh)
+        return found
+
+    def _read_batch(self, names: tuple[str, ...], limit: int) -> Iterator[tuple[int | None, str]]:
+        """Yield how many bytes each file has, unless there is none, and its text within the limit."""
+        asked = b"".join(os.fsencode(name) + b"\n" for name in names)
+        raw, place = self.call("cat-file", "--batch", stdin=asked), 0
         while place < len(raw):
             begin = raw.index(b"\n", place) + 1
             said = raw[place : begin - 1].rpartition(b" ")[2]
-            size = int(said) if said.isdigit() else 0
-            found.append(_text(raw[begin : begin + size]) if size <= limit else "")
-            place = begin + size + 1 if said.isdigit() else begin
-        return tuple(found)
+            size = int(said) if said.isdigit() else None
+            yield size, _text(raw[begin : begin + (size or 0)]) if (size or 0) <= limit else ""
+            place = begin + size + 1 if size is not None else begin
 
     def mentions(self, tree: str, words: Iterable[str]) -> tuple[str, ...]:
         """Return the paths of the files of a tree in which one of the words stands, as a whole word."""
@@ -187,16 +261,45 @@ class Git(Record):
 
 
 @lru_cache(maxsize=8)
-def _changes(git: Git, before: str, after: str) -> tuple[FileChange, ...]:
-    raw = git.call("diff-tree", "-r", "-z", "--name-status", "--no-renames", before, after)
-    words = [_text(word) for word in raw.split(b"\0") if word]
-    pairs = zip(words[::2], words[1::2], strict=True)
-    return tuple(FileChange(kind=ChangeKind(kind[0]), path=path) for kind, path in pairs)
+def _read_changes(git: Git, before: str, after: str) -> tuple[EntryChange, ...]:
+    raw = git.call("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after)
+    words = raw.split(b"\0")
+    told = ((head[1:].split(b" "), path) for head, path in zip(words[::2], words[1::2], strict=False))
+    return tuple(
+        EntryChange(kind=ChangeKind(kind.decode()), path=path, modes=(old, new), blobs=(blob, other))
+        for (old, new, blob, other, kind), path in told
+    )
+
+
+def _compare_entries(
+    before: tuple[IndexEntry, ...], after: tuple[IndexEntry, ...], nobody: bytes
+) -> Iterator[EntryChange]:
+    old, new = ({entry.path: entry for entry in entries} for entries in (before, after))
+    for path in sorted({entry.path for entry in {*before} ^ {*after}}):
+        pair = (old.get(path), new.get(path))
+        modes, blobs = zip(*(_spell(entry, nobody) for entry in pair), strict=True)
+        yield EntryChange(kind=_find_kind(*pair), path=path, modes=modes, blobs=blobs)
+
+
+def _spell(entry: IndexEntry | None, nobody: bytes) -> tuple[bytes, bytes]:
+    """Return mode and id of a file as git writes them; zeros for none."""
+    if entry is None:
+        return b"000000", nobody
+    return b"%06o" % entry.mode, entry.id.hex().encode()
+
+
+def _find_kind(before: IndexEntry | None, after: IndexEntry | None) -> ChangeKind:
+    if before is None:
+        return ChangeKind.ADDED
+    if after is None:
+        return ChangeKind.DELETED
+    is_same = stat.S_IFMT(before.mode) == stat.S_IFMT(after.mode)
+    return ChangeKind.MODIFIED if is_same else ChangeKind.TYPE
 
 
 @lru_cache(maxsize=4)
 def _paths(git: Git, tree: str) -> tuple[str, ...]:
-    known = git.trees.find_entries(tree)
+    known = git.find_entries(tree)
     if known is not None:
         return tuple(os.fsdecode(entry.path) for entry in known)
     raw = git.call("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree)
@@ -245,8 +348,12 @@ def _to_git(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
         raise ConfigError(
             f"{root / '.git'} leads to {folder}, which does not lead back", hint=_NOT_OWN.format(root)
         )
-    places = zip(("index", "objects", "exclude", "attributes", "kept"), said[4:], strict=True)
-    source = GitSource(hash=said[1], **{name: (start / place).resolve() for name, place in places})
+    places = dict(zip(("index", "objects", "exclude", "attributes", "kept", "refs"), said[4:], strict=False))
+    source = GitSource(
+        hash=said[1],
+        commits=tuple(start.absolute() / place for place in said[-len(_COMMITS) :]),
+        **{name: (start / place).resolve() for name, place in places.items()},
+    )
     named = start.absolute() / said[4 + _PLACES.index("info/exclude")]
     _require_no_link(start.absolute() / said[4 + _PLACES.index("agentflow")])
     origin = FrozenStart(root, source)
@@ -257,6 +364,7 @@ def _to_git(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
         trees=TreeWriter(origin),
         exact=TreeWriter(origin, AS_IT_IS, use_own_objects(source)),
         exclude=named,
+        read=KnownTexts(),
         head=head,
         folders=tuple(dict.fromkeys((folder, common))),
     )

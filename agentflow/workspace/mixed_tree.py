@@ -1,14 +1,21 @@
 """Trees put together from two, and what differs between two."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha1, sha256
+from pathlib import Path
 
 from agentflow.core.record import Record
 from agentflow.sandbox.throwaway import scratch_folder
-from agentflow.workspace.git import Git
-from agentflow.workspace.private_git import make_git_with_tree
+from agentflow.workspace.git import EntryChange, Git
+from agentflow.workspace.private_git import (
+    IndexEntry,
+    list_folders,
+    make_git_with_tree,
+    make_unfiltered_git,
+    write_index,
+)
 
 _GONE = b"0"
 _SHA1_CHARS = 40
@@ -39,40 +46,27 @@ class ChangedTexts(Record):
     """Whether the texts are the files, byte for byte."""
 
 
-class _ChangedEntry(Record):
-    path: bytes
-    mode: bytes
-    blob: bytes
-    other_mode: bytes
-    """Of the second tree."""
-    other_blob: bytes
-
-
 def mix_trees(git: Git, first: str, second: str, split: TreeSplit) -> str:
     """Return the id of a tree with the files of the first, but those that belong from the second."""
-    entries = list(_find_differing(git, first, second))
-    lines = [line for entry in entries if (line := _describe_entry(git, entry, split))]
+    lines = [line for entry in git.compare(first, second) if (line := _describe_entry(git, entry, split))]
     if not lines:
         return first
-    with scratch_folder() as folder:
-        env = make_git_with_tree(git.call, git.source, first, folder / "git", git.root)
-        git.call("update-index", "-z", "--index-info", env=env, stdin=b"\0".join(lines) + b"\0")
-        return git.call("write-tree", env=env).decode().strip()
+    return _write_with(git, first, lines)
 
 
 @lru_cache(maxsize=2)  # trees never change, and each step of judging asks
 def read_changed_texts(git: Git, before: str, after: str, limit: int) -> tuple[ChangedTexts, ...]:
     """Return the files that differ, as text that can be written down; of one over the limit there is none."""
-    entries = tuple(_find_differing(git, before, after))
-    names = [blob.decode() for entry in entries for blob in (entry.blob, entry.other_blob)]
+    entries = git.compare(before, after)
+    names = [blob.decode() for entry in entries for blob in entry.blobs]
     found = git.texts(names, limit)
     return tuple(
         ChangedTexts(
             path=entry.path.decode("utf-8", "backslashreplace"),
             before=old,
             after=new,
-            modes=(entry.mode.decode(), entry.other_mode.decode()),
-            is_whole=_is_file(old, entry.blob) and _is_file(new, entry.other_blob),
+            modes=(entry.modes[0].decode(), entry.modes[1].decode()),
+            is_whole=_is_file(old, entry.blobs[0]) and _is_file(new, entry.blobs[1]),
         )
         for entry, old, new in zip(entries, found[::2], found[1::2], strict=True)
     )
@@ -96,20 +90,51 @@ def write_tree_with(git: Git, tree: str, files: Mapping[str, str | None]) -> str
             place.write_bytes(text.encode("utf-8", "surrogateescape"))
         named = "".join(f"{place}\n" for place in places).encode()
         blobs = git.call("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=named).split()
-        lines = [
-            modes.get(path, _REGULAR) + b" " + blob + b"\t" + os.fsencode(path)
-            for path, blob in zip(texts, blobs, strict=True)
-        ]
-        lines += [
-            _GONE + b" " + b"0" * len(tree) + b"\t" + os.fsencode(each) for each in files.keys() - texts
-        ]
-        env = make_git_with_tree(git.call, git.source, tree, folder / "git", git.root)
-        git.call("update-index", "-z", "--index-info", env=env, stdin=b"\0".join(lines) + b"\0")
-        return git.call("write-tree", env=env).decode().strip()
+    lines = [
+        modes.get(path, _REGULAR) + b" " + blob + b"\t" + os.fsencode(path)
+        for path, blob in zip(texts, blobs, strict=True)
+    ]
+    lines += [_GONE + b" " + b"0" * len(tree) + b"\t" + os.fsencode(each) for each in files.keys() - texts]
+    return _write_with(git, tree, lines)
+
+
+def _write_with(git: Git, tree: str, lines: Iterable[bytes]) -> str:
+    """Return the id of a tree in which some entries are others: each a mode, an id and a path."""
+    told = tuple(lines)
+    known = git.find_entries(tree)
+    entries = _replace_entries(known, told) if known is not None else None
+    with scratch_folder() as folder:
+        if entries is None:
+            env = make_git_with_tree(git.call, git.source, tree, folder / "git", git.root)
+            git.call("update-index", "-z", "--index-info", env=env, stdin=b"\0".join(told) + b"\0")
+            return git.call("write-tree", env=env).decode().strip()
+        env = make_unfiltered_git(git.source, folder / "git", git.root)
+        Path(env["GIT_INDEX_FILE"]).write_bytes(write_index(entries, git.source.hash))
+        written = git.call("write-tree", env=env).decode().strip()
+    git.trees.remember(written, entries)
+    return written
+
+
+def _replace_entries(
+    known: tuple[IndexEntry, ...], lines: tuple[bytes, ...]
+) -> tuple[IndexEntry, ...] | None:
+    """Return the files of a tree with other entries, sorted; None where git has to say what gives way."""
+    found = {entry.path: entry for entry in known}
+    for line in lines:
+        head, _, path = line.partition(b"\t")
+        mode, blob = head.split(b" ")
+        if mode == _GONE:
+            found.pop(path, None)
+        else:
+            found[path] = IndexEntry(path, int(mode, 8), bytes.fromhex(blob.decode()))
+    return tuple(sorted(found.values())) if list_folders(found).isdisjoint(found) else None
 
 
 def _find_modes(git: Git, tree: str, paths: Iterable[str]) -> dict[str, bytes]:
-    """Return the modes of files of a tree, of those that are plain files."""
+    """Return the modes of files of a tree, of those that are programs."""
+    known = git.find_entries(tree)
+    if known is not None:
+        return {os.fsdecode(each.path): _EXECUTABLE for each in known if b"%o" % each.mode == _EXECUTABLE}
     literal = {"GIT_LITERAL_PATHSPECS": "1"}
     raw = git.call("ls-tree", "-z", tree, "--", *paths, env=literal) if paths else b""
     entries = (line.partition(b"\t") for line in raw.split(b"\0") if line)
@@ -117,34 +142,23 @@ def _find_modes(git: Git, tree: str, paths: Iterable[str]) -> dict[str, bytes]:
     return {path: mode for path, mode in found.items() if mode == _EXECUTABLE}
 
 
-def _find_differing(git: Git, first: str, second: str) -> Iterator[_ChangedEntry]:
-    raw = git.call("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", first, second)
-    words = raw.split(b"\0")
-    for head, path in zip(words[::2], words[1::2], strict=False):
-        mode, other_mode, blob, other_blob, _ = head.removeprefix(b":").split(b" ")
-        yield _ChangedEntry(path=path, mode=mode, blob=blob, other_mode=other_mode, other_blob=other_blob)
-
-
-def _describe_entry(git: Git, entry: _ChangedEntry, split: TreeSplit) -> bytes | None:
+def _describe_entry(git: Git, entry: EntryChange, split: TreeSplit) -> bytes | None:
     """Return what the index has to be told about a path; None where it stays as it is."""
     path = os.fsdecode(entry.path)
     if split.belongs(path):
-        mode = entry.other_mode if entry.other_mode.strip(b"0") else _GONE
-        return mode + b" " + entry.other_blob + b"\t" + entry.path
+        mode = entry.modes[1] if entry.modes[1].strip(b"0") else _GONE
+        return mode + b" " + entry.blobs[1] + b"\t" + entry.path
     if not split.is_shared(path) or not _are_files(entry):
         return None
-    text = split.mix(
-        path, _read_text(git, entry.other_mode, entry.other_blob), _read_text(git, entry.mode, entry.blob)
-    )
+    first, second = (_read_text(git, *each) for each in zip(entry.modes, entry.blobs, strict=True))
+    text = split.mix(path, second, first)
     blob = git.call("hash-object", "-w", "--stdin", stdin=text.encode("utf-8", "surrogateescape"))
     return _REGULAR + b" " + blob.strip() + b"\t" + entry.path
 
 
-def _are_files(entry: _ChangedEntry) -> bool:
+def _are_files(entry: EntryChange) -> bool:
     """Return whether both are plain files or absent; a link in place of settings is no mixture."""
-    return all(
-        mode in (_REGULAR, _EXECUTABLE) or not mode.strip(b"0") for mode in (entry.mode, entry.other_mode)
-    )
+    return all(mode in (_REGULAR, _EXECUTABLE) or not mode.strip(b"0") for mode in entry.modes)
 
 
 def _read_text(git: Git, mode: bytes, blob: bytes) -> str:

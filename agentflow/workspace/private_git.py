@@ -174,6 +174,9 @@ class GitSource(Record):
     attributes: Path
     kept: Path
     """Where we may keep something that git leaves alone."""
+    commits: tuple[Path, ...]
+    """The files that say which commits there are, and what is committed next."""
+    refs: Path
 
 
 def make_private_git(root: Path, source: GitSource, folder: Path) -> dict[str, str]:
@@ -276,18 +279,29 @@ def freeze_index(
     files = write_rules(found, folder, attributes)
     if not found.index:
         return FrozenIndex(files=files, index=b"", index_time=0)
-    index = folder / "index"
     call("update-index", *_REFRESH, env={**env, **hide_home(folder)})
+    return read_frozen(files, folder / "index")
+
+
+def read_frozen(files: Mapping[str, bytes], index: Path) -> FrozenIndex:
+    """Return what a first tree is made with, by an index for which git has looked at each file."""
+    if not index.exists():
+        return FrozenIndex(files=files, index=b"", index_time=0)
     return FrozenIndex(files=files, index=index.read_bytes(), index_time=index.stat().st_mtime_ns)
 
 
 def write_rules(found: FrozenRules, folder: Path, attributes: bytes) -> dict[str, bytes]:
     """Leave what was found in a git folder of our own; return the files of it that are rules."""
-    files = {**found.files, "info/attributes": found.files["info/attributes"] + attributes}
+    files = list_rules(found, attributes)
     _lay(files, folder)
     if found.index:
         (folder / "index").write_bytes(found.index)
     return files
+
+
+def list_rules(found: FrozenRules, attributes: bytes) -> dict[str, bytes]:
+    """Return the files of a git folder of our own that are rules; `attributes` are the last word."""
+    return {**found.files, "info/attributes": found.files["info/attributes"] + attributes}
 
 
 def write_frozen(start: FrozenIndex, folder: Path) -> None:

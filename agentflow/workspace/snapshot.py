@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from enum import Enum
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path, PurePosixPath
 
 from agentflow.core.errors import StateError
@@ -20,7 +20,6 @@ from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import list_precious
 from agentflow.workspace.openat import HERE, find_opener, open_folder
 from agentflow.workspace.private_git import OBJECTS, use_own_objects
-from agentflow.workspace.tree import Shadow
 
 _USUAL = {"100644": 0o644, "100755": 0o755, "120000": 0o777}
 
@@ -49,11 +48,11 @@ class FileSnapshot(Record):
 def take_snapshot(git: Git, known: FileEntries | None = None) -> FileSnapshot:
     """Record the files as they are now; those that are known count even if they are ignored by now."""
     with _folder(git) as env:
-        has = set(git.call("ls-files", "-z", env=env).split(b"\0")) if known else set()
+        has = _find_tracked(git, env) if known else set()
         missing = {path: entry for path, entry in (known or {}).items() if os.fsencode(path) not in has}
         if missing:
             git.call("update-index", "-z", "--index-info", env=env, stdin=_lines(missing))
-        tree = Shadow(call=git.call, root=git.root, env=env).write()
+        tree = git.exact.write_within(git.call, env)
     return to_whole_snapshot(git, tree, {path: kind for path, (kind, _) in _list_tree(git, tree).items()})
 
 
@@ -206,7 +205,23 @@ def to_whole_snapshot(git: Git, tree: str, kinds: Mapping[str, str]) -> FileSnap
     )
 
 
-def _list_tree(git: Git, tree: str) -> dict[str, tuple[str, str]]:
+def _find_tracked(git: Git, env: Mapping[str, str]) -> set[bytes]:
+    """Return the paths of the index of a git folder of our own."""
+    entries = git.exact.origin.freeze(git.call).entries
+    if entries is not None:
+        return {entry.path for entry in entries}
+    return set(git.call("ls-files", "-z", env=env).split(b"\0"))
+
+
+def _list_tree(git: Git, tree: str) -> Mapping[str, tuple[str, str]]:
+    entries = git.exact.find_entries(tree) or git.trees.find_entries(tree)
+    if entries is None:
+        return _read_tree(git, tree)
+    return {os.fsdecode(entry.path): (f"{entry.mode:o}", entry.id.hex()) for entry in entries}
+
+
+@lru_cache(maxsize=2)
+def _read_tree(git: Git, tree: str) -> Mapping[str, tuple[str, str]]:
     raw = git.call("ls-tree", "-r", "-z", tree, env=use_own_objects(git.source))
     words = (word.partition(b"\t") for word in raw.split(b"\0") if word)
     heads = ((os.fsdecode(path), head.decode().split(" ")) for head, _, path in words)

@@ -1,6 +1,8 @@
 """The tree of all non-ignored files as they are on disk, made beside the user's index and configuration."""
 
+import hashlib
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
@@ -10,6 +12,7 @@ from types import MappingProxyType
 from agentflow.core.record import Record
 from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.workspace.private_git import (
+    AS_IT_IS,
     AS_JUDGED,
     SKIPPED,
     FrozenIndex,
@@ -20,7 +23,9 @@ from agentflow.workspace.private_git import (
     hash_tree,
     hide_home,
     list_folders,
+    list_rules,
     make_private_git,
+    read_frozen,
     write_frozen,
     write_rules,
 )
@@ -34,6 +39,13 @@ _AS_ADDED = b"1 A. "
 """How `status` begins to tell of a file that is as the index has it, where there is no commit."""
 _ENCODING = b"working-tree-encoding"
 _OF_THE_MACHINE = Path("/etc/gitattributes")
+_LIST = ("ls-files", "-v", "-s", "-z", "--cached", "--others", "--exclude-standard")
+_DIFFERING = ("--deleted", "--modified")
+_MOST_FILES, _MOST_BYTES, _MOST_TREES = 20_000, 8 << 20, 12
+"""Of a tree that is hashed here, of a file that is read for that, and of trees that are kept in mind."""
+_UNLISTED = (b".git", b".claude")
+_MOST_NAMES = 3_000
+"""Of a work tree that is looked through here to tell that git would list the same as before."""
 
 
 class Listing(Record):
@@ -47,6 +59,8 @@ class Listing(Record):
     """Repositories inside that the index has as a commit."""
     ours: tuple[bytes, ...] = ()
     """In the index although they are never counted."""
+    words: tuple[bytes, ...] = ()
+    """All that git said: a letter, what the index has, and the path."""
 
 
 class Shadow(Record):
@@ -59,9 +73,8 @@ class Shadow(Record):
     root: Path
     env: Mapping[str, str]
 
-    def write(self) -> str:
+    def write(self, listing: Listing) -> str:
         """Return the id of the tree; its objects are in the repository, nothing else there changes."""
-        listing = self._list_files()
         self._update((path for path in listing.skipped if self._exists(path)), "--no-skip-worktree")
         self._update((*listing.ours, *listing.links), "--force-remove")
         self._git("add", "-u")
@@ -69,15 +82,17 @@ class Shadow(Record):
         self._update(self._files(found), "--add", "--remove", "--replace")
         return self._git("write-tree").decode().strip()
 
-    def _list_files(self) -> Listing:
-        raw = self._git("ls-files", "-v", "-s", "-z", "--cached", "--others", "--exclude-standard")
-        words = [word for word in raw.split(b"\0") if not word.startswith(_PLAIN) or b"\t.claude/" in word]
+    def list_files(self, *options: str) -> Listing:
+        """Return what needs more than a look at its content."""
+        said = tuple(self._git(*_LIST, *options).split(b"\0"))
+        words = [word for word in said if not word.startswith(_PLAIN) or b"\t.claude/" in word]
         entries = [(word[:2], *word[2:].partition(b"\t")) for word in words if word[:1] not in (b"", b"?")]
         return Listing(
             others=tuple(name for word in words if word[:1] == b"?" and not is_ours(name := word[2:])),
             skipped=tuple(path for tag, _, _, path in entries if tag == SKIPPED),
             links=tuple(path for _, mode, _, path in entries if mode.startswith(_GITLINK)),
             ours=tuple(path for _, _, _, path in entries if is_ours(path)),
+            words=said,
         )
 
     def _list_replacements(self, links: Iterable[bytes]) -> Iterator[bytes]:
@@ -134,6 +149,7 @@ class TreeWriter:
         """Variables that say where git keeps objects, unless in the repository."""
         self._start: FrozenIndex | None = None
         self._known: dict[str, tuple[IndexEntry, ...]] = {}
+        self._ignored: tuple[bytes, tuple[str, ...]] | None = None
 
     def are_committed(self, call: GitCall, head: str) -> bool:
         """Tell whether the files on disk are the tree of a commit and nothing else, by one look at each.
@@ -146,16 +162,24 @@ class TreeWriter:
         if hash_tree(entries, self.origin.source.hash) != head:
             return False
         with self._lay_out(call) as env:
-            said = call(*_LOOK, env=env)
+            # it may write down the times of what it saw, in our folder
+            said = call(*_LOOK, env={**env, "GIT_OPTIONAL_LOCKS": "1"})
+            self._start = self._start or read_frozen(self._rules(call), Path(env["GIT_INDEX_FILE"]))
         others = (line for line in said.split(b"\0") if line and not line.startswith(_AS_ADDED))
         if not all(line.startswith(b"? ") and is_ours(line[2:]) for line in others):
             return False
-        self._known[head] = entries
+        self.remember(head, entries)
         return True
 
     def find_entries(self, tree: str) -> tuple[IndexEntry, ...] | None:
-        """Return the files of a tree that was found to be on disk as it is committed."""
+        """Return the files of a tree that was seen or made lately, sorted."""
         return self._known.get(tree)
+
+    def remember(self, tree: str, entries: tuple[IndexEntry, ...]) -> None:
+        """Keep in mind what files a tree of the repository has, sorted."""
+        while len(self._known) >= _MOST_TREES:
+            del self._known[next(iter(self._known))]
+        self._known[tree] = entries
 
     def may_convert(self, call: GitCall, entries: Iterable[IndexEntry]) -> bool:
         """Tell whether an attribute may give files another content in a tree than on disk."""
@@ -168,17 +192,47 @@ class TreeWriter:
     def write(self, call: GitCall) -> str:
         """Return the id of the tree of the files as they are on disk now."""
         with self.folder(call) as env:
-            return Shadow(call=call, root=self.origin.root, env=env).write()
+            return self.write_within(call, env)
+
+    def write_within(self, call: GitCall, env: Mapping[str, str]) -> str:
+        """Return the id of the tree of the files on disk, by the index of a git folder of our own.
+
+        Objects are written for a tree alone that was not made or seen before.
+        """
+        shadow = Shadow(call=call, root=self.origin.root, env=env)
+        listing, entries = self._look(call, shadow)
+        found = hash_tree(entries, self.origin.source.hash) if entries is not None else None
+        if found in self._known:
+            return found
+        written = shadow.write(listing)
+        if entries is not None and written == found:
+            self.remember(written, entries)
+        return written
+
+    def _look(self, call: GitCall, shadow: Shadow) -> tuple[Listing, tuple[IndexEntry, ...] | None]:
+        """Return what git says of the files, and those of the tree where that tells them."""
+        if self.origin.freeze(call).entries is None:
+            return shadow.list_files(), None
+        listing = shadow.list_files(*_DIFFERING)
+        entries = read_entries(self.origin.root, listing, self.origin.source.hash)
+        if entries is not None and self._attributes != AS_IT_IS and self.may_convert(call, entries):
+            return listing, None
+        return listing, entries
 
     def list_ignored(self, call: GitCall) -> tuple[str, ...]:
         """Return what is not part of the tree because it is ignored, our own files left out."""
+        seen = look_through(self.origin.root)
+        if seen is not None and self._ignored is not None and self._ignored[0] == seen:
+            return self._ignored[1]
         with self._lay_out(call) as env:
             raw = call(
                 "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z", env=env
             )
-        return tuple(
+        found = tuple(
             os.fsdecode(path) for path in raw.split(b"\0") if path and not path.startswith(b".claude/")
         )
+        self._ignored = (seen, found) if seen is not None and seen == look_through(self.origin.root) else None
+        return found
 
     @contextmanager
     def folder(self, call: GitCall) -> Iterator[dict[str, str]]:
@@ -198,6 +252,88 @@ class TreeWriter:
             env = {**make_private_git(self.origin.root, self.origin.source, folder), **self._objects}
             write_rules(self.origin.freeze(call), folder, self._attributes)
             yield env | hide_home(folder)
+
+    def _rules(self, call: GitCall) -> dict[str, bytes]:
+        return list_rules(self.origin.freeze(call), self._attributes)
+
+
+def read_entries(root: Path, listing: Listing, hash_name: str) -> tuple[IndexEntry, ...] | None:
+    """Return the files of a tree, sorted, by what git said of them; None where only git can tell.
+
+    Those that differ from the index are read here, and the bytes on disk count.
+    """
+    is_odd = listing.skipped or listing.links or any(path.endswith(b"/") for path in listing.others)
+    if is_odd or len(listing.words) > _MOST_FILES:
+        return None
+    told = [(word[:1], *word[2:].partition(b"\t")) for word in listing.words if word[:1] not in (b"", b"?")]
+    if not all(tag in (b"H", b"C", b"R") for tag, *_ in told):
+        return None
+    gone = {path for tag, _, _, path in told if tag == b"R"}
+    changed = {path for tag, _, _, path in told if tag == b"C"} - gone | {*listing.others}
+    found = {
+        path: IndexEntry(path, int(head[:6], 8), bytes.fromhex(head[7:-2].decode()))
+        for tag, head, _, path in told
+        if tag == b"H" and path not in changed and path not in gone and not is_ours(path)
+    }
+    try:
+        found |= {path: _read_entry(root, path, hash_name) for path in changed if not is_ours(path)}
+    except (OSError, ValueError):
+        return None
+    return tuple(sorted(found.values())) if _lie_in_folders(root, found) else None
+
+
+def _lie_in_folders(root: Path, paths: Iterable[bytes]) -> bool:
+    """Tell whether files lie in plain folders; behind a link there is nothing of a tree."""
+    folders = list_folders(paths)
+    places = (os.path.join(os.fsencode(root), folder) for folder in folders)  # noqa: PTH118 - bytes
+    return folders.isdisjoint(paths) and all(stat.S_ISDIR(os.lstat(place).st_mode) for place in places)
+
+
+def _read_entry(root: Path, path: bytes, hash_name: str) -> IndexEntry:
+    """Return a file as it is on disk. Raises OSError, or ValueError for what git has to read."""
+    place = root / os.fsdecode(path)
+    said = place.lstat()
+    if stat.S_ISLNK(said.st_mode):
+        mode, content = stat.S_IFLNK, os.fsencode(place.readlink())
+    elif stat.S_ISREG(said.st_mode) and said.st_size <= _MOST_BYTES:
+        mode, content = (0o100755 if said.st_mode & stat.S_IXUSR else 0o100644), place.read_bytes()
+    else:
+        raise ValueError(said.st_mode)
+    blob = hashlib.new(hash_name, b"blob %d\0" % len(content) + content, usedforsecurity=False)
+    return IndexEntry(path, mode, blob.digest())
+
+
+def look_through(root: Path) -> bytes | None:
+    """Return a mark of all names in a work tree and of its ignore files; None for a large or odd one."""
+    mark, count = hashlib.sha256(), 0
+    folders = [os.fsencode(root)]
+    try:
+        while folders:
+            folder = folders.pop()
+            with os.scandir(folder) as entries:
+                found = sorted(entries, key=lambda entry: entry.name)
+            count += len(found)
+            if count > _MOST_NAMES or (folder != os.fsencode(root) and any(e.name == b".git" for e in found)):
+                return None
+            for entry in found:
+                is_folder = entry.is_dir(follow_symlinks=False)
+                mark.update(b"%s%s\0" % (entry.name, b"/" if is_folder else b""))
+                if is_folder and (entry.name not in _UNLISTED or folder != os.fsencode(root)):
+                    folders.append(entry.path)
+                elif entry.name == b".gitignore":
+                    mark.update(_read_rules(Path(os.fsdecode(entry.path))))
+            mark.update(b"\0")
+    except (OSError, ValueError):
+        return None
+    return mark.digest()
+
+
+def _read_rules(place: Path) -> bytes:
+    """Return the content of an ignore file. Raises ValueError for one that is no small plain file."""
+    said = place.lstat()
+    if not stat.S_ISREG(said.st_mode) or said.st_size > _MOST_BYTES:
+        raise ValueError(said.st_mode)
+    return b"%d\0%s" % (said.st_size, place.read_bytes())
 
 
 def is_ours(path: bytes) -> bool:

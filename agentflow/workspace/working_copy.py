@@ -9,7 +9,6 @@ import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from threading import Lock
 
@@ -31,7 +30,6 @@ CHECKOUT = ("checkout-index", "-a", "-f", "-u", "-q")
 """How git writes all files that its index knows."""
 _ROOM = 64_000_000
 """Bytes of ignored files that are copied; the rest is seen where it lies, as an environment is."""
-_GIT_FILES = ("HEAD", "packed-refs", "shallow", "index")
 
 
 class WrittenTree(Record):
@@ -71,6 +69,8 @@ class LowerDirectory:
         env = make_unfiltered_git(self._git.source, outer / "layer/git", view.place)
         shutil.copyfile(below.env["GIT_INDEX_FILE"], env["GIT_INDEX_FILE"])
         git = self._git.replace(within=build_mount_words(str(view.folder), str(outer / "layer")))
+        if tree == self._tree:
+            return WrittenTree(view=view, git=git, env=env)
         # where nothing is gone, the layer is its files; to mount it costs a start of Python
         writer, work = (self._git, view.top) if self._stays(tree) else (git, view.place)
         try:
@@ -195,19 +195,10 @@ class WorkingCopy:
         for folder in ("objects/info", "objects/pack"):
             (place / folder).mkdir(parents=True)
         (place / "objects/info/alternates").write_bytes(os.fsencode(source.objects) + b"\n")
-        with suppress(StateError):
-            *files, refs = _find_git_files(self._git.replace(within=()))
-            for name, path in zip(_GIT_FILES, files, strict=True):
-                if (self._git.root / path).is_file():
-                    shutil.copyfile(self._git.root / path, place / name)
-            shutil.copytree(self._git.root / refs, place / "refs", dirs_exist_ok=True)
-
-
-@lru_cache(maxsize=1)
-def _find_git_files(git: Git) -> tuple[str, ...]:
-    """Return where git keeps what a copy has as well: the files of `_GIT_FILES`, and the refs."""
-    words = [word for name in (*_GIT_FILES, "refs") for word in ("--git-path", name)]
-    return tuple(os.fsdecode(git.call("rev-parse", *words)).splitlines())
+        for path in (*source.commits, source.index):
+            if path.is_file():
+                shutil.copyfile(path, place / path.name)
+        shutil.copytree(source.refs, place / "refs", dirs_exist_ok=True)
 
 
 def write_tree(git: Git, tree: str, outer: Path) -> WrittenTree:

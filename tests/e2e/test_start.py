@@ -7,15 +7,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.messages_server import Answer, Asked, refuses, serving
-from tests.support.repo import NewRepo, Repo
+from tests.support.repo import CALC, NewRepo, Repo, mending
 
 CALLS = (
     "rev-parse",  # where everything lies, and what is committed
     "config",  # the user's rules, once for all trees
     "ls-files",  # what is ignored and no tool makes anew
     "status",  # that each file is as it is committed: the tree, and every byte
-    "ls-files",  # what is ignored as the checks have run
-    "cat-file",  # which sources lead to which, and whether examples are run
 )
 UNUSED = {
     *("anthropic", "httpx2", "httpcore2", "pydantic", "filelock", "git", "rich"),
@@ -53,15 +51,20 @@ def asked_once(repo: Repo, environ: dict[str, str], seen: Callable[[], None] = l
     return done.err
 
 
+def wrap(git: Path, log: Path) -> None:
+    """Write a program that notes what git is asked, and asks it."""
+    git.parent.mkdir()
+    git.write_text(WRAPPER.format(log=log, git=shutil.which("git")))
+    git.chmod(0o755)
+
+
 def told(log: Path) -> tuple[str, ...]:
     return tuple(log.read_text().split())
 
 
 def test_git_is_started_for_nothing_twice_before_the_first_request(repo: Repo, tmp_path: Path) -> None:
     log, git = tmp_path / "log", tmp_path / "bin/git"
-    git.parent.mkdir()
-    git.write_text(WRAPPER.format(log=log, git=shutil.which("git")))
-    git.chmod(0o755)
+    wrap(git, log)
     before: list[tuple[str, ...]] = []
     path = f"{git.parent}:{repo.environment['PATH']}"
     asked_once(repo, {"PATH": path}, lambda: before.append(told(log)))
@@ -73,3 +76,11 @@ def test_what_the_first_request_does_not_need_is_not_loaded_before_it(repo: Repo
     loaded = {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
     assert {"agentflow.model.direct", "h11", "yaml"} <= loaded
     assert {name for name in loaded if any(f"{name}.".startswith(f"{top}.") for top in UNUSED)} == set()
+
+
+def test_a_whole_task_starts_git_less_than_forty_times(new_repo: NewRepo, tmp_path: Path) -> None:
+    repo, log, git = new_repo(CALC), tmp_path / "log", tmp_path / "bin/git"
+    wrap(git, log)
+    done = repo.task(script=mending(), env={"PATH": f"{git.parent}:{repo.environment['PATH']}"})
+    assert done.code == 0, done.err
+    assert len(told(log)) < 40, told(log)
