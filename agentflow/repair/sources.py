@@ -11,7 +11,8 @@ from agentflow.core.errors import ModelRejected
 from agentflow.core.languages import is_test_path
 from agentflow.core.record import Record
 from agentflow.repair.target import ADVICE
-from agentflow.workspace.git import ChangeKind, Git, open_repository
+from agentflow.workspace.changes import ChangeKind
+from agentflow.workspace.git import Git, open_repository
 
 GENERATED = (".py", ".so", ".pyd")
 """Kinds of ignored file beside tracked code that the code may need to be imported."""

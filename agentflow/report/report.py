@@ -15,7 +15,7 @@ from agentflow.report.material import Material, RoleSpending, Spending, fence_te
 from agentflow.store.task_file import format_plan
 from agentflow.verdict.case import find_hook_files
 from agentflow.verdict.paths import explain
-from agentflow.workspace.git import FileChange
+from agentflow.workspace.changes import FileChange
 
 UNKNOWN = "unknown, the files could not be read"
 

@@ -11,7 +11,7 @@ from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.core.verdict import FailReason, Hunk, ProbeEnd, ProbeKind, ProbeResult, Remark
 from agentflow.core.wording import list_some
 from agentflow.verdict.surface import belongs
-from agentflow.workspace.git import ChangeKind, FileChange
+from agentflow.workspace.changes import ChangeKind, FileChange
 from agentflow.workspace.ignored_files import CACHES
 
 Shown = Callable[[tuple[RequiredCheck, ...]], tuple[CheckRun, ...]]

@@ -41,7 +41,8 @@ from agentflow.verdict.runner import (
     Results,
     find_flaky,
 )
-from agentflow.workspace.git import FileChange, Git
+from agentflow.workspace.changes import FileChange
+from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import CACHES, list_unchanged, mark_ignored
 from agentflow.workspace.path_guard import PathGuard
 from agentflow.workspace.working_copy import LowerDirectory, find_installed_paths

@@ -15,7 +15,7 @@ from agentflow.core.verdict import Caveat, FailReason, Verdict
 from agentflow.core.wording import list_some
 from agentflow.process import timestamp
 from agentflow.routing.route import is_stalled
-from agentflow.workspace.git import FileChange
+from agentflow.workspace.changes import FileChange
 
 
 def conclude(task: TaskState) -> Ending:

@@ -37,7 +37,8 @@ from agentflow.verdict.runner import WHOLE, CheckJob, Results, run_apart
 from agentflow.verdict.surface import Kind, belongs, is_shared, mix, stands
 from agentflow.verdict.target_tests import find_target_tests, function_of, lies_in, narrow
 from agentflow.verdict.weakening import JudgedCheck, SurfaceChange, Weakening, find_weakening
-from agentflow.workspace.git import ChangeKind, FileChange, Git
+from agentflow.workspace.changes import ChangeKind, FileChange
+from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import describe_changes, list_unseen, mark_ignored
 from agentflow.workspace.mixed_tree import TreeSplit, mix_trees
 

@@ -34,7 +34,8 @@ from agentflow.verdict.case import list_runs
 from agentflow.verdict.checking import Checking, Inspections, JudgeContext
 from agentflow.verdict.paths import describe_surface
 from agentflow.workflow.task_prompt import list_whole_files
-from agentflow.workspace.git import FileChange, Git
+from agentflow.workspace.changes import FileChange
+from agentflow.workspace.git import Git
 from agentflow.workspace.path_guard import PathGuard, WithDeleted
 from agentflow.workspace.snapshot import TaskSnapshots
 

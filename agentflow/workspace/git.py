@@ -3,9 +3,7 @@
 import os
 import re
 import shutil
-import stat
 from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.record import Record
 from agentflow.process import capture
 from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.workspace.changes import ChangeKind, EntryChange, FileChange, compare_entries, parse_changes
 from agentflow.workspace.private_git import (
     AS_IT_IS,
     FrozenStart,
@@ -59,31 +58,6 @@ _NOT_OWN = (
     "else `git config core.worktree {}`"
 )
 _DIFF = ("-r", "--patch", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
-
-
-class ChangeKind(StrEnum):
-    ADDED = "A"
-    MODIFIED = "M"
-    DELETED = "D"
-    TYPE = "T"
-
-
-class FileChange(Record):
-    """One path that differs between two trees."""
-
-    kind: ChangeKind
-    path: str
-    """Bytes that are no UTF-8 are escaped, as in `\\xff`."""
-
-
-class EntryChange(Record):
-    """One path that differs between two trees, with what they have there."""
-
-    kind: ChangeKind
-    path: bytes
-    modes: tuple[bytes, bytes]
-    """Before and after, as git writes them; zeros where there is no such file."""
-    blobs: tuple[bytes, bytes]
 
 
 class KnownTexts:
@@ -187,7 +161,7 @@ class Git(Record):
         first, second = self.find_entries(before), self.find_entries(after)
         if first is None or second is None:
             return _read_changes(self, before, after)
-        return tuple(_compare_entries(first, second, b"0" * len(before)))
+        return tuple(compare_entries(first, second, b"0" * len(before)))
 
     def find_entries(self, tree: str) -> tuple[IndexEntry, ...] | None:
         """Return the files of a tree that was seen or made lately, sorted."""
@@ -262,39 +236,9 @@ class Git(Record):
 
 @lru_cache(maxsize=8)
 def _read_changes(git: Git, before: str, after: str) -> tuple[EntryChange, ...]:
-    raw = git.call("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after)
-    words = raw.split(b"\0")
-    told = ((head[1:].split(b" "), path) for head, path in zip(words[::2], words[1::2], strict=False))
-    return tuple(
-        EntryChange(kind=ChangeKind(kind.decode()), path=path, modes=(old, new), blobs=(blob, other))
-        for (old, new, blob, other, kind), path in told
+    return parse_changes(
+        git.call("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after)
     )
-
-
-def _compare_entries(
-    before: tuple[IndexEntry, ...], after: tuple[IndexEntry, ...], nobody: bytes
-) -> Iterator[EntryChange]:
-    old, new = ({entry.path: entry for entry in entries} for entries in (before, after))
-    for path in sorted({entry.path for entry in {*before} ^ {*after}}):
-        pair = (old.get(path), new.get(path))
-        modes, blobs = zip(*(_spell(entry, nobody) for entry in pair), strict=True)
-        yield EntryChange(kind=_find_kind(*pair), path=path, modes=modes, blobs=blobs)
-
-
-def _spell(entry: IndexEntry | None, nobody: bytes) -> tuple[bytes, bytes]:
-    """Return mode and id of a file as git writes them; zeros for none."""
-    if entry is None:
-        return b"000000", nobody
-    return b"%06o" % entry.mode, entry.id.hex().encode()
-
-
-def _find_kind(before: IndexEntry | None, after: IndexEntry | None) -> ChangeKind:
-    if before is None:
-        return ChangeKind.ADDED
-    if after is None:
-        return ChangeKind.DELETED
-    is_same = stat.S_IFMT(before.mode) == stat.S_IFMT(after.mode)
-    return ChangeKind.MODIFIED if is_same else ChangeKind.TYPE
 
 
 @lru_cache(maxsize=4)

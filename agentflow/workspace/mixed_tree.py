@@ -8,7 +8,8 @@ from pathlib import Path
 
 from agentflow.core.record import Record
 from agentflow.sandbox.throwaway import scratch_folder
-from agentflow.workspace.git import EntryChange, Git
+from agentflow.workspace.changes import EntryChange
+from agentflow.workspace.git import Git
 from agentflow.workspace.private_git import (
     IndexEntry,
     list_folders,

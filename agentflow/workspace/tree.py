@@ -214,7 +214,7 @@ class TreeWriter:
         if self.origin.freeze(call).entries is None:
             return shadow.list_files(), None
         listing = shadow.list_files(*_DIFFERING)
-        entries = read_entries(self.origin.root, listing, self.origin.source.hash)
+        entries = read_work_tree(self.origin.root, listing, self.origin.source.hash)
         if entries is not None and self._attributes != AS_IT_IS and self.may_convert(call, entries):
             return listing, None
         return listing, entries
@@ -257,7 +257,7 @@ class TreeWriter:
         return list_rules(self.origin.freeze(call), self._attributes)
 
 
-def read_entries(root: Path, listing: Listing, hash_name: str) -> tuple[IndexEntry, ...] | None:
+def read_work_tree(root: Path, listing: Listing, hash_name: str) -> tuple[IndexEntry, ...] | None:
     """Return the files of a tree, sorted, by what git said of them; None where only git can tell.
 
     Those that differ from the index are read here, and the bytes on disk count.

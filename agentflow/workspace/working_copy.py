@@ -22,7 +22,8 @@ from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import SHARED
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.throwaway import View, make_overlay_view, scratch_folder
-from agentflow.workspace.git import ChangeKind, Git
+from agentflow.workspace.changes import ChangeKind
+from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import CACHES, is_package_folder
 from agentflow.workspace.private_git import make_git_with_tree, make_private_git, make_unfiltered_git
 

@@ -7,7 +7,7 @@ from agentflow.core.task import Failure, Gate, GateStatus, Phase, TaskState
 from agentflow.core.verdict import Verdict
 from agentflow.routing.route import ORDER
 from agentflow.verdict.case import Case
-from agentflow.workspace.git import ChangeKind, FileChange
+from agentflow.workspace.changes import ChangeKind, FileChange
 from tests.unit.tools.bench import a_record
 
 BEFORE, AFTER = "tree-before", "tree-after"

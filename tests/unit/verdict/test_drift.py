@@ -1,7 +1,7 @@
 import pytest
 
 from agentflow.verdict.case import without_leavings
-from agentflow.workspace.git import ChangeKind, FileChange
+from agentflow.workspace.changes import ChangeKind, FileChange
 
 TRACKED = ("calc.py", "tests/test_calc.py", "report.json")
 BEFORE = ("A target/debug/calc-1f/dep.d", "A seen.dat", "M report.json", "M calc.py", "A tests/out/1.png")

@@ -8,7 +8,7 @@ from agentflow.core.verdict import Caveat, Hunk, ProbeEnd, ProbeKind, ProbeResul
 from agentflow.verdict.case import Case, find_blind_checks
 from agentflow.verdict.ending import weigh
 from agentflow.verdict.judge import judge
-from agentflow.workspace.git import ChangeKind
+from agentflow.workspace.changes import ChangeKind
 from tests.unit.verdict.cases import (
     BEFORE,
     BUILD,

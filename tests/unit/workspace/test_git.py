@@ -8,7 +8,8 @@ import pytest
 
 from agentflow.core.errors import ConfigError, StateError
 from agentflow.process import capture
-from agentflow.workspace.git import ChangeKind, FileChange, Git, open_repository
+from agentflow.workspace.changes import ChangeKind, FileChange
+from agentflow.workspace.git import Git, open_repository
 from tests.unit.workspace.places import Place
 
 

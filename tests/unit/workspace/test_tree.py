@@ -8,7 +8,7 @@ import pytest
 
 from agentflow.core.errors import ConfigError
 from agentflow.core.record import encode
-from agentflow.workspace.git import ChangeKind, FileChange
+from agentflow.workspace.changes import ChangeKind, FileChange
 from agentflow.workspace.ignored_files import END, keep_out_of_git
 from tests.unit.workspace.places import Place
 

@@ -1,0 +1,70 @@
+"""What differs between two trees: by their files where both are known, else as git tells it."""
+
+import stat
+from collections.abc import Iterator
+from enum import StrEnum
+
+from agentflow.core.record import Record
+from agentflow.workspace.private_git import IndexEntry
+
+
+class ChangeKind(StrEnum):
+    ADDED = "A"
+    MODIFIED = "M"
+    DELETED = "D"
+    TYPE = "T"
+
+
+class FileChange(Record):
+    """One path that differs between two trees."""
+
+    kind: ChangeKind
+    path: str
+    """Bytes that are no UTF-8 are escaped, as in `\\xff`."""
+
+
+class EntryChange(Record):
+    """One path that differs between two trees, with what they have there."""
+
+    kind: ChangeKind
+    path: bytes
+    modes: tuple[bytes, bytes]
+    """Before and after, as git writes them; zeros where there is no such file."""
+    blobs: tuple[bytes, bytes]
+
+
+def parse_changes(raw: bytes) -> tuple[EntryChange, ...]:
+    """Return what `diff-tree --raw -z` tells of two trees."""
+    words = raw.split(b"\0")
+    told = ((head[1:].split(b" "), path) for head, path in zip(words[::2], words[1::2], strict=False))
+    return tuple(
+        EntryChange(kind=ChangeKind(kind.decode()), path=path, modes=(old, new), blobs=(blob, other))
+        for (old, new, blob, other, kind), path in told
+    )
+
+
+def compare_entries(
+    before: tuple[IndexEntry, ...], after: tuple[IndexEntry, ...], nobody: bytes
+) -> Iterator[EntryChange]:
+    """Yield what differs between the files of two trees, by path; `nobody` is the id of no file."""
+    old, new = ({entry.path: entry for entry in entries} for entries in (before, after))
+    for path in sorted({entry.path for entry in {*before} ^ {*after}}):
+        pair = (old.get(path), new.get(path))
+        modes, blobs = zip(*(_spell(entry, nobody) for entry in pair), strict=True)
+        yield EntryChange(kind=_find_kind(*pair), path=path, modes=modes, blobs=blobs)
+
+
+def _spell(entry: IndexEntry | None, nobody: bytes) -> tuple[bytes, bytes]:
+    """Return mode and id of a file as git writes them; zeros for none."""
+    if entry is None:
+        return b"000000", nobody
+    return b"%06o" % entry.mode, entry.id.hex().encode()
+
+
+def _find_kind(before: IndexEntry | None, after: IndexEntry | None) -> ChangeKind:
+    if before is None:
+        return ChangeKind.ADDED
+    if after is None:
+        return ChangeKind.DELETED
+    is_same = stat.S_IFMT(before.mode) == stat.S_IFMT(after.mode)
+    return ChangeKind.MODIFIED if is_same else ChangeKind.TYPE
