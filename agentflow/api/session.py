@@ -67,6 +67,8 @@ class Order(Record):
     """The folder to explore in depth; None for a task."""
     follows: str | None = None
     """The task of the same session that this one goes on from."""
+    task_id: str = ""
+    """The id of the new task; empty makes one."""
 
 
 class Session(Record):
@@ -137,6 +139,8 @@ def begin_session(setup: Setup, order: Order) -> Iterator[Session]:
             invoked=order.invoked,
             budget=_limit_budget(order.budget, setup.limits),
         )
+        if order.task_id:
+            task = task.replace(task_id=order.task_id)
         if order.follows is not None:
             task = follow_task(setup.git, task, order.follows)
         store = TaskStore.create(setup.git.root, task)

@@ -25,11 +25,12 @@ def commit(
     The repository's git hooks run, as in `git commit`.
     """
     from agentflow.api.commit import commit_task
+    from agentflow.api.worktree import open_home
     from agentflow.cli.tasks import folder_of
-    from agentflow.workspace.git import open_repository
 
-    found = folder_of(open_repository(folder).root, task_id, prefer=lambda task: task.tree != task.base_tree)
-    committed = commit_task(folder, found.name, branch=branch)
+    root = open_home(folder, task_id).root
+    found = folder_of(root, task_id, prefer=lambda task: task.tree != task.base_tree)
+    committed = commit_task(root, found.name, branch=branch)
     if json:
         say_json(committed)
     else:

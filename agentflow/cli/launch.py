@@ -25,7 +25,7 @@ from agentflow.view.progress import Progress, open_region
 from agentflow.view.text import choose, send, write
 from agentflow.view.words import Detail
 from agentflow.workflow.crew import Crew
-from agentflow.workspace.git import Git, open_repository
+from agentflow.workspace.git import Git
 
 if TYPE_CHECKING:
     from agentflow.cli.steering import Steering
@@ -68,6 +68,42 @@ def launch(folder: Path, job: Job, steering: "Steering | None" = None) -> int:
         return _drive(session, job, sink, steering)
 
 
+def launch_in_worktree(
+    folder: Path, job: Job, branch: str | None, *, commit: Callable[[Path, int], None] | None
+) -> int:
+    """Do a new task in a worktree of its own, commit it there if asked to, and say what became of that."""
+    from agentflow.api.worktree import make_worktree, remove_unused
+
+    made = make_worktree(folder, branch)
+    send("".join(visible(f"{warning}\n") for warning in made.warnings), sys.stderr)
+    try:
+        code = launch(made.start, job.replace(task_id=made.task_id))
+        if commit is not None:
+            commit(made.root, code)
+    finally:
+        remove_unused(made)
+    _tell_worktree(made.root, made.task_id, job)
+    return code
+
+
+def _tell_worktree(root: Path, task_id: str, job: Job) -> None:
+    """Say where a worktree is, how its change is taken over and how it is removed."""
+    from agentflow.api.worktree import describe_kept
+    from agentflow.view.text import Style, label_row, span
+
+    kept = describe_kept(root, task_id)
+    if kept is None or job.json or job.detail is Detail.VERDICT:
+        return
+    told = (
+        ("worktree", f"{kept.path} on branch {kept.branch}", "  your own files were not changed"),
+        ("take over", kept.take_over, ""),
+        ("remove", kept.remove, "  and the record of the task with it"),
+    )
+    stream = sys.stderr if job.events == "-" else sys.stdout
+    rows = (label_row(name, span(text), span(more, Style.DIM)) for name, text, more in told if text)
+    write(rows, stream, choose(stream, os.environ))
+
+
 def _expand(folder: Path, job: Job) -> tuple[Job, tuple[str, ...]]:
     """Return the job of a command that was called by its name, with warnings; any other job as it is."""
     from agentflow.api.slash_commands import expand_command
@@ -80,7 +116,9 @@ def _expand(folder: Path, job: Job) -> tuple[Job, tuple[str, ...]]:
 
 def relaunch(start: Path, task_id: str | None, job: Job, steering: "Steering | None" = None) -> int:
     """Go on with a saved task and return its exit code. Raises TaskOver, or Suspended while it waits."""
-    git = open_repository(start)
+    from agentflow.api.worktree import open_home
+
+    git = open_home(start, task_id)
     require_outside(git, job.events)
     found = folder_of(git.root, task_id)
     tell_edits(git.root, found)
@@ -89,7 +127,9 @@ def relaunch(start: Path, task_id: str | None, job: Job, steering: "Steering | N
         _open_events(job.events) as sink,
         resume_session(git, found.name, job, job.ask, is_named=bool(task_id)) as session,
     ):
-        return _drive(session, job, sink, steering)
+        code = _drive(session, job, sink, steering)
+    _tell_worktree(git.root, found.name, job)
+    return code
 
 
 def _drive(session: Session, job: Job, sink: BinaryIO | None, steering: "Steering | None") -> int:
@@ -172,21 +212,27 @@ def _pass_on(lines: bytes, sink: BinaryIO) -> bool:
 
 def _answer(crew: Crew, task: TaskState, job: Job) -> None:
     """Print the result: on stdout, unless the events are there."""
+    from agentflow.api.worktree import find_main
     from agentflow.view.tasks import load
     from agentflow.view.text import BLANK
     from agentflow.view.verdict import verdict
 
     if job.json:
+        from agentflow.api.worktree import describe_kept
+        from agentflow.core.record import plain
         from agentflow.report.material import sum_spending
         from agentflow.report.report import to_result
         from agentflow.store.reading import events
 
         spent = sum_spending(events(crew.store.folder))
-        say_json(to_result(task, crew.material(task), crew.changes(task), spent))
+        kept = describe_kept(crew.git.root, task.task_id)
+        result = to_result(task, crew.material(task), crew.changes(task), spent)
+        say_json({**result, "worktree": plain(kept)} if kept else result)
         return
     stream = sys.stderr if job.events == "-" else sys.stdout
     medium, root = choose(stream, os.environ), crew.git.root
-    elsewhere = "" if Path.cwd().is_relative_to(root) else str(root)
+    is_here = any(Path.cwd().is_relative_to(place) for place in (root, find_main(root)))
+    elsewhere = "" if is_here else str(root)
     told = verdict(load(crew.store.folder), crew.diff(task), elsewhere, job.detail)
     write((BLANK, *told) if medium.live and job.detail is Detail.FULL else told, stream, medium)
 

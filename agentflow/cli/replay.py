@@ -16,6 +16,7 @@ from agentflow.api.boundary import Wish
 from agentflow.api.bundles import open_task
 from agentflow.api.decisions import explain_foreign
 from agentflow.api.wiring import Setup, assemble, make_task, prepare
+from agentflow.api.worktree import open_home
 from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say, say_json
 from agentflow.cli.tasks import folder_of
@@ -98,7 +99,7 @@ class Replayed(Record):
 
 def replay_task(folder: Path, task_id: str | None) -> Replayed:
     """Run a saved task again in a copy of the tree it began on. Raises StateError where that cannot be."""
-    git = open_repository(folder)
+    git = open_home(folder, task_id)
     if task_id is None or not Path(task_id).is_file():
         return _replay(git, folder_of(git.root, task_id))
     with open_task(git.root, task_id) as path:

@@ -25,10 +25,10 @@ def report(
     verdict, the route, the diff, the checks, the work of each role, the evidence and the cost; a task that
     runs or waits has one too.
     """
+    from agentflow.api.worktree import open_home
     from agentflow.cli.tasks import folder_of
-    from agentflow.workspace.git import open_repository
 
-    git = open_repository(folder)
+    git = open_home(folder, task_id)
     found = folder_of(git.root, task_id)
     if html is None and not markdown:
         text = _read_report(found)

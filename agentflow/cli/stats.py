@@ -34,13 +34,14 @@ def stats(
     folder: Path = FOLDER,
 ) -> None:
     """Show what all tasks came to and what they took, by week and by route."""
+    from agentflow.api.worktree import list_homes
     from agentflow.pages.stats import read_stats
     from agentflow.view.text import width_of
     from agentflow.workspace.git import open_repository
 
     if file is not None and not plot:
         raise UsageError(f"{file}: a file is for --plot", hint=f"agentflow stats --plot {file}")
-    found = read_stats(open_repository(folder).root)
+    found = read_stats(list_homes(open_repository(folder).root))
     if file is not None:
         from agentflow.pages.picture import draw_weeks
         from agentflow.pages.templates import fill_template

@@ -93,6 +93,11 @@ def task(
     branch: str | None = typer.Option(
         None, "--branch", metavar="NAME", help="Commit it on a new branch that begins at HEAD."
     ),
+    worktree: bool = typer.Option(
+        False,
+        "--worktree",
+        help="Work in a git worktree of its own, on a new branch; your files stay as they are.",
+    ),
     stream: bool = STREAM,
     quiet: bool = QUIET,
     verbose: bool = VERBOSE,
@@ -105,7 +110,7 @@ def task(
     Exit code 0 means verified.
     """
     from agentflow.api.boundary import Wish
-    from agentflow.cli.launch import Job, launch
+    from agentflow.cli.launch import Job, launch, launch_in_worktree
     from agentflow.core.pending import Budget
     from agentflow.verdict.checking import overrides_of
 
@@ -129,13 +134,15 @@ def task(
         budget=Budget(cost=max_cost, tokens=max_tokens, seconds=timeout),
         overrides=overrides_of(skip_check or [], reason),
     )
+    if worktree:
+        return launch_in_worktree(folder, job, branch, commit=commit_newest if commit or branch else None)
     code = launch(folder, job)
     if commit or branch:
-        _commit(folder, code, branch)
+        commit_newest(folder, code, branch)
     return code
 
 
-def _commit(folder: Path, code: int, branch: str | None) -> None:
+def commit_newest(folder: Path, code: int, branch: str | None = None) -> None:
     """Commit the newest task if it is verified, and say on stderr what was done or why nothing was."""
     from agentflow.api.commit import commit_task
     from agentflow.redact import visible

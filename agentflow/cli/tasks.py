@@ -22,15 +22,16 @@ def tasks(json: bool = JSON, folder: Path = FOLDER) -> None:
     """List the tasks of this repository, newest first. Each has its status, exit code and cost."""
     from datetime import UTC, datetime
 
+    from agentflow.api.worktree import list_homes
     from agentflow.store import reading
     from agentflow.store.ownership import is_at_work
     from agentflow.view.tasks import describe_task, draw_tasks
     from agentflow.view.text import width_of
     from agentflow.workspace.git import open_repository
 
-    root = open_repository(folder).root
-    names, at_work = reversed(reading.tasks(root)), is_at_work(root)
-    rows = tuple(describe_task(root / reading.TASKS / name, at_work=at_work) for name in names)
+    homes = {home: is_at_work(home) for home in list_homes(open_repository(folder).root)}
+    names = sorted(((name, home) for home in homes for name in reading.tasks(home)), reverse=True)
+    rows = tuple(describe_task(home / reading.TASKS / name, at_work=homes[home]) for name, home in names)
     if json:
         say_json(rows)
     else:
@@ -58,13 +59,16 @@ def folder_of(root: Path, task_id: str | None, prefer: Callable[["TaskState"], b
     return found
 
 
-def split_task_id(root: Path, words: list[str]) -> tuple[str | None, list[str]]:
+def split_task_id(folder: Path, words: list[str]) -> tuple[str | None, list[str]]:
     """Return the task that the first of some words names, if it names one, and the other words."""
+    from agentflow.api.worktree import list_homes
     from agentflow.store import reading
+    from agentflow.workspace.git import open_repository
 
     first, *rest = words
     is_beginning = first[:_ID_BEGINS].isdecimal() and len(first) >= _ID_BEGINS
-    known = [name for name in reading.tasks(root) if name.startswith(first)]
+    homes = list_homes(open_repository(folder).root) if is_beginning else ()
+    known = [name for home in homes for name in reading.tasks(home) if name.startswith(first)]
     is_named = is_beginning and (bool(known) or reading.is_task_id(first))
     return (first, rest) if is_named else (None, words)
 
@@ -187,11 +191,11 @@ def _no_such_evidence(evidence_id: str) -> None:
 
 
 def _task(folder: Path, task_id: str | None) -> tuple[Path, Path]:
-    """Return the repository's root and a task's folder in it."""
+    """Return the root of the repository or worktree that has a task, and the task's folder in it."""
+    from agentflow.api.worktree import open_home
     from agentflow.cli.tasks import folder_of
-    from agentflow.workspace.git import open_repository
 
-    root = open_repository(folder).root
+    root = open_home(folder, task_id).root
     found = folder_of(root, task_id)
     tell_edits(root, found)
     return root, found

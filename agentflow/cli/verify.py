@@ -51,8 +51,10 @@ def verify(
         summarize_records,
         write_interchange,
     )
+    from agentflow.api.worktree import open_home
     from agentflow.cli.prompts import agree
 
+    folder = open_home(folder, task_id).root if task_id else folder
     sandbox = open_sandbox(folder, Wish(no_sandbox=no_sandbox, network=network, agree=agree))
     if not json:
         for said in (*sweep_leftovers(), describe_sandbox(sandbox), *list_untrusted_checks(sandbox.root)):

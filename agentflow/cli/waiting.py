@@ -110,19 +110,19 @@ def answer(
 ) -> int:
     """Answer a task's question and continue the task."""
     from agentflow.api.decisions import answer_question
+    from agentflow.api.worktree import open_home
     from agentflow.cli.launch import Job, relaunch
     from agentflow.cli.tasks import folder_of, split_task_id
     from agentflow.core.errors import UsageError
-    from agentflow.workspace.git import open_repository
 
-    git = open_repository(folder)
-    task_id, said = split_task_id(git.root, words)
+    task_id, said = split_task_id(folder, words)
     if not said:
         raise UsageError(f"say what the answer to {task_id} is", hint="agentflow status shows what it asks")
+    git = open_home(folder, task_id)
     found = folder_of(git.root, task_id, prefer=lambda task: bool(task.pending))
     tell_edits(git.root, found)
-    answer_question(folder, found.name, said)
-    return relaunch(folder, found.name, Job(detail=detail_of(quiet=quiet, verbose=verbose)))
+    answer_question(git.root, found.name, said)
+    return relaunch(git.root, found.name, Job(detail=detail_of(quiet=quiet, verbose=verbose)))
 
 
 def cancel(
@@ -131,13 +131,13 @@ def cancel(
 ) -> None:
     """Stop a task. `resume` can still continue it. The task may be running in another terminal."""
     from agentflow.api.undo import OPEN, cancel_task
+    from agentflow.api.worktree import open_home
     from agentflow.cli.tasks import folder_of
-    from agentflow.workspace.git import open_repository
 
-    root = open_repository(folder).root
+    root = open_home(folder, task_id).root
     found = folder_of(root, task_id, prefer=lambda task: task.status in OPEN)
     tell_edits(root, found)
-    ending = cancel_task(folder, found.name)
+    ending = cancel_task(root, found.name)
     said = "was asked to stop, and is still ending" if ending.is_pending else str(ending.status)
     write(f"{found.name} {said}")
 
@@ -152,14 +152,14 @@ def say(
 ) -> None:
     """Tell a running task something. The role that works reads it before its next turn."""
     from agentflow.api.decisions import send_message
+    from agentflow.api.worktree import open_home
     from agentflow.cli.tasks import folder_of, split_task_id
     from agentflow.core.errors import UsageError
-    from agentflow.workspace.git import open_repository
 
-    git = open_repository(folder)
-    task_id, said = split_task_id(git.root, words)
+    task_id, said = split_task_id(folder, words)
     if not said:
         raise UsageError(f"say what {task_id} should be told", hint="agentflow say TASK use the new parser")
+    git = open_home(folder, task_id)
     found = folder_of(git.root, task_id, prefer=lambda task: task.active)
     send_message(git, found, " ".join(said))
     write(f"{found.name} will read it before its next turn")
@@ -167,11 +167,11 @@ def say(
 
 def _decide(folder: Path, pending_id: str, decision: "Answer") -> None:
     from agentflow.api.decisions import decide_approval, find_pending
-    from agentflow.workspace.git import open_repository
+    from agentflow.api.worktree import open_home_of_pending
 
-    root = open_repository(folder).root
+    root = open_home_of_pending(folder, pending_id).root
     tell_edits(root, find_pending(root, pending_id))
-    told = decide_approval(folder, pending_id, decision)
+    told = decide_approval(root, pending_id, decision)
     if told.before:
         write(f"{pending_id} was decided before: {told.word}")
     else:
@@ -192,14 +192,14 @@ def undo(
 ) -> None:
     """Restore the files to their state before a task. Your later edits are kept."""
     from agentflow.api.undo import undo as restore
+    from agentflow.api.worktree import open_home
     from agentflow.cli.tasks import folder_of
     from agentflow.core.record import plain
-    from agentflow.workspace.git import open_repository
 
-    root = open_repository(folder).root
+    root = open_home(folder, task_id).root
     found = folder_of(root, task_id)
     tell_edits(root, found, goes_on=True)
-    told = restore(found.name, folder=folder, dry_run=dry_run, force=force)
+    told = restore(found.name, folder=root, dry_run=dry_run, force=force)
     if json:
         say_json(told)
     else:

@@ -63,14 +63,15 @@ def draw_route(state: TaskState, course: Course, *, at_work: bool) -> RoutePictu
     """Return the picture of a task's route, with where it stands."""
     columns = _arrange_columns(state)
     rows = max(map(len, columns))
-    height = _TOP + rows * _HEIGHT + (rows - 1) * 14 + 6
+    above = _TOP if state.iteration > 1 else 6
+    height = above + rows * _HEIGHT + (rows - 1) * 14 + 6
     spent: dict[str, float] = {}
     for one in course.phases:
         spent[one.phase] = spent.get(one.phase, 0) + one.end - one.start
     placed: list[list[PhaseBox]] = []
     for number, column in enumerate(columns):
         whole = len(column) * _HEIGHT + (len(column) - 1) * 14
-        top = _TOP + (height - _TOP - 6 - whole) // 2
+        top = above + (height - above - 6 - whole) // 2
         x = 4 + number * (_BOX + _GAP)
         stands = ((phase, _find_stand(state, phase, at_work=at_work)) for phase in column)
         placed.append(
@@ -110,6 +111,7 @@ def _arrange_columns(state: TaskState) -> list[list[Phase]]:
 
 
 def _find_stand(state: TaskState, phase: Phase, *, at_work: bool) -> Stand:
+    is_open = state.ending is None or state.status in (Status.SUSPENDED, Status.CANCELLED)
     match state.gate(phase).status:
         case GateStatus.PASSED:
             return Stand.PASSED
@@ -122,7 +124,7 @@ def _find_stand(state: TaskState, phase: Phase, *, at_work: bool) -> Stand:
         case GateStatus.IN_PROGRESS:
             return Stand.NOW if at_work and state.ending is None else Stand.STOPPED
         case GateStatus.PENDING:
-            return Stand.TO_COME if state.ending is None else Stand.SKIPPED
+            return Stand.TO_COME if is_open else Stand.SKIPPED
 
 
 def _join(left: PhaseBox, right: PhaseBox) -> str:

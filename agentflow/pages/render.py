@@ -233,7 +233,7 @@ def _render_answer(state: TaskState) -> str:
 
 def _render_diff(page: TaskPage, state: TaskState) -> str:
     marks = [mark for mark in JudgedAs if any(mark in file.marks for file in page.files)]
-    unknown = state.tree is None and state.base_tree is not None
+    is_open = state.status in (Status.RUNNING, Status.SUSPENDED)
     return fill_template(
         "pages/diff.html",
         page=page,
@@ -241,7 +241,7 @@ def _render_diff(page: TaskPage, state: TaskState) -> str:
         removed=sum(file.removed for file in page.files),
         legend=[(mark, _LEGEND[mark]) for mark in marks],
         signs=_SIGNS,
-        none="Nothing is known to be changed yet." if unknown else "No file was changed.",
+        empty="Nothing is known to be changed yet." if is_open else "No file was changed.",
     )
 
 

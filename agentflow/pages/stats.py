@@ -108,14 +108,14 @@ class Stats(Record):
     """Tasks that cannot be read."""
 
 
-def read_stats(root: Path) -> Stats:
-    """Return the numbers of all tasks of a repository."""
+def read_stats(homes: Iterable[Path]) -> Stats:
+    """Return the numbers of all tasks of a repository, which live in it and in its worktrees."""
     found, unreadable = list[TaskNumbers](), list[str]()
-    for name in tasks(root):
+    for folder in (home / TASKS / name for home in homes for name in tasks(home)):
         try:
-            found.append(_read_task(root / TASKS / name))
+            found.append(_read_task(folder))
         except (CorruptState, OSError):
-            unreadable.append(name)
+            unreadable.append(folder.name)
     calls = sum((Counter(one.calls) for one in found), Counter[str]())
     weeks = {one.week for one in found}
     return Stats(

@@ -54,6 +54,8 @@ class TurnView(Record):
     usage: Usage | None = None
     """None while the model is asked."""
     seconds: float = 0
+    asked: int = 0
+    """Calls that the reply asks for, those that wait for a person too."""
     calls: tuple[CallView, ...] = ()
     heard: tuple[str, ...] = ()
     """What a person said before it, and why a request was sent again."""
@@ -124,7 +126,7 @@ def _open_turn(run: RunView, event: _OfTurn) -> TurnView:
     turn = next((one for one in run.turns if one.number == number), known)
     match event:
         case Replied():
-            return turn.replace(text=event.text, usage=event.usage, seconds=event.seconds)
+            return turn.replace(text=event.text, usage=event.usage, seconds=event.seconds, asked=event.calls)
         case PersonSaid():
             return turn.replace(heard=(*turn.heard, f"A person said: {event.text}"))
         case Retried():

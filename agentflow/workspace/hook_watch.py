@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from agentflow.workspace.git import Git
 
-_OURS = ".claude/agentflow"
+_OURS = (".claude/agentflow", ".claude/worktrees")
 _GONE = ""
 Stamps = dict[str, str]
 """By path, what changes whenever a file is written; no program without privileges can set it back."""
@@ -93,7 +93,7 @@ class HookWatch:
                         path = f"{folder}/{entry.name}" if folder else entry.name
                         if not entry.is_dir(follow_symlinks=False):
                             found[_text(path)] = _stamp(entry.stat(follow_symlinks=False))
-                        elif entry.name != ".git" and path != _OURS and path not in self._left_out:
+                        elif entry.name != ".git" and path not in _OURS and path not in self._left_out:
                             folders.append(path)
             except OSError:
                 continue  # nothing below it is put down to hooks

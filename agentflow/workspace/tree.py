@@ -30,7 +30,7 @@ from agentflow.workspace.private_git import (
     write_rules,
 )
 
-OURS = (".claude/agentflow", ".claude/*.local.*", ".claude/learnings.md")
+OURS = (".claude/agentflow", ".claude/worktrees", ".claude/*.local.*", ".claude/learnings.md")
 """Paths that are never part of a tree id or of the files changed; each has two parts."""
 _PLAIN = (b"H 100644 ", b"H 100755 ", b"H 120000 ")
 _GITLINK = b"160000"

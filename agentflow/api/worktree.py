@@ -1,0 +1,248 @@
+"""Tasks in a git worktree of their own: how one is made, and where the task of an id lives.
+
+A worktree lies in `.claude/worktrees/` of the repository, with the task's files and its record; the files
+of the repository itself stay as they are.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from shlex import quote
+
+from agentflow.api.decisions import find_pending
+from agentflow.api.trust import load_trust_here
+from agentflow.core.errors import AgentflowError, ConfigError, StateError, TaskNotFound
+from agentflow.core.record import Record
+from agentflow.core.task import Status
+from agentflow.core.wording import list_some
+from agentflow.frontmatter import write_whole
+from agentflow.redact import one_line
+from agentflow.sandbox.profile import SHARED
+from agentflow.settings import folders
+from agentflow.store.reading import TASKS, events, fold_state, is_task_id, tasks
+from agentflow.store.tasks import new_task_id
+from agentflow.trust import content, record_trust
+from agentflow.workspace.git import Git, open_repository
+
+WORKTREES = Path(".claude", "worktrees")
+_BRANCHES = "agentflow"
+_OWN_SETTINGS = (".claude/settings.local.json", "CLAUDE.local.md")
+"""Files of the user's that git ignores and that say what roles may do, or how to work here."""
+
+
+class Worktree(Record):
+    """A worktree that was made for one task."""
+
+    task_id: str
+    root: Path
+    start: Path
+    """The folder in it where the task begins, as the person stood in the repository."""
+    branch: str
+    main: Path
+    warnings: tuple[str, ...]
+    """What is not in it."""
+
+    @property
+    def place(self) -> str:
+        """The path within the repository."""
+        return self.root.relative_to(self.main).as_posix()
+
+
+def make_worktree(folder: Path, branch: str | None) -> Worktree:
+    """Make a worktree of the newest commit on a new branch. Raises StateError or ConfigError.
+
+    No program that the repository's configuration names is run: no hook, no filter.
+    """
+    git = open_repository(folder)
+    if git.head is None:
+        raise StateError(
+            "there is no commit yet that a worktree could begin at", hint="commit your files first"
+        )
+    _require_plain(git.root)
+    task_id = new_task_id()
+    branch = branch or f"{_BRANCHES}/{task_id}"
+    root = git.root / WORKTREES / task_id
+    root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not os.path.lexists(root.parent / ".gitignore"):
+        write_whole(root.parent / ".gitignore", b"*\n")
+    off = tuple(_list_switches(git))
+    warnings = tuple(_find_gaps(git, off))
+    git.call("worktree", "add", "--quiet", "--no-checkout", "-b", branch, str(root), "HEAD")
+    made = open_repository(root)
+    made.replace(options=(*made.options, *off)).call("read-tree", "HEAD")
+    made.replace(options=(*made.options, *off)).call("checkout-index", "--all", "--force", "--quiet", "-u")
+    _copy_own_settings(git.root, root)
+    record_trust(folders(os.environ).config, root, load_trust_here(git.root).files)
+    inner = root / folder.resolve().relative_to(git.root)
+    return Worktree(
+        task_id=task_id,
+        root=root,
+        start=inner if inner.is_dir() else root,
+        branch=branch,
+        main=git.root,
+        warnings=warnings,
+    )
+
+
+class Kept(Record):
+    """What became of a worktree, and the commands for what comes next."""
+
+    path: str
+    """Within the repository."""
+    branch: str
+    take_over: str
+    """Empty where there is nothing verified to take over."""
+    remove: str
+
+
+def describe_kept(root: Path, task_id: str) -> Kept | None:
+    """Return what a person may do with the worktree at a root, or None where that is no worktree of ours."""
+    main = find_main(root)
+    if main == root:
+        return None
+    git = open_repository(root)
+    branch = git.call("branch", "--show-current").decode("utf-8", "replace").strip()
+    task = fold_state(root / TASKS / task_id, tuple(events(root / TASKS / task_id)))
+    told = git.call("log", "-1", "--format=%(trailers:key=Agentflow-Task,valueonly)").decode(
+        "utf-8", "replace"
+    )
+    is_done = task.status in (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT) and task.tree != task.base_tree
+    merge = f"git merge {quote(branch)}"
+    commit = "" if told.strip() == task_id else f"agentflow commit {task_id} && "
+    return Kept(
+        path=root.relative_to(main).as_posix(),
+        branch=branch,
+        take_over=f"{commit}{merge}" if is_done and branch else "",
+        remove=f"git worktree remove --force {root.name} && git branch -D {quote(branch)}",
+    )
+
+
+def remove_unused(worktree: Worktree) -> bool:
+    """Remove a worktree in which no task began, and its branch; return whether that is so."""
+    if (worktree.root / TASKS / worktree.task_id).exists():
+        return False
+    git = open_repository(worktree.main)
+    shutil.rmtree(worktree.root, ignore_errors=True)
+    with suppress(StateError):
+        git.call("worktree", "prune")
+        git.call("branch", "--quiet", "-D", worktree.branch)
+    return True
+
+
+def _require_plain(root: Path) -> None:
+    """Refuse a folder of worktrees that leads elsewhere. Raises ConfigError."""
+    for place in (WORKTREES.parent, WORKTREES):
+        if (root / place).is_symlink():
+            raise ConfigError(f"{place} is a link; agentflow makes worktrees there and follows none")
+
+
+def _list_switches(git: Git) -> Iterator[str]:
+    """Yield the options without which git would run a filter that the repository's own settings name."""
+    try:
+        said = git.call("config", "-z", "--name-only", "--show-scope", "--get-regexp", r"^filter\.")
+    except StateError:
+        return  # there is none
+    words = said.decode("utf-8", "surrogateescape").split("\0")
+    names = (
+        name for scope, name in zip(words[::2], words[1::2], strict=False) if scope in ("local", "worktree")
+    )
+    for name in dict.fromkeys(name.rpartition(".")[0] for name in names):
+        for key in ("clean=", "smudge=", "process=", "required=false"):
+            yield from ("-c", f"{name}.{key}")
+
+
+def _find_gaps(git: Git, off: tuple[str, ...]) -> Iterator[str]:
+    """Yield what the repository's folder has and the worktree has not, in lines for people."""
+    look = ("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all")
+    said = git.replace(options=(*git.options, *off)).call(*look)
+    names = (os.fsdecode(line[3:]) for line in said.split(b"\0") if line)
+    changed = [one_line(name) for name in names if name != ".claude/" or _has_more(git.root / name)]
+    if changed:
+        yield f"not in the worktree, since not committed: {list_some(changed)}"
+    packages = [name for name in sorted(SHARED) if (git.root / name).is_dir()]
+    if packages:
+        yield f"not in the worktree, since git ignores them: {list_some(packages)}"
+    if (git.root / ".gitmodules").is_file():
+        yield "submodules are empty in the worktree"
+
+
+def _has_more(folder: Path) -> bool:
+    """Tell whether a folder `.claude` without tracked files holds more than what is ours or is copied."""
+    known = {"agentflow", WORKTREES.name, Path(_OWN_SETTINGS[0]).name}
+    return any(place.name not in known and ".local." not in place.name for place in folder.iterdir())
+
+
+def _copy_own_settings(main: Path, root: Path) -> None:
+    """Copy the user's own files with rules and instructions, as far as the commit has none."""
+    for name in _OWN_SETTINGS:
+        source, place = main / name, root / name
+        if source.is_file() and not source.is_symlink() and not os.path.lexists(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(place, content(source))
+
+
+def list_homes(root: Path) -> tuple[Path, ...]:
+    """Return the folders in which tasks of a repository live: its own, then its worktrees, oldest first."""
+    place = root / WORKTREES
+    if any((root / each).is_symlink() for each in (WORKTREES.parent, WORKTREES)) or not place.is_dir():
+        return (root,)
+    inner = (each for each in sorted(place.iterdir()) if (each / ".git").is_file() and not each.is_symlink())
+    return (root, *(each for each in inner if _list_tasks(each)))
+
+
+def _list_tasks(root: Path) -> tuple[str, ...]:
+    """Return the ids of a worktree's tasks; none where its state folder is not one of ours."""
+    try:
+        return tasks(root)
+    except AgentflowError:
+        return ()
+
+
+def open_home(folder: Path, task_id: str | None) -> Git:
+    """Return the repository of a task, or the worktree of it in which the task lives; None is the newest.
+
+    Raises TaskNotFound where an id fits tasks in several of them.
+    """
+    git = open_repository(folder)
+    homes = list_homes(git.root)
+    if len(homes) == 1:
+        return git
+    known = {home: _list_tasks(home) for home in homes}
+    if task_id is None:
+        newest = max(homes, key=lambda home: known[home][-1:] or ("",))
+        return _open_worktree(git, newest)
+    fitting = [home for home, names in known.items() if any(name.startswith(task_id) for name in names)]
+    if len(fitting) > 1:
+        raise TaskNotFound(f"{one_line(task_id, 60)} fits more than one task", hint="name more of its id")
+    return _open_worktree(git, fitting[0] if fitting else git.root)
+
+
+def open_home_of_pending(folder: Path, pending_id: str) -> Git:
+    """Return the repository or worktree with the task that waits under an id, or once did."""
+    git = open_repository(folder)
+    found = dict[Path, bool]()
+    for home in reversed(list_homes(git.root)):
+        with suppress(TaskNotFound):
+            task = find_pending(home, pending_id)
+            state = fold_state(task, tuple(events(task)))
+            found[home] = any(item.id == pending_id for item in state.pending)
+    waiting = [home for home, waits in found.items() if waits]
+    return _open_worktree(git, next(iter((*waiting, *found)), git.root))
+
+
+def _open_worktree(git: Git, home: Path) -> Git:
+    """Open a worktree; one that is not of this repository may have come with it. Raises StateError."""
+    if home == git.root:
+        return git
+    opened = open_repository(home)
+    if opened.root != home.resolve() or opened.folders[-1] != git.folders[-1]:
+        raise StateError(f"{home} is not a worktree of this repository", hint="nothing was changed")
+    return opened
+
+
+def find_main(root: Path) -> Path:
+    """Return the repository that a worktree of ours lies in; any other root as it is."""
+    is_ours = root.parent.parts[-2:] == WORKTREES.parts and is_task_id(root.name)
+    return root.parents[2] if is_ours else root
