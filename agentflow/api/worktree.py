@@ -86,7 +86,7 @@ def make_worktree(folder: Path, branch: str | None) -> Worktree:
     )
 
 
-class Kept(Record):
+class KeptWorktree(Record):
     """What became of a worktree, and the commands for what comes next."""
 
     path: str
@@ -97,7 +97,7 @@ class Kept(Record):
     remove: str
 
 
-def describe_kept(root: Path, task_id: str) -> Kept | None:
+def describe_kept(root: Path, task_id: str) -> KeptWorktree | None:
     """Return what a person may do with the worktree at a root, or None where that is no worktree of ours."""
     main = find_main(root)
     if main == root:
@@ -111,7 +111,7 @@ def describe_kept(root: Path, task_id: str) -> Kept | None:
     is_done = task.status in (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT) and task.tree != task.base_tree
     merge = f"git merge {quote(branch)}"
     commit = "" if told.strip() == task_id else f"agentflow commit {task_id} && "
-    return Kept(
+    return KeptWorktree(
         path=root.relative_to(main).as_posix(),
         branch=branch,
         take_over=f"{commit}{merge}" if is_done and branch else "",
