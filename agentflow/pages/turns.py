@@ -84,7 +84,8 @@ def fold_runs(happened: Iterable[Stamped]) -> tuple[RunView, ...]:
     for one in happened:
         event = one.event
         if isinstance(event, RunStarted):
-            runs[event.run] = _begin_run(event, one.parent)
+            earlier = runs[event.run].turns if event.run in runs else ()  # of a run that was resumed
+            runs[event.run] = _begin_run(event, one.parent).replace(turns=earlier)
         elif (number := getattr(event, "run", None)) in runs:
             runs[number] = _go_on(runs[number], event)
     return tuple(runs.values())

@@ -56,9 +56,15 @@ function morph(old, fresh) {
   while (old.childNodes.length > children.length) old.lastChild.remove();
 }
 
+// Puts a section of the page before the first that comes after it.
+function insert(root, id, fresh) {
+  const order = root.dataset.order.split(" ");
+  const later = order.slice(order.indexOf(id) + 1).map(byId).find((one) => one?.parentElement === root);
+  if (later && order.includes(id)) later.before(fresh);
+  else root.append(fresh);
+}
+
 function show(parts) {
-  const root = byId("parts");
-  let last = null;
   for (const [id, html] of Object.entries(parts)) {
     const old = byId(id);
     const fresh = html ? build(html) : null;
@@ -66,10 +72,7 @@ function show(parts) {
     if (!fresh) old?.remove();
     else if (old) morph(old, fresh);
     else if (findContainer(id)) findContainer(id).append(fresh);
-    else if (last) last.after(fresh);
-    else root.append(fresh);
-    const now = byId(id);
-    if (now?.parentElement === root) last = now;
+    else insert(byId("parts"), id, fresh);
   }
 }
 
