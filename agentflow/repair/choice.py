@@ -17,17 +17,17 @@ COMPARE_SECONDS = 30.0
 
 MOST_COMPARED = 12
 
-_KINDS = {
-    "comparison": 0,
-    "operator": 0,
-    "logic": 0,
-    "wrong variable": 1,
-    "swapped operands": 0,
-    "constant": 3,
-}
-"""What an edit changes, the likelier mistake first; all other kinds stand in between."""
-
-_USUAL = 2
+_LATE = frozenset(
+    (
+        "constant",
+        "missing increment",
+        "missing decrement",
+        "extra increment",
+        "extra operand",
+        "missing bound",
+    )
+)
+"""Kinds that make a test pass by chance more often than an operator or a name does."""
 
 _LITERAL = re.compile(r"-?\d+(?:\.\d+)?|'[^']*'|\"[^\"]*\"")
 
@@ -67,11 +67,13 @@ def rank_survivors(survivors: Sequence[Candidate], seen: Compared, tested: froze
     vectors = [tuple(each[:count]) for each in seen.outcomes] or [() for _ in survivors]
     votes = [Counter(vector[at] for vector in set(vectors) if vector) for at in range(count)]
 
-    def place(index: int) -> tuple[bool, int, int, int]:
-        vector, edit = vectors[index], survivors[index].mutation
-        agreed = sum(votes[at][outcome] for at, outcome in enumerate(vector)) - len(vector)
-        kind = min(_KINDS.get(each, _USUAL) for each in edit.kind.split(" and "))
-        return is_special(survivors[index], tested), kind, -agreed, index
+    def place(index: int) -> tuple[bool, int, int, int, int]:
+        """Rank by cost, then by how few inputs end in an error, then by how many versions agree."""
+        vector, candidate = vectors[index], survivors[index]
+        agreed = sum(votes[at][outcome] for at, outcome in enumerate(vector))
+        errors = sum(outcome.startswith("! ") for outcome in vector)
+        is_late = not _LATE.isdisjoint(candidate.mutation.kind.split(" and "))
+        return is_special(candidate, tested), candidate.cost + is_late, errors, -agreed, index
 
     best = min(range(len(survivors)), key=place)
     others = [at for at in range(len(survivors)) if count and vectors[at] and vectors[at] != vectors[best]]

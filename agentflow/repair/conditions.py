@@ -53,7 +53,7 @@ def _join(code: Code, test: ast.expr, hints: Hints) -> Iterator[Mutation]:
             continue
         low = f"({text})" if is_or or isinstance(test, ast.IfExp) else text
         yield code.swap(test, f"{low} and {other}", "missing condition", weight)
-        yield code.swap(test, f"{text} or {other}", "missing condition", weight)
+        yield code.swap(test, f"{text} or {other}", "missing condition", weight + 1)
         yield code.swap(test, f"{other} and {low}", "missing condition", weight + 1)
         if is_and or not is_or:
             yield code.swap(test, f"{other} or {text}", "missing condition", weight + 1)

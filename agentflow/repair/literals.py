@@ -59,8 +59,8 @@ def _text(code: Code, node: ast.Constant, hints: Hints) -> Iterator[Mutation]:
     padded = [f"{value} ", f" {value}", f" {value} "]
     quote = code.text(node)[:1]
     pools = (
-        (2, [_quote(each, quote) for each in (*near, *cases)]),
-        (3, [_quote(each, quote) for each in (*short, *hints.words, *dropped)]),
+        (2, [_quote(each, quote) for each in near]),
+        (3, [_quote(each, quote) for each in (*cases, *short, *hints.words, *dropped)]),
         (4, [_quote(each, quote) for each in (*padded, *_file_texts(code)[:12])]),
     )
     yield from _choose(code, node, pools, "text")
@@ -154,7 +154,9 @@ def _operands(code: Code, node: ast.BinOp, hints: Hints) -> Iterator[Mutation]:
     """Exchange operands where their order matters: all but sums and products of numbers."""
     if isinstance(node.op, _ORDERED):
         if not isinstance(node.left, ast.BinOp) and not isinstance(node.right, ast.BinOp):
-            yield code.exchange(node.left, node.right, "swapped operands")
+            is_odd = isinstance(node.left, ast.Constant) or isinstance(node.right, ast.Constant)
+            swapped = code.exchange(node.left, node.right, "swapped operands")
+            yield swapped.replace(weight=4) if is_odd else swapped
         return
     parent = code.parents.get(node)
     if not isinstance(node.op, ast.Add) or (isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Add)):

@@ -38,8 +38,6 @@ _ARITHMETIC: Mapping[type[ast.AST], tuple[tuple[str, int], ...]] = {
     ast.RShift: (("<<", 1),),
 }
 
-_SIMPLE = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
-
 _COUNTED = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp)
 
 _CAUGHT = ("KeyError", "ValueError", "IndexError", "TypeError", "AttributeError", "LookupError", "OSError")
@@ -93,9 +91,6 @@ def _arithmetic(code: Code, node: ast.BinOp) -> Iterator[Mutation]:
     is_step = isinstance(node.right, ast.Constant) and node.right.value == 1
     yield code.swap(node, left, "extra increment" if is_step else "extra operand", 1 if is_step else 3)
     yield code.swap(node, right, "extra operand", 4)
-    are_simple = isinstance(node.left, _SIMPLE) and isinstance(node.right, _SIMPLE)
-    if are_simple and isinstance(node.op, ast.Sub | ast.Div | ast.FloorDiv | ast.Mod):
-        yield code.exchange(node.left, node.right, "swapped operands")
     if isinstance(node.op, ast.Mult | ast.Div | ast.FloorDiv | ast.Mod):
         for each in (node.left, node.right):
             yield from _step(code, each)

@@ -98,7 +98,7 @@ def _list_resets(code: Code, scope: ast.AST, home: ast.AST) -> list[tuple[int, s
         return []
     given = [each for each in ast.walk(start) if isinstance(each, ast.Assign) and _is_field(each.targets[0])]
     set_here = {code.text(each.targets[0]) for each in ast.walk(scope) if isinstance(each, ast.Assign)}
-    weight = 3 if any(code.text(each.targets[0]) in set_here for each in given) else 6
+    weight = 2 if any(code.text(each.targets[0]) in set_here for each in given) else 6
     fixed = (each for each in given if not any(isinstance(name, ast.Name) for name in ast.walk(each.value)))
     return [(weight, code.text(each)) for each in fixed if code.text(each.targets[0]) not in set_here]
 
