@@ -20,7 +20,7 @@ _BREAK = "\u200b"
 _SPECIAL = re.compile(r"[\\`*_{}\[\]#!|~>$]|^(?:[-+=:]|\d+(?=[.)]))")
 """What means something in a line, or at its begin."""
 _TAKEN_UP = re.compile(
-    r"@|#(?=\d)|(?i:\b(?:GH|[A-Z]{2,10})-)(?=\d)|(?i:(?:https?|ftps?|mailto|xmpp):|\bwww\.)|\b[0-9a-f]{7,40}\b"
+    r"@|#(?=\d)|(?i:\b(?:GH|[A-Z]{2,10})-)(?=\d)|(?i:(?:https?|ftps?|mailto|xmpp):|\bwww\.)"
 )
 _MOST_TESTS = 10
 _MOST_FILES = 50
@@ -33,7 +33,7 @@ _LIMIT = 60_000
 def escape_markdown(text: str, width: int = _LINE) -> str:
     """Return one line of foreign text that is nothing but text on GitHub.
 
-    No HTML, no link or picture, nobody mentioned and no issue or commit referred to.
+    No HTML, no link or picture, nobody mentioned and no issue referred to.
     """
     shown = one_line(text, width).replace("&", "&amp;").replace("<", "&lt;")
     cut = _TAKEN_UP.sub(_break_up, shown)

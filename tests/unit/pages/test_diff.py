@@ -1,0 +1,118 @@
+"""A diff side by side: lines and numbers as in the files, each changed place with what the verdict says."""
+
+from agentflow.core.evidence import Surface
+from agentflow.core.verdict import Hunk, Proof, ProofKind, Verdict
+from agentflow.pages.diff import FileView, JudgedAs, arrange_diff
+from agentflow.view.verdict import file_diffs
+
+DIFF = """diff --git a/calc.py b/calc.py
+index 1..2 100644
+--- a/calc.py
++++ b/calc.py
+@@ -1,6 +1,8 @@ import sys
+ def add(a, b):
+-    return a - b
++    return a + b
+ #
+ def double(a):
+     return 2 * a
++
++def triple(a):
++    return 3 * a
+@@ -40,3 +42,2 @@ class Tail:
+ x = 1
+-y = 2
+ z = 3
+\\ No newline at end of file
+diff --git a/tests/test_calc.py b/tests/test_calc.py
+index 1..2 100644
+--- a/tests/test_calc.py
++++ b/tests/test_calc.py
+@@ -1 +1 @@
+-assert add(1, 2) == 3
++assert add(1, 2)
+diff --git a/README.md b/README.md
+index 1..2 100644
+--- a/README.md
++++ b/README.md
+@@ -0,0 +1 @@
++words
+"""
+
+
+def a_verdict(*proof: Proof, unproved: tuple[str, ...] = ()) -> Verdict:
+    return Verdict(passed=True, reasons=(), evidence=(), proof=proof, unproved=unproved)
+
+
+def arrange(verdict: Verdict | None, diff: str = DIFF) -> dict[str, FileView]:
+    return {file.path: file for file in arrange_diff(file_diffs(diff), Surface(), verdict)}
+
+
+def marks(file: FileView) -> list[tuple[JudgedAs, str]]:
+    return [(block.mark, block.note) for hunk in file.hunks for block in hunk.blocks if block.mark]
+
+
+def test_lines_stand_beside_each_other_under_the_numbers_of_their_files() -> None:
+    calc = arrange(None)["calc.py"]
+    assert (calc.added, calc.removed, len(calc.hunks)) == (4, 2, 2)
+    assert [hunk.title for hunk in calc.hunks] == ["import sys", "class Tail:"]
+    rows = [row for block in calc.hunks[0].blocks for row in block.rows]
+    shown = [
+        (row.old and (row.old.number, row.old.text), row.new and (row.new.number, row.new.text))
+        for row in rows
+    ]
+    assert shown[:3] == [
+        ((1, "def add(a, b):"), (1, "def add(a, b):")),
+        ((2, "    return a - b"), (2, "    return a + b")),
+        ((3, "#"), (3, "#")),
+    ]
+    assert shown[-1] == (None, (8, "    return 3 * a"))
+    tail = [row for block in calc.hunks[1].blocks for row in block.rows]
+    assert [(row.old and row.old.number, row.new and row.new.number) for row in tail] == [
+        (40, 42),
+        (41, None),
+        (42, 43),
+    ]
+
+
+def test_each_place_has_the_mark_of_the_verdict() -> None:
+    hunks = (
+        Hunk(path="calc.py", line=2, end=2, proved=True),
+        Hunk(path="calc.py", line=7, end=8, wanted="that fails without it"),
+    )
+    told = a_verdict(
+        Proof(kind=ProofKind.FAIL_TO_PASS, tests=("t",), hunks=hunks),
+        unproved=("calc.py:7-8: add a test that fails without it",),
+    )
+    found = arrange(told)
+    assert marks(found["calc.py"]) == [
+        (JudgedAs.PROVED, ""),
+        (JudgedAs.UNPROVED, "add a test that fails without it"),
+        (JudgedAs.SAME, "changes no behaviour by itself"),
+    ]
+    assert marks(found["tests/test_calc.py"]) == [(JudgedAs.CHECK, "")]
+    assert marks(found["README.md"]) == [(JudgedAs.DOCUMENT, "")]
+    assert found["calc.py"].marks == (JudgedAs.PROVED, JudgedAs.UNPROVED, JudgedAs.SAME)
+
+
+def test_a_change_that_was_tried_as_a_whole_is_proved_as_a_whole() -> None:
+    whole = arrange(a_verdict(Proof(kind=ProofKind.FAIL_TO_PASS, tests=("t",))))["calc.py"]
+    assert whole.marks == (JudgedAs.PROVED,)
+    same = arrange(a_verdict(Proof(kind=ProofKind.SAME_BEHAVIOUR)))["calc.py"]
+    assert same.marks == (JudgedAs.SAME,)
+
+
+def test_nothing_is_called_proved_without_a_proof() -> None:
+    assert arrange(None)["calc.py"].marks == (JudgedAs.OPEN,)
+    failed = Verdict(passed=False, reasons=("no",), evidence=())
+    assert arrange(failed)["calc.py"].marks == (JudgedAs.OPEN,)
+    unproved = arrange(a_verdict(unproved=("add a test that fails without this change and passes with it",)))
+    assert unproved["calc.py"].marks == (JudgedAs.UNPROVED,)
+
+
+def test_a_long_diff_is_cut_and_says_so_and_a_binary_file_has_no_lines() -> None:
+    head = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -0,0 +1,2000 @@\n"
+    long = arrange(None, head + "".join(f"+x{number} = 1\n" for number in range(2000)))["a.py"]
+    assert (long.added, long.left_out) == (2000, 1201)
+    binary = arrange(None, "diff --git a/a.bin b/a.bin\nBinary files a/a.bin and b/a.bin differ\n")["a.bin"]
+    assert binary.hunks == ()

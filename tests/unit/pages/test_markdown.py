@@ -1,0 +1,67 @@
+"""Foreign text in a comment: GitHub shows it as it is and takes nothing in it up."""
+
+import re
+
+import pytest
+
+from agentflow.pages.markdown import escape_markdown, to_code
+
+BREAK = "\u200b"
+
+
+@pytest.mark.parametrize(
+    ("text", "taken"),
+    [
+        ("thanks @octocat", r"@\w"),
+        ("team @octo-org/team", r"@\w"),
+        ("mail a@b.example", r"@\w"),
+        ("fixes #12", r"#\d"),
+        ("closes octo/cat#3", r"#\d"),
+        ("see GH-12 and gh-13", r"(?i)gh-\d"),
+        ("see JIRA-12", r"JIRA-\d"),
+        ("at https://x.example/y", r"https?:"),
+        ("at HTTP://x.example", r"(?i)http:"),
+        ("at www.x.example", r"www\."),
+        ("mailto:a", r"mailto:"),
+        ("<script>alert(1)</script>", r"<"),
+        ("<!-- hidden -->", r"<"),
+        ("[a](javascript:alert(1))", r"(?<!\\)\["),
+        ("![a](x.png)", r"(?<!\\)!"),
+        ("`code`", r"(?<!\\)`"),
+        ("*b* _i_ ~~s~~ $m$", r"(?<!\\)[*_~$]"),
+        ("| a | b |", r"(?<!\\)\|"),
+        ("&lt;script&gt;", r"&lt;"),
+    ],
+)
+def test_what_github_takes_up_is_broken_up(text: str, taken: str) -> None:
+    assert re.search(taken, text)
+    assert not re.search(taken, escape_markdown(text).replace("&amp;lt;", ""))
+
+
+@pytest.mark.parametrize(
+    "text", ["# head", "- item", "+ item", "1. item", "12) item", "> quote", "=== x", "---", "~~~"]
+)
+def test_no_text_begins_a_block(text: str) -> None:
+    assert not re.match(r"(#|[-+=>~]|\d+[.)])", escape_markdown(text))
+
+
+def test_plain_text_stays_as_it_is() -> None:
+    said = "add() returns a - b, not the sum (calc.py:2); 3 of 4 tests pass"
+    assert escape_markdown(said) == said
+
+
+def test_controls_are_visible_and_secrets_are_not() -> None:
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+    said = escape_markdown(f"\x1b[31m\u202e{secret}")
+    assert secret not in said
+    assert "\x1b" not in said
+    assert "\u202e" not in said
+
+
+@pytest.mark.parametrize("text", ["a", "`a`", "``", "a ``` b", "`", " a"])
+def test_no_backtick_ends_a_code_span(text: str) -> None:
+    shown = to_code(text)
+    ticks = re.match("`+", shown)
+    assert ticks
+    assert shown.endswith(ticks[0])
+    assert ticks[0] not in re.findall("`+", shown[len(ticks[0]) : -len(ticks[0])])
