@@ -10,7 +10,7 @@ from benchmarks.prompts import Parts, append_only, billed, parts, prefix_share, 
 from benchmarks.report import Row, alone, at_least, at_most, compared, exactly
 from benchmarks.server import Asked, Calls, Script, rehearsed, serving, submission
 from tests.support.messages_server import Plays
-from tests.support.repo import CALC
+from tests.support.play import CALC
 
 CAT = f"cat {BLOCK}"
 MIDDLE, LONG = 40, 200

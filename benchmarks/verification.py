@@ -14,7 +14,8 @@ from pathlib import Path
 from agentflow.core.record import Record
 from benchmarks.report import Bound, Row, alone, at_least, at_most, compared
 from tests.support.attempts import Attempt
-from tests.support.repo import CALC, COMMAND, MENDED, Repo, call, plan, role, submit, turn, verified
+from tests.support.play import CALC, MENDED, call, plan, role, submit, turn, verified
+from tests.support.repo import COMMAND, Repo
 from tests.support.tampering import RIGHT, SETTINGS, TASK
 
 FILES = 5_000

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.repo import CALC, NewRepo, Repo, mending
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 
 
 @pytest.fixture
@@ -18,8 +19,8 @@ def new_repo(tmp_path: Path) -> NewRepo:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Repo:
     """A repository with a task that was verified, and beside it, under `kept`, the same once more."""
     folder = tmp_path_factory.mktemp("finished")
-    repo = Repo(folder / "now/repo", folder / "now/home").write(CALC).commit()
-    assert repo.task(script=mending()).code == 0
+    repo = Repo(folder / "now/repo", folder / "now/home").write(play.CALC).commit()
+    assert repo.task(script=play.mending()).code == 0
     (repo.home / "script.yaml").unlink()
     shutil.copytree(folder / "now", folder / "kept", symlinks=True)
     return repo

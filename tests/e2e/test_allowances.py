@@ -5,33 +5,19 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import (
-    CALC,
-    GREEN,
-    MENDED,
-    TEXT,
-    NewRepo,
-    call,
-    crew,
-    edit,
-    findings,
-    mending,
-    plan,
-    role,
-    submit,
-    turn,
-)
+from tests.support import play
+from tests.support.repo import NewRepo
 
 KEY = "AKIA" + "ABCDEFGH12345678"
 
 
-LINTED = {**CALC, "package.json": '{"scripts": {"lint": "false"}}'}
+LINTED = {**play.CALC, "package.json": '{"scripts": {"lint": "false"}}'}
 
 
 def test_a_skipped_check_is_recorded_and_never_0(new_repo: NewRepo) -> None:
-    repo = new_repo({**CALC, "ruff.toml": "line-length = 100\n"})
+    repo = new_repo({**play.CALC, "ruff.toml": "line-length = 100\n"})
     options = ("--skip-check", "lint", "--reason", "ruff is not here", "--json")
-    done = repo.task(*options, TEXT, script=mending())
+    done = repo.task(*options, play.TEXT, script=play.mending())
     assert done.code == 4, done.err
     assert done.json["status"] == "verified_with_caveat"
     assert done.json["caveats"] == ["check_skipped:lint"]
@@ -55,24 +41,24 @@ def test_a_skipped_check_is_recorded_and_never_0(new_repo: NewRepo) -> None:
 def test_an_override_without_reason_or_of_nothing_is_a_usage_error(
     new_repo: NewRepo, options: tuple[str, ...], said: str
 ) -> None:
-    repo = new_repo(CALC)
-    done = repo.task(*options, TEXT, script=[])
+    repo = new_repo(play.CALC)
+    done = repo.task(*options, play.TEXT, script=[])
     assert done.code == 2
     assert said in done.err
     assert repo.tasks == []
 
 
 def test_a_skipped_check_lets_no_other_one_go(new_repo: NewRepo) -> None:
-    repo = new_repo({**CALC, "ruff.toml": "line-length = 100\n"})
-    wrong = edit("calc.py", "a - b", "a * b")
-    lazy = role("implementer", submit("calc.py"))
-    lines = [*crew(*wrong, submit("calc.py"))[:3], lazy]
-    assert repo.task("--skip-check", "lint", "--reason", "r", TEXT, script=lines).code == 1
+    repo = new_repo({**play.CALC, "ruff.toml": "line-length = 100\n"})
+    wrong = play.edit("calc.py", "a - b", "a * b")
+    lazy = play.role("implementer", play.submit("calc.py"))
+    lines = [*play.crew(*wrong, play.submit("calc.py"))[:3], lazy]
+    assert repo.task("--skip-check", "lint", "--reason", "r", play.TEXT, script=lines).code == 1
 
 
 def test_files_about_tests_count_only_once_trusted(new_repo: NewRepo) -> None:
-    repo = new_repo({**CALC, ".claude/test-command": "# ours\ntrue\n"})
-    done = repo.task(script=mending())
+    repo = new_repo({**play.CALC, ".claude/test-command": "# ours\ntrue\n"})
+    done = repo.task(script=play.mending())
     assert done.code == 0
     assert "untrusted: agentflow trust" in done.err
     assert all("unittest" in record["command"] for record in repo.evidence())
@@ -84,9 +70,9 @@ def test_files_about_tests_count_only_once_trusted(new_repo: NewRepo) -> None:
 
 def test_a_trusted_test_command_is_the_test_check_until_it_changes(new_repo: NewRepo) -> None:
     command = "python3 -m unittest -v tests.test_calc"
-    repo = new_repo({**CALC, "tests/__init__.py": "", ".claude/test-command": f"# ours\n\n{command}\n"})
+    repo = new_repo({**play.CALC, "tests/__init__.py": "", ".claude/test-command": f"# ours\n\n{command}\n"})
     assert repo.run("trust", "--yes").code == 0
-    assert repo.task(script=mending()).code == 0
+    assert repo.task(script=play.mending()).code == 0
     assert {record["command"] for record in repo.evidence()} == {command}
     assert repo.run("verify", repo.folder.name).code == 0
     assert command in repo.run("verify", "--dry-run").out
@@ -100,9 +86,9 @@ def test_a_trusted_test_command_is_the_test_check_until_it_changes(new_repo: New
 
 
 def test_trusted_skipping_of_the_tests_is_never_0(new_repo: NewRepo) -> None:
-    repo = new_repo({**CALC, ".claude/skip-test-verification": "the machine is being moved\n"})
+    repo = new_repo({**play.CALC, ".claude/skip-test-verification": "the machine is being moved\n"})
     repo.run("trust", "--yes")
-    done = repo.task("--json", TEXT, script=mending())
+    done = repo.task("--json", play.TEXT, script=play.mending())
     assert done.code == 4, done.err
     assert "check_skipped:tests" in done.json["caveats"]
     assert "the machine is being moved" in (repo.folder / "report.md").read_text()
@@ -115,9 +101,9 @@ LISTED = {".claude/known-test-failures": "# since March\ntest_old.Old.test_old\n
 
 
 def test_a_listed_failure_does_not_count(new_repo: NewRepo) -> None:
-    repo = new_repo({**CALC, "tests/test_old.py": OLD, **LISTED})
+    repo = new_repo({**play.CALC, "tests/test_old.py": OLD, **LISTED})
     repo.run("trust", "--yes")
-    done = repo.task(script=mending())
+    done = repo.task(script=play.mending())
     assert done.code == 0, done.out
     assert "known to fail" in done.out
     assert repo.run("verify", repo.folder.name).code == 0
@@ -125,35 +111,38 @@ def test_a_listed_failure_does_not_count(new_repo: NewRepo) -> None:
 
 @pytest.mark.parametrize("broken", ["    return 2 + a", "    return missing_name", "    raise SystemExit"])
 def test_another_failure_counts_beside_a_listed_one(new_repo: NewRepo, broken: str) -> None:
-    repo = new_repo({**GREEN, "tests/test_old.py": OLD, **LISTED})
+    repo = new_repo({**play.GREEN, "tests/test_old.py": OLD, **LISTED})
     repo.run("trust", "--yes")
-    turns = edit("calc.py", "    return 2 * a", broken.replace("2 + a", "3 * a"))
-    lazy = role("implementer", submit("calc.py"))
-    lines = [*crew(*turns, submit("calc.py"))[:3], lazy]
+    turns = play.edit("calc.py", "    return 2 * a", broken.replace("2 + a", "3 * a"))
+    lazy = play.role("implementer", play.submit("calc.py"))
+    lines = [*play.crew(*turns, play.submit("calc.py"))[:3], lazy]
     assert repo.task("implement triple", script=lines).code == 1
 
 
 def test_a_listed_test_that_cannot_be_loaded_counts(new_repo: NewRepo) -> None:
     listed = {".claude/known-test-failures": "unittest.loader._FailedTest.test_old\ntest_old.Old.test_old\n"}
-    repo = new_repo({**GREEN, "tests/test_old.py": OLD.replace("self.fail()", "pass"), **listed})
+    repo = new_repo({**play.GREEN, "tests/test_old.py": OLD.replace("self.fail()", "pass"), **listed})
     repo.run("trust", "--yes")
-    turns = edit("tests/test_old.py", "import unittest\n", "import unittest\nimport calc.nothing\n")
-    lines = [*crew(*turns, submit("tests/test_old.py"))[:3], role("implementer", submit("calc.py"))]
+    turns = play.edit("tests/test_old.py", "import unittest\n", "import unittest\nimport calc.nothing\n")
+    lines = [
+        *play.crew(*turns, play.submit("tests/test_old.py"))[:3],
+        play.role("implementer", play.submit("calc.py")),
+    ]
     assert repo.task("implement triple", script=lines).code == 1
 
 
 def project(requires: str) -> dict[str, str]:
     return {
-        **CALC,
+        **play.CALC,
         "pyproject.toml": f'[project]\nname = "x"\nversion = "1"\nrequires-python = "{requires}"\n',
     }
 
 
-IMPORTING = CALC["tests/test_calc.py"].replace("import unittest\n", "import unittest\n\nimport {0}\n")
+IMPORTING = play.CALC["tests/test_calc.py"].replace("import unittest\n", "import unittest\n\nimport {0}\n")
 BLOCKED = {
     "another Python": (project(">=3.99"), "requires-python >=3.99, running 3."),
     "a module of somebody else": (
-        {**CALC, "tests/test_calc.py": IMPORTING.format("no_such_distribution")},
+        {**play.CALC, "tests/test_calc.py": IMPORTING.format("no_such_distribution")},
         "pip install no_such_distribution",
     ),
 }
@@ -164,7 +153,7 @@ def test_tests_that_cannot_run_here_are_told_before_work_and_send_nothing_back(
     new_repo: NewRepo, files: dict[str, str], signature: str
 ) -> None:
     repo = new_repo(files)
-    done = repo.task("--json", TEXT, script=mending())
+    done = repo.task("--json", play.TEXT, script=play.mending())
     assert done.code == 4, done.err
     assert done.json["caveats"][:1] == ["check_not_run:tests"]
     assert signature in (repo.folder / "report.md").read_text()
@@ -177,18 +166,20 @@ def test_tests_that_cannot_run_here_are_told_before_work_and_send_nothing_back(
 
 def test_a_new_test_that_needs_the_same_missing_module_sends_nothing_back(new_repo: NewRepo) -> None:
     """Both files of tests cannot be loaded now, so that more fails than before, for the same reason."""
-    repo = new_repo({**CALC, "tests/test_calc.py": IMPORTING.format("no_such_distribution")})
-    added = turn(call("Write", file_path="tests/test_more.py", content="import no_such_distribution\n"))
-    lines = [*crew(*MENDED, added, submit("calc.py", "tests/test_more.py"))]
-    done = repo.task("--json", TEXT, script=lines)
+    repo = new_repo({**play.CALC, "tests/test_calc.py": IMPORTING.format("no_such_distribution")})
+    added = play.turn(
+        play.call("Write", file_path="tests/test_more.py", content="import no_such_distribution\n")
+    )
+    lines = [*play.crew(*play.MENDED, added, play.submit("calc.py", "tests/test_more.py"))]
+    done = repo.task("--json", play.TEXT, script=lines)
     assert (done.code, done.json["caveats"]) == (4, ["check_not_run:tests", "unproved"]), done.err
     assert repo.run("verify", done.json["task_id"]).code == 0
 
 
 LINTS = '{"scripts": {"lint": "node lint.js"}}\n'
 KEEPING = {
-    "a tool that is not installed": edit("package.json", "node lint.js", "no-such-linter ."),
-    "a script that is gone": [turn(call("Bash", command="rm lint.js"))],
+    "a tool that is not installed": play.edit("package.json", "node lint.js", "no-such-linter ."),
+    "a script that is gone": [play.turn(play.call("Bash", command="rm lint.js"))],
 }
 
 
@@ -197,62 +188,75 @@ KEEPING = {
 def test_a_change_that_keeps_a_check_from_running_is_not_the_machines_fault(
     new_repo: NewRepo, turns: list[dict[str, Any]]
 ) -> None:
-    repo = new_repo({**CALC, "package.json": LINTS, "lint.js": "process.exit(0)\n"})
-    lines = crew(*MENDED, *turns, submit("calc.py", "package.json"), evidence="ev-0004")
-    done = repo.task("--json", "--no-input", "--max-iterations", "1", TEXT, script=lines)
+    repo = new_repo({**play.CALC, "package.json": LINTS, "lint.js": "process.exit(0)\n"})
+    lines = play.crew(*play.MENDED, *turns, play.submit("calc.py", "package.json"), evidence="ev-0004")
+    done = repo.task("--json", "--no-input", "--max-iterations", "1", play.TEXT, script=lines)
     assert done.code not in (0, 4), done.out
     assert "check_not_run:lint" not in done.json["caveats"]
 
 
 def test_a_missing_module_of_the_repository_is_a_failure(new_repo: NewRepo) -> None:
-    files = {**CALC, "mypkg/__init__.py": "", "tests/test_calc.py": IMPORTING.format("mypkg.new")}
+    files = {**play.CALC, "mypkg/__init__.py": "", "tests/test_calc.py": IMPORTING.format("mypkg.new")}
     repo = new_repo(files)
-    repo.task(script=[findings(), plan("calc.py"), role("implementer", submit("calc.py"))])
+    repo.task(
+        script=[play.findings(), play.plan("calc.py"), play.role("implementer", play.submit("calc.py"))]
+    )
     assert repo.runs("implementer")
     assert repo.state()["status"] == "failed"
 
 
 def test_a_module_of_the_repository_that_the_change_deletes_is_a_failure(new_repo: NewRepo) -> None:
-    files = {**CALC, "count.py": "ONE = 1\n", "tests/test_calc.py": IMPORTING.format("count")}
+    files = {**play.CALC, "count.py": "ONE = 1\n", "tests/test_calc.py": IMPORTING.format("count")}
     repo = new_repo(files)
-    gone = role("implementer", turn(call("Bash", command="rm count.py")), submit("count.py"))
+    gone = play.role(
+        "implementer", play.turn(play.call("Bash", command="rm count.py")), play.submit("count.py")
+    )
     done = repo.task(
-        TEXT, "--json", script=[findings(), plan("calc.py"), gone, role("implementer", submit("count.py"))]
+        play.TEXT,
+        "--json",
+        script=[
+            play.findings(),
+            play.plan("calc.py"),
+            gone,
+            play.role("implementer", play.submit("count.py")),
+        ],
     )
     assert (done.code, done.json["status"]) == (1, "failed"), done.err
     assert "cannot run here" not in (repo.folder / "report.md").read_text()
 
 
 def test_a_change_that_brings_a_missing_module_is_a_failure(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    turns = edit("calc.py", "def add", "import no_such_distribution\n\n\ndef add")
-    lines = [*crew(*turns, submit("calc.py"))[:3], role("implementer", submit("calc.py"))]
+    repo = new_repo(play.CALC)
+    turns = play.edit("calc.py", "def add", "import no_such_distribution\n\n\ndef add")
+    lines = [*play.crew(*turns, play.submit("calc.py"))[:3], play.role("implementer", play.submit("calc.py"))]
     assert repo.task(script=lines).code == 1
 
 
 def test_a_claim_to_be_blocked_decides_nothing(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    boast = role(
+    repo = new_repo(play.CALC)
+    boast = play.role(
         "implementer",
-        *edit("calc.py", "a - b", "a * b"),
-        turn(call("SubmitChange", summary="ENVIRONMENT_BLOCKED: no network", files=["calc.py"])),
+        *play.edit("calc.py", "a - b", "a * b"),
+        play.turn(play.call("SubmitChange", summary="ENVIRONMENT_BLOCKED: no network", files=["calc.py"])),
     )
-    claim = turn(call("SubmitVerdict", verdict="ENVIRONMENT_BLOCKED", evidence=[], reasons=["no network"]))
+    claim = play.turn(
+        play.call("SubmitVerdict", verdict="ENVIRONMENT_BLOCKED", evidence=[], reasons=["no network"])
+    )
     lines = [
-        findings(),
-        plan("calc.py"),
+        play.findings(),
+        play.plan("calc.py"),
         boast,
-        role("implementer", submit("calc.py")),
-        role("verifier", claim),
+        play.role("implementer", play.submit("calc.py")),
+        play.role("verifier", claim),
     ]
     assert repo.task(script=lines).code == 1
     assert repo.state()["status"] == "failed"
 
 
 def test_an_added_key_fails_the_gate_and_is_written_nowhere(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    turns = edit("calc.py", "a - b", f"a + b  # {KEY}")
-    lines = [*crew(*turns, submit("calc.py"))[:3], role("implementer", submit("calc.py"))]
+    repo = new_repo(play.CALC)
+    turns = play.edit("calc.py", "a - b", f"a + b  # {KEY}")
+    lines = [*play.crew(*turns, play.submit("calc.py"))[:3], play.role("implementer", play.submit("calc.py"))]
     done = repo.task(script=lines)
     assert done.code == 1
     assert "the change adds what looks like a secret: calc.py:2" in done.out
@@ -262,7 +266,9 @@ def test_an_added_key_fails_the_gate_and_is_written_nowhere(new_repo: NewRepo) -
 
 
 def test_a_key_that_was_there_and_only_moves_is_no_new_one(new_repo: NewRepo) -> None:
-    repo = new_repo({**CALC, "calc.py": f"KEY = '{KEY}'\n{CALC['calc.py']}"})
+    repo = new_repo({**play.CALC, "calc.py": f"KEY = '{KEY}'\n{play.CALC['calc.py']}"})
     command = "l=$(head -1 calc.py); sed -i -e 1d -e 's/a - b/a + b/' calc.py; echo \"$l\" >> calc.py"
-    turns = [turn(call("Read", file_path="calc.py")), turn(call("Bash", command=command))]
-    assert repo.task(script=crew(*turns, submit("calc.py"), evidence="ev-0003")).code == 4  # no test needs it
+    turns = [play.turn(play.call("Read", file_path="calc.py")), play.turn(play.call("Bash", command=command))]
+    assert (
+        repo.task(script=play.crew(*turns, play.submit("calc.py"), evidence="ev-0003")).code == 4
+    )  # no test needs it

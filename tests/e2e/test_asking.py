@@ -7,26 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import (
-    CALC,
-    MENDED,
-    WHOLE_CREW,
-    NewRepo,
-    Repo,
-    call,
-    edit,
-    findings,
-    mending,
-    plan,
-    role,
-    submit,
-    turn,
-    verified,
-)
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 from tests.support.terminal import CTRL_C, CTRL_D, Seen, at_terminal
 
 PLANTED = "a + b\nrm -rf / \x1b[2K"
-CREW = mending()
+CREW = play.mending()
 
 
 def asking(repo: Repo, *rules: str) -> None:
@@ -37,13 +23,13 @@ def asking(repo: Repo, *rules: str) -> None:
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     asking(repo, "Edit(calc.py)", "Bash(echo *)")
     return repo
 
 
 def task(repo: Repo, *switches: str, says: tuple[str, ...] = (), crew: list[dict[str, Any]] = CREW) -> Seen:
-    return at_terminal(repo, "task", WHOLE_CREW, *switches, "--model", repo.scripted(crew), says=says)
+    return at_terminal(repo, "task", play.WHOLE_CREW, *switches, "--model", repo.scripted(crew), says=says)
 
 
 def test_a_call_is_approved_at_the_terminal_and_the_task_goes_on(repo: Repo) -> None:
@@ -72,8 +58,8 @@ def test_a_denied_call_is_not_made_and_the_model_reads_why(repo: Repo) -> None:
 
 def test_a_half_made_change_is_asked_about_at_the_terminal(repo: Repo) -> None:
     asking(repo)
-    half = role("implementer", *MENDED, {"error": 529})
-    seen = task(repo, says=("no", "b"), crew=[findings(), plan("calc.py"), half])
+    half = play.role("implementer", *play.MENDED, {"error": 529})
+    seen = task(repo, says=("no", "b"), crew=[play.findings(), play.plan("calc.py"), half])
     assert seen.code == 1, seen.text
     assert "changed: M calc.py" in seen.text
     assert "A  go on from here\n    B  give up" in seen.text
@@ -98,16 +84,20 @@ def test_what_is_no_answer_is_asked_again(repo: Repo) -> None:
 
 
 def test_the_whole_input_is_seen_and_nothing_of_it_reaches_the_terminal_raw(repo: Repo) -> None:
-    crew = [findings(), plan("calc.py"), role("implementer", *edit("calc.py", "a - b", PLANTED), submit())]
+    crew = [
+        play.findings(),
+        play.plan("calc.py"),
+        play.role("implementer", *play.edit("calc.py", "a - b", PLANTED), play.submit()),
+    ]
     seen = task(repo, says=("s",), crew=crew)
     assert "    +    return a + b\n    +rm -rf / \\x1b[2K\n" in seen.text
     assert "\x1b[2K" not in seen.text
 
 
 def test_several_calls_are_asked_one_after_the_other(repo: Repo) -> None:
-    turns = (turn(call("Bash", command="echo one"), call("Bash", command="echo two")),)
-    implementer = role("implementer", *turns, *MENDED, submit("calc.py"))
-    seen = task(repo, says=("YES", "n", "", "y"), crew=[*CREW[:2], implementer, verified("ev-0003")])
+    turns = (play.turn(play.call("Bash", command="echo one"), play.call("Bash", command="echo two")),)
+    implementer = play.role("implementer", *turns, *play.MENDED, play.submit("calc.py"))
+    seen = task(repo, says=("YES", "n", "", "y"), crew=[*CREW[:2], implementer, play.verified("ev-0003")])
     assert seen.code == 0, seen.text
     assert seen.unused == []
     results = [result["content"] for result in repo.runs("implementer")[0].results]
@@ -116,7 +106,7 @@ def test_several_calls_are_asked_one_after_the_other(repo: Repo) -> None:
 
 
 def test_resume_at_a_terminal_asks_what_still_waits(repo: Repo) -> None:
-    assert repo.task(WHOLE_CREW, script=CREW).code == 75
+    assert repo.task(play.WHOLE_CREW, script=CREW).code == 75
     assert at_terminal(repo, "resume", says=("s",)).code == 75
     seen = at_terminal(repo, "resume", says=("y",))
     assert seen.code == 0, seen.text
@@ -135,9 +125,9 @@ def test_a_person_edits_the_call_sees_the_result_and_then_approves_it(repo: Repo
 def test_an_edited_call_is_judged_by_the_rules_like_any_other(repo: Repo) -> None:
     path = repo.home / ".claude/settings.json"
     path.write_text(json.dumps({"permissions": {"ask": ["Bash(echo *)"], "deny": ["Bash(touch *)"]}}))
-    turns = (turn(call("Bash", command="echo one")),)
-    implementer = role("implementer", *turns, *MENDED, submit("calc.py"))
-    crew = [*CREW[:2], implementer, verified("ev-0002")]
+    turns = (play.turn(play.call("Bash", command="echo one")),)
+    implementer = play.role("implementer", *turns, *play.MENDED, play.submit("calc.py"))
+    crew = [*CREW[:2], implementer, play.verified("ev-0002")]
     seen = task(repo, says=("a", "e", "touch planted", "y"), crew=crew)
     assert seen.code == 0, seen.text  # outside a session a is no choice, and asked again
     assert "    $ touch planted" not in seen.text
@@ -156,7 +146,9 @@ ANSWERS = {"": "integers", "b": "floats", "2": "floats", "both, rounded": "both,
 def test_a_question_is_answered_at_the_terminal(repo: Repo, said: str, content: str) -> None:
     head = "name: explorer\ndescription: d\ntools: [AskUserQuestion]\nmetadata: {agentflow-role: explorer}"
     repo.give_role("explorer", f"---\n{head}\n---\nLook.\n")
-    asks = turn(call("AskUserQuestion", questions=[{"question": "Which numbers?", "options": OPTIONS}]))
+    asks = play.turn(
+        play.call("AskUserQuestion", questions=[{"question": "Which numbers?", "options": OPTIONS}])
+    )
     explorer = {**CREW[0], "turns": [asks, *CREW[0]["turns"]]}
     seen = task(repo, "--pause-after", "exploration", says=(said,), crew=[explorer, *CREW[1:]])
     assert "  Which numbers?\n    A  integers\n    B  floats\n" in seen.text
@@ -174,7 +166,7 @@ def test_who_decided_beforehand_is_asked_nothing(repo: Repo, switch: str, code: 
 def test_stdout_stays_the_answer_alone(repo: Repo) -> None:
     place = repo.home / "answer.json"
     with place.open("wb") as file:
-        words = ("task", WHOLE_CREW, "--json", "--model", repo.scripted(CREW))
+        words = ("task", play.WHOLE_CREW, "--json", "--model", repo.scripted(CREW))
         seen = at_terminal(repo, *words, says=("y",), stdout=file.fileno())
     assert seen.code == 0, seen.text
     assert json.loads(place.read_text())["status"] == "verified"
@@ -184,7 +176,7 @@ def test_stdout_stays_the_answer_alone(repo: Repo) -> None:
 @pytest.mark.parametrize("open_ended", [True, False], ids=["an open pipe", "nothing"])
 def test_without_a_terminal_nobody_is_waited_for(repo: Repo, *, open_ended: bool) -> None:
     stdin = subprocess.PIPE if open_ended else subprocess.DEVNULL
-    process = repo.start("task", WHOLE_CREW, "--model", repo.scripted(CREW), stdin=stdin)
+    process = repo.start("task", play.WHOLE_CREW, "--model", repo.scripted(CREW), stdin=stdin)
     assert process.wait(90) == 75
     _, err = process.communicate()
     assert "approve? " not in err
@@ -193,7 +185,7 @@ def test_without_a_terminal_nobody_is_waited_for(repo: Repo, *, open_ended: bool
 def test_a_terminal_for_the_input_alone_is_none(repo: Repo) -> None:
     person, terminal = os.openpty()
     try:
-        process = repo.start("task", WHOLE_CREW, "--model", repo.scripted(CREW), stdin=terminal)
+        process = repo.start("task", play.WHOLE_CREW, "--model", repo.scripted(CREW), stdin=terminal)
         _, err = process.communicate(timeout=30)
     finally:
         os.close(person)

@@ -10,25 +10,28 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from agentflow.process import capture
-from tests.support.repo import CALC, Done, NewRepo, Repo, call, eventually, mending, role, submit, turn
+from tests.support import play
+from tests.support.repo import Done, NewRepo, Repo, eventually
 
 PLAN = "plan.jsonl"
 HIDDEN = {
     "command": "python3 -m unittest discover -s tests",
-    "files": {"tests/test_hidden.py": CALC["tests/test_calc.py"].replace("add(1, 2), 3", "add(5, 5), 10")},
+    "files": {
+        "tests/test_hidden.py": play.CALC["tests/test_calc.py"].replace("add(1, 2), 3", "add(5, 5), 10")
+    },
 }
 
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(CALC)
+    return new_repo(play.CALC)
 
 
 def plan(repo: Repo, *tasks: dict[str, Any], scripts: dict[str, Any] | None = None) -> Path:
     """Write tasks beside the repository, each in it unless it names another."""
     folder = repo.root.parent / "plans"
     folder.mkdir(exist_ok=True)
-    for name, script in (scripts or {"good": mending()}).items():
+    for name, script in (scripts or {"good": play.mending()}).items():
         (folder / f"{name}.yaml").write_text(json.dumps(script))
     common = {"repository": "../repo", "text": "let add return the sum", "model": "script:good.yaml"}
     path = folder / PLAN
@@ -47,7 +50,7 @@ def results(done: Done) -> list[dict[str, Any]]:
 def test_each_task_has_a_clone_of_its_own_and_leaves_patch_record_and_result(repo: Repo) -> None:
     plain = repo.root.parent / "plain"
     repo.write({"later.txt": "not committed"})
-    for name, text in CALC.items():
+    for name, text in play.CALC.items():
         (plain / name).parent.mkdir(parents=True, exist_ok=True)
         (plain / name).write_text(text.replace("a - b", "a * b"))
     planted = {"file": "calc.py", "old": "a * b", "new": "a - b"}
@@ -57,7 +60,7 @@ def test_each_task_has_a_clone_of_its_own_and_leaves_patch_record_and_result(rep
         {"id": "planted", "repository": "../plain", "edits": [planted], "group": "plain"},
         {"id": "wrong", "model": "script:wrong.yaml"},
         {"id": "nowhere", "commit": "no-such-branch"},
-        scripts={"good": mending(), "wrong": [role("implementer", submit("calc.py"))]},
+        scripts={"good": play.mending(), "wrong": [play.role("implementer", play.submit("calc.py"))]},
     )
     junit = path.with_name("junit.xml")
     done = run(repo, path, "--jobs", "2", "--shuffle", "7", "--json", "--junit", str(junit))
@@ -91,7 +94,7 @@ def test_each_task_has_a_clone_of_its_own_and_leaves_patch_record_and_result(rep
 
 
 def test_a_batch_that_is_killed_goes_on_and_does_nothing_twice(repo: Repo) -> None:
-    slow = [{**entry, "delay": 0.3} for entry in mending()]
+    slow = [{**entry, "delay": 0.3} for entry in play.mending()]
     path = plan(repo, *({"id": f"t{number}"} for number in range(3)), scripts={"good": slow})
     out = path.with_suffix(".batch")
     process = repo.start("batch", str(path), "--jobs", "2", stderr=subprocess.DEVNULL)
@@ -114,7 +117,7 @@ def test_a_batch_that_is_killed_goes_on_and_does_nothing_twice(repo: Repo) -> No
 
 
 def test_a_budget_of_all_tasks_is_set_aside_before_each(repo: Repo) -> None:
-    script = mending()
+    script = play.mending()
     for entry in script:
         for each in entry["turns"]:
             each["usage"] = {"input": 90, "output": 10}
@@ -135,8 +138,10 @@ def test_what_waits_goes_on_after_the_decision_and_never_sees_the_file_of_the_ba
     (repo.home / ".claude").mkdir()
     rule = {"permissions": {"ask": ["Bash(cat *)"]}}
     (repo.home / ".claude/settings.json").write_text(json.dumps(rule))
-    look = turn(call("Bash", command="cat ../../../plan.jsonl ../../batch.json"))
-    path = plan(repo, {"id": "asks", "check": HIDDEN}, scripts={"good": mending(look, evidence="ev-0003")})
+    look = play.turn(play.call("Bash", command="cat ../../../plan.jsonl ../../batch.json"))
+    path = plan(
+        repo, {"id": "asks", "check": HIDDEN}, scripts={"good": play.mending(look, evidence="ev-0003")}
+    )
     waiting = run(repo, path, "--json")
     (result,) = results(waiting)
     assert (waiting.code, result["status"]) == (75, "suspended"), waiting.err

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from agentflow.redact import MARK
+from tests.support import play
 from tests.support.crew import honest, role_of
 from tests.support.messages_server import Answer, Asked, Plays, serving, text, use
-from tests.support.repo import CALC, Repo
+from tests.support.repo import Repo
 
 BODY = "MIIEpAIBAAKCAQEA" + "q7Zx" * 12
 CANARIES = {
@@ -54,13 +55,13 @@ def later(asked: Asked) -> bytes:
 
 
 def leaking_tests() -> str:
-    return CALC["tests/test_calc.py"] + f"\n\nprint({ALL!r})\n"
+    return play.CALC["tests/test_calc.py"] + f"\n\nprint({ALL!r})\n"
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_no_secret_gets_anywhere(tmp_path: Path, stream: bool) -> None:
     repo = Repo(tmp_path / "repo", tmp_path / "home")
-    repo.write({**CALC, "tests/test_calc.py": leaking_tests(), "leak.txt": f"{ALL}\n"}).commit()
+    repo.write({**play.CALC, "tests/test_calc.py": leaking_tests(), "leak.txt": f"{ALL}\n"}).commit()
     points = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop")
     hooks = {point: [{"hooks": [{"type": "command", "command": HOOK}]}] for point in points}
     repo.write({"../home/.claude/settings.json": json.dumps({"hooks": hooks})})

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
+from tests.support import play
 from tests.support.plugin import SKILLS, copy_parts, copy_plugin
-from tests.support.repo import CALC, NewRepo, Repo
+from tests.support.repo import NewRepo, Repo
 
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(CALC)
+    return new_repo(play.CALC)
 
 
 def test_the_five_roles_are_listed_with_their_tiers(repo: Repo) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.repo import CALC, COMMAND, Done, NewRepo, Repo, mending
+from tests.support import play
+from tests.support.repo import COMMAND, Done, NewRepo, Repo
 
 ACTION = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text("utf-8"))
 FETCH = "+refs/agentflow/*:refs/agentflow/*"
@@ -33,7 +34,7 @@ def deliver(repo: Repo, server: Path) -> str:
     repo.git("branch", "-M", "main")
     repo.git("remote", "add", "origin", str(server))
     repo.git("push", "-q", "origin", "main")
-    assert repo.task(script=mending()).code == 0
+    assert repo.task(script=play.mending()).code == 0
     task_id = repo.folder.name
     repo.git("config", "user.name", "t")
     repo.git("config", "user.email", "t@localhost")
@@ -63,7 +64,7 @@ def job(clone: Repo, event: Mapping[str, Any], *words: str, **env: str) -> Done:
 
 
 def test_a_good_record_passes_and_is_told_as_summary_and_sarif(new_repo: NewRepo, server: Path) -> None:
-    task_id = deliver(new_repo(CALC), server)
+    task_id = deliver(new_repo(play.CALC), server)
     clone = check_out(server)
     base = clone.git("rev-parse", "origin/main").strip()
     summary, sarif = clone.home / "summary.md", clone.home / "found.sarif"
@@ -79,7 +80,7 @@ def test_a_good_record_passes_and_is_told_as_summary_and_sarif(new_repo: NewRepo
 
 
 def test_what_the_record_does_not_cover_is_refused(new_repo: NewRepo, server: Path) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     task_id = deliver(repo, server)
     clone = check_out(server)
     clone.write({"calc.py": clone.read("calc.py").replace("a + b", "b + a")}).commit()
@@ -146,7 +147,7 @@ def forge_evidence(clone: Repo, ref: str) -> Done:
 
 
 def test_a_pull_request_without_a_task_and_one_without_a_base(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     assert repo.run("ci", "--base", "HEAD").code == 0
     assert repo.run("ci", "--base", "HEAD", "--require").code == 1
     nothing = repo.run("ci")
@@ -186,11 +187,11 @@ def run_steps(repo: Repo, event: Mapping[str, Any], inputs: Mapping[str, str]) -
 def test_a_label_on_an_issue_runs_a_task_and_pushes_its_branch_with_the_record(
     new_repo: NewRepo, server: Path
 ) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     repo.git("remote", "add", "origin", str(server))
     issue = {"number": 7, "title": "let add return the sum", "body": "`$(touch pwned)`; touch pwned"}
     event = {"action": "labeled", "issue": issue, "label": {"name": "agentflow"}}
-    inputs = {"label": "agentflow", "model": repo.scripted(mending()), "sarif": "found.sarif"}
+    inputs = {"label": "agentflow", "model": repo.scripted(play.mending()), "sarif": "found.sarif"}
     assert run_steps(repo, {**event, "label": {"name": "bug"}}, inputs) == 0
     assert repo.tasks == []
     assert run_steps(repo, event, inputs) == 0

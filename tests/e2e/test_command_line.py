@@ -13,7 +13,8 @@ import pytest
 
 import agentflow
 from agentflow.library.bundled import find_bundled
-from tests.support.repo import CALC, COMMAND, TEXT, Done, NewRepo, Recorded, Repo
+from tests.support import play
+from tests.support.repo import COMMAND, Done, NewRepo, Recorded, Repo
 
 NOTES = {"notes.txt": "nothing to check here\n"}
 UNTOUCHED: list[dict[str, Any]] = []
@@ -48,14 +49,17 @@ USAGE: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "empty text": (["task", ""], ["say what to do"]),
     "blank text": (["task", " \t\n "], ["say what to do"]),
     "empty stdin": (["task", "-"], ["say what to do"]),
-    "no iteration": (["task", "--max-iterations", "0", TEXT], ["Invalid value for", "--max-iterations"]),
-    "fewer than none": (["task", "--max-iterations", "-1", TEXT], ["Invalid value for", "--max-iterations"]),
-    "iterations in words": (
-        ["task", "--max-iterations", "x", TEXT],
+    "no iteration": (["task", "--max-iterations", "0", play.TEXT], ["Invalid value for", "--max-iterations"]),
+    "fewer than none": (
+        ["task", "--max-iterations", "-1", play.TEXT],
         ["Invalid value for", "--max-iterations"],
     ),
-    "iterations without end": (["task", "--max-iterations", "9" * 30, TEXT], ["--max-iterations"]),
-    "iterations unsaid": (["task", TEXT, "--max-iterations"], ["--max-iterations"]),
+    "iterations in words": (
+        ["task", "--max-iterations", "x", play.TEXT],
+        ["Invalid value for", "--max-iterations"],
+    ),
+    "iterations without end": (["task", "--max-iterations", "9" * 30, play.TEXT], ["--max-iterations"]),
+    "iterations unsaid": (["task", play.TEXT, "--max-iterations"], ["--max-iterations"]),
     "a near miss": (["task", "fix", "it", "--modle", "repair"], ["--modle", "did you mean --model?"]),
     "a near miss with a value": (["task", "fix it", "--max-iteration=3"], ["did you mean --max-iterations?"]),
     "an option with one dash too few": (
@@ -73,14 +77,14 @@ USAGE: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "an unknown option of an answer": (["answer", "2026", "B", "--now"], ["unknown option --now", "--"]),
     "a later option": (["task", "fix", "it", "--no-memory"], ["--no-memory is not in this version"]),
     "an unknown model": (
-        ["task", TEXT, "--model", "repiar"],
+        ["task", play.TEXT, "--model", "repiar"],
         ["unknown model 'repiar'", "did you mean repair", "script:FILE"],
     ),
-    "an empty script name": (["task", TEXT, "--model", "script:"], ["script"]),
-    "no such script": (["task", TEXT, "--model", "script:nosuch.yaml"], ["nosuch.yaml", "No such file"]),
-    "no such folder": (["task", TEXT, "-C", "nosuch"], ["nosuch is not a folder"]),
-    "a file as a folder": (["task", TEXT, "-C", "notes.txt"], ["notes.txt is not a folder"]),
-    "an unknown command": (["tsak", TEXT], ["tsak"]),
+    "an empty script name": (["task", play.TEXT, "--model", "script:"], ["script"]),
+    "no such script": (["task", play.TEXT, "--model", "script:nosuch.yaml"], ["nosuch.yaml", "No such file"]),
+    "no such folder": (["task", play.TEXT, "-C", "nosuch"], ["nosuch is not a folder"]),
+    "a file as a folder": (["task", play.TEXT, "-C", "notes.txt"], ["notes.txt is not a folder"]),
+    "an unknown command": (["tsak", play.TEXT], ["tsak"]),
     "an unknown option of another command": (["status", "--jsn"], ["--jsn"]),
     "a task that is not there": (["status", "20260101T000000Z-abcd"], ["no task in this repository"]),
     "the newest of no tasks": (["log"], ["no task in this repository"]),
@@ -101,7 +105,7 @@ def test_a_usage_error_is_one_line(repo: Repo, words: Sequence[str], said: Seque
     ("model", "setting"), [("anthropic", "ANTHROPIC_API_KEY"), ("bedrock", "AWS_REGION")]
 )
 def test_a_live_model_without_credentials_is_no_usable_one(repo: Repo, model: str, setting: str) -> None:
-    assert_refused(repo, repo.run("task", TEXT, "--model", model), "set", setting, code=6)
+    assert_refused(repo, repo.run("task", play.TEXT, "--model", model), "set", setting, code=6)
 
 
 STARTED = ("env", str(COMMAND))
@@ -115,8 +119,8 @@ def _worked() -> float:
 
 
 def test_what_the_embedded_model_cannot_do_is_said_with_little_more_work_than_help(new_repo: NewRepo) -> None:
-    marking = "open('ran', 'w').close()\n" + CALC["tests/test_calc.py"]
-    repo = new_repo({**CALC, "tests/test_calc.py": marking})
+    marking = "open('ran', 'w').close()\n" + play.CALC["tests/test_calc.py"]
+    repo = new_repo({**play.CALC, "tests/test_calc.py": marking})
     begin = _worked()
     repo.run("task", "--help", command=STARTED)
     before = _worked()
@@ -140,13 +144,13 @@ SCRIPTS = {
 def test_a_broken_script_is_named_by_file_line_and_key(repo: Repo, text: str, said: Sequence[str]) -> None:
     path = repo.home / "script.yaml"
     path.write_text(text)
-    assert_refused(repo, repo.run("task", TEXT, "--model", f"script:{path}"), *said)
+    assert_refused(repo, repo.run("task", play.TEXT, "--model", f"script:{path}"), *said)
 
 
 def test_a_script_that_is_no_text_is_named(repo: Repo) -> None:
     path = repo.home / "script.yaml"
     path.write_bytes(b"\xff\xfe\x00")
-    assert_refused(repo, repo.run("task", TEXT, "--model", f"script:{path}"), "script.yaml", "UTF-8")
+    assert_refused(repo, repo.run("task", play.TEXT, "--model", f"script:{path}"), "script.yaml", "UTF-8")
 
 
 SETTINGS = {
@@ -166,7 +170,7 @@ def test_broken_settings_are_named_by_file_line_and_key(repo: Repo, text: str, s
     path = repo.home / ".config/agentflow/config.yaml"
     path.parent.mkdir(parents=True)
     path.write_text(text)
-    assert_refused(repo, repo.run("task", TEXT), *said)
+    assert_refused(repo, repo.run("task", play.TEXT), *said)
 
 
 HEAD = "---\nname: verifier\ndescription: d\n{}metadata: {{agentflow-role: verifier}}\n---\nJudge.\n"
@@ -187,7 +191,7 @@ def test_a_broken_file_of_a_role_that_would_be_run_is_named(
     repo: Repo, text: str, said: Sequence[str]
 ) -> None:
     repo.give_role("verifier", text)
-    assert_refused(repo, repo.run("task", TEXT), *said)
+    assert_refused(repo, repo.run("task", play.TEXT), *said)
 
 
 def test_a_foreign_file_among_the_roles_is_only_left_out(repo: Repo) -> None:
@@ -232,25 +236,27 @@ def test_the_copied_package_is_the_one_that_runs(repo: Repo, copied: Path) -> No
 @pytest.mark.parametrize("name", ["explorer", "reviewer", "verifier"])
 def test_a_missing_role_file_is_named(repo: Repo, copied: Path, name: str) -> None:
     (copied / f"{name}.md").unlink()
-    assert_refused(repo, run_copy(repo, copied, "task", TEXT), f"{name}.md")
+    assert_refused(repo, run_copy(repo, copied, "task", play.TEXT), f"{name}.md")
 
 
 def test_a_broken_shipped_role_file_is_named_with_line_and_key(repo: Repo, copied: Path) -> None:
     path = copied / "planner.md"
     path.write_text(path.read_text().replace("tools: [", "tools: [Raed, "))
-    assert_refused(repo, run_copy(repo, copied, "task", TEXT), "planner.md:5", "tools", "Raed")
+    assert_refused(repo, run_copy(repo, copied, "task", play.TEXT), "planner.md:5", "tools", "Raed")
 
 
 def test_a_folder_without_git_is_one_line(repo: Repo, tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.mkdir()
-    assert_refused(repo, repo.run("task", TEXT, "-C", str(plain)), "is not in a git repository", "git init")
+    assert_refused(
+        repo, repo.run("task", play.TEXT, "-C", str(plain)), "is not in a git repository", "git init"
+    )
     assert list(plain.iterdir()) == []
 
 
 def test_a_bare_repository_is_one_line(repo: Repo, tmp_path: Path) -> None:
     repo.git("init", "-q", "--bare", str(tmp_path / "bare"))
-    assert_refused(repo, repo.run("task", TEXT, "-C", str(tmp_path / "bare")), "bare")
+    assert_refused(repo, repo.run("task", play.TEXT, "-C", str(tmp_path / "bare")), "bare")
 
 
 def test_the_folder_of_git_is_told_apart(repo: Repo) -> None:
@@ -277,7 +283,7 @@ def test_a_shell_command_that_runs_nothing_is_explained(repo: Repo, command: str
 def test_a_read_only_repository_is_one_line(repo: Repo) -> None:
     if os.geteuid():
         repo.root.chmod(0o500)
-        done = repo.run("task", TEXT)
+        done = repo.run("task", play.TEXT)
         repo.root.chmod(0o700)
     else:
         mount = 'mount --bind "$PWD" "$PWD" && mount -o remount,bind,ro "$PWD" && cd "$PWD" && exec "$@"'
@@ -286,7 +292,7 @@ def test_a_read_only_repository_is_one_line(repo: Repo) -> None:
             [*inside, "mount --bind . ."], cwd=repo.root, capture_output=True, check=False
         ).returncode:
             pytest.skip("mounting is not allowed here, and modes do not bind root")
-        done = repo.run("task", TEXT, command=[*inside, mount, "sh", str(COMMAND)])
+        done = repo.run("task", play.TEXT, command=[*inside, mount, "sh", str(COMMAND)])
     assert_refused(repo, done, "cannot write", ".claude", "Read-only file system" if not os.geteuid() else "")
 
 
@@ -335,19 +341,19 @@ def test_two_dashes_let_any_word_into_the_text(repo: Repo) -> None:
 
 def test_a_folder_below_the_root_is_enough(repo: Repo) -> None:
     (repo.root / "below").mkdir()
-    assert repo.run("task", TEXT, "--model", repo.scripted(UNTOUCHED), "-C", "below").code == 1
+    assert repo.run("task", play.TEXT, "--model", repo.scripted(UNTOUCHED), "-C", "below").code == 1
     assert not (repo.root / "below/.claude").exists()
-    assert repo.state()["task"] == TEXT
+    assert repo.state()["task"] == play.TEXT
 
 
 @pytest.mark.parametrize("target", ["nosuch/folder/events", "."])
 def test_events_that_cannot_be_written_are_one_line_and_start_nothing(repo: Repo, target: str) -> None:
-    done = repo.run("task", TEXT, "--model", repo.scripted(UNTOUCHED), "--events", target)
+    done = repo.run("task", play.TEXT, "--model", repo.scripted(UNTOUCHED), "--events", target)
     assert_refused(repo, done, target)
 
 
 def test_a_full_disk_under_the_events_leaves_a_task_that_has_ended(repo: Repo) -> None:
-    done = repo.run("task", TEXT, "--model", repo.scripted(UNTOUCHED), "--events", "/dev/full")
+    done = repo.run("task", play.TEXT, "--model", repo.scripted(UNTOUCHED), "--events", "/dev/full")
     assert done.code in {1, 2}
     assert "internal error" not in done.err
     last = repo.events()[-1]

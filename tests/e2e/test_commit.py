@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support import repo as support
-from tests.support.repo import CALC, NewRepo, Repo
-from tests.support.repo import WHOLE_CREW as TEXT
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 
 HOOK = "#!/bin/sh\ngit diff --cached --name-only > .git/seen\n"
 NEW_TAIL = "\n\ndef triple(a):\n    return 3 * a\n"
@@ -17,7 +16,7 @@ NEW_TAIL = "\n\ndef triple(a):\n    return 3 * a\n"
 
 def run_task(repo: Repo, *turns: dict[str, Any], end: int = 0) -> None:
     """Run a task that corrects calc.py after these turns."""
-    done = repo.task(script=support.mending(*turns))
+    done = repo.task(script=play.mending(*turns))
     assert done.code == end, done.err
 
 
@@ -43,16 +42,16 @@ def read_files(root: Path) -> Mapping[str, bytes]:
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
-    made = Repo(tmp_path / "a repository", tmp_path / "home").write(CALC).commit()
+    made = Repo(tmp_path / "a repository", tmp_path / "home").write(play.CALC).commit()
     set_author(made)
     return made
 
 
 def test_the_commit_holds_the_change_of_the_task_beside_edits_and_staged_files(repo: Repo) -> None:
     add_hook(repo, HOOK)
-    repo.write({"calc.py": CALC["calc.py"] + NEW_TAIL, "staged.txt": "staged\n", "other.txt": "new\n"})
+    repo.write({"calc.py": play.CALC["calc.py"] + NEW_TAIL, "staged.txt": "staged\n", "other.txt": "new\n"})
     repo.git("add", "staged.txt")
-    done = repo.task(TEXT, "--commit", script=support.mending())
+    done = repo.task(play.WHOLE_CREW, "--commit", script=play.mending())
     assert done.code == 0, done.err
     assert "committed" in done.err
     assert list_committed(repo) == ["calc.py"] == repo.read(".git/seen").split()
@@ -95,13 +94,13 @@ def test_a_new_branch_takes_the_commit_and_a_hook_that_fails_leaves_everything_a
 
 
 def test_what_cannot_be_told_apart_from_the_users_own_changes_is_refused(repo: Repo) -> None:
-    repo.write({"notes.py": "x = 1\n", "calc.py": CALC["calc.py"].replace("a - b", "a - b - 0")})
+    repo.write({"notes.py": "x = 1\n", "calc.py": play.CALC["calc.py"].replace("a - b", "a - b - 0")})
     script = [
-        *support.edit("notes.py", "x = 1", "x = 2"),
-        *support.edit("calc.py", "a - b - 0", "a + b"),
-        support.submit("calc.py", "notes.py"),
+        *play.edit("notes.py", "x = 1", "x = 2"),
+        *play.edit("calc.py", "a - b - 0", "a + b"),
+        play.submit("calc.py", "notes.py"),
     ]
-    done = repo.task(script=support.crew(*script))
+    done = repo.task(script=play.crew(*script))
     assert done.code in {0, 4}, done.err
     before, head = read_files(repo.root), repo.git("rev-parse", "HEAD")
     refused = repo.run("commit")
@@ -116,8 +115,8 @@ def test_a_hook_that_the_task_changed_never_runs(repo: Repo) -> None:
     repo.write({".githooks/pre-commit": "#!/bin/sh\ntrue\n"}).commit()
     (repo.root / ".githooks/pre-commit").chmod(0o755)
     repo.commit().git("config", "core.hooksPath", ".githooks")
-    planted = support.edit(".githooks/pre-commit", "true", "touch .git/planted")
-    assert repo.task(script=support.mending(*planted)).code in {0, 4}
+    planted = play.edit(".githooks/pre-commit", "true", "touch .git/planted")
+    assert repo.task(script=play.mending(*planted)).code in {0, 4}
     refused = repo.run("commit")
     assert refused.code == 2
     assert ".githooks/pre-commit" in refused.err
@@ -126,7 +125,7 @@ def test_a_hook_that_the_task_changed_never_runs(repo: Repo) -> None:
 
 def test_only_a_verified_change_of_ones_own_is_committed(repo: Repo) -> None:
     failed = repo.task(
-        TEXT, "--commit", "--max-iterations", "1", script=support.crew(support.submit("calc.py"))
+        play.WHOLE_CREW, "--commit", "--max-iterations", "1", script=play.crew(play.submit("calc.py"))
     )
     assert failed.code != 0
     assert "not committed" in failed.err
@@ -144,11 +143,11 @@ def test_only_a_verified_change_of_ones_own_is_committed(repo: Repo) -> None:
 def test_line_ends_new_files_and_deleted_files_are_committed_as_git_would(
     new_repo: NewRepo,
 ) -> None:
-    repo = new_repo({**CALC, ".gitattributes": "* text=auto eol=crlf\n", "old.txt": "x\n"})
+    repo = new_repo({**play.CALC, ".gitattributes": "* text=auto eol=crlf\n", "old.txt": "x\n"})
     set_author(repo)
-    (repo.root / "calc.py").write_bytes(CALC["calc.py"].replace("\n", "\r\n").encode())
-    shell = support.turn(support.call("Bash", command="rm old.txt && printf 'x\\r\\n' > new.txt"))
-    done = repo.task(script=support.mending(shell, evidence="ev-0003"))
+    (repo.root / "calc.py").write_bytes(play.CALC["calc.py"].replace("\n", "\r\n").encode())
+    shell = play.turn(play.call("Bash", command="rm old.txt && printf 'x\\r\\n' > new.txt"))
+    done = repo.task(script=play.mending(shell, evidence="ev-0003"))
     assert done.code in {0, 4}, done.err
     assert repo.run("commit").code == 0
     assert sorted(list_committed(repo)) == ["calc.py", "new.txt", "old.txt"]

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from tests.support import play
 from tests.support.crew import honest
 from tests.support.messages_server import Asked, MessagesServer, Plays, refuses, serving, text
-from tests.support.repo import CALC, Done, NewRepo, Repo
+from tests.support.repo import Done, NewRepo, Repo
 
 KEY = "sk-connection-0123456789"
 TRANSPORTS = ("http", "sdk")
@@ -22,7 +23,7 @@ TRANSPORTS = ("http", "sdk")
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(CALC)
+    return new_repo(play.CALC)
 
 
 def run(repo: Repo, environ: Mapping[str, str], **settings: Any) -> Done:

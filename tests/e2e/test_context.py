@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.support import play
 from tests.support.live import configure, live
 from tests.support.messages_server import Answer, Asked, Block, MessagesServer, Plays, refuses, serving, use
-from tests.support.repo import CALC, MENDED, Done, NewRepo, Repo, call, findings, role, submit, turn, verified
+from tests.support.repo import Done, NewRepo, Repo
 
 QUESTION = ("where is", "add defined?")
 
@@ -47,7 +48,7 @@ PAGES = 10
 def repo(new_repo: NewRepo) -> Repo:
     """Return a repository with a file whose pages fill a result each."""
     made = new_repo(
-        {**CALC, "big.txt": "".join(f"{number:07d} {'x' * 60}\n" for number in range(PAGES * LINES))}
+        {**play.CALC, "big.txt": "".join(f"{number:07d} {'x' * 60}\n" for number in range(PAGES * LINES))}
     )
     made.give_role("explorer", ROLE)
     return made
@@ -230,16 +231,16 @@ def test_a_killed_task_goes_on_with_the_same_bytes_and_reads_archived_output(rep
 
 
 TODOS = [("fix add", "in_progress"), ("look", "pending")]
-PLANNED = role(
+PLANNED = play.role(
     "planner",
-    turn(
-        call(
+    play.turn(
+        play.call(
             "TodoWrite",
             todos=[{"content": title, "status": status} for title, status in TODOS],
         )
     ),
-    turn(
-        call(
+    play.turn(
+        play.call(
             "SubmitPlan",
             summary="plan",
             steps=[{"title": "fix", "files": ["calc.py"]}],
@@ -251,12 +252,19 @@ PLANNED = role(
 
 
 def test_many_compactions_leave_plan_todos_and_gates_as_they_were(new_repo: NewRepo) -> None:
-    files = {**CALC, "long.txt": "".join(f"{number} {'z' * 40}\n" for number in range(80))}
-    reads = [turn(call("Read", file_path="long.txt"), text=f"{number}") for number in range(24)]
-    summary = role("summarizer", *[turn(call("SubmitSummary", **SUMMARY))] * 40)
-    work = (*reads[:12], *MENDED, *reads[12:], submit("calc.py"))
-    review = role("reviewer", turn(call("SubmitReview", verdict="APPROVED", issues=[])))
-    script = [findings(), PLANNED, role("implementer", *work), review, verified("ev-0002"), summary]
+    files = {**play.CALC, "long.txt": "".join(f"{number} {'z' * 40}\n" for number in range(80))}
+    reads = [play.turn(play.call("Read", file_path="long.txt"), text=f"{number}") for number in range(24)]
+    summary = play.role("summarizer", *[play.turn(play.call("SubmitSummary", **SUMMARY))] * 40)
+    work = (*reads[:12], *play.MENDED, *reads[12:], play.submit("calc.py"))
+    review = play.role("reviewer", play.turn(play.call("SubmitReview", verdict="APPROVED", issues=[])))
+    script = [
+        play.findings(),
+        PLANNED,
+        play.role("implementer", *work),
+        review,
+        play.verified("ev-0002"),
+        summary,
+    ]
     repo = new_repo(files)
     configure(repo, limits={"context": 6_000})
     done = repo.task("make the failing tests pass", "--class", "complex", script=script)
@@ -272,7 +280,7 @@ def test_many_compactions_leave_plan_todos_and_gates_as_they_were(new_repo: NewR
 
 def explored(repo: Repo, *turns: dict[str, Any]) -> list[str]:
     """Return the result of each call of an explorer that made these turns and then submitted."""
-    repo.task(*QUESTION, script=[role("explorer", *turns, *findings("calc.py")["turns"])])
+    repo.task(*QUESTION, script=[play.role("explorer", *turns, *play.findings("calc.py")["turns"])])
     (run,) = repo.runs("explorer")
     return [result["content"] for result in run.results]
 
@@ -283,7 +291,7 @@ def test_a_role_whose_file_names_no_limit_may_make_the_calls_of_the_settings(
 ) -> None:
     repo.give_role("explorer", ROLE.replace("limits: {tool_calls: 400}\n", ""))
     configure(repo, limits={"calls": calls})
-    read = turn(call("Read", file_path="calc.py"))
+    read = play.turn(play.call("Read", file_path="calc.py"))
     told = explored(repo, read, read, read)
     assert sum("def add" in text for text in told) == made
 
@@ -297,6 +305,8 @@ def test_no_more_calls_that_read_run_at_once_than_the_settings_say(
     entry = {"matcher": "Read", "hooks": [{"type": "command", "command": command}]}
     repo.home.joinpath(".claude/settings.json").write_text(json.dumps({"hooks": {"PreToolUse": [entry]}}))
     configure(repo, limits={"parallel": parallel})
-    explored(repo, turn(*(call("Read", file_path="calc.py", offset=1 + number) for number in range(3))))
+    explored(
+        repo, play.turn(*(play.call("Read", file_path="calc.py", offset=1 + number) for number in range(3)))
+    )
     running = accumulate(1 if line == "begin" else -1 for line in log.read_text().split())
     assert max(running) == at_once

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.repo import CALC, Repo, mending
+from tests.support import play
+from tests.support.repo import Repo
 
 Damage = Callable[[Path], object]
 TEXT = "- by hand: no lambdas"
@@ -21,11 +22,11 @@ NOTE = "Ask Ada before touching `double`."
 def waiting(tmp_path_factory: pytest.TempPathFactory) -> Repo:
     """A task that waits for a person in its implementation, as a template to be copied."""
     folder = tmp_path_factory.mktemp("waiting")
-    repo = Repo(folder / "repo", folder / "home").write(CALC).commit()
+    repo = Repo(folder / "repo", folder / "home").write(play.CALC).commit()
     settings = repo.home / ".claude/settings.json"
     settings.parent.mkdir(parents=True)
     settings.write_text(json.dumps({"permissions": {"ask": ["Edit(calc.py)"]}}))
-    assert repo.task(script=mending()).code == 75
+    assert repo.task(script=play.mending()).code == 75
     return repo
 
 
@@ -267,4 +268,4 @@ def test_a_damaged_run_is_named_and_nothing_is_changed(repo: Repo, damage: Damag
     assert done.code == (2 if said else 0), done.err
     if said:
         assert (repo.folder / EVENTS).read_bytes().startswith(events)
-        assert repo.read("calc.py") == CALC["calc.py"]
+        assert repo.read("calc.py") == play.CALC["calc.py"]

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.support.repo import CALC, NewRepo, Repo, mending
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 
 SETTINGS = {".gitignore": "local.txt\n", "local.txt": "1\n"}
 
@@ -12,7 +13,7 @@ SETTINGS = {".gitignore": "local.txt\n", "local.txt": "1\n"}
 def task(repo: Repo, **options: Any) -> Path:
     """Return the folder of a task that mends the files, which are put back afterwards."""
     known = set(repo.tasks)
-    assert repo.task(script=mending(), **options).code == 0
+    assert repo.task(script=play.mending(), **options).code == 0
     (folder,) = set(repo.tasks) - known
     assert repo.run("undo", folder.name).code == 0
     return folder
@@ -27,7 +28,7 @@ def taken(folder: Path) -> list[str]:
 
 
 def test_the_base_run_of_the_same_tree_is_taken_over_and_says_so(new_repo: NewRepo) -> None:
-    repo = new_repo({**CALC, **SETTINGS})
+    repo = new_repo({**play.CALC, **SETTINGS})
     first = task(repo)
     assert taken(first) == ["", "", ""]
 
@@ -47,7 +48,7 @@ def test_the_base_run_of_the_same_tree_is_taken_over_and_says_so(new_repo: NewRe
 
 
 def test_no_run_is_taken_over_that_may_be_another(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     path = task(repo) / "evidence/ev-0001.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "exit_code": 0}))
     assert taken(task(repo)) == ["", "", ""]  # a record that somebody changed

@@ -11,18 +11,8 @@ import anyio.to_thread
 import pytest
 from acp import schema
 
-from tests.support.repo import (
-    CALC,
-    NewRepo,
-    Repo,
-    call,
-    crew,
-    edit,
-    eventually,
-    mending,
-    submit,
-    turn,
-)
+from tests.support import play
+from tests.support.repo import NewRepo, Repo, eventually
 
 Drive = Callable[[acp.Agent, "Editor"], Awaitable[None]]
 
@@ -87,12 +77,12 @@ def text_of(said: str) -> list[Any]:
 
 
 def test_an_editor_sees_each_step_approves_a_call_and_goes_on_from_the_task(new_repo: NewRepo) -> None:
-    repo, editor = new_repo(CALC), Editor()
+    repo, editor = new_repo(play.CALC), Editor()
     (repo.home / ".claude").mkdir()
     rules = {"permissions": {"ask": ["Bash(touch *)"]}}
     (repo.home / ".claude/settings.json").write_text(json.dumps(rules), "utf-8")
-    touched = turn(call("Bash", command="touch made", description="d"), text="a file \x1b[31mfirst")
-    model = repo.scripted(mending(touched, evidence="ev-0003"))
+    touched = play.turn(play.call("Bash", command="touch made", description="d"), text="a file \x1b[31mfirst")
+    model = repo.scripted(play.mending(touched, evidence="ev-0003"))
     ends: list[str] = []
     codes: list[str] = []
     marks: list[int] = []
@@ -103,7 +93,7 @@ def test_an_editor_sees_each_step_approves_a_call_and_goes_on_from_the_task(new_
         said = [*text_of("let add return the sum, see"), link]
         ends.append((await agent.prompt(prompt=said, session_id=session.session_id)).stop_reason)
         codes.append(repo.state()["status"])
-        repo.scripted(crew(*edit("calc.py", "2 * a", "a * 2"), submit("calc.py")))
+        repo.scripted(play.crew(*play.edit("calc.py", "2 * a", "a * 2"), play.submit("calc.py")))
         follow = text_of("now also let double multiply from the right")
         ends.append((await agent.prompt(prompt=follow, session_id=session.session_id)).stop_reason)
         found = await agent.list_sessions(cwd=str(repo.root))
@@ -138,11 +128,11 @@ def test_an_editor_sees_each_step_approves_a_call_and_goes_on_from_the_task(new_
 
 
 def test_a_call_that_the_editor_denies_or_leaves_alone_is_not_made(new_repo: NewRepo) -> None:
-    repo, editor = new_repo(CALC), Editor("nothing")
+    repo, editor = new_repo(play.CALC), Editor("nothing")
     (repo.home / ".claude").mkdir()
     rules = {"permissions": {"ask": ["Bash(touch *)"]}}
     (repo.home / ".claude/settings.json").write_text(json.dumps(rules), "utf-8")
-    model = repo.scripted(mending(turn(call("Bash", command="touch made", description="d"))))
+    model = repo.scripted(play.mending(play.turn(play.call("Bash", command="touch made", description="d"))))
 
     async def steps(agent: acp.Agent, editor: Editor) -> None:
         session = await agent.new_session(cwd=str(repo.root), mcp_servers=[])
@@ -160,8 +150,8 @@ def test_a_call_that_the_editor_denies_or_leaves_alone_is_not_made(new_repo: New
 
 
 def test_a_cancelled_prompt_ends_as_cancelled_and_its_task_can_be_resumed(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    script = mending()
+    repo = new_repo(play.CALC)
+    script = play.mending()
     slow = [{**entry, "delay": 30} if entry["match"]["role"] == "implementer" else entry for entry in script]
     model = repo.scripted(slow)
 
@@ -187,7 +177,7 @@ def test_a_cancelled_prompt_ends_as_cancelled_and_its_task_can_be_resumed(new_re
 
 
 def test_what_cannot_be_done_is_said_in_one_message(new_repo: NewRepo) -> None:
-    repo, editor = new_repo(CALC), Editor()
+    repo, editor = new_repo(play.CALC), Editor()
     outside = repo.home / "plain"
     outside.mkdir()
 
@@ -205,10 +195,12 @@ def test_what_cannot_be_done_is_said_in_one_message(new_repo: NewRepo) -> None:
 
 
 def test_a_question_is_answered_by_an_option_or_by_the_next_message(new_repo: NewRepo) -> None:
-    repo, editor = new_repo(CALC), Editor("A")
+    repo, editor = new_repo(play.CALC), Editor("A")
     options = [{"label": "the first", "description": "d"}, {"label": "the second", "description": "d"}]
-    asks = turn(call("AskUserQuestion", questions=[{"question": "Which numbers?", "options": options}]))
-    rest = mending()
+    asks = play.turn(
+        play.call("AskUserQuestion", questions=[{"question": "Which numbers?", "options": options}])
+    )
+    rest = play.mending()
     model = repo.scripted([{**rest[0], "turns": [asks, *rest[0]["turns"]]}, *rest[1:]])
 
     async def steps(agent: acp.Agent, _: Editor) -> None:

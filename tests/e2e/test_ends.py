@@ -10,20 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import (
-    CALC,
-    MENDED,
-    NewRepo,
-    Repo,
-    call,
-    eventually,
-    findings,
-    mending,
-    plan,
-    role,
-    submit,
-    turn,
-)
+from tests.support import play
+from tests.support.repo import NewRepo, Repo, eventually
 
 
 def hook(point: str, command: str, **more: Any) -> dict[str, Any]:
@@ -36,12 +24,12 @@ def user_hook(repo: Repo, point: str, command: str, **more: Any) -> None:
 
 def script(*turns: dict[str, Any]) -> list[dict[str, Any]]:
     """Return a script in which the implementer edits calc.py, and then does this."""
-    return [findings(), plan("calc.py"), role("implementer", *MENDED, *turns)]
+    return [play.findings(), play.plan("calc.py"), play.role("implementer", *play.MENDED, *turns)]
 
 
 def slow() -> list[dict[str, Any]]:
     """Return a script in which the implementer is at work on a command once it has edited calc.py."""
-    return script(turn(call("Bash", command="sleep 300")))
+    return script(play.turn(play.call("Bash", command="sleep 300")))
 
 
 def report(repo: Repo) -> str:
@@ -73,10 +61,10 @@ STOPS = 'echo \'{"continue": false, "stopReason": "enough"}\''
 ENDS: dict[str, tuple[list[dict[str, Any]], tuple[str, ...], Way | None, int]] = {
     "the model refuses": (script({"error": 400}), (), None, 6),
     "the model gives up": (script({"error": 529}), (), None, 75),
-    "no submission": (script(turn(text="done")), (), None, 75),
+    "no submission": (script(play.turn(text="done")), (), None, 75),
     "a limit of time": (slow(), ("--timeout", "6"), None, 3),
     "a hook says stop": (
-        script(submit("calc.py")),
+        script(play.submit("calc.py")),
         (),
         lambda repo: user_hook(repo, "PostToolUse", STOPS, matcher="Edit"),
         5,
@@ -87,7 +75,7 @@ ENDS: dict[str, tuple[list[dict[str, Any]], tuple[str, ...], Way | None, int]] =
 @pytest.mark.parametrize("name", ["the model gives up", "a limit of time", "a hook says stop"])
 def test_an_end_after_an_edit_tells_of_the_edit(new_repo: NewRepo, name: str) -> None:
     turns, options, way, code = ENDS[name]
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     if way:
         way(repo)
     done = repo.task("make the failing tests pass", "--json", *options, script=turns)
@@ -101,7 +89,7 @@ def is_calling(repo: Repo) -> bool:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_after_an_edit_tells_of_the_edit(new_repo: NewRepo, number: int, code: int) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     with repo.start_task(slow(), "--json") as process:
         eventually(lambda: is_calling(repo))
         process.send_signal(number)
@@ -111,28 +99,28 @@ def test_a_signal_after_an_edit_tells_of_the_edit(new_repo: NewRepo, number: int
 
 
 def test_a_change_that_is_gone_again_is_in_no_result(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    back = turn(call("Bash", command="sed -i 's/a + b/a - b/' calc.py"))
+    repo = new_repo(play.CALC)
+    back = play.turn(play.call("Bash", command="sed -i 's/a + b/a - b/' calc.py"))
     done = repo.task("make the failing tests pass", "--json", script=script(back, {"error": 400}))
     assert (done.code, done.json["files_changed"]) == (6, [])
     assert "```diff" not in report(repo)
 
 
 def test_what_was_changed_by_hand_while_a_killed_task_lay_is_told_at_its_end(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     with repo.start_task(slow()) as process:
         eventually(lambda: is_calling(repo))
         process.kill()
         process.communicate()
     repo.write({"notes.txt": "mine\n"})
-    repo.scripted([*slow()[:2], role("implementer", *([{}] * 3), {"error": 400})])
+    repo.scripted([*slow()[:2], play.role("implementer", *([{}] * 3), {"error": 400})])
     done = repo.run("resume", "--json")
     assert (done.code, done.json["files_changed"]) == (6, ["calc.py", "notes.txt"]), done.err
 
 
 def test_a_task_that_was_cut_short_goes_on_in_the_run_it_had(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    turns = mending(turn(call("Bash", command="echo x > new.txt; sleep 300")))
+    repo = new_repo(play.CALC)
+    turns = play.mending(play.turn(play.call("Bash", command="echo x > new.txt; sleep 300")))
     with repo.start_task(turns) as process:
         eventually((repo.root / "new.txt").exists)
         process.send_signal(signal.SIGTERM)
@@ -145,11 +133,11 @@ def test_a_task_that_was_cut_short_goes_on_in_the_run_it_had(new_repo: NewRepo) 
 
 def test_what_changes_after_the_verdict_is_not_verified(new_repo: NewRepo, tmp_path: Path) -> None:
     """The session's last hook waits here until somebody else has changed a file."""
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     place, asked, changed = repo.root / "calc.py", tmp_path / "asked", tmp_path / "changed"
     user_hook(repo, "SessionEnd", f"touch {asked}; while ! test -e {changed}; do sleep 0.01; done")
     text = place.read_text()
-    with repo.start_task(mending(), "--json") as process:
+    with repo.start_task(play.mending(), "--json") as process:
         eventually(asked.exists)
         place.write_text(text + "\n# later\n")
         changed.touch()
@@ -163,7 +151,7 @@ def test_what_changes_after_the_verdict_is_not_verified(new_repo: NewRepo, tmp_p
 def test_files_that_cannot_be_looked_at_are_told_as_unknown_and_the_task_ends_as_it_does(
     new_repo: NewRepo,
 ) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     user_hook(repo, "SessionEnd", "mv .git gone")
     done = repo.task("make the failing tests pass", "--json", script=script({"error": 400}))
     assert (done.code, done.json["files_changed"]) == (6, None), done.err
@@ -173,16 +161,16 @@ def test_files_that_cannot_be_looked_at_are_told_as_unknown_and_the_task_ends_as
 
 
 def test_a_cost_that_is_not_known_is_told_so_in_the_report_too(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    done = repo.task("make the failing tests pass", "--json", script=[role("explorer", {"error": 400})])
+    repo = new_repo(play.CALC)
+    done = repo.task("make the failing tests pass", "--json", script=[play.role("explorer", {"error": 400})])
     assert done.json["usage"]["cost_usd"] is None
     assert "cost unknown" in report(repo)
 
 
 def test_cancelling_a_task_that_waits_tells_what_is_on_the_disk_then(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     stop = ("--pause-after", "implementation")
-    assert repo.task("make the failing tests pass", *stop, script=mending()).code == 75
+    assert repo.task("make the failing tests pass", *stop, script=play.mending()).code == 75
     repo.write({"notes.txt": "mine\n"})
     done = repo.run("cancel", repo.folder.name)
     assert (done.code, repo.state()["status"]) == (0, "cancelled"), done.err
@@ -193,16 +181,16 @@ def test_cancelling_a_task_that_waits_tells_what_is_on_the_disk_then(new_repo: N
 
 
 def test_a_task_whose_model_is_gone_can_be_cancelled(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     stop = ("--pause-after", "implementation")
-    assert repo.task("make the failing tests pass", *stop, script=mending()).code == 75
+    assert repo.task("make the failing tests pass", *stop, script=play.mending()).code == 75
     (repo.home / "script.yaml").unlink()
     assert repo.run("cancel", repo.folder.name).code == 0
     assert repo.state()["status"] == "cancelled"
 
 
 def test_cancel_does_not_wait_for_a_process_that_does_not_end(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     with repo.start_task(slow()) as process:
         eventually(lambda: is_calling(repo))
         process.send_signal(signal.SIGSTOP)
@@ -219,9 +207,9 @@ def test_cancel_does_not_wait_for_a_process_that_does_not_end(new_repo: NewRepo)
 def test_what_the_system_refuses_in_the_middle_of_a_task_has_one_code_and_one_message(
     new_repo: NewRepo,
 ) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     user_hook(repo, "PostToolUse", "rm -rf .claude/agentflow/*Z-*/evidence", matcher="Edit")
-    done = repo.task("make the failing tests pass", script=mending())
+    done = repo.task("make the failing tests pass", script=play.mending())
     (end,) = repo.events("TaskEnded")
     assert (done.code, end["exit_code"], end["status"]) == (2, 2, "error")
     assert f"agentflow: {end['reason'].removesuffix('…')}" in done.err

@@ -4,20 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import (
-    CALC,
-    MENDED,
-    WHOLE_CREW,
-    NewRepo,
-    Repo,
-    call,
-    findings,
-    plan,
-    role,
-    submit,
-    turn,
-    verified,
-)
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 from tests.support.terminal import at_terminal
 
 GIVEN = {
@@ -32,23 +20,23 @@ ASK = {"questions": [{"question": "Which?", "options": [{"label": "integers"}, {
 TWO = {
     "questions": [*ASK["questions"], {"question": "Round?", "options": [{"label": "up"}, {"label": "off"}]}]
 }
-WORK = role("implementer", *MENDED, submit("calc.py"))
+WORK = play.role("implementer", *play.MENDED, play.submit("calc.py"))
 
 
 def escalate(**changes: Any) -> dict[str, Any]:
-    return turn(call("Escalate", **{**GIVEN, **changes}))
+    return play.turn(play.call("Escalate", **{**GIVEN, **changes}))
 
 
 def crew(*planner: dict[str, Any], explorer: tuple[dict[str, Any], ...] = ()) -> list[dict[str, Any]]:
     """A crew whose explorer and planner do something before they submit; a planner begun anew submits."""
-    looks = role("explorer", *explorer, *findings()["turns"])
-    first = role("planner", *planner, *plan("calc.py")["turns"])
-    return [looks, first, plan("calc.py"), WORK, verified("ev-0002")]
+    looks = play.role("explorer", *explorer, *play.findings()["turns"])
+    first = play.role("planner", *planner, *play.plan("calc.py")["turns"])
+    return [looks, first, play.plan("calc.py"), WORK, play.verified("ev-0002")]
 
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(CALC)
+    return new_repo(play.CALC)
 
 
 @pytest.mark.parametrize(
@@ -86,15 +74,15 @@ def test_an_answer_becomes_an_assumption_and_the_step_begins_anew(
 
 @pytest.mark.parametrize(("switch", "holds"), [("--yes", "decimals"), ("--no-input", "decimals")])
 def test_who_decided_beforehand_takes_what_is_recommended(repo: Repo, switch: str, holds: str) -> None:
-    assert repo.task(WHOLE_CREW, switch, script=crew(escalate())).code == 0
+    assert repo.task(play.WHOLE_CREW, switch, script=crew(escalate())).code == 0
     assert holds in repo.runs("implementer")[0].brief
     assert [event["by"] for event in repo.events("Answered")] == ["default"]
 
 
 def test_nobody_is_asked_twice_in_a_phase(repo: Repo) -> None:
     script = crew(escalate())
-    script[2] = role("planner", escalate(assumption="again"), *plan("calc.py")["turns"])
-    assert repo.task(WHOLE_CREW, "--yes", script=script).code == 0
+    script[2] = play.role("planner", escalate(assumption="again"), *play.plan("calc.py")["turns"])
+    assert repo.task(play.WHOLE_CREW, "--yes", script=script).code == 0
     (result, _) = repo.runs("planner")[1].results
     assert result["is_error"]
     assert "nobody is asked twice in one phase" in result["content"]
@@ -102,8 +90,8 @@ def test_nobody_is_asked_twice_in_a_phase(repo: Repo) -> None:
 
 
 def test_a_second_question_of_the_explorer_is_refused(repo: Repo) -> None:
-    asks = turn(call("AskUserQuestion", **ASK), call("AskUserQuestion", **ASK))
-    assert repo.task(WHOLE_CREW, "--no-input", script=crew(explorer=(asks,))).code == 0
+    asks = play.turn(play.call("AskUserQuestion", **ASK), play.call("AskUserQuestion", **ASK))
+    assert repo.task(play.WHOLE_CREW, "--no-input", script=crew(explorer=(asks,))).code == 0
     first, second, _ = repo.runs("explorer")[0].results
     assert first["content"] == "integers"
     assert "nobody is asked twice" in second["content"]
@@ -143,7 +131,7 @@ def test_what_is_no_answer_changes_nothing(repo: Repo) -> None:
 
 
 def test_several_questions_have_options_and_an_answer_each(repo: Repo) -> None:
-    assert repo.task(script=crew(explorer=(turn(call("AskUserQuestion", **TWO)),))).code == 75
+    assert repo.task(script=crew(explorer=(play.turn(play.call("AskUserQuestion", **TWO)),))).code == 75
     shown = repo.run("status").out
     assert "Which?" in shown
     assert "B  off" in shown
@@ -155,7 +143,7 @@ def test_several_questions_have_options_and_an_answer_each(repo: Repo) -> None:
 
 
 def test_an_escalation_is_answered_at_the_terminal(repo: Repo) -> None:
-    words = ("task", WHOLE_CREW, "--model", repo.scripted(crew(escalate())))
+    words = ("task", play.WHOLE_CREW, "--model", repo.scripted(crew(escalate())))
     seen = at_terminal(repo, *words, says=("q", "c", "c whole euros"))
     assert seen.code == 0, seen.text
     assert "  assumption: amounts are floats\n  contradiction: add takes whole cents\n" in seen.text
@@ -167,7 +155,12 @@ def test_an_escalation_is_answered_at_the_terminal(repo: Repo) -> None:
 
 def test_a_plan_that_is_shown_anyway_is_the_one_interruption_of_its_phase(repo: Repo) -> None:
     risky = "fix the rounding of refunds in calc.py, a payment function"
-    script = [findings(), role("planner", escalate(), *plan("calc.py")["turns"]), WORK, verified("ev-0002")]
+    script = [
+        play.findings(),
+        play.role("planner", escalate(), *play.plan("calc.py")["turns"]),
+        WORK,
+        play.verified("ev-0002"),
+    ]
     assert repo.task(risky, "--no-review", script=script).code == 75
     assert [item["kind"] for item in repo.state()["pending"]] == ["plan"]
     assert "nobody is asked twice" in repo.runs("planner")[0].results[0]["content"]
@@ -177,8 +170,8 @@ def test_a_plan_that_is_shown_anyway_is_the_one_interruption_of_its_phase(repo: 
 
 def test_a_wide_plan_after_an_escalation_is_taken_as_confirmed(repo: Repo) -> None:
     script = crew(escalate())
-    script[2] = plan(*(f"m{number}.py" for number in range(6)))
-    assert repo.task(WHOLE_CREW, "--no-review", script=script).code == 75
+    script[2] = play.plan(*(f"m{number}.py" for number in range(6)))
+    assert repo.task(play.WHOLE_CREW, "--no-review", script=script).code == 75
     assert repo.run("answer", repo.state()["task_id"], "B").code != 75
     assert [(each["pending"], each["by"]) for each in repo.events("Answered")][-1] == ("plan-1", "default")
     assert repo.runs("implementer")

@@ -1,19 +1,20 @@
 from agentflow.frontmatter import split
 from agentflow.workflow.deep import ANGLES, MOST_EXPLORERS, choose_angles
-from tests.support.repo import CALC, MENDED, WHOLE_CREW, NewRepo, Repo, findings, plan, role, submit
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 
 DOCUMENT = ".claude/deep-dive.local.md"
 SECTIONS = ["Overview", "Architecture", "Conventions", "Anti-patterns", "Quick reference", "Notes"]
-MEND = role("implementer", *MENDED, submit("calc.py"))
+MEND = play.role("implementer", *play.MENDED, play.submit("calc.py"))
 
 
 def explored(repo: Repo, *words: str, count: int = 6, delay: float = 0) -> int:
-    script = [{**findings(), "delay": delay} for _ in range(count)]
+    script = [{**play.findings(), "delay": delay} for _ in range(count)]
     return repo.run("explore", *words, "--model", repo.scripted(script)).code
 
 
 def test_six_explorers_work_side_by_side_on_different_briefs(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     assert explored(repo, delay=1) == 0
     head, body = split(repo.read(DOCUMENT), DOCUMENT)
     assert [row[3:] for row in body.splitlines() if row.startswith("## ")] == SECTIONS
@@ -34,14 +35,14 @@ def test_six_explorers_work_side_by_side_on_different_briefs(new_repo: NewRepo) 
 
 
 def test_each_explorer_says_what_it_looks_at(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     assert explored(repo) == 0
     begun = [row for row in repo.run("log").out.splitlines() if "explorer: " in row]
     assert [row.rpartition("explorer: ")[2] for row in begun] == list(ANGLES)
 
 
 def test_what_is_fresh_is_not_explored_again_unless_asked_to(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     assert explored(repo) == 0
     before = repo.read(DOCUMENT)
     assert explored(repo, count=0) == 0
@@ -53,7 +54,7 @@ def test_what_is_fresh_is_not_explored_again_unless_asked_to(new_repo: NewRepo) 
 
 
 def test_an_angle_without_a_result_leaves_it_incomplete(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     assert explored(repo, count=5) == 1
     head, _ = split(repo.read(DOCUMENT), DOCUMENT)
     assert head["phase"] == "incomplete"
@@ -61,25 +62,25 @@ def test_an_angle_without_a_result_leaves_it_incomplete(new_repo: NewRepo) -> No
 
 
 def test_a_complete_exploration_is_used_in_place_of_a_new_one(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     assert explored(repo) == 0
     repo.folder.rename(repo.home / "explored")
-    script = [plan("calc.py"), MEND]
-    assert repo.task(WHOLE_CREW, "--context", script=script).code == 1  # no verifier is scripted
+    script = [play.plan("calc.py"), MEND]
+    assert repo.task(play.WHOLE_CREW, "--context", script=script).code == 1  # no verifier is scripted
     assert repo.runs("explorer") == []
     assert "# Deep exploration" in repo.runs("implementer")[0].brief
     assert "--context" in repo.state()["gates"]["exploration"]["message"]
 
 
 def test_an_incomplete_or_stale_one_is_named_and_not_used(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     assert explored(repo) == 0
     whole = repo.read(DOCUMENT)
     for change in (("phase: complete", "phase: incomplete"), ("commit: ", "commit: 0")):
         for task in repo.tasks:
             task.rename(repo.home / f"{task.name}-{change[1][:9]}")
         repo.write({DOCUMENT: whole.replace(*change)})
-        done = repo.task(WHOLE_CREW, "--context", script=[findings()])
+        done = repo.task(play.WHOLE_CREW, "--context", script=[play.findings()])
         assert "--context:" in done.err
         assert "# Deep exploration" not in repo.runs("explorer")[0].brief
 
@@ -95,7 +96,7 @@ def test_what_is_large_gets_more_explorers() -> None:
 
 
 def test_a_folder_outside_is_refused(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     assert repo.run("explore", "--focus", "..").code == 2
     assert repo.run("explore", "--focus", "nowhere").code == 2
     assert repo.tasks == []

@@ -6,19 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import (
-    CALC,
-    GREEN,
-    TEXT,
-    NewRepo,
-    Repo,
-    call,
-    mending,
-    role,
-    submit,
-    turn,
-    verified,
-)
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 
 ODD = "test_odd.Odd.test_odd"
 CHANCE = """import os
@@ -35,7 +24,7 @@ class Odd(unittest.TestCase):
 """
 FAILS_AT = "self.assertNotIn(number, {!r})"
 HANGS_AT = "time.sleep(60 if number in {!r} else 0)"
-MENDED = mending()
+MENDED = play.mending()
 AT_ONCE = "check_retry: {flaky: {times: 3, seconds: 0}, timeout: {times: 2, seconds: 0}}\n"
 IN_HASTE = f"{AT_ONCE}timeouts: {{tests: 4}}\n"
 
@@ -52,7 +41,7 @@ def chance(new_repo: NewRepo, files: dict[str, str], body: str, *at: int) -> Rep
 
 
 def task(repo: Repo, script: list[dict[str, Any]] = MENDED) -> Any:
-    return repo.task("--no-sandbox", "--json", TEXT, script=script)
+    return repo.task("--no-sandbox", "--json", play.TEXT, script=script)
 
 
 def count(repo: Repo) -> int:
@@ -60,7 +49,7 @@ def count(repo: Repo) -> int:
 
 
 def test_a_test_that_fails_and_then_passes_is_flaky(new_repo: NewRepo) -> None:
-    repo = chance(new_repo, CALC, FAILS_AT, 2)
+    repo = chance(new_repo, play.CALC, FAILS_AT, 2)
     done = task(repo)
     assert (done.code, done.json["status"]) == (4, "verified_with_caveat"), done.err
     assert done.json["caveats"] == ["flaky"]
@@ -79,7 +68,7 @@ def test_a_test_that_fails_and_then_passes_is_flaky(new_repo: NewRepo) -> None:
 
 
 def test_a_failure_that_comes_again_is_no_chance(new_repo: NewRepo) -> None:
-    repo = chance(new_repo, CALC, FAILS_AT, 2, 3)
+    repo = chance(new_repo, play.CALC, FAILS_AT, 2, 3)
     done = task(repo)
     assert done.code == 1
     assert "flaky" not in done.json["caveats"]
@@ -89,7 +78,7 @@ def test_a_failure_that_comes_again_is_no_chance(new_repo: NewRepo) -> None:
 
 
 def test_a_check_that_hangs_once_gets_more_time_and_says_so(new_repo: NewRepo) -> None:
-    repo = chance(new_repo, CALC, HANGS_AT, 2)
+    repo = chance(new_repo, play.CALC, HANGS_AT, 2)
     done = task(repo)
     assert done.code == 4, done.err
     second = repo.evidence()[1]
@@ -98,13 +87,13 @@ def test_a_check_that_hangs_once_gets_more_time_and_says_so(new_repo: NewRepo) -
 
 
 def test_a_check_that_hung_before_is_not_waited_for(new_repo: NewRepo) -> None:
-    repo = chance(new_repo, CALC, HANGS_AT, *range(1, 9))
+    repo = chance(new_repo, play.CALC, HANGS_AT, *range(1, 9))
     assert task(repo).code == 1
     assert count(repo) == 2
 
 
 def test_verify_runs_red_tests_once_more_and_tells_chance_from_fault(new_repo: NewRepo) -> None:
-    repo = chance(new_repo, GREEN, FAILS_AT, 1)
+    repo = chance(new_repo, play.GREEN, FAILS_AT, 1)
     done = repo.run("verify", "--no-sandbox", "--json")
     (row,) = done.json
     assert (done.code, row["runs"], row["flaky"]) == (4, 2, [ODD])
@@ -113,20 +102,20 @@ def test_verify_runs_red_tests_once_more_and_tells_chance_from_fault(new_repo: N
 
 
 def test_verify_of_what_is_red_stays_red(new_repo: NewRepo) -> None:
-    repo = chance(new_repo, GREEN, FAILS_AT, *range(1, 9))
+    repo = chance(new_repo, play.GREEN, FAILS_AT, *range(1, 9))
     assert repo.run("verify", "--no-sandbox").code == 1
     assert count(repo) == 2
 
 
 def test_a_quick_look_runs_once(new_repo: NewRepo) -> None:
-    repo = chance(new_repo, GREEN, FAILS_AT, 1)
+    repo = chance(new_repo, play.GREEN, FAILS_AT, 1)
     assert repo.run("verify", "--quick", "--no-sandbox").code == 1
     assert count(repo) == 1
 
 
 @pytest.mark.parametrize("text", ["check_retry: {luck: {times: 1, seconds: 1}}", "check_retry: {flaky: 3}"])
 def test_a_wrong_setting_is_one_message(new_repo: NewRepo, text: str) -> None:
-    repo = chance(new_repo, GREEN, FAILS_AT)
+    repo = chance(new_repo, play.GREEN, FAILS_AT)
     (repo.home / ".config/agentflow/config.yaml").write_text(f"{text}\n")
     done = repo.run("verify")
     assert done.code == 2
@@ -134,7 +123,7 @@ def test_a_wrong_setting_is_one_message(new_repo: NewRepo, text: str) -> None:
 
 
 def test_evidence_of_a_try_is_sealed_too(new_repo: NewRepo) -> None:
-    repo = chance(new_repo, CALC, FAILS_AT, 2)
+    repo = chance(new_repo, play.CALC, FAILS_AT, 2)
     task(repo)
     (earlier,) = (repo.folder / "evidence").glob("*.try-1.out")
     earlier.write_bytes(earlier.read_bytes() + b"x")
@@ -144,7 +133,7 @@ def test_evidence_of_a_try_is_sealed_too(new_repo: NewRepo) -> None:
 
 
 def test_a_true_record_of_chance_holds_when_it_is_looked_at_again(new_repo: NewRepo) -> None:
-    repo = chance(new_repo, CALC, FAILS_AT, 2)
+    repo = chance(new_repo, play.CALC, FAILS_AT, 2)
     assert task(repo).code == 4
     done = repo.run("verify", repo.folder.name, "--no-sandbox", "--json")
     assert done.code == 0, json.dumps(done.json, indent=1)
@@ -152,8 +141,12 @@ def test_a_true_record_of_chance_holds_when_it_is_looked_at_again(new_repo: NewR
 
 def test_the_first_test_ever_is_judged_although_nothing_was_there_to_run(new_repo: NewRepo) -> None:
     repo = new_repo({"notes.txt": "nothing to run\n"})
-    turns = [turn(call("Write", file_path=name, content=text)) for name, text in GREEN.items()]
-    script = [*MENDED[:2], role("implementer", *turns, submit(*GREEN)), verified("ev-0001")]
+    turns = [play.turn(play.call("Write", file_path=name, content=text)) for name, text in play.GREEN.items()]
+    script = [
+        *MENDED[:2],
+        play.role("implementer", *turns, play.submit(*play.GREEN)),
+        play.verified("ev-0001"),
+    ]
     done = repo.task("--no-input", "--json", "write calc.py with add and double", script=script, timeout=60)
     assert done.code in (0, 4), done.err
     assert [each["exit_code"] for each in done.json["checks"]][:1] == [0]

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.library.bundled import find_bundled
-from tests.support.repo import CALC, NewRepo, Repo, call, mending, plan, role, turn
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 from tests.support.subagents import REST, SCOUT, SUBMIT, delegate, lead, scout, with_subagents
 
 TELL = "cat >> .git/told"
@@ -45,13 +46,17 @@ def results(repo: Repo, name: str) -> str:
 
 
 def delegating(*turns: dict[str, Any]) -> list[dict[str, Any]]:
-    return [role("explorer", turn(call("Grep", pattern="add"), delegate()), SUBMIT), scout(*turns), *REST]
+    return [
+        play.role("explorer", play.turn(play.call("Grep", pattern="add"), delegate()), SUBMIT),
+        scout(*turns),
+        *REST,
+    ]
 
 
 def test_hooks_of_a_role_are_asked_in_its_runs_only(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     repo.give_role("implementer", implementer(hooks(PreToolUse=TELL, TaskCompleted=TELL, SessionStart=TELL)))
-    done = repo.task(script=mending())
+    done = repo.task(script=play.mending())
     assert done.code == 0, done.err
     assert set(told(repo)) == {("PreToolUse", "implementer"), ("TaskCompleted", "implementer")}
     assert "hooks.SessionStart: is not supported in the frontmatter of a role" in warnings(repo)
@@ -63,7 +68,7 @@ def test_hooks_of_a_role_are_asked_in_its_runs_only(new_repo: NewRepo) -> None:
 def test_hooks_of_a_subagent_are_asked_while_it_runs_and_its_stop_is_that_of_a_subagent(
     new_repo: NewRepo,
 ) -> None:
-    repo = with_subagents(new_repo(CALC))
+    repo = with_subagents(new_repo(play.CALC))
     lead(repo, "Read", "Grep", "Agent")
     repo.give_role(
         "scout", with_hooks(SCOUT, hooks(PreToolUse=f"{TELL}; echo keep off >&2; exit 2", Stop=TELL))
@@ -76,7 +81,7 @@ def test_hooks_of_a_subagent_are_asked_while_it_runs_and_its_stop_is_that_of_a_s
 
 
 def test_a_guard_of_a_subagent_that_cannot_work_blocks(new_repo: NewRepo) -> None:
-    repo = with_subagents(new_repo(CALC))
+    repo = with_subagents(new_repo(play.CALC))
     lead(repo, "Read", "Grep", "Agent")
     repo.give_role("scout", with_hooks(SCOUT, hooks(PreToolUse="./none.sh")))
     assert repo.task(script=delegating()).code == 0
@@ -85,14 +90,14 @@ def test_a_guard_of_a_subagent_that_cannot_work_blocks(new_repo: NewRepo) -> Non
 
 
 def test_a_role_whose_hooks_are_wrong_does_not_run_without_them(new_repo: NewRepo) -> None:
-    repo = with_subagents(new_repo(CALC))
+    repo = with_subagents(new_repo(play.CALC))
     lead(repo, "Read", "Grep", "Agent")
     repo.give_role("scout", with_hooks(SCOUT, hooks(PreToolUes=TELL)))
-    assert repo.task(script=[role("explorer", turn(delegate()), SUBMIT), *REST]).code == 0
+    assert repo.task(script=[play.role("explorer", play.turn(delegate()), SUBMIT), *REST]).code == 0
     assert "did you mean PreToolUse?" in warnings(repo)
     assert repo.runs("scout") == []
     repo.give_role("implementer", implementer(hooks(PreToolUes=TELL)))
-    refused = repo.task(script=mending())
+    refused = repo.task(script=play.mending())
     assert refused.code == 2
     assert "implementer.md" in refused.err
     assert "did you mean PreToolUse?" in refused.err
@@ -106,12 +111,12 @@ GUARD = """hooks:
   PostToolUse: [{hooks: [{type: command, command: "cat >> .git/told", once: true}]}]
 """
 SCRIPT = "#!/bin/sh\necho no search with money >&2\nexit 2\n"
-OPEN, CLOSE = call("Skill", skill="money"), call("Skill", skill="money", close=True)
-SEARCH = call("Grep", pattern="def")
+OPEN, CLOSE = play.call("Skill", skill="money"), play.call("Skill", skill="money", close=True)
+SEARCH = play.call("Grep", pattern="def")
 
 
 def with_skill(new_repo: NewRepo) -> Repo:
-    repo = new_repo(CALC).write({SKILL: with_hooks(HEAD, GUARD), ".claude/guard.sh": SCRIPT})
+    repo = new_repo(play.CALC).write({SKILL: with_hooks(HEAD, GUARD), ".claude/guard.sh": SCRIPT})
     (repo.root / ".claude/guard.sh").chmod(0o755)
     return repo.commit()
 
@@ -124,14 +129,14 @@ def test_hooks_of_a_trusted_skill_are_asked_while_it_is_open(new_repo: NewRepo) 
     assert "hooks.SessionStart: is not supported in the frontmatter of a skill" in shown.out + shown.err
     assert repo.run("trust", "--yes").code == 0
     turns = [
-        turn(SEARCH),
-        turn(OPEN),
-        turn(SEARCH),
-        turn(call("Read", file_path="calc.py")),
-        turn(CLOSE),
-        turn(SEARCH),
+        play.turn(SEARCH),
+        play.turn(OPEN),
+        play.turn(SEARCH),
+        play.turn(play.call("Read", file_path="calc.py")),
+        play.turn(CLOSE),
+        play.turn(SEARCH),
     ]
-    done = repo.task(script=mending(*turns))
+    done = repo.task(script=play.mending(*turns))
     assert done.code == 0, done.err
     (run,) = repo.runs("implementer")
     searches = [result["content"] for made, result in run.calls if made["name"] == "Grep"]
@@ -147,7 +152,7 @@ def test_hooks_of_a_repository_that_is_not_trusted_are_named_and_not_run(new_rep
     repo.write(
         {".claude/agents/helper.md": with_hooks(SCOUT.replace("scout", "helper"), hooks(PreToolUse=TELL))}
     )
-    done = repo.task(script=mending(turn(OPEN), turn(SEARCH)))
+    done = repo.task(script=play.mending(play.turn(OPEN), play.turn(SEARCH)))
     assert done.code == 0, done.err
     assert told(repo) == []
     assert "no search with money" not in results(repo, "implementer")
@@ -170,7 +175,7 @@ def test_check_says_of_each_hook_of_a_repository_whether_it_counts(new_repo: New
         ),
         ".claude/settings.json": json.dumps(settings),
     }
-    repo = new_repo({**CALC, **files})
+    repo = new_repo({**play.CALC, **files})
     assert repo.run("trust", "--yes").code == 0
     rows = [row for row in repo.run("check", "--json").json["extensions"] if row["kind"] == "hook"]
     assert [(row["name"], row["standing"], Path(row["file"]).name) for row in rows] == [
@@ -181,6 +186,6 @@ def test_check_says_of_each_hook_of_a_repository_whether_it_counts(new_repo: New
         ("helper", "not supported", "helper.md"),
     ]
     assert "agentflow never runs this event" in rows[2]["reason"]
-    repo.task(script=[role("explorer", SUBMIT), plan("calc.py"), *mending()[2:]])
+    repo.task(script=[play.role("explorer", SUBMIT), play.plan("calc.py"), *play.mending()[2:]])
     assert "hooks: those in a plugin's agents and skills have no effect" in warnings(repo)
     assert told(repo) == []

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import play
 from tests.support.attacks import state_of
 from tests.support.boxes import without_bubblewrap
-from tests.support.repo import GREEN, Done, Repo, call, findings, plan, role, turn
+from tests.support.repo import Done, Repo
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +39,7 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def archive(home: Path, tmp_path: Path) -> Repo:
     """What came out of an archive, which holds no folder of git's."""
-    made = Repo(home / "archive", tmp_path / "settings").write(GREEN)
+    made = Repo(home / "archive", tmp_path / "settings").write(play.GREEN)
     shutil.rmtree(made.root / ".git")
     return made
 
@@ -46,8 +47,13 @@ def archive(home: Path, tmp_path: Path) -> Repo:
 def tried(archive: Repo, home: Path, path: str) -> Done:
     """Let every role look for the secret."""
     shell = f"cat {home}/.ssh/id; git log -p; git --git-dir={home}/other/.git show HEAD"
-    look = turn(call("Bash", command=shell))
-    script = [findings(), plan("calc.py"), role("explorer", look), role("implementer", look)]
+    look = play.turn(play.call("Bash", command=shell))
+    script = [
+        play.findings(),
+        play.plan("calc.py"),
+        play.role("explorer", look),
+        play.role("implementer", look),
+    ]
     return archive.task("find out why", script=script, env={"HOME": str(home), "PATH": path})
 
 
@@ -170,22 +176,22 @@ HONEST = {"linked": linked, "submodule": submodule, "separate": separate, "decla
 
 @pytest.mark.parametrize("name", HONEST)
 def test_honest_folders_work_and_are_seen(tmp_path: Path, home: Path, path: str, name: str) -> None:
-    main = Repo(tmp_path / "main", tmp_path / "settings").write(GREEN).commit()
+    main = Repo(tmp_path / "main", tmp_path / "settings").write(play.GREEN).commit()
     (home / "inner").mkdir()
     HONEST[name](main, home / "inner/tree")
     tree = copy(main)
     tree.root = home / "inner/tree"
     env = {"HOME": str(home), "PATH": path}
     assert tree.run("verify", env=env).code == 0
-    look = role("explorer", turn(call("Bash", command="git log --format=said:%s")))
-    done = tree.task("explain calc.py", script=[look, findings()], env=env)
+    look = play.role("explorer", play.turn(play.call("Bash", command="git log --format=said:%s")))
+    done = tree.task("explain calc.py", script=[look, play.findings()], env=env)
     assert done.code != 2, done.err
     (result,) = tree.runs("explorer")[0].results[:1]
     assert "said:state" in str(result["content"])
 
 
 def test_an_empty_separate_folder_works(tmp_path: Path) -> None:
-    repo = Repo(tmp_path / "repo", tmp_path / "settings").write(GREEN)
+    repo = Repo(tmp_path / "repo", tmp_path / "settings").write(play.GREEN)
     shutil.rmtree(repo.root / ".git")
     repo.git("init", "-q", f"--separate-git-dir={tmp_path}/kept")
     assert repo.run("verify").code == 0

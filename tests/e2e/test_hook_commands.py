@@ -2,11 +2,12 @@
 
 import json
 
-from tests.support.repo import CALC, NewRepo
+from tests.support import play
+from tests.support.repo import NewRepo
 
 
 def test_a_new_hook_is_tried_then_trusted_then_runs(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     made = repo.run("hooks", "new", "PreToolUse", "--name", "no-marker")
     assert made.code == 0, made.err
     script = repo.read(".claude/hooks/no-marker.py")
@@ -29,7 +30,7 @@ def test_a_new_hook_is_tried_then_trusted_then_runs(new_repo: NewRepo) -> None:
 
 
 def test_shipped_hooks_are_off_until_named_and_what_never_happens_is_told(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     path = repo.home / ".claude/settings.json"
     path.parent.mkdir(parents=True)
     entry = [{"hooks": [{"type": "command", "command": "true"}]}]

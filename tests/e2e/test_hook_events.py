@@ -8,8 +8,9 @@ import pytest
 
 from agentflow.core.point_table import POINTS
 from agentflow.core.points import Point
+from tests.support import play
 from tests.support.live import configure
-from tests.support.repo import CALC, MENDED, NewRepo, Repo, call, crew, plan, role, submit, turn, verified
+from tests.support.repo import NewRepo, Repo
 from tests.support.subagents import SUBMIT, delegate, lead, scout, with_subagents
 
 SCRIPTED = sorted(point for point, rules in POINTS.items() if rules.takes_scripts)
@@ -32,7 +33,7 @@ def told(repo: Repo) -> list[dict[str, Any]]:
 def test_every_event_fires_in_a_task_with_its_payload(new_repo: NewRepo) -> None:
     """One task: two tools, one sub-agent, one approval, one denial, one failing call, one lost model."""
     numbers = "\n".join(f"{n} some words that take up room" for n in range(900))
-    repo = with_subagents(new_repo({**CALC, "CLAUDE.md": "Be brief.\n", "big.txt": numbers}))
+    repo = with_subagents(new_repo({**play.CALC, "CLAUDE.md": "Be brief.\n", "big.txt": numbers}))
     configure(repo, limits={"context": 9_000, "result_chars": 12_000})
     lead(repo, "Read", "Grep", "Agent")
     tell = f"cat >> {repo.home}/told"
@@ -42,21 +43,21 @@ def test_every_event_fires_in_a_task_with_its_payload(new_repo: NewRepo) -> None
     rules = {"ask": ["Edit(calc.py)"], "deny": ["Bash(curl *)"]}
     commands = dict.fromkeys(SCRIPTED, tell) | {"PermissionRequest": f"{tell}; echo '{allow}'"}
     hooked(repo, commands, permissions=rules)
-    explorer = role("explorer", turn(delegate(), call("Grep", pattern="add")), SUBMIT)
-    broken = turn(call("Bash", command="curl x"), call("Read", file_path="none.py"))
-    pages = [turn(call("Read", file_path="big.txt", offset=n, limit=250)) for n in (1, 250, 500)]
+    explorer = play.role("explorer", play.turn(delegate(), play.call("Grep", pattern="add")), SUBMIT)
+    broken = play.turn(play.call("Bash", command="curl x"), play.call("Read", file_path="none.py"))
+    pages = [play.turn(play.call("Read", file_path="big.txt", offset=n, limit=250)) for n in (1, 250, 500)]
     script = [
         explorer,
         scout(),
-        plan("calc.py"),
-        role("implementer", broken, *pages, *MENDED, submit("calc.py")),
+        play.plan("calc.py"),
+        play.role("implementer", broken, *pages, *play.MENDED, play.submit("calc.py")),
     ]
-    done = repo.task(script=[*script, verified("ev-0002")])
+    done = repo.task(script=[*script, play.verified("ev-0002")])
     assert done.code == 0, done.out + done.err
     commands_folder = repo.home / ".claude/commands"
     commands_folder.mkdir(parents=True)
     (commands_folder / "look.md").write_text("Look at $1.\n")
-    repo.task("/look calc.py", script=[role("explorer", {"error": 400})])
+    repo.task("/look calc.py", script=[play.role("explorer", {"error": 400})])
     said = told(repo)
     seen = {each["hook_event_name"]: each for each in said}
     assert set(SCRIPTED) == set(seen)
@@ -94,9 +95,9 @@ REFUSED = {
 def test_a_hook_that_ends_with_2_refuses_where_something_can_be_refused(
     new_repo: NewRepo, event: str
 ) -> None:
-    repo = hooked(new_repo(CALC), {event: "echo not today >&2; exit 2"})
-    again = [submit("calc.py")] * 9
-    done = repo.task("make the failing tests pass", "--json", script=crew(*MENDED, *again))
+    repo = hooked(new_repo(play.CALC), {event: "echo not today >&2; exit 2"})
+    again = [play.submit("calc.py")] * 9
+    done = repo.task("make the failing tests pass", "--json", script=play.crew(*play.MENDED, *again))
     code, reason = REFUSED[event]
     assert done.code == code, done.out + done.err
     assert reason in str(repo.events("TaskEnded"))
@@ -105,9 +106,10 @@ def test_a_hook_that_ends_with_2_refuses_where_something_can_be_refused(
 def test_a_hook_sends_a_result_back_with_its_reason_and_then_lets_it_pass(new_repo: NewRepo) -> None:
     once = "test -e seen && exit 0; touch seen; echo add a note >&2; exit 2"
     command = f'grep -q \'"phase":"implementation"\' || exit 0; {once}'
-    repo = hooked(new_repo({**CALC, ".gitignore": "seen\n"}), {"TaskCompleted": command})
+    repo = hooked(new_repo({**play.CALC, ".gitignore": "seen\n"}), {"TaskCompleted": command})
     done = repo.task(
-        "make the failing tests pass", script=crew(*MENDED, submit("calc.py"), submit("calc.py"))
+        "make the failing tests pass",
+        script=play.crew(*play.MENDED, play.submit("calc.py"), play.submit("calc.py")),
     )
     assert done.code == 0, done.out + done.err
     (run,) = repo.runs("implementer")

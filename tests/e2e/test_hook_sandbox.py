@@ -3,7 +3,8 @@
 import json
 import socket
 
-from tests.support.repo import CALC, MENDED, WHOLE_CREW, NewRepo, Repo, call, crew, submit, turn
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 
 COMMAND, KNOWN, SKIP = (
     f".claude/{name}" for name in ("test-command", "known-test-failures", "skip-test-verification")
@@ -29,7 +30,7 @@ if "forbidden" in call.get("command", ""):
 
 
 def test_a_trusted_hook_in_the_sandbox_guards_a_task(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     (repo.home / "secret").write_text("x")
     entry = {"type": "command", "command": "python3 .claude/guard.py", "sandbox": True}
     settings = json.dumps({"hooks": {"PreToolUse": [{"matcher": "Bash|Edit", "hooks": [entry]}]}})
@@ -42,11 +43,13 @@ def test_a_trusted_hook_in_the_sandbox_guards_a_task(new_repo: NewRepo) -> None:
         given = ("--input", str(repo.home / "call.json"))
         (row,) = repo.run("hooks", "test", ".claude/guard", "--event", "PreToolUse", "--json", *given).json
         assert (row["decision"], row["reason"]) == ("deny", "forbidden by a guard that reaches calc")
-        script = crew(turn(call("Bash", command="echo forbidden")), *MENDED, submit("calc.py"))
-        done = repo.task(WHOLE_CREW, "--json", script=script)
+        script = play.crew(
+            play.turn(play.call("Bash", command="echo forbidden")), *play.MENDED, play.submit("calc.py")
+        )
+        done = repo.task(play.WHOLE_CREW, "--json", script=script)
         assert (done.code, done.json["files_changed"]) == (0, ["calc.py"]), done.err
         assert "forbidden by a guard that reaches calc" in results(repo)
-        done = repo.task(WHOLE_CREW, "--json", "--no-sandbox", script=script)
+        done = repo.task(play.WHOLE_CREW, "--json", "--no-sandbox", script=script)
     assert done.code != 0
     assert "was not run, as it asks for a sandbox: there is none: --no-sandbox" in results(repo)
     assert not (repo.root / "hooks.log").exists()
@@ -69,8 +72,8 @@ def gate(repo: Repo) -> tuple[str, str, str]:
 
 
 def test_the_completion_gate_runs_trusted_tests_where_they_write_nothing(new_repo: NewRepo) -> None:
-    green = CALC["calc.py"].replace("return a - b", "return a + b")
-    repo = new_repo({**CALC, "calc.py": green, COMMAND: "python3 -m unittest discover -s tests\n"})
+    green = play.CALC["calc.py"].replace("return a - b", "return a + b")
+    repo = new_repo({**play.CALC, "calc.py": green, COMMAND: "python3 -m unittest discover -s tests\n"})
     assert gate(repo) == ("go on", "", f"{COMMAND} not trusted, so not used: agentflow trust")
     repo.run("trust", "--yes")
     assert gate(repo) == ("go on", "", "")

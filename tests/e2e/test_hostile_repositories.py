@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import Exit
-from tests.support import several
+from tests.support import play, several
 from tests.support.canary import listening
-from tests.support.repo import CALC, Repo, call, findings, plan, role, submit, turn
+from tests.support.repo import Repo
 
 SEVERAL = str(Path(several.__file__))
 Plant = Callable[[Repo, str, str], None]
@@ -292,13 +292,13 @@ def test_trust_says_what_it_is_about_and_lies_with_the_user(tmp_path: Path) -> N
 
 
 def test_a_script_that_changes_during_a_task_is_not_run(tmp_path: Path) -> None:
-    repo = Repo(tmp_path / "repo", tmp_path / "home").write({**CALC, "guard.sh": "exit 0\n"})
+    repo = Repo(tmp_path / "repo", tmp_path / "home").write({**play.CALC, "guard.sh": "exit 0\n"})
     hook = settings_hooks("PreToolUse", 'sh "$CLAUDE_PROJECT_DIR"/guard.sh')
     repo.write({".claude/settings.json": json.dumps(hook)}).commit()
     assert repo.run("trust", "--yes").code == 0
     commands = (f"echo 'touch {tmp_path}/ran' > guard.sh", "echo again")
-    turns = [turn(call("Bash", command=command)) for command in commands]
-    repo.task(script=[findings(), plan("calc.py"), role("implementer", *turns, submit())])
+    turns = [play.turn(play.call("Bash", command=command)) for command in commands]
+    repo.task(script=[play.findings(), play.plan("calc.py"), play.role("implementer", *turns, play.submit())])
     (run,) = repo.runs("implementer")[:1]
     assert "has changed since it was trusted" in str(run.results[1]["content"])
     assert not (tmp_path / "ran").exists()

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.repo import CALC, NewRepo, Repo, findings
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 from tests.support.terminal import at_terminal
 
 SETTINGS = ".claude/agentflow.yaml"
@@ -15,7 +16,7 @@ BLOCK = "# >>> agentflow managed >>>\n.claude/agentflow/\n.claude/*.local.*\n# <
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(CALC)
+    return new_repo(play.CALC)
 
 
 def test_a_repository_is_set_up_and_told_what_was_found(repo: Repo) -> None:
@@ -36,7 +37,7 @@ def test_what_it_writes_changes_nothing_and_needs_no_trust(repo: Repo) -> None:
     before = repo.run("verify", "--dry-run").out
     repo.run("init")
     assert repo.run("verify", "--dry-run").out == before
-    assert "settings" not in repo.run("ask", "where?", "--model", repo.scripted([findings()])).err
+    assert "settings" not in repo.run("ask", "where?", "--model", repo.scripted([play.findings()])).err
     assert repo.run("check").code == 0
     trusted = repo.run("trust")
     assert (trusted.code, trusted.out.splitlines()[-1]) == (0, "Everything is trusted.")

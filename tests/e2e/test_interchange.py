@@ -5,11 +5,12 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.support import play
 from tests.support.formats import junit_problems, sarif_problems
-from tests.support.repo import CALC, NewRepo
+from tests.support.repo import NewRepo
 
 LINTER = 'printf "src/a.js:7:3: unused \\033[31mname\\n"; exit 1\n'
-FILES = {**CALC, "package.json": json.dumps({"scripts": {"lint": "sh lint.sh"}}), "lint.sh": LINTER}
+FILES = {**play.CALC, "package.json": json.dumps({"scripts": {"lint": "sh lint.sh"}}), "lint.sh": LINTER}
 
 
 def test_the_tests_are_written_as_junit(new_repo: NewRepo) -> None:
@@ -67,7 +68,7 @@ def test_a_file_that_cannot_be_written_is_one_message(new_repo: NewRepo) -> None
 
 
 def test_quick_limits_are_the_users(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     assert "at most 60 s" in repo.run("verify", "--quick", "--dry-run").out
     config = repo.home / ".config/agentflow/config.yaml"
     config.parent.mkdir(parents=True)
@@ -92,7 +93,7 @@ ODD_LINTER = (
     'src/\\303\\244?.js:0:0: \\357\\277\\277\\n"; exit 1\n'
 )
 ODD = {
-    "green": CALC | {"calc.py": "def add(a, b):\n    return a + b\n"},
+    "green": play.CALC | {"calc.py": "def add(a, b):\n    return a + b\n"},
     "red": FILES,
     "odd": {**FILES, "lint.sh": ODD_LINTER, "test_odd.py": ODD_TEST},
     "nothing to check": {"a.txt": "a"},
@@ -112,7 +113,7 @@ def test_what_is_written_is_what_the_published_schemas_allow(
 
 
 def test_a_check_that_a_person_skips_is_written_as_skipped(new_repo: NewRepo) -> None:
-    repo = new_repo({**CALC, ".claude/skip-test-verification": "too slow today"})
+    repo = new_repo({**play.CALC, ".claude/skip-test-verification": "too slow today"})
     repo.run("trust", "--yes")
     assert repo.run("verify", "--junit", "out.xml").code == 4
     (suite,) = ET.fromstring(repo.read("out.xml"))

@@ -1,22 +1,10 @@
 import pytest
 
+from tests.support import play
 from tests.support.crew import honest, role_of
 from tests.support.live import assert_only_appended, live
 from tests.support.messages_server import Answer, Asked, Plays, serving, use
-from tests.support.repo import (
-    CALC,
-    MENDED,
-    TEXT,
-    NewRepo,
-    call,
-    edit,
-    findings,
-    plan,
-    role,
-    submit,
-    turn,
-    verified,
-)
+from tests.support.repo import NewRepo
 
 WRONG = (
     use("Read", {"file_path": "calc.py"}),
@@ -27,14 +15,19 @@ CHANGE = {"summary": "add adds", "files": ["calc.py"]}
 
 
 def test_a_change_that_never_passes_ends_at_the_limit(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     wrong = ["a * b", "a // b", "a % b", "a ** b"]
     before = ["a - b", *wrong]
     tries = [
-        role("implementer", *edit("calc.py", old, new), submit("calc.py"), iteration=number)
+        play.role("implementer", *play.edit("calc.py", old, new), play.submit("calc.py"), iteration=number)
         for number, (old, new) in enumerate(zip(before, wrong, strict=False), 1)
     ]
-    done = repo.task("--max-iterations", "3", TEXT, script=[findings(), plan(), *tries, verified("ev-0002")])
+    done = repo.task(
+        "--max-iterations",
+        "3",
+        play.TEXT,
+        script=[play.findings(), play.plan(), *tries, play.verified("ev-0002")],
+    )
     assert done.code == 3
     assert len(repo.runs("implementer")) == 3
     state = repo.state()
@@ -54,9 +47,9 @@ def test_a_failed_iteration_is_told_in_the_same_conversation(new_repo: NewRepo) 
         named = {**tries[asked.turn], "id": f"toolu_{asked.turn}"} if role_of(asked) == "implementer" else {}
         return Plays((named,)) if named else honest(asked)
 
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     with serving(policy=policy) as server:
-        done = live(repo, server, "--json", TEXT)
+        done = live(repo, server, "--json", play.TEXT)
     assert (done.code, done.json["iterations"]) == (0, 2), done.err
     asked = [each for each in server.asked if role_of(each) == "implementer"]
     assert [each.turn for each in asked] == list(range(5))
@@ -71,14 +64,18 @@ def test_a_failed_iteration_is_told_in_the_same_conversation(new_repo: NewRepo) 
 
 
 def test_a_conversation_that_goes_on_can_be_taken_up_anywhere(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    first = role("implementer", *edit("calc.py", "a - b", "a * b"), submit("calc.py"), iteration=1)
-    lost = [role("implementer", turn(call("Grep", pattern="add")), {"error": 529}, iteration=2)] * 2
-    assert repo.task(TEXT, script=[first, *lost]).code == 6
-    rest = [turn(call("Grep", pattern="add"))] * 2
-    fixes = turn(call("Edit", file_path="calc.py", old_string="a * b", new_string="a + b"))
-    last = role("implementer", *rest[:1], fixes, submit("calc.py"), iteration=2)
-    script = repo.scripted([first, lost[0], last, verified("ev-0003")])
+    repo = new_repo(play.CALC)
+    first = play.role(
+        "implementer", *play.edit("calc.py", "a - b", "a * b"), play.submit("calc.py"), iteration=1
+    )
+    lost = [
+        play.role("implementer", play.turn(play.call("Grep", pattern="add")), {"error": 529}, iteration=2)
+    ] * 2
+    assert repo.task(play.TEXT, script=[first, *lost]).code == 6
+    rest = [play.turn(play.call("Grep", pattern="add"))] * 2
+    fixes = play.turn(play.call("Edit", file_path="calc.py", old_string="a * b", new_string="a + b"))
+    last = play.role("implementer", *rest[:1], fixes, play.submit("calc.py"), iteration=2)
+    script = repo.scripted([first, lost[0], last, play.verified("ev-0003")])
     done = repo.run("resume", repo.folder.name, "--model", script)
     assert done.code == 0, done.err
     assert [run.head.get("continues") for run in repo.runs("implementer")] == [None, 1, 1]
@@ -94,8 +91,8 @@ NAMING = {
 def test_a_submission_that_is_not_like_the_tree_comes_back_once(
     new_repo: NewRepo, named: list[str], said: str
 ) -> None:
-    repo = new_repo({**CALC, "README.md": ""})
-    script = [role("implementer", *MENDED, submit(*named), submit("./calc.py"))]
+    repo = new_repo({**play.CALC, "README.md": ""})
+    script = [play.role("implementer", *play.MENDED, play.submit(*named), play.submit("./calc.py"))]
     assert repo.task("fix add in calc.py", script=script).code == 0
     *_, refused, taken = repo.runs("implementer")[0].results
     assert (refused["is_error"], said in refused["content"]) == (True, True)
@@ -103,8 +100,8 @@ def test_a_submission_that_is_not_like_the_tree_comes_back_once(
 
 
 def test_a_submission_without_a_change_comes_back_with_a_way_out(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    assert repo.task("fix add in calc.py", script=[role("implementer", submit())] * 2).code == 1
+    repo = new_repo(play.CALC)
+    assert repo.task("fix add in calc.py", script=[play.role("implementer", play.submit())] * 2).code == 1
     refused, taken = repo.runs("implementer")[0].results
     assert "no file differs from before the task" in refused["content"]
     assert "submit once more with the reason" in refused["content"]
@@ -112,21 +109,27 @@ def test_a_submission_without_a_change_comes_back_with_a_way_out(new_repo: NewRe
 
 
 def test_a_conversation_that_would_not_fit_is_begun_anew(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    long = {**submit("calc.py"), "usage": {"input": 80_000, "output": 1}}
-    first = role("implementer", *edit("calc.py", "a - b", "a * b"), long, iteration=1)
-    second = role("implementer", *edit("calc.py", "a * b", "a + b"), submit("calc.py"), iteration=2)
-    assert repo.task(TEXT, script=[first, second, verified("ev-0003")]).code == 0
+    repo = new_repo(play.CALC)
+    long = {**play.submit("calc.py"), "usage": {"input": 80_000, "output": 1}}
+    first = play.role("implementer", *play.edit("calc.py", "a - b", "a * b"), long, iteration=1)
+    second = play.role(
+        "implementer", *play.edit("calc.py", "a * b", "a + b"), play.submit("calc.py"), iteration=2
+    )
+    assert repo.task(play.TEXT, script=[first, second, play.verified("ev-0003")]).code == 0
     run = repo.runs("implementer")[1]
     assert "continues" not in run.head or run.head["continues"] is None
     assert "-    return a - b\n+    return a * b" in run.brief
 
 
 def test_the_failing_evidence_goes_back_word_for_word(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    first = role("implementer", *edit("calc.py", "a - b", "a * b"), submit("calc.py"), iteration=1)
-    second = role("implementer", *edit("calc.py", "a * b", "a + b"), submit("calc.py"), iteration=2)
-    done = repo.task(script=[findings(), plan(), first, second, verified("ev-0003")])
+    repo = new_repo(play.CALC)
+    first = play.role(
+        "implementer", *play.edit("calc.py", "a - b", "a * b"), play.submit("calc.py"), iteration=1
+    )
+    second = play.role(
+        "implementer", *play.edit("calc.py", "a * b", "a + b"), play.submit("calc.py"), iteration=2
+    )
+    done = repo.task(script=[play.findings(), play.plan(), first, second, play.verified("ev-0003")])
     assert done.code == 0, done.err
     brief = repo.runs("implementer")[1].brief
     output = (repo.folder / "evidence/ev-0002.out").read_text()
@@ -136,13 +139,19 @@ def test_the_failing_evidence_goes_back_word_for_word(new_repo: NewRepo) -> None
 
 
 def test_the_same_failure_on_the_same_tree_ends_early(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    right = role("implementer", *edit("calc.py", "a - b", "a + b"), submit("calc.py"), iteration=1)
-    idle = role("implementer", submit("calc.py"))
+    repo = new_repo(play.CALC)
+    right = play.role(
+        "implementer", *play.edit("calc.py", "a - b", "a + b"), play.submit("calc.py"), iteration=1
+    )
+    idle = play.role("implementer", play.submit("calc.py"))
     fault = {"severity": "major", "kind": "bug", "path": "calc.py", "line": 2, "message": "no sum"}
-    review = role("reviewer", turn(call("SubmitReview", verdict="NEEDS_CHANGES", issues=[fault])))
-    judges = [review, review, verified("ev-0002"), verified("ev-0002")]
-    done = repo.task("--review", TEXT, script=[findings(), plan(), right, idle, idle, idle, *judges])
+    review = play.role(
+        "reviewer", play.turn(play.call("SubmitReview", verdict="NEEDS_CHANGES", issues=[fault]))
+    )
+    judges = [review, review, play.verified("ev-0002"), play.verified("ev-0002")]
+    done = repo.task(
+        "--review", play.TEXT, script=[play.findings(), play.plan(), right, idle, idle, idle, *judges]
+    )
     assert done.code == 1
     assert len(repo.runs("implementer")) == 2
     assert len(repo.runs("reviewer")) == 1  # the tree that it knows is not shown to it again
@@ -150,10 +159,10 @@ def test_the_same_failure_on_the_same_tree_ends_early(new_repo: NewRepo) -> None
 
 
 def test_a_second_task_inherits_nothing(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    wrong = role("implementer", *edit("calc.py", "a - b", "a * b"), submit("calc.py"))
-    repo.task("--max-iterations", "1", "first words", script=[findings(), plan(), wrong])
-    repo.task("--max-iterations", "1", "second words", script=[findings(), plan(), wrong])
+    repo = new_repo(play.CALC)
+    wrong = play.role("implementer", *play.edit("calc.py", "a - b", "a * b"), play.submit("calc.py"))
+    repo.task("--max-iterations", "1", "first words", script=[play.findings(), play.plan(), wrong])
+    repo.task("--max-iterations", "1", "second words", script=[play.findings(), play.plan(), wrong])
     assert len(repo.tasks) == 2
     for task in repo.tasks:
         text = "".join(path.read_text() for path in task.rglob("*") if path.is_file())
@@ -161,8 +170,8 @@ def test_a_second_task_inherits_nothing(new_repo: NewRepo) -> None:
 
 
 def test_a_role_without_a_result_gets_one_repair_turn_then_the_phase_fails(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    done = repo.task(script=[role("explorer", turn(text="I looked."), turn(text="Really."))])
+    repo = new_repo(play.CALC)
+    done = repo.task(script=[play.role("explorer", play.turn(text="I looked."), play.turn(text="Really."))])
     assert done.code == 1
     (run,) = repo.runs("explorer")
     assert run.notices == ["brief", "reminder"]
@@ -171,18 +180,21 @@ def test_a_role_without_a_result_gets_one_repair_turn_then_the_phase_fails(new_r
 
 
 def test_a_submission_in_prose_is_taken(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     prose = 'Here it is:\n```json\n{"summary": "s", "findings": [], "open_questions": []}\n```\n'
-    repo.task(script=[role("explorer", turn(text=prose))])
+    repo.task(script=[play.role("explorer", play.turn(text=prose))])
     (run,) = repo.runs("explorer")
     assert run.outcome == "submitted"
     assert repo.state()["findings"]["summary"] == "s"
 
 
 def test_the_tool_limit_ends_a_run_that_calls_for_ever(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    looks = [turn(call("Read", file_path="calc.py"), call("Read", file_path="calc.py")) for _ in range(60)]
-    done = repo.task(script=[role("explorer", *looks)])
+    repo = new_repo(play.CALC)
+    looks = [
+        play.turn(play.call("Read", file_path="calc.py"), play.call("Read", file_path="calc.py"))
+        for _ in range(60)
+    ]
+    done = repo.task(script=[play.role("explorer", *looks)])
     assert done.code == 3
     (run,) = repo.runs("explorer")
     assert run.outcome in {"tool_limit", "turn_limit"}
@@ -192,6 +204,6 @@ def test_the_tool_limit_ends_a_run_that_calls_for_ever(new_repo: NewRepo) -> Non
 
 
 def test_a_provider_error_suspends_and_a_refusal_fails(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     assert repo.task(script=[{"match": {"role": "explorer"}, "turns": [{"error": 529}]}]).code == 6
     assert repo.state()["status"] == "suspended"

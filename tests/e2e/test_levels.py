@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import play
 from tests.support.levels import LEVELS, Machine
-from tests.support.repo import CALC, GREEN, TEXT, WHOLE_CREW, crew, edit, mending, submit
 
-HONEST_TESTS = CALC["tests/test_calc.py"].replace(
+HONEST_TESTS = play.CALC["tests/test_calc.py"].replace(
     "class CalcTest(unittest.TestCase):",
     """class CalcTest(unittest.TestCase):
     def setUp(self):
@@ -19,11 +19,11 @@ HONEST_TESTS = CALC["tests/test_calc.py"].replace(
             os.utime(shutil.copy2(__file__, folder), (0, 0))
 """,
 )
-ALTERING = {**CALC, "tests/test_calc.py": f"import os\nimport shutil\nimport tempfile\n{HONEST_TESTS}"}
+ALTERING = {**play.CALC, "tests/test_calc.py": f"import os\nimport shutil\nimport tempfile\n{HONEST_TESTS}"}
 """Its tests set times and modes of files of their own."""
 NEEDING = {
-    **CALC,
-    "tests/test_calc.py": CALC["tests/test_calc.py"] + "\n\nopen('local.cfg').close()\n",
+    **play.CALC,
+    "tests/test_calc.py": play.CALC["tests/test_calc.py"] + "\n\nopen('local.cfg').close()\n",
     ".gitignore": "local.cfg\n",
     "local.cfg": "",
 }
@@ -72,24 +72,24 @@ def test_a_repair_is_found_whatever_the_tests_do_to_files_of_their_own(machine: 
     repo = machine.repo(f"{PLACE}/a repair", ALTERING)
     done = repo.task(**machine.options)
     assert done.code == 0, done.err
-    assert repo.read("calc.py") == GREEN["calc.py"]
+    assert repo.read("calc.py") == play.GREEN["calc.py"]
 
 
 def test_an_honest_change_is_verified_and_again_and_undone(machine: Machine) -> None:
     repo = machine.repo(f"{PLACE}/an honest change", NEEDING)
-    done = repo.task(WHOLE_CREW, "-v", script=mending(), **machine.options)
+    done = repo.task(play.WHOLE_CREW, "-v", script=play.mending(), **machine.options)
     assert (done.code, "✗" in done.err) == (0, False), done.err
     assert "confirmed: fails without the change (ev-" in done.err
     assert {record["sandbox"] for record in repo.evidence()} == {machine.level.sandbox}
     again = repo.run("verify", repo.folder.name, **machine.options)
     assert again.code == 0, again.out
     assert repo.run("undo", repo.folder.name, **machine.options).code == 0
-    assert repo.read("calc.py") == CALC["calc.py"]
+    assert repo.read("calc.py") == play.CALC["calc.py"]
 
 
 @WEAKEST
 def test_a_lie_is_not_verified(machine: Machine) -> None:
-    repo = machine.repo("a lie", CALC)
-    turns = (*edit("calc.py", "a - b", "a - b + 0"), submit("calc.py"))
-    done = repo.task(TEXT, "--max-iterations", "1", script=crew(*turns), **machine.options)
+    repo = machine.repo("a lie", play.CALC)
+    turns = (*play.edit("calc.py", "a - b", "a - b + 0"), play.submit("calc.py"))
+    done = repo.task(play.TEXT, "--max-iterations", "1", script=play.crew(*turns), **machine.options)
     assert done.code == 3, done.err

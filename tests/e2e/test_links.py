@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import play
 from tests.support.boxes import without_bubblewrap
-from tests.support.repo import CALC, TEXT, NewRepo, Repo, call, mending, turn
+from tests.support.repo import NewRepo, Repo
 
 DENY = json.dumps({"permissions": {"deny": ["Bash(rm *)"]}})
 REWRITES = {
@@ -43,22 +44,30 @@ def test_what_a_link_of_the_settings_leads_to_is_not_rewritten_by_a_command(
     new_repo: NewRepo, path: dict[str, str], command: str
 ) -> None:
     repo = linked(
-        new_repo({**CALC, "conf/rules.json": DENY}), {".claude/settings.json": "../conf/rules.json"}
+        new_repo({**play.CALC, "conf/rules.json": DENY}), {".claude/settings.json": "../conf/rules.json"}
     )
-    repo.task("--max-iterations", "1", TEXT, script=mending(turn(call("Bash", command=command))), env=path)
+    repo.task(
+        "--max-iterations",
+        "1",
+        play.TEXT,
+        script=play.mending(play.turn(play.call("Bash", command=command))),
+        env=path,
+    )
     assert repo.runs("implementer")[0].calls[0][0]["input"]["command"] == command
     assert (repo.root / ".claude/settings.json").read_text() == DENY
 
 
 def test_nor_by_a_tool_and_its_neighbours_are_written_as_ever(new_repo: NewRepo) -> None:
-    files = {**CALC, "conf/rules.json": DENY, "conf/other.txt": "old\n"}
+    files = {**play.CALC, "conf/rules.json": DENY, "conf/other.txt": "old\n"}
     repo = linked(new_repo(files), {".claude/settings.json": "../conf/rules.json"})
     turns = (
-        turn(call("Read", file_path="conf/rules.json")),
-        turn(call("Write", file_path="conf/rules.json", content="{}")),
-        turn(call("Bash", command="echo new > conf/other.txt && echo more > conf/made.txt")),
+        play.turn(play.call("Read", file_path="conf/rules.json")),
+        play.turn(play.call("Write", file_path="conf/rules.json", content="{}")),
+        play.turn(play.call("Bash", command="echo new > conf/other.txt && echo more > conf/made.txt")),
     )
-    assert repo.task(script=mending(*turns, evidence="ev-0003")).code == 4  # nothing proves those two files
+    assert (
+        repo.task(script=play.mending(*turns, evidence="ev-0003")).code == 4
+    )  # nothing proves those two files
     refused = repo.runs("implementer")[0].results[1]["content"]
     assert refused == "conf/rules.json is read-only: no role writes to .claude/settings.json"
     assert repo.read("conf/rules.json") == DENY
@@ -68,8 +77,11 @@ def test_nor_by_a_tool_and_its_neighbours_are_written_as_ever(new_repo: NewRepo)
 def test_a_file_that_a_link_of_the_settings_waits_for_is_set_aside(
     new_repo: NewRepo, path: dict[str, str]
 ) -> None:
-    repo = linked(new_repo({**CALC, "conf/a": ""}), {".claude/settings.json": "../conf/rules.json"})
-    repo.task(script=mending(turn(call("Bash", command="echo '{}' > conf/rules.json; true"))), env=path)
+    repo = linked(new_repo({**play.CALC, "conf/a": ""}), {".claude/settings.json": "../conf/rules.json"})
+    repo.task(
+        script=play.mending(play.turn(play.call("Bash", command="echo '{}' > conf/rules.json; true"))),
+        env=path,
+    )
     assert not (repo.root / "conf/rules.json").exists()
     told = repo.runs("implementer")[0].results[0]["content"]
     assert "conf/rules.json is protected" in told or "Permission denied" in told
@@ -87,8 +99,8 @@ def test_a_file_that_a_link_of_the_settings_waits_for_is_set_aside(
 def test_a_link_that_a_command_could_lead_elsewhere_is_refused_by_name(
     new_repo: NewRepo, links: dict[str, str], told: str
 ) -> None:
-    repo = linked(new_repo({**CALC, "conf/rules.json": DENY}), links)
-    done = repo.task(script=mending())
+    repo = linked(new_repo({**play.CALC, "conf/rules.json": DENY}), links)
+    done = repo.task(script=play.mending())
     assert (done.code, repo.tasks) == (2, [])
     assert told in done.err
 
@@ -105,8 +117,8 @@ def test_a_link_that_a_command_could_lead_elsewhere_is_refused_by_name(
 def test_usual_links_are_no_obstacle(new_repo: NewRepo, links: dict[str, str]) -> None:
     guide = "---\nname: mine\ndescription: d\n---\n"
     skill = "---\nname: s\ndescription: d\n---\n"
-    repo = linked(new_repo({**CALC, "conf/guide.md": guide, ".agents/skills/s/SKILL.md": skill}), links)
-    done = repo.task(script=mending())
+    repo = linked(new_repo({**play.CALC, "conf/guide.md": guide, ".agents/skills/s/SKILL.md": skill}), links)
+    done = repo.task(script=play.mending())
     assert done.code == 0, done.err
 
 
@@ -132,7 +144,7 @@ COMMANDS = {
 def test_state_in_the_place_of_a_link_is_refused_by_name_and_nothing_is_written(
     new_repo: NewRepo, name: str, target: str, words: tuple[str, ...]
 ) -> None:
-    repo = new_repo({**CALC, "src/a.txt": "mine\n", "src/.gitignore": "mine\n"})
+    repo = new_repo({**play.CALC, "src/a.txt": "mine\n", "src/.gitignore": "mine\n"})
     outside = repo.root.with_name("elsewhere")
     outside.mkdir()
     (outside / ".gitignore").write_text("mine\n")
@@ -140,7 +152,7 @@ def test_state_in_the_place_of_a_link_is_refused_by_name_and_nothing_is_written(
     place.parent.mkdir(parents=True, exist_ok=True)
     place.symlink_to(target)
     before = listed(repo.root, outside)
-    done = repo.run(*words, env={"AGENTFLOW_MODEL": repo.scripted(mending())})
+    done = repo.run(*words, env={"AGENTFLOW_MODEL": repo.scripted(play.mending())})
     assert done.code == 2, done.err
     assert f"{name} is a link" in done.err
     assert listed(repo.root, outside) == before
@@ -152,16 +164,16 @@ def listed(*folders: Path) -> dict[str, bytes]:
 
 
 def test_an_ignore_file_in_the_place_of_the_tasks_stays(new_repo: NewRepo) -> None:
-    repo = new_repo({**CALC, ".claude/agentflow/.gitignore": "# mine\n*\n"})
-    assert repo.task(script=mending()).code == 0
+    repo = new_repo({**play.CALC, ".claude/agentflow/.gitignore": "# mine\n*\n"})
+    assert repo.task(script=play.mending()).code == 0
     assert repo.read(".claude/agentflow/.gitignore") == "# mine\n*\n"
 
 
 def test_settings_that_are_a_link_out_of_the_repository_are_no_obstacle(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     outside = repo.root.with_name("dotfiles")
     outside.mkdir()
     (outside / "settings.json").write_text(DENY)
     linked(repo, {".claude/settings.json": "../../dotfiles/settings.json"})
-    done = repo.task(script=mending())
+    done = repo.task(script=play.mending())
     assert done.code == 0, done.err

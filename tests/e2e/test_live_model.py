@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import play
 from tests.support.crew import honest, role_of
 from tests.support.live import KEY, MODELS, assert_only_appended, configure, live, runs
 from tests.support.messages_server import (
@@ -21,7 +22,7 @@ from tests.support.messages_server import (
     text,
     use,
 )
-from tests.support.repo import CALC, WHOLE_CREW, NewRepo, Repo
+from tests.support.repo import NewRepo, Repo
 
 OFFERED = {
     "explorer": {
@@ -52,7 +53,7 @@ OFFERED = {
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(CALC)
+    return new_repo(play.CALC)
 
 
 def faulty(*faults: Answer, at: str = "implementer", turn: int = 1) -> Callable[[Asked], Answer]:
@@ -81,9 +82,9 @@ LINES: dict[str, Mapping[str, Any]] = {
 @pytest.mark.parametrize("settings", LINES.values(), ids=LINES)
 def test_an_honest_crew_is_verified(repo: Repo, settings: Mapping[str, Any]) -> None:
     with serving(policy=honest) as server:
-        done = live(repo, server, "--json", WHOLE_CREW, **settings)
+        done = live(repo, server, "--json", play.WHOLE_CREW, **settings)
     assert done.code == 0, done.err
-    assert repo.read("calc.py") == CALC["calc.py"].replace("a - b", "a + b")
+    assert repo.read("calc.py") == play.CALC["calc.py"].replace("a - b", "a + b")
     assert (done.json["model"], done.json["status"]) == ("anthropic", "verified")
     found = dict(runs(server))
     assert list(found) == list(MODELS)
@@ -278,7 +279,7 @@ NO_TOOLS = (
 @pytest.mark.parametrize("role", ["explorer", "implementer"])
 def test_an_endpoint_that_takes_no_tools_ends_it_before_any_edit(repo: Repo, role: str, words: str) -> None:
     with serving(policy=faulty(refuses(400, "invalid_request_error", words), at=role, turn=0)) as server:
-        done = live(repo, server, WHOLE_CREW)
+        done = live(repo, server, play.WHOLE_CREW)
     assert done.code == 6
     assert words in done.out
     assert "every role needs tools" in done.out

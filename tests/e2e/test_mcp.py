@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, WHOLE_CREW, NewRepo, Recorded, Repo, call, findings, mending, role, turn
+from tests.support import play
+from tests.support.repo import NewRepo, Recorded, Repo
 
 SERVER = str(Path(__file__).parents[1] / "support" / "mcp_server.py")
 TOKEN = "small-token-0123456789"
@@ -33,7 +34,7 @@ def configure(repo: Repo, **servers: dict[str, Any]) -> Repo:
 
 def ask(repo: Repo, *calls: dict[str, Any], **env: str) -> list[str]:
     """Let the explorer make these calls, and return their results."""
-    script = [role("explorer", turn(*calls), *findings()["turns"])]
+    script = [play.role("explorer", play.turn(*calls), *play.findings()["turns"])]
     done = repo.task(*QUESTION, script=script, env={"SMALL_SECRET": TOKEN, **env})
     assert done.code == 0, done.err
     return [
@@ -69,7 +70,7 @@ def copy_server(repo: Repo) -> str:
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return configure(new_repo(CALC), small=entry())
+    return configure(new_repo(play.CALC), small=entry())
 
 
 @pytest.fixture
@@ -96,14 +97,14 @@ def test_a_role_calls_the_tools_of_servers_that_the_user_configured(repo: Repo, 
     web = {"type": "http", "url": "${WHERE:-nowhere}", "headers": {"Authorization": "Bearer ${SMALL_SECRET}"}}
     configure(repo, small=entry(), web=web)
     calls = (
-        call("mcp__small__add", a=2, b=3),
-        call("mcp__web__add", a="2"),
-        call("mcp__small__Bash", command="touch made"),
-        call("mcp__small__odd_name"),
-        call("ListMcpResources", server="small"),
-        call("ReadMcpResource", server="web", uri="note://today"),
-        call("mcp__small__flood", characters=200_000),
-        call("mcp__small__add", c=1),
+        play.call("mcp__small__add", a=2, b=3),
+        play.call("mcp__web__add", a="2"),
+        play.call("mcp__small__Bash", command="touch made"),
+        play.call("mcp__small__odd_name"),
+        play.call("ListMcpResources", server="small"),
+        play.call("ReadMcpResource", server="web", uri="note://today"),
+        play.call("mcp__small__flood", characters=200_000),
+        play.call("mcp__small__add", c=1),
         prompt("small", {"name": "Ada"}),
         prompt("nowhere", {}),
     )
@@ -147,13 +148,15 @@ def test_a_server_is_kept_in_a_sandbox_of_its_own(repo: Repo) -> None:
         ),
         *(outside, repo.home / "x", Path("/usr/x")),
     )
-    turns = [turn(call("mcp__small__write", path=str(place))) for place in places]
+    turns = [play.turn(play.call("mcp__small__write", path=str(place))) for place in places]
     with socket.create_server(("127.0.0.1", 0)) as here:
         given = {"SMALL_TOKEN": "${SMALL_SECRET}", "PORT": str(here.getsockname()[1])}
         small = entry(env=given, writable=["${CLAUDE_PROJECT_DIR}/docs"])
         configure(repo, small=small, root=entry(writable=["${CLAUDE_PROJECT_DIR}"]))
         done = repo.task(
-            script=mending(turn(call("mcp__small__look")), *turns, turn(call("mcp__small__fail"))),
+            script=play.mending(
+                play.turn(play.call("mcp__small__look")), *turns, play.turn(play.call("mcp__small__fail"))
+            ),
             env={
                 "SMALL_SECRET": TOKEN,
                 "OTHER_SECRET": "hidden-0123",
@@ -189,10 +192,14 @@ def test_a_server_that_dies_or_is_slow_is_told_to_the_model(repo: Repo) -> None:
     configured = {name: entry(args=[own], **keys) for name, keys in servers.items()}
     configure(repo, **configured, gone=entry(command="/no/such/program"))
     names = ("die", "add", "die", "add")
-    turns = [turn(call(f"mcp__small__{name}", **({"a": 1} if name == "add" else {}))) for name in names]
+    turns = [
+        play.turn(play.call(f"mcp__small__{name}", **({"a": 1} if name == "add" else {}))) for name in names
+    ]
     done = repo.task(
-        script=mending(
-            *turns, turn(call("mcp__quick__wait", seconds=60)), turn(call("mcp__quick__add", a=1))
+        script=play.mending(
+            *turns,
+            play.turn(play.call("mcp__quick__wait", seconds=60)),
+            play.turn(play.call("mcp__quick__add", a=1)),
         ),
         env={"MCP_TIMEOUT": "20000"},
     )
@@ -219,10 +226,10 @@ def test_rules_and_settings_say_who_calls_what(repo: Repo) -> None:
     config.parent.mkdir(parents=True)
     config.write_text("mcp_tools: {implementer: [], reviewer: [mcp__small__wr*]}\n", "utf-8")
     made = (("add", {"a": 13}), ("add", {"a": 14}), ("Bash", {"command": "x"}), ("flood", {"characters": 1}))
-    looks = turn(*(call(f"mcp__small__{name}", **given) for name, given in made))
-    script = mending(turn(call("mcp__small__add", a=1)))
+    looks = play.turn(*(play.call(f"mcp__small__{name}", **given) for name, given in made))
+    script = play.mending(play.turn(play.call("mcp__small__add", a=1)))
     script[0]["turns"].insert(0, looks)
-    done = repo.task(WHOLE_CREW, "--no-input", "--review", script=script)
+    done = repo.task(play.WHOLE_CREW, "--no-input", "--review", script=script)
     said = answers(repo, "explorer")
     assert "mcp__small__add(a:13)" in said[0]
     assert said[1].endswith("\n15")
@@ -237,19 +244,19 @@ def test_rules_and_settings_say_who_calls_what(repo: Repo) -> None:
     }
     assert done.code in (0, 1), done.err
     config.write_text("mcp_tools: {explorer: [Bash]}\n", "utf-8")
-    wrong = repo.task(script=mending())
+    wrong = repo.task(script=play.mending())
     assert (wrong.code, "mcp_tools.explorer: Bash is no rule such as mcp__server" in wrong.err) == (2, True)
 
 
 def test_tools_that_change_are_not_offered_until_they_are_accepted(repo: Repo) -> None:
-    assert ask(repo, call("mcp__small__add", a=1))[0].endswith("\n2")
+    assert ask(repo, play.call("mcp__small__add", a=1))[0].endswith("\n2")
     place = repo.home / ".claude.json"
     servers = repo.home.parent / "server.py"
     servers.write_text(Path(SERVER).read_text("utf-8"), "utf-8")
     configure(repo, small=entry(args=[str(servers)]))
     assert repo.run("mcp", "test", env={"SMALL_SECRET": TOKEN}).code == 0
     servers.write_text(servers.read_text("utf-8").replace("Add two numbers", "Obey me"), "utf-8")
-    script = [role("explorer", turn(call("mcp__small__add", a=1)), *findings()["turns"])]
+    script = [play.role("explorer", play.turn(play.call("mcp__small__add", a=1)), *play.findings()["turns"])]
     done = repo.task(*QUESTION, script=script)
     assert "MCP server small: add changed since you accepted its tools" in done.err
     told = repo.run("mcp", "test", "small", "--json")
@@ -261,7 +268,7 @@ def test_tools_that_change_are_not_offered_until_they_are_accepted(repo: Repo) -
 
 def test_a_server_of_a_repository_is_started_only_once_it_is_trusted(new_repo: NewRepo) -> None:
     own = Path(SERVER).read_text("utf-8")
-    repo = new_repo({**CALC, "tools/server.py": own})
+    repo = new_repo({**play.CALC, "tools/server.py": own})
     args = {"command": sys.executable, "args": ["tools/server.py"], "env": {"KEY": "${ANTHROPIC_API_KEY}"}}
     servers = {
         "mine": args,
@@ -272,7 +279,10 @@ def test_a_server_of_a_repository_is_started_only_once_it_is_trusted(new_repo: N
     }
     repo.write({".mcp.json": json.dumps({"mcpServers": servers})}).commit()
     done = repo.task(
-        *QUESTION, script=[role("explorer", turn(call("mcp__mine__add", a=1)), *findings()["turns"])]
+        *QUESTION,
+        script=[
+            play.role("explorer", play.turn(play.call("mcp__mine__add", a=1)), *play.findings()["turns"])
+        ],
     )
     assert done.code == 0, done.err
     assert not any(name.startswith("mcp__") for name in repo.runs("explorer")[0].tools)
@@ -297,12 +307,12 @@ def test_a_server_of_a_repository_is_started_only_once_it_is_trusted(new_repo: N
     tried = repo.run("mcp", "test", "mine", "--json")
     assert [tool["name"] for tool in tried.json[0]["tools"]][:2] == ["mcp__mine__add", "mcp__mine__Bash"]
     changing = (
-        *(turn(call("Read", file_path="tools/server.py")),),
-        turn(call("Edit", file_path="tools/server.py", old_string="a + b", new_string="a - b")),
-        turn(call("mcp__mine__die")),
-        turn(call("mcp__mine__add", a=1)),
+        *(play.turn(play.call("Read", file_path="tools/server.py")),),
+        play.turn(play.call("Edit", file_path="tools/server.py", old_string="a + b", new_string="a - b")),
+        play.turn(play.call("mcp__mine__die")),
+        play.turn(play.call("mcp__mine__add", a=1)),
     )
-    done = repo.task(script=mending(*changing))
+    done = repo.task(script=play.mending(*changing))
     run = max((run for run in repo.tasks), key=lambda path: path.name)
     said = [
         result["content"] for _, result in Recorded(next((run / "runs").glob("*-implementer.jsonl"))).calls
@@ -317,7 +327,9 @@ def test_nothing_is_left_where_the_task_is_stopped_or_killed(repo: Repo) -> None
     own = copy_server(repo)
     configure(repo, small=entry(args=[own]))
     for number in (signal.SIGINT, signal.SIGKILL):
-        begun = repo.start_task(mending(turn(call("mcp__small__wait", seconds=100)), turn()))
+        begun = repo.start_task(
+            play.mending(play.turn(play.call("mcp__small__wait", seconds=100)), play.turn())
+        )
         for _ in range(600):
             if any("mcp__small__wait" in path.read_text("utf-8") for path in repo.root.rglob("events.jsonl")):
                 break
@@ -338,7 +350,7 @@ def test_without_the_sdk_one_line_says_how_to_install_it(repo: Repo, tmp_path: P
     hide = "import sys\nfrom agentflow.mcp import servers\nservers.has_sdk = lambda: False\n"
     program = tmp_path / "without.py"
     program.write_text(f"{hide}from agentflow.cli.app import main\nmain()\n", "utf-8")
-    words = ("task", "let add return the sum", "--model", repo.scripted(mending()))
+    words = ("task", "let add return the sum", "--model", repo.scripted(play.mending()))
     done = repo.run(*words, command=(sys.executable, str(program)))
     assert done.code == 0, done.err
     assert done.err.count("pip install 'agentflow[mcp]'") == 1
@@ -348,7 +360,7 @@ def test_the_example_of_the_guide_runs(new_repo: NewRepo) -> None:
     guide = (Path(__file__).parents[2] / "docs/guide/mcp.md").read_text("utf-8")
     shown = dict(reversed(re.findall(r"^```(\w+)\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)))
     servers = shown["json"].replace('"python3"', json.dumps(sys.executable))
-    repo = new_repo({**CALC, ".mcp.json": servers, "tools/clock.py": shown["python"]})
+    repo = new_repo({**play.CALC, ".mcp.json": servers, "tools/clock.py": shown["python"]})
     assert repo.run("trust", "--yes").code == 0
     listed = repo.run("mcp", "list").out
     assert (
@@ -364,6 +376,6 @@ def test_the_example_of_the_guide_runs(new_repo: NewRepo) -> None:
     config = repo.home / ".config/agentflow/config.yaml"
     config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text(settings[1], "utf-8")
-    assert repo.task(script=mending()).code == 0
+    assert repo.task(script=play.mending()).code == 0
     checked = repo.run("check", "--json").json
     assert [row["standing"] for row in checked["extensions"] if row["kind"] == "MCP server"] == ["counts"]

@@ -8,7 +8,8 @@ import anyio
 from mcp import Client, MCPError
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from tests.support.repo import CALC, NewRepo, Repo, call, findings, mending, role, turn
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 
 
 def serve(repo: Repo, script: list[dict[str, Any]]) -> StdioServerParameters:
@@ -19,11 +20,13 @@ def serve(repo: Repo, script: list[dict[str, Any]]) -> StdioServerParameters:
 
 
 def test_a_client_hands_over_a_task_approves_and_gets_the_verdict(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     (repo.home / ".claude").mkdir()
     rules = {"permissions": {"ask": ["Bash(touch *)"]}}
     (repo.home / ".claude/settings.json").write_text(json.dumps(rules), "utf-8")
-    script = mending(turn(call("Bash", command="touch made", description="d")), evidence="ev-0003")
+    script = play.mending(
+        play.turn(play.call("Bash", command="touch made", description="d")), evidence="ev-0003"
+    )
     told: list[str] = []
     found: dict[str, Any] = {}
 
@@ -61,8 +64,12 @@ def test_a_client_hands_over_a_task_approves_and_gets_the_verdict(new_repo: NewR
 
 
 def test_a_cancelled_call_cancels_the_task_and_errors_are_told(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    slow = role("explorer", turn(call("Bash", command="sleep 60", description="d")), *findings()["turns"])
+    repo = new_repo(play.CALC)
+    slow = play.role(
+        "explorer",
+        play.turn(play.call("Bash", command="sleep 60", description="d")),
+        *play.findings()["turns"],
+    )
     found: dict[str, Any] = {}
 
     async def drive() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import play
 from tests.support.crew import honest
 from tests.support.live import live
 from tests.support.messages_server import (
@@ -12,12 +13,12 @@ from tests.support.messages_server import (
     Plays,
     serving,
 )
-from tests.support.repo import CALC, WHOLE_CREW, NewRepo, Repo
+from tests.support.repo import NewRepo, Repo
 
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(CALC)
+    return new_repo(play.CALC)
 
 
 def metered(asked: Asked) -> Answer:
@@ -45,7 +46,7 @@ def test_a_request_that_cannot_fit_is_not_sent(repo: Repo) -> None:
 @pytest.mark.parametrize("limit", [5_000, 8_000])
 def test_what_fits_is_sent_and_the_limit_is_kept(repo: Repo, limit: int) -> None:
     with serving(policy=metered) as server:
-        done = live(repo, server, "--max-tokens", str(limit), WHOLE_CREW)
+        done = live(repo, server, "--max-tokens", str(limit), play.WHOLE_CREW)
     assert done.code == 3
     assert server.asked
     assert 0 < tokens(repo) <= limit
@@ -86,7 +87,7 @@ def test_a_limit_of_money_is_kept_where_the_price_is_known(
     repo: Repo, prices: dict[str, Any], most: str, code: int
 ) -> None:
     with serving(policy=metered) as server:
-        done = live(repo, server, "--max-cost", most, WHOLE_CREW, prices=prices)
+        done = live(repo, server, "--max-cost", most, play.WHOLE_CREW, prices=prices)
     assert done.code == code, done.err
     assert ("(--max-cost)" in done.out) is (code == 3)
     assert (repo.state()["usage"]["cost_usd"] or 0) <= float(most)

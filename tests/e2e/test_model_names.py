@@ -4,18 +4,19 @@ from typing import Any
 
 import pytest
 
+from tests.support import play
 from tests.support.crew import honest
 from tests.support.live import KEY, MODELS, configure, live, runs
 from tests.support.messages_server import (
     MessagesServer,
     serving,
 )
-from tests.support.repo import CALC, WHOLE_CREW, NewRepo, Repo
+from tests.support.repo import NewRepo, Repo
 
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(CALC)
+    return new_repo(play.CALC)
 
 
 def models_of(server: MessagesServer) -> dict[str, set[str]]:
@@ -59,7 +60,7 @@ def test_a_model_is_named_by_its_id(
     configure(repo, **settings)
     with serving(policy=honest) as server:
         there = {"ANTHROPIC_BASE_URL": server.address, "ANTHROPIC_API_KEY": KEY}
-        done = repo.task(*options, "--json", WHOLE_CREW, env={**there, **env})
+        done = repo.task(*options, "--json", play.WHOLE_CREW, env={**there, **env})
     assert done.code == 0, done.err
     assert models_of(server) == {role: {model} for role, model in models.items()}
     assert done.json["model"] == (options[1] if options else "gpt-oss:20b")
@@ -69,7 +70,7 @@ def test_resume_goes_on_with_the_model_that_was_named(repo: Repo) -> None:
     configure(repo)
     with serving(policy=honest) as server:
         env = {"ANTHROPIC_BASE_URL": server.address, "ANTHROPIC_API_KEY": KEY}
-        words = ("--model", "deep=qwen/qwen3", "--pause-after", "planning", WHOLE_CREW)
+        words = ("--model", "deep=qwen/qwen3", "--pause-after", "planning", play.WHOLE_CREW)
         assert repo.task(*words, env=env).code == 75
         assert repo.run("resume", env={**env, "AGENTFLOW_MODEL": "other-1"}).code == 0
     named = {"big-1": "qwen/qwen3", "small-1": "small-1"}

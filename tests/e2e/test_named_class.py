@@ -5,14 +5,15 @@ from itertools import cycle
 
 import pytest
 
-from tests.support.repo import CALC, MENDED, NewRepo, Repo, call, edit, findings, mending, role, submit, turn
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 
 CHANGING = "fix add in calc.py and delete the tests"
 
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(CALC)
+    return new_repo(play.CALC)
 
 
 def roles(repo: Repo) -> list[str]:
@@ -22,7 +23,7 @@ def roles(repo: Repo) -> list[str]:
 
 @pytest.mark.parametrize("text", [CHANGING, "where is add defined?", "refactor the payment module", "do it"])
 def test_a_question_changes_nothing_whatever_its_words(repo: Repo, text: str) -> None:
-    asked = repo.run("ask", *text.split(), "--model", repo.scripted([findings()]))
+    asked = repo.run("ask", *text.split(), "--model", repo.scripted([play.findings()]))
     assert asked.code == 0, asked.err
     assert asked.out.startswith("found\n")
     assert repo.diff() == ""
@@ -33,11 +34,11 @@ def test_a_question_changes_nothing_whatever_its_words(repo: Repo, text: str) ->
 
 
 def test_a_question_cannot_be_talked_into_a_change(repo: Repo) -> None:
-    tries = role(
+    tries = play.role(
         "explorer",
-        *edit("calc.py", "a - b", "a + b"),
-        turn(call("Bash", command="echo x > calc.py; rm -rf tests")),
-        turn(call("SubmitFindings", summary="done", findings=[], open_questions=[])),
+        *play.edit("calc.py", "a - b", "a + b"),
+        play.turn(play.call("Bash", command="echo x > calc.py; rm -rf tests")),
+        play.turn(play.call("SubmitFindings", summary="done", findings=[], open_questions=[])),
     )
     asked = repo.run("ask", CHANGING, "--json", "--model", repo.scripted([tries]))
     assert asked.code == 0, asked.err
@@ -94,7 +95,7 @@ TEXTS = ("how does add work?", "rename the column users.email")
 
 @pytest.mark.parametrize(("name", "text"), list(zip(CLASSES, cycle(TEXTS), strict=False)))
 def test_the_class_that_is_named_counts_and_not_the_words(repo: Repo, name: str, text: str) -> None:
-    repo.task(text, "--class", name, "--pause-after", "refinement", script=mending())
+    repo.task(text, "--class", name, "--pause-after", "refinement", script=play.mending())
     state = repo.state()
     route, complexity, steps = CLASSES[name]
     if name == "complex" and "column" in text:
@@ -107,7 +108,7 @@ def test_the_class_that_is_named_counts_and_not_the_words(repo: Repo, name: str,
 
 
 def test_a_named_class_is_kept_when_the_task_goes_on(repo: Repo) -> None:
-    script = [role("implementer", *MENDED, submit("calc.py"))]
+    script = [play.role("implementer", *play.MENDED, play.submit("calc.py"))]
     paused = repo.task("make add right", "--class", "trivial", "--pause-after", "refinement", script=script)
     assert paused.code == 75
     resumed = repo.run("resume")
@@ -118,8 +119,8 @@ def test_a_named_class_is_kept_when_the_task_goes_on(repo: Repo) -> None:
 
 def test_a_change_that_outgrows_the_named_class_rises_all_the_same(new_repo: NewRepo) -> None:
     others = {f"part{number}.py": "x = 1\n" for number in range(6)}
-    repo = new_repo({**CALC, **others})
-    changes = [step for name in others for step in edit(name, "x = 1", "x = 2")]
-    script = [role("implementer", *MENDED, *changes, submit("calc.py"))]
+    repo = new_repo({**play.CALC, **others})
+    changes = [step for name in others for step in play.edit(name, "x = 1", "x = 2")]
+    script = [play.role("implementer", *play.MENDED, *changes, play.submit("calc.py"))]
     repo.task("make add right", "--class", "trivial", script=script)
     assert repo.state()["task_complexity"] == "complex"

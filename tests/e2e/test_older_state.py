@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.record import encode, seal
-from tests.support.repo import CALC, NewRepo, Repo
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 
 FOLDER = Path(__file__).with_name("version_0")
 LACKING = {"version", "steps", "context", "stop_blocks", "pause_after", "answers", "counted"}
@@ -16,7 +17,7 @@ LACKING = {"version", "steps", "context", "stop_blocks", "pause_after", "answers
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
     """Return the repository of the task, which waits after its planning."""
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     shutil.copytree(FOLDER, repo.root / ".claude/agentflow")
     (repo.root / ".claude/agentflow/.gitignore").write_text("*\n")
     for name in ("runs", "outputs"):
@@ -56,7 +57,7 @@ def test_it_goes_on_where_it_was(repo: Repo) -> None:
     done = repo.run("resume", repo.folder.name, "--model", model, "--json")
     assert done.code == 0, done.err
     assert done.json["status"] == "verified"
-    assert repo.read("calc.py") == CALC["calc.py"].replace("a - b", "a + b")
+    assert repo.read("calc.py") == play.CALC["calc.py"].replace("a - b", "a + b")
     assert repo.runs("explorer") == repo.runs("planner") == []
 
 

@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.record import encode, seal
-from tests.support.repo import CALC, WHOLE_CREW, NewRepo, Repo, call, mending, turn
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 
 
 @pytest.fixture
 def paused(new_repo: NewRepo) -> Repo:
     """A repository with a task of this user that waits after its planning."""
-    repo = new_repo(CALC)
-    assert repo.task("--pause-after", "planning", WHOLE_CREW, script=mending()).code == 75
+    repo = new_repo(play.CALC)
+    assert repo.task("--pause-after", "planning", play.WHOLE_CREW, script=play.mending()).code == 75
     return repo
 
 
@@ -36,7 +37,7 @@ def test_a_task_in_the_history_is_not_taken_up_by_a_bare_resume(paused: Repo, tm
             assert f"task {repo.folder.name} is not taken up as it is: it is part of the" in done.err
             assert f"agentflow resume {repo.folder.name} --model NAME" in done.err
         assert (repo.folder / "events.jsonl").read_bytes() == before
-        assert repo.read("calc.py") == CALC["calc.py"]
+        assert repo.read("calc.py") == play.CALC["calc.py"]
 
 
 def test_one_without_a_record_neither_and_the_user_may_name_its_model(paused: Repo, tmp_path: Path) -> None:
@@ -51,20 +52,20 @@ def test_one_without_a_record_neither_and_the_user_may_name_its_model(paused: Re
 
 
 def test_what_it_allows_itself_is_left_behind(new_repo: NewRepo, tmp_path: Path) -> None:
-    mine = new_repo(CALC)
+    mine = new_repo(play.CALC)
     limits = ("--max-iterations", "900", "--pause-after", "planning", "--skip-check", "lint", "--reason", "x")
-    mine.task(WHOLE_CREW, *limits, script=mending())
+    mine.task(play.WHOLE_CREW, *limits, script=play.mending())
     repo = brought(mine, tmp_path / "other")
     repo.run("resume", repo.folder.name, "--model", f"script:{repo.home}/script.yaml")
     assert (repo.state()["max_iterations"], repo.state()["overrides"]) == (10, [])
 
 
 def test_no_decision_is_written_into_it(new_repo: NewRepo, tmp_path: Path) -> None:
-    mine = new_repo(CALC)
+    mine = new_repo(play.CALC)
     mine.home.joinpath(".claude").mkdir()
     rule = {"permissions": {"ask": ["Bash(touch *)"]}}
     mine.home.joinpath(".claude/settings.json").write_text(json.dumps(rule))
-    assert mine.task(script=mending(turn(call("Bash", command="touch made")))).code == 75
+    assert mine.task(script=play.mending(play.turn(play.call("Bash", command="touch made")))).code == 75
     (item,) = mine.state()["pending"]
     repo = brought(mine, tmp_path / "other")
     before = (repo.folder / "events.jsonl").read_bytes()
@@ -104,15 +105,17 @@ def test_a_repository_that_was_moved_goes_on(paused: Repo, tmp_path: Path) -> No
 
 
 def test_where_nothing_of_the_users_can_be_written_a_task_runs_all_the_same(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     (repo.home / ".config").write_text("no folder")
-    assert repo.task(script=mending()).code == 0
+    assert repo.task(script=play.mending()).code == 0
 
 
 def test_a_foreign_task_cannot_leave_the_sandbox_out_of_its_replay(new_repo: NewRepo, tmp_path: Path) -> None:
-    mine, marker = new_repo(CALC), tmp_path / "marker"
-    script = mending(turn(call("Bash", command=f"echo x >> {marker}; true")), evidence="ev-0003")
-    assert mine.task(WHOLE_CREW, "--no-sandbox", script=script).code == 0
+    mine, marker = new_repo(play.CALC), tmp_path / "marker"
+    script = play.mending(
+        play.turn(play.call("Bash", command=f"echo x >> {marker}; true")), evidence="ev-0003"
+    )
+    assert mine.task(play.WHOLE_CREW, "--no-sandbox", script=script).code == 0
     brought(mine, tmp_path / "other").run("replay", mine.folder.name)
     assert marker.read_text() == "x\n"
     assert mine.run("replay", mine.folder.name).code == 0

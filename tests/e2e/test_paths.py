@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import Done, NewRepo, Repo, call, edit, findings, plan, role, submit, turn, verified
+from tests.support import play
+from tests.support.repo import Done, NewRepo, Repo
 
 Files = dict[str, str]
 Turns = list[dict[str, Any]]
@@ -48,13 +49,18 @@ TOTALLED = unit("from shop import total", line="self.assertEqual(total([1, 2]), 
 
 
 def written(path: str, text: str) -> Turns:
-    return [turn(call("Write", file_path=path, content=text))]
+    return [play.turn(play.call("Write", file_path=path, content=text))]
 
 
 def played(repo: Repo, path: str, turns: Turns) -> Done:
     """Run a task whose implementer takes these turns."""
     place = path if (repo.root / path).exists() else "shop/cart.py"
-    script = [findings(place, 1), plan(path), role("implementer", *turns, submit(path)), verified("ev-0002")]
+    script = [
+        play.findings(place, 1),
+        play.plan(path),
+        play.role("implementer", *turns, play.submit(path)),
+        play.verified("ev-0002"),
+    ]
     return repo.task("fix what is wrong", "--json", "--max-iterations", "1", script=script)
 
 
@@ -69,7 +75,7 @@ ATTACKS: dict[str, tuple[Files, Turns, str, str]] = {
                 line="self.assertTrue(same(total([1, 2]), 3) is True)",
             ),
         },
-        edit("lab.py", "found == wanted", "True"),
+        play.edit("lab.py", "found == wanted", "True"),
         "lab.py",
         "only checks lead to it: tests/test_cart.py",
     ),
@@ -82,7 +88,7 @@ ATTACKS: dict[str, tuple[Files, Turns, str, str]] = {
                 line="self.assertEqual(total([1, 2]), int(open('want.txt').read()))",
             ),
         },
-        edit("want.txt", "3", "2"),
+        play.edit("want.txt", "3", "2"),
         "want.txt",
         "read by tests/test_cart.py",
     ),
@@ -94,7 +100,7 @@ ATTACKS: dict[str, tuple[Files, Turns, str, str]] = {
                 "import doctest", line="self.assertEqual(doctest.testfile('../README.md').failed, 0)"
             ),
         },
-        edit("README.md", "\n3\n", "\n2\n"),
+        play.edit("README.md", "\n3\n", "\n2\n"),
         "README.md",
         "read by tests/test_readme.py",
     ),
@@ -104,7 +110,7 @@ ATTACKS: dict[str, tuple[Files, Turns, str, str]] = {
             "Makefile": "test:\n\tpython3 -m proof\n",
             "proof.py": PROOF,
         },
-        edit("proof.py", "WANT = 3", "WANT = 2"),
+        play.edit("proof.py", "WANT = 3", "WANT = 2"),
         "proof.py",
         "script, plugin or helper of the checks",
     ),
@@ -131,7 +137,7 @@ HONEST: dict[str, tuple[Files, Turns, str, str, str]] = {
             "shop/rates.json": '{"all": 2}\n',
             "tests/test_cart.py": TOTALLED,
         },
-        edit("shop/rates.json", "2", "1"),
+        play.edit("shop/rates.json", "2", "1"),
         "shop/rates.json",
         "product",
         "read by shop/__init__.py and by no check",
@@ -140,7 +146,7 @@ HONEST: dict[str, tuple[Files, Turns, str, str, str]] = {
         {**SHOP, "tests/test_cart.py": TOTALLED},
         [
             *written("shop/rates.json", '{"all": 1}\n'),
-            *edit("shop/cart.py", CART, RATED),
+            *play.edit("shop/cart.py", CART, RATED),
         ],
         "shop/rates.json",
         "product",
@@ -151,7 +157,7 @@ HONEST: dict[str, tuple[Files, Turns, str, str, str]] = {
             "cart.py": CART,
             "test_cart.py": unit("from cart import total", line="self.assertEqual(total([1, 2]), 3)"),
         },
-        edit("cart.py", " - 1", ""),
+        play.edit("cart.py", " - 1", ""),
         "cart.py",
         "product",
         "source that more than checks lead to",
@@ -166,14 +172,14 @@ HONEST: dict[str, tuple[Files, Turns, str, str, str]] = {
                 line="self.assertEqual((total([1, 2]), added([1])), (3, 1))",
             ),
         },
-        edit("lab.py", " - 1", ""),
+        play.edit("lab.py", " - 1", ""),
         "lab.py",
         "product",
         "source that more than checks lead to",
     ),
     "a document that nothing reads, beside a mend": (
         {**SHOP, "README.md": "# Shop\n", "tests/test_cart.py": TOTALLED},
-        [*edit("README.md", "Shop", "A shop"), *edit("shop/cart.py", " - 1", "")],
+        [*play.edit("README.md", "Shop", "A shop"), *play.edit("shop/cart.py", " - 1", "")],
         "README.md",
         "document",
         "nothing that ran reads it",
@@ -206,7 +212,7 @@ def test_a_comment_that_keeps_a_required_check_from_looking_is_asked_about(new_r
         "test/cart.test.js": "require('node:test').test('is', () => require('../cart').is(1, 1));\n",
     }
     repo = new_repo(files)
-    done = played(repo, "cart.js", edit("cart.js", "a == b;", "a == b; // eslint-disable-line"))
+    done = played(repo, "cart.js", play.edit("cart.js", "a == b;", "a == b; // eslint-disable-line"))
 
     assert done.code == 75, done.out + done.err
     assert "cart.js:1: // eslint-disable-line keeps lint from looking" in str(done.json["pending"])
@@ -237,7 +243,7 @@ def test_the_test_module_of_a_rust_file_stays_as_it_was(new_repo: NewRepo) -> No
     }
     repo = new_repo(files)
 
-    done = played(repo, "src/lib.rs", edit("src/lib.rs", "2), 3)", "2), 2)"))
+    done = played(repo, "src/lib.rs", play.edit("src/lib.rs", "2), 3)", "2), 2)"))
 
     assert done.code == 75, done.out + done.err
     assert "tests::sums fails as it stood before the task" in str(done.json["pending"])

@@ -7,20 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import (
-    CALC,
-    COMMAND,
-    MENDED,
-    Repo,
-    call,
-    findings,
-    mending,
-    plan,
-    role,
-    submit,
-    turn,
-    verified,
-)
+from tests.support import play
+from tests.support.repo import COMMAND, Repo
 
 ATTACKS = (
     "pytest",
@@ -39,13 +27,19 @@ ORDINARY = ("git status --short | head -5", "ls -la; pwd", "for f in *.py; do wc
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
-    return Repo(tmp_path / "repo", tmp_path / "home").write(CALC).commit()
+    return Repo(tmp_path / "repo", tmp_path / "home").write(play.CALC).commit()
 
 
 def test_a_reader_runs_what_reads_and_nothing_else(repo: Repo) -> None:
-    turns = [turn(call("Bash", command=command), call("Bash", command="pwd")) for command in ATTACKS]
-    turns += [turn(call("Bash", command=command)) for command in ORDINARY]
-    script = [role("explorer", *turns, *findings()["turns"]), plan("calc.py"), role("implementer", submit())]
+    turns = [
+        play.turn(play.call("Bash", command=command), play.call("Bash", command="pwd")) for command in ATTACKS
+    ]
+    turns += [play.turn(play.call("Bash", command=command)) for command in ORDINARY]
+    script = [
+        play.role("explorer", *turns, *play.findings()["turns"]),
+        play.plan("calc.py"),
+        play.role("implementer", play.submit()),
+    ]
     repo.task(script=script)
     (run,) = repo.runs("explorer")
     refused = {asked["input"].get("command"): said["is_error"] for asked, said in run.calls}
@@ -61,19 +55,19 @@ def test_a_search_passes_over_files_that_a_rule_denies_to_be_read(repo: Repo) ->
     )
     repo.write({".claude/settings.json": json.dumps({"permissions": {"deny": ["Read(vault/**)"]}})}).commit()
     calls = (
-        call("Grep", pattern="needle", output_mode="content"),
-        call("Grep", pattern="needle [a-z]+\n", output_mode="content", multiline=True),
-        call("Grep", pattern="needle", path="docs", output_mode="content"),
-        call("Grep", pattern="needle", path="vault/key.txt"),
-        call("Glob", pattern="**/*.txt"),
-        call("Glob", pattern="*", path="vault"),
-        call("Read", file_path="vault/key.txt"),
-        call("Read", file_path="notes.txt"),
+        play.call("Grep", pattern="needle", output_mode="content"),
+        play.call("Grep", pattern="needle [a-z]+\n", output_mode="content", multiline=True),
+        play.call("Grep", pattern="needle", path="docs", output_mode="content"),
+        play.call("Grep", pattern="needle", path="vault/key.txt"),
+        play.call("Glob", pattern="**/*.txt"),
+        play.call("Glob", pattern="*", path="vault"),
+        play.call("Read", file_path="vault/key.txt"),
+        play.call("Read", file_path="notes.txt"),
     )
     script = [
-        role("explorer", turn(*calls), *findings()["turns"]),
-        plan("calc.py"),
-        role("implementer", submit()),
+        play.role("explorer", play.turn(*calls), *play.findings()["turns"]),
+        play.plan("calc.py"),
+        play.role("implementer", play.submit()),
     ]
     repo.task(script=script)
     (run,) = repo.runs("explorer")
@@ -90,8 +84,10 @@ def test_an_approval_mode_suspends_on_its_condition(repo: Repo) -> None:
     config = repo.home / ".config/agentflow/config.yaml"
     config.parent.mkdir(parents=True)
     config.write_text('approvals: {tools: {Bash: {when: "args.command matches ^touch"}}}\n')
-    turns = [turn(call("Bash", command=command)) for command in ("echo fine", "touch x")]
-    done = repo.task(script=[findings(), plan("calc.py"), role("implementer", *turns, submit())])
+    turns = [play.turn(play.call("Bash", command=command)) for command in ("echo fine", "touch x")]
+    done = repo.task(
+        script=[play.findings(), play.plan("calc.py"), play.role("implementer", *turns, play.submit())]
+    )
     assert done.code == 75
     assert [each["input"]["command"] for each in repo.state()["pending"]] == ["touch x"]
     assert not (repo.root / "x").exists()
@@ -116,7 +112,7 @@ def test_a_tool_that_is_denied_as_a_whole_is_not_offered(repo: Repo) -> None:
     settings = repo.root / ".claude/settings.json"
     settings.parent.mkdir(exist_ok=True)
     settings.write_text(json.dumps({"permissions": {"deny": ["Bash"]}}))
-    repo.task(script=[findings(), plan("calc.py"), role("implementer", submit())])
+    repo.task(script=[play.findings(), play.plan("calc.py"), play.role("implementer", play.submit())])
     offered = [run.tools for name in ("explorer", "implementer") for run in repo.runs(name)]
     assert len(offered) >= 2
     assert [tools for tools in offered if "Bash" in tools] == []
@@ -124,7 +120,7 @@ def test_a_tool_that_is_denied_as_a_whole_is_not_offered(repo: Repo) -> None:
 
 def test_deleting_the_whole_repository_waits_for_a_person(repo: Repo) -> None:
     repo = repo.write({".gitignore": "local.db\n", "local.db": "only here\n"}).commit()
-    done = repo.task(script=mending(turn(call("Bash", command="rm -rf /*"))))
+    done = repo.task(script=play.mending(play.turn(play.call("Bash", command="rm -rf /*"))))
     assert done.code == 75, done.err
     assert repo.read("local.db") == "only here\n"
     (item,) = repo.state()["pending"]
@@ -171,23 +167,23 @@ ON_A_COPY = (
 
 
 def bash(*commands: str) -> dict[str, Any]:
-    return turn(*(call("Bash", command=command) for command in commands))
+    return play.turn(*(play.call("Bash", command=command) for command in commands))
 
 
 @pytest.fixture(scope="module")
 def at_work(tmp_path_factory: pytest.TempPathFactory) -> Repo:
     """A task in a repository with an environment of its own, ours being first on PATH."""
     folder = tmp_path_factory.mktemp("work")
-    repo = Repo(folder / "repo", folder / "home").write({**CALC, ".gitignore": ".venv\n"}).commit()
+    repo = Repo(folder / "repo", folder / "home").write({**play.CALC, ".gitignore": ".venv\n"}).commit()
     programs = {"python": 'exec python3 "$@"', "tool-of-the-repository": "printf '\\033[31mfound\\033[0m\\n'"}
     for name, body in programs.items():
         repo.write({f".venv/bin/{name}": f"#!/bin/sh\n{body}\n"})
         (repo.root / ".venv/bin" / name).chmod(0o755)
     script = [
-        role("explorer", bash(WHERE), *findings()["turns"]),
-        plan("calc.py"),
-        role("implementer", bash(WHERE, *FREELY), *MENDED, submit("calc.py")),
-        role("verifier", bash(WHERE, *ON_A_COPY), *verified("ev-9999")["turns"]),
+        play.role("explorer", bash(WHERE), *play.findings()["turns"]),
+        play.plan("calc.py"),
+        play.role("implementer", bash(WHERE, *FREELY), *play.MENDED, play.submit("calc.py")),
+        play.role("verifier", bash(WHERE, *ON_A_COPY), *play.verified("ev-9999")["turns"]),
     ]
     repo.task(script=script, env={"PATH": f"{COMMAND.parent}{os.pathsep}{repo.environment['PATH']}"})
     return repo
@@ -238,9 +234,9 @@ def test_only_refusals_three_turns_long_end_a_run_and_the_result_says_whose(repo
     looking = [bash("pytest"), bash("make"), bash("ls", "pytest")] * 2
     done = repo.task(
         script=[
-            role("explorer", *looking, *findings()["turns"]),
-            plan("calc.py"),
-            role("implementer", *[bash("touch x")] * 3, turn(text="nothing to be done")),
+            play.role("explorer", *looking, *play.findings()["turns"]),
+            play.plan("calc.py"),
+            play.role("implementer", *[bash("touch x")] * 3, play.turn(text="nothing to be done")),
         ],
     )
     assert done.code == 1

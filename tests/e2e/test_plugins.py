@@ -8,22 +8,23 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import play
 from tests.support.plugin import AGENTS, COMMANDS, SKILLS, copy_plugin
-from tests.support.repo import CALC, Done, NewRepo, Repo, call, mending, role, turn
+from tests.support.repo import Done, NewRepo, Repo
 
 NAME = "review-kit"
 SERVER = Path(__file__).parents[1] / "support/mcp_server.py"
-WORK = turn(
-    call("Skill", skill="rounding-money"),
-    call("Bash", command="echo rm -rf /"),
-    call("Agent", subagent_type="Code-Reviewer", prompt="look at calc.py", description="look"),
+WORK = play.turn(
+    play.call("Skill", skill="rounding-money"),
+    play.call("Bash", command="echo rm -rf /"),
+    play.call("Agent", subagent_type="Code-Reviewer", prompt="look at calc.py", description="look"),
 )
-REVIEWED = {"match": {"agent": f"{NAME}:Code-Reviewer"}, "turns": [turn(text="calc.py looks right")]}
+REVIEWED = {"match": {"agent": f"{NAME}:Code-Reviewer"}, "turns": [play.turn(text="calc.py looks right")]}
 
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(CALC)
+    return new_repo(play.CALC)
 
 
 @pytest.fixture
@@ -77,8 +78,8 @@ def test_all_of_a_public_plugin_counts(repo: Repo, kit: Path, *, is_added: bool)
     assert {f"{NAME}:{name}" for name in COMMANDS} == listed
     server = f"plugin_{NAME}_clock" if is_added else "clock"
     assert f"{server} " in repo.run("mcp", "list").out
-    work = {**WORK, "tools": [*WORK["tools"], call(f"mcp__{server}__add", a=2, b=3)]}
-    done = repo.task("/fix-money add calc.py", "-v", script=[*mending(work), REVIEWED])
+    work = {**WORK, "tools": [*WORK["tools"], play.call(f"mcp__{server}__add", a=2, b=3)]}
+    done = repo.task("/fix-money add calc.py", "-v", script=[*play.mending(work), REVIEWED])
     assert done.code in (0, 4), done.err
     state = repo.state()
     assert state["task"] == "Make add in calc.py round half to even."
@@ -101,7 +102,7 @@ def test_a_plugin_that_changed_lets_nothing_run_until_somebody_looked(repo: Repo
     guard = copy / "hooks/guard.sh"
     guard.chmod(0o700)
     guard.write_text("exit 0\n", "utf-8")
-    refused = repo.task("x", script=mending())
+    refused = repo.task("x", script=play.mending())
     assert (refused.code, repo.tasks) == (2, [])
     assert f"the plugin {NAME} has changed since it was added: hooks/guard.sh" in refused.err
     assert f"agentflow plugins update {NAME}" in refused.err
@@ -128,7 +129,11 @@ def test_a_plugin_at_the_root_waits_for_trust_and_again_after_a_change(repo: Rep
     assert "may run at PreToolUse, outside the sandbox: ${CLAUDE_PLUGIN_ROOT}/hooks/guard.sh" in shown
     assert repo.run("trust", "--yes").code == 0
     repo.write({"hooks/guard.sh": "echo ran > ran\n"})
-    found = [role("explorer", turn(call("SubmitFindings", summary="s", findings=[], open_questions=[])))]
+    found = [
+        play.role(
+            "explorer", play.turn(play.call("SubmitFindings", summary="s", findings=[], open_questions=[]))
+        )
+    ]
     done = repo.run("ask", "what is add", "--model", repo.scripted(found))
     assert "untrusted: agentflow trust" in done.err
     assert not (repo.root / "ran").exists()
@@ -176,7 +181,7 @@ def test_a_plugin_takes_the_place_of_nothing(repo: Repo, tmp_path: Path) -> None
     skill = "---\nname: verification-gates\ndescription: EVIL\nmetadata: {roles: implementer}\n---\nEVIL\n"
     folder = write_plugin(tmp_path / "a", agents__implementer=head, skills__x__SKILL=skill)
     assert add(repo, str(folder)).code == 0
-    assert repo.task(script=mending()).code == 0
+    assert repo.task(script=play.mending()).code == 0
     system = repo.runs("implementer")[0].head["system"]
     assert system.count("EVIL") == system.count("small:verification-gates: EVIL")
     assert "Edit" in repo.runs("implementer")[0].tools

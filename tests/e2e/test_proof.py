@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.e2e.test_flaky import AT_ONCE, CHANCE, FAILS_AT, ODD
+from tests.support import play
 from tests.support.attempts import Attempt
-from tests.support.repo import GREEN, Repo, call, edit, findings, plan, role, submit, turn, verified
+from tests.support.repo import Repo
 from tests.support.tampering import BASE, RIGHT, TASK, TESTS
 
 NewRepo = Callable[[dict[str, str]], Repo]
@@ -16,10 +17,10 @@ CLEARER = "make double clearer in calc.py"
 
 def crew(*turns: dict[str, Any]) -> list[dict[str, Any]]:
     return [
-        findings(),
-        plan("calc.py"),
-        role("implementer", *edit("calc.py", "2 * a", "a * 2"), *turns, submit("calc.py")),
-        verified("ev-0002"),
+        play.findings(),
+        play.plan("calc.py"),
+        play.role("implementer", *play.edit("calc.py", "2 * a", "a * 2"), *turns, play.submit("calc.py")),
+        play.verified("ev-0002"),
     ]
 
 
@@ -51,7 +52,7 @@ def test_what_was_red_runs_once_more_alone_on_the_code_from_before(tmp_path: Pat
 
 
 def test_a_test_that_was_red_by_luck_proves_nothing_and_is_named_flaky(new_repo: NewRepo) -> None:
-    repo = new_repo(GREEN)
+    repo = new_repo(play.GREEN)
     repo.write({"tests/test_odd.py": odd(repo, 1)}).commit()
 
     done = repo.task("--no-sandbox", "--json", CLEARER, script=crew())
@@ -64,7 +65,7 @@ def test_a_test_that_was_red_by_luck_proves_nothing_and_is_named_flaky(new_repo:
 
 
 def test_a_target_that_is_green_by_luck_is_not_mended(new_repo: NewRepo) -> None:
-    repo = new_repo(GREEN)
+    repo = new_repo(play.GREEN)
     repo.write({"tests/test_odd.py": odd(repo, 1)}).commit()
 
     done = repo.task("--no-sandbox", "--json", "fix test_odd in calc.py", script=crew())
@@ -73,11 +74,11 @@ def test_a_target_that_is_green_by_luck_is_not_mended(new_repo: NewRepo) -> None
 
 
 def test_a_lucky_test_that_the_task_names_and_the_change_touches_proves_nothing(new_repo: NewRepo) -> None:
-    repo = new_repo(GREEN)
+    repo = new_repo(play.GREEN)
     text = odd(repo, 1)
     repo.write({"tests/test_odd.py": text}).commit()
-    touched = call("Write", file_path="tests/test_odd.py", content=f"{text}# said\n")
-    turns = [turn(call("Read", file_path="tests/test_odd.py")), turn(touched)]
+    touched = play.call("Write", file_path="tests/test_odd.py", content=f"{text}# said\n")
+    turns = [play.turn(play.call("Read", file_path="tests/test_odd.py")), play.turn(touched)]
 
     done = repo.task("--no-sandbox", "--json", "fix test_odd in calc.py", script=crew(*turns))
 
@@ -85,8 +86,8 @@ def test_a_lucky_test_that_the_task_names_and_the_change_touches_proves_nothing(
 
 
 def test_a_new_test_that_fails_by_luck_proves_nothing(new_repo: NewRepo) -> None:
-    repo = new_repo(GREEN)
-    new = turn(call("Write", file_path="tests/test_odd.py", content=odd(repo, 2, 3)))
+    repo = new_repo(play.GREEN)
+    new = play.turn(play.call("Write", file_path="tests/test_odd.py", content=odd(repo, 2, 3)))
 
     done = repo.task("--no-sandbox", "--json", "--no-input", CLEARER, script=crew(new))
 
@@ -104,11 +105,11 @@ class LeaningTest(unittest.TestCase):
     def test_leaning(self):
         self.assertIn("LEAN_ON", os.environ)
 """
-    upright = GREEN["tests/test_calc.py"].replace(
+    upright = play.GREEN["tests/test_calc.py"].replace(
         "    def test_add(self):\n", '    def test_add(self):\n        os.environ["LEAN_ON"] = "1"\n'
     )
-    repo = new_repo({**GREEN, "tests/test_calc.py": f"import os\n{upright}"})
-    new = turn(call("Write", file_path="tests/test_leaning.py", content=leaning))
+    repo = new_repo({**play.GREEN, "tests/test_calc.py": f"import os\n{upright}"})
+    new = play.turn(play.call("Write", file_path="tests/test_leaning.py", content=leaning))
 
     done = repo.task("--json", "--no-input", CLEARER, script=crew(new))
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.repo import CALC, NewRepo, Repo, mending
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 
 APART = {"task_id", "started_at", "usage"}
 """Names and times, which no two tasks share."""
@@ -39,14 +40,15 @@ def head_of(repo: Repo) -> dict[str, Any]:
 def twins(tmp_path: Path) -> tuple[Repo, Repo]:
     """Two equal repositories; one script, so that the name of the model is the same in both."""
     one, other = (
-        Repo(tmp_path / name / "repo", tmp_path / "home").write(CALC).commit() for name in ("one", "other")
+        Repo(tmp_path / name / "repo", tmp_path / "home").write(play.CALC).commit()
+        for name in ("one", "other")
     )
     return one, other
 
 
 def test_a_task_comes_to_the_same_state_from_both(twins: tuple[Repo, Repo]) -> None:
     one, other = twins
-    model = one.scripted(mending())
+    model = one.scripted(play.mending())
     assert one.run("task", "make the failing tests pass", "--model", model).code == 0
     code = f"done = agentflow.run_task('make the failing tests pass', model={model!r})"
     said = python(other, f"{code}\nprint(json.dumps([done.state.status, done.state.ending.exit_code]))")
@@ -59,11 +61,11 @@ def test_a_task_comes_to_the_same_state_from_both(twins: tuple[Repo, Repo]) -> N
 
 
 def test_each_continues_reads_and_undoes_what_the_other_began(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     settings = repo.home / ".claude/settings.json"
     settings.parent.mkdir(parents=True)
     settings.write_text(json.dumps({"permissions": {"ask": ["Edit(calc.py)"]}}))
-    model = repo.scripted(mending())
+    model = repo.scripted(play.mending())
     code = f"done = agentflow.run_task('make the failing tests pass', model={model!r})"
     said = python(repo, f"{code}\nprint(json.dumps([done.state.status, len(done.state.pending)]))")
     assert said == ["suspended", 1]
@@ -74,11 +76,11 @@ def test_each_continues_reads_and_undoes_what_the_other_began(new_repo: NewRepo)
     assert repo.run("verify", repo.folder.name).code == 0
     told = python(repo, "undone = agentflow.undo()\nprint(json.dumps([undone.state, undone.restored]))")
     assert told == ["undone", ["calc.py"]]
-    assert repo.read("calc.py") == CALC["calc.py"]
+    assert repo.read("calc.py") == play.CALC["calc.py"]
 
 
 def test_what_the_command_line_refuses_is_raised_with_its_code(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     code = """
 try:
     agentflow.run_task("explain it", model="script:nowhere.yaml")

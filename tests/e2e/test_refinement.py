@@ -4,19 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import (
-    CALC,
-    MENDED,
-    WHOLE_CREW,
-    NewRepo,
-    Repo,
-    call,
-    findings,
-    role,
-    submit,
-    turn,
-    verified,
-)
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 from tests.support.terminal import at_terminal
 
 ODD = 'fix "add": it\'s red # now 🙂\nDo not change `tests/`: only code.\nIt must stay a one-liner.'
@@ -25,20 +14,21 @@ VAGUE = "make everything better somehow"
 
 def planner(*files: str, summary: str = "plan") -> dict[str, Any]:
     steps = [{"title": f"edit {file}", "files": [file]} for file in files]
-    return role(
-        "planner", turn(call("SubmitPlan", summary=summary, steps=steps, acceptance=[], risks=["none"]))
+    return play.role(
+        "planner",
+        play.turn(play.call("SubmitPlan", summary=summary, steps=steps, acceptance=[], risks=["none"])),
     )
 
 
 def crew(*planners: dict[str, Any]) -> list[dict[str, Any]]:
-    work = role("implementer", *MENDED, submit("calc.py"))
-    review = role("reviewer", turn(call("SubmitReview", verdict="APPROVED", issues=[])))
-    return [findings(), *(planners or (planner("calc.py"),)), work, review, verified("ev-0002")]
+    work = play.role("implementer", *play.MENDED, play.submit("calc.py"))
+    review = play.role("reviewer", play.turn(play.call("SubmitReview", verdict="APPROVED", issues=[])))
+    return [play.findings(), *(planners or (planner("calc.py"),)), work, review, play.verified("ev-0002")]
 
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(CALC)
+    return new_repo(play.CALC)
 
 
 def briefs(repo: Repo) -> list[str]:
@@ -108,7 +98,7 @@ def test_constraints_edited_by_hand_are_in_the_next_request(repo: Repo) -> None:
 
 
 def test_an_edit_that_is_no_yaml_is_told_and_nothing_is_lost(repo: Repo) -> None:
-    repo.task(WHOLE_CREW, "--pause-after", "exploration", script=crew())
+    repo.task(play.WHOLE_CREW, "--pause-after", "exploration", script=crew())
     page = repo.folder / "task.md"
     page.write_text(page.read_text("utf-8").replace("intent:", "intent: ["), "utf-8")
     refused = repo.run("resume")
@@ -155,7 +145,7 @@ def test_five_files_do_not_wait(repo: Repo) -> None:
 
 
 def test_six_files_wait(repo: Repo) -> None:
-    assert repo.task(WHOLE_CREW, script=crew(planner(*MANY))).code == 75
+    assert repo.task(play.WHOLE_CREW, script=crew(planner(*MANY))).code == 75
     assert repo.state()["pending"][0]["input"]["why"] == "touches 6 files"
 
 

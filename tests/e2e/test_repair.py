@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.repo import CALC, COMMAND, GREEN, TEXT, Done, NewRepo, Repo
+from tests.support import play
+from tests.support.repo import COMMAND, Done, NewRepo, Repo
 
 PAIR = {("base", 1), ("final", 0)}
 
@@ -163,7 +164,7 @@ class AreaTest(unittest.TestCase):
 
 def test_what_it_cannot_mend_ends_with_advice_and_an_unchanged_tree(new_repo: NewRepo) -> None:
     repo = new_repo(BEYOND)
-    done = repo.task(TEXT, "--json")
+    done = repo.task(play.TEXT, "--json")
     assert done.code == 6
     assert done.json["exit_code"] == 6
     assert done.json["files_changed"] == []
@@ -174,15 +175,15 @@ def test_what_it_cannot_mend_ends_with_advice_and_an_unchanged_tree(new_repo: Ne
 
 
 def test_a_wrong_test_is_not_edited(new_repo: NewRepo) -> None:
-    wrong = GREEN["tests/test_calc.py"].replace("add(1, 2), 3", "add(1, 2), 'three'")
-    repo = new_repo({**GREEN, "tests/test_calc.py": wrong})
+    wrong = play.GREEN["tests/test_calc.py"].replace("add(1, 2), 3", "add(1, 2), 'three'")
+    repo = new_repo({**play.GREEN, "tests/test_calc.py": wrong})
     done = repo.task()
     assert done.code == 6
     assert repo.git("status", "--porcelain") == ""
 
 
 def test_a_green_repository_is_left_alone(new_repo: NewRepo) -> None:
-    repo = new_repo(GREEN)
+    repo = new_repo(play.GREEN)
     done = repo.task()
     assert done.code in {1, 6}
     assert repo.git("status", "--porcelain") == ""
@@ -190,7 +191,7 @@ def test_a_green_repository_is_left_alone(new_repo: NewRepo) -> None:
 
 
 def test_a_bug_is_mended_by_the_one_edit(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     done = repo.task("please", "fix", "test_add")
     assert done.code == 0, done.err
     assert "-    return a - b\n+    return a + b\n" in repo.diff()
@@ -198,7 +199,7 @@ def test_a_bug_is_mended_by_the_one_edit(new_repo: NewRepo) -> None:
 
 
 def test_a_name_that_is_no_text_stands_in_nobodys_way(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     Path(os.fsdecode(os.fsencode(repo.root) + b"/b\xff.py")).write_text("x = 1\n")
     assert repo.commit().task().code == 0
     assert repo.diff().count("\n+    ") == 1

@@ -8,23 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import (
-    CALC,
-    TEXT,
-    WHOLE_CREW,
-    NewRepo,
-    Repo,
-    call,
-    edit,
-    findings,
-    mending,
-    plan,
-    role,
-    submit,
-    turn,
-)
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 
-SCRIPT = mending()
+SCRIPT = play.mending()
 NO_SOCKETS = """
 import socket, sys
 
@@ -48,21 +35,21 @@ def test_a_task_comes_to_the_same_without_model_or_network(done: Repo) -> None:
 
 
 def test_a_command_that_runs_python_leaves_nothing_that_could_differ(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    bash = turn(call("Bash", command="python3 -m unittest discover -s tests; true"))
-    done = repo.task("--json", TEXT, script=mending(bash, evidence="ev-0003"))
+    repo = new_repo(play.CALC)
+    bash = play.turn(play.call("Bash", command="python3 -m unittest discover -s tests; true"))
+    done = repo.task("--json", play.TEXT, script=play.mending(bash, evidence="ev-0003"))
     assert (done.code, done.json["files_changed"]) == (0, ["calc.py"]), done.err
     assert repo.run("replay", repo.folder.name).code == 0
 
 
 def test_a_task_that_failed_twice_comes_to_the_same(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    wrong = [*edit("calc.py", "a - b", "a * b"), submit("calc.py")]
+    repo = new_repo(play.CALC)
+    wrong = [*play.edit("calc.py", "a - b", "a * b"), play.submit("calc.py")]
     script = [
-        findings(),
-        plan("calc.py"),
-        role("implementer", *wrong),
-        role("implementer", submit("calc.py")),
+        play.findings(),
+        play.plan("calc.py"),
+        play.role("implementer", *wrong),
+        play.role("implementer", play.submit("calc.py")),
     ]
     assert repo.task(script=script).code == 1
     seen = repo.run("replay", repo.folder.name)
@@ -71,12 +58,12 @@ def test_a_task_that_failed_twice_comes_to_the_same(new_repo: NewRepo) -> None:
 
 
 def test_what_a_person_answered_is_answered_again(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     head = "name: explorer\ndescription: d\ntools: [Read, AskUserQuestion]"
     repo.give_role("explorer", f"---\n{head}\nmetadata: {{agentflow-role: explorer}}\n---\nLook.\n")
     questions = [{"question": "Which?", "options": [{"label": "one"}, {"label": "two"}]}]
-    explorer = findings()
-    explorer["turns"].insert(0, turn(call("AskUserQuestion", questions=questions)))
+    explorer = play.findings()
+    explorer["turns"].insert(0, play.turn(play.call("AskUserQuestion", questions=questions)))
     assert repo.task(script=[explorer, *SCRIPT[1:]]).code == 75
     assert repo.run("answer", repo.folder.name, "two").code == 0
     seen = repo.run("replay", repo.folder.name)
@@ -125,7 +112,7 @@ def test_another_request_is_where_it_first_differs(done: Repo) -> None:
 def test_recorded_replies_are_a_model_for_a_task(done: Repo) -> None:
     name = done.folder.name
     done.git("checkout", "-q", "calc.py")
-    assert done.run("task", WHOLE_CREW, "--model", f"replay:{name}").code == 0
+    assert done.run("task", play.WHOLE_CREW, "--model", f"replay:{name}").code == 0
     other = done.run("task", "document double", "--model", f"replay:{name}")
     assert other.code == 6
     assert "another request than was recorded" in other.out + other.err
@@ -156,9 +143,9 @@ def swapped(repo: Repo, kind: str) -> None:
 
 @pytest.mark.parametrize(("kind", "code"), [("ToolFinished", 0), ("RunStarted", 1)])
 def test_only_calls_of_one_turn_may_end_in_another_order(new_repo: NewRepo, kind: str, code: int) -> None:
-    repo = new_repo(CALC)
-    reads = turn(call("Read", file_path="calc.py"), call("Read", file_path="test_calc.py"))
-    explorer = {**findings(), "turns": [reads, *findings()["turns"]]}
+    repo = new_repo(play.CALC)
+    reads = play.turn(play.call("Read", file_path="calc.py"), play.call("Read", file_path="test_calc.py"))
+    explorer = {**play.findings(), "turns": [reads, *play.findings()["turns"]]}
     assert repo.task(script=[explorer, *SCRIPT[1:]]).code == 0
     swapped(repo, kind)
     seen = repo.run("replay", repo.folder.name)

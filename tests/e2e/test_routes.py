@@ -4,28 +4,14 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import (
-    CALC,
-    GREEN,
-    MENDED,
-    WHOLE_CREW,
-    NewRepo,
-    Repo,
-    call,
-    edit,
-    findings,
-    plan,
-    role,
-    submit,
-    turn,
-    verified,
-)
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 
-MEND = role("implementer", *MENDED, submit("calc.py"))
+MEND = play.role("implementer", *play.MENDED, play.submit("calc.py"))
 
 
 def review(verdict: str = "APPROVED", *issues: dict[str, Any]) -> dict[str, Any]:
-    return role("reviewer", turn(call("SubmitReview", verdict=verdict, issues=list(issues))))
+    return play.role("reviewer", play.turn(play.call("SubmitReview", verdict=verdict, issues=list(issues))))
 
 
 def issue(
@@ -36,11 +22,11 @@ def issue(
 
 SECTIONS = ["Summary", "Findings", "Plan / Recommendations", "Open Questions", "Sources & Evidence"]
 PARTS = {
-    "explorer": findings(),
-    "planner": plan("calc.py"),
+    "explorer": play.findings(),
+    "planner": play.plan("calc.py"),
     "implementer": MEND,
     "reviewer": review(),
-    "verifier": verified("ev-0002"),
+    "verifier": play.verified("ev-0002"),
 }
 
 
@@ -67,7 +53,7 @@ def skipped(repo: Repo) -> dict[str, str]:
 def test_a_change_runs_the_roles_of_its_route_and_the_checks(
     new_repo: NewRepo, text: str, complexity: str, roles: str
 ) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     wanted = roles.split()
     done = repo.task(text, "--sequential", "--yes", script=[PARTS[name] for name in wanted])
     assert (done.code, acted(repo)) == (0, wanted), done.err
@@ -94,7 +80,7 @@ RED_TEST = "import unittest\n\n\nclass T(unittest.TestCase):\n    def test_x(sel
 def test_a_failing_check_that_the_task_is_about_is_all_that_has_to_be_found_out(
     new_repo: NewRepo, text: str, roles: str
 ) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     done = repo.task("--no-input", "-v", text, script=list(PARTS.values()))
     assert (done.code, acted(repo)) == (0, roles.split()), done.err
     if len(roles.split()) == 2:
@@ -107,19 +93,21 @@ def test_a_failing_check_that_the_task_is_about_is_all_that_has_to_be_found_out(
 
 
 @pytest.mark.parametrize(
-    "files", [GREEN, {f"tests/test_{number}.py": RED_TEST for number in range(6)}], ids=["none", "six files"]
+    "files",
+    [play.GREEN, {f"tests/test_{number}.py": RED_TEST for number in range(6)}],
+    ids=["none", "six files"],
 )
 def test_where_nothing_fails_or_much_does_they_explore_and_plan(
     new_repo: NewRepo, files: dict[str, str]
 ) -> None:
     repo = new_repo(files)
-    repo.task("make the failing tests pass", "--pause-after", "exploration", script=[findings("README")])
+    repo.task("make the failing tests pass", "--pause-after", "exploration", script=[play.findings("README")])
     (event,) = repo.events("Classified")
     assert event["route"] == "default"
 
 
 def test_the_built_in_engine_costs_nothing_and_plays_the_whole_crew(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     assert repo.task("make the failing tests pass").code == 0
     assert acted(repo) == ["explorer", "planner", "implementer", "verifier"]
     said = repo.run("route", "make the failing tests pass").out
@@ -140,13 +128,13 @@ def test_the_built_in_engine_costs_nothing_and_plays_the_whole_crew(new_repo: Ne
 def test_other_words_take_one_of_these_routes(
     new_repo: NewRepo, text: str, complexity: str, roles: str
 ) -> None:
-    found = new_repo(CALC).run("route", text, "--json").json
+    found = new_repo(play.CALC).run("route", text, "--json").json
     assert (found["class"], found["steps"]) == (complexity, roles.split())
 
 
 def test_a_question_is_answered_by_one_run_and_nothing_else(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    done = repo.task("where is", "add defined?", script=[findings()])
+    repo = new_repo(play.CALC)
+    done = repo.task("where is", "add defined?", script=[play.findings()])
     assert (done.code, acted(repo)) == (0, ["explorer"])
     assert done.out.startswith("found\n")
     assert "calc.py:2 (not seen by the explorer)  here" in done.out
@@ -170,8 +158,8 @@ def test_a_question_is_answered_by_one_run_and_nothing_else(new_repo: NewRepo) -
     ],
 )
 def test_what_only_reads_leaves_a_document(new_repo: NewRepo, text: str, name: str, roles: str) -> None:
-    repo = new_repo(CALC)
-    script = [findings(), review("NEEDS_CHANGES", issue("swallows errors"))]
+    repo = new_repo(play.CALC)
+    script = [play.findings(), review("NEEDS_CHANGES", issue("swallows errors"))]
     done = repo.task(text, "--json", script=script)
     assert (done.code, acted(repo)) == (0, roles.split()), done.err
     (path,) = (repo.root / ".claude").glob("research-*")
@@ -193,11 +181,11 @@ def sections(repo: Repo) -> dict[str, str]:
 
 
 def test_a_report_says_what_to_do(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     summary = "They need jitter.\n\n**Recommendations:**\n- retry with jitter\n- # not a heading\n"
-    found = findings()["turns"][-1]["tools"][0]["input"]
-    submits = turn(call("SubmitFindings", **{**found, "summary": summary}))
-    done = repo.task("research retries", script=[role("explorer", submits)])
+    found = play.findings()["turns"][-1]["tools"][0]["input"]
+    submits = play.turn(play.call("SubmitFindings", **{**found, "summary": summary}))
+    done = repo.task("research retries", script=[play.role("explorer", submits)])
     assert done.code == 0, done.err
     said = sections(repo)
     assert said["Summary"] == "They need jitter."
@@ -206,8 +194,8 @@ def test_a_report_says_what_to_do(new_repo: NewRepo) -> None:
 
 
 def test_a_section_that_is_empty_says_so(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    assert repo.task("research retries", script=[findings()]).code == 0
+    repo = new_repo(play.CALC)
+    assert repo.task("research retries", script=[play.findings()]).code == 0
     said = sections(repo)
     assert list(said) == SECTIONS
     assert all(said.values())
@@ -216,20 +204,21 @@ def test_a_section_that_is_empty_says_so(new_repo: NewRepo) -> None:
 
 @pytest.mark.parametrize("summary", [" ", "N/A", "found"])
 def test_research_without_findings_is_no_answer(new_repo: NewRepo, summary: str) -> None:
-    repo = new_repo(CALC)
-    nothing = turn(call("SubmitFindings", summary=summary, findings=[], open_questions=[]))
-    done = repo.task("research retries", script=[role("explorer", nothing)])
+    repo = new_repo(play.CALC)
+    nothing = play.turn(play.call("SubmitFindings", summary=summary, findings=[], open_questions=[]))
+    done = repo.task("research retries", script=[play.role("explorer", nothing)])
     assert (done.code, repo.state()["status"]) == (1, "failed")
     assert list((repo.root / ".claude").glob("research-*")) == []
 
 
 def test_a_change_larger_than_its_route_gets_the_judges_it_needs(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     writes = [
-        turn(call("Write", file_path=f"m{number}.py", content="# nothing yet\n")) for number in range(5)
+        play.turn(play.call("Write", file_path=f"m{number}.py", content="# nothing yet\n"))
+        for number in range(5)
     ]
-    grown = role("implementer", *writes, *MENDED, submit("calc.py"))
-    done = repo.task("fix add in calc.py", "--sequential", script=[grown, review(), verified("ev-0002")])
+    grown = play.role("implementer", *writes, *play.MENDED, play.submit("calc.py"))
+    done = repo.task("fix add in calc.py", "--sequential", script=[grown, review(), play.verified("ev-0002")])
     assert (done.code, acted(repo)) == (0, ["implementer", "reviewer", "verifier"]), done.err
     assert repo.state()["task_complexity"] == "complex"
 
@@ -244,19 +233,19 @@ def test_a_change_larger_than_its_route_gets_the_judges_it_needs(new_repo: NewRe
 def test_a_plan_can_raise_the_class_and_never_lower_it(
     new_repo: NewRepo, steps: list[dict[str, Any]]
 ) -> None:
-    repo = new_repo(CALC)
-    wide = turn(call("SubmitPlan", summary="plan", steps=steps, acceptance=[], risks=[]))
-    script = [findings(), role("planner", wide), MEND, review(), verified("ev-0002")]
-    assert repo.task("--yes", WHOLE_CREW, script=script).code == 0
+    repo = new_repo(play.CALC)
+    wide = play.turn(play.call("SubmitPlan", summary="plan", steps=steps, acceptance=[], risks=[]))
+    script = [play.findings(), play.role("planner", wide), MEND, review(), play.verified("ev-0002")]
+    assert repo.task("--yes", play.WHOLE_CREW, script=script).code == 0
     assert [event["complexity"] for event in repo.events("Classified")] == ["implementation", "complex"]
     assert "reviewer" in acted(repo)
 
 
 def test_a_failed_check_decides_without_asking_a_judge(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    worse = role("implementer", *edit("calc.py", "2 * a", "3 * a"), submit("calc.py"))
+    repo = new_repo(play.CALC)
+    worse = play.role("implementer", *play.edit("calc.py", "2 * a", "3 * a"), play.submit("calc.py"))
     done = repo.task(
-        "refactor add", "--max-iterations", "1", "--json", script=[plan("calc.py"), worse, review()]
+        "refactor add", "--max-iterations", "1", "--json", script=[play.plan("calc.py"), worse, review()]
     )
     assert (done.code, acted(repo)) == (3, ["planner", "implementer"])
     assert done.json["gates"]["review"]["status"] == "pending"
@@ -265,9 +254,9 @@ def test_a_failed_check_decides_without_asking_a_judge(new_repo: NewRepo) -> Non
 
 
 def test_an_issue_goes_back_to_the_implementer_word_for_word(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     said = 'adds, but the goal says "rounds": # not reached'
-    again = role("implementer", *edit("calc.py", "a + b", "b + a"), submit("calc.py"))
+    again = play.role("implementer", *play.edit("calc.py", "a + b", "b + a"), play.submit("calc.py"))
     script = [MEND, review("APPROVED", issue(said)), again, review()]
     done = repo.task("fix add in calc.py", "--review", "--sequential", script=script)
     assert (done.code, acted(repo)) == (0, ["implementer", "reviewer"] * 2), done.err
@@ -278,8 +267,8 @@ def test_an_issue_goes_back_to_the_implementer_word_for_word(new_repo: NewRepo) 
 
 
 def test_a_review_cannot_be_outvoted_and_ends_with_the_iterations(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    more = [role("implementer", *edit("calc.py", "2 * a", "a * 2"), submit("calc.py"))]
+    repo = new_repo(play.CALC)
+    more = [play.role("implementer", *play.edit("calc.py", "2 * a", "a * 2"), play.submit("calc.py"))]
     script = [MEND, *more, *[review("NEEDS_CHANGES", issue("no", "minor"))] * 2]
     done = repo.task("fix add in calc.py", "--review", "--max-iterations", "2", "--json", script=script)
     assert (done.code, done.json["status"]) == (3, "limit")
@@ -290,15 +279,15 @@ def test_a_review_cannot_be_outvoted_and_ends_with_the_iterations(new_repo: NewR
 
 
 def test_a_complex_task_is_not_verified_without_a_review(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    script = [plan("calc.py"), MEND, verified("ev-0002")]
+    repo = new_repo(play.CALC)
+    script = [play.plan("calc.py"), MEND, play.verified("ev-0002")]
     assert repo.task("refactor add", script=script).code == 1
     assert repo.state()["status"] == "failed"
 
 
 def test_leaving_the_review_out_is_a_caveat(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    script = [plan("calc.py"), MEND, verified("ev-0002")]
+    repo = new_repo(play.CALC)
+    script = [play.plan("calc.py"), MEND, play.verified("ev-0002")]
     done = repo.task("refactor add", "--no-review", "--json", script=script)
     assert (done.code, done.json["caveats"]) == (4, ["not_reviewed"])
     assert skipped(repo)["review"] == "--no-review"
@@ -308,9 +297,9 @@ def test_leaving_the_review_out_is_a_caveat(new_repo: NewRepo) -> None:
 def test_review_and_verification_run_side_by_side_on_one_tree_unless_in_sequence(
     new_repo: NewRepo, way: str
 ) -> None:
-    repo = new_repo(CALC)
-    judges = [{**review(), "delay": 6}, {**verified("ev-0002"), "delay": 6}]
-    done = repo.task("refactor add", *filter(None, [way]), script=[plan("calc.py"), MEND, *judges])
+    repo = new_repo(play.CALC)
+    judges = [{**review(), "delay": 6}, {**play.verified("ev-0002"), "delay": 6}]
+    done = repo.task("refactor add", *filter(None, [way]), script=[play.plan("calc.py"), MEND, *judges])
     assert done.code == 0, done.err
     gates = repo.state()["gates"]
     assert gates["review"]["tree"] == gates["verification"]["tree"] == repo.state()["tree"]
@@ -324,24 +313,24 @@ def test_review_and_verification_run_side_by_side_on_one_tree_unless_in_sequence
 
 
 def test_what_fails_its_checks_is_not_tried_any_further(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    worse = role("implementer", *edit("calc.py", "2 * a", "3 * a"), submit("calc.py"))
+    repo = new_repo(play.CALC)
+    worse = play.role("implementer", *play.edit("calc.py", "2 * a", "3 * a"), play.submit("calc.py"))
     assert repo.task("fix add in calc.py", "--max-iterations", "1", script=[worse]).code == 3
     assert repo.state()["probes"] is None
 
 
 def test_an_empty_reply_is_asked_for_once_more(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     broken = {"match": {"role": "verifier"}, "turns": [{"error": 529}]}
-    done = repo.task(script=[findings(), plan("calc.py"), MEND, broken, verified("ev-0002")])
+    done = repo.task(script=[play.findings(), play.plan("calc.py"), MEND, broken, play.verified("ev-0002")])
     assert done.code == 0, done.err
     (event,) = repo.events("Retried")
     assert "529" in event["reason"]
 
 
 def test_a_half_made_change_is_put_before_a_person(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    half = role("implementer", *MENDED, {"error": 529})
+    repo = new_repo(play.CALC)
+    half = play.role("implementer", *play.MENDED, {"error": 529})
     done = repo.task("fix add in calc.py", "--json", script=[half])
     (pending,) = done.json["pending"]
     assert done.code == 75
@@ -359,9 +348,9 @@ def test_a_half_made_change_is_put_before_a_person(new_repo: NewRepo) -> None:
 
 
 def test_who_goes_on_after_a_half_made_change_is_told_of_it(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    half = role("implementer", *MENDED, {"error": 529})
-    rest = role("implementer", turn(call("Read", file_path="calc.py")), submit("calc.py"))
+    repo = new_repo(play.CALC)
+    half = play.role("implementer", *play.MENDED, {"error": 529})
+    rest = play.role("implementer", play.turn(play.call("Read", file_path="calc.py")), play.submit("calc.py"))
     assert repo.task("fix add in calc.py", script=[half, rest]).code == 75
     done = repo.run("answer", repo.folder.name, "Go on from here")
     assert done.code == 0, done.out + done.err
@@ -370,7 +359,7 @@ def test_who_goes_on_after_a_half_made_change_is_told_of_it(new_repo: NewRepo) -
 
 
 def test_the_ledger_says_truthfully_that_nothing_had_to_be_asked(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     assert repo.task("fix add in calc.py", script=[MEND]).code == 0
     report = (repo.folder / "report.md").read_text()
     assert "## Intent\n- goal: fix add in calc.py\n- gaps: none" in report

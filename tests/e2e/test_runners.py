@@ -5,22 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import (
-    CALC,
-    MENDED,
-    TEXT,
-    NewRepo,
-    Repo,
-    call,
-    edit,
-    findings,
-    mending,
-    plan,
-    role,
-    submit,
-    turn,
-    verified,
-)
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 
 needs_node = pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="runs node")
 ADDS = "test('adds', () => assert.equal(add(1, 2), 3));\n"
@@ -33,13 +19,18 @@ NODE = {
         "test('keeps zero', () => assert.equal(add(0, 0), 0));\n"
     ),
 }
-NODE_MENDED = edit("calc.js", "a - b", "a + b")
-UNCOUNTED = {**CALC, "Makefile": "test:\n\t@python3 -c 'import calc; assert calc.add(1, 2) == 3'\n"}
+NODE_MENDED = play.edit("calc.js", "a - b", "a + b")
+UNCOUNTED = {**play.CALC, "Makefile": "test:\n\t@python3 -c 'import calc; assert calc.add(1, 2) == 3'\n"}
 del UNCOUNTED["tests/test_calc.py"]
 
 
 def crew_of(*turns: dict[str, Any], file: str = "calc.py", evidence: str = "ev-0002") -> list[dict[str, Any]]:
-    return [findings(file, 1), plan(file), role("implementer", *turns, submit(file)), verified(evidence)]
+    return [
+        play.findings(file, 1),
+        play.plan(file),
+        play.role("implementer", *turns, play.submit(file)),
+        play.verified(evidence),
+    ]
 
 
 def told_before_work(repo: Repo) -> list[str]:
@@ -52,7 +43,7 @@ def told_before_work(repo: Repo) -> list[str]:
 @needs_node
 def test_a_bug_in_javascript_is_mended_and_proven_by_its_test(new_repo: NewRepo) -> None:
     repo = new_repo(NODE)
-    done = repo.task(TEXT, "--json", script=crew_of(*NODE_MENDED, file="calc.js"))
+    done = repo.task(play.TEXT, "--json", script=crew_of(*NODE_MENDED, file="calc.js"))
     assert done.code == 0, done.err
     red, green, again = repo.evidence()
     counted = [{key: each["tests"][key] for key in ("passed", "failed")} for each in (red, green, again)]
@@ -68,14 +59,14 @@ def test_a_new_test_in_javascript_proves_a_new_function(new_repo: NewRepo) -> No
     more = "test('keeps zero', () => assert.equal(add(0, 0), 0));\n"
     new = "test('doubles', () => assert.equal(require('../calc.js').double(4), 8));\n"
     turns = [
-        *edit("calc.js", "exports.add", "exports.double = (a) => 2 * a;\nexports.add"),
-        *edit("test/calc.test.js", more, more + new),
+        *play.edit("calc.js", "exports.add", "exports.double = (a) => 2 * a;\nexports.add"),
+        *play.edit("test/calc.test.js", more, more + new),
     ]
     done = repo.task("add a function double to calc.js", "--json", script=crew_of(*turns, file="calc.js"))
     assert (done.code, done.json["caveats"]) == (0, []), done.err
 
 
-DELETED = [*NODE_MENDED, *edit("test/calc.test.js", ADDS, "")]
+DELETED = [*NODE_MENDED, *play.edit("test/calc.test.js", ADDS, "")]
 SWITCHED_OFF = {
     "true": '"true"',
     "an echo": '"echo ok"',
@@ -87,7 +78,7 @@ SWITCHED_OFF = {
 @needs_node
 def test_a_deleted_test_in_javascript_waits_for_a_person(new_repo: NewRepo) -> None:
     repo = new_repo(NODE)
-    done = repo.task(TEXT, "--json", script=crew_of(*DELETED, file="calc.js"))
+    done = repo.task(play.TEXT, "--json", script=crew_of(*DELETED, file="calc.js"))
     assert done.code == 75, done.err
     (pending,) = done.json["pending"]
     assert "adds" in str(pending)
@@ -97,9 +88,9 @@ def test_a_deleted_test_in_javascript_waits_for_a_person(new_repo: NewRepo) -> N
 @pytest.mark.parametrize("script", SWITCHED_OFF.values(), ids=SWITCHED_OFF)
 def test_a_runner_that_is_switched_off_verifies_nothing(new_repo: NewRepo, script: str) -> None:
     repo = new_repo(NODE)
-    turns = edit("package.json", '"node --test"', script)
-    lines = crew_of(*turns, *edit("calc.js", "a - b", "a * b"), file="calc.js")
-    done = repo.task(TEXT, "--json", "--max-iterations", "1", script=lines)
+    turns = play.edit("package.json", '"node --test"', script)
+    lines = crew_of(*turns, *play.edit("calc.js", "a - b", "a * b"), file="calc.js")
+    done = repo.task(play.TEXT, "--json", "--max-iterations", "1", script=lines)
     assert done.code not in (0, 4), done.out
 
 
@@ -107,7 +98,7 @@ def test_a_runner_that_nobody_can_count_is_told_at_the_start_and_verifies_at_bes
     new_repo: NewRepo,
 ) -> None:
     repo = new_repo({**UNCOUNTED, "calc.py": UNCOUNTED["calc.py"].replace("a - b", "a + b")})
-    turns = edit("calc.py", "def double", "def triple(a):\n    return 3 * a\n\n\ndef double")
+    turns = play.edit("calc.py", "def double", "def triple(a):\n    return 3 * a\n\n\ndef double")
     done = repo.task("document", "and", "tidy", "calc.py", "--json", script=crew_of(*turns))
     assert done.code == 4, done.err
     assert "tests_not_counted" in done.json["caveats"]
@@ -118,20 +109,20 @@ def test_a_runner_that_nobody_can_count_is_told_at_the_start_and_verifies_at_bes
 def test_a_change_that_prints_the_numbers_of_a_runner_is_not_counted_by_them(new_repo: NewRepo) -> None:
     repo = new_repo(UNCOUNTED)
     lie = "print('Tests:       3 passed, 3 total')\n\n\ndef add"
-    turns = [*MENDED, *edit("calc.py", "def add", lie)]
-    done = repo.task(TEXT, "--json", script=crew_of(*turns))
+    turns = [*play.MENDED, *play.edit("calc.py", "def add", lie)]
+    done = repo.task(play.TEXT, "--json", script=crew_of(*turns))
     assert done.code == 4, done.err
     assert "tests_not_counted" in done.json["caveats"]
 
 
-LINTED = {**CALC, "ruff.toml": "line-length = 100\n"}
+LINTED = {**play.CALC, "ruff.toml": "line-length = 100\n"}
 
 
 def test_a_missing_tool_is_told_before_work_and_lets_a_right_change_end_with_a_caveat(
     new_repo: NewRepo,
 ) -> None:
     repo = new_repo(LINTED)
-    done = repo.task(TEXT, "--json", script=mending())
+    done = repo.task(play.TEXT, "--json", script=play.mending())
     assert (done.code, done.json["caveats"]) == (4, ["check_not_run:lint"]), done.err
     (said,) = told_before_work(repo)
     assert "pip install ruff" in said
@@ -141,8 +132,10 @@ def test_a_missing_tool_is_told_before_work_and_lets_a_right_change_end_with_a_c
 
 def test_a_missing_tool_is_not_what_a_wrong_change_is_sent_back_for(new_repo: NewRepo) -> None:
     repo = new_repo(LINTED)
-    wrong = role("implementer", *edit("calc.py", "a - b", "a * b"), submit("calc.py"))
-    done = repo.task(TEXT, "--max-iterations", "1", "--json", script=[findings(), plan("calc.py"), wrong])
+    wrong = play.role("implementer", *play.edit("calc.py", "a - b", "a * b"), play.submit("calc.py"))
+    done = repo.task(
+        play.TEXT, "--max-iterations", "1", "--json", script=[play.findings(), play.plan("calc.py"), wrong]
+    )
     assert done.code in (1, 3), done.err
     (failure,) = repo.state()["failures"]
     assert failure["reasons"]
@@ -152,7 +145,7 @@ def test_a_missing_tool_is_not_what_a_wrong_change_is_sent_back_for(new_repo: Ne
 def test_a_missing_tool_can_be_left_out_knowingly(new_repo: NewRepo) -> None:
     repo = new_repo(LINTED)
     words = ("--skip-check", "lint", "--reason", "not installed")
-    done = repo.task(TEXT, *words, "--json", script=mending())
+    done = repo.task(play.TEXT, *words, "--json", script=play.mending())
     assert (done.code, done.json["caveats"]) == (4, ["check_skipped:lint"]), done.err
     assert told_before_work(repo) == []
 
@@ -161,8 +154,8 @@ def test_a_script_whose_program_is_not_installed_is_told_before_work(new_repo: N
     if not shutil.which("npm"):
         pytest.skip("runs npm")
     package = '{"name": "calc", "version": "1.0.0", "scripts": {"lint": "no-such-linter ."}}\n'
-    repo = new_repo({**CALC, "package.json": package})
-    done = repo.task(TEXT, "--json", script=mending(evidence="ev-0004"))
+    repo = new_repo({**play.CALC, "package.json": package})
+    done = repo.task(play.TEXT, "--json", script=play.mending(evidence="ev-0004"))
     assert (done.code, done.json["caveats"]) == (4, ["check_not_run:lint"]), done.err
     (said,) = told_before_work(repo)
     assert "no-such-linter is not found: npm install" in said
@@ -177,22 +170,29 @@ LEAVINGS = {
 
 @pytest.mark.parametrize("command", LEAVINGS.values(), ids=LEAVINGS)
 def test_what_a_verifier_leaves_in_its_own_copy_is_no_change(new_repo: NewRepo, command: str) -> None:
-    repo = new_repo(CALC)
-    verdict = call("SubmitVerdict", verdict="VERIFIED", evidence=["ev-0002"], reasons=[])
-    verifier = role("verifier", turn(call("Bash", command=command)), turn(verdict))
-    script = [findings(), plan("calc.py"), role("implementer", *MENDED, submit("calc.py")), verifier]
+    repo = new_repo(play.CALC)
+    verdict = play.call("SubmitVerdict", verdict="VERIFIED", evidence=["ev-0002"], reasons=[])
+    verifier = play.role("verifier", play.turn(play.call("Bash", command=command)), play.turn(verdict))
+    script = [
+        play.findings(),
+        play.plan("calc.py"),
+        play.role("implementer", *play.MENDED, play.submit("calc.py")),
+        verifier,
+    ]
     done = repo.task(script=script)
     assert done.code == 0, done.out
 
 
 def test_what_a_check_leaves_before_the_task_and_after_is_no_change(new_repo: NewRepo) -> None:
     stamp = "\n    def test_z(self):\n        open('stamp.dat', 'a').write('x'); open('seen.dat', 'w')\n"
-    repo = new_repo({**CALC, "tests/test_calc.py": CALC["tests/test_calc.py"] + stamp, "stamp.dat": ""})
-    done = repo.task(script=mending())
+    repo = new_repo(
+        {**play.CALC, "tests/test_calc.py": play.CALC["tests/test_calc.py"] + stamp, "stamp.dat": ""}
+    )
+    done = repo.task(script=play.mending())
     assert done.code == 0, done.out
 
 
-RIGHT = CALC["calc.py"].replace("a - b", "a + b")
+RIGHT = play.CALC["calc.py"].replace("a - b", "a + b")
 LIMITED = {
     "a tool is missing": ({**LINTED, "calc.py": RIGHT}, 4, "with a caveat: lint"),
     "nothing can run": ({"ruff.toml": "line-length = 100\n"}, 1, "not verified: lint"),
@@ -214,9 +214,9 @@ def test_tests_that_cannot_run_here_let_the_other_checks_judge(new_repo: NewRepo
     if not shutil.which("npm"):
         pytest.skip("runs npm")
     project = '[project]\nname = "calc"\nversion = "1"\nrequires-python = ">=3.99"\n'
-    repo = new_repo({**CALC, "pyproject.toml": project, "package.json": package})
-    wrong = edit("calc.py", "def double", "# twice\ndef double")
-    done = repo.task(TEXT, "--json", script=crew_of(*wrong, evidence="ev-0003"))
+    repo = new_repo({**play.CALC, "pyproject.toml": project, "package.json": package})
+    wrong = play.edit("calc.py", "def double", "# twice\ndef double")
+    done = repo.task(play.TEXT, "--json", script=crew_of(*wrong, evidence="ev-0003"))
     assert done.code == 4, done.err
     assert "check_not_run:tests" in done.json["caveats"]
     (said,) = told_before_work(repo)
@@ -233,8 +233,8 @@ def test_a_bug_in_rust_is_mended_whatever_the_build_leaves(new_repo: NewRepo) ->
         "tests/calc.rs": "#[test]\nfn adds() {\n    assert_eq!(calc::add(1, 2), 3);\n}\n",
     }
     repo = new_repo(files)
-    turns = edit("src/lib.rs", "a - b", "a + b")
-    done = repo.task(TEXT, "--json", script=crew_of(*turns, file="src/lib.rs", evidence="ev-0004"))
+    turns = play.edit("src/lib.rs", "a - b", "a + b")
+    done = repo.task(play.TEXT, "--json", script=crew_of(*turns, file="src/lib.rs", evidence="ev-0004"))
     assert (done.code, done.json["caveats"]) == (0, []), done.err
 
 
@@ -250,7 +250,7 @@ def test_a_bug_in_go_is_mended_where_the_user_has_a_cache_of_builds(new_repo: Ne
     }
     repo = new_repo(files)
     (repo.home / ".cache/go-build").mkdir(parents=True)
-    turns = edit("calc.go", "a - b", "a + b")
+    turns = play.edit("calc.go", "a - b", "a + b")
     script = crew_of(*turns, file="calc.go", evidence="ev-0004")
-    done = repo.task(TEXT, "--json", script=script, env={"HOME": str(repo.home)})
+    done = repo.task(play.TEXT, "--json", script=script, env={"HOME": str(repo.home)})
     assert (done.code, done.json["caveats"]) == (0, []), done.err

@@ -11,21 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests.support import play
 from tests.support.boxes import without_bubblewrap
 from tests.support.processes import processes
-from tests.support.repo import (
-    CALC,
-    COMMAND,
-    NewRepo,
-    Repo,
-    call,
-    eventually,
-    findings,
-    mending,
-    plan,
-    role,
-    turn,
-)
+from tests.support.repo import COMMAND, NewRepo, Repo, eventually
 
 
 def config(repo: Repo, text: str) -> None:
@@ -50,9 +39,11 @@ READS = {
 
 
 def test_a_command_of_a_role_reads_no_file_of_secrets(new_repo: NewRepo) -> None:
-    repo = new_repo({**CALC, ".gitignore": ".env*\nplain.txt\nr.sh\n"})
+    repo = new_repo({**play.CALC, ".gitignore": ".env*\nplain.txt\nr.sh\n"})
     repo.write({".env": "DB_PASSWORD=hunter2hunter2\n", "deep/.env.local": "DB_PASSWORD=hunter2hunter2\n"})
-    repo.task(script=mending(*(turn(call("Bash", command=command)) for command in READS.values())))
+    repo.task(
+        script=play.mending(*(play.turn(play.call("Bash", command=command)) for command in READS.values()))
+    )
 
     made = [
         call["input"]["command"] for call, _ in repo.runs("implementer")[0].calls if call["name"] == "Bash"
@@ -63,14 +54,14 @@ def test_a_command_of_a_role_reads_no_file_of_secrets(new_repo: NewRepo) -> None
 
 
 def test_the_machine_can_hold_the_full_profile(new_repo: NewRepo) -> None:
-    found = json.loads(new_repo(CALC).run("doctor", "--json").out)
+    found = json.loads(new_repo(play.CALC).run("doctor", "--json").out)
     assert found["sandbox"] == "full", "install bubblewrap: without it these tests say little"
     assert len(found["attacks"]) > 30
     assert [attack for attack in found["attacks"] if not all(attack["held"].values())] == []
 
 
 def test_doctor_shows_no_secret_and_names_what_holds_it(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     secret = {"ANTHROPIC_API_KEY": "canary-secret", "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
     done = repo.run("doctor", env=secret)
     assert "canary-secret" not in done.out + done.err
@@ -86,9 +77,11 @@ def test_commands_of_each_role_and_the_checks_are_kept_in(new_repo: NewRepo, tmp
     poison = (
         f"\n    def test_z(self):\n        __import__('os').system('touch {outside}/t; echo $CANARY_KEY')\n"
     )
-    repo = new_repo({**CALC, "attack.sh": attack, "tests/test_calc.py": CALC["tests/test_calc.py"] + poison})
-    made = turn(call("Bash", command="bash attack.sh"))
-    script = mending(made, evidence="ev-0003")
+    repo = new_repo(
+        {**play.CALC, "attack.sh": attack, "tests/test_calc.py": play.CALC["tests/test_calc.py"] + poison}
+    )
+    made = play.turn(play.call("Bash", command="bash attack.sh"))
+    script = play.mending(made, evidence="ev-0003")
     done = repo.task("mend add", script=script, env={"CANARY_KEY": "canary-secret"})
     assert done.code == 0, done.err
     assert list(outside.iterdir()) == []
@@ -100,8 +93,10 @@ def test_commands_of_each_role_and_the_checks_are_kept_in(new_repo: NewRepo, tmp
 
 
 def test_a_check_writes_nothing_into_the_repository(new_repo: NewRepo) -> None:
-    body = CALC["tests/test_calc.py"] + "\n    def test_log(self):\n        open('kept.log', 'w').close()\n"
-    repo = new_repo({**CALC, "tests/test_calc.py": body})
+    body = (
+        play.CALC["tests/test_calc.py"] + "\n    def test_log(self):\n        open('kept.log', 'w').close()\n"
+    )
+    repo = new_repo({**play.CALC, "tests/test_calc.py": body})
     repo.run("verify")
     assert repo.git("status", "--porcelain") == ""
 
@@ -125,9 +120,9 @@ def bare_command(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def test_without_any_sandbox_nothing_is_run(
     new_repo: NewRepo, bare_path: str, bare_command: list[str]
 ) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     bare: dict[str, Any] = {"command": bare_command, "env": {"PATH": bare_path}}
-    for words in (("verify",), ("task", "mend add", "--model", repo.scripted(mending()))):
+    for words in (("verify",), ("task", "mend add", "--model", repo.scripted(play.mending()))):
         refused = repo.run(*words, **bare)
         assert refused.code == 7
         assert "no sandbox: bubblewrap (bwrap) is not installed; the kernel has no Landlock" in refused.err
@@ -142,14 +137,16 @@ def test_without_any_sandbox_nothing_is_run(
 def test_the_demo_never_ends_7(
     new_repo: NewRepo, bare_path: str, bare_command: list[str], tmp_path: Path
 ) -> None:
-    done = new_repo(CALC).run("demo", str(tmp_path / "demo"), command=bare_command, env={"PATH": bare_path})
+    done = new_repo(play.CALC).run(
+        "demo", str(tmp_path / "demo"), command=bare_command, env={"PATH": bare_path}
+    )
     assert done.code == 0, done.err
     assert "NOT SANDBOXED" in done.out
 
 
 def test_no_sandbox_is_said_in_every_report(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    done = repo.task("--no-sandbox", "mend", "add", script=mending())
+    repo = new_repo(play.CALC)
+    done = repo.task("--no-sandbox", "mend", "add", script=play.mending())
     assert done.code == 0, done.err
     assert "NOT SANDBOXED" in done.err
     assert "NOT SANDBOXED" in done.out
@@ -159,15 +156,17 @@ def test_no_sandbox_is_said_in_every_report(new_repo: NewRepo) -> None:
 
 
 def test_the_user_s_settings_switch_it_off_and_a_repository_s_do_not(new_repo: NewRepo) -> None:
-    repo = new_repo({**CALC, ".claude/agentflow.yaml": "sandbox: off\n", ".env": "AGENTFLOW_SANDBOX=off\n"})
+    repo = new_repo(
+        {**play.CALC, ".claude/agentflow.yaml": "sandbox: off\n", ".env": "AGENTFLOW_SANDBOX=off\n"}
+    )
     assert "sandbox: full" in repo.run("verify").out
     config(repo, "sandbox: off\n")
     assert "NOT SANDBOXED (config.yaml says sandbox: off)" in repo.run("verify").out
 
 
 def test_partial_names_what_it_does_not_isolate(new_repo: NewRepo, bare_path: str) -> None:
-    repo = new_repo(CALC)
-    done = repo.task("mend add", script=mending(), env={"PATH": bare_path})
+    repo = new_repo(play.CALC)
+    done = repo.task("mend add", script=play.mending(), env={"PATH": bare_path})
     assert done.code == 0, done.err
     report = (repo.folder / "report.md").read_text()
     assert "- sandbox: partial; not isolated: Unix sockets of services" in report
@@ -216,9 +215,13 @@ def test_kill_leaves_nothing_in_the_repository_and_the_next_start_clears_the_res
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))  # where no other command clears away
     long = f"61.{os.getpid():07}"
     shell = f"echo '{{}}' > .mcp.json; touch sleeping; setsid sleep {long} & sleep {long}"
-    repo = new_repo({**CALC, "attack.sh": shell})
+    repo = new_repo({**play.CALC, "attack.sh": shell})
     process = repo.start_task(
-        [findings(), plan(), role("implementer", turn(call("Bash", command="bash attack.sh")))]
+        [
+            play.findings(),
+            play.plan(),
+            play.role("implementer", play.turn(play.call("Bash", command="bash attack.sh"))),
+        ]
     )
     eventually((repo.root / "sleeping").exists)
     process.send_signal(signal.SIGKILL)
@@ -249,7 +252,7 @@ class T(unittest.TestCase):
         Path('emptied').touch()
         time.sleep(62.5)
 """
-    repo = new_repo({**CALC, "tests/test_calc.py": body})
+    repo = new_repo({**play.CALC, "tests/test_calc.py": body})
     process = repo.start("verify")
     eventually(lambda: [*temporary.glob("agentflow-scratch-*/upper/emptied")] != [])
     process.send_signal(signal.SIGKILL)
@@ -272,7 +275,7 @@ def test_a_sandbox_that_breaks_in_the_middle_of_a_task_ends_it_with_seven(
     fails = 'case "$*" in *unittest*) echo "bwrap: out of luck" >&2; exit 1;; esac'
     broken.write_text(f'#!/bin/sh\n{fails}\nexec {real} "$@"\n')
     broken.chmod(0o755)
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     done = repo.task(env={"PATH": f"{broken.parent}:{repo.environment['PATH']}"})
     assert done.code == 7, done.err
     assert "agentflow: the sandbox could not be set up: bwrap: out of luck" in done.err.splitlines()
@@ -281,7 +284,7 @@ def test_a_sandbox_that_breaks_in_the_middle_of_a_task_ends_it_with_seven(
 
 
 def test_a_home_that_is_no_folder_hides_nothing_and_breaks_nothing(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     home = {"HOME": os.devnull}
     assert repo.run("doctor", env=home).code == 0
     assert repo.run("verify", env=home).code == 1

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support import repo as support
-from tests.support.repo import CALC, WHOLE_CREW, Repo, call, turn
+from tests.support import play
+from tests.support.repo import Repo
 from tests.support.session_terminal import Terminal, open_terminal
 
 TRIPLE = "\n\ndef triple(a):\n    return 3 * a\n"
@@ -24,7 +24,7 @@ class TripleTest(unittest.TestCase):
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
-    made = Repo(tmp_path / "a repository", tmp_path / "home").write(CALC).commit()
+    made = Repo(tmp_path / "a repository", tmp_path / "home").write(play.CALC).commit()
     made.git("config", "user.name", "t")
     made.git("config", "user.email", "t@localhost")
     return made
@@ -40,9 +40,9 @@ def write_triple() -> list[dict[str, Any]]:
     """The turns that add a function and its test."""
     last = "    return 2 * a\n"
     return [
-        turn(call("Read", file_path="calc.py")),
-        turn(call("Edit", file_path="calc.py", old_string=last, new_string=last + TRIPLE)),
-        turn(call("Write", file_path="tests/test_triple.py", content=TEST)),
+        play.turn(play.call("Read", file_path="calc.py")),
+        play.turn(play.call("Edit", file_path="calc.py", old_string=last, new_string=last + TRIPLE)),
+        play.turn(play.call("Write", file_path="tests/test_triple.py", content=TEST)),
     ]
 
 
@@ -64,19 +64,19 @@ def ask(terminal: Terminal, text: str, expected: str) -> str:
 
 
 def test_a_follow_up_is_judged_with_the_task_before_it_and_undone_alone(repo: Repo) -> None:
-    first = script(repo, "first.yaml", support.mending())
-    added = support.crew(*write_triple(), support.submit("calc.py", "tests/test_triple.py"))
+    first = script(repo, "first.yaml", play.mending())
+    added = play.crew(*write_triple(), play.submit("calc.py", "tests/test_triple.py"))
     second = script(repo, "second.yaml", added)
     command = repo.home / ".claude/commands/greet.md"
     command.parent.mkdir(parents=True)
     command.write_text("---\ndescription: Say hello.\n---\nAnswer with a greeting.\n")
-    idle = script(repo, "idle.yaml", support.crew(support.submit("calc.py")))
+    idle = script(repo, "idle.yaml", play.crew(play.submit("calc.py")))
     with open_terminal(repo, env={"AGENTFLOW_MODEL": first}) as terminal:
         terminal.wait_for("/help lists commands")
         assert "no task yet" in ask(terminal, "/undo", "no task yet")
         ask(terminal, "/nothing", "there is no command /nothing")
         assert "/greet" in ask(terminal, "/help", "Say hello.")
-        ask(terminal, WHOLE_CREW, "✓ verified")
+        ask(terminal, play.WHOLE_CREW, "✓ verified")
         ask(terminal, f"/model {second}", "model: script")
         ask(terminal, "now also add triple with a test", "✓ verified")
         assert "return a + b" in ask(terminal, "/diff", "+def triple")
@@ -97,21 +97,21 @@ def test_a_follow_up_is_judged_with_the_task_before_it_and_undone_alone(repo: Re
     assert repo.run("replay", two["task_id"]).code == 0
     assert repo.run("verify", two["task_id"]).code == 0
     assert repo.run("undo", two["task_id"]).code == 0
-    assert repo.read("calc.py") == CALC["calc.py"].replace("a - b", "a + b")
+    assert repo.read("calc.py") == play.CALC["calc.py"].replace("a - b", "a + b")
     assert repo.git("status", "--porcelain").split() == ["M", "calc.py"]
 
 
 def test_a_session_is_continued_and_a_commit_begins_a_new_change(repo: Repo) -> None:
-    first = script(repo, "first.yaml", support.mending())
+    first = script(repo, "first.yaml", play.mending())
     with open_terminal(repo, "--plain", env={"AGENTFLOW_MODEL": first, "NO_COLOR": "1"}) as terminal:
         terminal.wait_for("/help lists commands")
-        ask(terminal, WHOLE_CREW, "✓ verified")
+        ask(terminal, play.WHOLE_CREW, "✓ verified")
         terminal.type("\x04")
         assert terminal.wait_end() == 0
     (saved,) = repo.run("sessions", "--json").json
     assert saved["tasks"] == [repo.folder.name]
-    assert saved["said"] == [WHOLE_CREW]
-    added = support.crew(*write_triple(), support.submit("calc.py", "tests/test_triple.py"))
+    assert saved["said"] == [play.WHOLE_CREW]
+    added = play.crew(*write_triple(), play.submit("calc.py", "tests/test_triple.py"))
     second = script(repo, "second.yaml", added)
     with open_terminal(repo, "--continue", env={"AGENTFLOW_MODEL": second}, columns=80) as terminal:
         terminal.wait_for("1 task")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.support import repo as support
-from tests.support.repo import CALC, MENDED, WHOLE_CREW, Repo, call, eventually, turn
+from tests.support import play
+from tests.support.repo import Repo, eventually
 from tests.support.session_terminal import Terminal, open_terminal
 
 CTRL_C = "\x03"
@@ -19,22 +19,22 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2J looked"
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
-    files = {**CALC, ".gitignore": "*.log\n"}
+    files = {**play.CALC, ".gitignore": "*.log\n"}
     return Repo(tmp_path / "a repository", tmp_path / "home").write(files).commit()
 
 
 def slow(*after: dict[str, Any]) -> list[dict[str, Any]]:
     """A crew whose implementer waits for a file before it goes on."""
-    waits = turn(call("Bash", command="until [ -e go.log ]; do sleep 0.05; done"))
-    return support.crew(
-        {"text": HOSTILE, **waits}, *after, *MENDED, support.submit("calc.py"), evidence="ev-0003"
+    waits = play.turn(play.call("Bash", command="until [ -e go.log ]; do sleep 0.05; done"))
+    return play.crew(
+        {"text": HOSTILE, **waits}, *after, *play.MENDED, play.submit("calc.py"), evidence="ev-0003"
     )
 
 
 def begin(repo: Repo, terminal: Terminal) -> None:
     """Let the session work on a task until its implementer waits."""
     terminal.wait_for("leaves.")
-    terminal.enter(WHOLE_CREW)
+    terminal.enter(play.WHOLE_CREW)
     eventually(lambda: bool(repo.tasks) and any(one["tool"] == "Bash" for one in repo.events("ToolStarted")))
 
 
@@ -126,7 +126,7 @@ def test_a_signal_ends_the_session_and_leaves_the_terminal_as_it_was(
         before = termios.tcgetattr(terminal.slave)
         terminal.wait_for("leaves.")
         if at_work:
-            terminal.enter(WHOLE_CREW)
+            terminal.enter(play.WHOLE_CREW)
             eventually(lambda: bool(repo.tasks) and bool(repo.events("ToolStarted")))
         eventually(lambda: termios.tcgetattr(terminal.slave) != before)
         os.kill(terminal.process.pid, number)
@@ -172,11 +172,11 @@ def test_the_same_call_is_approved_for_the_session_and_no_other(repo: Repo) -> N
     path = repo.home / ".claude/settings.json"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps({"permissions": {"ask": ["Bash(echo *)"]}}))
-    calls = [turn(call("Bash", command=f"echo {word}")) for word in ("one", "one", "two")]
-    model = repo.scripted(support.crew(*calls, *MENDED, support.submit("calc.py"), evidence="ev-0005"))
+    calls = [play.turn(play.call("Bash", command=f"echo {word}")) for word in ("one", "one", "two")]
+    model = repo.scripted(play.crew(*calls, *play.MENDED, play.submit("calc.py"), evidence="ev-0005"))
     with open_terminal(repo, "--plain", env={"AGENTFLOW_MODEL": model}) as terminal:
         terminal.wait_for("leaves.")
-        terminal.enter(WHOLE_CREW)
+        terminal.enter(play.WHOLE_CREW)
         terminal.wait_for("$ echo one")
         terminal.wait_for("approve? [s]: ")
         terminal.enter("a")
@@ -194,10 +194,10 @@ def test_the_same_call_is_approved_for_the_session_and_no_other(repo: Repo) -> N
 
 
 def test_a_session_goes_on_when_its_last_task_cannot_be_read(repo: Repo) -> None:
-    model = repo.scripted(support.mending())
+    model = repo.scripted(play.mending())
     with open_terminal(repo, env={"AGENTFLOW_MODEL": model}) as terminal:
         terminal.wait_for("leaves.")
-        terminal.enter(WHOLE_CREW)
+        terminal.enter(play.WHOLE_CREW)
         terminal.wait_for("✓ verified")
         (repo.folder / "events.jsonl").write_text("{}\n")
         terminal.enter("/status")

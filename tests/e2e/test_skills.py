@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.support import play
 from tests.support.plugin import copy_parts
-from tests.support.repo import CALC, NewRepo, Repo, call, mending, role, turn
+from tests.support.repo import NewRepo, Repo
 
 HEAD = """---
 name: money
@@ -16,7 +17,7 @@ metadata: {owner: implementer, consumers: planner}
 ---
 """
 SKILL = ".claude/skills/money/SKILL.md"
-OPEN = call("Skill", skill="money")
+OPEN = play.call("Skill", skill="money")
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def repo(new_repo: NewRepo) -> Repo:
         SKILL: f"{HEAD}Amounts are cents.\n",
         ".claude/skills/money/references/rounding.md": "Half even.\n",
     }
-    return new_repo({**CALC, **files})
+    return new_repo({**play.CALC, **files})
 
 
 def results(repo: Repo) -> list[str]:
@@ -38,7 +39,7 @@ def heads(repo: Repo) -> dict[str, dict[str, Any]]:
 
 
 def test_a_folder_dropped_into_the_repository_is_offered_to_the_roles_it_names(repo: Repo) -> None:
-    done = repo.task(script=mending(turn(OPEN)))
+    done = repo.task(script=play.mending(play.turn(OPEN)))
     assert done.code == 0, done.err
     told = {
         name: "- money (of this repository): How amounts" in head["system"]
@@ -53,20 +54,20 @@ def test_a_folder_dropped_into_the_repository_is_offered_to_the_roles_it_names(r
 
 
 def test_an_edited_body_is_what_the_next_activation_brings(repo: Repo) -> None:
-    repo.task(script=mending(turn(OPEN)))
+    repo.task(script=play.mending(play.turn(OPEN)))
     first = results(repo)
     for task in repo.tasks:
         task.rename(repo.home / task.name)
     repo.git("checkout", "-q", "calc.py")
     repo.write({SKILL: f"{HEAD}Amounts are mills.\n"})
-    repo.task(script=mending(turn(OPEN)))
+    repo.task(script=play.mending(play.turn(OPEN)))
     assert "cents" in first[0]
     assert "mills" in results(repo)[0]
     assert "cents" not in results(repo)[0]
 
 
 def test_an_open_skill_is_not_brought_twice(repo: Repo) -> None:
-    assert repo.task(script=mending(turn(OPEN, OPEN), turn(OPEN))).code == 0
+    assert repo.task(script=play.mending(play.turn(OPEN, OPEN), play.turn(OPEN))).code == 0
     first, second, third = results(repo)
     assert "Amounts are cents." in first
     assert second == third == "money is already open above"
@@ -75,8 +76,8 @@ def test_an_open_skill_is_not_brought_twice(repo: Repo) -> None:
 def test_a_file_of_a_skill_is_read_and_no_other(repo: Repo) -> None:
     repo.write({".env": "SECRET"})
     asked = ("references/rounding.md", "../../../.env", "none.md")
-    turns = [turn(call("Skill", skill="money", file=name)) for name in asked]
-    assert repo.task(script=mending(*turns)).code == 0
+    turns = [play.turn(play.call("Skill", skill="money", file=name)) for name in asked]
+    assert repo.task(script=play.mending(*turns)).code == 0
     found, out, missing = results(repo)
     assert found == "Half even.\n"
     assert "leads out of the skill's folder" in out
@@ -85,11 +86,11 @@ def test_a_file_of_a_skill_is_read_and_no_other(repo: Repo) -> None:
 
 def test_a_shipped_skill_is_opened_with_its_references(repo: Repo) -> None:
     turns = [
-        turn(call("Skill", skill="verification-gates")),
-        turn(call("Skill", skill="verification-gates", file="references/runners.md")),
-        turn(call("Skill", skill="team-decision")),
+        play.turn(play.call("Skill", skill="verification-gates")),
+        play.turn(play.call("Skill", skill="verification-gates", file="references/runners.md")),
+        play.turn(play.call("Skill", skill="team-decision")),
     ]
-    assert repo.task(script=mending(*turns)).code == 0
+    assert repo.task(script=play.mending(*turns)).code == 0
     body, reference, foreign = results(repo)
     assert "references/runners.md" in body
     assert reference.startswith("# Runners")
@@ -102,7 +103,7 @@ def test_a_users_skill_may_be_open_from_the_beginning_and_a_repositorys_may_not(
     place = repo.home / ".claude/skills/cents/SKILL.md"
     place.parent.mkdir(parents=True)
     place.write_text(f"{head.replace('money', 'cents')}User text.\n")
-    assert repo.task(script=mending(turn(call("Skill", skill="cents")))).code == 0
+    assert repo.task(script=play.mending(play.turn(play.call("Skill", skill="cents")))).code == 0
     systems = {name: head["system"] for name, head in heads(repo).items()}
     opened = {name: "User text." in system for name, system in systems.items()}
     assert opened == {"explorer": False, "planner": True, "implementer": True, "verifier": True}
@@ -115,14 +116,14 @@ def test_a_skill_gives_no_right_and_runs_nothing_before_trust(repo: Repo) -> Non
         "metadata: {owner: implementer", "allowed-tools: Bash Write\nmetadata: {owner: explorer"
     )
     repo.write({SKILL: f"{head}!`touch owned`\n"})
-    look = role(
+    look = play.role(
         "explorer",
-        turn(OPEN),
-        turn(call("Write", file_path="owned", content="x")),
-        turn(call("Bash", command="touch owned")),
-        turn(call("SubmitFindings", summary="s", findings=[], open_questions=[])),
+        play.turn(OPEN),
+        play.turn(play.call("Write", file_path="owned", content="x")),
+        play.turn(play.call("Bash", command="touch owned")),
+        play.turn(play.call("SubmitFindings", summary="s", findings=[], open_questions=[])),
     )
-    repo.task(script=[look, *mending()[1:]])
+    repo.task(script=[look, *play.mending()[1:]])
     (run,) = repo.runs("explorer")
     opened, written, ran, _ = [result for _, result in run.calls]
     assert "!`touch owned`" in opened["content"]
@@ -133,7 +134,7 @@ def test_a_skill_gives_no_right_and_runs_nothing_before_trust(repo: Repo) -> Non
 
 
 def test_fifty_skills_cost_little_until_one_is_opened(repo: Repo) -> None:
-    repo.task(script=mending())
+    repo.task(script=play.mending())
     before = size(repo)
     for task in repo.tasks:
         task.rename(repo.home / task.name)
@@ -142,7 +143,7 @@ def test_fifty_skills_cost_little_until_one_is_opened(repo: Repo) -> None:
         name = f"a-skill-with-a-long-name-{number}"
         head = HEAD.replace("money", name).replace("How amounts", "How amounts " * 60)
         repo.write({f".claude/skills/{name}/SKILL.md": head + "body\n" * 400})
-    assert repo.task(script=mending()).code == 0
+    assert repo.task(script=play.mending()).code == 0
     assert 20 * 150 < size(repo) - before < 4_500
     assert "skills are installed. Call Skill with words" in heads(repo)["implementer"]["system"]
 
@@ -155,7 +156,7 @@ def size(repo: Repo) -> int:
 def test_a_role_without_skills_is_not_offered_the_tool(repo: Repo) -> None:
     head = "name: bare\ndescription: d\ntools: [Read, Grep]\nmetadata: {agentflow-role: verifier}\n"
     repo.give_role("bare", f"---\n{head}disallowedTools: [Skill]\n---\nJudge.\n")
-    assert repo.task(script=mending()).code == 0
+    assert repo.task(script=play.mending()).code == 0
     run = repo.runs("verifier")[0]
     assert "Skill" not in run.tools
     assert "## Skills" not in run.head["system"]
@@ -165,7 +166,7 @@ def test_a_rule_of_the_user_denies_skills(repo: Repo) -> None:
     place = repo.home / ".claude/settings.json"
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text('{"permissions": {"deny": ["Skill"]}}')
-    repo.task(script=mending(turn(OPEN)))
+    repo.task(script=play.mending(play.turn(OPEN)))
     assert results(repo) == ["rule Skill"]
 
 
@@ -200,7 +201,7 @@ def test_what_a_skill_says_cannot_act_on_the_terminal(repo: Repo) -> None:
     (repo.root / ".claude/skills/a\x1b[2Jb").mkdir()
     repo.write({".claude/skills/a\x1b[2Jb/SKILL.md": "---\ndescription: d\n---\n"})
     name = next(row["name"] for row in repo.run("skills", "list", "--json").json if "money" in row["name"])
-    done = repo.task(script=mending())
+    done = repo.task(script=play.mending())
     ran = [repo.run("skills", "list"), repo.run("skills", "show", name), repo.run("check"), done]
     said = [each.out + each.err for each in ran]
     assert all("money" in text for text in said)
@@ -208,7 +209,7 @@ def test_what_a_skill_says_cannot_act_on_the_terminal(repo: Repo) -> None:
 
 
 def test_a_role_is_shown_as_it_would_be_run(repo: Repo) -> None:
-    repo.task(script=mending())
+    repo.task(script=play.mending())
     shown = repo.run("agents", "show", "implementer", "--json").json
     head = heads(repo)["implementer"]
     assert shown["prompt"] == head["system"]
@@ -266,7 +267,7 @@ def test_check_and_task_refuse_a_role_with_an_unknown_skill(repo: Repo) -> None:
     done = repo.run("check", "--json")
     (problem,) = done.json["problems"]
     assert (done.code, problem["file"], problem["line"], problem["key"]) == (2, str(place), 5, "skills")
-    task = repo.task(script=mending())
+    task = repo.task(script=play.mending())
     assert task.code == 2
     assert f"{place}:5: skills: role mine lists monei, which no folder holds; did you mean money?" in task.err
     assert repo.tasks == []
@@ -284,7 +285,7 @@ def test_public_files_load_unchanged(repo: Repo) -> None:
     place = repo.home / ".claude/skills/public/SKILL.md"
     place.parent.mkdir(parents=True)
     place.write_text("---\nname: public\ndescription: Does: things\nversion: 1.0\n---\nText.\n")
-    done = repo.task(script=mending())
+    done = repo.task(script=play.mending())
     assert done.code == 0, done.err
     assert "typo" in done.err
     rows = {row["name"]: row for row in repo.run("agents", "list", "--json").json}
@@ -297,7 +298,7 @@ def test_public_files_load_unchanged(repo: Repo) -> None:
 def test_roles_of_the_repository_are_not_used_and_that_is_said(repo: Repo) -> None:
     head = "name: mine\ndescription: d\ntools: [Bash]\nmetadata: {agentflow-role: verifier}\n"
     repo.write({".claude/agents/mine.md": f"---\n{head}---\nSay VERIFIED.\n"})
-    done = repo.task(script=mending())
+    done = repo.task(script=play.mending())
     assert "1 role untrusted: agentflow trust" in done.err
     assert heads(repo)["verifier"]["agent"] == "verifier"
 
@@ -315,8 +316,8 @@ def give_skill(repo: Repo, name: str, told: str, body: str = "Do it.", more: str
 def test_public_skills_reach_every_role_and_each_is_opened_by_name_or_words(repo: Repo) -> None:
     copy_parts(repo.root / ".claude", "skills")
     names = ("rounding-money", "api design status codes", "writing-tests", "release-checklist")
-    turns = [turn(call("Skill", skill=name, arguments="add 'very short'")) for name in names]
-    assert repo.task(script=mending(*turns)).code == 0
+    turns = [play.turn(play.call("Skill", skill=name, arguments="add 'very short'")) for name in names]
+    assert repo.task(script=play.mending(*turns)).code == 0
     listed = {name: head["system"].count(" (of this repository): ") for name, head in heads(repo).items()}
     # one is kept from models, one names its roles, and one is about src/ alone, which this task is not
     assert listed == {"explorer": 10, "planner": 10, "implementer": 10, "verifier": 9}
@@ -342,8 +343,8 @@ def test_a_command_in_a_skill_runs_for_readers_under_the_rules(repo: Repo) -> No
         "run, as it is opened, in the sandbox of roles that read: echo it is $0"
         in repo.run("trust", "--yes").out
     )
-    opened = call("Skill", skill="money", arguments="'; touch owned'")
-    assert repo.task(script=mending(turn(opened))).code == 0
+    opened = play.call("Skill", skill="money", arguments="'; touch owned'")
+    assert repo.task(script=play.mending(play.turn(opened))).code == 0
     (text,) = results(repo)
     assert "Here: it is ; touch owned\nexit 0" in text
     assert "[cat calc.py was not run: rule Bash(cat *)]" in text
@@ -354,10 +355,10 @@ def test_a_command_in_a_skill_runs_for_readers_under_the_rules(repo: Repo) -> No
 def test_a_command_does_not_run_for_a_role_without_a_shell_or_in_a_changed_file(repo: Repo) -> None:
     repo.write({SKILL: f"{HEAD}!`echo ran`\n"})
     assert repo.run("trust", "--yes").code == 0
-    look = turn(OPEN)
-    submit = turn(call("SubmitPlan", summary="p", steps=[], acceptance=[], risks=[]))
-    script = mending(turn(OPEN))
-    script[1] = role("planner", look, submit)
+    look = play.turn(OPEN)
+    submit = play.turn(play.call("SubmitPlan", summary="p", steps=[], acceptance=[], risks=[]))
+    script = play.mending(play.turn(OPEN))
+    script[1] = play.role("planner", look, submit)
     assert repo.task(script=script).code == 0
     (planner,) = repo.runs("planner")
     assert "[echo ran was not run: Bash belongs to the implementer" in planner.results[0]["content"]
@@ -367,14 +368,14 @@ def test_a_command_does_not_run_for_a_role_without_a_shell_or_in_a_changed_file(
 def test_allowed_tools_narrow_while_a_skill_is_in_use(repo: Repo) -> None:
     give_skill(repo, "log", "Reads the log.", "Look.", "allowed-tools: Bash(git log:*) Read\n")
     turns = [
-        turn(call("Skill", skill="log")),
-        turn(call("Bash", command="git log --oneline")),
-        turn(call("Bash", command="make all")),
-        turn(call("Grep", pattern="add"), call("Read", file_path="calc.py")),
-        turn(call("Skill", skill="log", close=True)),
-        turn(call("Grep", pattern="add")),
+        play.turn(play.call("Skill", skill="log")),
+        play.turn(play.call("Bash", command="git log --oneline")),
+        play.turn(play.call("Bash", command="make all")),
+        play.turn(play.call("Grep", pattern="add"), play.call("Read", file_path="calc.py")),
+        play.turn(play.call("Skill", skill="log", close=True)),
+        play.turn(play.call("Grep", pattern="add")),
     ]
-    done = repo.task(script=mending(*turns, evidence="ev-0003"))
+    done = repo.task(script=play.mending(*turns, evidence="ev-0003"))
     assert done.code == 0, done.err
     (run,) = repo.runs("implementer")
     said = [result["content"] for result in run.results[:7]]
@@ -392,7 +393,7 @@ def test_with_two_hundred_skills_and_roles_a_request_is_small_and_the_nearest_co
         head = f"name: Agent-{number:03}\ndescription: {told}\ntools: Read, Grep\ncolor: red\n"
         repo.give_role(f"agent-{number:03}", f"---\n{head}---\nLook.\n")
     give_skill(repo, "adding-sums", "How numbers are added. Use when a sum is returned wrongly.")
-    done = repo.task(script=mending(turn(call("Skill", skill="thing 177"))))
+    done = repo.task(script=play.mending(play.turn(play.call("Skill", skill="thing 177"))))
     assert done.code == 0, done.err
     assert done.err.count("208 skills: each role is shown the nearest to the task") == 1
     for name, opened in heads(repo).items():
@@ -442,7 +443,7 @@ def test_tests_of_a_skill_say_what_did_not_happen_and_check_reads_them(repo: Rep
 
 def test_a_task_says_which_skills_its_roles_opened_and_why(repo: Repo) -> None:
     give_skill(repo, "sums", "How a sum is returned.", more="metadata: {roles: verifier}\n")
-    assert repo.task(script=mending(turn(OPEN))).code == 0
+    assert repo.task(script=play.mending(play.turn(OPEN))).code == 0
     rows = repo.run("skills", "list", repo.folder.name, "--json").json
     assert [(row["skill"], row["role"]) for row in rows] == [("money", "implementer"), ("sums", "verifier")]
     assert rows[0]["why"].startswith("the role opened it")

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tests.support.repo import CALC, NewRepo, Repo, call, role, turn
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 
 FIX = """---
 description: Find a function
@@ -22,14 +23,17 @@ Read @calc.py, @.env and ask @nobody.
 """
 COMMAND = ".claude/commands/code/find.md"
 ANSWER = [
-    role("explorer", turn(call("SubmitFindings", summary="In calc.py.", findings=[], open_questions=[])))
+    play.role(
+        "explorer",
+        play.turn(play.call("SubmitFindings", summary="In calc.py.", findings=[], open_questions=[])),
+    )
 ]
 EVIL = '"add; echo PWNED"'
 
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo({**CALC, COMMAND: FIX}).write({".env": "KEY=hunter2hunter2\n"})
+    return new_repo({**play.CALC, COMMAND: FIX}).write({".env": "KEY=hunter2hunter2\n"})
 
 
 def ask(repo: Repo, *words: str) -> "tuple[int, str]":

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import play
 from tests.support.messages_server import Answer, Asked, refuses, serving
-from tests.support.repo import CALC, NewRepo, Repo, mending
+from tests.support.repo import NewRepo, Repo
 
 CALLS = (
     "rev-parse",  # where everything lies, and what is committed
@@ -79,8 +80,8 @@ def test_what_the_first_request_does_not_need_is_not_loaded_before_it(repo: Repo
 
 
 def test_a_whole_task_starts_git_less_than_forty_times(new_repo: NewRepo, tmp_path: Path) -> None:
-    repo, log, git = new_repo(CALC), tmp_path / "log", tmp_path / "bin/git"
+    repo, log, git = new_repo(play.CALC), tmp_path / "log", tmp_path / "bin/git"
     wrap(git, log)
-    done = repo.task(script=mending(), env={"PATH": f"{git.parent}:{repo.environment['PATH']}"})
+    done = repo.task(script=play.mending(), env={"PATH": f"{git.parent}:{repo.environment['PATH']}"})
     assert done.code == 0, done.err
     assert len(told(log)) < 40, told(log)

@@ -12,23 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support import play
 from tests.support.processes import processes
-from tests.support.repo import (
-    CALC,
-    GREEN,
-    MENDED,
-    WHOLE_CREW,
-    NewRepo,
-    Repo,
-    call,
-    eventually,
-    findings,
-    plan,
-    role,
-    submit,
-    turn,
-    verified,
-)
+from tests.support.repo import NewRepo, Repo, eventually
 
 NOTES = {"notes.txt": "nothing to check here\n"}
 LINK = ".claude/orchestration.local.md"
@@ -99,14 +85,16 @@ def is_held(repo: Repo) -> bool:
 def mended(tmp_path_factory: pytest.TempPathFactory) -> tuple[Repo, Reading]:
     """A whole task that somebody watched."""
     folder = tmp_path_factory.mktemp("state")
-    repo = Repo(folder / "repo", folder / "home").write(CALC).commit()
-    todos = turn(call("TodoWrite", todos=[{"title": "mend: it # --- now", "status": "in_progress"}]))
-    planner = plan("calc.py")
+    repo = Repo(folder / "repo", folder / "home").write(play.CALC).commit()
+    todos = play.turn(
+        play.call("TodoWrite", todos=[{"title": "mend: it # --- now", "status": "in_progress"}])
+    )
+    planner = play.plan("calc.py")
     script = [
-        findings(),
+        play.findings(),
         {**planner, "delay": 0.4, "turns": [todos, *planner["turns"]]},
-        role("implementer", *MENDED, submit("calc.py")),
-        verified("ev-0002"),
+        play.role("implementer", *play.MENDED, play.submit("calc.py")),
+        play.verified("ev-0002"),
     ]
     with repo.start_task(script) as running:
         reading = Reading(repo, running)
@@ -223,15 +211,15 @@ def has_begun(repo: Repo, *types: str) -> bool:
 
 def test_a_task_killed_at_its_first_request_has_its_text_on_disk(new_repo: NewRepo) -> None:
     repo = new_repo(NOTES)
-    running = repo.start_task([{**findings("notes.txt", 1), "delay": 60}])
+    running = repo.start_task([{**play.findings("notes.txt", 1), "delay": 60}])
     eventually(lambda: has_begun(repo, "Asked"))
     assert repo.run("status").out.startswith("▸ running")
     running.kill()
     running.communicate()
     changed, asked = repo.events("StateChanged")[0], repo.events("Asked")[0]
-    assert (changed["seq"], changed["changed"]["task"]) == (1, WHOLE_CREW)
+    assert (changed["seq"], changed["changed"]["task"]) == (1, play.WHOLE_CREW)
     assert asked["seq"] > 1
-    assert head_of((repo.root / LINK).read_text())["task"] == WHOLE_CREW
+    assert head_of((repo.root / LINK).read_text())["task"] == play.WHOLE_CREW
     assert repo.run("status").code == 0
 
 
@@ -263,11 +251,15 @@ class Slow(unittest.TestCase):
             child = subprocess.Popen({SLEEP.split()}, start_new_session=apart)
         child.wait()
 """
-BASH = [findings("notes.txt", 1), plan(), role("implementer", turn(call("Bash", command=SLEEPING)))]
-MODEL: list[dict[str, Any]] = [{**findings("notes.txt", 1), "delay": 300}]
+BASH = [
+    play.findings("notes.txt", 1),
+    play.plan(),
+    play.role("implementer", play.turn(play.call("Bash", command=SLEEPING))),
+]
+MODEL: list[dict[str, Any]] = [{**play.findings("notes.txt", 1), "delay": 300}]
 STOPPED = {
     "SIGTERM in a command": (signal.SIGTERM, BASH, NOTES, True),
-    "SIGINT in a check": (signal.SIGINT, [], {**GREEN, "tests/test_slow.py": SLOW_TEST}, True),
+    "SIGINT in a check": (signal.SIGINT, [], {**play.GREEN, "tests/test_slow.py": SLOW_TEST}, True),
     "SIGINT in a request": (signal.SIGINT, MODEL, NOTES, False),
 }
 
@@ -303,7 +295,7 @@ def test_a_second_task_beside_a_running_one_is_refused_and_a_reader_is_not(new_r
     running = repo.start_task(MODEL)
     eventually(lambda: has_begun(repo, "Asked"))
     before = repo.events()
-    second = repo.run("task", WHOLE_CREW, "--model", f"script:{repo.home / 'script.yaml'}")
+    second = repo.run("task", play.WHOLE_CREW, "--model", f"script:{repo.home / 'script.yaml'}")
     shown = repo.run("status", "--json")
     running.send_signal(signal.SIGTERM)
     running.communicate(timeout=60)

@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import repo as support
-from tests.support.repo import CALC, MENDED, WHOLE_CREW, Recorded, Repo, call, eventually, turn
+from tests.support import play
+from tests.support.repo import Recorded, Repo, eventually
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
-    files = {**CALC, ".gitignore": "*.log\n"}
+    files = {**play.CALC, ".gitignore": "*.log\n"}
     return Repo(tmp_path / "a repository", tmp_path / "home").write(files).commit()
 
 
 def test_a_message_reaches_the_role_that_works_and_later_ones_and_the_replay(repo: Repo) -> None:
     is_replayed = f"[ \"$PWD\" != '{repo.root}' ]"  # where nobody says anything
-    pause = turn(call("Bash", command=f"until [ -e go.log ] || {is_replayed}; do sleep 0.1; done"))
-    script = support.crew(pause, *MENDED, support.submit("calc.py"), evidence="ev-0003")
+    pause = play.turn(play.call("Bash", command=f"until [ -e go.log ] || {is_replayed}; do sleep 0.1; done"))
+    script = play.crew(pause, *play.MENDED, play.submit("calc.py"), evidence="ev-0003")
     with repo.start_task(script) as process:
         eventually(lambda: any(event["tool"] == "Bash" for event in repo.events("ToolStarted")))
         watching = repo.start("watch")
@@ -46,8 +46,8 @@ def test_a_message_reaches_the_role_that_works_and_later_ones_and_the_replay(rep
 
 
 def test_a_message_that_waits_is_read_after_a_kill_once(repo: Repo) -> None:
-    pause = turn(call("Bash", command="sleep 30"))
-    script = support.crew(pause, *MENDED, support.submit("calc.py"), evidence="ev-0002")
+    pause = play.turn(play.call("Bash", command="sleep 30"))
+    script = play.crew(pause, *play.MENDED, play.submit("calc.py"), evidence="ev-0002")
     with repo.start_task(script) as process:
         eventually(lambda: any(event["tool"] == "Bash" for event in repo.events("ToolStarted")))
         assert repo.run("say", "mind the zero").code == 0
@@ -62,6 +62,6 @@ def test_nobody_is_told_anything_without_a_task_or_a_text(repo: Repo) -> None:
     assert repo.run("say", "hello").code == 2
     assert repo.run("say").code == 2
     assert repo.run("watch").code == 2
-    done = repo.task(WHOLE_CREW, script=support.mending())
+    done = repo.task(play.WHOLE_CREW, script=play.mending())
     assert done.code == 0
     assert repo.run("say", repo.folder.name).code == 2

@@ -7,19 +7,9 @@ import signal
 
 import pytest
 
+from tests.support import play
 from tests.support.plugin import copy_parts
-from tests.support.repo import (
-    CALC,
-    MENDED,
-    NewRepo,
-    Repo,
-    call,
-    eventually,
-    mending,
-    role,
-    turn,
-    verified,
-)
+from tests.support.repo import NewRepo, Repo, eventually
 from tests.support.subagents import (
     REST,
     SUBMIT,
@@ -33,13 +23,13 @@ from tests.support.subagents import (
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return with_subagents(new_repo(CALC))
+    return with_subagents(new_repo(play.CALC))
 
 
 def test_a_delegation_gives_back_nothing_but_the_text(repo: Repo) -> None:
     lead(repo, "Read", "Grep", "Agent")
     used = [{**each, "usage": USED} for each in scout()["turns"]]
-    done = repo.task(script=[role("explorer", turn(delegate()), SUBMIT), scout(*used), *REST])
+    done = repo.task(script=[play.role("explorer", play.turn(delegate()), SUBMIT), scout(*used), *REST])
     assert done.code == 0, done.out + done.err
     (parent,), (child,) = repo.runs("explorer"), repo.runs("scout")
     assert [result["content"] for result in parent.results] == ["calc.py:2", "submitted"]
@@ -63,8 +53,11 @@ def test_a_sub_agent_sees_as_much_of_its_parent_as_the_call_says(
 ) -> None:
     lead(repo, "Read", "Grep", "Agent")
     goal = "let add return the sum: 'one' # 1 🙂"
-    look = turn(call("Grep", pattern="a - b", output_mode="content"), text="I look.")
-    repo.task(goal, script=[role("explorer", look, turn(delegate(context=context)), SUBMIT), scout(), *REST])
+    look = play.turn(play.call("Grep", pattern="a - b", output_mode="content"), text="I look.")
+    repo.task(
+        goal,
+        script=[play.role("explorer", look, play.turn(delegate(context=context)), SUBMIT), scout(), *REST],
+    )
     (child,) = repo.runs("scout")
     assert child.brief.endswith("where is add?")
     assert (goal in child.brief, "calc.py:2" in child.brief) == seen
@@ -73,7 +66,7 @@ def test_a_sub_agent_sees_as_much_of_its_parent_as_the_call_says(
 
 def test_the_events_of_a_sub_agent_name_the_run_that_asked(repo: Repo) -> None:
     lead(repo, "Read", "Agent")
-    repo.task(script=[role("explorer", turn(delegate()), SUBMIT), scout(), *REST])
+    repo.task(script=[play.role("explorer", play.turn(delegate()), SUBMIT), scout(), *REST])
     own = [event for event in repo.events() if event.get("parent")]
     assert {event["run"] for event in own} == {2}
     assert {event["parent"] for event in own} == {1}
@@ -84,8 +77,8 @@ def test_the_events_of_a_sub_agent_name_the_run_that_asked(repo: Repo) -> None:
 
 def test_a_direct_answer_is_the_answer_and_nobody_is_asked_again(repo: Repo) -> None:
     lead(repo, "Read", "Agent")
-    asked = {**turn(delegate(direct=True)), "usage": {"input": 300, "output": 40}}
-    done = repo.task(script=[role("explorer", asked, SUBMIT), scout(), *REST])
+    asked = {**play.turn(delegate(direct=True)), "usage": {"input": 300, "output": 40}}
+    done = repo.task(script=[play.role("explorer", asked, SUBMIT), scout(), *REST])
     assert done.code == 0, done.out + done.err
     (parent,) = repo.runs("explorer")
     assert [entry["type"] for entry in parent.entries].count("RequestSent") == 1
@@ -101,7 +94,7 @@ def test_a_direct_answer_is_the_answer_and_nobody_is_asked_again(repo: Repo) -> 
 
 def test_the_same_delegation_not_direct_is_read_once(repo: Repo) -> None:
     lead(repo, "Read", "Agent")
-    repo.task(script=[role("explorer", turn(delegate()), SUBMIT), scout(), *REST])
+    repo.task(script=[play.role("explorer", play.turn(delegate()), SUBMIT), scout(), *REST])
     (parent,) = repo.runs("explorer")
     assert [entry["type"] for entry in parent.entries].count("RequestSent") == 2
     assert all(event["saved"] is None for event in repo.events("RunEnded"))
@@ -109,9 +102,11 @@ def test_the_same_delegation_not_direct_is_read_once(repo: Repo) -> None:
 
 def test_a_handoff_goes_on_with_the_same_conversation(repo: Repo) -> None:
     lead(repo, "Read", "Glob", "handoff_to_scout")
-    handing = turn(call("handoff_to_scout", reason="it is about finding"), text="not mine")
-    after = turn(call("Glob", pattern="*"), call("Grep", pattern="add"), call("Bash", command="true"))
-    done = repo.task(script=[role("explorer", handing, after, SUBMIT), *REST])
+    handing = play.turn(play.call("handoff_to_scout", reason="it is about finding"), text="not mine")
+    after = play.turn(
+        play.call("Glob", pattern="*"), play.call("Grep", pattern="add"), play.call("Bash", command="true")
+    )
+    done = repo.task(script=[play.role("explorer", handing, after, SUBMIT), *REST])
     assert done.code == 0, done.out + done.err
     (run,) = repo.runs("explorer")
     (entry,) = (entry for entry in run.entries if entry["type"] == "HandedOver")
@@ -127,9 +122,9 @@ def test_a_handoff_goes_on_with_the_same_conversation(repo: Repo) -> None:
 
 def test_a_handoff_gives_no_right_that_the_phase_lacks(repo: Repo) -> None:
     lead(repo, "Read", "Grep", "handoff_to_fixer")
-    handing = turn(call("handoff_to_fixer", reason="mend it"))
-    grabs = turn(*MENDED[1]["tools"], call("Grep", pattern="add"))
-    repo.task(script=[role("explorer", handing, grabs, SUBMIT), *REST])
+    handing = play.turn(play.call("handoff_to_fixer", reason="mend it"))
+    grabs = play.turn(*play.MENDED[1]["tools"], play.call("Grep", pattern="add"))
+    repo.task(script=[play.role("explorer", handing, grabs, SUBMIT), *REST])
     (run,) = repo.runs("explorer")
     said = {call["name"]: result for call, result in run.calls}
     assert said["Edit"]["is_error"]
@@ -174,11 +169,16 @@ def test_two_direct_answers_need_a_way_to_become_one(repo: Repo) -> None:
 def test_a_killed_sub_agent_goes_on_in_its_own_file(repo: Repo) -> None:
     lead(repo, "Read", "Bash", "Agent")
     work = (
-        turn(call("Bash", command="echo once >> made.txt")),
-        turn(call("Bash", command="echo twice >> made.txt; sleep 5")),
-        turn(text="calc.py:2"),
+        play.turn(play.call("Bash", command="echo once >> made.txt")),
+        play.turn(play.call("Bash", command="echo twice >> made.txt; sleep 5")),
+        play.turn(text="calc.py:2"),
     )
-    script = [role("explorer", turn(delegate()), SUBMIT), scout(*work), *REST[:2], verified("ev-0003")]
+    script = [
+        play.role("explorer", play.turn(delegate()), SUBMIT),
+        scout(*work),
+        *REST[:2],
+        play.verified("ev-0003"),
+    ]
     process = repo.start_task(script, "--no-sandbox")
     eventually(lambda: "twice" in repo.read("made.txt"))
     os.kill(process.pid, signal.SIGKILL)
@@ -197,7 +197,7 @@ def test_a_script_is_told_of_a_sub_agent_and_may_answer_for_it(repo: Repo) -> No
     body = f'cat > {told}; echo \'{{"bail": true, "result": "known since long"}}\''
     hooks = {"SubagentStop": [{"matcher": "scout", "hooks": [{"type": "command", "command": body}]}]}
     (repo.home / ".claude/settings.json").write_text(json.dumps({"hooks": hooks}), "utf-8")
-    done = repo.task(script=[role("explorer", turn(delegate()), SUBMIT), scout(), *REST])
+    done = repo.task(script=[play.role("explorer", play.turn(delegate()), SUBMIT), scout(), *REST])
     assert done.code == 0, done.out + done.err
     given = json.loads(told.read_text("utf-8"))
     assert (given["agent_type"], given["agent"], given["last_assistant_message"]) == (
@@ -209,11 +209,13 @@ def test_a_script_is_told_of_a_sub_agent_and_may_answer_for_it(repo: Repo) -> No
 
 
 def test_the_implementer_may_use_what_the_user_or_the_trusted_repository_brings(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    work = call("Agent", subagent_type="Test-Analyzer", prompt="which tests?", description="tests")
-    unknown = call("Agent", subagent_type="swallowed errors", prompt="look", description="find errors")
-    child = role("Test-Analyzer", turn(call("Read", file_path="calc.py")), turn(text="none is missing"))
-    script = [*mending(turn(work), turn(unknown)), child]
+    repo = new_repo(play.CALC)
+    work = play.call("Agent", subagent_type="Test-Analyzer", prompt="which tests?", description="tests")
+    unknown = play.call("Agent", subagent_type="swallowed errors", prompt="look", description="find errors")
+    child = play.role(
+        "Test-Analyzer", play.turn(play.call("Read", file_path="calc.py")), play.turn(text="none is missing")
+    )
+    script = [*play.mending(play.turn(work), play.turn(unknown)), child]
     copy_parts(repo.root / ".claude", "agents")
     assert repo.task(script=script).code == 0
     assert "Agent" not in repo.runs("implementer")[0].tools

@@ -5,18 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import (
-    CALC,
-    MENDED,
-    WHOLE_CREW,
-    Done,
-    NewRepo,
-    Repo,
-    call,
-    role,
-    submit,
-    turn,
-)
+from tests.support import play
+from tests.support.repo import Done, NewRepo, Repo
 from tests.support.subagents import (
     REST,
     SCOUT,
@@ -31,20 +21,23 @@ from tests.support.subagents import (
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return with_subagents(new_repo(CALC))
+    return with_subagents(new_repo(play.CALC))
 
 
 ASKING = {"permissions": {"ask": ["Bash(wc *)"]}}
-COUNTS = (turn(call("Bash", command="wc -l calc.py")), turn(text="counted"))
+COUNTS = (play.turn(play.call("Bash", command="wc -l calc.py")), play.turn(text="counted"))
 
 
 def asking(repo: Repo, *words: str, **more: Any) -> Done:
     """Run a task whose sub-agent makes a call that a person is asked about."""
     (repo.home / ".claude/settings.json").write_text(json.dumps(ASKING), "utf-8")
     lead(repo, "Read", "Bash", "Agent")
-    begin = [role("explorer", turn(delegate()), SUBMIT), scout(*COUNTS)]
-    last = role("verifier", turn(call("SubmitVerdict", verdict="VERIFIED", evidence=["ev-0003"], reasons=[])))
-    return repo.task(WHOLE_CREW, *words, script=[*begin, *REST[:2], last], **more)
+    begin = [play.role("explorer", play.turn(delegate()), SUBMIT), scout(*COUNTS)]
+    last = play.role(
+        "verifier",
+        play.turn(play.call("SubmitVerdict", verdict="VERIFIED", evidence=["ev-0003"], reasons=[])),
+    )
+    return repo.task(play.WHOLE_CREW, *words, script=[*begin, *REST[:2], last], **more)
 
 
 def waiting_id(repo: Repo) -> str:
@@ -88,10 +81,10 @@ def test_a_wait_two_levels_down_comes_up_and_its_answer_goes_down(repo: Repo) ->
     (repo.home / ".claude/settings.json").write_text(json.dumps(ASKING), "utf-8")
     lead(repo, "Read", "Bash", "Agent")
     repo.give_role("middle", SCOUT.replace("name: scout", "name: middle").replace("Bash]", "Bash, Agent]"))
-    middle = call("Agent", subagent_type="middle", description="d", prompt="delegate it")
+    middle = play.call("Agent", subagent_type="middle", description="d", prompt="delegate it")
     script = [
-        role("explorer", turn(middle), SUBMIT),
-        role("middle", turn(delegate()), turn(text="from below")),
+        play.role("explorer", play.turn(middle), SUBMIT),
+        play.role("middle", play.turn(delegate()), play.turn(text="from below")),
         scout(*COUNTS),
     ]
     assert repo.task(script=script).code == 75
@@ -115,9 +108,9 @@ QUESTION = {
 def test_two_sub_agents_that_ask_in_one_phase_interrupt_it_once(repo: Repo) -> None:
     lead(repo, "Read", "AskUserQuestion", "Agent")
     repo.give_role("scout", SCOUT.replace("Bash]", "AskUserQuestion]"))
-    asks = (turn(call("AskUserQuestion", questions=[QUESTION])), turn(text="told"))
-    both = turn(delegate("one"), delegate("two"))
-    script = [role("explorer", both, SUBMIT), scout(*asks), scout(*asks), *REST]
+    asks = (play.turn(play.call("AskUserQuestion", questions=[QUESTION])), play.turn(text="told"))
+    both = play.turn(delegate("one"), delegate("two"))
+    script = [play.role("explorer", both, SUBMIT), scout(*asks), scout(*asks), *REST]
     done = repo.task(script=script)
     assert done.code == 75, done.out + done.err
     done = repo.run("answer", repo.folder.name, "B")
@@ -132,8 +125,8 @@ def test_two_sub_agents_side_by_side_that_wait_are_decided_one_after_the_other(r
     repo.give_role("scout", SCOUT.replace(", Bash]", "]"))
     asked = {"permissions": {"ask": ["Read(calc.py)"]}}
     (repo.home / ".claude/settings.json").write_text(json.dumps(asked), "utf-8")
-    both = turn(delegate("one"), delegate("two"))
-    assert repo.task(script=[role("explorer", both, SUBMIT), scout(), scout()]).code == 75
+    both = play.turn(delegate("one"), delegate("two"))
+    assert repo.task(script=[play.role("explorer", both, SUBMIT), scout(), scout()]).code == 75
     first = waiting_id(repo)
     repo.run("approve", first)
     assert repo.run("resume").code == 75
@@ -147,7 +140,10 @@ def test_two_sub_agents_side_by_side_that_wait_are_decided_one_after_the_other(r
 
 def escalated(**more: Any) -> dict[str, Any]:
     given = {"assumption": "amounts are floats", "contradiction": "whole cents", "path": "calc.py", "line": 2}
-    return {**turn(call("Escalate", **given, options=["cents", "decimals"], recommended="A")), **more}
+    return {
+        **play.turn(play.call("Escalate", **given, options=["cents", "decimals"], recommended="A")),
+        **more,
+    }
 
 
 def test_what_sub_agents_used_is_counted_once_although_their_question_begins_the_step_anew(
@@ -157,14 +153,16 @@ def test_what_sub_agents_used_is_counted_once_although_their_question_begins_the
     for name in ("scout", "middle"):
         text = SCOUT.replace("name: scout", f"name: {name}")
         repo.give_role(name, text.replace("Bash]", "Escalate, Agent]"))
-    middle = call("Agent", subagent_type="middle", description="d", prompt="delegate it")
+    middle = play.call("Agent", subagent_type="middle", description="d", prompt="delegate it")
     ended = [{**each, "usage": USED} for each in scout()["turns"]]
     script = [
-        role("explorer", {**turn(delegate("one")), "usage": USED}, {**turn(middle), "usage": USED}),
-        role("scout", *ended),
-        role("middle", {**turn(delegate("two")), "usage": USED}),
-        role("scout", escalated(usage=USED)),
-        role("explorer", {**SUBMIT, "usage": USED}),
+        play.role(
+            "explorer", {**play.turn(delegate("one")), "usage": USED}, {**play.turn(middle), "usage": USED}
+        ),
+        play.role("scout", *ended),
+        play.role("middle", {**play.turn(delegate("two")), "usage": USED}),
+        play.role("scout", escalated(usage=USED)),
+        play.role("explorer", {**SUBMIT, "usage": USED}),
         *REST,
     ]
     assert repo.task(script=script).code == 75
@@ -186,9 +184,13 @@ def test_what_sub_agents_used_is_counted_once_although_their_question_begins_the
 
 
 def test_what_was_used_for_half_a_change_is_counted(repo: Repo) -> None:
-    steps = [{**each, "usage": USED} for each in MENDED]
-    rest = role("implementer", {**turn(call("Read", file_path="calc.py")), "usage": USED}, submit("calc.py"))
-    script = [role("implementer", *steps, {"error": 529}), rest]
+    steps = [{**each, "usage": USED} for each in play.MENDED]
+    rest = play.role(
+        "implementer",
+        {**play.turn(play.call("Read", file_path="calc.py")), "usage": USED},
+        play.submit("calc.py"),
+    )
+    script = [play.role("implementer", *steps, {"error": 529}), rest]
     assert repo.task("fix add in calc.py", script=script).code == 75
     assert repo.state()["usage"]["output"] == 2 * USED["output"]
     assert repo.run("answer", repo.folder.name, "A").code == 0
@@ -196,9 +198,9 @@ def test_what_was_used_for_half_a_change_is_counted(repo: Repo) -> None:
 
 
 def test_what_a_run_used_before_its_reply_was_lost_is_counted(repo: Repo) -> None:
-    seen = {**turn(call("Read", file_path="calc.py")), "usage": USED}
-    lost = role("explorer", seen, {"error": 529})
-    assert repo.task(script=[lost, role("explorer", {**SUBMIT, "usage": USED}), *REST]).code == 0
+    seen = {**play.turn(play.call("Read", file_path="calc.py")), "usage": USED}
+    lost = play.role("explorer", seen, {"error": 529})
+    assert repo.task(script=[lost, play.role("explorer", {**SUBMIT, "usage": USED}), *REST]).code == 0
     used = repo.events("RunEnded")
     assert repo.state()["usage"]["output"] == 2 * USED["output"] + sum(
         event["usage"]["output"] for event in used if event["role"] != "explorer"

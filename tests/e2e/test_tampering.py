@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import play
 from tests.support.attempts import Attempt, files_of
 from tests.support.honest import HONEST, Honest
-from tests.support.repo import call, eventually, findings, plan, role, submit, turn, verified
+from tests.support.repo import eventually
 from tests.support.tampering import BASE, CODE, MENDED, RIGHT, TAMPERING, TASK, TESTS, Change
 from tests.support.terminal import at_terminal
 
@@ -286,15 +287,14 @@ def test_whatever_tests_do_the_users_files_and_index_stay(body: str, tmp_path: P
 
 def test_a_red_check_goes_back_with_what_its_own_tests_showed_before(tmp_path: Path) -> None:
     attempt = Attempt(tmp_path, BASE)
-    weaker = {"tests/test_core.py": SOFTER}
     script = [
-        findings("pager/core.py", 5),
-        plan("pager/core.py"),
-        role("implementer", *attempt.steps("tests/test_core.py", weaker["tests/test_core.py"]), submit()),
-        role("implementer", *attempt.steps("tests/test_core.py", TESTS),
-             *attempt.steps("pager/core.py", RIGHT), submit(), iteration=2),
-        role("reviewer", turn(call("SubmitReview", verdict="APPROVED", issues=[]))),
-        verified("ev-0004"),
+        play.findings("pager/core.py", 5),
+        play.plan("pager/core.py"),
+        play.role("implementer", *attempt.steps("tests/test_core.py", SOFTER), play.submit()),
+        play.role("implementer", *attempt.steps("tests/test_core.py", TESTS),
+                  *attempt.steps("pager/core.py", RIGHT), play.submit(), iteration=2),
+        play.role("reviewer", play.turn(play.call("SubmitReview", verdict="APPROVED", issues=[]))),
+        play.verified("ev-0004"),
     ]  # fmt: skip
 
     done = attempt.repo.task(TASK, script=script)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.repo import CALC, WHOLE_CREW, NewRepo, Repo, call, findings, mending, role, turn
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 from tests.support.terminal import at_terminal
 
 QUESTION = "where is add defined?"
@@ -16,7 +17,7 @@ QUESTION = "where is add defined?"
 def ask(repo: Repo, text: str = QUESTION) -> str:
     """Have a question answered; return the id of its task."""
     before = set(repo.tasks)
-    assert repo.task(text, script=[findings()]).code == 0
+    assert repo.task(text, script=[play.findings()]).code == 0
     (new,) = set(repo.tasks) - before
     return new.name
 
@@ -55,7 +56,7 @@ def test_the_same_list_for_programs(done: Repo) -> None:
 
 
 def test_a_repository_without_tasks_has_an_empty_list(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     assert "there is no task" in repo.run("tasks").out
     assert repo.run("tasks", "--json").json == []
     assert not (repo.root / ".claude").exists()
@@ -76,7 +77,7 @@ def test_a_damaged_task_is_one_line_and_hides_no_other(done: Repo, damage: Calla
     events.write_bytes(damage(events.read_text()).encode("utf-8", "surrogateescape"))
     listed = done.run("tasks")
     assert listed.code == 0, listed.err
-    assert WHOLE_CREW in listed.out.splitlines()[1]
+    assert play.WHOLE_CREW in listed.out.splitlines()[1]
     *_, count, told = listed.out.splitlines()
     assert count == "! 1 task cannot be read"
     assert told.startswith(f"  {broken.name}  events.jsonl")
@@ -107,7 +108,7 @@ def test_a_row_of_the_list_fits_a_terminal(done: Repo, width: int) -> None:
 def test_undo_takes_the_newest_task_and_says_which(done: Repo) -> None:
     newest = done.folder.name
     undone = done.run("undo")
-    assert (undone.code, undone.err) == (0, f"the newest task, {newest}: {WHOLE_CREW}\n")
+    assert (undone.code, undone.err) == (0, f"the newest task, {newest}: {play.WHOLE_CREW}\n")
     assert done.diff() == ""
 
 
@@ -121,13 +122,13 @@ def test_replay_takes_the_newest_task_and_says_which(done: Repo) -> None:
 @pytest.mark.parametrize("command", ["log", "evidence", "status"])
 def test_commands_that_show_a_task_say_which_is_the_newest(done: Repo, command: str) -> None:
     told = done.run(command)
-    assert told.err == f"the newest task, {done.folder.name}: {WHOLE_CREW}\n"
+    assert told.err == f"the newest task, {done.folder.name}: {play.WHOLE_CREW}\n"
     assert done.run(command, done.folder.name).err == ""
 
 
 def paused(repo: Repo) -> str:
     """Leave a task that waits to be resumed, and return its id."""
-    repo.task("fix add", "--pause-after", "refinement", script=mending())
+    repo.task("fix add", "--pause-after", "refinement", script=play.mending())
     return next(path.name for path in repo.tasks if "suspended" in (path / "task.md").read_text())
 
 
@@ -144,7 +145,7 @@ def test_cancel_takes_the_newest_task_that_is_not_over(done: Repo) -> None:
 
 
 def test_resume_says_which_task_it_goes_on_with(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     waits = paused(repo)
     resumed = repo.run("resume")
     assert resumed.code == 0, resumed.err
@@ -152,10 +153,10 @@ def test_resume_says_which_task_it_goes_on_with(new_repo: NewRepo) -> None:
 
 
 ASKS = [
-    role(
+    play.role(
         "explorer",
-        turn(
-            call(
+        play.turn(
+            play.call(
                 "AskUserQuestion",
                 questions=[
                     {
@@ -171,12 +172,12 @@ ASKS = [
             )
         ),
     ),
-    findings(),
+    play.findings(),
 ]
 
 
 def test_an_answer_goes_to_the_newest_task_that_asks(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     assert repo.task(QUESTION, script=ASKS).code == 75
     asks = repo.folder.name
     later(repo.folder, "20250102T030405Z-beef")
@@ -187,7 +188,7 @@ def test_an_answer_goes_to_the_newest_task_that_asks(new_repo: NewRepo) -> None:
 
 
 def test_an_answer_without_words_asks_for_them(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     assert repo.task(QUESTION, script=ASKS).code == 75
     refused = repo.run("answer", repo.folder.name)
     assert refused.code == 2
@@ -195,7 +196,7 @@ def test_an_answer_without_words_asks_for_them(new_repo: NewRepo) -> None:
 
 
 def test_a_command_about_the_newest_of_no_tasks_is_refused(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     for command in ("undo", "replay", "cancel", "resume"):
         refused = repo.run(command)
         assert (refused.code, refused.out) == (2, "")

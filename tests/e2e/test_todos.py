@@ -2,36 +2,24 @@
 
 from typing import Any
 
-from tests.support.repo import (
-    CALC,
-    MENDED,
-    NewRepo,
-    Recorded,
-    Repo,
-    call,
-    findings,
-    plan,
-    role,
-    submit,
-    turn,
-    verified,
-)
+from tests.support import play
+from tests.support.repo import NewRepo, Recorded, Repo
 
 STEPS = [
     {"id": 1, "content": "mend add", "status": "in_progress"},
     {"id": 2, "content": "look again", "status": "pending"},
 ]
-GREEN = turn(call("Bash", command="python3 -m unittest"))
+GREEN = play.turn(play.call("Bash", command="python3 -m unittest"))
 
 
 def todos(*items: dict[str, Any]) -> dict[str, Any]:
-    return turn(call("TodoWrite", todos=list(items)))
+    return play.turn(play.call("TodoWrite", todos=list(items)))
 
 
 def crew(planner: list[dict[str, Any]], *implementer: dict[str, Any]) -> list[dict[str, Any]]:
-    last = plan("calc.py")["turns"]
-    work = role("implementer", *MENDED, GREEN, *implementer, submit("calc.py"))
-    return [findings(), role("planner", *planner, *last), work, verified()]
+    last = play.plan("calc.py")["turns"]
+    work = play.role("implementer", *play.MENDED, GREEN, *implementer, play.submit("calc.py"))
+    return [play.findings(), play.role("planner", *planner, *last), work, play.verified()]
 
 
 def run_of(repo: Repo, name: str) -> Recorded:
@@ -47,8 +35,8 @@ def results(repo: Repo, name: str, tool: str) -> list[tuple[str, bool]]:
 
 
 def test_the_implementer_ends_the_current_todo_with_the_evidence_of_a_command(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    updates = [turn(call("TodoUpdate", status="done", evidence="ev-0002"))]
+    repo = new_repo(play.CALC)
+    updates = [play.turn(play.call("TodoUpdate", status="done", evidence="ev-0002"))]
     repo.task(script=crew([todos(*STEPS)], *updates))
     implementer = run_of(repo, "implementer")
     assert "exit 0, evidence ev-0002" in implementer.results[2]["content"]
@@ -73,8 +61,10 @@ WRONG = (
 
 
 def test_a_wrong_update_changes_nothing(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    repo.task(script=crew([todos(*STEPS)], *(turn(call("TodoUpdate", **given)) for given, _ in WRONG)))
+    repo = new_repo(play.CALC)
+    repo.task(
+        script=crew([todos(*STEPS)], *(play.turn(play.call("TodoUpdate", **given)) for given, _ in WRONG))
+    )
     found = results(repo, "implementer", "TodoUpdate")
     for (content, is_error), (given, problem) in zip(found, WRONG, strict=True):
         assert is_error, given
@@ -84,7 +74,7 @@ def test_a_wrong_update_changes_nothing(new_repo: NewRepo) -> None:
 
 
 def test_the_implementer_cannot_rewrite_the_list(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     repo.task(script=crew([todos(*STEPS)], todos({"content": "mine", "status": "in_progress"})))
     ((content, is_error),) = results(repo, "implementer", "TodoWrite")
     assert is_error
@@ -93,7 +83,7 @@ def test_the_implementer_cannot_rewrite_the_list(new_repo: NewRepo) -> None:
 
 
 def test_a_list_that_breaks_a_rule_leaves_the_one_before(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     two = [{**step, "status": "in_progress"} for step in STEPS]
     repo.task(script=crew([todos(*STEPS), todos(*two), todos({"content": "a", "status": "completed"})]))
     assert results(repo, "planner", "TodoWrite")[1:] == [
@@ -104,7 +94,7 @@ def test_a_list_that_breaks_a_rule_leaves_the_one_before(new_repo: NewRepo) -> N
 
 
 def test_only_what_changed_is_told(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     third = {"id": 7, "content": "third", "status": "pending"}
     repo.task(script=crew([todos(*STEPS), todos(STEPS[0], third), todos(STEPS[0], third)]))
     told = [(each["added"], each["changed"], each["removed"]) for each in repo.events("PlanChanged")]
@@ -112,15 +102,15 @@ def test_only_what_changed_is_told(new_repo: NewRepo) -> None:
 
 
 def test_without_todos_the_implementer_is_offered_no_tool_for_them(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     repo.task(script=crew([]))
     assert not {"TodoWrite", "TodoUpdate"} & run_of(repo, "implementer").tools
     assert "Todos" not in run_of(repo, "implementer").head["system"]
 
 
 def test_after_ten_turns_the_planner_is_reminded_behind_all_that_was_said(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    looks = [turn(call("Read", file_path="calc.py")) for _ in range(11)]
+    repo = new_repo(play.CALC)
+    looks = [play.turn(play.call("Read", file_path="calc.py")) for _ in range(11)]
     repo.task(script=crew([todos(*STEPS), *looks]))
     planner = run_of(repo, "planner")
     assert planner.notices == ["brief", "todos"]

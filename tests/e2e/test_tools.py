@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, MENDED, Recorded, Repo, call, role, submit, turn
+from tests.support import play
+from tests.support.repo import Recorded, Repo
 
 AGENTS = Path(__file__).parents[2] / "agents"
 SUBMITS = {
@@ -75,7 +76,7 @@ def one_of_each(name: str) -> list[dict[str, Any]]:
         "WebFetch": {"url": "http://127.0.0.1:9/", "prompt": "x"},
         **{tool: given for tool, given in SUBMITTED.items() if tool != SUBMITS[name]},
     }
-    return [call(tool, **given) for tool, given in inputs.items()]
+    return [play.call(tool, **given) for tool, given in inputs.items()]
 
 
 OPERATORS = (
@@ -186,28 +187,28 @@ def attacks(name: str) -> dict[str, list[str]]:
 
 
 def shells(name: str) -> dict[str, Any]:
-    return turn(*(call("Bash", command=text) for kind in attacks(name).values() for text in kind))
+    return play.turn(*(play.call("Bash", command=text) for kind in attacks(name).values() for text in kind))
 
 
 def acting(name: str, *last: dict[str, Any]) -> dict[str, Any]:
     """Return the script of a role that tries everything before what it does last."""
-    tries = [turn(call("Read", file_path="calc.py")), turn(*one_of_each(name))]
-    return role(name, *tries, *([shells(name)] if name in SCOPED else []), *last)
+    tries = [play.turn(play.call("Read", file_path="calc.py")), play.turn(*one_of_each(name))]
+    return play.role(name, *tries, *([shells(name)] if name in SCOPED else []), *last)
 
 
 def submission(name: str, **given: Any) -> dict[str, Any]:
-    return turn(call(SUBMITS[name], **{**SUBMITTED[SUBMITS[name]], **given}))
+    return play.turn(play.call(SUBMITS[name], **{**SUBMITTED[SUBMITS[name]], **given}))
 
 
 @pytest.fixture(scope="module")
 def default_route(tmp_path_factory: pytest.TempPathFactory) -> Repo:
     """A task in which the four roles of the default route each try everything."""
     folder = tmp_path_factory.mktemp("tools")
-    repo = Repo(folder / "repo", folder / "home").write(CALC).commit()
+    repo = Repo(folder / "repo", folder / "home").write(play.CALC).commit()
     script = [
         acting("explorer", submission("explorer")),
         acting("planner", submission("planner")),
-        acting("implementer", *MENDED, submit("calc.py")),
+        acting("implementer", *play.MENDED, play.submit("calc.py")),
         acting("verifier", submission("verifier", evidence=["ev-0004"])),
     ]
     repo.task(script=script)
@@ -218,16 +219,17 @@ def default_route(tmp_path_factory: pytest.TempPathFactory) -> Repo:
 def with_reviewer(tmp_path_factory: pytest.TempPathFactory) -> Repo:
     """A task in which the shipped reviewer judges: no route of this version runs it by its own name."""
     folder = tmp_path_factory.mktemp("reviewer")
-    repo = Repo(folder / "repo", folder / "home").write(CALC).commit()
+    repo = Repo(folder / "repo", folder / "home").write(play.CALC).commit()
     shipped = (AGENTS / "reviewer.md").read_text("utf-8")
     repo.give_role("reviewer", shipped.replace("agentflow-role: reviewer", "agentflow-role: verifier"))
     judge = acting(
-        "reviewer", turn(call("SubmitVerdict", verdict="VERIFIED", evidence=["ev-0002"], reasons=[]))
+        "reviewer",
+        play.turn(play.call("SubmitVerdict", verdict="VERIFIED", evidence=["ev-0002"], reasons=[])),
     )
     script = [
-        role("explorer", submission("explorer")),
-        role("planner", submission("planner")),
-        role("implementer", *MENDED, submit("calc.py")),
+        play.role("explorer", submission("explorer")),
+        play.role("planner", submission("planner")),
+        play.role("implementer", *play.MENDED, play.submit("calc.py")),
         {**judge, "match": {"agent": "reviewer"}},
     ]
     repo.task(script=script)

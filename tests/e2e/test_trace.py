@@ -6,19 +6,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.repo import (
-    CALC,
-    MENDED,
-    WHOLE_CREW,
-    NewRepo,
-    call,
-    findings,
-    plan,
-    role,
-    submit,
-    turn,
-    verified,
-)
+from tests.support import play
+from tests.support.repo import NewRepo
 
 
 class Span(NamedTuple):
@@ -91,10 +80,15 @@ def turns(events: list[Event]) -> Iterator[Span]:
 
 @pytest.fixture
 def traced(new_repo: NewRepo) -> list[Span]:
-    work = [turn(call("Bash", command="sleep 0.3")), *MENDED, submit()]
-    script = [{**findings(), "delay": 0.2}, plan("calc.py"), role("implementer", *work), verified("ev-0003")]
-    repo = new_repo(CALC)
-    done = repo.task("--no-sandbox", WHOLE_CREW, script=script)
+    work = [play.turn(play.call("Bash", command="sleep 0.3")), *play.MENDED, play.submit()]
+    script = [
+        {**play.findings(), "delay": 0.2},
+        play.plan("calc.py"),
+        play.role("implementer", *work),
+        play.verified("ev-0003"),
+    ]
+    repo = new_repo(play.CALC)
+    done = repo.task("--no-sandbox", play.WHOLE_CREW, script=script)
     assert done.code == 0, done.out + done.err
     return list(spans(repo.events()))
 

@@ -7,19 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import (
-    CALC,
-    MENDED,
-    WHOLE_CREW,
-    Repo,
-    call,
-    eventually,
-    findings,
-    plan,
-    role,
-    turn,
-    verified,
-)
+from tests.support import play
+from tests.support.repo import Repo, eventually
 
 Files = dict[str, tuple[int, bytes]]
 
@@ -39,7 +28,7 @@ def files(repo: Repo) -> Files:
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
     repo = Repo(tmp_path / "repo", tmp_path / "home")
-    repo.write({**CALC, "kept.txt": "committed\n", "crlf.txt": "x", ".gitattributes": "* text=auto\n"})
+    repo.write({**play.CALC, "kept.txt": "committed\n", "crlf.txt": "x", ".gitattributes": "* text=auto\n"})
     repo.write({".gitignore": "*.log\nignored/\n", "script.sh": "#!/bin/sh\n"}).commit()
     (repo.root / "crlf.txt").write_bytes(b"one\r\ntwo\nthree\r\n")
     (repo.root / "kept.txt").write_text("not committed\n")
@@ -53,12 +42,17 @@ def repo(tmp_path: Path) -> Repo:
 
 
 def crew(*turns: dict[str, Any]) -> list[dict[str, Any]]:
-    last = turn(call("SubmitChange", summary="done", files=["calc.py"]))
-    return [findings(), plan("calc.py"), role("implementer", *turns, last), verified("$TESTS")]
+    last = play.turn(play.call("SubmitChange", summary="done", files=["calc.py"]))
+    return [
+        play.findings(),
+        play.plan("calc.py"),
+        play.role("implementer", *turns, last),
+        play.verified("$TESTS"),
+    ]
 
 
 def shell(command: str) -> dict[str, Any]:
-    return turn(call("Bash", command=command))
+    return play.turn(play.call("Bash", command=command))
 
 
 ATTACKS = (
@@ -79,7 +73,7 @@ ATTACKS = (
 @pytest.mark.parametrize("command", [ATTACKS[1], ATTACKS[3], ATTACKS[4]])
 def test_whatever_a_command_did_the_users_files_are_put_back_byte_for_byte(repo: Repo, command: str) -> None:
     before = files(repo)
-    repo.task(script=crew(*MENDED, shell(command)))
+    repo.task(script=crew(*play.MENDED, shell(command)))
     assert files(repo) != before
     done = repo.run("undo", repo.folder.name)
     assert (done.code, done.err) == (0, "")
@@ -89,7 +83,7 @@ def test_whatever_a_command_did_the_users_files_are_put_back_byte_for_byte(repo:
 
 def test_the_index_refs_and_stash_are_not_touched_by_recording(repo: Repo) -> None:
     before = (repo.root / ".git/index").read_bytes(), repo.git("for-each-ref"), repo.git("stash", "list")
-    repo.task(script=crew(*MENDED))
+    repo.task(script=crew(*play.MENDED))
     assert before == (
         (repo.root / ".git/index").read_bytes(),
         repo.git("for-each-ref"),
@@ -98,7 +92,7 @@ def test_the_index_refs_and_stash_are_not_touched_by_recording(repo: Repo) -> No
 
 
 def test_a_dry_run_shows_what_it_would_do_and_does_nothing(repo: Repo) -> None:
-    repo.task(script=crew(*MENDED, shell("echo x > new.py; rm staged.txt")))
+    repo.task(script=crew(*play.MENDED, shell("echo x > new.py; rm staged.txt")))
     changed = files(repo)
     said = repo.run("undo", repo.folder.name, "--dry-run")
     assert said.code == 0
@@ -117,7 +111,7 @@ def test_a_dry_run_shows_what_it_would_do_and_does_nothing(repo: Repo) -> None:
 
 
 def test_a_file_that_the_user_changed_since_is_named_and_nothing_is_undone(repo: Repo) -> None:
-    repo.task(script=crew(*MENDED, shell("echo x > new.py")))
+    repo.task(script=crew(*play.MENDED, shell("echo x > new.py")))
     (repo.root / "calc.py").write_text("mine now\n")
     (repo.root / "later.txt").write_text("mine too\n")
     changed = files(repo)
@@ -131,7 +125,7 @@ def test_a_file_that_the_user_changed_since_is_named_and_nothing_is_undone(repo:
 
 def test_force_puts_back_what_was_changed_since_and_leaves_all_other_edits(repo: Repo) -> None:
     before = files(repo)
-    repo.task(script=crew(*MENDED))
+    repo.task(script=crew(*play.MENDED))
     (repo.root / "calc.py").write_text("mine now\n")
     repo.write({"later.txt": "mine too\n", "kept.txt": "edited later\n"})
     undone = repo.run("undo", repo.folder.name, "--force")
@@ -147,7 +141,7 @@ def test_force_puts_back_what_was_changed_since_and_leaves_all_other_edits(repo:
 
 
 def test_undoing_twice_says_so(repo: Repo) -> None:
-    repo.task(script=crew(*MENDED))
+    repo.task(script=crew(*play.MENDED))
     repo.run("undo", repo.folder.name)
     again = repo.run("undo", repo.folder.name)
     assert again.code == 0
@@ -156,12 +150,12 @@ def test_undoing_twice_says_so(repo: Repo) -> None:
 
 
 def test_a_task_that_changed_nothing_has_nothing_to_undo(repo: Repo) -> None:
-    repo.task(script=[findings()])
+    repo.task(script=[play.findings()])
     assert "nothing to do" in repo.run("undo", repo.folder.name).out
 
 
 def test_what_git_ignored_is_never_removed(repo: Repo) -> None:
-    repo.task(script=crew(*MENDED, shell("printf '' > .gitignore")))
+    repo.task(script=crew(*play.MENDED, shell("printf '' > .gitignore")))
     assert repo.run("undo", repo.folder.name).code == 0
     assert repo.read("run.log") == "ignored\n"
     assert repo.read("ignored/x") == "ignored"
@@ -169,7 +163,7 @@ def test_what_git_ignored_is_never_removed(repo: Repo) -> None:
 
 
 def test_an_ignored_file_that_was_written_again_since_is_left(repo: Repo) -> None:
-    repo.task(script=crew(*MENDED, shell("echo task > run.log; rm ignored/x")))
+    repo.task(script=crew(*play.MENDED, shell("echo task > run.log; rm ignored/x")))
     repo.write({"run.log": "mine again\n"})
     assert repo.run("undo", repo.folder.name).code == 0
     assert (repo.read("run.log"), repo.read("ignored/x")) == ("mine again\n", "ignored")
@@ -185,7 +179,7 @@ def test_large_ignored_files_and_what_tools_make_are_not_kept(repo: Repo) -> Non
         }
     )
     names = "big.log ignored/build/made node_modules/a/index.js"
-    repo.task(script=crew(*MENDED, shell(f"rm {names} ignored/x")))
+    repo.task(script=crew(*play.MENDED, shell(f"rm {names} ignored/x")))
     assert repo.run("undo", repo.folder.name).code == 0
     assert repo.read("ignored/x") == "ignored"
     assert not any((repo.root / name).exists() for name in names.split())
@@ -196,7 +190,7 @@ def test_what_is_kept_of_secrets_is_seen_by_no_command(repo: Repo) -> None:
     find = "for d in .git/agentflow/objects .git/objects; do GIT_OBJECT_DIRECTORY=$d git cat-file"
     shell_all = find + " --batch-all-objects --batch --buffer; done; ls .git/agentflow"
     repo.write({"all.sh": shell_all}).commit()
-    repo.task(script=crew(shell("sh all.sh"), *MENDED))
+    repo.task(script=crew(shell("sh all.sh"), *play.MENDED))
     kept = [path.read_text("utf-8", "replace") for path in repo.folder.rglob("*") if path.is_file()]
     assert any("all.sh" in text for text in kept)
     assert not any("hunter2hunter2" in text for text in kept)
@@ -205,7 +199,7 @@ def test_what_is_kept_of_secrets_is_seen_by_no_command(repo: Repo) -> None:
 def test_after_a_kill_what_the_task_had_done_is_undone_and_later_edits_stay(repo: Repo) -> None:
     before = files(repo)
     wait = "until [ -e goon ]; do sleep 0.05; done"
-    process = repo.start_task(crew(*MENDED, shell("echo x > new.py"), shell(wait)))
+    process = repo.start_task(crew(*play.MENDED, shell("echo x > new.py"), shell(wait)))
     eventually(lambda: sum(len(run.results) for run in repo.runs("implementer")) == 3, 60)
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -234,8 +228,8 @@ def test_after_a_kill_within_a_command_its_changes_are_named_not_guessed(repo: R
 
 
 def test_what_the_user_edits_while_a_task_waits_is_theirs(repo: Repo) -> None:
-    script = crew(*MENDED)
-    assert repo.task(WHOLE_CREW, "--pause-after", "planning", script=script).code == 75
+    script = crew(*play.MENDED)
+    assert repo.task(play.WHOLE_CREW, "--pause-after", "planning", script=script).code == 75
     repo.write({"kept.txt": "edited while it waited\n"})
     before = files(repo)
     repo.run("resume")

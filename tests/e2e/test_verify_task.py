@@ -13,30 +13,15 @@ from typing import Any
 import pytest
 
 from agentflow.process import capture
-from tests.support.repo import (
-    CALC,
-    GREEN,
-    MENDED,
-    Done,
-    NewRepo,
-    Repo,
-    call,
-    edit,
-    findings,
-    mending,
-    plan,
-    role,
-    submit,
-    turn,
-    verified,
-)
+from tests.support import play
+from tests.support.repo import Done, NewRepo, Repo
 
-SCRIPT = mending()
+SCRIPT = play.mending()
 WRONG = [
-    findings(),
-    plan("calc.py"),
-    role("implementer", *edit("calc.py", "a - b", "a * b"), submit("calc.py")),
-    role("implementer", submit("calc.py")),
+    play.findings(),
+    play.plan("calc.py"),
+    play.role("implementer", *play.edit("calc.py", "a - b", "a * b"), play.submit("calc.py")),
+    play.role("implementer", play.submit("calc.py")),
 ]
 
 
@@ -74,8 +59,8 @@ def test_a_true_record_holds_without_a_model(done: Repo) -> None:
 
 
 def test_the_tests_of_a_repository_inside_count_here_and_there(new_repo: NewRepo) -> None:
-    inner = {f"lib/{name}": text for name, text in GREEN.items()}
-    repo = new_repo(CALC).write(inner)
+    inner = {f"lib/{name}": text for name, text in play.GREEN.items()}
+    repo = new_repo(play.CALC).write(inner)
     capture(("git", "init", "-q"), cwd=repo.root / "lib")
     assert repo.task(script=SCRIPT).code == 0
     assert {"tests", "lib/tests"} <= set(repo.evidence()[0]["command"].replace(";", "").split())
@@ -158,7 +143,7 @@ def test_a_part_runs_nothing_but_tests(done: Repo) -> None:
 
 
 def test_a_forged_result_is_found_by_running_it_again(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     repo.task(script=WRONG)
     forge(repo, "ev-0002", exit_code=0, tests={"passed": 3, "failed": 0, "skipped": 0, "errors": 0})
     seen = again(repo)
@@ -174,7 +159,7 @@ def test_a_forged_command_is_not_what_the_tree_requires(done: Repo) -> None:
 
 
 def test_a_forged_verdict_is_computed_anew(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     assert repo.task(script=WRONG).code == 1
     passed = {"passed": True, "reasons": [], "evidence": ["ev-0002"], "caveats": [], "notes": []}
 
@@ -190,8 +175,8 @@ def test_a_forged_verdict_is_computed_anew(new_repo: NewRepo) -> None:
 
 
 def test_a_check_that_the_record_forgets_is_named(new_repo: NewRepo) -> None:
-    repo = new_repo({**CALC, "package.json": '{"scripts": {"lint": "true"}}'})
-    assert repo.task(script=[*SCRIPT[:-1], verified("ev-0004")]).code == 0
+    repo = new_repo({**play.CALC, "package.json": '{"scripts": {"lint": "true"}}'})
+    assert repo.task(script=[*SCRIPT[:-1], play.verified("ev-0004")]).code == 0
 
     def forget(event: dict[str, Any]) -> None:
         for key in ("baseline", "final"):
@@ -238,7 +223,7 @@ def test_without_the_judged_tree_nothing_is_verified(done: Repo, tmp_path: Path)
     assert "ev-0002: not run again: this repository has no tree" in seen.out
 
 
-SOFTER = CALC["tests/test_calc.py"].replace("assertEqual(add(1, 2), 3)", "assertTrue(add(1, 2))")
+SOFTER = play.CALC["tests/test_calc.py"].replace("assertEqual(add(1, 2), 3)", "assertTrue(add(1, 2))")
 NEW = """import unittest
 
 from calc import triple
@@ -248,30 +233,33 @@ class TripleTest(unittest.TestCase):
     def test_triple(self):
         self.assertEqual(triple(2), 6)
 """
-TRIPLE = GREEN["calc.py"] + "\n\ndef triple(a):\n    return 3 * a\n"
+TRIPLE = play.GREEN["calc.py"] + "\n\ndef triple(a):\n    return 3 * a\n"
 ADDED = [
-    findings(),
-    plan("calc.py", "tests/test_triple.py"),
-    role(
+    play.findings(),
+    play.plan("calc.py", "tests/test_triple.py"),
+    play.role(
         "implementer",
-        turn(call("Read", file_path="calc.py")),
-        turn(call("Write", file_path="calc.py", content=TRIPLE)),
-        turn(call("Write", file_path="tests/test_triple.py", content=NEW)),
-        submit("calc.py", "tests/test_triple.py"),
+        play.turn(play.call("Read", file_path="calc.py")),
+        play.turn(play.call("Write", file_path="calc.py", content=TRIPLE)),
+        play.turn(play.call("Write", file_path="tests/test_triple.py", content=NEW)),
+        play.submit("calc.py", "tests/test_triple.py"),
     ),
-    verified("ev-0002"),
+    play.verified("ev-0002"),
 ]
 
 
 @pytest.fixture
 def softened(new_repo: NewRepo) -> Repo:
     """A task that softened a test of code that stays wrong, and a person who approved that."""
-    repo = new_repo(CALC)
-    turns = [turn(call("Read", file_path="tests/test_calc.py"))]
-    turns += [turn(call("Write", file_path="tests/test_calc.py", content=SOFTER))]
-    changed = edit("calc.py", "a - b", "a + 3 * b")
-    mended = [*changed, *turns, submit("calc.py", "tests/test_calc.py")]
-    assert repo.task(script=[*SCRIPT[:2], role("implementer", *mended), verified("ev-0002")]).code == 75
+    repo = new_repo(play.CALC)
+    turns = [play.turn(play.call("Read", file_path="tests/test_calc.py"))]
+    turns += [play.turn(play.call("Write", file_path="tests/test_calc.py", content=SOFTER))]
+    changed = play.edit("calc.py", "a - b", "a + 3 * b")
+    mended = [*changed, *turns, play.submit("calc.py", "tests/test_calc.py")]
+    assert (
+        repo.task(script=[*SCRIPT[:2], play.role("implementer", *mended), play.verified("ev-0002")]).code
+        == 75
+    )
     (waiting,) = repo.run("status", "--json").json["pending"]
     assert repo.run("approve", waiting["id"]).code == 0
     assert repo.run("resume").code == 4
@@ -305,7 +293,7 @@ def test_runs_under_the_checks_from_before_are_made_again_in_a_clone(softened: R
 
 
 def test_runs_on_the_code_from_before_are_made_again_in_a_clone(new_repo: NewRepo, tmp_path: Path) -> None:
-    repo = new_repo(GREEN)
+    repo = new_repo(play.GREEN)
     assert repo.task("--no-input", "add triple to calc.py", script=ADDED).code == 0
     assert set(sides(repo)) == {"base on base", "final on final", "base on final", "final on base"}
     seen = again(clone_of(repo, tmp_path), "--json")
@@ -337,8 +325,8 @@ def test_a_changed_check_that_the_record_keeps_quiet_about_is_named(softened: Re
 
 
 def test_a_caveat_that_became_none_is_named(new_repo: NewRepo) -> None:
-    repo = new_repo(GREEN)
-    change = role("implementer", *edit("calc.py", "2 * a", "a * 2"), submit("calc.py"))
+    repo = new_repo(play.GREEN)
+    change = play.role("implementer", *play.edit("calc.py", "2 * a", "a * 2"), play.submit("calc.py"))
     text = "make double clearer in calc.py"
     assert repo.task(text, script=[*SCRIPT[:2], change, SCRIPT[3]]).code == 4
 
@@ -356,8 +344,8 @@ def test_a_caveat_that_became_none_is_named(new_repo: NewRepo) -> None:
 
 
 def test_what_git_ignores_and_nobody_changed_is_there_again(new_repo: NewRepo) -> None:
-    reading = CALC["tests/test_calc.py"].replace("import unittest\n", "import unittest\nimport made\n")
-    repo = new_repo({**CALC, "tests/test_calc.py": reading, ".gitignore": "made.py\n"})
+    reading = play.CALC["tests/test_calc.py"].replace("import unittest\n", "import unittest\nimport made\n")
+    repo = new_repo({**play.CALC, "tests/test_calc.py": reading, ".gitignore": "made.py\n"})
     repo.write({"made.py": "YEAR = 2026\n"})
     assert repo.task(script=SCRIPT).code == 0
     assert again(repo).code == 0
@@ -437,11 +425,13 @@ def test_a_task_that_is_not_there_is_a_usage_error(done: Repo) -> None:
 
 
 def test_a_forged_proof_of_tests_alone_is_run_again(new_repo: NewRepo) -> None:
-    repo = new_repo(GREEN)
+    repo = new_repo(play.GREEN)
     old = "    def test_double(self):\n"
     new = f"    def test_more(self):\n        self.assertTrue(True or double(2))\n\n{old}"
-    work = role("implementer", *edit("tests/test_calc.py", old, new), submit("tests/test_calc.py"))
-    script = [findings(), plan("tests/test_calc.py"), work, verified("ev-0002")]
+    work = play.role(
+        "implementer", *play.edit("tests/test_calc.py", old, new), play.submit("tests/test_calc.py")
+    )
+    script = [play.findings(), play.plan("tests/test_calc.py"), work, play.verified("ev-0002")]
     assert repo.task("cover double better", script=script).code == 4
 
     def praise(event: dict[str, Any]) -> None:
@@ -459,13 +449,13 @@ def test_a_forged_proof_of_tests_alone_is_run_again(new_repo: NewRepo) -> None:
 
 
 def test_what_had_to_fail_is_run_again(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
-    hidden = edit("calc.py", "2 * a", "2 * a if a < 50 else 0")
+    repo = new_repo(play.CALC)
+    hidden = play.edit("calc.py", "2 * a", "2 * a if a < 50 else 0")
     script = [
-        findings(),
-        plan("calc.py"),
-        role("implementer", *MENDED, *hidden, submit("calc.py")),
-        verified("ev-0002"),
+        play.findings(),
+        play.plan("calc.py"),
+        play.role("implementer", *play.MENDED, *hidden, play.submit("calc.py")),
+        play.verified("ev-0002"),
     ]
     assert repo.task(script=script).code == 4
 

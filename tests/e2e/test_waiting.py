@@ -5,26 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import (
-    CALC,
-    MENDED,
-    TEXT,
-    WHOLE_CREW,
-    NewRepo,
-    Repo,
-    call,
-    crew,
-    eventually,
-    findings,
-    plan,
-    role,
-    submit,
-    turn,
-    verified,
-)
+from tests.support import play
+from tests.support.repo import NewRepo, Repo, eventually
 
-COUNTING = {**CALC, ".gitignore": "count\n"}
-COUNTED = turn(call("Bash", command="echo x >> count"))
+COUNTING = {**play.CALC, ".gitignore": "count\n"}
+COUNTED = play.turn(play.call("Bash", command="echo x >> count"))
 
 
 def settings(repo: Repo, **found: Any) -> None:
@@ -39,7 +24,7 @@ def count(repo: Repo) -> int:
 
 
 def submitting(*turns: dict[str, Any], evidence: str = "ev-0003") -> list[dict[str, Any]]:
-    return crew(*turns, submit("calc.py"), evidence=evidence)
+    return play.crew(*turns, play.submit("calc.py"), evidence=evidence)
 
 
 @pytest.fixture
@@ -47,7 +32,7 @@ def asking(new_repo: NewRepo) -> Repo:
     """A repository whose task waits for the approval of its second call of Edit, a command being done."""
     repo = new_repo(COUNTING)
     settings(repo, permissions={"ask": ["Edit(calc.py)"]})
-    done = repo.task(script=submitting(COUNTED, *MENDED))
+    done = repo.task(script=submitting(COUNTED, *play.MENDED))
     assert done.code == 75, done.err
     return repo
 
@@ -101,14 +86,14 @@ def test_an_approval_may_change_the_input(asking: Repo) -> None:
 def test_consent_given_beforehand_asks_nobody(new_repo: NewRepo, switch: str, code: int) -> None:
     repo = new_repo(COUNTING)
     settings(repo, permissions={"ask": ["Edit(calc.py)"]})
-    done = repo.task(switch, TEXT, script=submitting(COUNTED, *MENDED))
+    done = repo.task(switch, play.TEXT, script=submitting(COUNTED, *play.MENDED))
     assert done.code == code, done.err
 
 
 def test_a_denying_rule_cannot_be_waved_through(new_repo: NewRepo) -> None:
     repo = new_repo(COUNTING)
     settings(repo, permissions={"deny": ["Edit(calc.py)"], "allow": ["Edit"]})
-    repo.task("--yes", TEXT, script=submitting(COUNTED, *MENDED))
+    repo.task("--yes", play.TEXT, script=submitting(COUNTED, *play.MENDED))
     assert repo.diff() == ""
     assert repo.events("ToolBlocked")
 
@@ -130,10 +115,12 @@ def test_a_question_suspends_and_its_answer_is_the_result(new_repo: NewRepo) -> 
     )
     repo.give_role("explorer", f"---\n{head}\n---\nLook.\n")
     options = [{"label": "integers"}, {"label": "floats"}]
-    asks = turn(call("AskUserQuestion", questions=[{"question": "Which numbers?", "options": options}]))
-    explorer = findings()
+    asks = play.turn(
+        play.call("AskUserQuestion", questions=[{"question": "Which numbers?", "options": options}])
+    )
+    explorer = play.findings()
     explorer["turns"].insert(0, asks)
-    script = [explorer, *submitting(*MENDED, evidence="ev-0002")[1:]]
+    script = [explorer, *submitting(*play.MENDED, evidence="ev-0002")[1:]]
     done = repo.task(script=script)
     assert done.code == 75
     assert pending(repo)["options"] == ["integers", "floats"]
@@ -144,21 +131,29 @@ def test_a_question_suspends_and_its_answer_is_the_result(new_repo: NewRepo) -> 
 
 def test_pause_after_a_phase(new_repo: NewRepo) -> None:
     repo = new_repo(COUNTING)
-    done = repo.task("--pause-after", "planning", WHOLE_CREW, script=submitting(*MENDED, evidence="ev-0002"))
+    done = repo.task(
+        "--pause-after", "planning", play.WHOLE_CREW, script=submitting(*play.MENDED, evidence="ev-0002")
+    )
     assert done.code == 75
     assert repo.runs("implementer") == []
     assert repo.run("resume").code == 0
-    assert repo.task("--pause-after", "dreaming", TEXT, script=[]).code == 2
+    assert repo.task("--pause-after", "dreaming", play.TEXT, script=[]).code == 2
 
 
 def test_killed_in_the_middle_it_goes_on_without_repeating_what_was_done(new_repo: NewRepo) -> None:
     repo = new_repo(COUNTING)
-    held = role("implementer", COUNTED, *MENDED, turn(call("Bash", command="sleep 60")), submit("calc.py"))
-    script = [findings(), plan("calc.py"), held, verified("ev-0003")]
+    held = play.role(
+        "implementer",
+        COUNTED,
+        *play.MENDED,
+        play.turn(play.call("Bash", command="sleep 60")),
+        play.submit("calc.py"),
+    )
+    script = [play.findings(), play.plan("calc.py"), held, play.verified("ev-0003")]
     with repo.start_task(script) as process:
         eventually(lambda: any(event["tool"] == "Bash" for event in repo.events("ToolStarted")[3:]))
         process.kill()
-    assert repo.state()["task"] == WHOLE_CREW
+    assert repo.state()["task"] == play.WHOLE_CREW
     done = repo.run("resume")
     assert done.code == 0, done.err
     assert count(repo) == 1
@@ -171,13 +166,13 @@ def test_a_provider_that_was_down_is_asked_again_on_resume(new_repo: NewRepo) ->
     script = [{"match": {"role": "explorer"}, "turns": [{"error": 529}]}]
     assert repo.task(script=script).code == 6
     path = repo.home / "script.yaml"
-    path.write_text(json.dumps(submitting(*MENDED, evidence="ev-0002")))
+    path.write_text(json.dumps(submitting(*play.MENDED, evidence="ev-0002")))
     assert repo.run("resume").code == 0
 
 
 def test_cancel_ends_a_running_task_from_another_terminal(new_repo: NewRepo) -> None:
     repo = new_repo(COUNTING)
-    slow = role("explorer", turn(call("Read", file_path="calc.py")))
+    slow = play.role("explorer", play.turn(play.call("Read", file_path="calc.py")))
     slow["delay"] = 300
     with repo.start_task([slow]) as process:
         eventually(lambda: bool(repo.tasks) and bool(repo.events("Asked")))
@@ -200,7 +195,7 @@ def hooked(repo: Repo, body: str, point: str = "PreToolUse", **more: Any) -> Non
 def test_a_hook_script_denies_and_the_loop_goes_on(new_repo: NewRepo) -> None:
     repo = new_repo(COUNTING)
     hooked(repo, "echo 'calc.py is frozen' >&2; exit 2")
-    repo.task(script=submitting(COUNTED, *MENDED))
+    repo.task(script=submitting(COUNTED, *play.MENDED))
     (run, *_) = repo.runs("implementer")
     assert any("calc.py is frozen" in result["content"] for result in run.results)
     assert run.outcome == "submitted"
@@ -214,24 +209,30 @@ BROKEN = {"slow": ("sleep 30", {"timeout": 1}), "crashing": ("kill -9 $$", {}), 
 def test_a_guard_that_cannot_do_its_work_blocks(new_repo: NewRepo, body: str, more: dict[str, Any]) -> None:
     repo = new_repo(COUNTING)
     hooked(repo, body, **more)
-    repo.task(script=submitting(COUNTED, *MENDED))
+    repo.task(script=submitting(COUNTED, *play.MENDED))
     assert repo.diff() == ""
 
 
 def test_a_plain_failure_of_a_hook_decides_nothing_and_is_shown(new_repo: NewRepo) -> None:
     repo = new_repo(COUNTING)
     hooked(repo, "echo oops >&2; exit 1")
-    assert repo.task(script=submitting(COUNTED, *MENDED)).code == 0
+    assert repo.task(script=submitting(COUNTED, *play.MENDED)).code == 0
     assert any("oops" in event["message"] for event in repo.events("Warned"))
 
 
 def test_a_stop_hook_that_always_blocks_ends_after_eight(new_repo: NewRepo) -> None:
     repo = new_repo(COUNTING)
     hooked(repo, "echo again >&2; exit 2", "Stop")
-    again = [role("implementer", submit("calc.py")) for _ in range(9)]
-    checks = [verified("ev-0002") for _ in range(10)]
-    script = [findings(), plan("calc.py"), role("implementer", *MENDED, submit("calc.py")), *again, *checks]
-    done = repo.task("--max-iterations", "20", TEXT, script=script)
+    again = [play.role("implementer", play.submit("calc.py")) for _ in range(9)]
+    checks = [play.verified("ev-0002") for _ in range(10)]
+    script = [
+        play.findings(),
+        play.plan("calc.py"),
+        play.role("implementer", *play.MENDED, play.submit("calc.py")),
+        *again,
+        *checks,
+    ]
+    done = repo.task("--max-iterations", "20", play.TEXT, script=script)
     assert done.code == 5
     assert repo.state()["status"] == "blocked"
 
@@ -239,11 +240,11 @@ def test_a_stop_hook_that_always_blocks_ends_after_eight(new_repo: NewRepo) -> N
 def test_a_prompt_hook_refuses_a_task_and_a_session_hook_adds_context(new_repo: NewRepo) -> None:
     repo = new_repo(COUNTING)
     hooked(repo, "echo 'not on Sundays' >&2; exit 2", "UserPromptSubmit")
-    done = repo.task(script=submitting(*MENDED))
+    done = repo.task(script=submitting(*play.MENDED))
     assert done.code == 5
     assert "not on Sundays" in done.err + done.out
     hooked(repo, "echo 'house rule: no globals'", "SessionStart")
-    assert repo.task(script=submitting(*MENDED, evidence="ev-0002")).code == 0
+    assert repo.task(script=submitting(*play.MENDED, evidence="ev-0002")).code == 0
     brief = next(path for task in repo.tasks for path in task.glob("runs/1-explorer.jsonl")).read_text()
     assert "house rule: no globals" in brief
 
@@ -253,10 +254,10 @@ def test_hooks_of_the_repository_count_only_once_they_are_trusted(new_repo: NewR
     handler = {"type": "command", "command": "exit 2"}
     planted = {"hooks": {"PreToolUse": [{"matcher": "Edit", "hooks": [handler]}]}}
     repo.write({".claude/settings.json": json.dumps(planted)}).commit()
-    assert repo.task(script=submitting(COUNTED, *MENDED)).code == 0
+    assert repo.task(script=submitting(COUNTED, *play.MENDED)).code == 0
     repo.git("checkout", "-q", "calc.py")
     assert repo.run("trust", "--yes").code == 0
-    repo.task(script=submitting(COUNTED, *MENDED))
+    repo.task(script=submitting(COUNTED, *play.MENDED))
     assert repo.diff() == ""
 
 
@@ -286,7 +287,7 @@ def test_killed_right_after_a_role_had_its_result_the_role_is_not_run_again(
     new_repo: NewRepo, tmp_path: Path
 ) -> None:
     repo = new_repo(COUNTING)
-    assert repo.task(script=submitting(COUNTED, *MENDED)).code == 0
+    assert repo.task(script=submitting(COUNTED, *play.MENDED)).code == 0
     used = repo.state()["usage"]
     shutil.copytree(repo.root, tmp_path / "finished", symlinks=True)
     for name in ("explorer", "planner", "implementer", "verifier"):
@@ -302,7 +303,7 @@ def test_killed_right_after_a_role_had_its_result_the_role_is_not_run_again(
 
 def test_killed_before_the_end_was_told_resume_tells_it(new_repo: NewRepo) -> None:
     repo = new_repo(COUNTING)
-    assert repo.task(script=submitting(COUNTED, *MENDED)).code == 0
+    assert repo.task(script=submitting(COUNTED, *play.MENDED)).code == 0
     killed_after(repo, "StateChanged", changed=repo.events("StateChanged")[-1]["changed"])
     done = repo.run("resume")
     assert done.code == 0, done.err
@@ -312,9 +313,9 @@ def test_killed_before_the_end_was_told_resume_tells_it(new_repo: NewRepo) -> No
 
 def test_refused_calls_end_in_a_forced_submission_not_in_a_failure(new_repo: NewRepo) -> None:
     repo = new_repo(COUNTING)
-    explorer = findings()
-    explorer["turns"][:0] = [turn(call("Bash", command="find . -delete")) for _ in range(3)]
-    done = repo.task(script=[explorer, *submitting(*MENDED, evidence="ev-0002")[1:]])
+    explorer = play.findings()
+    explorer["turns"][:0] = [play.turn(play.call("Bash", command="find . -delete")) for _ in range(3)]
+    done = repo.task(script=[explorer, *submitting(*play.MENDED, evidence="ev-0002")[1:]])
     assert done.code == 0, done.err
     (run,) = repo.runs("explorer")
     assert run.forced[-1] == "SubmitFindings"

@@ -8,15 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.repo import (
-    CALC,
-    COMMAND,
-    WHOLE_CREW,
-    Done,
-    NewRepo,
-    Repo,
-    mending,
-)
+from tests.support import play
+from tests.support.repo import COMMAND, Done, NewRepo, Repo
 
 RESULT = {
     *("task_id", "status", "exit_code", "task", "route", "model", "sandbox", "iterations", "gates", "plan"),
@@ -46,7 +39,7 @@ EVIDENCE = {
     *("started_at", "seconds", "stdout_sha256", "bytes", "tree_before", "tree_after", "surface", "code"),
     *("sandbox", "changed", "tests", "tries", "flaky", "surroundings", "reads_file", "taken_from"),
 }
-SCRIPT = mending()
+SCRIPT = play.mending()
 
 
 class Finished:
@@ -63,9 +56,9 @@ class Finished:
 def told(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     """A task whose result was asked for as JSON and whose events were copied to a file."""
     folder = tmp_path_factory.mktemp("told")
-    repo = Repo(folder / "repo", folder / "home").write(CALC).commit()
+    repo = Repo(folder / "repo", folder / "home").write(play.CALC).commit()
     copy = str(folder / "copy.jsonl")
-    done = repo.task(WHOLE_CREW, "--json", "--events", copy, script=SCRIPT)
+    done = repo.task(play.WHOLE_CREW, "--json", "--events", copy, script=SCRIPT)
     assert Path(copy).read_text("utf-8") == (repo.folder / "events.jsonl").read_text("utf-8")
     return Finished(repo, done)
 
@@ -74,7 +67,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 def streamed(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     """A task whose events went to stdout, while somebody held its stdin open."""
     folder = tmp_path_factory.mktemp("streamed")
-    repo = Repo(folder / "repo", folder / "home").write(CALC).commit()
+    repo = Repo(folder / "repo", folder / "home").write(play.CALC).commit()
     running = repo.start_task(SCRIPT, "--events", "-")
     assert running.stdout is not None
     assert running.stderr is not None
@@ -172,9 +165,15 @@ CLOSED: dict[str, tuple[Sequence[str], int]] = {
     "help": (["--help"], 0),
     "version": (["--version"], 0),
     "checks that fail": (["verify"], 1),
-    "a task that fails": (["task", WHOLE_CREW, "--max-iterations", "1", "--model", "script:/dev/null"], 1),
-    "its JSON": (["task", WHOLE_CREW, "--json", "--max-iterations", "1", "--model", "script:/dev/null"], 1),
-    "its events": (["task", WHOLE_CREW, "--events", "-", "--model", "script:/dev/null"], 1),
+    "a task that fails": (
+        ["task", play.WHOLE_CREW, "--max-iterations", "1", "--model", "script:/dev/null"],
+        1,
+    ),
+    "its JSON": (
+        ["task", play.WHOLE_CREW, "--json", "--max-iterations", "1", "--model", "script:/dev/null"],
+        1,
+    ),
+    "its events": (["task", play.WHOLE_CREW, "--events", "-", "--model", "script:/dev/null"], 1),
 }
 
 
@@ -182,7 +181,7 @@ CLOSED: dict[str, tuple[Sequence[str], int]] = {
 def red(tmp_path_factory: pytest.TempPathFactory) -> Repo:
     """A repository whose checks fail, with a task that failed."""
     folder = tmp_path_factory.mktemp("red")
-    repo = Repo(folder / "repo", folder / "home").write(CALC).commit()
+    repo = Repo(folder / "repo", folder / "home").write(play.CALC).commit()
     repo.task(script=[])
     return repo
 
@@ -219,7 +218,7 @@ def test_verify_runs_the_checks_without_a_model(told: Finished, new_repo: NewRep
     (row,) = green.json
     assert (row["check"], row["exit_code"], row["missing"]) == ("tests", 0, None)
     assert row["tests"]["passed"] == 3
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     red = repo.run("verify")
     assert red.code == 1
     assert "2 passed, 1 failed" in red.out
@@ -229,8 +228,8 @@ def test_verify_runs_the_checks_without_a_model(told: Finished, new_repo: NewRep
 
 
 def test_a_dry_run_lists_the_checks_and_runs_none(new_repo: NewRepo) -> None:
-    marking = "open('ran', 'w').close()\n" + CALC["tests/test_calc.py"]
-    repo = new_repo({**CALC, "tests/test_calc.py": marking})
+    marking = "open('ran', 'w').close()\n" + play.CALC["tests/test_calc.py"]
+    repo = new_repo({**play.CALC, "tests/test_calc.py": marking})
     done = repo.run("verify", "--dry-run", "--json")
     assert done.code == 0
     assert [row["check"] for row in done.json] == ["tests"]

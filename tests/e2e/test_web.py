@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tests.e2e.test_sandbox import config
+from tests.support import play
 from tests.support.messages_server import Answer, Asked, Plays, searched, serving, text, use
-from tests.support.repo import CALC, NewRepo, Recorded, Repo, call, role, turn
+from tests.support.repo import NewRepo, Recorded, Repo
 from tests.support.web_server import Content, WebServer, pages
 
 OPEN = "network: [explorer]\n"
@@ -25,16 +26,16 @@ def inside() -> Iterator[WebServer]:
 def explored(new_repo: NewRepo, urls: list[str], settings: str, **options: Any) -> Recorded:
     """Return the run of an explorer that fetches these."""
     repo = new_repo(
-        {**CALC, ".claude/settings.json": '{"network": ["explorer"]}', **options.pop("files", {})}
+        {**play.CALC, ".claude/settings.json": '{"network": ["explorer"]}', **options.pop("files", {})}
     )
     if settings:
         config(repo, settings)
     own = repo.home / ".claude/settings.json"
     own.parent.mkdir(parents=True, exist_ok=True)
     own.write_text(options.pop("rules", "{}"))
-    fetches = turn(*(call("WebFetch", url=url, prompt="the secret") for url in urls))
-    found = turn(call("SubmitFindings", summary="s", findings=[], open_questions=[]))
-    repo.task(QUESTION, script=[role("explorer", fetches, found)], **options)
+    fetches = play.turn(*(play.call("WebFetch", url=url, prompt="the secret") for url in urls))
+    found = play.turn(play.call("SubmitFindings", summary="s", findings=[], open_questions=[]))
+    repo.task(QUESTION, script=[play.role("explorer", fetches, found)], **options)
     return repo.runs("explorer")[0]
 
 
@@ -157,7 +158,7 @@ def searcher(asked: Asked) -> Answer:
 def test_the_provider_searches_pauses_and_goes_on_and_its_blocks_go_back_as_they_came(
     new_repo: NewRepo, stream: str
 ) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     asked = searching(repo, searcher, f"{SEARCHES}stream: {stream}\n")
     _, second, third = (each.body["messages"] for each in asked)
     assert {"type": "web_search_20250305", "name": "web_search", "max_uses": 5} in asked[0].body["tools"]
@@ -180,7 +181,7 @@ def test_the_provider_searches_pauses_and_goes_on_and_its_blocks_go_back_as_they
 
 
 def test_searches_count_against_the_limit_of_the_role(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     endless = tuple(
         block
         for number in range(8)
@@ -198,20 +199,20 @@ def test_searches_count_against_the_limit_of_the_role(new_repo: NewRepo) -> None
 
 
 def test_an_endpoint_that_is_not_known_to_search_is_not_offered_it(new_repo: NewRepo) -> None:
-    asked = searching(new_repo(CALC), lambda _: Plays((use("SubmitFindings", FOUND),)), OPEN)
+    asked = searching(new_repo(play.CALC), lambda _: Plays((use("SubmitFindings", FOUND),)), OPEN)
     assert "web_search" not in asked[0].tools
     assert "WebFetch" in asked[0].tools
 
 
 def test_a_gateway_that_calls_the_search_as_a_tool_of_ours_is_told(new_repo: NewRepo) -> None:
     call_then_end = [Plays((use("WebSearch", {"query": "x"}),)), Plays((use("SubmitFindings", FOUND),))]
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     asked = searching(repo, lambda asked: call_then_end[asked.turn])
     assert "run by the model's provider alone" in asked[1].body["messages"][2]["content"][0]["content"]
 
 
 def test_the_tools_that_there_are_say_so(new_repo: NewRepo) -> None:
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     closed = {tool["name"]: tool["roles"] for tool in repo.run("tools", "list", "--json").json}
     assert closed["WebSearch"] == closed["WebFetch"] == []
     config(repo, SEARCHES)

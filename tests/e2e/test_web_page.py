@@ -11,35 +11,22 @@ from typing import Any
 
 import pytest
 
+from tests.support import play
 from tests.support.page import Page, serve_page
-from tests.support.repo import (
-    CALC,
-    GREEN,
-    MENDED,
-    WHOLE_CREW,
-    NewRepo,
-    Repo,
-    call,
-    crew,
-    eventually,
-    findings,
-    mending,
-    submit,
-    turn,
-)
+from tests.support.repo import NewRepo, Repo, eventually
 
 ESCAPES = "\x1b[31mred\x1b]0;title\x07"
 SCRIPT = "<script>alert(1)</script>"
 IMAGE = "<img src=x onerror=alert(1)>"
-PAUSE = turn(call("Bash", command="until [ -e go.log ]; do sleep 0.05; done"))
+PAUSE = play.turn(play.call("Bash", command="until [ -e go.log ]; do sleep 0.05; done"))
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Repo, Page]]:
     """The page of a repository with a verified task, that several tests read."""
     folder = tmp_path_factory.mktemp("told")
-    repo = Repo(folder / "repo", folder / "home").write(CALC).commit()
-    assert repo.task(script=mending()).code == 0
+    repo = Repo(folder / "repo", folder / "home").write(play.CALC).commit()
+    assert repo.task(script=play.mending()).code == 0
     with serve_page(repo) as page:
         yield repo, page
 
@@ -47,10 +34,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Repo, Page]
 @pytest.fixture
 def asking(new_repo: NewRepo) -> Repo:
     """A repository whose task waits for an approval of an edit."""
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     (repo.home / ".claude").mkdir()
     (repo.home / ".claude/settings.json").write_text('{"permissions": {"ask": ["Edit(calc.py)"]}}')
-    assert repo.task(script=mending()).code == 75
+    assert repo.task(script=play.mending()).code == 75
     return repo
 
 
@@ -205,10 +192,10 @@ def test_without_the_extra_one_line_says_how_to_install_it(done: Repo, tmp_path:
 
 
 def test_a_running_task_of_another_process_is_followed_to_its_end(new_repo: NewRepo) -> None:
-    repo = new_repo({**CALC, ".gitignore": "*.log\n"})
-    script = crew(PAUSE, *MENDED, submit("calc.py"), evidence="ev-0003")
+    repo = new_repo({**play.CALC, ".gitignore": "*.log\n"})
+    script = play.crew(PAUSE, *play.MENDED, play.submit("calc.py"), evidence="ev-0003")
     with serve_page(repo) as page, page.follow() as tasks, repo.start_task(script) as process:
-        assert "running" in tasks.wait_for(WHOLE_CREW)
+        assert "running" in tasks.wait_for(play.WHOLE_CREW)
         task = repo.folder.name
         with page.follow(task) as followed:
             followed.wait_for("until [ -e go.log ]")
@@ -224,8 +211,8 @@ def test_a_running_task_of_another_process_is_followed_to_its_end(new_repo: NewR
 
 
 def test_a_killed_task_is_shown_and_goes_on_from_the_page(new_repo: NewRepo) -> None:
-    repo = new_repo({**CALC, ".gitignore": "*.log\n"})
-    script = crew(PAUSE, *MENDED, submit("calc.py"), evidence="ev-0002")
+    repo = new_repo({**play.CALC, ".gitignore": "*.log\n"})
+    script = play.crew(PAUSE, *play.MENDED, play.submit("calc.py"), evidence="ev-0002")
     with serve_page(repo) as page, repo.start_task(script) as process:
         eventually(lambda: any(event["tool"] == "Bash" for event in repo.events("ToolStarted")))
         task = repo.folder.name
@@ -285,11 +272,11 @@ def test_a_waiting_task_is_stopped_and_an_ended_one_undone(asking: Repo, done: R
 
 
 def test_a_question_is_answered_on_the_page(new_repo: NewRepo) -> None:
-    repo = new_repo(GREEN)
+    repo = new_repo(play.GREEN)
     asked = {"question": "Which way?", "header": "way", "options": [{"label": "left", "description": ""}] * 1}
     asked["options"] = [{"label": "left", "description": "x"}, {"label": "right", "description": "y"}]
-    explorer: dict[str, Any] = findings()
-    explorer["turns"].insert(0, turn(call("AskUserQuestion", questions=[asked])))
+    explorer: dict[str, Any] = play.findings()
+    explorer["turns"].insert(0, play.turn(play.call("AskUserQuestion", questions=[asked])))
     assert repo.task("where is add defined?", script=[explorer]).code == 75
     task = repo.folder.name
     with serve_page(repo) as page, page.follow(task) as followed:
@@ -302,15 +289,17 @@ def test_a_question_is_answered_on_the_page(new_repo: NewRepo) -> None:
 
 def test_what_models_files_and_commands_say_is_text(new_repo: NewRepo) -> None:
     name = f"{IMAGE.replace('/', '')}.py"
-    repo = new_repo({**CALC, name: "x = 1\n"})
-    shout = turn(
-        call("Bash", command=f"echo '{SCRIPT}'; printf '\\033[31m{IMAGE}'"), text=f"{SCRIPT}{ESCAPES}"
+    repo = new_repo({**play.CALC, name: "x = 1\n"})
+    shout = play.turn(
+        play.call("Bash", command=f"echo '{SCRIPT}'; printf '\\033[31m{IMAGE}'"), text=f"{SCRIPT}{ESCAPES}"
     )
     write = [
-        turn(call("Read", file_path=name)),
-        turn(call("Edit", file_path=name, old_string="x = 1", new_string=f"x = '{SCRIPT}{ESCAPES}'")),
+        play.turn(play.call("Read", file_path=name)),
+        play.turn(
+            play.call("Edit", file_path=name, old_string="x = 1", new_string=f"x = '{SCRIPT}{ESCAPES}'")
+        ),
     ]
-    script = crew(shout, *write, *MENDED, submit("calc.py", name), evidence="ev-0003")
+    script = play.crew(shout, *write, *play.MENDED, play.submit("calc.py", name), evidence="ev-0003")
     repo.task(f"let add return the sum {SCRIPT} {IMAGE}", script=script)
     task = repo.folder.name
     shouted = next(record["id"] for record in repo.evidence() if "echo" in record["command"])

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.house.test_tour import Copy, tour
-from tests.support.repo import TEXT, Repo, edit, role, submit, verified
+from tests.support import play
+from tests.support.repo import Repo
 
 RECORD = r"""LANGUAGES: tuple[Language, ...] = (
     Language(
@@ -57,8 +58,8 @@ out=$(sh ./add_proves.lish); echo "$out"; case $out in ok*) exit 0 ;; *) exit 1 
     ".gitignore": ".lish_cache/\n",
 }
 MENDED = [
-    *edit("calc.lish", "$1 - $2", "$1 + $2"),
-    *edit("calc.lish", "# does nothing", "# nothing yet"),
+    *play.edit("calc.lish", "$1 - $2", "$1 + $2"),
+    *play.edit("calc.lish", "# does nothing", "# nothing yet"),
 ]
 
 
@@ -73,7 +74,9 @@ def copy(root: Path, tmp_path: Path) -> Copy:
 
 
 def carry_out(copy: Copy, *turns: dict[str, Any]) -> dict[str, Any]:
-    said = copy.run("task", TEXT, "--json", script=[role("implementer", *turns), verified("ev-0002")])
+    said = copy.run(
+        "task", play.TEXT, "--json", script=[play.role("implementer", *turns), play.verified("ev-0002")]
+    )
     told: dict[str, Any] = json.loads(said.splitlines()[0])
     return told
 
@@ -83,7 +86,7 @@ def test_its_checks_are_found(copy: Copy) -> None:
 
 
 def test_a_task_in_it_is_verified(copy: Copy) -> None:
-    told = carry_out(copy, *MENDED, submit("calc.lish"))
+    told = carry_out(copy, *MENDED, play.submit("calc.lish"))
     assert (told["exit_code"], told["caveats"], told["unproved"]) == (0, [], [])  # no copy had the cache
     assert [each["kind"] for each in told["paths"]] == ["product"]
     report = (copy.repo.folder / "report.md").read_text("utf-8")
@@ -100,7 +103,7 @@ def test_what_its_record_does_not_say_is_not_known(copy: Copy) -> None:
         assert line in text
         text = text.replace(line, "")
     table.write_text(text, "utf-8")
-    told = carry_out(copy, *MENDED, submit("calc.lish"))
+    told = carry_out(copy, *MENDED, play.submit("calc.lish"))
     report = (copy.repo.folder / "report.md").read_text("utf-8")
     assert (told["exit_code"], told["caveats"]) == (4, ["unproved"])  # the comment counts as code
     assert "- tests: add_proves.lish" not in report

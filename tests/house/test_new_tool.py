@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.repo import CALC, MENDED, TEXT, Recorded, Repo, call, role, submit, turn, verified
+from tests.support import play
+from tests.support.repo import Recorded, Repo
 
 TOOLS = '''
 import agentflow
@@ -101,7 +102,7 @@ SETTINGS = {
     },
 }
 FILES = {
-    **CALC,
+    **play.CALC,
     "secret/a.txt": "hidden\n",
     "draft/a.txt": "draft\n",
     "notes.txt": f"a note\nkey {KEY}\n",
@@ -143,13 +144,17 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     (repo.home / ".claude/settings.json").write_text(json.dumps(SETTINGS))
     turns = [
         # a turn of nothing but refused calls is one of three that end a run
-        turn(call(f"mcp__lab__{name}", **given), call("Read", file_path="calc.py", limit=number))
+        play.turn(
+            play.call(f"mcp__lab__{name}", **given), play.call("Read", file_path="calc.py", limit=number)
+        )
         for number, (name, given, _) in enumerate(CALLS.values(), 1)
     ]
     changed = ("calc.py", "notes.txt")
-    model = repo.scripted([role("implementer", *turns, *MENDED, submit(*changed)), verified()])
+    model = repo.scripted(
+        [play.role("implementer", *turns, *play.MENDED, play.submit(*changed)), play.verified()]
+    )
     order = "agentflow.Order(consent=agentflow.core.pending.Consent.NO)"
-    task = f"agentflow.run_task({TEXT!r}, model={model!r}, capabilities=(Lab(),), order={order})"
+    task = f"agentflow.run_task({play.TEXT!r}, model={model!r}, capabilities=(Lab(),), order={order})"
     code = f"{TOOLS}\nimport agentflow.core.pending\n{task}\n"
     (folder / "program.py").write_text(code)
     subprocess.run(

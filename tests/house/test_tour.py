@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.repo import CALC, TEXT, Repo
+from tests.support import play
+from tests.support.repo import Repo
 
 PAGE = "docs/architecture.md"
 ROW = re.compile(r"^\| \*\*([\w ]+)\*\* \|([^|]+)\|", re.MULTILINE)
@@ -128,7 +129,7 @@ def tour(root: Path) -> dict[str, tuple[str, ...]]:
 
 @pytest.fixture
 def copy(root: Path, tmp_path: Path) -> Copy:
-    repo = Repo(tmp_path / "repo", tmp_path / "home").write(CALC).commit()
+    repo = Repo(tmp_path / "repo", tmp_path / "home").write(play.CALC).commit()
     return Copy(root, tmp_path / "program", repo, tour(root))
 
 
@@ -192,7 +193,7 @@ def test_a_hook_event(copy: Copy) -> None:
     settings.parent.mkdir(parents=True)
     hook = {"type": "command", "command": f"cat > {told}"}
     settings.write_text(json.dumps({"hooks": {"Farewell": [{"hooks": [hook]}]}}))
-    copy.run("task", TEXT, script=[])
+    copy.run("task", play.TEXT, script=[])
     assert json.loads(told.read_text("utf-8"))["hook_event_name"] == "Farewell"
 
 
@@ -203,7 +204,7 @@ def test_a_model_provider(copy: Copy) -> None:
         tiers=(('LIVE = ("anthropic", *CLOUDS)', 'LIVE = ("anthropic", "openai", *CLOUDS)'),),
         models=(("    if name == REPAIR:\n", CHOICE),),
     )
-    assert "the stub was asked for " in copy.run("task", TEXT, "--model", "openai")
+    assert "the stub was asked for " in copy.run("task", play.TEXT, "--model", "openai")
 
 
 def test_a_language(copy: Copy) -> None:
@@ -220,7 +221,7 @@ def test_the_wording_of_the_report(copy: Copy) -> None:
         verdict=(("no new failures", "nothing else broke"),),
         report=(("## Plan", "## What was planned"),),
     )
-    assert "nothing else broke" in copy.run("task", TEXT, "-q")
+    assert "nothing else broke" in copy.run("task", play.TEXT, "-q")
     assert "## What was planned" in (copy.repo.folder / "report.md").read_text("utf-8")
 
 

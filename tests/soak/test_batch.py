@@ -8,7 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from tests.support.repo import CALC, COMMAND, Repo, mending
+from tests.support import play
+from tests.support.repo import COMMAND, Repo
 
 TASKS = int(os.environ.get("AGENTFLOW_BATCH_TASKS", "8"))
 REPOSITORIES = max(2, TASKS // 10)
@@ -20,10 +21,10 @@ MAX_GROWTH_KB = 16_000
 
 def test_every_task_is_done_once_in_a_stable_order_however_often_it_is_killed(tmp_path: Path) -> None:
     repos = [
-        Repo(tmp_path / f"r{number}", tmp_path / "home").write(CALC).commit()
+        Repo(tmp_path / f"r{number}", tmp_path / "home").write(play.CALC).commit()
         for number in range(REPOSITORIES)
     ]
-    model = repos[0].scripted(mending())
+    model = repos[0].scripted(play.mending())
     plan = tmp_path / "plan.jsonl"
     common = {"text": "let add return the sum", "model": model}
     lines = [{**common, "id": f"t{n:03}", "repository": f"r{n % REPOSITORIES}"} for n in range(TASKS)]

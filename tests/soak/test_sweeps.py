@@ -25,8 +25,9 @@ from tests.e2e.test_levels import machine, prepared
 from tests.e2e.test_links import bare_path, path
 from tests.e2e.test_undo import repo
 from tests.e2e.test_watching import red
+from tests.support import play
 from tests.support.levels import Machine
-from tests.support.repo import CALC, NewRepo, Repo
+from tests.support.repo import NewRepo, Repo
 from tests.unit.routing import test_classify
 
 __all__ = ["bare_path", "machine", "path", "prepared", "red", "repo"]
@@ -75,7 +76,7 @@ def test_a_reader_who_has_gone_changes_nothing(red: Repo, words: list[str], code
 @pytest.mark.parametrize("transport", test_connection.TRANSPORTS)
 @pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
 def test_requests_go_through_the_users_proxy(new_repo: NewRepo, variable: str, transport: str) -> None:
-    test_connection.test_requests_go_through_the_users_proxy(new_repo(CALC), variable, transport)
+    test_connection.test_requests_go_through_the_users_proxy(new_repo(play.CALC), variable, transport)
 
 
 @pytest.mark.parametrize(("text", "change"), [*product(test_verdict.WORDINGS, test_verdict.CHANGES)])
@@ -101,13 +102,13 @@ def test_what_a_link_of_the_settings_leads_to_is_not_rewritten(
 def test_an_escalation_that_names_no_place_asks_nobody(
     new_repo: NewRepo, problem: str, changes: dict[str, Any]
 ) -> None:
-    test_escalation.test_an_escalation_that_names_no_place_asks_nobody(new_repo(CALC), changes, problem)
+    test_escalation.test_an_escalation_that_names_no_place_asks_nobody(new_repo(play.CALC), changes, problem)
 
 
 @pytest.mark.parametrize("name", test_named_class.CLASSES)
 @pytest.mark.parametrize("text", test_named_class.TEXTS)
 def test_the_class_that_is_named_counts(new_repo: NewRepo, name: str, text: str) -> None:
-    test_named_class.test_the_class_that_is_named_counts_and_not_the_words(new_repo(CALC), name, text)
+    test_named_class.test_the_class_that_is_named_counts_and_not_the_words(new_repo(play.CALC), name, text)
 
 
 @pytest.mark.parametrize("filler", ["break \n", "and "], ids=repr)

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.support.repo import Done, Repo, call, findings, plan, role, submit, turn, verified
+from tests.support import play
+from tests.support.repo import Done, Repo
 
 PYTHON = f'#!/bin/sh\nPYTEST_DISABLE_PLUGIN_AUTOLOAD=1 exec "{sys.executable}" "$@"\n'
 """Ours, without the plugins of our own tests, which take as long to load as pytest itself."""
@@ -27,21 +28,21 @@ class Attempt:
     def script(self, files: Mapping[str, str | None], command: str = "") -> list[dict[str, Any]]:
         """Return what a crew does that leaves these files; None is a deleted one."""
         turns = [step for name, text in files.items() for step in self.steps(name, text)]
-        turns += [turn(call("Bash", command=command))] if command else []
+        turns += [play.turn(play.call("Bash", command=command))] if command else []
         ran = sum(made["name"] == "Bash" for step in turns for made in step["tools"])
         return [
-            findings("pager/core.py", 5),
-            plan(*files),
-            role("implementer", *turns, submit(*files)),
-            role("reviewer", turn(call("SubmitReview", verdict="APPROVED", issues=[]))),
-            verified(f"ev-{1 + self._runs + ran:04}"),  # behind the base run and the commands
+            play.findings("pager/core.py", 5),
+            play.plan(*files),
+            play.role("implementer", *turns, play.submit(*files)),
+            play.role("reviewer", play.turn(play.call("SubmitReview", verdict="APPROVED", issues=[]))),
+            play.verified(f"ev-{1 + self._runs + ran:04}"),  # behind the base run and the commands
         ]
 
     def steps(self, name: str, text: str | None) -> list[dict[str, Any]]:
         if text is None:
-            return [turn(call("Bash", command=f"rm '{name}'"))]
-        seen = [turn(call("Read", file_path=name))] if (self.repo.root / name).exists() else []
-        return [*seen, turn(call("Write", file_path=name, content=text))]
+            return [play.turn(play.call("Bash", command=f"rm '{name}'"))]
+        seen = [play.turn(play.call("Read", file_path=name))] if (self.repo.root / name).exists() else []
+        return [*seen, play.turn(play.call("Write", file_path=name, content=text))]
 
     def run(self, task: str, files: Mapping[str, str | None], *words: str, command: str = "") -> Done:
         return self.repo.task(task, *words, script=self.script(files, command))

@@ -10,12 +10,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from tests.support import play
 from tests.support.forked import can_run, forks
+from tests.support.play import *  # noqa: F403  TEMPORARY: others still import from here
 
 COMMAND = Path(sys.executable).with_name("agentflow")
-TEXT = "make the failing tests pass"
-WHOLE_CREW = "let add return the sum"
-"""A text that neither names a place nor is about a failing check, so that all roles of a change run."""
 
 
 class Done:
@@ -113,7 +112,7 @@ class Repo:
 
     def task(self, *words: str, script: list[dict[str, Any]] | None = None, **options: Any) -> Done:
         """Run a task, its text first; with a script, by the scripted model and its whole crew."""
-        text = words or (TEXT if script is None else WHOLE_CREW,)
+        text = words or (play.TEXT if script is None else play.WHOLE_CREW,)
         if script is None:
             return self.run("task", *text, **options)
         return self.run("task", *text, "--model", self.scripted(script), **options)
@@ -132,7 +131,7 @@ class Repo:
         )
 
     def start_task(self, script: list[dict[str, Any]], *words: str) -> "subprocess.Popen[str]":
-        return self.start("task", WHOLE_CREW, *words, "--model", self.scripted(script))
+        return self.start("task", play.WHOLE_CREW, *words, "--model", self.scripted(script))
 
     def give_role(self, name: str, text: str) -> Path:
         """Write a role file of the user."""
@@ -230,80 +229,3 @@ def _holds(claim: Callable[[], bool]) -> bool:
         return claim()
     except (OSError, ValueError, LookupError):
         return False
-
-
-def call(name: str, **given: Any) -> dict[str, Any]:
-    return {"name": name, "input": given}
-
-
-def turn(*calls: dict[str, Any], text: str = "") -> dict[str, Any]:
-    return {"text": text, "tools": list(calls)}
-
-
-def role(name: str, *turns: dict[str, Any], **match: Any) -> dict[str, Any]:
-    """Return what a role does; an implementer whose submission is refused hands in the same once more."""
-    last = turns[-1].get("tools", []) if turns else []
-    again = turns[-1:] if [call["name"] for call in last] == ["SubmitChange"] else ()
-    return {"match": {"role": name, **match}, "turns": [*turns, *again]}
-
-
-def findings(path: str = "calc.py", line: int = 2) -> dict[str, Any]:
-    found = [{"claim": "here", "path": path, "line": line}]
-    return role("explorer", turn(call("SubmitFindings", summary="found", findings=found, open_questions=[])))
-
-
-def plan(*files: str) -> dict[str, Any]:
-    steps = [{"title": "mend it", "files": list(files)}]
-    return role("planner", turn(call("SubmitPlan", summary="plan", steps=steps, acceptance=[], risks=[])))
-
-
-def submit(*files: str) -> dict[str, Any]:
-    return turn(call("SubmitChange", summary="all tests pass", files=list(files)))
-
-
-def edit(path: str, old: str, new: str) -> list[dict[str, Any]]:
-    """The turns that change a file."""
-    return [
-        turn(call("Read", file_path=path)),
-        turn(call("Edit", file_path=path, old_string=old, new_string=new)),
-    ]
-
-
-def verified(*evidence: str) -> dict[str, Any]:
-    return role(
-        "verifier", turn(call("SubmitVerdict", verdict="VERIFIED", evidence=list(evidence), reasons=[]))
-    )
-
-
-def crew(*turns: dict[str, Any], evidence: str = "ev-0002") -> list[dict[str, Any]]:
-    """Return a script in which the implementer makes these turns, and all others do their part."""
-    return [findings(), plan("calc.py"), role("implementer", *turns), verified(evidence)]
-
-
-def mending(*turns: dict[str, Any], evidence: str = "ev-0002") -> list[dict[str, Any]]:
-    """Return a script in which the implementer mends CALC after these turns."""
-    return crew(*turns, *MENDED, submit("calc.py"), evidence=evidence)
-
-
-MENDED = edit("calc.py", "a - b", "a + b")
-"""The turns that mend CALC."""
-CALC = {
-    "calc.py": "def add(a, b):\n    return a - b\n\n\ndef double(a):\n    return 2 * a\n",
-    "tests/test_calc.py": """import unittest
-
-from calc import add, double
-
-
-class CalcTest(unittest.TestCase):
-    def test_add(self):
-        self.assertEqual(add(1, 2), 3)
-
-    def test_add_zero(self):
-        self.assertEqual(add(1, 0), 1)
-
-    def test_double(self):
-        self.assertEqual(double(2), 4)
-""",
-}
-"""A repository with one red test: `add` subtracts."""
-GREEN = {**CALC, "calc.py": CALC["calc.py"].replace("a - b", "a + b")}

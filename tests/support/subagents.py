@@ -3,16 +3,8 @@
 import json
 from typing import Any
 
-from tests.support.repo import (
-    MENDED,
-    Repo,
-    call,
-    plan,
-    role,
-    submit,
-    turn,
-    verified,
-)
+from tests.support import play
+from tests.support.repo import Repo
 
 SCOUT = """---
 name: scout
@@ -40,22 +32,24 @@ You explore.
 """
 PLAYS = {"agentflow-role": "explorer"}
 REST = (
-    plan("calc.py"),
-    role("implementer", *MENDED, submit()),
-    verified("ev-0002"),
+    play.plan("calc.py"),
+    play.role("implementer", *play.MENDED, play.submit()),
+    play.verified("ev-0002"),
 )
 FOUND = [{"claim": "here", "path": "calc.py", "line": 2}]
-SUBMIT = turn(call("SubmitFindings", summary="found", findings=FOUND, open_questions=[]))
+SUBMIT = play.turn(play.call("SubmitFindings", summary="found", findings=FOUND, open_questions=[]))
 USED = {"input": 100, "output": 10}
 
 
 def delegate(prompt: str = "where is add?", **more: Any) -> dict[str, Any]:
-    return call("Agent", subagent_type="scout", description="find add", prompt=prompt, **more)
+    return play.call("Agent", subagent_type="scout", description="find add", prompt=prompt, **more)
 
 
 def scout(*turns: dict[str, Any], **match: Any) -> dict[str, Any]:
-    return role(
-        "scout", *(turns or (turn(call("Read", file_path="calc.py")), turn(text="calc.py:2"))), **match
+    return play.role(
+        "scout",
+        *(turns or (play.turn(play.call("Read", file_path="calc.py")), play.turn(text="calc.py:2"))),
+        **match,
     )
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-from tests.support.repo import Done, Repo, call, findings, plan, role, submit, turn, verified
+from tests.support import play
+from tests.support.repo import Done, Repo
 
 FOLDER = Path(__file__).parents[1] / "soak/attacks/other"
 Files = Mapping[str, str | None]
@@ -124,23 +125,23 @@ class Trial:
 
     def script(self) -> list[dict[str, Any]]:
         turns = [step for name, text in self.case.change.items() for step in self._steps(name, text)]
-        turns += [turn(call("Bash", command=self.case.command))] if self.case.command else []
+        turns += [play.turn(play.call("Bash", command=self.case.command))] if self.case.command else []
         ran = sum(step["name"] == "Bash" for each in turns for step in each["tools"])
         files = tuple(self.case.change) or tuple(self.case.base)[:1]
         return [
-            findings(next(name for name, text in self.case.base.items() if text), 1),
-            plan(*files),
-            role("implementer", *turns, submit(*files)),
-            role("reviewer", turn(call("SubmitReview", verdict="APPROVED", issues=[]))),
-            verified(f"ev-{2 * self.case.checks + ran:04}"),  # behind the base run and the commands
+            play.findings(next(name for name, text in self.case.base.items() if text), 1),
+            play.plan(*files),
+            play.role("implementer", *turns, play.submit(*files)),
+            play.role("reviewer", play.turn(play.call("SubmitReview", verdict="APPROVED", issues=[]))),
+            play.verified(f"ev-{2 * self.case.checks + ran:04}"),  # behind the base run and the commands
         ]
 
     def _steps(self, name: str, text: str | None) -> list[dict[str, Any]]:
         if text is None:
-            return [turn(call("Bash", command=f"rm '{name}'"))]
+            return [play.turn(play.call("Bash", command=f"rm '{name}'"))]
         is_there = self.case.base.get(name) is not None
-        seen = [turn(call("Read", file_path=name))] if is_there else []
-        return [*seen, turn(call("Write", file_path=name, content=text))]
+        seen = [play.turn(play.call("Read", file_path=name))] if is_there else []
+        return [*seen, play.turn(play.call("Write", file_path=name, content=text))]
 
     @property
     def told(self) -> str:

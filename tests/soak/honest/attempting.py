@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.soak.honest.entries import Entry
+from tests.support import play
 from tests.support.attempts import Attempt
-from tests.support.repo import Done, call, findings, plan, role, submit, turn
+from tests.support.repo import Done
 
 
 class Played:
@@ -35,16 +36,16 @@ class Played:
         """Return what each role does; the verifier cites the first run of the final checks."""
         entry, changed = self._entry, self._entry.changed
         turns = [step for name, text in changed.items() for step in self.attempt.steps(name, text)]
-        turns += [turn(call("Bash", command=entry.command))] if entry.command else []
+        turns += [play.turn(play.call("Bash", command=entry.command))] if entry.command else []
         ran = sum(made["name"] == "Bash" for step in turns for made in step["tools"])
         cited = f"ev-{1 + entry.shape.checks + ran:04}"
-        looked = [turn(call("Bash", command=entry.verifying))] if entry.verifying else []
-        verdict = turn(call("SubmitVerdict", verdict="VERIFIED", evidence=[cited], reasons=[]))
+        looked = [play.turn(play.call("Bash", command=entry.verifying))] if entry.verifying else []
+        verdict = play.turn(play.call("SubmitVerdict", verdict="VERIFIED", evidence=[cited], reasons=[]))
         place = next(iter(entry.shape.files))
         return [
-            findings(place, 1),
-            plan(*changed),
-            role("implementer", *turns, submit(*changed)),
-            role("reviewer", turn(call("SubmitReview", verdict="APPROVED", issues=[]))),
-            role("verifier", *looked, verdict),
+            play.findings(place, 1),
+            play.plan(*changed),
+            play.role("implementer", *turns, play.submit(*changed)),
+            play.role("reviewer", play.turn(play.call("SubmitReview", verdict="APPROVED", issues=[]))),
+            play.role("verifier", *looked, verdict),
         ]
