@@ -1,13 +1,14 @@
 """A git diff side by side, each changed place with what the verdict says of it."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import groupby, zip_longest
 
 from agentflow.core.evidence import Surface
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk, ProofKind, Verdict
+from agentflow.core.wording import list_some
 from agentflow.verdict.paths import PathKind, explain
 from agentflow.view.verdict import FileDiff
 
@@ -121,19 +122,36 @@ class _Marks(Record):
     kind: PathKind
     verdict: Verdict | None
 
-    def find(self, first: int, last: int) -> tuple[JudgedAs, str]:
-        """Return the mark of changed lines of the new file, and the note beside it."""
+    def judge_lines(self, numbers: Sequence[int]) -> list[tuple[JudgedAs, str]]:
+        """Return mark and note of each of some neighbouring changed lines, by their numbers in the new file.
+
+        A line that was not tried itself, such as a blank one, belongs to what comes after it.
+        """
         verdict = self.verdict
-        if self.kind is PathKind.CHECK:
-            return JudgedAs.CHECK, ""
-        if self.kind is PathKind.DOCUMENT:
-            return JudgedAs.DOCUMENT, ""
+        if self.kind is not PathKind.PRODUCT:
+            kind = JudgedAs.CHECK if self.kind is PathKind.CHECK else JudgedAs.DOCUMENT
+            return [(kind, "")] * len(numbers)
         if verdict is None or not (verdict.proof or verdict.unproved):
-            return JudgedAs.OPEN, ""
-        hunk = next((each for each in self.hunks if each.line <= last and first <= each.end), None)
-        if hunk is not None:
-            return (JudgedAs.PROVED, "") if hunk.proved else (JudgedAs.UNPROVED, hunk.wanted)
-        return self._find_whole(verdict)
+            return [(JudgedAs.OPEN, "")] * len(numbers)
+        tried = [self._judge_line(number) for number in numbers]
+        last = next((mark for mark in reversed(tried) if mark), None)
+        if last is None:
+            return [self._find_whole(verdict)] * len(numbers)
+        filled = list[JudgedAs]()
+        for mark in reversed(tried):
+            filled.append(mark or (filled[-1] if filled else last))
+        return [(mark, "") for mark in reversed(filled)]
+
+    def _judge_line(self, number: int) -> JudgedAs | None:
+        found = [hunk.proved for hunk in self.hunks if hunk.line <= number <= hunk.end]
+        if not found:
+            return None
+        return JudgedAs.PROVED if all(found) else JudgedAs.UNPROVED
+
+    def list_wanted(self, first: int, last: int) -> str:
+        """Return what would prove lines of the new file."""
+        near = (hunk for hunk in self.hunks if hunk.line <= last and first <= hunk.end and not hunk.proved)
+        return list_some(dict.fromkeys(hunk.wanted for hunk in near), 3, "; ")
 
     def _find_whole(self, verdict: Verdict) -> tuple[JudgedAs, str]:
         """Return the mark of lines that were not tried alone."""
@@ -169,12 +187,12 @@ def _arrange_hunk(rows: list[str], judged: _Marks) -> HunkView:
     for is_changed, group in groupby(lines, lambda row: row[:1] in "+-"):
         found = list(group)
         if is_changed:
-            block = _pair(found, old, new, judged)
+            blocks.extend(_pair(found, old, new, judged))
         else:
-            block = DiffBlock(rows=tuple(_keep(row, old + at, new + at) for at, row in enumerate(found)))
-        blocks.append(block)
-        old += sum(row.old is not None for row in block.rows)
-        new += sum(row.new is not None for row in block.rows)
+            kept = tuple(_keep(row, old + at, new + at) for at, row in enumerate(found))
+            blocks.append(DiffBlock(rows=kept))
+        old += sum(row[:1] != "+" for row in found)
+        new += sum(row[:1] != "-" for row in found)
     return HunkView(title=head[3].strip(), blocks=tuple(blocks))
 
 
@@ -186,8 +204,8 @@ def _keep(row: str, old: int, new: int) -> SideRow:
     )
 
 
-def _pair(rows: list[str], old: int, new: int, judged: _Marks) -> DiffBlock:
-    """Return changed lines, the removed ones beside the added ones."""
+def _pair(rows: list[str], old: int, new: int, judged: _Marks) -> Iterator[DiffBlock]:
+    """Yield changed lines, the removed ones beside the added ones, a block for each mark."""
     gone = [
         FileLine(number=old + at, text=row[1:], is_changed=True)
         for at, row in enumerate(row for row in rows if row[0] == "-")
@@ -196,7 +214,11 @@ def _pair(rows: list[str], old: int, new: int, judged: _Marks) -> DiffBlock:
         FileLine(number=new + at, text=row[1:], is_changed=True)
         for at, row in enumerate(row for row in rows if row[0] == "+")
     ]
-    first = new if came else max(new - 1, 0)
-    mark, note = judged.find(first, max(first, new + len(came) - 1))
-    pairs = tuple(SideRow(old=left, new=right) for left, right in zip_longest(gone, came))
-    return DiffBlock(rows=pairs, mark=mark, note=note)
+    pairs = [SideRow(old=left, new=right) for left, right in zip_longest(gone, came)]
+    last = came[-1].number if came else max(new - 1, 0)
+    numbers = [row.new.number if row.new else last for row in pairs]
+    marked = zip(pairs, numbers, judged.judge_lines(numbers), strict=True)
+    for (mark, note), group in groupby(marked, lambda each: each[2]):
+        found = list(group)
+        wanted = judged.list_wanted(found[0][1], found[-1][1]) if mark is JudgedAs.UNPROVED else ""
+        yield DiffBlock(rows=tuple(row for row, _, _ in found), mark=mark, note=note or wanted)

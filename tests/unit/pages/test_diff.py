@@ -116,3 +116,17 @@ def test_a_long_diff_is_cut_and_says_so_and_a_binary_file_has_no_lines() -> None
     assert (long.added, long.left_out) == (2000, 1201)
     binary = arrange(None, "diff --git a/a.bin b/a.bin\nBinary files a/a.bin and b/a.bin differ\n")["a.bin"]
     assert binary.hunks == ()
+
+
+def test_one_insertion_has_a_mark_for_each_part_that_was_tried() -> None:
+    head = "diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,0 +2,6 @@\n"
+    added = "+\n+def proved():\n+    return 1\n+\n+def unproved():\n+    return 2\n"
+    hunks = (Hunk(path="a.py", line=3, end=5, proved=True), Hunk(path="a.py", line=6, end=7))
+    proof = Proof(kind=ProofKind.FAIL_TO_PASS, tests=("t",), hunks=hunks)
+    told = a_verdict(proof, unproved=("a.py:6-7: add a test that fails without it", "a.py:7: try it"))
+    (hunk,) = arrange(told, head + added)["a.py"].hunks
+    assert [(block.mark, len(block.rows)) for block in hunk.blocks] == [
+        (JudgedAs.PROVED, 4),
+        (JudgedAs.UNPROVED, 2),
+    ]
+    assert hunk.blocks[1].note == "add a test that fails without it; try it"
