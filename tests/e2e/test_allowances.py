@@ -1,11 +1,13 @@
 """What a person may allow, what a machine cannot do, and what no change may bring in (A35 A72 A88 A89)."""
 
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support import play
+from tests.support import play, tampering
+from tests.support.attempts import Attempt
 from tests.support.repo import NewRepo
 
 KEY = "AKIA" + "ABCDEFGH12345678"
@@ -174,6 +176,29 @@ def test_a_new_test_that_needs_the_same_missing_module_sends_nothing_back(new_re
     done = repo.task("--json", play.TEXT, script=lines)
     assert (done.code, done.json["caveats"]) == (4, ["check_not_run:tests", "unproved"]), done.err
     assert repo.run("verify", done.json["task_id"]).code == 0
+
+
+FROZEN = "import no_such_distribution\n\n\ndef test_frozen():\n    assert no_such_distribution\n"
+PARTLY = {**tampering.BASE, "tests/test_frozen.py": FROZEN}
+"""What one module of its tests needs is not installed, so that pytest runs none of them."""
+NEW_TEST = "from pager.core import pages\n\n\ndef test_new():\n    assert pages(41, 10) == 5\n"
+HINTED = tampering.CODE.replace("def pages(total, size):", "def pages(total: int, size: int) -> int:")
+ON_PARTLY = {
+    tampering.TASK: {"pager/core.py": tampering.RIGHT, "tests/test_new.py": NEW_TEST},
+    "add type hints to pages in pager/core.py": {"pager/core.py": HINTED},
+    "add a test of whole pages": {"tests/test_new.py": NEW_TEST.replace("41, 10) == 5", "40, 10) == 4")},
+}
+
+
+@pytest.mark.parametrize("task", ON_PARTLY)
+def test_a_missing_development_tool_never_fails_a_right_change(tmp_path: Path, task: str) -> None:
+    attempt = Attempt(tmp_path, PARTLY)
+    done = attempt.run(task, ON_PARTLY[task], "--json")
+    assert done.code == 4, done.err
+    is_same = "hints" in task
+    assert done.json["caveats"] == ["check_not_run:tests", *([] if is_same else ["unproved"])]
+    assert [each["kind"] for each in done.json["proof"]] == ["same_behaviour"] * is_same
+    assert len(attempt.repo.runs("implementer")) == 1
 
 
 LINTS = '{"scripts": {"lint": "node lint.js"}}\n'
