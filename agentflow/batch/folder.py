@@ -9,8 +9,8 @@ from datetime import datetime
 from pathlib import Path
 
 from agentflow.api.bundles import export_task, make_patch
-from agentflow.batch.plan import BatchTask
 from agentflow.batch.results import BatchResult
+from agentflow.batch.task import BatchTask
 from agentflow.core.errors import AgentflowError, ConfigError, Exit
 from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
@@ -76,6 +76,11 @@ def prepare_clone(folder: TaskFolder) -> None:
 def _fill(task: BatchTask, begun: Path) -> None:
     """Put the files that a task begins with into a folder, as a repository with one commit."""
     source = Path(task.repository)
+    if task.environment and not is_python_environment(task.environment):
+        raise ConfigError(
+            f"it needs a Python environment with the packages of {task.repository} in {task.environment}; "
+            f"make one with python -m venv {task.environment} and install them there"
+        )
     if is_address(task.repository) or (source / ".git").exists():
         check_out(task.repository, task.commit, begun)
         if task.edits:

@@ -1,13 +1,13 @@
 """The hidden check of a task: run after the verdict, on a copy of the final files, in the sandbox."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from agentflow.api.boundary import Wish, open_sandbox
 from agentflow.batch.folder import TaskFolder
-from agentflow.batch.plan import HiddenCheck
 from agentflow.batch.results import HiddenResult
+from agentflow.batch.task import HiddenCheck
 from agentflow.checks.repository import WellKnown
 from agentflow.checks.run import Shown
 from agentflow.core.evidence import Check, CheckName, TestOutcome
@@ -39,13 +39,13 @@ def examine(folder: TaskFolder, state: TaskState, switches: Collection[str]) -> 
 
 def _put_files(root: Path, check: HiddenCheck) -> str:
     """Write the files of a check into a copy; return why its patch does not fit, or nothing."""
-    for name, text in check.files.items():
+    for name, content in _read_files(check):
         path = root / name
         if not path.parent.resolve().is_relative_to(root.resolve()):
             return f"{name} would lie outside the copy"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)
-        path.write_text(text, "utf-8")
+        path.unlink(missing_ok=True)  # it may be a link
+        path.write_bytes(content)
     if not check.patch:
         return ""
     words = ("git", "apply", "--whitespace=nowarn", "-")
@@ -57,6 +57,14 @@ def _put_files(root: Path, check: HiddenCheck) -> str:
         if done.returncode
         else ""
     )
+
+
+def _read_files(check: HiddenCheck) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of a check, those of its folder first."""
+    found = sorted(Path(check.folder).rglob("*")) if check.folder else []
+    for path in filter(Path.is_file, found):
+        yield path.relative_to(check.folder).as_posix(), path.read_bytes()
+    yield from ((name, text.encode()) for name, text in check.files.items())
 
 
 def _judge(check: HiddenCheck, shown: Shown) -> HiddenResult:

@@ -4,68 +4,15 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
-from msgspec import Meta, field
-
+from agentflow.batch.instances import is_instance, to_task
+from agentflow.batch.task import BatchTask, HiddenCheck
 from agentflow.core.errors import ConfigError, InvalidFile
-from agentflow.core.record import Record
 from agentflow.frontmatter import find_line, read_yaml
 from agentflow.parse import decode
 from agentflow.workspace.git_fetch import is_address
 
-_MAX_TEXT = 100_000
-_Id = Annotated[str, Meta(pattern=r"^([A-Za-z0-9_][A-Za-z0-9._-]{0,79})?$")]
-_Text = Annotated[str, Meta(min_length=1, max_length=_MAX_TEXT)]
-_Dollars = Annotated[float, Meta(ge=0)]
-_Number = Annotated[int, Meta(ge=1)]
-_Seconds = Annotated[float, Meta(gt=0)]
 _SCRIPT = "script:"
-
-
-class HiddenCheck(Record):
-    """What decides after the verdict, on a copy that the task never sees, whether the task is resolved."""
-
-    command: _Text
-    files: dict[str, str] = {}
-    """Texts by path, written over the final files."""
-    patch: str = ""
-    """A diff that is applied to the final files."""
-    tests: tuple[str, ...] = ()
-    """The ids of the tests that have to pass; without any, exit code 0 decides."""
-    timeout: _Seconds = 600
-
-
-class PlannedEdit(Record):
-    """A text that is replaced in a file before the task begins, such as to plant a bug."""
-
-    file: _Text
-    old: _Text
-    new: str
-
-
-class BatchTask(Record):
-    """One task of a batch: where it works, what it is asked, how long it may take and how it is examined."""
-
-    text: _Text
-    repository: _Text
-    """A git address, the path of a git repository, or a folder without one."""
-    id: _Id = ""
-    commit: str = ""
-    """A commit, branch or tag; empty: the newest commit."""
-    edits: tuple[PlannedEdit, ...] = ()
-    group: str = ""
-    """By what an evaluation sums up."""
-    model: str | None = None
-    named_class: str = field(default="", name="class")
-    max_iterations: _Number | None = None
-    max_cost: _Dollars | None = None
-    max_tokens: _Number | None = None
-    timeout: _Seconds | None = None
-    review: bool | None = None
-    environment: str = ""
-    """A Python environment that the commands of the task use; empty: that of the repository."""
-    check: HiddenCheck | None = None
 
 
 def read_plan(path: Path) -> tuple[BatchTask, ...]:
@@ -90,7 +37,7 @@ def _read_lines(text: str, path: Path) -> Iterator[tuple[int, BatchTask]]:
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             try:
-                yield number, decode(BatchTask, line, str(path))
+                yield number, to_task(line, path) if is_instance(line) else decode(BatchTask, line, str(path))
             except InvalidFile as error:
                 raise InvalidFile(str(path), error.problem, line=number) from None
 
@@ -122,13 +69,20 @@ def _complete(path: Path, find: Callable[[int], int], tasks: tuple[BatchTask, ..
             repository=place,
             model=locate_model(task.model, above),
             environment=str(above / task.environment) if task.environment else "",
+            check=_locate_check(task.check, above),
         )
+
+
+def _locate_check(check: HiddenCheck | None, above: Path) -> HiddenCheck | None:
+    return check.replace(folder=str(above / check.folder)) if check is not None and check.folder else check
 
 
 def _require_places(path: Path, find: Callable[[], int], task: BatchTask) -> None:
     """Raise InvalidFile for a file of a task that would lie outside its repository."""
     named = [("edits", edit.file) for edit in task.edits]
     named += [("check.files", name) for name in (task.check.files if task.check else ())]
+    if task.check is not None and not (path.absolute().parent / task.check.folder).is_dir():
+        raise InvalidFile(str(path), f"check.folder: {task.check.folder} is no folder", line=find())
     for key, name in named:
         parts = Path(name).parts
         if Path(name).is_absolute() or ".." in parts or not parts or re.match(r"(?i)\.git$", parts[0]):

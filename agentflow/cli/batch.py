@@ -14,12 +14,15 @@ from agentflow.cli.printing import say_json, show
 
 if TYPE_CHECKING:
     from agentflow.batch.folder import TaskFolder
-    from agentflow.batch.plan import BatchTask
     from agentflow.batch.pool import BatchOptions, TellResult
     from agentflow.batch.results import BatchResult
     from agentflow.batch.run import BatchOutcome
-    from agentflow.view.text import Line
+    from agentflow.batch.task import BatchTask
+    from agentflow.view.text import Line, Medium
 
+_BAR = 24
+"""Columns of the bar."""
+_ERASE = "\r\x1b[K"
 PLAN_FILE = typer.Argument(..., metavar="FILE", help="The tasks, as JSON lines or a YAML list.")
 OUT = typer.Option(
     None, "--out", metavar="DIR", help="Where results, patches and records go. [default: FILE with .batch]"
@@ -127,38 +130,37 @@ def _show_progress(folders: "Sequence[TaskFolder]", *, plain: bool) -> "Iterator
 
     known = [result for folder in folders if (result := read_result(folder.place)) and result.is_settled]
     done = [*known]
-    if choose(sys.stderr, os.environ).live and not plain:
-        with _draw_bar(len(folders), done) as draw:
+    medium = choose(sys.stderr, os.environ)
+    if medium.live and not plain:
+        with _draw_bar(len(folders), done, medium) as draw:
             yield draw
         return
 
     def tell(result: "BatchResult") -> None:
         done.append(result)
-        medium = choose(sys.stderr, os.environ)
         write((_describe_result(result, f"{len(done)}/{len(folders)}"),), sys.stderr, medium)
 
     yield tell
 
 
 @contextmanager
-def _draw_bar(total: int, done: "list[BatchResult]") -> "Iterator[TellResult]":
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
+def _draw_bar(total: int, done: "list[BatchResult]", medium: "Medium") -> "Iterator[TellResult]":
+    """Yield what adds a result to one line of a terminal, which is taken away at the end."""
     from agentflow.batch.results import count_statuses
+    from agentflow.view.text import clip, send, width_of
 
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        row = bar.add_task("", total=total, completed=len(done))
+    full, empty = "#-" if medium.ascii else "█░"
 
-        def draw(result: "BatchResult | None") -> None:
-            done.extend(() if result is None else (result,))
-            counts = count_statuses(done).items()
-            told = ", ".join(f"{number} {status}" for status, number in counts)
-            bar.update(row, completed=len(done), description=told)
+    def draw(*results: "BatchResult") -> None:
+        done.extend(results)
+        filled = _BAR * len(done) // total
+        told = ", ".join(f"{number} {status}" for status, number in count_statuses(done).items())
+        text = f"{full * filled}{empty * (_BAR - filled)} {len(done)}/{total}  {told}"
+        send(f"{_ERASE}{clip(text, (width_of(sys.stderr) or 80) - 1)}", sys.stderr)
 
-        draw(None)
-        yield draw
+    draw()
+    yield draw
+    send(_ERASE, sys.stderr)
 
 
 def _describe_result(result: "BatchResult", count: str = "") -> "Line":

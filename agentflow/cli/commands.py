@@ -73,6 +73,13 @@ _RUN = (
         "agentflow batch tasks.jsonl --jobs 4",
     ),
     CommandRow(
+        "eval",
+        "evaluation",
+        "Run tasks and measure with hidden checks how many are resolved, or falsely verified.",
+        "agentflow eval tasks.yaml --model repair",
+        function="evaluate",
+    ),
+    CommandRow(
         "resume",
         "waiting",
         "Continue a stopped, killed or waiting task from where it left off.",

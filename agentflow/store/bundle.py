@@ -8,7 +8,6 @@ import shutil
 import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import IO
 
 from agentflow.core.errors import ConfigError, CorruptState, InvalidFile
 from agentflow.core.record import Record, encode
@@ -159,7 +158,7 @@ def _unpack(source: Path, folder: Path) -> set[str]:
         plain.unlink(missing_ok=True)
 
 
-def _read_within(packed: IO[bytes], room: int) -> Iterator[bytes]:
+def _read_within(packed: gzip.GzipFile, room: int) -> Iterator[bytes]:
     """Yield what a packed file holds. Raises TarError once that is more than there is room for."""
     while chunk := packed.read(_CHUNK):
         room -= len(chunk)

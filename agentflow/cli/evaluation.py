@@ -1,0 +1,173 @@
+"""`eval`: a batch whose results are examined by hidden checks, and two of them compared."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from agentflow.cli.arguments import NETWORK, NO_SANDBOX, PLAIN
+from agentflow.cli.batch import (
+    ALL_COST,
+    ALL_TOKENS,
+    BATCH_MODEL,
+    JOBS,
+    KEEP,
+    OUT,
+    RATE,
+    REQUESTS,
+    RESUME,
+    TASK_TIMEOUT,
+    run_in_front,
+)
+from agentflow.cli.printing import say_json, show
+from agentflow.core.errors import Exit, UsageError
+
+if TYPE_CHECKING:
+    from agentflow.batch.evaluation import Comparison, Rate, Score
+    from agentflow.batch.task import BatchTask
+    from agentflow.view.text import Line
+
+_COMPARE = "compare"
+
+
+def evaluate(
+    words: list[str] = typer.Argument(
+        ..., metavar="FILE | compare A B", help="The tasks, each with a hidden check; or two runs to compare."
+    ),
+    out: Path | None = OUT,
+    jobs: int | None = JOBS,
+    resume: bool = RESUME,
+    model: str | None = BATCH_MODEL,
+    max_cost: float | None = ALL_COST,
+    max_tokens: int | None = ALL_TOKENS,
+    timeout: float | None = TASK_TIMEOUT,
+    requests: int | None = REQUESTS,
+    rate: float | None = RATE,
+    keep: bool = KEEP,
+    no_sandbox: bool = NO_SANDBOX,
+    network: bool = NETWORK,
+    json: bool = typer.Option(False, "--json", help="Print JSON."),
+    plain: bool = PLAIN,
+) -> int:
+    """Run tasks and measure with hidden checks how many are resolved, or falsely verified.
+
+    FILE is as for `batch`, or holds instances in the form of SWE-bench. Exit code 0 means that all tasks
+    were examined; of `compare`, that the second run is not worse than the first by more than chance.
+    """
+    from agentflow.batch.evaluation import score_groups
+    from agentflow.batch.plan import locate_model
+    from agentflow.batch.pool import BatchOptions
+    from agentflow.core.pending import Budget
+    from agentflow.model.throttle import SharedLimits
+
+    if words[0] == _COMPARE:
+        return _compare(words[1:], json=json)
+    plan, tasks = _read_checked(words)
+    switches = {"--no-input": True, "--no-sandbox": no_sandbox, "--network": network}
+    options = BatchOptions(
+        jobs=jobs or os.cpu_count() or 1,
+        model=locate_model(model, Path()),
+        budget=Budget(cost=max_cost, tokens=max_tokens),
+        timeout=timeout,
+        limits=SharedLimits(at_once=requests, per_minute=rate),
+        switches=tuple(name for name, is_on in switches.items() if is_on),
+        keep=keep,
+        resume=resume,
+    )
+    outcome = run_in_front(plan, out, tasks, options, plain=plain)
+    scores = score_groups(outcome.results)
+    if json:
+        say_json(scores)
+    else:
+        show(_tabulate(scores))
+    if outcome.missing and outcome.exit_code in (Exit.LIMIT, Exit.INTERRUPTED, Exit.TERMINATED):
+        return outcome.exit_code
+    return Exit.NOT_VERIFIED if outcome.missing or scores[-1].unbegun else Exit.VERIFIED
+
+
+def _read_checked(words: list[str]) -> "tuple[Path, tuple[BatchTask, ...]]":
+    """Return the file of tasks and what it says. Raises UsageError for a task without a hidden check."""
+    from agentflow.batch.plan import read_plan
+
+    if len(words) > 1:
+        hint = "see agentflow eval --help"
+        raise UsageError("name one file of tasks, or two runs after `compare`", hint=hint)
+    plan = Path(words[0])
+    tasks = read_plan(plan)
+    if unchecked := [task.id for task in tasks if task.check is None]:
+        hint = "`agentflow batch` runs tasks without one"
+        raise UsageError(f"{plan}: {unchecked[0]} has no hidden check", hint=hint)
+    return plan, tasks
+
+
+def _compare(words: list[str], *, json: bool) -> int:
+    """Print how two runs differ; end 1 where the second is worse by more than chance."""
+    from agentflow.batch.evaluation import compare_runs, read_results
+
+    if len(words) != 2:
+        raise UsageError(
+            "name the folders of two runs", hint="agentflow eval compare before.batch after.batch"
+        )
+    first, second = (read_results(Path(word)) for word in words)
+    found = compare_runs(first, second)
+    if not found.tasks:
+        raise UsageError("these runs have no task in common")
+    if json:
+        say_json(found)
+    else:
+        show(_contrast(found, (words[0], words[1])))
+    return Exit.NOT_VERIFIED if found.is_worse else Exit.VERIFIED
+
+
+_HEADER = (
+    f"{'group':<14}{'tasks':>6}  {'resolved':<26}{'falsely verified':<26}"
+    f"{'refused':>8}{'seconds':>9}{'tokens':>12}{'cost':>9}"
+)
+
+
+def _tabulate(scores: "tuple[Score, ...]") -> "Iterator[Line]":
+    from agentflow.view.text import Style, line, span
+
+    yield line(span(_HEADER, Style.BOLD))
+    for one in scores:
+        yield line(_format_score(one))
+    last = scores[-1]
+    if last.caveats_unresolved:
+        yield line(f"{last.caveats_unresolved} verified with a caveat and not resolved")
+    if last.unbegun:
+        yield line(span(f"{last.unbegun} could not begin: results.jsonl says why", Style.BAD))
+    yield line(span("in brackets: 95 % confidence (Wilson); seconds: the median of a task", Style.DIM))
+
+
+def _format_score(one: "Score") -> str:
+    cost = "-" if one.cost_usd is None else f"${one.cost_usd:.2f}"
+    return (
+        f"{one.group[:13]:<14}{one.tasks:>6}  {_format_rate(one.resolved):<26}"
+        f"{_format_rate(one.falsely_verified):<26}{one.refused:>8}{one.seconds:>9.1f}{one.tokens:>12,}{cost:>9}"
+    )
+
+
+def _format_rate(rate: "Rate") -> str:
+    if not rate.of:
+        return "-"
+    share = rate.count / rate.of
+    return f"{rate.count}/{rate.of} {share:.0%} [{rate.low:.0%}, {rate.high:.0%}]"
+
+
+def _contrast(found: "Comparison", names: tuple[str, str]) -> "Iterator[Line]":
+    from agentflow.core.wording import list_some
+    from agentflow.view.text import Style, line, span
+
+    yield line(span(_HEADER, Style.BOLD))
+    for name, score in zip(names, (found.first, found.second), strict=True):
+        yield line(_format_score(score.replace(group=Path(name).name)))
+    yield line(f"both resolve {found.both}, neither {found.neither}, of {found.tasks} tasks")
+    yield line(f"only the first: {len(found.first_only)}  {list_some(found.first_only)}", hang=4)
+    yield line(f"only the second: {len(found.second_only)}  {list_some(found.second_only)}", hang=4)
+    words = "worse by more than chance" if found.is_worse else "not worse by more than chance"
+    style = Style.BAD if found.is_worse else Style.PLAIN
+    yield line(span(f"the second is {words}: p = {found.p:.3f} (McNemar, exact, two-sided)", style))
+    if found.unpaired:
+        yield line(span(f"without a pair, and left out: {list_some(found.unpaired)}", Style.WARN))

@@ -1,0 +1,3 @@
+module example.org/kit
+
+go 1.19

@@ -1,0 +1,127 @@
+"""`eval`: what hidden checks say of verdicts, two runs compared, instances as those of SWE-bench."""
+
+import json
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentflow.process import capture
+from tests.support.repo import CALC, NewRepo, Repo, edit, mending, role, submit
+
+HIDDEN = CALC["tests/test_calc.py"].replace("add(1, 2), 3", "add(5, 5), 10")
+TEXT = "make add return the sum in calc.py, as the failing tests say"
+CHEAT = [role("implementer", *edit("calc.py", "return a - b", "return 3 if b else 1"), submit("calc.py"))]
+
+
+@pytest.fixture
+def folder(new_repo: NewRepo, tmp_path: Path) -> Path:
+    new_repo(CALC)
+    hidden = tmp_path / "plans/hidden/tests"
+    hidden.mkdir(parents=True)
+    (hidden / "test_hidden.py").write_text(HIDDEN)
+    return tmp_path / "plans"
+
+
+def write_plan(folder: Path, *tasks: dict[str, Any]) -> Path:
+    path = folder / "tasks.yaml"
+    check = {"command": "python3 -m unittest tests.test_hidden", "folder": "hidden"}
+    path.write_text(
+        json.dumps([{"repository": "../repo", "text": TEXT, "check": check, **task} for task in tasks])
+    )
+    return path
+
+
+def test_a_change_that_only_pleases_the_tests_it_sees_is_told_from_one_that_is_right(
+    folder: Path, tmp_path: Path
+) -> None:
+    repo = Repo(tmp_path / "repo", tmp_path / "home")
+    (folder / "good.yaml").write_text(json.dumps(mending()))
+    (folder / "cheat.yaml").write_text(json.dumps(CHEAT))
+    path = write_plan(folder, {"id": "one"}, {"id": "two", "commit": "nowhere"})
+    before, after = str(folder / "before"), str(folder / "after")
+    good = repo.run("eval", str(path), "--out", before, "--model", f"script:{folder}/good.yaml", "--json")
+    (score,) = good.json
+    assert (good.code, score["resolved"]["count"], score["unbegun"]) == (1, 1, 1), good.err
+    cheat = repo.run("eval", str(path), "--out", after, "--model", f"script:{folder}/cheat.yaml")
+    assert "0/2 0%" in cheat.out, cheat.out
+    (told,) = [json.loads(line) for line in (folder / "after/results.jsonl").read_text().splitlines()][:1]
+    assert told["hidden"] == {"resolved": False, "reason": "exit 1"}
+    assert told["exit_code"] != 0 or "1/1 100%" in cheat.out
+
+    same = repo.run("eval", "compare", before, before, "--json")
+    assert (same.code, same.json["p"], same.json["both"]) == (0, 1.0, 1)
+    other = repo.run("eval", "compare", before, f"{after}/results.jsonl")
+    assert (other.code, "only the first: 1  one" in other.out) == (0, True), other.out
+    assert "p = 1.000" in other.out
+
+
+def test_words_that_mean_nothing_are_one_message(folder: Path, tmp_path: Path) -> None:
+    repo = Repo(tmp_path / "repo", tmp_path / "home")
+    path = write_plan(folder, {"id": "one", "check": None})
+    damaged = folder / "damaged.jsonl"
+    damaged.write_text('{"id": "one"}\n')
+    said = {
+        (str(path),): "one has no hidden check",
+        (str(path), "more"): "name one file of tasks",
+        ("compare", "a"): "name the folders of two runs",
+        ("compare", "a", "b"): "cannot read a",
+        ("compare", str(damaged), str(damaged)): "damaged.jsonl:1: object missing required field",
+    }
+    for words, message in said.items():
+        done = repo.run("eval", *words)
+        assert (done.code, message in done.err) == (2, True), done.err
+
+
+PATCH = """diff --git a/tests/test_more.py b/tests/test_more.py
+new file mode 100644
+--- /dev/null
++++ b/tests/test_more.py
+@@ -0,0 +1,5 @@
++from calc import add
++
++
++def test_more():
++    assert add(5, 5) == 10
+"""
+
+
+def test_an_instance_of_swe_bench_runs_in_its_environment_and_says_what_it_needs(
+    folder: Path, tmp_path: Path
+) -> None:
+    repo = Repo(tmp_path / "repo", tmp_path / "home")
+    (folder / "good.yaml").write_text(json.dumps(mending()))
+    (folder / "repositories").mkdir()
+    shutil.copytree(repo.root, folder / "repositories/acme__calc", symlinks=True)
+    instance = {
+        "repo": "acme/calc",
+        "base_commit": repo.git("rev-parse", "HEAD").strip(),
+        "problem_statement": TEXT,
+        "hints_text": "",
+        "patch": "the solution, which nobody sees",
+        "test_patch": PATCH,
+        "FAIL_TO_PASS": json.dumps(["tests/test_more.py::test_more"]),
+        "PASS_TO_PASS": ["tests/test_calc.py::CalcTest::test_double"],
+    }
+    path = folder / "instances.jsonl"
+    names = ("acme__calc-1", "acme__calc-2")
+    path.write_text("".join(json.dumps({**instance, "instance_id": name}) + "\n" for name in names))
+    environment = folder / "environments/acme__calc-1"
+    capture((sys.executable, "-m", "venv", "--without-pip", str(environment)), cwd=folder)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    (packages / "ours.pth").write_text(sysconfig.get_path("purelib"))
+    done = repo.run("eval", str(path), "--model", f"script:{folder}/good.yaml", "--jobs", "2")
+    found = [json.loads(line) for line in (folder / "instances.batch/results.jsonl").read_text().splitlines()]
+    assert found[0]["hidden"] == {"resolved": True, "reason": "2 tests passed"}, (found[0], done.err)
+    assert "it needs a Python environment" in found[1]["reason"]
+    assert (done.code, "1 could not begin" in done.out) == (1, True)
+
+    path.write_text(json.dumps({**instance, "instance_id": "x", "base_commit": ""}))
+    seen = repo.run("eval", str(path), "--out", str(folder / "other"))
+    assert (seen.code, "instances.jsonl:1: base_commit: an instance needs a text here" in seen.err) == (
+        2,
+        True,
+    )
