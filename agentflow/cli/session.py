@@ -33,6 +33,8 @@ def open_session(folder: Path, run: Callable[[Sequence[str]], int], *, goes_on: 
     git = open_repository(folder)
     saved = find_session(git.root, None) if goes_on else new_session()
     plain = plain or os.environ.get("TERM") == "dumb"
+    if plain:
+        os.environ.setdefault("NO_COLOR", "1")  # each command of the session writes without colours as well
     editor = LineEditor(git, summarize_commands(git.root), plain=plain)
     chat = Chat(root=git.root, saved=saved, plain=plain, run=run, steering=Steering(git, editor))
     say(f"agentflow in {git.root}")

@@ -17,7 +17,7 @@ CALLS = (
     "status",  # that each file is as it is committed: the tree, and every byte
 )
 UNUSED = {
-    *("anthropic", "httpx2", "httpcore2", "pydantic", "filelock", "git", "rich"),
+    *("anthropic", "httpx2", "httpcore2", "pydantic", "filelock", "git", "rich", "prompt_toolkit"),
     *("tomllib", "urllib.request", "http.client", "email", "importlib.metadata"),
     *("tree_sitter", "sqlite3", "multiprocessing", "agentflow.repair", "agentflow.model.sdk"),
 }
