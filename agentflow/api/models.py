@@ -115,7 +115,12 @@ def stream_model(model: Model, on_delta: Callable[[str], None]) -> Model:
 
 
 def observe_model(model: Model, observe: Observer) -> Model:
-    """Return a model that reports its failed tries to an observer, if it can have any."""
+    """Return a model that reports its tries to an observer, if it can have any."""
+    if model.name == REPAIR:
+        from agentflow.repair.policy import Repair
+
+        assert isinstance(model, Repair)
+        return model.report_to(observe)
     live = _find_live(model)
     return live.report_to(observe) if live else model
 

@@ -38,7 +38,7 @@ from agentflow.workspace.git import Git, open_repository
 _CUT = (Status.CANCELLED, Status.ERROR)
 _APART = frozenset(
     {
-        *("Warned", "Signalled", "Retried", "Answered", "StateChanged", "CheckStarted", "Probed"),
+        *("Warned", "Signalled", "Retried", "Searched", "Answered", "StateChanged", "CheckStarted", "Probed"),
         "TaskUndone",
     }
 )

@@ -102,6 +102,16 @@ class Retried(Record, tag=True):
     model: str = ""  # the id that is asked from now on, where a tier's list goes on to its next one
 
 
+class Searched(Record, tag=True):
+    """How far the built-in repair engine has come with its search."""
+
+    run: int
+    tried: int
+    total: int  # as far as it is known by now
+    seconds_left: float
+    best: str  # the edit that came nearest so far
+
+
 class Replied(Record, tag=True):
     run: int
     turn: int
@@ -297,6 +307,7 @@ Event = (
     | RunStarted
     | Asked
     | Retried
+    | Searched
     | Replied
     | ToolStarted
     | ToolFinished

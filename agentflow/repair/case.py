@@ -9,9 +9,11 @@ from agentflow.core.evidence import CheckName
 from agentflow.core.record import Record
 from agentflow.repair.bench import Bench
 from agentflow.repair.candidates import Candidate, list_candidates
+from agentflow.repair.explain import require_runnable
 from agentflow.repair.locate import EditPlace, TestTrace, localise
 from agentflow.repair.search import Search, SearchResult, TellHope, trace_tests
 from agentflow.repair.sources import read_sources
+from agentflow.repair.syntax import mend_syntax
 from agentflow.repair.target import Brief, CheckLine, Target, read_base_tree, read_target, widen_target
 from agentflow.sandbox.run import Sandbox
 from agentflow.workspace.working_copy import find_import_paths
@@ -52,7 +54,13 @@ class RepairCase:
     @property
     def seen(self) -> TestTrace:
         """What the tests do on the code as it was."""
-        return self._once("seen", lambda: trace_tests(self._bench(self.target)))
+
+        def work() -> TestTrace:
+            seen = trace_tests(self._bench(self.target))
+            require_runnable(self.sources, seen)
+            return seen
+
+        return self._once("seen", work)
 
     @property
     def places(self) -> tuple[EditPlace, ...]:
@@ -62,7 +70,12 @@ class RepairCase:
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """The edits to try, in order."""
-        return self._once("candidates", lambda: list_candidates(self.sources, self.places, self.seen))
+
+        def work() -> tuple[Candidate, ...]:
+            edits = list_candidates(self.sources, self.places, self.seen)
+            return (*mend_syntax(self.sources, self.places), *edits)
+
+        return self._once("candidates", work)
 
     @property
     def searched(self) -> SearchResult:

@@ -9,7 +9,9 @@ from typing import Any
 import anyio
 
 from agentflow.core.errors import ModelRejected
+from agentflow.core.events import Searched
 from agentflow.core.messages import Reply, Request, Speaker, Stop, Text, ToolCall, ToolResult, Usage
+from agentflow.core.ports import Observer
 from agentflow.core.record import Record, encode
 from agentflow.core.role import (
     Change,
@@ -25,11 +27,10 @@ from agentflow.core.role import (
 from agentflow.core.wording import PLAUSIBLE
 from agentflow.parse import decode
 from agentflow.repair.case import RepairCase
-from agentflow.repair.search import TellHope
+from agentflow.repair.explain import GIVEN_UP, explain_failure
+from agentflow.repair.search import Hope
 from agentflow.repair.target import ADVICE, Brief, read_brief, read_record
 from agentflow.sandbox.run import Sandbox
-
-NOTHING = "no candidate makes the failing tests pass"
 
 _READ_FILES = 3
 
@@ -74,7 +75,24 @@ class Repair:
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
         self._known: dict[object, Any] = {}
-        self._tell: TellHope = lambda _hope: None
+        self._observe: Observer = lambda _event: None
+
+    def report_to(self, observe: Observer) -> "Repair":
+        """Return the same engine, which tells an observer how far a search is."""
+        other = Repair(self._sandbox)
+        other._known, other._observe = self._known, observe
+        return other
+
+    def _tell(self, run: int, hope: Hope) -> None:
+        self._observe(
+            Searched(
+                run=run,
+                tried=hope.tried,
+                total=hope.total,
+                seconds_left=round(hope.seconds_left, 1),
+                best=hope.best,
+            )
+        )
 
     def refusal(self, task: str) -> str | None:
         return explain_refusal(task)
@@ -98,7 +116,9 @@ class Repair:
     def _reply(self, request: Request, stop: threading.Event) -> Reply:
         told = (message.text for message in request.messages if message.speaker is Speaker.USER)
         brief = read_brief(next(told, ""))
-        open_case = partial(RepairCase, self._sandbox, brief, stop.is_set, self._known, self._tell)
+        open_case = partial(
+            RepairCase, self._sandbox, brief, stop.is_set, self._known, partial(self._tell, request.run)
+        )
         submit = next((tool.name for tool in request.tools if tool.name.startswith("Submit")), "")
         match submit:
             case "SubmitFindings":
@@ -152,7 +172,7 @@ def _explore(request: Request, case: RepairCase) -> Reply:
 def _plan(case: RepairCase) -> Plan:
     edits, root = case.candidates, case.sources.root
     return Plan(
-        summary=f"try {len(edits)} single edits in order, in throw-away copies; make the first that passes",
+        summary=f"try {len(edits)} edits in order, in throw-away copies; make the best that passes",
         steps=tuple(PlanStep(title=edit.title, files=(edit.path,)) for edit in edits[:_SHOWN]),
         acceptance=(
             *(f"{test} passes" for test in case.target.failing),
@@ -170,10 +190,12 @@ def _implement(request: Request, open_case: Callable[[], RepairCase]) -> Reply:
     case = open_case()
     searched = case.searched
     edits = case.edits(searched)
-    said = "; ".join(searched.titles) or NOTHING
+    said = "; ".join(searched.titles)
     said = f"{said} ({searched.note})" if searched.note else said
-    if not edits:
-        raise ModelRejected(said, hint=ADVICE)
+    if not searched.texts:
+        said = explain_failure(searched, case.sources, case.seen, case.places)
+        if not edits:
+            raise ModelRejected(said)
     if not _turn(request):
         files = dict.fromkeys(edit.file_path for edit in edits)
         return _reply_with(request, [("Read", {"file_path": path}) for path in files])
@@ -184,8 +206,8 @@ def _implement(request: Request, open_case: Callable[[], RepairCase]) -> Reply:
 def _submit_change(request: Request) -> Reply:
     """Submit what the edits of this run made, or give up once an earlier attempt is taken back."""
     edits = [message for message in request.messages if any(call.name == "Edit" for call in message.calls)]
-    if not edits or edits[-1].text.startswith(NOTHING):
-        raise ModelRejected(edits[-1].text if edits else NOTHING, hint=ADVICE)
+    if not edits or edits[-1].text.startswith(GIVEN_UP):
+        raise ModelRejected(edits[-1].text if edits else "the repair was not made", hint=ADVICE)
     title, *rivals = edits[-1].text.split(_RIVAL)
     path = title.partition(":")[0]
     change = Change(summary=f"{title}; {PLAUSIBLE}", files=(path,), rivals=tuple(rivals))

@@ -14,6 +14,7 @@ from agentflow.repair.candidates import Candidate, list_candidates, list_rivals
 from agentflow.repair.choice import Choice, choose
 from agentflow.repair.locate import TestTrace, localise
 from agentflow.repair.sources import apply_mutation
+from agentflow.repair.syntax import mend_syntax
 from agentflow.repair.target import ADVICE
 from agentflow.repair.workers import End, Trial, Workers, open_workers
 from agentflow.sandbox.throwaway import scratch_folder
@@ -147,7 +148,8 @@ class Search:
             following = keep_edit(bench, partial.candidate)
             again = trace_tests(following)
             places = localise(following.sources, again)
-            more = list_candidates(following.sources, places, again)
+            edits = list_candidates(following.sources, places, again)
+            more = (*mend_syntax(following.sources, places), *edits)
             self._result = self._result.replace(total=self._result.total + len(more))
             if self._hunt(following, again, more, (*kept, partial.candidate)):
                 return True

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
-from agentflow.core.errors import InvalidFile, ModelRejected
+from agentflow.core.errors import Exit, InvalidFile, ModelRejected
 from agentflow.core.evidence import RED, CheckName, Evidence
 from agentflow.core.record import Record
 from agentflow.parse import decode
@@ -36,6 +36,12 @@ _CHECK = re.compile(
 _NOT_RUN = re.compile(r"^- (\w+): not run (\(.+\))$")
 
 Sections = tuple[tuple[str, list[str]], ...]
+
+
+class TestsBlocked(ModelRejected):
+    """The tests cannot run here, for a reason that lies outside the repository."""
+
+    exit_code = Exit.CAVEAT
 
 
 class CheckLine(Record):
@@ -144,12 +150,12 @@ class Target(Record):
 
 
 def read_target(root: Path, brief: Brief, files: Iterable[str]) -> Target:
-    """Return the tests that must pass. Raises ModelRejected when there are none or they cannot be run."""
+    """Return the tests that must pass. Raises ModelRejected when there are none, or TestsBlocked."""
     reds = [shown for shown in brief.before if shown.name == CheckName.TESTS and not shown.is_green]
     if not reds and brief.not_run:
-        raise ModelRejected(
+        raise TestsBlocked(
             f"nothing that ran fails; could not run: {'; '.join(brief.not_run)}",
-            hint=f"install what is missing, or {ADVICE}",
+            hint="Install what is missing, then try again.",
         )
     if not reds:
         seen = "no test fails" if brief.before else "no check was found"

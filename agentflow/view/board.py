@@ -19,6 +19,7 @@ from agentflow.core.events import (
     Retried,
     RunEnded,
     RunStarted,
+    Searched,
     Stamped,
     StateChanged,
     TaskEnded,
@@ -174,6 +175,18 @@ def _begin_turn(event: Asked, board: Board, now: float) -> Board:
 def _wait_for_model(event: Retried, board: Board, now: float) -> Board:
     words = f"{one_line(event.reason)}, try {event.attempt + 1}"
     return board.change(event.run, lambda work: work.begin("", words, now))
+
+
+@_update.register
+def _count_tries(event: Searched, board: Board, now: float) -> Board:
+    best = f", nearest {one_line(event.best)}" if event.best else ""
+    words = f"{event.tried} of {event.total} edits tried, {event.seconds_left:.0f} s left{best}"
+
+    def count(work: Work) -> Work:
+        since = next((call.since for call in work.calls if not call.id), now)
+        return work.begin("", words, since)
+
+    return board.change(event.run, count)
 
 
 @_update.register
