@@ -196,6 +196,11 @@ def _implement(request: Request, open_case: Callable[[], RepairCase]) -> Reply:
         said = explain_failure(searched, case.sources, case.seen, case.places)
         if not edits:
             raise ModelRejected(said)
+    if not edits:
+        red = [shown.name for checks in case.brief.failed[-1:] for shown in checks if not shown.is_green]
+        raise ModelRejected(
+            f"the tests pass with {said}; it stays, but not mended: {', '.join(red)}", hint=ADVICE
+        )
     if not _turn(request):
         files = dict.fromkeys(edit.file_path for edit in edits)
         return _reply_with(request, [("Read", {"file_path": path}) for path in files])
@@ -209,8 +214,8 @@ def _submit_change(request: Request) -> Reply:
     if not edits or edits[-1].text.startswith(GIVEN_UP):
         raise ModelRejected(edits[-1].text if edits else "the repair was not made", hint=ADVICE)
     title, *rivals = edits[-1].text.split(_RIVAL)
-    path = title.partition(":")[0]
-    change = Change(summary=f"{title}; {PLAUSIBLE}", files=(path,), rivals=tuple(rivals))
+    files = tuple(dict.fromkeys(str(call.input["file_path"]) for call in edits[-1].calls))
+    change = Change(summary=f"{title}; {PLAUSIBLE}", files=files, rivals=tuple(rivals))
     return _reply_with(request, [_call("SubmitChange", change)])
 
 

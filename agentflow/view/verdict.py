@@ -132,7 +132,9 @@ def _answer(state: TaskState) -> Iterator[Line]:
 def _headline(snapshot: Snapshot) -> tuple[Line, ...]:
     status = snapshot.state.status
     said = ": ".join(filter(None, describe_outcome(snapshot)))
-    return (line(status_mark(status), span(said, status_style(status)), hang=2),)
+    first = line(status_mark(status), span(said, status_style(status)), hang=2)
+    more = snapshot.state.ending.reason.splitlines()[1:] if snapshot.state.ending else []
+    return (first, *(line("  ", one_line(each, _REASON), hang=4) for each in more))
 
 
 def describe_outcome(snapshot: Snapshot) -> tuple[str, str]:
