@@ -33,6 +33,8 @@ _CHECK = re.compile(
     r"(?:, output in (?P<output>\.claude/agentflow/[\w-]+/evidence/ev-\d+\.out))?"
 )
 
+_UNABLE = re.compile(r"^- cannot run here: tests (\(.+\))$")
+
 _NOT_RUN = re.compile(r"^- (\w+): not run (\(.+\))$")
 
 Sections = tuple[tuple[str, list[str]], ...]
@@ -61,6 +63,8 @@ class Brief(Record):
     failed: tuple[tuple[CheckLine, ...], ...]
     """The checks of each failed iteration, in order."""
     after: tuple[CheckLine, ...]
+    unable: tuple[str, ...] = ()
+    """Why the tests cannot run here, whatever the code says."""
     not_run: tuple[str, ...] = ()
     """Checks that lack a tool, and which one."""
 
@@ -73,6 +77,7 @@ def read_brief(text: str) -> Brief:
         before=_parse_checks(_below(sections, "Checks before")),
         failed=tuple(_parse_checks(body) for _, body in sorted(failed)),
         after=_parse_checks(_below(sections, "Checks after")),
+        unable=tuple(found[1] for line in _below(sections, "") if (found := _UNABLE.match(line))),
         not_run=tuple(
             f"{found[1]} {found[2]}"
             for line in _below(sections, "Checks before")
@@ -151,6 +156,11 @@ class Target(Record):
 
 def read_target(root: Path, brief: Brief, files: Iterable[str]) -> Target:
     """Return the tests that must pass. Raises ModelRejected when there are none, or TestsBlocked."""
+    if brief.unable:
+        raise TestsBlocked(
+            f"the tests cannot run here {'; '.join(brief.unable)}",
+            hint="Install what is missing, then try again.",
+        )
     reds = [shown for shown in brief.before if shown.name == CheckName.TESTS and not shown.is_green]
     if not reds and brief.not_run:
         raise TestsBlocked(
