@@ -6,7 +6,7 @@ import select
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +101,8 @@ class Channel:
         raw = json.dumps(order).encode() + b"\n"
         while raw and not self._over.done():
             if select.select([], [self._pipes[0]], [], _TICK)[1]:
-                raw = raw[os.write(self._pipes[0], raw) :]
+                with suppress(BlockingIOError):  # there is room, though not for so much at once
+                    raw = raw[os.write(self._pipes[0], raw) :]
 
     def plan(self, plan: Mapping[str, Any]) -> None:
         """Say which tests are run and how long they may take, where that is new."""
@@ -114,7 +115,8 @@ class Channel:
         """Return the next answer, or None once the driver is gone or nobody waits any more."""
         while b"\n" not in self._read:
             if select.select([self._pipes[1]], [], [], _TICK)[0]:
-                self._read += os.read(self._pipes[1], 1 << 16)
+                with suppress(BlockingIOError):
+                    self._read += os.read(self._pipes[1], 1 << 16)
             elif self._over.done() or time.monotonic() > deadline or is_vain():
                 return None
         line, _, self._read = self._read.partition(b"\n")

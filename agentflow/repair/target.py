@@ -77,7 +77,7 @@ def read_brief(text: str) -> Brief:
         before=_parse_checks(_below(sections, "Checks before")),
         failed=tuple(_parse_checks(body) for _, body in sorted(failed)),
         after=_parse_checks(_below(sections, "Checks after")),
-        unable=tuple(found[1] for line in _below(sections, "") if (found := _UNABLE.match(line))),
+        unable=tuple(found[1] for line in sections[0][1] if (found := _UNABLE.match(line))),
         not_run=tuple(
             f"{found[1]} {found[2]}"
             for line in _below(sections, "Checks before")

@@ -95,6 +95,7 @@ class Worker:
         seconds = sum(plan["wall"]) + _START_SECONDS
         answer = channel.hear(time.monotonic() + seconds, crew.is_over)
         if answer is not None:
+            crew.crashed = 0
             return answer
         del self._channels[kind]
         if not channel.is_over:
@@ -139,6 +140,7 @@ class Workers:
         self.pool = pool
         self.deadline = deadline
         self.crashed = 0
+        """Drivers that ended in a row, with no answer between."""
         self.is_stopped = threading.Event()
         self.failing = tuple(test for test, outcome in seen.outcomes.items() if outcome in RED)
         self.passed = tuple(test for test, outcome in seen.outcomes.items() if outcome == "passed")

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from agentflow.core.errors import ModelRejected
 from agentflow.core.wording import PLAUSIBLE
 from agentflow.repair.policy import Repair
 from agentflow.sandbox.run import Sandbox
-from tests.support.boxes import boxed, landlocked
+from tests.support.boxes import boxed, landlocked, unboxed
 from tests.unit.repair.bugs import module_tests
 from tests.unit.repair.stage import UNITTEST, Stage
 
@@ -48,7 +49,7 @@ class ScriptTest(unittest.TestCase):
 """
 Boxed = Callable[[Path], Sandbox]
 
-pytestmark = pytest.mark.parametrize("box", [boxed, landlocked])
+pytestmark = pytest.mark.parametrize("box", [boxed, landlocked, unboxed])
 
 
 def test_tests_that_set_modes_and_times_of_their_own_files_are_run(box: Boxed, tmp_path: Path) -> None:
@@ -89,3 +90,63 @@ def test_a_search_whose_processes_all_end_says_so_by_name(box: Boxed, tmp_path: 
     with pytest.raises(ModelRejected, match=r"a worker of the search for a repair crashed: .*(a signal|137)"):
         stage.play("implementer", Repair(box(stage.root)))
     assert stage.changed() == {}
+
+
+WILD = """import os
+import subprocess
+import sys
+import time
+
+
+def leave_a_mark():
+    open("left.txt", "a").write("x")
+    os.makedirs("left", exist_ok=True)
+
+
+def go_on_alone():
+    subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(2); open('late.txt', 'w').write('x')"],
+        start_new_session=True,
+    )
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            time.sleep(600)
+        os._exit(0)
+
+
+def is_full(count, limit):
+    if os.path.exists("left.txt") or os.path.exists("late.txt"):
+        raise RuntimeError("an earlier edit left something")
+    if count > 99:
+        leave_a_mark()
+        return True
+    if count > 98:
+        go_on_alone()
+        return True
+    if count > 97:
+        time.sleep(600)
+    if count > 96:
+        os._exit(3)
+    while count > 95:
+        pass
+    return count > limit
+"""
+
+
+def test_what_edits_start_write_or_wait_for_is_gone_before_the_next_one(box: Boxed, tmp_path: Path) -> None:
+    stage = Stage(tmp_path, {"core.py": WILD, "tests/test_core.py": module_tests("core", TRUTHS)}, UNITTEST)
+    before = set(stage.texts())
+    stage.mend(Repair(box(stage.root)))
+    assert stage.changed() == MENDED
+    assert set(stage.texts()) == before
+    assert not [name for name in list_commands() if "late.txt" in name]
+
+
+def list_commands() -> list[str]:
+    """Return the command line of each process."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            found.append(place.read_bytes().decode("utf-8", "replace"))
+    return found
