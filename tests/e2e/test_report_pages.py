@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import repo as support
-from tests.support.repo import CALC, Repo, call, turn
+from tests.support import play
+from tests.support.repo import Repo
 
 EVIL = (
     "</pre></td></details><script>alert(1)</script><img src=x onerror=alert(1)><!-- \x1b]8;;javascript:a\x07 "
@@ -117,16 +117,16 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Repo:
     """A task whose every text attacks the page it is shown on, and that also prints a secret."""
     folder = tmp_path_factory.mktemp("hostile")
     repo = Repo(folder / "a repository", folder / "home")
-    repo.write({**CALC, "tests/test_noisy.py": NOISY, "a<b>&'\"`.txt": "x\n"}).commit()
-    evil = turn(
-        call("Edit", file_path="a<b>&'\"`.txt", old_string="x\n", new_string=f"{EVIL}\n"),
+    repo.write({**play.CALC, "tests/test_noisy.py": NOISY, "a<b>&'\"`.txt": "x\n"}).commit()
+    evil = play.turn(
+        play.call("Edit", file_path="a<b>&'\"`.txt", old_string="x\n", new_string=f"{EVIL}\n"),
         text=f"{EVIL} {SECRET}",
     )
-    read = turn(call("Read", file_path="a<b>&'\"`.txt"))
-    done = turn(call("SubmitChange", summary=EVIL, files=["calc.py"]))
-    implementer = support.role("implementer", read, evil, *support.MENDED, done)
+    read = play.turn(play.call("Read", file_path="a<b>&'\"`.txt"))
+    done = play.turn(play.call("SubmitChange", summary=EVIL, files=["calc.py"]))
+    implementer = play.role("implementer", read, evil, *play.MENDED, done)
     task = f"let add return the sum {EVIL} {SECRET}"
-    ran = repo.task(task, script=[implementer, support.verified("ev-0002")])
+    ran = repo.task(task, script=[implementer, play.verified("ev-0002")])
     assert ran.code == 4, ran.err
     return repo
 
@@ -196,12 +196,12 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_shown(hostile: Repo, tmp_p
 
 
 def test_a_task_that_waits_has_a_page_that_says_how_to_decide_and_no_report_yet(tmp_path: Path) -> None:
-    repo = Repo(tmp_path / "a repository", tmp_path / "home").write(CALC).commit()
+    repo = Repo(tmp_path / "a repository", tmp_path / "home").write(play.CALC).commit()
     found = [{"claim": EVIL, "path": "calc.py", "line": 2}]
-    explored = call("SubmitFindings", summary=EVIL, findings=found, open_questions=[EVIL])
+    explored = play.call("SubmitFindings", summary=EVIL, findings=found, open_questions=[EVIL])
     steps = [{"title": EVIL, "files": [EVIL]}]
-    planned = call("SubmitPlan", summary=EVIL, steps=steps, acceptance=[EVIL], risks=[EVIL])
-    roles = [support.role("explorer", turn(explored)), support.role("planner", turn(planned))]
+    planned = play.call("SubmitPlan", summary=EVIL, steps=steps, acceptance=[EVIL], risks=[EVIL])
+    roles = [play.role("explorer", play.turn(explored)), play.role("planner", play.turn(planned))]
     done = repo.task("--pause-after", "planning", "let add return the sum", script=roles)
     assert done.code == 75, done.err
     text, page = render(repo, repo.folder.name, tmp_path)

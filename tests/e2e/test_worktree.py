@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import repo as support
-from tests.support.repo import CALC, Repo, call, eventually, turn
-from tests.support.repo import WHOLE_CREW as TEXT
+from tests.support import play
+from tests.support.repo import Repo, eventually
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
-    made = Repo(tmp_path / "a repository", tmp_path / "home").write(CALC).commit()
+    made = Repo(tmp_path / "a repository", tmp_path / "home").write(play.CALC).commit()
     made.git("config", "user.name", "t")
     made.git("config", "user.email", "t@localhost")
     return made
@@ -53,20 +52,20 @@ def test_the_change_is_on_a_branch_of_its_own_and_all_else_is_as_it_was(repo: Re
     )
     repo.git("add", ".gitattributes", ".gitignore", "calc.py")
     repo.git("commit", "-q", "-m", "state")
-    repo.write({"new.txt": "mine\n", "calc.py": CALC["calc.py"] + "# mine\n", ".venv/pyvenv.cfg": ""})
+    repo.write({"new.txt": "mine\n", "calc.py": play.CALC["calc.py"] + "# mine\n", ".venv/pyvenv.cfg": ""})
     plant_programs(repo, ran)
     before, index = read_files(repo.root), (repo.root / ".git/index").read_bytes()
-    out = turn(
-        call("Write", file_path="../../../stolen.txt", content="x"),
-        call("Write", file_path=str(repo.root / "stolen.txt"), content="x"),
-        call(
+    out = play.turn(
+        play.call("Write", file_path="../../../stolen.txt", content="x"),
+        play.call("Write", file_path=str(repo.root / "stolen.txt"), content="x"),
+        play.call(
             "Bash",
             command=f"echo x >> '{repo.root}/calc.py'; echo x >> ../../../calc.py; true",
             description="x",
         ),
     )
     done = repo.run(
-        "task", TEXT, "--worktree", "--model", repo.scripted(support.mending(out, evidence="ev-0003"))
+        "task", play.WHOLE_CREW, "--worktree", "--model", repo.scripted(play.mending(out, evidence="ev-0003"))
     )
     assert done.code == 0, done.err
     assert read_files(repo.root) == before
@@ -80,7 +79,7 @@ def test_the_change_is_on_a_branch_of_its_own_and_all_else_is_as_it_was(repo: Re
     assert repo.git("status", "--short").splitlines() == [" M calc.py", "?? new.txt"]
     worktree = find_worktree(repo)
     task = worktree.name
-    assert (worktree / "calc.py").read_text() == CALC["calc.py"].replace("a - b", "a + b")
+    assert (worktree / "calc.py").read_text() == play.CALC["calc.py"].replace("a - b", "a + b")
     assert (worktree / ".claude/settings.local.json").exists()
     assert "not in the worktree, since not committed: calc.py, new.txt" in done.err
     assert "not in the worktree, since git ignores them: .venv" in done.err
@@ -94,7 +93,7 @@ def assert_found_from_here(repo: Repo, task: str) -> None:
     assert (row["task_id"], row["status"]) == (task, "verified")
     assert repo.run("status", "--json").json["task_id"] == task
     assert len(repo.run("evidence", task[:20], "--json").json) >= 3
-    assert f"# verified: {TEXT}" in repo.run("report", task).out
+    assert f"# verified: {play.WHOLE_CREW}" in repo.run("report", task).out
     assert repo.run("verify", task).code == 0
     assert repo.run("stats", "--json").json["total"]["tasks"] == 1
 
@@ -116,7 +115,7 @@ def assert_taken_over(repo: Repo, task: str, told: str) -> None:
 
 
 def test_a_killed_task_goes_on_in_its_worktree_and_is_undone_there(repo: Repo) -> None:
-    script = support.mending(turn(call("Bash", command="sleep 30", description="wait")))
+    script = play.mending(play.turn(play.call("Bash", command="sleep 30", description="wait")))
     script[2]["match"]["iteration"] = 1
     process = repo.start_task(script, "--worktree")
     eventually(lambda: any(b"sleep 30" in place.read_bytes() for place in list_events(repo)))
@@ -126,8 +125,8 @@ def test_a_killed_task_goes_on_in_its_worktree_and_is_undone_there(repo: Repo) -
     shown = repo.run("status")
     assert "interrupted" in shown.out
     again = [
-        support.role("implementer", *support.MENDED, support.submit("calc.py")),
-        support.verified("ev-0002"),
+        play.role("implementer", *play.MENDED, play.submit("calc.py")),
+        play.verified("ev-0002"),
     ]
     done = repo.run("resume", "--model", repo.scripted(again), "--json")
     assert done.code == 0, done.err
@@ -135,7 +134,7 @@ def test_a_killed_task_goes_on_in_its_worktree_and_is_undone_there(repo: Repo) -
     assert "a - b" in repo.read("calc.py")
     undone = repo.run("undo", task)
     assert undone.code == 0, undone.err
-    assert (find_worktree(repo) / "calc.py").read_text() == CALC["calc.py"]
+    assert (find_worktree(repo) / "calc.py").read_text() == play.CALC["calc.py"]
 
 
 def test_an_approval_in_a_worktree_is_given_from_the_repository_and_commit_names_the_branch(
@@ -147,10 +146,19 @@ def test_an_approval_in_a_worktree_is_given_from_the_repository_and_commit_names
             ".claude/settings.json": json.dumps({"permissions": {"ask": ["Bash(touch *)"]}}),
         }
     ).commit()
-    bash = turn(call("Bash", command="touch pkg/a", description="x"))
-    model = repo.scripted(support.mending(bash, evidence="ev-0003"))
+    bash = play.turn(play.call("Bash", command="touch pkg/a", description="x"))
+    model = repo.scripted(play.mending(bash, evidence="ev-0003"))
     done = repo.run(
-        "task", TEXT, "--worktree", "--commit", "--branch", "fix/add", "--model", model, "-C", "pkg"
+        "task",
+        play.WHOLE_CREW,
+        "--worktree",
+        "--commit",
+        "--branch",
+        "fix/add",
+        "--model",
+        model,
+        "-C",
+        "pkg",
     )
     assert done.code == 75, done.err
     assert "not committed" in done.err
@@ -165,17 +173,17 @@ def test_an_approval_in_a_worktree_is_given_from_the_repository_and_commit_names
 
 
 def test_what_cannot_have_a_worktree_is_refused_and_nothing_stays_behind(tmp_path: Path) -> None:
-    repo = Repo(tmp_path / "a repository", tmp_path / "home").write(CALC)
-    model = repo.scripted(support.mending())
-    empty = repo.run("task", TEXT, "--worktree", "--model", model)
+    repo = Repo(tmp_path / "a repository", tmp_path / "home").write(play.CALC)
+    model = repo.scripted(play.mending())
+    empty = repo.run("task", play.WHOLE_CREW, "--worktree", "--model", model)
     assert empty.code == 2
     assert "no commit yet" in empty.err
     repo.commit()
     repo.git("branch", "taken")
-    taken = repo.run("task", TEXT, "--worktree", "--branch", "taken", "--model", model)
+    taken = repo.run("task", play.WHOLE_CREW, "--worktree", "--branch", "taken", "--model", model)
     assert taken.code == 2
     assert "taken" in taken.err
-    wrong = repo.run("task", TEXT, "--worktree", "--model", "script:/nowhere.yaml")
+    wrong = repo.run("task", play.WHOLE_CREW, "--worktree", "--model", "script:/nowhere.yaml")
     assert wrong.code == 2
     assert repo.git("worktree", "list").count("\n") == 1
     assert repo.git("branch", "--list", "agentflow/*") == ""
@@ -184,7 +192,7 @@ def test_what_cannot_have_a_worktree_is_refused_and_nothing_stays_behind(tmp_pat
     (repo.root / ".claude/worktrees/.gitignore").unlink(missing_ok=True)
     (repo.root / ".claude/worktrees").rmdir()
     (repo.root / ".claude/worktrees").symlink_to(outside)
-    linked = repo.run("task", TEXT, "--worktree", "--model", model)
+    linked = repo.run("task", play.WHOLE_CREW, "--worktree", "--model", model)
     assert linked.code == 2
     assert "is a link" in linked.err
     assert list(outside.iterdir()) == []
@@ -192,7 +200,7 @@ def test_what_cannot_have_a_worktree_is_refused_and_nothing_stays_behind(tmp_pat
 
 def test_a_worktree_that_came_with_the_repository_is_not_entered(repo: Repo, tmp_path: Path) -> None:
     """Its `.git` names a repository elsewhere, whose configuration nobody here wrote."""
-    other = Repo(tmp_path / "other", tmp_path / "home").write(CALC).commit()
+    other = Repo(tmp_path / "other", tmp_path / "home").write(play.CALC).commit()
     task = "20300101T000000Z-beef"
     place = repo.root / ".claude/worktrees" / task
     other.git("worktree", "add", "-q", str(place))
