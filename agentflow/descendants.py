@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 
-MARK = "AGENTFLOW_COMMAND"
+CHILD_MARK = "AGENTFLOW_COMMAND"
 """The variable by which a process is known that left its group and has no limit of ours."""
 _FILE_LOCKS = 10
 """RLIMIT_LOCKS: without effect since Linux 2.4.25, and inherited by whatever a process starts."""

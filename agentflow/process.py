@@ -16,7 +16,7 @@ from typing import IO
 
 from agentflow.core.evidence import Command, Exchanged, Execution
 from agentflow.descendants import (
-    MARK,
+    CHILD_MARK,
     Halt,
     kill_marked,
     list_processes,
@@ -183,7 +183,7 @@ def start(command: Command) -> Program:
         process = subprocess.Popen(
             command.argv,
             cwd=command.cwd,
-            env=environment({**command.env, MARK: f"{mark:016x}"}),
+            env=environment({**command.env, CHILD_MARK: f"{mark:016x}"}),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -247,7 +247,7 @@ def _ran(
         process = subprocess.Popen(
             command.argv,
             cwd=command.cwd,
-            env=environment({**command.env, MARK: f"{mark:016x}"}),
+            env=environment({**command.env, CHILD_MARK: f"{mark:016x}"}),
             stdin=pipes[0],
             stdout=pipes[1],
             stderr=pipes[2],

@@ -15,7 +15,7 @@ from agentflow.process import timestamp
 from agentflow.settings import folders, load_settings
 from agentflow.store.inbox import add_message
 from agentflow.store.ownership import is_own, record_begun, writer_lock
-from agentflow.store.reading import TASKS, events, find, fold_state, tasks
+from agentflow.store.reading import TASKS, events, find, fold_state, list_tasks
 from agentflow.store.tasks import TaskStore
 from agentflow.workflow.suspension import record_answer
 from agentflow.workspace.git import Git, open_repository
@@ -95,7 +95,7 @@ def record_decision(store: TaskStore, item: Pending, decision: Answer) -> None:
 
 def find_pending(root: Path, pending_id: str, task_id: str | None = None) -> Path:
     """Return the folder of the newest task that waits under an id, or that once did; or of the one named."""
-    known = reversed(tasks(root)) if task_id is None else (task_id,)
+    known = reversed(list_tasks(root)) if task_id is None else (task_id,)
     folders = [find(root, name) for name in known]
     states = [(folder, fold_state(folder, tuple(events(folder)))) for folder in folders]
     waiting = [folder for folder, task in states if any(item.id == pending_id for item in task.pending)]

@@ -21,7 +21,7 @@ from agentflow.frontmatter import write_whole
 from agentflow.redact import one_line
 from agentflow.sandbox.profile import SHARED
 from agentflow.settings import folders
-from agentflow.store.reading import TASKS, events, fold_state, is_task_id, tasks
+from agentflow.store.reading import TASKS, events, fold_state, is_task_id, list_tasks
 from agentflow.store.tasks import new_task_id
 from agentflow.trust import content, record_trust
 from agentflow.workspace.git import Git, open_repository
@@ -195,7 +195,7 @@ def list_homes(root: Path) -> tuple[Path, ...]:
 def _list_tasks(root: Path) -> tuple[str, ...]:
     """Return the ids of a worktree's tasks; none where its state folder is not one of ours."""
     try:
-        return tasks(root)
+        return list_tasks(root)
     except AgentflowError:
         return ()
 

@@ -19,7 +19,7 @@ from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import SHARED
 from agentflow.settings import folders
 from agentflow.store.bundle import PATCH
-from agentflow.store.reading import events, fold_state, tasks
+from agentflow.store.reading import events, fold_state, list_tasks
 from agentflow.trust import drop_trust, load_trust, record_trust
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.git_fetch import check_out, commit_files, is_address
@@ -140,7 +140,7 @@ def remove_clone(folder: TaskFolder) -> None:
 
 def read_clone_state(folder: TaskFolder) -> TaskState | None:
     """Return the state of the task in a clone, or None before it has begun. Raises CorruptState."""
-    found = tasks(folder.clone)
+    found = list_tasks(folder.clone)
     if not found:
         return None
     place = _find_record(folder, found[-1])

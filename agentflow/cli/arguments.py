@@ -106,7 +106,7 @@ YES = typer.Option(False, "--yes", help="Use defaults, and approve calls that a 
 NO_INPUT = typer.Option(False, "--no-input", help="Use defaults, and deny calls that a rule asks about.")
 NO_SANDBOX = typer.Option(False, "--no-sandbox", help="Run commands without a sandbox, with all your rights.")
 NETWORK = typer.Option(False, "--network", help="Let the implementer and the checks reach the network.")
-EVENTS = typer.Option(None, "--events", metavar="FILE|-", help="Write each event as a line of JSON.")
+EVENTS_FILE = typer.Option(None, "--events", metavar="FILE|-", help="Write each event as a line of JSON.")
 QUIET = typer.Option(False, "-q", "--quiet", help="Print only the verdict.")
 VERBOSE = typer.Option(False, "-v", "--verbose", help="Show every step and the whole report.")
 PLAIN = typer.Option(False, "--plain", help="Never redraw a line on the terminal.")

@@ -28,7 +28,7 @@ from agentflow.view.words import pass_mark
 from agentflow.workspace.git import open_repository
 from agentflow.workspace.path_guard import PathGuard
 
-FOLDER = typer.Option(Path(), "-C", help="A repository, if there is one.", metavar="DIR")
+_FOLDER = typer.Option(Path(), "-C", help="A repository, if there is one.", metavar="DIR")
 
 
 _PROGRAMS = (("git", "--version"), ("python3", "--version"), ("rg", "--version"), ("bwrap", "--version"))
@@ -43,7 +43,7 @@ _HEADS = ("reader", "writer", "checks")
 """What the profiles of WHO are called."""
 
 
-class Examined(Record):
+class Diagnosis(Record):
     """All that is shown; no value of a secret is in it."""
 
     sandbox: str
@@ -64,17 +64,17 @@ class Examined(Record):
     shown: tuple[str, ...]
 
 
-def doctor(json: bool = JSON, folder: Path = FOLDER) -> int:
+def doctor(json: bool = JSON, folder: Path = _FOLDER) -> int:
     """Test the sandbox and report what is installed and configured. The sandbox is tested by attacking it."""
     found = examine_machine(folder)
     if json:
         say_json(found)
     else:
-        show(rows(found))
+        show(list_findings(found))
     return exit_code(found)
 
 
-def examine_machine(folder: Path) -> Examined:
+def examine_machine(folder: Path) -> Diagnosis:
     """Find out everything. Raises ConfigError for wrong settings."""
     settings = load_settings(os.environ)
     sandbox = make_sandbox(folder.resolve(), settings, Wish(must_run=True))
@@ -83,7 +83,7 @@ def examine_machine(folder: Path) -> Examined:
     path = folders(os.environ).config
     model = model_name(None, settings, os.environ)
     address, credentials = _endpoint(settings) if choice_of(model).kind == "anthropic" else ("", ())
-    return Examined(
+    return Diagnosis(
         sandbox=ability.level,
         reason=ability.reason,
         gaps=ability.gaps,
@@ -102,7 +102,7 @@ def examine_machine(folder: Path) -> Examined:
     )
 
 
-def exit_code(found: Examined) -> Exit:
+def exit_code(found: Diagnosis) -> Exit:
     """Return 7 without a sandbox, 1 when one does not hold what it promises."""
     if found.sandbox == Level.NONE:
         return Exit.NO_SANDBOX
@@ -115,7 +115,7 @@ def exit_code(found: Examined) -> Exit:
     return Exit.NOT_VERIFIED if open_ways else Exit.VERIFIED
 
 
-def rows(found: Examined) -> Iterator[Line]:
+def list_findings(found: Diagnosis) -> Iterator[Line]:
     """Yield what a person sees."""
     yield from _sandbox(found)
     yield BLANK
@@ -135,7 +135,7 @@ def rows(found: Examined) -> Iterator[Line]:
         yield label_row("checks", span("; ".join(found.checks) or "none found in this repository"))
 
 
-def _sandbox(found: Examined) -> Iterator[Line]:
+def _sandbox(found: Diagnosis) -> Iterator[Line]:
     good = found.sandbox == Level.FULL
     reason = f"  {found.reason}" if found.reason else ""
     yield label_row("sandbox", span(found.sandbox, Style.GOOD if good else Style.WARN), span(reason))

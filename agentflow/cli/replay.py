@@ -31,7 +31,7 @@ from agentflow.store.inbox import read_messages
 from agentflow.store.reading import TASKS, events, fold_state
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.reverify import lay_out, share_environments
-from agentflow.workflow.run import run_task
+from agentflow.workflow.run import run_phases
 from agentflow.workflow.suspension import go_on, record_answer
 from agentflow.workspace.git import Git, open_repository
 
@@ -157,14 +157,14 @@ def _run(
 ) -> TaskState:
     """Run to the end; what a person decided and said then is decided and said so again."""
     crew = assemble(setup, store, Consent.SUSPEND).replace(recall_messages=recall)
-    task = anyio.run(run_task, crew, store.task)
+    task = anyio.run(run_phases, crew, store.task)
     while task.status is Status.SUSPENDED:
         known = [item for item in task.pending if item.id in recorded.answers]
         if task.pending and not known:
             break
         for item in known:
             task = record_answer(task, item, recorded.answers[item.id])
-        task = anyio.run(run_task, crew, go_on(task, is_told=True))
+        task = anyio.run(run_phases, crew, go_on(task, is_told=True))
     return task
 
 

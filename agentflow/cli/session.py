@@ -146,15 +146,15 @@ def _run_message(chat: Chat, text: str) -> Chat:
     """Run a message as a task that follows the last one."""
     from agentflow.cli.launch import Job, launch
     from agentflow.redact import one_line
-    from agentflow.store.reading import tasks
+    from agentflow.store.reading import list_tasks
 
-    known = set(tasks(chat.root))
+    known = set(list_tasks(chat.root))
     job = Job(text=text, model=chat.model, plain=chat.plain, follows=chat.saved.last)
     code = 0
     try:
         code = launch(chat.root, job, chat.steering)
     finally:
-        for task_id in (each for each in tasks(chat.root) if each not in known):
+        for task_id in (each for each in list_tasks(chat.root) if each not in known):
             chat = chat.replace(saved=chat.saved.add_task(task_id, one_line(text, 200)))
             save_session(chat.root, chat.saved)
     return end_if_terminated(chat, code)

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from agentflow.cli.arguments import (
-    EVENTS,
+    EVENTS_FILE,
     FOLDER,
     MAX_COST,
     MAX_TOKENS,
@@ -71,7 +71,7 @@ def task(
     no_sandbox: bool = NO_SANDBOX,
     network: bool = NETWORK,
     json: bool = ONE_JSON,
-    events: str | None = EVENTS,
+    events: str | None = EVENTS_FILE,
     pause_after: str | None = typer.Option(
         None, "--pause-after", metavar="PHASE", help="Pause after this phase; `resume` continues."
     ),
@@ -167,7 +167,7 @@ def ask(
     no_input: bool = NO_INPUT,
     no_sandbox: bool = NO_SANDBOX,
     json: bool = ONE_JSON,
-    events: str | None = EVENTS,
+    events: str | None = EVENTS_FILE,
     stream: bool = STREAM,
     quiet: bool = QUIET,
     verbose: bool = VERBOSE,
@@ -259,7 +259,7 @@ def explore(
     ),
     model: str | None = MODEL,
     json: bool = ONE_JSON,
-    events: str | None = EVENTS,
+    events: str | None = EVENTS_FILE,
     quiet: bool = QUIET,
     verbose: bool = VERBOSE,
 ) -> int:

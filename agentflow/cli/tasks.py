@@ -30,7 +30,7 @@ def tasks(json: bool = JSON, folder: Path = FOLDER) -> None:
     from agentflow.workspace.git import open_repository
 
     homes = {home: is_at_work(home) for home in list_homes(open_repository(folder).root)}
-    names = sorted(((name, home) for home in homes for name in reading.tasks(home)), reverse=True)
+    names = sorted(((name, home) for home in homes for name in reading.list_tasks(home)), reverse=True)
     rows = tuple(describe_task(home / reading.TASKS / name, at_work=homes[home]) for name, home in names)
     if json:
         say_json(rows)
@@ -68,7 +68,7 @@ def split_task_id(folder: Path, words: list[str]) -> tuple[str | None, list[str]
     first, *rest = words
     is_beginning = first[:_ID_BEGINS].isdecimal() and len(first) >= _ID_BEGINS
     homes = list_homes(open_repository(folder).root) if is_beginning else ()
-    known = [name for home in homes for name in reading.tasks(home) if name.startswith(first)]
+    known = [name for home in homes for name in reading.list_tasks(home) if name.startswith(first)]
     is_named = is_beginning and (bool(known) or reading.is_task_id(first))
     return (first, rest) if is_named else (None, words)
 
@@ -77,7 +77,7 @@ def _states(root: Path) -> Iterator[tuple[Path, "TaskState"]]:
     """Yield the tasks that can be read, the newest first."""
     from agentflow.store import reading
 
-    for name in reversed(reading.tasks(root)):
+    for name in reversed(reading.list_tasks(root)):
         state = _state(root / reading.TASKS / name)
         if state is not None:
             yield root / reading.TASKS / name, state

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from agentflow.cli.arguments import (
-    EVENTS,
+    EVENTS_FILE,
     FOLDER,
     JSON,
     MODEL,
@@ -42,7 +42,7 @@ def resume(
     no_sandbox: bool = NO_SANDBOX,
     network: bool = NETWORK,
     json: bool = ONE_JSON,
-    events: str | None = EVENTS,
+    events: str | None = EVENTS_FILE,
     quiet: bool = QUIET,
     verbose: bool = VERBOSE,
     plain: bool = PLAIN,

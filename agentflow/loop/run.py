@@ -118,7 +118,7 @@ def _report_end(agent: Agent, run: Run, outcome: RunOutcome, begin: float) -> No
 PARALLEL_CHILDREN = 3
 
 
-async def ask(agent: Agent, run: Run) -> Run:
+async def ask_model(agent: Agent, run: Run) -> Run:
     """Send the run to the model and keep its reply, unless a hook keeps one of the two back."""
     run = await announce_turn(agent, pass_on_messages(agent, run))
     if is_stopped(run):
@@ -271,7 +271,7 @@ async def finalize(agent: Agent, run: Run) -> Run:
 
 
 NODES: Mapping[Step, Callable[[Agent, Run], Awaitable[Run]]] = {
-    Step.ASK: ask,
+    Step.ASK: ask_model,
     Step.ACT: act,
     Step.HAND_OVER: hand_over,
     Step.REMIND: remind,

@@ -22,7 +22,7 @@ from agentflow.core.messages import Usage, total
 from agentflow.core.record import Record
 from agentflow.core.task import Status
 from agentflow.store.journal import lines
-from agentflow.store.reading import EVENTS, TASKS, parse_event, tasks
+from agentflow.store.reading import EVENTS, TASKS, list_tasks, parse_event
 from agentflow.view.words import plural
 
 _READ = (TaskStarted, Classified, RunStarted, ToolStarted, ToolBlocked, Replied, Compacted, TaskEnded)
@@ -111,7 +111,7 @@ class Stats(Record):
 def read_stats(homes: Iterable[Path]) -> Stats:
     """Return the numbers of all tasks of a repository, which live in it and in its worktrees."""
     found, unreadable = list[TaskNumbers](), list[str]()
-    for folder in (home / TASKS / name for home in homes for name in tasks(home)):
+    for folder in (home / TASKS / name for home in homes for name in list_tasks(home)):
         try:
             found.append(_read_task(folder))
         except (CorruptState, OSError):

@@ -182,7 +182,7 @@ def is_task_id(word: str) -> bool:
     return _TASK_ID.fullmatch(word) is not None
 
 
-def tasks(root: Path) -> tuple[str, ...]:
+def list_tasks(root: Path) -> tuple[str, ...]:
     """Return the ids of a repository's tasks, newest last."""
     begun = []
     for folder in state_folder(root).glob("*Z-*"):
@@ -199,7 +199,7 @@ def tasks(root: Path) -> tuple[str, ...]:
 
 def find(root: Path, task_id: str | None) -> Path:
     """Return the folder of a task, by a beginning of its id that fits no other; None is the newest."""
-    names = tasks(root)
+    names = list_tasks(root)
     if not names:
         raise TaskNotFound("there is no task in this repository", hint='agentflow task "…" starts one')
     if task_id is None:

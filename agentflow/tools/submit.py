@@ -195,7 +195,7 @@ class Escalation(Record):
         return (*self.options, f"something else, {OWN_WORDS}")
 
 
-def ask(wanted: AskInput, context: ToolContext) -> Output:  # noqa: ARG001  # all tools have one signature
+def ask_user(wanted: AskInput, context: ToolContext) -> Output:  # noqa: ARG001  # all tools have one signature
     """Ask the user, once; the answer is the result."""
     raise ToolError("nobody answered")
 
@@ -206,7 +206,12 @@ def escalate(wanted: Escalation, context: ToolContext) -> Output:  # noqa: ARG00
 
 
 ASK = Tool(
-    name="AskUserQuestion", category=Category.ASK, effect=Effect.WRITE, input=AskInput, call=ask, subjects={}
+    name="AskUserQuestion",
+    category=Category.ASK,
+    effect=Effect.WRITE,
+    input=AskInput,
+    call=ask_user,
+    subjects={},
 )
 ESCALATE = Tool(
     name="Escalate",

@@ -55,7 +55,7 @@ class Site:
 
     def find_task(self, task_id: str) -> Path:
         """Return the folder of a task of this repository. Raises TaskNotFound."""
-        if not reading.is_task_id(task_id) or task_id not in reading.tasks(self._git.root):
+        if not reading.is_task_id(task_id) or task_id not in reading.list_tasks(self._git.root):
             raise TaskNotFound(f"{one_line(task_id, 60)} is no task of this repository")
         return self._git.root / reading.TASKS / task_id
 
@@ -66,7 +66,7 @@ class Site:
     def render_list(self) -> Parts:
         """Return the tasks and sessions as parts of a page."""
         is_at_work = self._continuations.is_at_work()
-        names = reversed(reading.tasks(self._git.root))
+        names = reversed(reading.list_tasks(self._git.root))
         rows = {name: self._describe(name, is_at_work=is_at_work) for name in names}
         sessions, problem = self._load_sessions()
         return {

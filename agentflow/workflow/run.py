@@ -47,7 +47,7 @@ _BEFORE = (Point.SESSION_START, Point.USER_PROMPT_SUBMIT)
 _VERIFIED = (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
 
 
-async def run_task(crew: Crew, task: TaskState) -> TaskState:
+async def run_phases(crew: Crew, task: TaskState) -> TaskState:
     """Run a new or saved task until it ends or waits for a person."""
     tree = crew.past.begin(find_last_write_time(crew.store.folder))
     if task.gate(Phase.REFINEMENT).status is not GateStatus.PASSED and task.follows is None:

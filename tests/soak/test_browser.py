@@ -204,7 +204,17 @@ def test_a_task_is_followed_approved_and_shown_side_by_side(browser: Browser, tm
             expect(tab.get_by_role("button", name="Undo")).to_be_visible()
             assert tab.locator("#turns-3 > li").count() == 7, "those before the approval stay"
             shown = tab.locator("#parts > section").evaluate_all("all => all.map((one) => one.id)")
-            assert shown == ["head", "controls", "route", "diff", "checks", "plan", "runs", "evidence", "cost"]
+            assert shown == [
+                "head",
+                "controls",
+                "route",
+                "diff",
+                "checks",
+                "plan",
+                "runs",
+                "evidence",
+                "cost",
+            ]
             tab.evaluate("document.querySelector('#route').scrollIntoView()")
             picture(tab, "browser-task")
     assert process.returncode == 75

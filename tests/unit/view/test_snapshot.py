@@ -9,7 +9,7 @@ from agentflow.core.errors import CorruptState, TaskNotFound
 from agentflow.core.events import PhaseStarted, Stamped, StateChanged, TaskStarted, Warned
 from agentflow.core.evidence import Evidence
 from agentflow.core.task import Phase, Status, TaskState
-from agentflow.store.reading import events, find, parse_event, tasks
+from agentflow.store.reading import events, find, list_tasks, parse_event
 from agentflow.store.tasks import TaskStore
 from agentflow.view.tasks import Snapshot, load, output_tail
 
@@ -180,7 +180,7 @@ def test_tasks_are_listed_with_the_newest_last(three: Path) -> None:
     (three / ".claude" / "agentflow" / "20270101T000000Z-ffff").mkdir()
     (three / ".claude" / "agentflow" / "notesZ-x").mkdir()
     (three / ".claude" / "agentflow" / "notesZ-x" / "events.jsonl").touch()
-    assert tasks(three) == IDS
+    assert list_tasks(three) == IDS
 
 
 def test_of_two_tasks_of_one_second_the_one_written_last_is_the_newest(
