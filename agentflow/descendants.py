@@ -221,6 +221,6 @@ def _status(process: int) -> list[bytes]:
 def _says(process: int, mark: int) -> bool:
     """Tell by its environment whether a process is marked, where limits cannot be set."""
     try:
-        return f"{MARK}={mark:016x}".encode() in Path(f"/proc/{process}/environ").read_bytes()
+        return f"{CHILD_MARK}={mark:016x}".encode() in Path(f"/proc/{process}/environ").read_bytes()
     except OSError:
         return False
