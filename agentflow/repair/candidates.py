@@ -90,9 +90,9 @@ def list_rivals(first: Candidate, others: Sequence[Candidate]) -> tuple[Candidat
 
 
 def _core_of(raw: bytes, mutation: Mutation) -> tuple[int, int, bytes] | None:
-    """Return what an edit really replaces, without what stays; None where that is nothing but white space."""
+    """Return what an edit really replaces, without what stays; None where that is nothing."""
     old, new = raw[mutation.start : mutation.end], mutation.text.encode()
-    if b"".join(old.split()) == b"".join(new.split()):
+    if old == new:
         return None
     front = _count_alike(old, new)
     back = _count_alike(old[front:][::-1], new[front:][::-1])

@@ -65,7 +65,7 @@ def rank_survivors(survivors: Sequence[Candidate], seen: Compared, tested: froze
     """Return the choice among survivors from what they do; an unknown one agrees with nobody."""
     count = min((len(each) for each in seen.outcomes if each), default=0)
     vectors = [tuple(each[:count]) for each in seen.outcomes] or [() for _ in survivors]
-    votes = [Counter(vector[at] for vector in set(vectors) if vector) for at in range(count)]
+    votes = [Counter(vector[at] for vector in vectors if vector) for at in range(count)]
 
     def place(index: int) -> tuple[bool, int, int, int, int]:
         """Rank by cost, then by how few inputs end in an error, then by how many versions agree."""

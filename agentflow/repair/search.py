@@ -175,12 +175,14 @@ class Search:
             for count, trial in enumerate(workers.try_edits(allowed), 1):
                 self._note(trial, is_first=not kept)
                 if trial.is_plausible:
-                    survivors = [trial.candidate, *self._find_rivals(workers, trial, allowed[count:])]
+                    survivors = [trial.candidate]
                 elif may_keep and trial.is_progress and _is_better(trial, partial):
                     last = count + _PATIENCE if partial is None else last
                     partial = trial
                 if survivors or count >= last:
                     break
+            if survivors:  # the workers are free again
+                survivors += self._find_rivals(workers, survivors[0], allowed[count:])
             if partial is not None and not survivors:
                 (checked,) = tuple(workers.confirm([partial.candidate])) or (partial,)
                 partial = checked if checked.is_progress else None
@@ -189,11 +191,11 @@ class Search:
         return survivors, None if is_late else partial, allowed[count:]
 
     def _find_rivals(
-        self, workers: Workers, first: Trial, others: Sequence[Candidate]
+        self, workers: Workers, first: Candidate, others: Sequence[Candidate]
     ) -> Iterator[Candidate]:
         """Yield the edits of about the same cost that mend everything too."""
         found = 0
-        for trial in workers.try_edits(list_rivals(first.candidate, others)):
+        for trial in workers.try_edits(list_rivals(first, others)):
             self._note(trial, is_first=False)
             if trial.is_plausible:
                 found += 1

@@ -154,15 +154,10 @@ def find_fields(code: Code, node: ast.AST) -> list[str]:
 def _add_term(code: Code, node: ast.expr, hints: Hints) -> Iterator[Mutation]:
     """Yield an expression with a term added: a variable of the function of a fitting type."""
     parent = code.parents.get(node)
-    is_whole = isinstance(
-        parent, ast.Return | ast.Assign | ast.AugAssign | ast.Compare | ast.Call | ast.BinOp
-    )
-    if (
-        not is_whole
-        or not is_value(code, node)
-        or isinstance(parent, ast.BinOp | ast.Call)
-        != isinstance(node, ast.Name | ast.Attribute | ast.Subscript)
-    ):
+    is_part = isinstance(parent, ast.BinOp | ast.Call)
+    is_whole = isinstance(parent, ast.Return | ast.Assign | ast.AugAssign | ast.Compare)
+    is_simple = isinstance(node, ast.Name | ast.Attribute | ast.Subscript)
+    if not (is_whole or (is_part and is_simple)) or not is_value(code, node):
         return
     types, text = find_types(code, node, hints), code.text(node)
     for name in [*find_names(code, node), *find_fields(code, node)][:_MOST_PARTNERS]:

@@ -1,0 +1,142 @@
+"""Among edits that all make the tests pass, which one is made, and when that is said to be a guess."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import agentflow.repair.compare
+from agentflow.repair.candidates import Candidate
+from agentflow.repair.choice import Compared, rank_survivors
+from agentflow.repair.policy import Repair
+from agentflow.repair.sources import Mutation
+from tests.support.boxes import boxed
+from tests.unit.repair.bugs import module_tests
+from tests.unit.repair.stage import UNITTEST, Stage
+
+RUN = """import json, sys
+sys.path[:0] = [{folder!r}, {root!r}]
+import compare
+import core
+
+def observe(spec, failfast):
+    core.run(4, [3, 1], "ab")
+    core.Box(2).grow(by=3)
+    list(core.count(2))
+
+print(json.dumps(compare.compare({order!r}, observe)))
+"""
+CORE = """class Box:
+    def __init__(self, size):
+        self.size = size
+
+    def grow(self, by):
+        self.size += by
+        return self
+
+
+def run(a, b, c):
+    return a + len(b)
+
+
+def count(top):
+    yield from range(top)
+"""
+
+
+def an_edit(kind: str, text: str, cost: int = 1) -> Candidate:
+    edit = Mutation(start=0, end=1, text=text, line=1, kind=kind, weight=cost, note=text)
+    return Candidate(path="a.py", mutation=edit, cost=cost, distance=0)
+
+
+OPERATOR, CONSTANT = an_edit("operator", "+"), an_edit("constant", "2")
+GUARD = an_edit("missing guard", "if rate == 7: return 9", cost=0)
+NAME = an_edit("wrong variable", "b", cost=3)
+
+
+def compared(*outcomes: tuple[str, ...]) -> Compared:
+    return Compared(inputs=tuple(f"run({number})" for number in range(len(outcomes[0]))), outcomes=outcomes)
+
+
+@pytest.mark.parametrize(
+    ("edits", "outcomes", "winner", "rivals"),
+    [
+        ((CONSTANT, OPERATOR), (("1", "2"), ("1", "3")), OPERATOR, (CONSTANT,)),
+        ((CONSTANT, OPERATOR), (("1", "2"), ("1", "2")), OPERATOR, ()),
+        ((GUARD, NAME), (("1", "2"), ("1", "3")), NAME, (GUARD,)),
+        ((OPERATOR, an_edit("operator", "*"), an_edit("logic", "or")), (("1",), ("2",), ("2",)), None, ()),
+        ((OPERATOR, an_edit("operator", "/")), (("! TypeError", "2"), ("1", "2")), None, ()),
+        ((OPERATOR, NAME), ((), ()), OPERATOR, ()),
+        ((OPERATOR, NAME), (("1", "2"), ()), OPERATOR, ()),
+    ],
+)
+def test_the_choice(
+    edits: tuple[Candidate, ...],
+    outcomes: tuple[tuple[str, ...], ...],
+    winner: Candidate | None,
+    rivals: tuple[Candidate, ...],
+) -> None:
+    choice = rank_survivors(edits, compared(*outcomes), frozenset({"7", "9"}))
+    if winner is None:
+        assert choice.winner in edits[1:]
+        return
+    assert choice.winner == winner
+    assert choice.rivals == rivals
+    assert len(choice.differing) == len(rivals)
+    assert all(" gives " in each for each in choice.differing)
+
+
+def run_compare(folder: Path, *versions: str) -> dict[str, list[list[str]]]:
+    (folder / "core.py").write_text(CORE)
+    order = {"compare": {"path": str(folder / "core.py"), "functions": [9], "versions": versions}}
+    root = str(Path(agentflow.repair.compare.__file__).parent)
+    script = RUN.format(folder=str(folder), root=root, order=order)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    found: dict[str, list[list[str]]] = json.loads(done.stdout)
+    return found
+
+
+def test_versions_are_told_apart_on_inputs_near_those_of_the_tests(tmp_path: Path) -> None:
+    other = CORE.replace("a + len(b)", "a + 2")
+    grown = CORE.replace("self.size += by", "self.size = 5")
+    seen = run_compare(tmp_path, CORE, other, grown, CORE)
+    same, fixed, boxes, again = seen["outcomes"]
+    assert same == again
+    assert len(same) == len(seen["inputs"])
+    calls = [str(each) for each in seen["inputs"]]
+    assert calls[0] == "run(4, [3, 1], 'ab')"
+    differing = [call for call, mine, theirs in zip(calls, same, fixed, strict=True) if mine != theirs]
+    assert differing
+    assert all(call.startswith("run(") for call in differing)
+    differing = [call for call, mine, theirs in zip(calls, same, boxes, strict=True) if mine != theirs]
+    assert differing
+    assert all(call.startswith("Box.grow(") for call in differing)
+
+
+def test_a_version_that_hangs_forks_or_ends_its_process_ends_alone(tmp_path: Path) -> None:
+    hangs = CORE.replace("return a + len(b)", "while a: pass")
+    ends = CORE.replace("return a + len(b)", "__import__('os')._exit(0)")
+    forks = CORE.replace("return a + len(b)", "__import__('os').fork() or __import__('time').sleep(60)")
+    same, hung, ended, forked, again = run_compare(tmp_path, CORE, hangs, ends, forks, CORE)["outcomes"]
+    assert same == again
+    assert "! took too long" in hung
+    assert len(ended) < len(same)
+    assert forked != same
+
+
+def test_one_test_that_two_edits_pass_leaves_a_rival_with_the_input_that_tells(tmp_path: Path) -> None:
+    files = {
+        "shop/__init__.py": "",
+        "shop/core.py": "def price_after(price, rate):\n    return price * (1 - rate)\n",
+        "tests/test_core.py": module_tests("shop.core", ("price_after(100, 0.5) == 150",)),
+    }
+    stage = Stage(tmp_path, files, UNITTEST)
+    stage.open()
+    submitted = stage.play("implementer", Repair(boxed(tmp_path))).input
+    assert stage.changed() == {
+        "shop/core.py": (["return price * (1 - rate)"], ["return price * (1 + rate)"]),
+    }
+    assert any("constant: `1` to `2`" in rival for rival in submitted["rivals"])
+    assert all("price_after(" in rival and " gives " in rival for rival in submitted["rivals"])
