@@ -15,7 +15,7 @@ from agentflow.verdict.probe import Probe, ProbeContext, make_word, with_patienc
 from agentflow.verdict.probes_of_tests import probe_expectations, probe_tests_alone
 from agentflow.verdict.proofs import find_proof
 from agentflow.verdict.surface import Kind, belongs, kind_of
-from agentflow.verdict.target_tests import narrow
+from agentflow.verdict.target_tests import narrow, narrow_quietly
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 Results = tuple[ProbeResult, ...]
@@ -204,7 +204,7 @@ def _provers(context: ProbeContext) -> Iterator[tuple[CheckRun, frozenset[str]]]
     """Yield the checks that may fail without a piece: proving tests, other proving checks, all tests."""
     final, proved = context.tests, {*find_proof(context.case)}
     if final is not None and context.proving:
-        check = narrow(final.check, context.proving)
+        check = narrow_quietly(final.check, context.proving)
         yield final.replace(check=check), context.proving
         if check != final.check:
             yield final, context.passed

@@ -12,7 +12,7 @@ from agentflow.verdict.other_tests import Expected, expect_other, find_expected
 from agentflow.verdict.probe import Probe, ProbeContext, make_word, with_patience
 from agentflow.verdict.proofs import find_proof
 from agentflow.verdict.surface import Kind, belongs, kind_of
-from agentflow.verdict.target_tests import function_of, lies_in, narrow, narrow_quietly
+from agentflow.verdict.target_tests import function_of, lies_in, narrow_quietly
 
 _TEST_BYTES = 1_000_000
 
@@ -157,7 +157,7 @@ def _of_python(
 ) -> Iterator[Probe]:
     wanted = context.inspection.changed_tests
     tests = {test for test in context.passed if lies_in(test, paths) and function_of(test) in wanted}
-    check = narrow(final.check, tests)
+    check = narrow_quietly(final.check, tests)
     # one that does not pass, or is no test, would show nothing
     if {function_of(test) for test in tests} == wanted and check != final.check:
         yield _probe(context, final.replace(check=check), broken, tests)
@@ -168,7 +168,7 @@ def _of_fixtures(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
     known = _tests_before(context)
     functions = {test.partition("[")[0] for test in known if "[" in test}
     tests = context.passed - known
-    check, broken = narrow(final.check, tests), _break_product(context, is_python=True)
+    check, broken = narrow_quietly(final.check, tests), _break_product(context, is_python=True)
     files = context.inspection.new_fixtures
     is_clear = bool(tests) and all(test.partition("[")[0] in functions for test in tests)
     if is_clear and broken and check != final.check and len(files) <= _MOST_FIXTURES:

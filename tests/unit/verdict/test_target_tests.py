@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.evidence import Check, CheckName
-from agentflow.verdict.target_tests import narrow, read_tests
+from agentflow.verdict.target_tests import narrow, narrow_quietly, read_tests
 
 UNITTEST = "python3 -m unittest discover -v"
 PART = ".venv/bin/python -m pytest -q"
@@ -65,6 +65,12 @@ def test_a_check_runs_only_some_tests(whole: str, tests: set[str], part: str) ->
 @pytest.mark.parametrize(("whole", "tests"), WHOLE.values(), ids=WHOLE)
 def test_a_check_stays_whole(whole: str, tests: set[str]) -> None:
     assert narrow(a_check(whole), tests) == a_check(whole)
+
+
+def test_only_narrowed_pytest_is_kept_from_describing_failures() -> None:
+    assert narrow_quietly(a_check(PART), {"a.py::test_x"}).command == f"{PART} a.py -k test_x --tb=no"
+    for whole in (UNITTEST, f"{PART} tests; true"):
+        assert narrow_quietly(a_check(whole), {"a.A.test_x"}) == narrow(a_check(whole), {"a.A.test_x"})
 
 
 def test_no_other_check_is_narrowed() -> None:
