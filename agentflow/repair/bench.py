@@ -13,6 +13,7 @@ from typing import Any
 from agentflow.core.errors import ModelRejected
 from agentflow.core.evidence import Command, Execution
 from agentflow.core.record import Record
+from agentflow.parse import Mismatch, fit
 from agentflow.repair.sources import Sources
 from agentflow.repair.target import ADVICE, Target
 from agentflow.sandbox.profile import REPAIR_ENGINE
@@ -120,7 +121,10 @@ class Channel:
             elif self._over.done() or time.monotonic() > deadline or is_vain():
                 return None
         line, _, self._read = self._read.partition(b"\n")
-        return dict(json.loads(line))
+        try:
+            return fit(dict[str, Any], json.loads(line))
+        except (ValueError, Mismatch):
+            return {"end": "crashed"}  # the code under test wrote there
 
     def last_words(self) -> str:
         """Return the last thing a driver said that is over."""

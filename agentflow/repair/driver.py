@@ -150,6 +150,7 @@ class OrderTaker:
         self.orders = os.open(spec["orders"], os.O_RDONLY)
         self.answers = os.open(spec["answers"], os.O_WRONLY)
         self.observe, self.sealed = load_part("observe"), load_part("sealed")
+        self.sealed.private[:] = [self.orders, self.answers]
         self.nearness = load_part("nearness").Nearness()
         self.recorder = self.observe.Recorder(str(Path.cwd()))
         self.plan: dict[str, Any] = {}

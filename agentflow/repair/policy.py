@@ -214,7 +214,8 @@ def _submit_change(request: Request) -> Reply:
     if not edits or edits[-1].text.startswith(GIVEN_UP):
         raise ModelRejected(edits[-1].text if edits else "the repair was not made", hint=ADVICE)
     title, *rivals = edits[-1].text.split(_RIVAL)
-    files = tuple(dict.fromkeys(str(call.input["file_path"]) for call in edits[-1].calls))
+    touched = dict.fromkeys(str(call.input["file_path"]) for call in edits[-1].calls)
+    files = tuple(path for path in touched if f"; {path}:" in f"; {title}")  # others are taken back
     change = Change(summary=f"{title}; {PLAUSIBLE}", files=files, rivals=tuple(rivals))
     return _reply_with(request, [_call("SubmitChange", change)])
 

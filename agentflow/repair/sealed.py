@@ -131,7 +131,8 @@ def open_child(work: Callable[[Callable[[dict[str, Any]], None]], None]) -> Iter
 def enter_child(reader: int, folder: str) -> None:
     """Give a child its own group, no input or output, and a folder of its own for temporary files."""
     os.setpgid(0, 0)
-    os.close(reader)
+    for descriptor in (reader, *private):
+        os.close(descriptor)
     sink = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(sink, descriptor)
@@ -192,6 +193,9 @@ def children() -> set[int]:
                 found.add(int(name))
     return found
 
+
+private: list[int] = []
+"""Descriptors of ours that no child gets."""
 
 _first: set[int] = set()
 """What the loading of the tests started."""

@@ -5,7 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -213,10 +213,11 @@ class Workers:
         running = [self.pool.submit(self._work, worker, queue, kind) for worker in self._workers]
         try:
             yield from queue.take_all()
-        finally:
-            queue.is_closed.set()
             for each in running:
                 each.result()
+        finally:
+            queue.is_closed.set()
+            wait(running)
 
     def _work(self, worker: Worker, queue: "_Queue", kind: str) -> None:
         """Try one edit after the other until there is none, or nobody waits any more."""

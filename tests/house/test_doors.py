@@ -11,6 +11,8 @@ Sources = dict[str, str]
 
 IN_THE_CHECK = "agentflow/repair/sealed.py"
 """Run by the interpreter of a check, in a copy of the repository; never in our own process."""
+COMPARES_IN_THE_CHECK = "agentflow/repair/compare.py"
+"""Run by the same interpreter in such a copy."""
 BECOMES_THE_COMMAND = "agentflow/sandbox/launch.py"
 """Started by process.py with a bare Python, to prepare that process and then be another program."""
 ATTACKS_THE_SANDBOX = "agentflow/sandbox/attack.py"
@@ -24,7 +26,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "os.system": (),
     "os.popen": (),
     "os.posix_spawn": (),
-    "os.fork": (IN_THE_CHECK,),
+    "os.fork": (IN_THE_CHECK, COMPARES_IN_THE_CHECK),
     "os.execv": (),
     "os.execvp": (BECOMES_THE_COMMAND,),
     "os.execve": (),
