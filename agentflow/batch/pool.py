@@ -76,9 +76,11 @@ class Pool:
         self._tell = tell
         self._budget = SharedBudget(options.budget)
         found = [(folder, read_result(folder.place)) for folder in folders]
-        for _, result in found:
+        for folder, result in found:
             if result is not None and result.is_settled:
                 self._budget.spend(result.usage)
+                if not options.keep:
+                    remove_clone(folder)  # a kill came between the result and this
         left = [folder for folder, result in found if result is None or not result.is_settled]
         left.sort(key=lambda folder: not folder.clone.exists())  # what has begun goes on first
         self._waiting = deque(left)

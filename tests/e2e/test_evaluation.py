@@ -10,16 +10,21 @@ from typing import Any
 import pytest
 
 from agentflow.process import capture
-from tests.support.repo import CALC, NewRepo, Repo, edit, mending, role, submit
+from tests.support import play
+from tests.support.repo import NewRepo, Repo
 
-HIDDEN = CALC["tests/test_calc.py"].replace("add(1, 2), 3", "add(5, 5), 10")
+HIDDEN = play.CALC["tests/test_calc.py"].replace("add(1, 2), 3", "add(5, 5), 10")
 TEXT = "make add return the sum in calc.py, as the failing tests say"
-CHEAT = [role("implementer", *edit("calc.py", "return a - b", "return 3 if b else 1"), submit("calc.py"))]
+CHEAT = [
+    play.role(
+        "implementer", *play.edit("calc.py", "return a - b", "return 3 if b else 1"), play.submit("calc.py")
+    )
+]
 
 
 @pytest.fixture
 def folder(new_repo: NewRepo, tmp_path: Path) -> Path:
-    new_repo(CALC)
+    new_repo(play.CALC)
     hidden = tmp_path / "plans/hidden/tests"
     hidden.mkdir(parents=True)
     (hidden / "test_hidden.py").write_text(HIDDEN)
@@ -39,7 +44,7 @@ def test_a_change_that_only_pleases_the_tests_it_sees_is_told_from_one_that_is_r
     folder: Path, tmp_path: Path
 ) -> None:
     repo = Repo(tmp_path / "repo", tmp_path / "home")
-    (folder / "good.yaml").write_text(json.dumps(mending()))
+    (folder / "good.yaml").write_text(json.dumps(play.mending()))
     (folder / "cheat.yaml").write_text(json.dumps(CHEAT))
     path = write_plan(folder, {"id": "one"}, {"id": "two", "commit": "nowhere"})
     before, after = str(folder / "before"), str(folder / "after")
@@ -93,7 +98,7 @@ def test_an_instance_of_swe_bench_runs_in_its_environment_and_says_what_it_needs
     folder: Path, tmp_path: Path
 ) -> None:
     repo = Repo(tmp_path / "repo", tmp_path / "home")
-    (folder / "good.yaml").write_text(json.dumps(mending()))
+    (folder / "good.yaml").write_text(json.dumps(play.mending()))
     (folder / "repositories").mkdir()
     shutil.copytree(repo.root, folder / "repositories/acme__calc", symlinks=True)
     instance = {

@@ -31,6 +31,7 @@ def test_every_task_is_done_once_in_a_stable_order_however_often_it_is_killed(tm
     plan.write_text("".join(json.dumps(line) + "\n" for line in lines))
     out = tmp_path / "plan.batch"
     words = ("batch", str(plan), "--jobs", JOBS, "--json")
+    said = tmp_path / "said.jsonl"
     begun: dict[str, set[str]] = {}
     memory: list[int] = []
 
@@ -41,7 +42,9 @@ def test_every_task_is_done_once_in_a_stable_order_however_often_it_is_killed(tm
 
     begin, kills = time.monotonic(), 0
     while True:
-        process = repos[0].start(*words, *(("--resume",) if out.exists() else ()), stderr=subprocess.DEVNULL)
+        with said.open("w") as file:
+            again = ("--resume",) if out.exists() else ()
+            process = repos[0].start(*words, *again, stdout=file, stderr=subprocess.DEVNULL)
         aim = TASKS * (kills + 1) // (KILLS + 1) if kills < KILLS else TASKS + 1
         while process.poll() is None and note() < aim:
             memory.append(resident(process.pid))
@@ -52,12 +55,13 @@ def test_every_task_is_done_once_in_a_stable_order_however_often_it_is_killed(tm
         process.communicate()
         kills += 1
     took = time.monotonic() - begin
-    said = process.communicate()[0]
+    process.communicate()
     assert (kills, process.returncode) == (KILLS, 0)
-    found = [json.loads(line) for line in said.splitlines()]
+    found = [json.loads(line) for line in said.read_text().splitlines()]
     assert [result["id"] for result in found] == [line["id"] for line in lines]
     assert {result["exit_code"] for result in found} == {0}
     assert all(begun.get(result["id"], {result["task_id"]}) == {result["task_id"]} for result in found)
+    assert not [*out.glob("*/work")]
     sizes = [size for size in memory if size]
     early, late = max(sizes[: max(1, len(sizes) // 10)]), max(sizes)
     assert late - early < MAX_GROWTH_KB, (early, late)
