@@ -9,7 +9,6 @@ from typing import Protocol, TextIO
 
 from rich.console import Console
 from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
 from agentflow.core.task import GateStatus, Phase
@@ -20,7 +19,7 @@ from agentflow.view.words import GATE_MARKS, plural, whole_seconds
 
 TICK = 0.1
 """Seconds between two redraws, at least."""
-_BAR = 24
+_BAR, _LEAST_BAR = 24, 6
 _MOST_WORKS = 4
 _STYLES = {"": "none", "1": "bold", "2": "dim", "31": "red", "32": "green", "33": "yellow", "36": "cyan"}
 
@@ -58,44 +57,49 @@ class Painter:
             legacy_windows=False,
         )
         with console.capture() as captured:
-            for row in self._rows(board, console.width, now):
+            for row in self._rows(board, console, now):
                 console.print(row, no_wrap=True, overflow="ellipsis", crop=True)
         text = captured.get().rstrip("\n")
         return tuple((text.translate(ASCII) if self._medium.ascii else text).split("\n"))
 
-    def _rows(self, board: Board, width: int, now: float) -> Iterator[Text | Table]:
-        yield _draw_phases(board, width, now)
+    def _rows(self, board: Board, console: Console, now: float) -> Iterator[Text]:
+        yield _draw_phases(board, console.width, now)
         for work in list(board.works.values())[:_MOST_WORKS]:
             yield _draw_work(work, now)
         if len(board.works) > _MOST_WORKS:
             yield Text(f"  and {len(board.works) - _MOST_WORKS} more", style="dim")
         for check in board.checks.values():
-            yield self._draw_check(check, width, now)
+            yield self._draw_check(check, console, now)
         if spent := _draw_spending(board):
             yield spent
         if board.waiting:
             yield Text(f"! waits for you: {', '.join(map(visible, board.waiting))}", style="yellow")
 
-    def _draw_check(self, check: RunningCheck, width: int, now: float) -> Text | Table:
+    def _draw_check(self, check: RunningCheck, console: Console, now: float) -> Text:
+        """Return a check with the time it takes; with a bar where it is known how many tests it has."""
         since = whole_seconds(max(0.0, now - check.since))
-        name, command = Text(f"  {check.name}", style="bold"), Text(visible(check.command), style="dim")
+        name, command = (f"  {check.name} ", "bold"), (visible(check.command), "dim")
         done = self._counter.count(check)
         if not check.expected:
-            return Text.assemble(name, f"  {done:,} done" if done else "", f"  {since}  ", command)
+            return Text.assemble(name, f" {done:,} done " if done else "", f" {since}  ", command)
         told = f" {done:,} of {check.expected:,}  {since}  "
-        row = Table.grid(padding=(0, 1, 0, 0))
         bar = ProgressBar(
             total=max(check.expected, done),
             completed=done,
-            width=min(_BAR, max(6, width - 40)),
+            width=min(_BAR, console.width - len(name[0]) - len(told)),
             style="dim",
             complete_style="cyan",
             finished_style="green",
         )
-        row.add_row(name, bar, Text(told), command)
-        for column, least in zip(row.columns, (name.cell_len, 6, len(told), 0), strict=True):
-            column.no_wrap, column.overflow, column.min_width = True, "ellipsis", least
-        return row
+        return Text.assemble(name, _draw_bar(bar, console), told, command)
+
+
+def _draw_bar(bar: ProgressBar, console: Console) -> Text:
+    """Return a bar of its full width, where there is room for one; without colours the rest is dotted."""
+    if bar.width is None or bar.width < _LEAST_BAR:
+        return Text()
+    drawn = Text.assemble(*((one.text.rstrip(), one.style or "") for one in console.render(bar)))
+    return drawn.append("·" * (bar.width - drawn.cell_len), "dim")
 
 
 def _draw_phases(board: Board, width: int, now: float) -> Text:

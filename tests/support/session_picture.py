@@ -17,7 +17,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from tests.support.repo import COMMAND, Repo, call, findings, role, submit, turn, verified
+from tests.support import play
+from tests.support.repo import COMMAND, Repo
 
 COLUMNS, ROWS = 100, 40
 _OLD, _NEW = "subtotal(lines) - discount / 100", "subtotal(lines) * (1 - discount / 100)"
@@ -59,19 +60,21 @@ def write_script() -> list[dict[str, Any]]:
     """Return what the roles of the two tasks say."""
     found = {"claim": "takes the discount off as an amount, not as a share", "path": "cart.py", "line": 9}
     answer = {"summary": "In total() in cart.py.", "findings": [found], "open_questions": []}
-    explorer = role(
-        "explorer", turn(call("Read", file_path="cart.py")), turn(call("SubmitFindings", **answer))
+    explorer = play.role(
+        "explorer",
+        play.turn(play.call("Read", file_path="cart.py")),
+        play.turn(play.call("SubmitFindings", **answer)),
     )
     explorer["match"]["contains"] = "where is"
-    change = role(
+    change = play.role(
         "implementer",
-        turn(call("Read", file_path="cart.py")),
-        turn(call("Bash", command="grep -rn discount . && sleep 4")),
-        turn(call("Edit", file_path="cart.py", old_string=_OLD, new_string=_NEW)),
-        submit("cart.py"),
+        play.turn(play.call("Read", file_path="cart.py")),
+        play.turn(play.call("Bash", command="grep -rn discount . && sleep 4")),
+        play.turn(play.call("Edit", file_path="cart.py", old_string=_OLD, new_string=_NEW)),
+        play.submit("cart.py"),
     )
     change["delay"] = 1.0
-    return [explorer, findings(), change, verified("ev-0003")]
+    return [explorer, play.findings(), change, play.verified("ev-0003")]
 
 
 class Screen:
@@ -102,7 +105,7 @@ class Screen:
         self.run("kill-server")
 
 
-def play(screen: Screen) -> str:
+def hold_session(screen: Screen) -> str:
     """Hold a session and return what stands on the screen in the middle of it, colours included."""
     screen.wait_for("leaves.")
     screen.type("where is the discount computed?", "Enter")
@@ -146,7 +149,7 @@ def main() -> None:
         )
         screen = Screen(repo)
         try:
-            shown = play(screen).replace(folder, "~/src")
+            shown = hold_session(screen).replace(folder, "~/src")
         finally:
             screen.close()
     target.write_text(draw(shown), "utf-8")

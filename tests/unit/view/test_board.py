@@ -169,7 +169,7 @@ def test_a_check_that_runs_has_a_bar_of_its_tests_from_the_run_before(runner: st
 def test_a_narrow_bar_keeps_its_name_and_its_numbers(tmp_path: Path) -> None:
     (tmp_path / "check-tests-final-final-1.out").write_text(PRINTED["cargo"])
     events = (PHASE, CHECK, recorded("10 passed"), CHECK.replace(command="python3 -m unittest discover -v"))
-    for width in (60, 80):
+    for width in (44, 60, 80):
         row = draw(*events, width=width, outputs=tmp_path)[-1]
         assert row.startswith("  tests ━")
         assert "3 of 10" in row
