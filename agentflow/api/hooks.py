@@ -8,18 +8,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from agentflow.api.boundary import Wish, find_secrets, make_sandbox
 from agentflow.api.content import load_content, load_hooks_here, load_rules_here, open_toolbox
 from agentflow.api.trust import list_frontmatter_places, list_hook_notes, load_project
 from agentflow.core.errors import InvalidFile, UsageError
 from agentflow.core.hook import Hook, Origin, Script
 from agentflow.core.point_table import POINTS
-from agentflow.core.points import HookEvent, Point
+from agentflow.core.points import Actor, HookEvent, Payload, Point, Scene
 from agentflow.core.record import Record
+from agentflow.core.task import Phase
+from agentflow.core.tool import Tool
 from agentflow.hooks.entries import load_hooks, name_shipped, project_places, user_places
-from agentflow.hooks.sample import make_sample
 from agentflow.library.bundled import find_bundled
-from agentflow.parse import Mismatch
+from agentflow.parse import Mismatch, fit
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import folders, load_settings, with_project
 from agentflow.workspace.git import open_repository
@@ -148,3 +151,60 @@ def _fill_start(point: Point) -> str:
     for word, value in words.items():
         text = text.replace(f"${word}$", value)
     return text
+
+
+SAMPLE_TOOL = "Bash"
+_TASK = "20260102T030405Z-test"
+_INPUTS: Mapping[str, dict[str, Any]] = {
+    "Edit": {"file_path": "app.py", "old_string": "a", "new_string": "b"},
+    "Write": {"file_path": "app.py", "content": "a = 1\n"},
+    "Read": {"file_path": "app.py"},
+}
+_VALUES: Mapping[str, Any] = {
+    "agent_type": "scout",
+    "background_tasks": (),
+    "load_reason": "session_start",
+    "notification_type": "permission_prompt",
+    "permission_suggestions": (),
+    "reason": "verified",
+    "session_crons": (),
+    "source": "startup",
+    "stop_hook_active": False,
+    "task_subject": str(Phase.IMPLEMENTATION),
+    "tool_calls": (),
+    "tool_use_id": "toolu_test",
+    "trigger": "auto",
+}
+"""What a field holds that a matcher looks at, or that is no text; others hold their own name."""
+
+
+def make_sample(
+    point: Point, root: Path, outputs: Path, given: Mapping[str, Any], tool: Tool | None
+) -> HookEvent:
+    """Return an event of a point, with what a person gives in place of what is made up.
+
+    Raises Mismatch for a given value of another type.
+    """
+    rules = POINTS[point]
+    names = {field.encode_name for field in msgspec.structs.fields(rules.payload)}
+    tool_name = str(given.get("tool_name", SAMPLE_TOOL))
+    made = {name: _VALUES.get(name, f"a {name.replace('_', ' ')}") for name in names}
+    if "tool_name" in names:
+        made |= {"tool_name": tool_name, "tool_input": _INPUTS.get(tool_name, {"command": "git status"})}
+    made |= {key: value for key, value in given.items() if key in names}
+    payload: Payload = fit(rules.payload, made)  # type: ignore[assignment]
+    depth = int("agent_id" in given or point in (Point.SUBAGENT_START, Point.SUBAGENT_STOP))
+    return HookEvent(
+        point=point,
+        payload=payload,
+        scene=Scene(
+            task_id=_TASK,
+            cwd=root,
+            transcript=outputs / "3-implementer.jsonl",
+            outputs=outputs,
+            phase=Phase.IMPLEMENTATION,
+            iteration=1,
+            actor=Actor(name=str(given.get("agent_type", "implementer")), depth=depth),
+            tool=tool,
+        ),
+    )

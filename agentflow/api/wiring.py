@@ -50,8 +50,7 @@ from agentflow.library.skills import Skills
 from agentflow.loop.history import request_of
 from agentflow.mcp.entries import ServerEntry
 from agentflow.model.tiers import REPAIR
-from agentflow.permissions.narrowing import narrow_rules
-from agentflow.permissions.rules import Rules, find_denied_tools, parse_rules
+from agentflow.permissions.rules import Rules, find_denied_tools, narrow_rules, parse_rules
 from agentflow.permissions.user_rules import build_denials, build_exceptions
 from agentflow.process import timestamp
 from agentflow.routing.table import Table, load_table

@@ -1,5 +1,6 @@
 """`skills`: list, show, write and test them, and tell which of them a task opened."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,13 @@ from agentflow.cli.catalog import (
 )
 from agentflow.cli.printing import say, say_json
 from agentflow.core.errors import Exit
-from agentflow.core.record import plain
+from agentflow.core.record import Record, plain
+from agentflow.core.run import Run
+from agentflow.library.relevance import list_shared_words
 from agentflow.library.skill_file import Skill
+from agentflow.library.skills import Skills
+from agentflow.loop.open_skills import list_opened_names
+from agentflow.store.journal import load_run
 
 _UNOWNED = "every role, as it names no owner"
 ONE_NAME = typer.Argument(None, metavar="NAME", help="A name from `list`; all that have tests by default.")
@@ -102,8 +108,8 @@ def check_skills(name: str | None = ONE_NAME, json: bool = JSON) -> int:
 
 def _list_used(task: str, folder: Path, *, json: bool) -> None:
     """Show the skills that a task opened: by whom, and why they were offered."""
+    from agentflow.cli.skills import list_opened_skills
     from agentflow.store.reading import find
-    from agentflow.view.skills import list_opened_skills
     from agentflow.workspace.git import open_repository
 
     rows = list_opened_skills(find(open_repository(folder).root, task), load_content_here().skills)
@@ -126,3 +132,41 @@ def _skill_row(skill: Skill, content: Content) -> dict[str, Any]:
         "consumers": sorted(consumers),
         "source": skill.origin,
     }
+
+
+class OpenedSkill(Record):
+    """A skill in a run."""
+
+    skill: str
+    role: str
+    run: int
+    why: str
+
+
+def list_opened_skills(folder: Path, skills: Skills) -> tuple[OpenedSkill, ...]:
+    """Return the skills that the runs of a task opened, in the order of the runs."""
+    runs = (load_run(path) for path in sorted((folder / "runs").glob("*.jsonl"), key=_number_of))
+    return tuple(row for run in runs if run is not None for row in _list_of_run(run, skills))
+
+
+def _number_of(path: Path) -> int:
+    return int(path.name.split("-")[0])
+
+
+def _list_of_run(run: Run, skills: Skills) -> Iterator[OpenedSkill]:
+    for name, is_from_start in list_opened_names(run):
+        skill = skills.find(name)
+        why = _explain_start(skill) if is_from_start else _explain_call(skill, run)
+        yield OpenedSkill(skill=name, role=run.head.role, run=run.head.run, why=why)
+
+
+def _explain_start(skill: Skill | None) -> str:
+    keys = {} if skill is None else {"roles": skill.roles, "phases": skill.phases, "paths": skill.paths}
+    named = [f"{key} {', '.join(values)}" for key, values in keys.items() if values]
+    return f"open from the beginning ({'; '.join(named)})" if named else "open from the beginning"
+
+
+def _explain_call(skill: Skill | None, run: Run) -> str:
+    words = list_shared_words(run.task_prompt, skill) if skill else ()
+    shared = f"; shares the words {', '.join(words[:8])}" if words else ""
+    return f"the role opened it{shared}"

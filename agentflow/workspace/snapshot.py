@@ -48,7 +48,7 @@ class FileSnapshot(Record):
 def take_snapshot(git: Git, known: FileEntries | None = None) -> FileSnapshot:
     """Record the files as they are now; those that are known count even if they are ignored by now."""
     with _folder(git) as env:
-        has = _find_tracked(git, env) if known else set()
+        has = git.exact.find_tracked(git.call, env) if known else set()
         missing = {path: entry for path, entry in (known or {}).items() if os.fsencode(path) not in has}
         if missing:
             git.call("update-index", "-z", "--index-info", env=env, stdin=_lines(missing))
@@ -205,23 +205,10 @@ def to_whole_snapshot(git: Git, tree: str, kinds: Mapping[str, str]) -> FileSnap
     )
 
 
-def _find_tracked(git: Git, env: Mapping[str, str]) -> set[bytes]:
-    """Return the paths of the index of a git folder of our own."""
-    entries = git.exact.origin.freeze(git.call).entries
-    if entries is not None:
-        return {entry.path for entry in entries}
-    return set(git.call("ls-files", "-z", env=env).split(b"\0"))
-
-
-def _list_tree(git: Git, tree: str) -> Mapping[str, tuple[str, str]]:
-    entries = git.exact.find_entries(tree) or git.trees.find_entries(tree)
-    if entries is None:
-        return _read_tree(git, tree)
-    return {os.fsdecode(entry.path): (f"{entry.mode:o}", entry.id.hex()) for entry in entries}
-
-
 @lru_cache(maxsize=2)
-def _read_tree(git: Git, tree: str) -> Mapping[str, tuple[str, str]]:
+def _list_tree(git: Git, tree: str) -> Mapping[str, tuple[str, str]]:
+    if (entries := git.find_entries(tree)) is not None:
+        return {os.fsdecode(entry.path): (f"{entry.mode:o}", entry.id.hex()) for entry in entries}
     raw = git.call("ls-tree", "-r", "-z", tree, env=use_own_objects(git.source))
     words = (word.partition(b"\t") for word in raw.split(b"\0") if word)
     heads = ((os.fsdecode(path), head.decode().split(" ")) for head, _, path in words)

@@ -181,6 +181,13 @@ class TreeWriter:
             del self._known[next(iter(self._known))]
         self._known[tree] = entries
 
+    def find_tracked(self, call: GitCall, env: Mapping[str, str]) -> set[bytes]:
+        """Return the paths of the index of a git folder of our own."""
+        entries = self.origin.freeze(call).entries
+        if entries is not None:
+            return {entry.path for entry in entries}
+        return set(call("ls-files", "-z", env=env).split(b"\0"))
+
     def may_convert(self, call: GitCall, entries: Iterable[IndexEntry]) -> bool:
         """Tell whether an attribute may give files another content in a tree than on disk."""
         folders = {b"", *list_folders(entry.path for entry in entries)}

@@ -2,8 +2,7 @@
 
 import pytest
 
-from agentflow.permissions.narrowing import narrow_rules
-from agentflow.permissions.rules import parse_rules
+from agentflow.permissions.rules import narrow_rules, parse_rules
 from agentflow.tools.registry import standard
 
 CASES = (
