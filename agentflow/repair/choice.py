@@ -43,7 +43,7 @@ class Compared(Record):
     outcomes: tuple[tuple[str, ...], ...] = ()
 
 
-class Choice(Record):
+class RepairChoice(Record):
     """The edit that is made, and those that would pass the same tests and do something else."""
 
     winner: Candidate
@@ -52,16 +52,16 @@ class Choice(Record):
     """For each rival an input on which it differs, with what the chosen edit and the rival give."""
 
 
-def choose(bench: Bench, survivors: Sequence[Candidate]) -> Choice:
+def choose_repair(bench: Bench, survivors: Sequence[Candidate]) -> RepairChoice:
     """Return the edit that most others agree with; edits that differ from it nowhere are no rivals."""
     compared = tuple(survivors)[:MOST_COMPARED]
     if len(compared) == 1:
-        return Choice(winner=compared[0])
+        return RepairChoice(winner=compared[0])
     seen = _compare(bench, compared)
     return rank_survivors(compared, seen, _find_test_literals(bench))
 
 
-def rank_survivors(survivors: Sequence[Candidate], seen: Compared, tested: frozenset[str]) -> Choice:
+def rank_survivors(survivors: Sequence[Candidate], seen: Compared, tested: frozenset[str]) -> RepairChoice:
     """Return the choice among survivors from what they do; an unknown one agrees with nobody."""
     count = min((len(each) for each in seen.outcomes if each), default=0)
     vectors = [tuple(each[:count]) for each in seen.outcomes] or [() for _ in survivors]
@@ -77,7 +77,7 @@ def rank_survivors(survivors: Sequence[Candidate], seen: Compared, tested: froze
 
     best = min(range(len(survivors)), key=place)
     others = [at for at in range(len(survivors)) if count and vectors[at] and vectors[at] != vectors[best]]
-    return Choice(
+    return RepairChoice(
         winner=survivors[best],
         rivals=tuple(survivors[at] for at in others),
         differing=tuple(_describe(seen, vectors, best, at) for at in others),

@@ -39,7 +39,7 @@ class TookTooLong(BaseException):
     """A call took too long."""
 
 
-def compare(spec: dict[str, Any], observe: Callable[..., Any]) -> dict[str, Any]:
+def compare_versions(spec: dict[str, Any], observe: Callable[..., Any]) -> dict[str, Any]:
     """Return what each version does with each input, and the inputs as text."""
     order = spec["compare"]
     calls = record_calls(spec, observe, str(Path(order["path"]).resolve()), set(order["functions"]))
@@ -58,7 +58,7 @@ def record_calls(
         code = frame.f_code
         if event != "call" or code.co_filename != path:
             return
-        if not (code.co_firstlineno in lines or called_from_outside(frame, path)):
+        if not (code.co_firstlineno in lines or is_called_from_outside(frame, path)):
             return
         name = name_of(frame)
         kept = found.setdefault(name, {})
@@ -76,7 +76,7 @@ def record_calls(
     return {name: list(kept) for name, kept in found.items() if name}
 
 
-def called_from_outside(frame: FrameType, path: str) -> bool:
+def is_called_from_outside(frame: FrameType, path: str) -> bool:
     return frame.f_back is not None and frame.f_back.f_code.co_filename != path
 
 
@@ -131,19 +131,19 @@ def variants_of(base: bytes, raws: list[bytes], chance: random.Random) -> Iterat
     ]
     for at, values in enumerate(choices):
         for value in values[: 2 * MOST_VALUES]:
-            yield from packed([*given[:at], value, *given[at + 1 :]], named)
+            yield from pack([*given[:at], value, *given[at + 1 :]], named)
     for key, value in named.items():
         for other in near(value):
-            yield from packed(given, {**named, key: other})
+            yield from pack(given, {**named, key: other})
     pairs = list(itertools.combinations(range(len(given)), 2))
     for first, second in pairs * (40 // max(1, len(pairs))):
         both = list(given)
         for at in (first, second):
             both[at] = chance.choice(choices[at] or [given[at]])
-        yield from packed(both, named)
+        yield from pack(both, named)
 
 
-def packed(given: list[Any], named: dict[str, Any]) -> Iterator[bytes]:
+def pack(given: list[Any], named: dict[str, Any]) -> Iterator[bytes]:
     with contextlib.suppress(Exception):
         yield pickle.dumps((given, named))
 
@@ -265,7 +265,7 @@ def answer_one(module: ModuleType, name: str, raw: bytes) -> str:
         result = called(*given, **named)
         if inspect.isgenerator(result):
             result = list(itertools.islice(result, 50))
-        return f"{show(result)} | {show(given)} {show(named)}"[:2000]
+        return f"{show_value(result)} | {show_value(given)} {show_value(named)}"[:2000]
     except TookTooLong:
         return "! took too long"
     except BaseException as error:  # noqa: BLE001  # whatever a version raises is compared
@@ -274,18 +274,19 @@ def answer_one(module: ModuleType, name: str, raw: bytes) -> str:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def show(value: Any, depth: int = 4) -> str:
+def show_value(value: Any, depth: int = 4) -> str:
     """Return a value as text that is the same in every process."""
     if depth == 0:
         return "…"
     if isinstance(value, (set, frozenset)):
-        return f"{{{', '.join(sorted(show(each, depth - 1) for each in value))}}}"
+        return f"{{{', '.join(sorted(show_value(each, depth - 1) for each in value))}}}"
     if isinstance(value, (list, tuple)):
-        return f"{type(value).__name__}({', '.join(show(each, depth - 1) for each in value)})"
+        return f"{type(value).__name__}({', '.join(show_value(each, depth - 1) for each in value)})"
     if isinstance(value, dict):
-        return f"dict({', '.join(f'{show(key, 2)}: {show(value[key], depth - 1)}' for key in value)})"
-    if hasattr(value, "__dict__") and is_plain(value):
-        return f"{type(value).__name__}({show(vars(value), depth - 1)})"
+        items = [f"{show_value(key, 2)}: {show_value(value[key], depth - 1)}" for key in value]
+        return f"dict({', '.join(items)})"
+    if hasattr(value, "__dict__") and has_no_text(value):
+        return f"{type(value).__name__}({show_value(vars(value), depth - 1)})"
     return _ADDRESS.sub("", repr(value))
 
 
@@ -300,9 +301,9 @@ def show_input(name: str, raw: bytes) -> str:
 
 
 def show_plain(value: Any) -> str:
-    return show(value) if is_plain(value) else _ADDRESS.sub("", repr(value))
+    return show_value(value) if has_no_text(value) else _ADDRESS.sub("", repr(value))
 
 
-def is_plain(value: Any) -> bool:
+def has_no_text(value: Any) -> bool:
     """Say whether a value has no text of its own."""
     return getattr(type(value), "__repr__", None) == getattr(object, "__repr__", None)

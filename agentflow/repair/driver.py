@@ -37,7 +37,7 @@ def main() -> None:
     sys.path[:1] = [str(Path.cwd())] if spec["module"] else []
     sys.argv[1:] = []
     if "compare" in spec:
-        seen = load_part("compare").compare(spec, load_part("observe").observe)
+        seen = load_part("compare").compare_versions(spec, load_part("observe").observe)
     elif spec.get("serve") == "warm":
         Warm(spec).start()
         return

@@ -11,7 +11,7 @@ from agentflow.core.record import Record
 from agentflow.parse import Mismatch, fit
 from agentflow.repair.bench import Bench, drive, open_copy
 from agentflow.repair.candidates import Candidate, list_candidates, list_rivals
-from agentflow.repair.choice import Choice, choose
+from agentflow.repair.choice import RepairChoice, choose_repair
 from agentflow.repair.locate import TestTrace, localise
 from agentflow.repair.sources import apply_mutation
 from agentflow.repair.syntax import mend_syntax
@@ -140,7 +140,7 @@ class Search:
         while todo:
             survivors, partial, todo = self._try_some(bench, seen, todo, kept, may_keep=may_keep)
             if survivors:
-                choice = choose(bench, survivors)
+                choice = choose_repair(bench, survivors)
                 self._win(bench, (*kept, choice.winner), choice)
                 return True
             if partial is None:
@@ -230,7 +230,7 @@ class Search:
         texts = keep_edit(bench, candidate).sources.overlay if self._rejected else {}
         return any(_are_same(bench, texts, rejected) for rejected in self._rejected)
 
-    def _win(self, bench: Bench, edits: tuple[Candidate, ...], choice: Choice) -> None:
+    def _win(self, bench: Bench, edits: tuple[Candidate, ...], choice: RepairChoice) -> None:
         after = keep_edit(bench, edits[-1]).sources
         paths = sorted({each.path for each in edits})
         self._result = self._result.replace(

@@ -26,7 +26,7 @@ def observe(spec, failfast):
     core.Box(2).grow(by=3)
     list(core.count(2))
 
-print(json.dumps(compare.compare({order!r}, observe)))
+print(json.dumps(compare.compare_versions({order!r}, observe)))
 """
 CORE = """class Box:
     def __init__(self, size):
