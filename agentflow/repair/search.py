@@ -19,7 +19,7 @@ from agentflow.repair.target import ADVICE
 from agentflow.repair.workers import End, Trial, Workers, open_workers
 from agentflow.sandbox.throwaway import scratch_folder
 
-SEARCH_SECONDS = 120.0
+SEARCH_SECONDS = 60.0
 WATCH_SECONDS = 180.0
 _MOST_RIVALS = 24
 _MOST_TOLD = 5
