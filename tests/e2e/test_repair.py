@@ -175,8 +175,8 @@ def test_two_bugs_with_two_tests_are_both_mended(new_repo: NewRepo) -> None:
 
 def test_a_line_that_is_no_python_is_mended_where_the_parser_stops(new_repo: NewRepo) -> None:
     code = {
-        **CALC,
-        "calc.py": CALC["calc.py"].replace("def add(a, b):", "def add(a, b)").replace("a - b", "a + b"),
+        **play.CALC,
+        "calc.py": play.CALC["calc.py"].replace("def add(a, b):", "def add(a, b)").replace("a - b", "a + b"),
     }
     repo = new_repo(code)
     done = repo.task()
@@ -185,7 +185,7 @@ def test_a_line_that_is_no_python_is_mended_where_the_parser_stops(new_repo: New
 
 
 def test_tests_that_cannot_run_here_end_a_task_at_once(new_repo: NewRepo) -> None:
-    repo = new_repo({**CALC, "calc.py": f"import nosuchmodule\n\n{CALC['calc.py']}"})
+    repo = new_repo({**play.CALC, "calc.py": f"import nosuchmodule\n\n{play.CALC['calc.py']}"})
     done = repo.task()
     assert done.code == 4
     assert "nosuchmodule" in done.out
