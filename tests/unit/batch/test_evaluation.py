@@ -27,7 +27,7 @@ SET = find_bundled("examples") / "evaluation"
 )
 def test_the_interval_of_a_rate_is_that_of_wilson(count: int, of: int, low: float, high: float) -> None:
     found = measure_rate(count, of)
-    assert (found.low, found.high) == (pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
+    assert [found.low, found.high] == pytest.approx([low, high], abs=5e-5)
 
 
 @pytest.mark.parametrize(
