@@ -23,6 +23,6 @@ def web(port: int = PORT, folder: Path = FOLDER) -> None:
     git = open_repository(folder)
     if not all(map(find_spec, _PACKAGES)):
         raise ConfigError("the page needs two more packages: pip install 'agentflow[web]'")
-    from agentflow.web.server import serve
+    from agentflow.web.server import serve_page
 
-    serve(git, port, say)
+    serve_page(git, port, say)

@@ -30,7 +30,7 @@ _HERE = Path(__file__).parent
 _ASSETS = {"web.css": "text/css", "live.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 
-def serve(git: Git, port: int, tell: Callable[[str], None]) -> None:
+def serve_page(git: Git, port: int, tell: Callable[[str], None]) -> None:
     """Serve the tasks of a repository until Ctrl-C, after telling the address. Raises ConfigError."""
     token = secrets.token_urlsafe(32)
     with _listen(port) as listening:

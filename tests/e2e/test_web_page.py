@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import socket
 import sys
@@ -22,11 +23,11 @@ PAUSE = play.turn(play.call("Bash", command="until [ -e go.log ]; do sleep 0.05;
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Repo, Page]]:
+def told(finished: Repo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Repo, Page]]:
     """The page of a repository with a verified task, that several tests read."""
-    folder = tmp_path_factory.mktemp("told")
-    repo = Repo(folder / "repo", folder / "home").write(play.CALC).commit()
-    assert repo.task(script=play.mending()).code == 0
+    folder = tmp_path_factory.mktemp("told") / "copy"
+    shutil.copytree(finished.root.parent.with_name("kept"), folder, symlinks=True)
+    repo = Repo(folder / "repo", folder / "home")
     with serve_page(repo) as page:
         yield repo, page
 
@@ -269,6 +270,18 @@ def test_a_waiting_task_is_stopped_and_an_ended_one_undone(asking: Repo, done: R
         assert "# mine" in done.read("calc.py")
         assert "Undone." in page.act(task, "undo", dry_run=False, force=True).json["said"]
         assert "a - b" in done.read("calc.py")
+
+
+def test_to_stop_a_waiting_task_stops_no_other(asking: Repo) -> None:
+    (waiting,) = asking.tasks
+    script = play.crew(PAUSE, play.submit("calc.py"))
+    with asking.start_task(script) as process, serve_page(asking) as page:
+        eventually(lambda: "ToolStarted" in (asking.tasks[-1] / "events.jsonl").read_text())
+        assert "another task is at work" in page.act(waiting.name, "stop").json["error"]
+        assert process.poll() is None
+        assert page.act(asking.tasks[-1].name, "stop").code == 200
+        process.communicate(timeout=30)
+    assert process.returncode == -signal.SIGTERM
 
 
 def test_a_question_is_answered_on_the_page(new_repo: NewRepo) -> None:

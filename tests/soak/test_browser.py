@@ -23,12 +23,13 @@ from agentflow.core.events import Asked as ModelAsked
 from agentflow.core.events import Replied, RunStarted, ToolFinished, ToolStarted
 from agentflow.core.messages import Stop, Usage
 from agentflow.store.tasks import TaskStore
+from tests.support import play
 from tests.support.crew import role_of
 from tests.support.live import configure
 from tests.support.messages_server import Answer, Asked, Plays, serving, text, use
 from tests.support.page import Page as Served
 from tests.support.page import serve_page
-from tests.support.repo import CALC, NewRepo, Repo, call, crew, edit, eventually, mending, submit, turn
+from tests.support.repo import NewRepo, Repo, eventually
 
 PICTURES = Path(__file__).parents[2] / "docs/guide/pictures"
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
@@ -109,7 +110,7 @@ PART: dict[str, tuple[tuple[str, str, dict[str, Any]], ...]] = {
 }
 
 
-def play(asked: Asked) -> Answer:
+def perform(asked: Asked) -> Answer:
     """Return the next turn of a crew that says what it does, with the usage of a provider."""
     role = role_of(asked)
     if role == "verifier":
@@ -161,7 +162,7 @@ def test_a_task_is_followed_approved_and_shown_side_by_side(browser: Browser, tm
     (repo.home / ".claude").mkdir()
     (repo.home / ".claude/settings.json").write_text('{"permissions": {"ask": ["Edit(tests/**)"]}}')
     price = {"input": 5, "output": 25, "cache_read": 0.5, "cache_write": 6.25}
-    with serving(policy=play) as server, serve_page(repo) as page:
+    with serving(policy=perform) as server, serve_page(repo) as page:
         configure(
             repo,
             endpoint=server.address,
@@ -204,17 +205,7 @@ def test_a_task_is_followed_approved_and_shown_side_by_side(browser: Browser, tm
             expect(tab.get_by_role("button", name="Undo")).to_be_visible()
             assert tab.locator("#turns-3 > li").count() == 7, "those before the approval stay"
             shown = tab.locator("#parts > section").evaluate_all("all => all.map((one) => one.id)")
-            assert shown == [
-                "head",
-                "controls",
-                "route",
-                "diff",
-                "checks",
-                "plan",
-                "runs",
-                "evidence",
-                "cost",
-            ]
+            assert " ".join(shown) == "head controls route diff checks plan runs evidence cost"
             tab.evaluate("document.querySelector('#route').scrollIntoView()")
             picture(tab, "browser-task")
     assert process.returncode == 75
@@ -223,10 +214,10 @@ def test_a_task_is_followed_approved_and_shown_side_by_side(browser: Browser, tm
 @pytest.fixture
 def asking(new_repo: NewRepo) -> Repo:
     """A repository whose task waits for an approval of an edit."""
-    repo = new_repo(CALC)
+    repo = new_repo(play.CALC)
     (repo.home / ".claude").mkdir()
     (repo.home / ".claude/settings.json").write_text('{"permissions": {"ask": ["Edit(calc.py)"]}}')
-    assert repo.task(script=mending()).code == 75
+    assert repo.task(script=play.mending()).code == 75
     return repo
 
 
@@ -277,10 +268,12 @@ SHOUT = "<img src=x onerror=alert(1)><script>alert(2)</script><svg onload=alert(
 
 def test_nothing_that_a_model_or_a_file_says_runs(browser: Browser, new_repo: NewRepo) -> None:
     name = "<img src=x onerror=alert(4)>.py"
-    repo = new_repo({**CALC, name: "x = 1\n"})
-    change = [*edit(name, "x = 1", f"x = {SHOUT!r}"), *edit("calc.py", "a - b", "a + b")]
-    loud = turn(call("Bash", command=f"echo '{SHOUT}'"), text=SHOUT)
-    repo.task(f"let add return the sum {SHOUT}", script=crew(loud, *change, submit("calc.py", name)))
+    repo = new_repo({**play.CALC, name: "x = 1\n"})
+    change = [*play.edit(name, "x = 1", f"x = {SHOUT!r}"), *play.edit("calc.py", "a - b", "a + b")]
+    loud = play.turn(play.call("Bash", command=f"echo '{SHOUT}'"), text=SHOUT)
+    repo.task(
+        f"let add return the sum {SHOUT}", script=play.crew(loud, *change, play.submit("calc.py", name))
+    )
     ids = [record["id"] for record in repo.evidence()]
     with serve_page(repo) as page:
         task = of_task(page, repo)
