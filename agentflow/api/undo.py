@@ -14,7 +14,7 @@ from agentflow.core.task import Ending, Status, TaskState
 from agentflow.core.wording import list_some
 from agentflow.store.journal import load_run
 from agentflow.store.ownership import find_writer, writer_lock
-from agentflow.store.reading import events, find, find_last_write_time, fold_state, tasks
+from agentflow.store.reading import events, find, find_last_write_time, fold_state, list_tasks
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.case import find_hook_files
 from agentflow.workspace.git import Git, open_repository
@@ -163,7 +163,7 @@ def _is_others_turn(root: Path, folder: Path) -> bool:
     """Return whether it is another task that the process at work carries out, while this one waits."""
     if _load_state(folder).status is Status.RUNNING:
         return False
-    others = (find(root, name) for name in tasks(root) if name != folder.name)
+    others = (find(root, name) for name in list_tasks(root) if name != folder.name)
     return any(_load_state(other).status is Status.RUNNING for other in others)
 
 
