@@ -28,6 +28,9 @@ _HISTORY = "history"
 _PROMPT = "> "
 _START_SECONDS = 5.0
 _MOST_QUEUED = 3
+_MENU_ROWS = 8
+_OWN_ROWS = 3
+"""Of the input line and what stands below it."""
 _KEYS = " Enter queues the line · Esc or Ctrl-C pauses, twice stops "
 
 
@@ -88,8 +91,13 @@ class LineEditor:
 
     def read(self, prompt: str = _PROMPT, *, below: str = "", default: str = "") -> str:
         """Return a line, several where they were broken by hand. Raises EOFError, KeyboardInterrupt."""
-        shown = prompt if self.plain else self._highlight(prompt)
-        return self._lines.prompt(shown, bottom_toolbar=None if self.plain else below, default=default)
+        shown = ANSI(prompt) if self.plain else self._highlight(prompt)
+
+        def draw() -> ANSI:
+            leave_room(self._lines)
+            return shown
+
+        return self._lines.prompt(draw, bottom_toolbar=None if self.plain else below, default=default)
 
     def _highlight(self, prompt: str) -> ANSI:
         return ANSI(prompt if self._is_colourless else f"\x1b[1;36m{prompt}\x1b[0m")
@@ -103,6 +111,13 @@ class LineEditor:
         work = WorkPrompt(lambda bindings: self._open(bindings, erase=True), painter, take)
         work.prompt = self._highlight(_PROMPT).value
         return work
+
+
+def leave_room(session: PromptSession[str]) -> int:
+    """Keep rows free for menus where the terminal is high enough, and return how many rows it has."""
+    rows = os.get_terminal_size().lines
+    session.reserve_space_for_menu = _MENU_ROWS if rows > 2 * _MENU_ROWS else 0
+    return rows
 
 
 def _break_line(event: KeyPressEvent) -> None:
@@ -139,6 +154,8 @@ class WorkPrompt:
         self._board = Board()
         self._above: list[str] = []
         self._ready = threading.Event()
+        self._closed = threading.Event()
+        self._rows: tuple[str, ...] = ()
         self._thread: threading.Thread | None = None
         self._prompt = open_prompt(self._bind_keys())
         self._prompt.app.timeoutlen = self._prompt.app.ttimeoutlen = TICK
@@ -178,12 +195,14 @@ class WorkPrompt:
     def open(self, default: str = "") -> None:
         """Show the region and the input line."""
         self._ready.clear()
+        self._closed = threading.Event()
         self.note = ""
         self._thread = threading.Thread(
             target=self._run, args=(default,), name="agentflow-input", daemon=True
         )
         self._thread.start()
         self._ready.wait(_START_SECONDS)
+        threading.Thread(target=self._look, args=(self._closed,), daemon=True).start()
 
     def show(self, board: Board, text: str) -> None:
         """Take the newest board, and write finished lines above the region."""
@@ -205,6 +224,7 @@ class WorkPrompt:
         """Take the region and the input line away; what was typed stays in `typed`."""
         if self._thread is None:
             return
+        self._closed.set()
         loop = self._prompt.app.loop
         if self._is_open and loop is not None:
             loop.call_soon_threadsafe(self._leave)
@@ -222,7 +242,6 @@ class WorkPrompt:
             self._prompt.prompt(
                 self._draw,
                 bottom_toolbar=_KEYS,
-                refresh_interval=TICK,
                 default=default,
                 pre_run=self._ready.set,
                 handle_sigint=False,
@@ -233,14 +252,27 @@ class WorkPrompt:
         finally:
             self._ready.set()
 
-    def _draw(self) -> ANSI:
-        """Return the region and the prompt as the terminal shows them."""
+    def _look(self, closed: threading.Event) -> None:
+        """Have the region drawn again only where it changed; drawing costs ten times as much as looking."""
+        while not closed.wait(TICK):
+            rows = self._list_rows()
+            if rows != self._rows:
+                self._rows = rows
+                self._prompt.app.invalidate()
+
+    def _list_rows(self) -> tuple[str, ...]:
         width = width_of(sys.stdout) or 80
         rows = list(self._painter.paint(self._board, width))
         queued = self.queued[-_MOST_QUEUED:]
         rows += [f"  » queued: {one_line(text, max(10, width - 13))}" for text in queued]
         rows += [self.note[: width - 1]] if self.note else []
-        return ANSI("\n".join(("", *rows, self.prompt) if rows else (self.prompt,)))
+        return tuple(rows)
+
+    def _draw(self) -> ANSI:
+        """Return the region and the prompt as the terminal shows them."""
+        height, rows = leave_room(self._prompt), self._rows
+        rows = ("", *rows) if rows and height > 2 * _MENU_ROWS else rows[: max(0, height - _OWN_ROWS)]
+        return ANSI("\n".join((*rows, self.prompt)))
 
     def _write_above(self) -> None:
         if self._above:
