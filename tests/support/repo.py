@@ -12,7 +12,6 @@ from typing import Any
 
 from tests.support import play
 from tests.support.forked import can_run, forks
-from tests.support.play import *  # noqa: F403  TEMPORARY: others still import from here
 
 COMMAND = Path(sys.executable).with_name("agentflow")
 
