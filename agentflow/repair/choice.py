@@ -15,7 +15,7 @@ from agentflow.sandbox.throwaway import scratch_folder
 
 COMPARE_SECONDS = 30.0
 
-MOST_COMPARED = 12
+MOST_COMPARED = 16
 
 _LATE = frozenset(
     (
@@ -62,7 +62,7 @@ def choose_repair(bench: Bench, survivors: Sequence[Candidate]) -> RepairChoice:
 
 
 def rank_survivors(survivors: Sequence[Candidate], seen: Compared, tested: frozenset[str]) -> RepairChoice:
-    """Return the choice among survivors from what they do; an unknown one agrees with nobody."""
+    """Return the choice among survivors from what they do; an unknown one is a rival."""
     count = min((len(each) for each in seen.outcomes if each), default=0)
     vectors = [tuple(each[:count]) for each in seen.outcomes] or [() for _ in survivors]
     votes = [Counter(vector[at] for vector in vectors if vector) for at in range(count)]
@@ -76,7 +76,9 @@ def rank_survivors(survivors: Sequence[Candidate], seen: Compared, tested: froze
         return is_special(candidate, tested), candidate.cost + is_late, errors, -agreed, index
 
     best = min(range(len(survivors)), key=place)
-    others = [at for at in range(len(survivors)) if count and vectors[at] and vectors[at] != vectors[best]]
+    others = [
+        at for at, vector in enumerate(vectors) if at != best and (not vector or vector != vectors[best])
+    ]
     return RepairChoice(
         winner=survivors[best],
         rivals=tuple(survivors[at] for at in others),
@@ -85,6 +87,8 @@ def rank_survivors(survivors: Sequence[Candidate], seen: Compared, tested: froze
 
 
 def _describe(seen: Compared, vectors: Sequence[tuple[str, ...]], best: int, other: int) -> str:
+    if not vectors[best] or not vectors[other]:
+        return "no input could be made to compare them"
     pairs = zip(seen.inputs, vectors[best], vectors[other], strict=False)
     text, mine, theirs = next(each for each in pairs if each[1] != each[2])
     return f"{text} gives {_shorten(mine)}, or {_shorten(theirs)}"

@@ -92,7 +92,8 @@ def name_of(frame: FrameType) -> str:
 
 
 def code_of(value: Any) -> CodeType | None:
-    return getattr(inspect.unwrap(getattr(value, "__func__", value)), "__code__", None)
+    inner = getattr(value, "fget", None) or getattr(value, "__func__", value)
+    return getattr(inspect.unwrap(inner), "__code__", None)
 
 
 def arguments_of(frame: FrameType) -> tuple[list[Any], dict[str, Any]]:

@@ -24,6 +24,7 @@ import core
 def observe(spec, failfast):
     core.run(4, [3, 1], "ab")
     core.Box(2).grow(by=3)
+    core.Box(2).is_big
     list(core.count(2))
 
 print(json.dumps(compare.compare_versions({order!r}, observe)))
@@ -35,6 +36,10 @@ CORE = """class Box:
     def grow(self, by):
         self.size += by
         return self
+
+    @property
+    def is_big(self):
+        return self.size > 2
 
 
 def run(a, b, c):
@@ -68,8 +73,8 @@ def compared(*outcomes: tuple[str, ...]) -> Compared:
         ((GUARD, NAME), (("1", "2"), ("1", "3")), NAME, (GUARD,)),
         ((OPERATOR, an_edit("operator", "*"), an_edit("logic", "or")), (("1",), ("2",), ("2",)), None, ()),
         ((OPERATOR, an_edit("operator", "/")), (("! TypeError", "2"), ("1", "2")), None, ()),
-        ((OPERATOR, NAME), ((), ()), OPERATOR, ()),
-        ((OPERATOR, NAME), (("1", "2"), ()), OPERATOR, ()),
+        ((OPERATOR, NAME), ((), ()), OPERATOR, (NAME,)),
+        ((OPERATOR, NAME), (("1", "2"), ()), OPERATOR, (NAME,)),
     ],
 )
 def test_the_choice(
@@ -85,12 +90,12 @@ def test_the_choice(
     assert choice.winner == winner
     assert choice.rivals == rivals
     assert len(choice.differing) == len(rivals)
-    assert all(" gives " in each for each in choice.differing)
+    assert all(" gives " in each or "no input" in each for each in choice.differing)
 
 
 def run_compare(folder: Path, *versions: str) -> dict[str, list[list[str]]]:
     (folder / "core.py").write_text(CORE)
-    order = {"compare": {"path": str(folder / "core.py"), "functions": [9], "versions": versions}}
+    order = {"compare": {"path": str(folder / "core.py"), "functions": [13], "versions": versions}}
     root = str(Path(agentflow.repair.compare.__file__).parent)
     script = RUN.format(folder=str(folder), root=root, order=order)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -101,8 +106,10 @@ def run_compare(folder: Path, *versions: str) -> dict[str, list[list[str]]]:
 def test_versions_are_told_apart_on_inputs_near_those_of_the_tests(tmp_path: Path) -> None:
     other = CORE.replace("a + len(b)", "a + 2")
     grown = CORE.replace("self.size += by", "self.size = 5")
-    seen = run_compare(tmp_path, CORE, other, grown, CORE)
-    same, fixed, boxes, again = seen["outcomes"]
+    large = CORE.replace("size > 2", "size > 3")
+    seen = run_compare(tmp_path, CORE, other, grown, CORE, large)
+    same, fixed, boxes, again, bigger = seen["outcomes"]
+    assert same != bigger
     assert same == again
     assert len(same) == len(seen["inputs"])
     calls = [str(each) for each in seen["inputs"]]
