@@ -276,10 +276,12 @@ def test_to_stop_a_waiting_task_stops_no_other(asking: Repo) -> None:
     (waiting,) = asking.tasks
     script = play.crew(PAUSE, play.submit("calc.py"))
     with asking.start_task(script) as process, serve_page(asking) as page:
-        eventually(lambda: "ToolStarted" in (asking.tasks[-1] / "events.jsonl").read_text())
+        eventually(lambda: len(asking.tasks) == 2)
+        (running,) = set(asking.tasks) - {waiting}
+        eventually(lambda: "ToolStarted" in (running / "events.jsonl").read_text())
         assert "another task is at work" in page.act(waiting.name, "stop").json["error"]
         assert process.poll() is None
-        assert page.act(asking.tasks[-1].name, "stop").code == 200
+        assert page.act(running.name, "stop").code == 200
         process.communicate(timeout=30)
     assert process.returncode == -signal.SIGTERM
 
