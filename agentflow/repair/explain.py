@@ -16,7 +16,7 @@ _SHOWN = 3
 
 _MISSING = re.compile(r"No module named '([\w.]+)'")
 
-_SYNTAX = re.compile(r"(?:SyntaxError|IndentationError|TabError): (.*)")
+_SYNTAX = re.compile(r"^(?:SyntaxError|IndentationError|TabError): (.*)", re.MULTILINE)
 
 
 def require_runnable(sources: Sources, seen: TestTrace) -> None:
@@ -84,7 +84,7 @@ def _name_cause(sources: Sources, seen: TestTrace, test: str) -> str:
     """Return what keeps a test from being loaded: a wrong line, or a module that is not there."""
     message = seen.messages[test]
     frames = seen.frames.get(test, ())
-    syntax, missing = _SYNTAX.match(message), _find_missing(message)
+    syntax, missing = _SYNTAX.search(message), _find_missing(message)
     place = f"{frames[-1][0]}:{frames[-1][1]}" if frames else test
     if syntax:
         return f"{place} is no Python: {syntax[1]}"

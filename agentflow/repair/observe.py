@@ -28,6 +28,9 @@ _VALUED = (
 )
 """Options of pytest whose value is the next word."""
 _LONGEST_MESSAGE = 2000
+_LOADING = "Failed to import test module"
+"""How unittest tells of a module that cannot be loaded, with the traceback as text."""
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
 
 class Recorder:
@@ -61,6 +64,9 @@ class Recorder:
         if error is not None:
             self.messages.setdefault(test, say(error))
             self.fail(test, error)
+        if isinstance(error, ImportError) and str(error).startswith(_LOADING):
+            places = [(self.place(name), int(line)) for name, line in _FRAME.findall(str(error))]
+            found += [(place, line) for place, line in places if place]
         if isinstance(error, SyntaxError) and error.filename and error.lineno:
             place = self.place(error.filename)
             found += [(place, error.lineno)] if place else []
