@@ -279,6 +279,8 @@ def show_value(value: Any, depth: int = 4) -> str:
     """Return a value as text that is the same in every process."""
     if depth == 0:
         return "…"
+    if type(value) is float and value.is_integer() and abs(value) < 2**53:
+        return repr(int(value))  # 2.0 == 2, for a test as well
     if isinstance(value, (set, frozenset)):
         return f"{{{', '.join(sorted(show_value(each, depth - 1) for each in value))}}}"
     if isinstance(value, (list, tuple)):

@@ -139,10 +139,12 @@ class Search:
         may_keep = len(kept) < _MOST_KEPT
         while todo:
             survivors, partial, todo = self._try_some(bench, seen, todo, kept, may_keep=may_keep)
-            if survivors:
-                choice = choose_repair(bench, survivors)
+            if sound := self._leave_out_harmful(bench, seen, survivors):
+                choice = choose_repair(bench, sound)
                 self._win(bench, (*kept, choice.winner), choice)
                 return True
+            if survivors:
+                continue
             if partial is None:
                 return False
             following = keep_edit(bench, partial.candidate)
@@ -189,6 +191,22 @@ class Search:
             is_late = not workers.seconds_left and count < len(allowed) and not survivors
         self._result = self._result.replace(is_late=is_late)
         return survivors, None if is_late else partial, allowed[count:]
+
+    def _leave_out_harmful(
+        self, bench: Bench, seen: TestTrace, survivors: Sequence[Candidate]
+    ) -> Sequence[Candidate]:
+        """Return the edits that break no test of the whole suite either, where there are several.
+
+        One whose time is over before that is known stays.
+        """
+        if len(survivors) < 2 or not bench.target.files:
+            return survivors
+        whole = bench.replace(target=bench.target.replace(files=()))
+        red = {test for test, outcome in seen.outcomes.items() if outcome in RED}
+        with open_workers(whole, trace_tests(whole), self._deadline) as workers:
+            trials = tuple(workers.confirm(survivors))
+        harmful = [each.candidate for each in trials if each.broke or not red <= set(each.turned)]
+        return [each for each in survivors if each not in harmful]
 
     def _find_rivals(
         self, workers: Workers, first: Candidate, others: Sequence[Candidate]

@@ -187,8 +187,8 @@ def test_another_way_in_is_found(planted: str, door: str) -> None:
     [
         ("agentflow/process.py", "import subprocess"),
         ("agentflow/frontmatter.py", "import yaml"),
-        ("agentflow/cli/app.py", "import typer, rich"),
-        ("agentflow/view/a.py", "from rich.table import Table"),
+        ("agentflow/cli/app.py", "import typer"),
+        ("agentflow/view/region.py", "from rich.table import Table"),
         ("agentflow/loop/a.py", "import anyio, os\nanyio.sleep(1)\nos.replace('a', 'b')"),
         ("agentflow/loop/a.py", "from agentflow.workspace import git\ngit.root()"),
         ("agentflow/loop/a.py", "def f(git):\n    return git.root"),

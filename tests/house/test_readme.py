@@ -75,7 +75,9 @@ def broken_repository(tmp_path: Path) -> Path:
     (folder / "pages.py").write_text("def last(items, size):\n    return len(items) // size + 1\n")
     (folder / "test_pages.py").write_text(
         "import unittest\n\nfrom pages import last\n\n\nclass LastPage(unittest.TestCase):\n"
-        "    def test_index_of_the_last_page(self):\n        self.assertEqual(last([1, 2, 3, 4, 5], 2), 2)\n"
+        "    def test_index_of_the_last_page(self):\n"
+        "        for count, size, page in ((5, 2, 2), (9, 2, 4), (12, 5, 2), (1, 2, 0)):\n"
+        "            self.assertEqual(last(range(count), size), page)\n"
     )
     made = (
         "git init -q . && git config user.name a && git config user.email a@example.org"

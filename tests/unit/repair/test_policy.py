@@ -44,28 +44,22 @@ def test_a_seeded_bug_is_mended_by_one_edit(bug: Bug, tmp_path: Path) -> None:
     assert summary.endswith(f"; {PLAUSIBLE}")
 
 
-def test_the_demo_shows_a_rejected_attempt_and_then_the_real_edit(tmp_path: Path) -> None:
+def test_the_demo_is_mended_at_the_first_attempt(tmp_path: Path) -> None:
     stage = Stage(tmp_path, demo_files(), UNITTEST)
-    began = time.monotonic()
-
-    summaries = stage.mend(Repair(boxed(tmp_path)))
-
-    assert [summary.partition(" ")[0] for summary in summaries] == [
-        "invoicing/aging.py:3",
-        "invoicing/reminders.py:15",
-    ]
+    (summary,) = stage.mend(Repair(boxed(tmp_path)))
+    assert summary == f"invoicing/reminders.py:15 comparison: `>` to `>=`; {PLAUSIBLE}"
     assert stage.changed() == {
         "invoicing/reminders.py": (["if late > begins:"], ["if late >= begins:"]),
     }
-    assert time.monotonic() - began < 25
 
 
-def test_what_one_attempt_broke_is_asked_of_all_later_ones(tmp_path: Path) -> None:
+def test_an_edit_that_breaks_a_test_of_another_file_is_no_rival(tmp_path: Path) -> None:
     files = shop("def total(n):\n    return 1 + 1 + 1 + 1 * n\n", ("total(1) == 5",))
     files["tests/test_other.py"] = module_tests("shop.core", ("total(0) == 3",))
     stage = Stage(tmp_path, files, UNITTEST)
-    assert len(stage.mend(Repair(boxed(tmp_path)))) == 2
+    (summary,) = stage.mend(Repair(boxed(tmp_path)))
     assert stage.changed() == {"shop/core.py": (["return 1 + 1 + 1 + 1 * n"], ["return 1 + 1 + 1 + 2 * n"])}
+    assert summary.endswith(f"; {PLAUSIBLE}")
 
 
 def test_a_new_process_at_every_turn_comes_to_the_same_replies(tmp_path: Path) -> None:
@@ -162,7 +156,7 @@ def test_a_file_in_another_encoding_is_left_alone(tmp_path: Path) -> None:
     written = f"# coding: latin-1\n# \xe4\n{LIMIT}".encode("latin-1")
     (tmp_path / "shop" / "core.py").write_bytes(written)
     stage.open()
-    with pytest.raises(ModelRejected, match="no candidate"):
+    with pytest.raises(ModelRejected, match="no line of the code under test"):
         stage.play("implementer", Repair(boxed(tmp_path)))
     assert (tmp_path / "shop" / "core.py").read_bytes() == written
 
