@@ -15,6 +15,7 @@ import os
 import pickle
 import random
 import re
+import select
 import signal
 import sys
 import time
@@ -31,6 +32,7 @@ MOST_VALUES = 14
 LARGEST = 20_000
 CALL_SECONDS = 0.2
 VERSION_SECONDS = 4.0
+_TICK = 0.05
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _SHOWN = 120
 
@@ -222,12 +224,29 @@ def run_version(path: str, text: str, inputs: list[tuple[str, bytes]]) -> list[s
         finally:
             os._exit(0)
     os.close(writer)
-    with os.fdopen(reader, "rb") as file:
-        lines = file.read().decode("utf-8", "replace").splitlines()
+    said, is_over = b"", False
+    until = time.monotonic() + 3 * VERSION_SECONDS
+    os.set_blocking(reader, False)
+    while not is_over and time.monotonic() < until:  # what it started may keep the pipe open
+        is_over = os.waitpid(child, os.WNOHANG)[0] == child
+        select.select([reader], [], [], 0 if is_over else _TICK)
+        said += read_pending(reader)
+    os.close(reader)
     with contextlib.suppress(OSError):
         os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    if not is_over:
+        os.waitpid(child, 0)
+    lines = said.decode("utf-8", "replace").splitlines()
     return [json.loads(line) for line in lines if line.endswith('"')]
+
+
+def read_pending(reader: int) -> bytes:
+    """Return what a pipe holds now."""
+    said = b""
+    with contextlib.suppress(BlockingIOError):
+        while part := os.read(reader, 1 << 16):
+            said += part
+    return said
 
 
 def answer_all(path: str, text: str, inputs: list[tuple[str, bytes]], writer: int) -> None:
