@@ -1,6 +1,7 @@
-"""`agents` and `tools`: what there is, and where it comes from; a start for a new role."""
+"""`agents` and `tools`: what there is, and where it comes from; a start for a new role or skill."""
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,11 @@ from agentflow.compose.builder import Draft, NoModel
 from agentflow.compose.capability import Capability, Settled
 from agentflow.compose.standard import Kit, list_standard_capabilities
 from agentflow.compose.subagents import SubagentRequest, Subagents, only_reads, restrict_subagent
-from agentflow.core.errors import InvalidInput, NotAllowed
+from agentflow.core.errors import InvalidInput, NotAllowed, UsageError
 from agentflow.core.fold import DELEGATE
 from agentflow.core.hook import Hook
 from agentflow.core.record import Record, plain
+from agentflow.core.regex import regex
 from agentflow.core.role import INHERIT, Change, Role
 from agentflow.core.routing import ROLE_OF, SUBMITTED_BY
 from agentflow.core.run import Run
@@ -37,8 +39,9 @@ from agentflow.library.roles import list_subagents
 from agentflow.library.skills import Offer, offer_skills
 from agentflow.loop.open_skills import SKILL_TOOL
 from agentflow.model.tiers import first_ids, model_id, tier
-from agentflow.settings import load_settings, model_name
+from agentflow.settings import folders, load_settings, model_name
 from agentflow.tools.registry import Toolbox
+from agentflow.workspace.git import open_repository
 
 NAME = typer.Argument(..., metavar="NAME", help="A name from `list`.")
 NEW_NAME = typer.Argument(..., metavar="NAME", help="Lower-case letters, digits and hyphens.")
@@ -92,7 +95,7 @@ def show_agent(name: str = NAME, json: bool = JSON) -> None:
 @agents.command(name="new", epilog="Example: agentflow agents new release-notes")
 def new_agent(name: str = NEW_NAME, user: bool = USER, folder: Path = FOLDER) -> None:
     """Write a commented role file to start from. `check` passes on it as it is."""
-    from agentflow.cli.starters import find_own_folder, write_start
+    from agentflow.cli.catalog import find_own_folder, write_start
 
     path = find_own_folder("agents", folder, of_user=user) / f"{name}.md"
     write_start("agent.md", path, name)
@@ -358,3 +361,28 @@ async def _refuse_to_run(request: SubagentRequest, _: Settled) -> Run:
 
 def nobody(_: object) -> None:
     """Take an event for nobody."""
+
+
+_TEMPLATES = Path(__file__).with_name("templates")
+_NAME = regex(r"[a-z0-9]+(-[a-z0-9]+)*")
+_MAX_NAME = 64
+
+
+def find_own_folder(kind: str, folder: Path, *, of_user: bool) -> Path:
+    """Return the folder of the user's or the repository's `skills`, `agents` and the like."""
+    claude = folders(os.environ).claude if of_user else open_repository(folder).root / ".claude"
+    return claude / kind
+
+
+def write_start(template: str, path: Path, name: str) -> None:
+    """Write a template under a name. Raises UsageError for a bad name or a file that is there."""
+    if not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
+        raise UsageError(
+            f"{name!r} is no name", hint="use lower-case letters, digits and single hyphens, at most 64"
+        )
+    if os.path.lexists(path):
+        raise UsageError(f"{path} exists already", hint="choose another name, or edit that file")
+    title = re.sub("-", " ", name)
+    text = (_TEMPLATES / template).read_text("utf-8")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text.format(name=name, title=title, heading=title.capitalize()), "utf-8")

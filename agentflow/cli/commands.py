@@ -87,7 +87,7 @@ _RUN = (
     ),
     CommandRow(
         "commit",
-        "commit",
+        "task",
         "Commit exactly what a verified task changed. Your other changes are left alone.",
         "agentflow commit --branch fix-paging",
     ),
@@ -146,7 +146,7 @@ _LOOK = (
     ),
     CommandRow(
         "web",
-        "web",
+        "servers",
         "Show the tasks of this repository in the browser, live, and decide there.",
         "agentflow web --port 8642",
     ),
@@ -165,7 +165,7 @@ _LOOK = (
     ),
     CommandRow(
         "stats",
-        "stats",
+        "report",
         "Show what all tasks came to and what they took, by week and by route.",
         "agentflow stats --plot",
     ),
@@ -180,7 +180,7 @@ _LOOK = (
     CommandRow("skills", "skills", "List, show, write or test skills.", "agentflow skills list"),
     CommandRow(
         "commands",
-        "slash_commands",
+        "skills",
         "List the commands that you can call as /name.",
         "agentflow commands list",
     ),
@@ -202,21 +202,21 @@ _PROVE = (
     ),
     CommandRow(
         "export",
-        "bundle",
+        "verify",
         "Write a task into one file: its record, evidence, change and model replies.",
         "agentflow export 20260102T03 task.agentflow",
         function="export_bundle",
     ),
     CommandRow(
         "import",
-        "bundle",
+        "verify",
         "Put the task of a file among the tasks of this repository, once it is found undamaged.",
         "agentflow import task.agentflow",
         function="import_bundle",
     ),
 )
 _SET_UP = (
-    CommandRow("init", "init", "Set up this repository. Existing files are left alone.", "agentflow init"),
+    CommandRow("init", "config", "Set up this repository. Existing files are left alone.", "agentflow init"),
     CommandRow(
         "trust",
         "trust",
@@ -224,16 +224,18 @@ _SET_UP = (
         "agentflow trust",
     ),
     CommandRow(
-        "plugins", "plugins", "Add, list, update or remove plugins.", "agentflow plugins add ./review-kit"
+        "plugins", "trust", "Add, list, update or remove plugins.", "agentflow plugins add ./review-kit"
     ),
-    CommandRow("mcp", "mcp", "List and try MCP servers, or serve agentflow as one.", "agentflow mcp test"),
+    CommandRow(
+        "mcp", "servers", "List and try MCP servers, or serve agentflow as one.", "agentflow mcp test"
+    ),
     CommandRow(
         "ci",
         "ci",
         "Verify again the task that a pull request names, without a key or a model.",
         "agentflow ci --base origin/main",
     ),
-    CommandRow("acp", "acp", "Serve an editor over stdin and stdout.", "agentflow acp --model anthropic"),
+    CommandRow("acp", "servers", "Serve an editor over stdin and stdout.", "agentflow acp --model anthropic"),
     CommandRow("config", "config", "Show each setting and where it came from.", "agentflow config --explain"),
     CommandRow("check", "check", "Validate settings, roles, skills and hooks.", "agentflow check"),
     CommandRow(

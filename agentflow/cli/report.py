@@ -1,12 +1,19 @@
-"""`report`: what a task came to, to read and to hand on."""
+"""`report` and `stats`: what one task came to, and what all of them did."""
 
 import sys
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from agentflow.cli.arguments import FOLDER, JSON, TASK
-from agentflow.cli.printing import say, say_json, write_result
+from agentflow.cli.printing import say, say_json, show, write_result
+from agentflow.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from agentflow.pages.stats import Came, Numbers, Stats
+    from agentflow.view.text import Line, Span
 
 HTML = typer.Option(None, "--html", metavar="FILE", help="Write it as one HTML file that needs nothing else.")
 MARKDOWN = typer.Option(False, "--markdown", help="Print it as a comment for a pull request.")
@@ -65,3 +72,153 @@ def _read_report(found: Path) -> str:
         hint = f"agentflow status {found.name} shows where it stands; report --html works at any time"
         raise StateError(f"task {found.name} has no report yet", hint=hint) from None
     return visible(redact_text(text))
+
+
+_COLUMNS = (("tasks", 7), ("verified", 10), ("caveat", 8), ("answered", 10), ("failed", 8), ("open", 6))
+_NAME = 12
+_WEEKS = 26
+"""Weeks that are shown; `--json` has all."""
+_TOOLS = 8
+_REST = 24
+"""Cells of a row of the picture beside its bar."""
+_WIDEST = 100
+
+
+def stats(
+    plot: bool = typer.Option(False, "--plot", help="Show the weeks as a picture, or write it to FILE."),
+    file: Path | None = typer.Argument(
+        None, metavar="[FILE.svg]", help="Where --plot writes the picture, as SVG.", show_default=False
+    ),
+    json: bool = JSON,
+    folder: Path = FOLDER,
+) -> None:
+    """Show what all tasks came to and what they took, by week and by route."""
+    from agentflow.api.worktree import list_homes
+    from agentflow.pages.stats import read_stats
+    from agentflow.view.text import width_of
+    from agentflow.workspace.git import open_repository
+
+    if file is not None and not plot:
+        raise UsageError(f"{file}: a file is for --plot", hint=f"agentflow stats --plot {file}")
+    found = read_stats(list_homes(open_repository(folder).root))
+    if file is not None:
+        from agentflow.pages.picture import draw_weeks
+        from agentflow.pages.templates import fill_template
+
+        write_result(file, fill_template("pages/stats.svg", picture=draw_weeks(found), stats=found))
+    if json:
+        say_json(found)
+    elif file is not None:
+        say(f"Wrote {file}.")
+    elif plot:
+        show(_draw_picture(found, min(width_of(sys.stdout) or _WIDEST, _WIDEST)))
+    else:
+        show(_draw_tables(found))
+
+
+def _draw_tables(stats: "Stats") -> Iterator["Line"]:
+    from agentflow.view.text import BLANK, Style, line, span
+    from agentflow.view.words import plural
+
+    if not (stats.total.tasks or stats.unreadable):
+        yield line(span('there is no task in this repository; agentflow task "…" starts one', Style.DIM))
+        return
+    yield from _draw_total(stats)
+    weeks = stats.weeks[-_WEEKS:]
+    yield from (BLANK, _draw_heads("week"), *map(_draw_row, weeks))
+    if len(stats.weeks) > len(weeks):
+        yield line(span(f"{plural(len(stats.weeks) - len(weeks), 'earlier week')} not shown", Style.DIM))
+    yield from (BLANK, _draw_heads("route"), *map(_draw_row, stats.routes))
+    tools = [f"{name} {count:,}" for name, count in list(stats.tools.items())[:_TOOLS]]
+    if tools:
+        yield from (BLANK, line(span("tools   ", Style.DIM), ", ".join(tools), hang=8))
+    for note in stats.notes:
+        yield line(span("! ", Style.WARN), note, hang=2)
+    if stats.unreadable:
+        yield line(span(f"! {plural(len(stats.unreadable), 'task')} cannot be read", Style.WARN))
+
+
+def _draw_total(stats: "Stats") -> Iterator["Line"]:
+    from agentflow.view.text import Style, line, span
+    from agentflow.view.words import plural
+
+    all_of = stats.total
+    came = ", ".join(f"{count:,} {name}" for name, count in all_of.came.items() if count)
+    yield line(span(plural(all_of.tasks, "task"), Style.BOLD), f": {came}" if came else "", hang=2)
+    attempts = f"{all_of.attempts / all_of.tasks:.1f} attempts a task" if all_of.tasks else ""
+    spent = (f"cost {_cost(all_of)}", plural(all_of.tokens, "token"), f"{_time(all_of)} of work", attempts)
+    yield line(span(", ".join(filter(None, spent)), Style.DIM), hang=2)
+    if all_of.unpriced:
+        yield line(span(f"the cost of {plural(all_of.unpriced, 'task')} is not known", Style.DIM))
+
+
+def _draw_heads(name: str) -> "Line":
+    from agentflow.view.text import Style, line, span
+
+    heads = "".join(head.rjust(width) for head, width in (*_COLUMNS, ("cost", 10), ("time", 9)))
+    return line(span(name.ljust(_NAME) + heads, Style.DIM))
+
+
+def _draw_row(one: "Numbers") -> "Line":
+    from agentflow.view.text import Style, clip, column, line, span
+
+    counts = (one.tasks, *one.came.values())
+    cells = (
+        span((f"{count:,}" if count else "·").rjust(width), Style.PLAIN if count else Style.DIM)
+        for count, (_, width) in zip(counts, _COLUMNS, strict=True)
+    )
+    rest = f"{_cost(one).rjust(10)}{_time(one).rjust(9)}"
+    return line(column(clip(one.name, _NAME - 1), _NAME), *cells, span(rest, Style.DIM))
+
+
+def _cost(one: "Numbers") -> str:
+    if one.cost_usd is None:
+        return "-" if not one.tasks else "unknown"
+    return "<$0.01" if 0 < one.cost_usd < 0.01 else f"${one.cost_usd:,.2f}"
+
+
+def _time(one: "Numbers") -> str:
+    from agentflow.view.words import whole_seconds
+
+    return whole_seconds(one.seconds)
+
+
+def _draw_picture(stats: "Stats", width: int) -> Iterator["Line"]:
+    """Yield one bar a week: its length is the number of tasks, its parts what they came to."""
+    from agentflow.view.text import BLANK, Style, line, span
+
+    if not stats.weeks:
+        yield from _draw_tables(stats)
+        return
+    yield from (*_draw_total(stats), BLANK)
+    glyphs = _glyphs()
+    legend = (part for came, shape in glyphs.items() for part in (shape, span(f" {came}   ", Style.DIM)))
+    yield line(span("tasks a week".ljust(_NAME + 2), Style.DIM), *legend, hang=_NAME + 2)
+    most = max(week.tasks for week in stats.weeks)
+    for week in stats.weeks[-_WEEKS:]:
+        bar = _draw_bar(week.came, glyphs, (width - _NAME - _REST) / most)
+        told = f"  {week.tasks:,}  {_cost(week)}" if week.tasks else "  0"
+        yield line(span(week.name.ljust(_NAME + 2)), *bar, span(told, Style.DIM))
+
+
+def _glyphs() -> Mapping["Came", "Span"]:
+    from agentflow.pages.stats import Came
+    from agentflow.view.text import Style, span
+
+    return {
+        Came.VERIFIED: span("█", Style.GOOD),
+        Came.CAVEAT: span("▓", Style.WARN),
+        Came.ANSWERED: span("▒", Style.ACCENT),
+        Came.NOT_VERIFIED: span("░", Style.BAD),
+        Came.OPEN: span("·", Style.DIM),
+    }
+
+
+def _draw_bar(came: Mapping["Came", int], glyphs: Mapping["Came", "Span"], scale: float) -> Iterable["Span"]:
+    """Yield the parts of a bar; rounding never makes it longer or shorter as a whole."""
+    done, so_far = 0, 0
+    for name, shape in glyphs.items():
+        so_far += came[name]
+        end = max(round(so_far * scale), done + (1 if came[name] else 0))
+        yield shape.replace(text=shape.text * (end - done))
+        done = end

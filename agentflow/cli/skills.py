@@ -1,8 +1,8 @@
-"""`skills`: list, show, write and test them, and tell which of them a task opened."""
+"""`skills` and `commands`: the texts that tell a role how to work, and those that are called as `/name`."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -18,7 +18,7 @@ from agentflow.cli.catalog import (
     show_facts,
     tell_warnings,
 )
-from agentflow.cli.printing import say, say_json
+from agentflow.cli.printing import say, say_json, show
 from agentflow.core.errors import Exit
 from agentflow.core.record import Record, plain
 from agentflow.core.run import Run
@@ -27,6 +27,9 @@ from agentflow.library.skill_file import Skill
 from agentflow.library.skills import Skills
 from agentflow.loop.open_skills import list_opened_names
 from agentflow.store.journal import load_run
+
+if TYPE_CHECKING:
+    from agentflow.library.slash_commands import PromptCommand
 
 _UNOWNED = "every role, as it names no owner"
 ONE_NAME = typer.Argument(None, metavar="NAME", help="A name from `list`; all that have tests by default.")
@@ -77,7 +80,7 @@ def show_skill(name: str = NAME, json: bool = JSON) -> None:
 @skills.command(name="new", epilog="Example: agentflow skills new money")
 def new_skill(name: str = NEW_NAME, user: bool = USER, folder: Path = FOLDER) -> None:
     """Write a commented skill to start from, with a test. `check` passes on it as it is."""
-    from agentflow.cli.starters import find_own_folder, write_start
+    from agentflow.cli.catalog import find_own_folder, write_start
 
     place = find_own_folder("skills", folder, of_user=user) / name
     write_start("skill.md", place / "SKILL.md", name)
@@ -170,3 +173,55 @@ def _explain_call(skill: Skill | None, run: Run) -> str:
     words = list_shared_words(run.task_prompt, skill) if skill else ()
     shared = f"; shares the words {', '.join(words[:8])}" if words else ""
     return f"the role opened it{shared}"
+
+
+commands = typer.Typer(
+    help="List the commands that you can call as /name.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+
+@commands.callback()
+def top() -> None:
+    """List the commands that you can call as /name."""
+
+
+@commands.command(name="list", epilog="Example: agentflow commands list --json")
+def list_prompt_commands(json: bool = JSON, folder: Path = FOLDER) -> None:
+    """List the commands with their arguments and where they come from."""
+    from agentflow.api.slash_commands import is_counting, load_commands_here
+    from agentflow.view.text import Style, column, line, span
+    from agentflow.workspace.git import open_repository
+
+    root = open_repository(folder).root
+    found = load_commands_here(root)
+    rows = [_to_row(command, counts=is_counting(root, command)) for command in found.all]
+    if json:
+        say_json(rows)
+        return
+    if not rows:
+        say("There are no commands here. A file .claude/commands/NAME.md is called as /NAME.")
+    for row in rows:
+        called = f"/{row['name']} {row['argument_hint']}".rstrip()
+        state = row["source"] if row["trusted"] else f"{row['source']}, not trusted: agentflow trust"
+        place = f"{state}, {row['folder']}" if row["folder"] else state
+        show([line(column(called, 32, Style.BOLD), span(f"  {row['description']}"), hang=4)])
+        show([line("  ", span(place, Style.DIM), hang=4)])
+    for warning in found.warnings:
+        show([line(span(f"! {warning}", Style.WARN), hang=2)])
+
+
+def _to_row(command: "PromptCommand", *, counts: bool) -> dict[str, Any]:
+    return {
+        "name": command.called,
+        "description": command.description,
+        "argument_hint": command.hint,
+        "tools": None if command.tools is None else [str(rule) for rule in command.tools],
+        "model": command.model,
+        "folder": command.folder,
+        "source": f"plugin {command.plugin}" if command.plugin else command.origin,
+        "path": str(command.path),
+        "trusted": counts,
+    }

@@ -1,15 +1,17 @@
-"""`task`, `ask`, `demo` and `explore`: what begins a task."""
+"""`task`, `ask`, `demo` and `explore` begin a task; `commit` makes a verified one a commit."""
 
 import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from agentflow.cli.arguments import (
     EVENTS_FILE,
     FOLDER,
+    JSON,
     MAX_COST,
     MAX_TOKENS,
     MODEL,
@@ -20,6 +22,7 @@ from agentflow.cli.arguments import (
     PLAIN,
     QUIET,
     STREAM,
+    TASK,
     TIMEOUT,
     VERBOSE,
     YES,
@@ -29,11 +32,14 @@ from agentflow.cli.arguments import (
     phase_of,
     text_of,
 )
-from agentflow.cli.printing import say
+from agentflow.cli.printing import say, say_json
 from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.library.bundled import find_bundled
 from agentflow.process import capture
 from agentflow.view.text import send
+
+if TYPE_CHECKING:
+    from agentflow.workspace.commit import Committed
 
 EXAMPLE = "invoicing"
 _AUTHOR = ("-c", "user.name=agentflow demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgSign=false")
@@ -289,3 +295,41 @@ def _part(root: Path, path: Path, focus: str | None) -> str:
     if not place.is_relative_to(root) or not place.is_dir():
         raise UsageError(f"{focus or path} is not a folder of this repository")
     return "" if place == root else place.relative_to(root).as_posix()
+
+
+BRANCH = typer.Option(None, "--branch", metavar="NAME", help="Commit on a new branch that begins at HEAD.")
+
+
+def commit(
+    task_id: str | None = TASK,
+    branch: str | None = BRANCH,
+    json: bool = JSON,
+    folder: Path = FOLDER,
+) -> None:
+    """Commit exactly what a verified task changed. Your other changes are left alone.
+
+    The repository's git hooks run, as in `git commit`.
+    """
+    from agentflow.api.commit import commit_task
+    from agentflow.api.worktree import open_home
+    from agentflow.cli.tasks import folder_of
+
+    root = open_home(folder, task_id).root
+    found = folder_of(root, task_id, prefer=lambda task: task.tree != task.base_tree)
+    committed = commit_task(root, found.name, branch=branch)
+    if json:
+        say_json(committed)
+    else:
+        tell_commit(committed)
+
+
+def tell_commit(committed: "Committed") -> None:
+    """Print a commit that was made."""
+    from agentflow.redact import one_line
+
+    place = f" on {committed.branch}" if committed.branch else ""
+    say(f"committed  {committed.commit[:10]}{place}: {committed.subject}")
+    for path in committed.files:
+        say(f"  {one_line(path)}")
+    if committed.changed_by_hooks:
+        say("A git hook changed what was committed: it is no longer exactly what was verified.")

@@ -1,7 +1,8 @@
-"""`mcp`: the MCP servers that are configured here, a try of them, and agentflow as a server of its own."""
+"""`web`, `acp` and `mcp`: agentflow served to others, and the MCP servers that it uses itself."""
 
 import os
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import anyio
@@ -10,7 +11,7 @@ import typer
 from agentflow.api.boundary import Wish, find_secrets, make_sandbox
 from agentflow.api.content import load_rules_here
 from agentflow.api.servers import find_accepted_file, load_entries, place_servers
-from agentflow.cli.arguments import FOLDER, JSON
+from agentflow.cli.arguments import FOLDER, JSON, MODEL
 from agentflow.cli.printing import say, say_json
 from agentflow.core.errors import ConfigError, Exit, ToolError, UsageError
 from agentflow.core.record import Record
@@ -172,3 +173,38 @@ def _show(one: Tried, *, is_accepted: bool) -> None:
         say(f"  prompt mcp__{one.name}__{one_line(prompt.name)}({inputs}): {one_line(prompt.description)}")
     if one.changed and not is_accepted:
         say(f"  {len(one.changed)} tools changed since you accepted them; accept with --yes")
+
+
+def acp(model: str | None = MODEL) -> None:
+    """Serve an editor over stdin and stdout.
+
+    The editor starts this command itself, and both speak the Agent Client Protocol.
+    """
+    try:
+        from agentflow.editor.agent import serve_editor
+    except ModuleNotFoundError as error:
+        if error.name != "acp":
+            raise
+        hint = "pip install 'agentflow[editor]'"
+        raise ConfigError("the package agent-client-protocol is not installed", hint=hint) from None
+    serve_editor(model)
+
+
+PORT = typer.Option(0, "--port", metavar="N", min=0, max=65535, help="The port. [default: any free one]")
+_PACKAGES = ("starlette", "uvicorn")
+
+
+def web(port: int = PORT, folder: Path = FOLDER) -> None:
+    """Show the tasks of this repository in the browser, live, and decide there. Ctrl-C ends it.
+
+    It answers only on this machine. Its address holds a secret token: whoever has that can decide for you.
+    """
+    from agentflow.core.errors import ConfigError
+    from agentflow.workspace.git import open_repository
+
+    git = open_repository(folder)
+    if not all(map(find_spec, _PACKAGES)):
+        raise ConfigError("the page needs two more packages: pip install 'agentflow[web]'")
+    from agentflow.web.server import serve_page
+
+    serve_page(git, port, say)
