@@ -308,3 +308,10 @@ def one_line(text: str, width: int = 120) -> str:
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     shown = visible(redact_text(line))
     return shown if len(shown) <= width else shown[: width - 1] + "…"
+
+
+def list_some(names: Iterable[str], most: int = 5, between: str = ", ") -> str:
+    """Return names in one line: the first few, and how many more there are."""
+    found = tuple(names)
+    more = f" and {len(found) - most} more" if len(found) > most else ""
+    return f"{between.join(found[:most])}{more}"

@@ -1,4 +1,4 @@
-"""What a process prints, as it comes: with a cap on what is kept."""
+"""What a process prints, as it comes: with a cap on what is kept, or without waiting on a thread."""
 
 import hashlib
 import os
@@ -86,3 +86,32 @@ def drain(taken: Mapping[IO[bytes], Callable[[bytes], None]]) -> None:
                 break
             take(chunk)
         stream.close()
+
+
+async def read_pipe(pipe: IO[bytes] | None) -> bytes:
+    """Return what a pipe holds as soon as it holds something; nothing at its end."""
+    import anyio  # noqa: PLC0415  # most commands wait on no pipe this way
+
+    assert pipe is not None
+    while True:
+        await anyio.wait_readable(pipe.fileno())
+        try:
+            return os.read(pipe.fileno(), _CHUNK)
+        except BlockingIOError:
+            continue
+
+
+async def write_pipe(pipe: IO[bytes] | None, content: bytes) -> bool:
+    """Write all to a pipe; tell whether somebody still reads it."""
+    import anyio  # noqa: PLC0415
+
+    assert pipe is not None
+    left = memoryview(content)
+    while left:
+        try:
+            left = left[os.write(pipe.fileno(), left) :]
+        except BlockingIOError:
+            await anyio.wait_writable(pipe.fileno())
+        except OSError:
+            return False
+    return True

@@ -13,7 +13,7 @@ from agentflow.core.task import Status
 from agentflow.parse import decode
 from agentflow.process import timestamp
 from agentflow.settings import folders, load_settings
-from agentflow.store.inbox import add_message
+from agentflow.store.journal import add_message
 from agentflow.store.ownership import is_own, record_begun, writer_lock
 from agentflow.store.reading import TASKS, events, find, fold_state, list_tasks
 from agentflow.store.tasks import TaskStore

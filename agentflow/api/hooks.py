@@ -14,8 +14,7 @@ from agentflow.api.boundary import Wish, find_secrets, make_sandbox
 from agentflow.api.content import load_content, load_hooks_here, load_rules_here, open_toolbox
 from agentflow.api.trust import list_frontmatter_places, list_hook_notes, load_project
 from agentflow.core.errors import InvalidFile, UsageError
-from agentflow.core.hook import Hook, Origin, Script
-from agentflow.core.point_table import POINTS
+from agentflow.core.hook import POINTS, Hook, Origin, Script
 from agentflow.core.points import Actor, HookEvent, Payload, Point, Scene
 from agentflow.core.record import Record
 from agentflow.core.task import Phase

@@ -63,7 +63,7 @@ def _open_live(name: str, settings: Settings, environ: Mapping[str, str]) -> Mod
     folder = environ.get("AGENTFLOW_LIMITS")
     if not folder:
         return model
-    from agentflow.model.throttle import Throttle
+    from agentflow.model.retry import Throttle
 
     return model.share_limits(Throttle(Path(folder), address))
 
@@ -130,7 +130,7 @@ def limit_model(model: Model, task: TaskState) -> Model:
     live = _find_live(model)
     if live is None:
         return model
-    from agentflow.model.prices import Meter
+    from agentflow.model.tiers import Meter
 
     return live.limit_by(Meter(task.budget, task.usage))
 
@@ -140,7 +140,7 @@ def require_price(model: Model, budget: Budget, roles: Iterable[Role], settings:
     kind = choice_of(model.name).kind
     if budget.cost is None or kind not in LIVE:
         return
-    from agentflow.model.prices import find_price
+    from agentflow.model.tiers import find_price
 
     named = (id_ for role in roles for id_ in ids_of(role.model, settings.models))
     unknown = [id_ for id_ in dict.fromkeys(named) if find_price(id_, kind, settings) is None]
@@ -182,7 +182,7 @@ def find_context_limits(model_id: str, settings: Settings) -> ContextLimits:
     """Return how long a conversation with a model may be; for the embedded engine there is no limit."""
     if model_id == REPAIR:
         return settings.limits.replace(context=sys.maxsize, trigger=None)
-    from agentflow.model.prices import find_window
+    from agentflow.model.tiers import find_window
 
     return settings.limits.within(find_window(model_id, settings))
 

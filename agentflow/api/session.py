@@ -1,4 +1,4 @@
-"""Runs a new or saved task in this process until it ends or waits; nothing is printed."""
+"""Runs a new, saved or follow-up task in this process until it ends or waits; nothing is printed."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +10,6 @@ from anyio.abc import TaskStatus
 
 from agentflow.api.boundary import Wish, record_weakest_sandbox
 from agentflow.api.decisions import explain_foreign, record_own_task, require_own, take_over
-from agentflow.api.follow_up import follow_task
 from agentflow.api.models import close_model
 from agentflow.api.wiring import (
     Setup,
@@ -26,10 +25,10 @@ from agentflow.core.events import Stamped, ToolFinished, ToolStarted, Warned
 from agentflow.core.pending import Budget, Consent, Override
 from agentflow.core.record import Record
 from agentflow.core.task import Invoked, Phase, Status, TaskState
-from agentflow.redact import one_line
+from agentflow.redact import list_some, one_line
 from agentflow.settings import TaskLimits
 from agentflow.store.ownership import writer_lock
-from agentflow.store.reading import find, find_recorded_end
+from agentflow.store.reading import events, find, find_recorded_end, fold_state
 from agentflow.store.tasks import TaskStore
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import read_fresh_document
@@ -305,3 +304,47 @@ def _explain(failure: Exception) -> tuple[Exit, str]:
         return Exit.CONFIG, describe_os_error(failure)
     code = failure.exit_code if isinstance(failure, AgentflowError) else Exit.INTERNAL
     return code, f"{type(failure).__name__}: {failure}"
+
+
+_LINE = 300
+_MOST_FINDINGS = 10
+_MAX_CHARS = 8_000
+
+
+def follow_task(git: Git, task: TaskState, earlier_id: str) -> TaskState:
+    """Return a new task as the follow-up of an earlier one.
+
+    An earlier task that changed nothing or was undone is only told of.
+    """
+    folder = find(git.root, earlier_id)
+    require_own(git, folder)
+    earlier = fold_state(folder, tuple(events(folder)))
+    told = "\n".join(filter(None, (earlier.earlier, *_describe(git, earlier))))[-_MAX_CHARS:]
+    task = task.replace(earlier=told)
+    if (
+        earlier.undone
+        or earlier.base_tree in (None, earlier.tree)
+        or not git.has_tree(earlier.base_tree or "")
+    ):
+        return task
+    return task.replace(follows=earlier.task_id, base_tree=earlier.base_tree)
+
+
+def _describe(git: Git, task: TaskState) -> Iterator[str]:
+    """Yield what a task was about, what its roles said, and how it ended, in lines."""
+    ended = f"{task.status}: {one_line(task.ending.reason, _LINE)}" if task.ending else str(task.status)
+    yield f"- asked: {one_line(task.intent.goal or task.task, _LINE)}"
+    yield f"  ended: {'undone, its change is gone' if task.undone else ended}"
+    if task.intent.constraints:
+        yield f"  constraints: {one_line(task.intent.constraints, _LINE)}"
+    if task.findings:
+        yield f"  found: {one_line(task.findings.summary, _LINE)}"
+        for one in task.findings.findings[:_MOST_FINDINGS]:
+            yield f"    {one.place}: {one_line(one.claim, _LINE)}"
+    if task.plan:
+        yield f"  plan: {one_line(task.plan.summary, _LINE)}"
+    if task.change:
+        yield f"  done: {one_line(task.change.summary, _LINE)}"
+    if task.base_tree and task.tree:
+        paths = (each.path for each in git.changes(task.base_tree, task.tree))
+        yield f"  files changed: {list_some(paths) or 'none'}"

@@ -15,7 +15,7 @@ from agentflow.hooks.entries import Bearer, HookFile, load_hooks, to_skill_scope
 from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import HOOKS_KEY, read_role
 from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill
-from agentflow.permissions.written_files import find_outputs
+from agentflow.permissions.reading_commands import find_outputs
 from agentflow.redact import one_line
 from agentflow.settings import PLUGIN_MANIFEST
 from agentflow.trust import content

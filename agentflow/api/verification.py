@@ -15,7 +15,7 @@ from agentflow.checks.run import Shown
 from agentflow.core.errors import ConfigError, Exit
 from agentflow.core.evidence import RED, Check, CheckName, Fault, describe_result
 from agentflow.core.record import Record, encode, plain
-from agentflow.core.wording import list_some
+from agentflow.redact import list_some
 from agentflow.sandbox.run import Sandbox, likely_reason
 from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.settings import Patience, Settings, load_settings

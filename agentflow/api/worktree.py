@@ -16,9 +16,8 @@ from agentflow.api.trust import load_trust_here
 from agentflow.core.errors import AgentflowError, ConfigError, StateError, TaskNotFound
 from agentflow.core.record import Record
 from agentflow.core.task import Status
-from agentflow.core.wording import list_some
 from agentflow.frontmatter import write_whole
-from agentflow.redact import one_line
+from agentflow.redact import list_some, one_line
 from agentflow.sandbox.profile import SHARED
 from agentflow.settings import folders
 from agentflow.store.reading import TASKS, events, fold_state, is_task_id, list_tasks

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from agentflow.api.bundles import export_task, make_patch
 from agentflow.batch.results import BatchResult
 from agentflow.batch.task import BatchTask
 from agentflow.core.errors import AgentflowError, ConfigError, Exit
@@ -18,7 +17,7 @@ from agentflow.frontmatter import write_atomic
 from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import SHARED
 from agentflow.settings import folders
-from agentflow.store.bundle import PATCH
+from agentflow.store.bundle import PATCH, export_task, make_patch
 from agentflow.store.reading import events, fold_state, list_tasks
 from agentflow.trust import drop_trust, load_trust, record_trust
 from agentflow.workspace.git import Git, open_repository

@@ -12,9 +12,8 @@ from agentflow.checks.repository import WellKnown
 from agentflow.checks.run import Shown
 from agentflow.core.evidence import Check, CheckName, TestOutcome
 from agentflow.core.task import TaskState
-from agentflow.core.wording import list_some
 from agentflow.process import capture
-from agentflow.redact import visible
+from agentflow.redact import list_some, visible
 from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.verdict.reverify import Copies
 from agentflow.workspace.git import open_repository

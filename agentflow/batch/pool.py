@@ -29,9 +29,9 @@ from agentflow.core.evidence import Command
 from agentflow.core.pending import Budget
 from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
-from agentflow.mcp.pipes import read_pipe, write_pipe
-from agentflow.model.throttle import SharedLimits
+from agentflow.model.retry import SharedLimits
 from agentflow.process import Program, start
+from agentflow.streams import read_pipe, write_pipe
 
 _STOP_SECONDS = 10.0
 """For a task that is stopped, to write down how far it came."""

@@ -19,7 +19,7 @@ from agentflow.batch.task import BatchTask
 from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.record import Record, encode
 from agentflow.frontmatter import write_atomic
-from agentflow.model.throttle import share_limits
+from agentflow.model.retry import share_limits
 from agentflow.parse import decode
 
 RESULTS = "results.jsonl"

@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agentflow.api.bundles import export_task
 from agentflow.core.errors import StateError, UsageError
 from agentflow.core.record import Record
 from agentflow.sandbox.throwaway import scratch_folder
-from agentflow.store.bundle import BUNDLE_SUFFIX
+from agentflow.store.bundle import BUNDLE_SUFFIX, export_task
 from agentflow.store.reading import is_task_id
 from agentflow.workspace.git import Git
 

@@ -80,7 +80,7 @@ def batch(
     from agentflow.batch.pool import BatchOptions
     from agentflow.batch.results import to_junit
     from agentflow.core.pending import Budget
-    from agentflow.model.throttle import SharedLimits
+    from agentflow.model.retry import SharedLimits
 
     consent_of(yes=yes, no_input=no_input)
     switches = {"--yes": yes, "--no-input": no_input, "--no-sandbox": no_sandbox, "--network": network}

@@ -73,12 +73,12 @@ def _verify_again(
 ) -> int:
     """Find the task that is named, run its record again and tell what came of it."""
     from agentflow.api.boundary import Wish, describe_sandbox, open_sandbox
-    from agentflow.api.bundles import open_task
     from agentflow.api.verification import choose_exit, reverify_records, summarize_records
     from agentflow.ci.records import find_named_task, open_record
     from agentflow.ci.remarks import list_remarks
     from agentflow.pages.markdown import format_comment
     from agentflow.pages.page import read_task_page
+    from agentflow.store.bundle import open_task
 
     named = find_named_task(git, base, event.description)
     if named is None:
@@ -136,7 +136,7 @@ def _append(place: Path, text: str) -> None:
 def _work_on_issue(git: "Git", event: "CiEvent", label: str, model: str | None, *, no_sandbox: bool) -> int:
     """Carry out what an issue asks for and commit it on a branch of its own, where it is verified."""
     from agentflow.api.boundary import Wish
-    from agentflow.api.commit import commit_task
+    from agentflow.api.undo import commit_task
     from agentflow.ci.records import keep_record
     from agentflow.cli.launch import Job, launch
     from agentflow.core.pending import Consent

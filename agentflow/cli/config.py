@@ -100,8 +100,7 @@ def _settings(folder: Path) -> list[dict[str, Any]]:
 def _models(settings: "Settings") -> list[str]:
     """Return what the tiers stand for, and what that costs."""
     from agentflow.api.models import choose_tiers
-    from agentflow.model.prices import find_price
-    from agentflow.model.tiers import DEEP, FAST, choice_of, ids_of
+    from agentflow.model.tiers import DEEP, FAST, choice_of, find_price, ids_of
     from agentflow.settings import model_name
 
     name = model_name(None, settings, os.environ)

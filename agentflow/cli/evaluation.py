@@ -60,7 +60,7 @@ def evaluate(
     from agentflow.batch.plan import locate_model
     from agentflow.batch.pool import BatchOptions
     from agentflow.core.pending import Budget
-    from agentflow.model.throttle import SharedLimits
+    from agentflow.model.retry import SharedLimits
 
     if words[0] == _COMPARE:
         return _compare(words[1:], json=json)
@@ -157,7 +157,7 @@ def _format_rate(rate: "Rate") -> str:
 
 
 def _contrast(found: "Comparison", names: tuple[str, str]) -> "Iterator[Line]":
-    from agentflow.core.wording import list_some
+    from agentflow.redact import list_some
     from agentflow.view.text import Style, line, span
 
     yield line(span(_HEADER, Style.BOLD))

@@ -9,8 +9,7 @@ import typer
 from agentflow.cli.arguments import JSON
 from agentflow.cli.printing import say, say_json, show
 from agentflow.core.errors import UsageError
-from agentflow.core.hook import Decision, Hook, Script
-from agentflow.core.point_table import NEVER_FIRED, POINTS
+from agentflow.core.hook import NEVER_FIRED, POINTS, Decision, Hook, Script
 from agentflow.core.points import HookEvent, Point
 
 if TYPE_CHECKING:

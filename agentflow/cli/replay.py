@@ -13,7 +13,6 @@ import anyio
 import typer
 
 from agentflow.api.boundary import Wish
-from agentflow.api.bundles import open_task
 from agentflow.api.decisions import explain_foreign
 from agentflow.api.wiring import Setup, assemble, make_task, prepare
 from agentflow.api.worktree import open_home
@@ -27,7 +26,8 @@ from agentflow.core.record import Record, encode, plain
 from agentflow.core.task import Status, TaskState
 from agentflow.model.scripted import first_difference, steady
 from agentflow.parse import fit
-from agentflow.store.inbox import read_messages
+from agentflow.store.bundle import open_task
+from agentflow.store.journal import read_messages
 from agentflow.store.reading import TASKS, events, fold_state
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.reverify import lay_out, share_environments

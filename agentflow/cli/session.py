@@ -172,7 +172,7 @@ def _describe(chat: Chat) -> str:
 def sessions(json: bool = JSON, folder: Path = FOLDER) -> None:
     """List the sessions of this repository. `agentflow --continue` takes up the newest."""
     from agentflow.cli.printing import say, say_json
-    from agentflow.core.wording import list_some
+    from agentflow.redact import list_some
     from agentflow.workspace.git import open_repository
 
     found = tuple(load_sessions(open_repository(folder).root))

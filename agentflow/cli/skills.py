@@ -22,9 +22,8 @@ from agentflow.cli.printing import say, say_json, show
 from agentflow.core.errors import Exit
 from agentflow.core.record import Record, plain
 from agentflow.core.run import Run
-from agentflow.library.relevance import list_shared_words
 from agentflow.library.skill_file import Skill
-from agentflow.library.skills import Skills
+from agentflow.library.skills import Skills, list_shared_words
 from agentflow.loop.open_skills import list_opened_names
 from agentflow.store.journal import load_run
 

@@ -150,7 +150,7 @@ def task(
 
 def commit_newest(folder: Path, code: int, branch: str | None = None) -> None:
     """Commit the newest task if it is verified, and say on stderr what was done or why nothing was."""
-    from agentflow.api.commit import commit_task
+    from agentflow.api.undo import commit_task
     from agentflow.redact import visible
 
     if code == Exit.VERIFIED:
@@ -310,7 +310,7 @@ def commit(
 
     The repository's git hooks run, as in `git commit`.
     """
-    from agentflow.api.commit import commit_task
+    from agentflow.api.undo import commit_task
     from agentflow.api.worktree import open_home
     from agentflow.cli.tasks import folder_of
 

@@ -108,7 +108,7 @@ def export_bundle(
 
     Secrets are taken out. `verify FILE` and `replay FILE` work in any clone that has the commit.
     """
-    from agentflow.api.bundles import export_task
+    from agentflow.store.bundle import export_task
     from agentflow.workspace.git import open_repository
 
     git = open_repository(folder)
@@ -143,7 +143,7 @@ def import_bundle(
 
     No file of the repository is changed; `change.patch` in the task's folder holds the change.
     """
-    from agentflow.api.bundles import import_task
+    from agentflow.store.bundle import import_task
     from agentflow.workspace.git import open_repository
 
     found = import_task(open_repository(folder), source)

@@ -9,9 +9,8 @@ from agentflow.core.errors import InvalidFile, InvalidInput, NotAllowed
 from agentflow.core.ports import Runner
 from agentflow.core.record import Record
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
-from agentflow.library.relevance import rank_by_words
 from agentflow.library.skill_file import Skill, SkillBody, list_skill_files, open_body, read_skill_file
-from agentflow.library.skills import Offer, find_named, format_skill_line
+from agentflow.library.skills import Offer, find_named, format_skill_line, rank_by_words
 from agentflow.library.substitution import (
     Arguments,
     PartKind,

@@ -16,13 +16,11 @@ from agentflow.core.role import HANDOFF, INHERIT, Change, Findings, Role, ToolRu
 from agentflow.core.routing import SUBMITTED_BY
 from agentflow.core.run import Run, RunOutcome, SubagentResult
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
-from agentflow.core.wording import list_some
-from agentflow.library.relevance import rank_by_words
 from agentflow.library.roles import list_subagents
-from agentflow.library.skills import find_named
+from agentflow.library.skills import find_named, rank_by_words
 from agentflow.loop.lifecycle import last_said
 from agentflow.loop.prompts import prompt_text
-from agentflow.redact import visible
+from agentflow.redact import list_some, visible
 from agentflow.tools.registry import Toolbox
 
 _MAX_DEPTH = 3

@@ -1,11 +1,39 @@
-"""Hooks: what one is, what it answers, and what all hooks of a point decide."""
+"""Hooks: what one is, what it may answer at each point, and what all hooks of a point decide."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from enum import IntEnum, StrEnum
 from typing import Any
 
 from agentflow.core.messages import Reply, Request
-from agentflow.core.points import HookEvent, Point
+from agentflow.core.points import (
+    BatchDone,
+    Briefed,
+    CallDenied,
+    CommandCalled,
+    Compacting,
+    CompactionDone,
+    Concluded,
+    Failed,
+    HookEvent,
+    InstructionsRead,
+    Notified,
+    PermissionAsked,
+    PhaseWork,
+    Point,
+    Prompt,
+    ReplyPayload,
+    RequestPayload,
+    SessionEnded,
+    SessionStarted,
+    StopFailed,
+    Stopped,
+    SubagentStarted,
+    SubagentStopped,
+    ToolDone,
+    ToolFailed,
+    ToolUse,
+    TurnPayload,
+)
 from agentflow.core.record import Record
 
 RULES = "permission rules"
@@ -143,3 +171,198 @@ class HookDecision(Record):
 
 NO_DECISION = HookDecision()
 """The decision where there is no hook."""
+
+
+class PointRules(Record):
+    """What counts at a hook point."""
+
+    payload: type[Record]
+    when: str = ""
+    """When it is fired, as the rest of a sentence."""
+    answers: tuple[str, ...] = ()
+    """The fields of a `HookResult` that a hook may set, beside those of every point."""
+    changes: str = ""
+    """The field of an answer that changes the payload, if any."""
+    changed: str = ""
+    """The field of the payload that it changes."""
+    matched: str = ""
+    """The field of the payload that a matcher is compared with; empty: every event matches."""
+    takes_scripts: bool = True
+    """False: only functions stand there."""
+    takes_text: bool = False
+    """Plain text that a script prints is context for the model."""
+    timeout: float = 600.0
+    """Seconds that a script may take, unless its entry says otherwise."""
+
+    @property
+    def is_about_tool(self) -> bool:
+        return self.matched == "tool_name"
+
+    @property
+    def can_block(self) -> bool:
+        """Tell whether a hook can keep something from happening."""
+        return not {"block", "decision"}.isdisjoint(self.answers)
+
+    @property
+    def is_guarded(self) -> bool:
+        """Tell whether a hook that cannot do its work blocks: wherever a script can block."""
+        return self.can_block and self.takes_scripts
+
+    @property
+    def legal(self) -> frozenset[str]:
+        """All fields that may be answered; every hook can end the task and tell the person something."""
+        return frozenset((*self.answers, "halt", "notice", "terminal"))
+
+
+_CALL = ("decision", "reason", "updated_input")
+POINTS: Mapping[Point, PointRules] = {
+    Point.SESSION_START: PointRules(
+        payload=SessionStarted,
+        when="as work on a task begins or goes on",
+        answers=("context",),
+        matched="source",
+        takes_text=True,
+    ),
+    Point.SESSION_END: PointRules(
+        payload=SessionEnded, when="as this process ends its work on a task", matched="reason", timeout=1.5
+    ),
+    Point.INSTRUCTIONS_LOADED: PointRules(
+        payload=InstructionsRead,
+        when="once for each file of instructions that roles are given",
+        matched="load_reason",
+    ),
+    Point.USER_PROMPT_SUBMIT: PointRules(
+        payload=Prompt,
+        when="with the text of a new task, before anything else happens",
+        answers=("block", "context"),
+        takes_text=True,
+        timeout=30.0,
+    ),
+    Point.USER_PROMPT_EXPANSION: PointRules(
+        payload=CommandCalled,
+        when="as a command is called as /name, before it becomes the text of a task",
+        answers=("block", "context"),
+        matched="command_name",
+        takes_text=True,
+        timeout=30.0,
+    ),
+    Point.PRE_TOOL_USE: PointRules(
+        payload=ToolUse,
+        when="before a tool call",
+        answers=(*_CALL, "context"),
+        changes="updated_input",
+        changed="tool_input",
+        matched="tool_name",
+    ),
+    Point.PERMISSION_REQUEST: PointRules(
+        payload=PermissionAsked,
+        when="before a person is asked about a call",
+        answers=_CALL,
+        changes="updated_input",
+        changed="tool_input",
+        matched="tool_name",
+    ),
+    Point.PERMISSION_DENIED: PointRules(
+        payload=CallDenied,
+        when="after a list, a rule, a hook or a person denied a call",
+        answers=("context",),
+        matched="tool_name",
+    ),
+    Point.POST_TOOL_USE: PointRules(
+        payload=ToolDone,
+        when="after a call",
+        answers=("updated_output", "context"),
+        changes="updated_output",
+        changed="tool_response",
+        matched="tool_name",
+    ),
+    Point.POST_TOOL_USE_FAILURE: PointRules(
+        payload=ToolFailed,
+        when="after a call that failed",
+        answers=("updated_output", "context"),
+        changes="updated_output",
+        changed="error",
+        matched="tool_name",
+    ),
+    Point.POST_TOOL_BATCH: PointRules(
+        payload=BatchDone, when="after all calls of one reply", answers=("block", "context")
+    ),
+    Point.SUBAGENT_START: PointRules(
+        payload=SubagentStarted, when="as a sub-agent begins", answers=("context",), matched="agent_type"
+    ),
+    Point.SUBAGENT_STOP: PointRules(
+        payload=SubagentStopped,
+        when="as a sub-agent has its answer",
+        answers=("block", "bail", "context"),
+        matched="agent_type",
+    ),
+    Point.TASK_CREATED: PointRules(
+        payload=PhaseWork, when="before a role gets the work of a phase", answers=("block",)
+    ),
+    Point.TASK_COMPLETED: PointRules(
+        payload=PhaseWork,
+        when="as a role hands in the result of a phase, before it counts",
+        answers=("block", "context"),
+    ),
+    Point.PRE_COMPACT: PointRules(
+        payload=Compacting,
+        when="before a conversation is made shorter",
+        answers=("block", "context"),
+        matched="trigger",
+    ),
+    Point.POST_COMPACT: PointRules(
+        payload=CompactionDone, when="after a conversation was made shorter", matched="trigger"
+    ),
+    Point.STOP: PointRules(
+        payload=Stopped,
+        when="after a change was verified, before the task ends",
+        answers=("block", "context"),
+    ),
+    Point.STOP_FAILURE: PointRules(
+        payload=StopFailed,
+        when="as the model gives no usable reply and the task ends or waits",
+        matched="error",
+    ),
+    Point.NOTIFICATION: PointRules(
+        payload=Notified,
+        when="as the task waits for a person, and as it has ended",
+        matched="notification_type",
+    ),
+    Point.RUN_START: PointRules(
+        payload=Briefed, when="as a run of a role begins", answers=("context",), takes_scripts=False
+    ),
+    Point.RUN_END: PointRules(
+        payload=Concluded, when="as a run of a role ends", answers=("context",), takes_scripts=False
+    ),
+    Point.TURN_START: PointRules(
+        payload=TurnPayload, when="before each turn of a run", answers=("stop",), takes_scripts=False
+    ),
+    Point.TURN_END: PointRules(
+        payload=TurnPayload, when="after each turn of a run", answers=("stop",), takes_scripts=False
+    ),
+    Point.MODEL_REQUEST: PointRules(
+        payload=RequestPayload,
+        when="before a request is sent to the model",
+        answers=("request", "block"),
+        changes="request",
+        changed="request",
+        takes_scripts=False,
+    ),
+    Point.MODEL_RESPONSE: PointRules(
+        payload=ReplyPayload,
+        when="after a reply, before anything in it counts",
+        answers=("reply", "block"),
+        changes="reply",
+        changed="reply",
+        takes_scripts=False,
+    ),
+    Point.ERROR: PointRules(
+        payload=Failed, when="after the last try of a request failed", takes_scripts=False
+    ),
+}
+"""What counts at each point: the only place that says so."""
+NEVER_FIRED = (
+    *("ConfigChange", "CwdChanged", "DirectoryAdded", "Elicitation", "ElicitationResult", "FileChanged"),
+    *("MessageDisplay", "Setup", "TeammateIdle", "WorktreeCreate", "WorktreeRemove"),
+)
+"""Public events that never happen here; a hook at one of them is named wherever hooks are read."""

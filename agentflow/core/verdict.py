@@ -7,6 +7,9 @@ from types import MappingProxyType
 from agentflow.core.evidence import CheckName, Side
 from agentflow.core.record import Record
 
+PLAUSIBLE = "plausible: it passes these checks"
+"""What a change by the built-in repair engine is called."""
+
 
 class ProofKind(StrEnum):
     """How a change is known to do what it should."""

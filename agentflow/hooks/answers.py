@@ -7,8 +7,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from agentflow.core.evidence import Exchanged
-from agentflow.core.hook import Decision, Hook, HookResult
-from agentflow.core.point_table import POINTS
+from agentflow.core.hook import POINTS, Decision, Hook, HookResult
 from agentflow.core.points import Point
 from agentflow.core.record import Record
 from agentflow.core.regex import regex

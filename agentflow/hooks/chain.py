@@ -10,6 +10,7 @@ import anyio
 from agentflow.core.events import Signalled, Warned
 from agentflow.core.hook import (
     NO_DECISION,
+    POINTS,
     Decision,
     Hook,
     HookDecision,
@@ -19,7 +20,6 @@ from agentflow.core.hook import (
     Origin,
     Script,
 )
-from agentflow.core.point_table import POINTS
 from agentflow.core.points import HookEvent, Payload, PermissionAsked, Point, Scene, ToolUse
 from agentflow.core.ports import Observer
 from agentflow.hooks.answers import HookAnswer

@@ -14,8 +14,7 @@ from anyio import to_thread
 
 from agentflow.core.errors import InvalidFile, NoSandbox
 from agentflow.core.evidence import Command, Exchanged
-from agentflow.core.hook import Hook, HookResult, Origin, Script
-from agentflow.core.point_table import POINTS
+from agentflow.core.hook import POINTS, Hook, HookResult, Origin, Script
 from agentflow.core.points import HookEvent
 from agentflow.core.record import Record, encode, plain
 from agentflow.core.regex import regex

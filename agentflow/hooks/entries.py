@@ -12,8 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from agentflow.core.errors import InvalidFile
-from agentflow.core.hook import Hook, OnError, Origin, Script
-from agentflow.core.point_table import NEVER_FIRED, POINTS
+from agentflow.core.hook import NEVER_FIRED, POINTS, Hook, OnError, Origin, Script
 from agentflow.core.points import Point
 from agentflow.core.record import Record, copy_shared
 from agentflow.frontmatter import key_line, read_public

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agentflow.core.hook import Hook, Script
-from agentflow.core.point_table import POINTS
+from agentflow.core.hook import POINTS, Hook, Script
 from agentflow.core.points import CallDenied, HookEvent, PermissionAsked, Point, ToolDone, ToolFailed, ToolUse
 from agentflow.core.regex import regex
 from agentflow.core.role import ToolRule

@@ -10,10 +10,9 @@ from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.routing import ROLE_OF
 from agentflow.frontmatter import read_yaml
-from agentflow.library.relevance import list_shared_words, rank_by_words
 from agentflow.library.roles import Roles
 from agentflow.library.skill_file import SKILL_TESTS, Skill, read_skill_file
-from agentflow.library.skills import Offer, Skills, offer_skills
+from agentflow.library.skills import Offer, Skills, list_shared_words, offer_skills, rank_by_words
 
 
 class Situation(Record):

@@ -1,21 +1,21 @@
-"""Skills: found in the folders of the program, the user and the repository, and matched with roles."""
+"""Skills: found in the folders of the program, the user and the repository, matched with roles and words."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from itertools import accumulate
+from math import log
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.record import Record
-from agentflow.core.regex import compile_glob
+from agentflow.core.regex import compile_glob, regex
 from agentflow.core.role import Role
 from agentflow.core.task import Phase
-from agentflow.core.wording import list_some
 from agentflow.library.bundled import find_bundled
-from agentflow.library.relevance import rank_by_words
 from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill
-from agentflow.redact import one_line, visible
+from agentflow.redact import list_some, one_line, visible
 
 MAX_LISTING = 4_000
 """Characters of the lines in one prompt, about 1,000 tokens; the others are found by words."""
@@ -229,3 +229,59 @@ def _list_folders(folder: Path, place: SkillFolder) -> list[Path]:
     except OSError:
         return []
     return [path for path in inside if place.root is None or not path.is_symlink()]
+
+
+_WORD = regex(r"[^\W_]+")
+_ENDINGS = ("ing", "ed", "s", "e")
+_LEAST = 3
+"""Letters of a word that counts, and of what is left of one without its ending."""
+_IN_NAME = 2
+
+
+class HasDescription(Protocol):
+    """Something that is chosen by its name and description."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def description(self) -> str: ...
+
+
+T = TypeVar("T", bound=HasDescription)
+
+
+def rank_by_words(text: str, items: Iterable[T]) -> tuple[tuple[T, float], ...]:
+    """Return the items with their scores, the best first; equal ones stand by name.
+
+    A word counts more the fewer items have it, and twice in a name.
+    """
+    wanted = _stems(text)
+    known = [(item, _stems(item.name), _stems(item.description)) for item in items]
+    having = Counter(word for _, name, told in known for word in wanted & (name | told))
+
+    def score(name: set[str], told: set[str]) -> float:
+        shared = {word: _IN_NAME if word in name else 1 for word in wanted & (name | told)}
+        return sum(weight * log(1 + len(known) / having[word]) for word, weight in shared.items())
+
+    scored = [(item, score(name, told)) for item, name, told in known]
+    return tuple(sorted(scored, key=lambda each: (-each[1], each[0].name)))
+
+
+def list_shared_words(text: str, item: HasDescription) -> tuple[str, ...]:
+    """Return the words of a text that a name or a description has too, in their order."""
+    have = _stems(f"{item.name} {item.description}")
+    words = dict.fromkeys(_WORD.findall(text.casefold()))
+    return tuple(word for word in words if len(word) >= _LEAST and _stem(word) in have)
+
+
+def _stems(text: str) -> set[str]:
+    return {_stem(word) for word in _WORD.findall(text.casefold()) if len(word) >= _LEAST}
+
+
+def _stem(word: str) -> str:
+    """Return a word without its usual endings, so that `prices` and `price` are one."""
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= _LEAST:
+            word = word.removesuffix(ending)
+    return word

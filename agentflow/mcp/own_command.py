@@ -11,8 +11,8 @@ import anyio.to_thread
 
 from agentflow.core.evidence import Command
 from agentflow.core.record import Record
-from agentflow.mcp.pipes import read_pipe, write_pipe
 from agentflow.process import start
+from agentflow.streams import read_pipe, write_pipe
 
 TellLine = Callable[[str], Awaitable[None]]
 _STOP_SECONDS = 10.0

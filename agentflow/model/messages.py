@@ -13,7 +13,6 @@ from agentflow.core.messages import Reply, Request, Usage, total
 from agentflow.core.pending import Budget
 from agentflow.core.ports import Observer
 from agentflow.model.encode import Encoder
-from agentflow.model.prices import Meter, add_cost, find_price, find_window, searches
 from agentflow.model.reply import (
     MAX_REPLY_BYTES,
     TOO_LONG,
@@ -25,7 +24,7 @@ from agentflow.model.reply import (
     whole_body,
 )
 from agentflow.model.retry import by_status, by_type, persist
-from agentflow.model.tiers import choice_of, fallbacks
+from agentflow.model.tiers import Meter, add_cost, choice_of, fallbacks, find_price, find_window, searches
 from agentflow.model.wire import (
     ADDRESS,
     MAX_ERROR_BYTES,
@@ -42,7 +41,7 @@ from agentflow.redact import one_line
 from agentflow.settings import Settings
 
 if TYPE_CHECKING:
-    from agentflow.model.throttle import Throttle
+    from agentflow.model.retry import Throttle
 
 _LAST_BYTES_SECONDS = 0.5
 """For what follows the final event."""

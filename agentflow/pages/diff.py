@@ -8,7 +8,7 @@ from itertools import groupby, zip_longest
 from agentflow.core.evidence import Surface
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk, ProofKind, Verdict
-from agentflow.core.wording import list_some
+from agentflow.redact import list_some
 from agentflow.verdict.paths import PathKind, explain
 from agentflow.view.verdict import FileDiff
 

@@ -11,8 +11,7 @@ from agentflow.core.evidence import Evidence, Side
 from agentflow.core.pending import Pending
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import Status, TaskState
-from agentflow.core.verdict import describe_probe, explain_caveat
-from agentflow.core.wording import PLAUSIBLE
+from agentflow.core.verdict import PLAUSIBLE, describe_probe, explain_caveat
 from agentflow.pages.diff import JudgedAs
 from agentflow.pages.page import TaskPage, read_output_end
 from agentflow.pages.picture import Plot, Stand, draw_plot, draw_route

@@ -24,7 +24,7 @@ from agentflow.core.role import (
     Review,
     ReviewVerdict,
 )
-from agentflow.core.wording import PLAUSIBLE
+from agentflow.core.verdict import PLAUSIBLE
 from agentflow.parse import decode
 from agentflow.repair.case import RepairCase
 from agentflow.repair.explain import GIVEN_UP, explain_failure

@@ -7,9 +7,8 @@ from agentflow.core.events import IntentTold
 from agentflow.core.evidence import CheckRun, Side, select_runs, summarize_evidence
 from agentflow.core.record import plain
 from agentflow.core.task import Failure, GateStatus, TaskState
-from agentflow.core.verdict import ProbeResult, Proof, describe_probe
-from agentflow.core.wording import PLAUSIBLE, list_some
-from agentflow.redact import nest, visible
+from agentflow.core.verdict import PLAUSIBLE, ProbeResult, Proof, describe_probe
+from agentflow.redact import list_some, nest, visible
 from agentflow.report.answer import format_answer
 from agentflow.report.material import Material, RoleSpending, Spending, fence_text
 from agentflow.store.task_file import format_plan

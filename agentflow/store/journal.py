@@ -1,4 +1,4 @@
-"""Append-only JSON lines, each written once; a run's file is read back as a run, or request by request."""
+"""Append-only JSON lines: the entries of a run, read back as a run, and what a person said to a task."""
 
 import os
 import stat
@@ -24,7 +24,8 @@ from agentflow.core.run import (
     RunOpened,
 )
 from agentflow.parse import decode
-from agentflow.redact import redact_bytes
+from agentflow.process import timestamp
+from agentflow.redact import redact_bytes, redact_text
 
 MAX_LINE = 256 * 1024 * 1024
 """Bytes; no line of ours comes near it."""
@@ -188,3 +189,27 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def count_lines(path: Path) -> int:
     """Return how many whole lines a file has."""
     return sum(1 for _ in lines(path))
+
+
+INBOX = "said.jsonl"
+
+
+class PersonMessage(Record):
+    """One message of a person to a running task."""
+
+    at: str
+    text: str
+
+
+def add_message(folder: Path, text: str) -> None:
+    """Append a message for the role that works next in a task. Raises OSError."""
+    message = PersonMessage(at=timestamp(), text=redact_text(text))
+    AppendFile(folder / INBOX).append(encode(message), durable=True)
+
+
+def read_messages(folder: Path) -> tuple[str, ...]:
+    """Return all messages of a task, oldest first. Raises InvalidFile for a damaged line."""
+    path = folder / INBOX
+    if not os.path.lexists(path):
+        return ()
+    return tuple(decode(PersonMessage, line, f"{path}:{number}").text for number, line in lines(path))

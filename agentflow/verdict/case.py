@@ -9,7 +9,7 @@ from agentflow.core.pending import Answer, Override
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.core.verdict import FailReason, Hunk, ProbeEnd, ProbeKind, ProbeResult, Remark
-from agentflow.core.wording import list_some
+from agentflow.redact import list_some
 from agentflow.verdict.surface import belongs
 from agentflow.workspace.changes import ChangeKind, FileChange
 from agentflow.workspace.ignored_files import CACHES

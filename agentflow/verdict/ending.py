@@ -12,8 +12,8 @@ from agentflow.core.role import Claim, Issue, Judgement, Review, ReviewVerdict, 
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.core.verdict import Caveat, FailReason, Verdict
-from agentflow.core.wording import list_some
 from agentflow.process import timestamp
+from agentflow.redact import list_some
 from agentflow.routing.route import is_stalled
 from agentflow.workspace.changes import FileChange
 

@@ -15,7 +15,7 @@ from agentflow.core.evidence import (
     find_same_check,
 )
 from agentflow.core.verdict import Caveat, FailReason, ProofKind, Verdict
-from agentflow.core.wording import list_some
+from agentflow.redact import list_some
 from agentflow.verdict.case import (
     Case,
     describe_drift,

@@ -13,7 +13,7 @@ from agentflow.core.evidence import Side, Surface
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
-from agentflow.core.wording import list_some
+from agentflow.redact import list_some
 from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.comments import parse_python
 from agentflow.verdict.equivalence import is_document_path

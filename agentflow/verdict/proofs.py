@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.verdict import Hunk, Proof, ProofKind
-from agentflow.core.wording import list_some
+from agentflow.redact import list_some
 from agentflow.verdict.case import Case
 from agentflow.verdict.equivalence import is_document, is_document_path
 from agentflow.verdict.name_uses import home_of, is_plain, reaches_by_name

@@ -26,7 +26,7 @@ from agentflow.core.evidence import (
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, Status, TaskState
 from agentflow.core.verdict import ProbeResult, Verdict
-from agentflow.core.wording import list_some
+from agentflow.redact import list_some
 from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import SHARED
 from agentflow.sandbox.run import Sandbox

@@ -18,8 +18,8 @@ from agentflow.core.evidence import RED, CheckName, CheckRun, TestOutcome
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk, Remark, Tampering
-from agentflow.core.wording import list_some
 from agentflow.frontmatter import read_yaml
+from agentflow.redact import list_some
 from agentflow.verdict.comments import code_lines
 from agentflow.verdict.known_values import (
     COMMON,

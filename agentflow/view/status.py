@@ -6,8 +6,7 @@ from agentflow.core.evidence import By, CheckName, Evidence, Side, describe_coun
 from agentflow.core.pending import APPROVED, Pending, PendingKind, to_letter
 from agentflow.core.role import PlanStep
 from agentflow.core.task import GateStatus, Phase, RequiredCheck, Status, TaskState
-from agentflow.core.wording import list_some
-from agentflow.redact import one_line
+from agentflow.redact import list_some, one_line
 from agentflow.view.tasks import Snapshot
 from agentflow.view.text import BLANK, Line, Span, Style, cells, clip, column, label_row, line, span
 from agentflow.view.words import (

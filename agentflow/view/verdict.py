@@ -6,9 +6,8 @@ from shlex import quote
 
 from agentflow.core.record import Record
 from agentflow.core.task import Failure, Phase, RequiredCheck, Status, TaskState
-from agentflow.core.verdict import Verdict, explain_caveat
-from agentflow.core.wording import PLAUSIBLE, list_some
-from agentflow.redact import one_line, visible
+from agentflow.core.verdict import PLAUSIBLE, Verdict, explain_caveat
+from agentflow.redact import list_some, one_line, visible
 from agentflow.store.reading import TASKS
 from agentflow.view.status import check_rows, diff_style, draw_pending, plan_rows
 from agentflow.view.tasks import Snapshot

@@ -9,9 +9,9 @@ from agentflow.api.undo import OPEN, UndoResult, cancel_task, undo
 from agentflow.core.errors import Exit, StateError, TaskLocked, UsageError
 from agentflow.core.pending import Answer
 from agentflow.core.record import Record
-from agentflow.core.wording import list_some
 from agentflow.parse import decode
 from agentflow.process import Detached, detach
+from agentflow.redact import list_some
 from agentflow.store.ownership import is_at_work
 from agentflow.store.reading import events, fold_state
 from agentflow.workspace.git import Git

@@ -1,25 +1,28 @@
-"""The server of the page: the one door to starlette and uvicorn."""
+"""The server of the page: who is let in, and what is sent; the one door to starlette and uvicorn."""
 
 import errno
 import secrets
 import socket
-from collections.abc import Callable
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from hmac import compare_digest
 from pathlib import Path
 
+import anyio
 import anyio.to_thread
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentflow.core.errors import AgentflowError, ConfigError, TaskNotFound
+from agentflow.core.record import encode
 from agentflow.pages.render import read_style
-from agentflow.web.guard import Guard
-from agentflow.web.live import follow_parts
 from agentflow.web.site import Parts, Site, render_error
 from agentflow.workspace.git import Git
 
@@ -153,3 +156,90 @@ class _Pages:
 
 def _send_asset(name: str, _: Request) -> Response:
     return Response((_HERE / name).read_bytes(), media_type=_ASSETS[name])
+
+
+LOOK_SECONDS = 0.25
+"""Between two looks at the files."""
+_REST = 4
+"""Times as long as a look took is waited until the next, so that a large task leaves the processor alone."""
+_HEARTBEAT_SECONDS = 15.0
+"""After that long without news a comment is sent: a reader who has gone is noticed by it."""
+
+
+async def follow_parts(
+    render: Callable[[], Mapping[str, str]], is_over: Callable[[], bool]
+) -> AsyncIterator[bytes]:
+    """Yield each part when it is new or changed, by its id; a part that is gone is empty."""
+    sent: dict[str, str] = {}
+    spoke = time.monotonic()
+    while not is_over():
+        began = time.monotonic()
+        parts = await anyio.to_thread.run_sync(render)
+        changed = {name: text for name, text in parts.items() if sent.get(name) != text}
+        changed |= {name: "" for name in sent if name not in parts}
+        now = time.monotonic()
+        if changed:
+            sent = dict(parts)
+            yield b"data: " + encode(changed) + b"\n\n"
+            spoke = now
+        elif now - spoke > _HEARTBEAT_SECONDS:
+            yield b": nothing new\n\n"
+            spoke = now
+        await anyio.sleep(max(LOOK_SECONDS, _REST * (now - began)))
+
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_NAMES = ("127.0.0.1", "localhost")
+
+
+class Guard:
+    """Lets through only requests for this very address, with the token, and from its own pages.
+
+    The token is the first part of the path, and gone from it behind this door.
+    """
+
+    def __init__(self, app: ASGIApp, token: str, port: int) -> None:
+        self._app = app
+        self._token = token.encode()
+        self._hosts = tuple(f"{name}:{port}" for name in _NAMES)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(_HEADERS)
+            await send(message)
+
+        refusal = self._refuse(Request(scope))
+        if refusal:
+            await PlainTextResponse(f"{refusal}\n", 403)(scope, receive, send_guarded)
+            return
+        rest = scope["path"].removeprefix("/").partition("/")[2]
+        await self._app({**scope, "path": f"/{rest}", "root_path": ""}, receive, send_guarded)
+
+    def _refuse(self, request: Request) -> str:
+        """Return why a request is not answered, or nothing."""
+        host, origin = request.headers.get("host", ""), request.headers.get("origin")
+        if host not in self._hosts:
+            return f"Refused: this server answers only to {' and '.join(self._hosts)}."
+        given = request.scope["path"].removeprefix("/").partition("/")[0]
+        if not compare_digest(given.encode(), self._token):
+            return "Refused: open the whole address that `agentflow web` printed; it ends with a token."
+        if origin is None and request.method in ("GET", "HEAD"):
+            return ""
+        if origin != f"http://{host}":
+            return "Refused: this request comes from another page."
+        return ""

@@ -15,17 +15,15 @@ from agentflow.core.routing import PIPELINE, ROLE_OF
 from agentflow.core.task import Phase, Said, TaskState
 from agentflow.core.tool import Tool
 from agentflow.hooks.chain import Chain
-from agentflow.library.relevance import rank_by_words
 from agentflow.library.roles import Roles, list_subagents
-from agentflow.library.skills import Skills, offer_skills
+from agentflow.library.skills import Skills, offer_skills, rank_by_words
 from agentflow.loop.agent import Agent, Surroundings
 from agentflow.permissions.role_rules import find_owner
 from agentflow.redact import redact_text
 from agentflow.report.material import Material
 from agentflow.routing.table import Table
 from agentflow.sandbox.run import Sandbox
-from agentflow.store.inbox import read_messages
-from agentflow.store.journal import RunFile, load_run
+from agentflow.store.journal import RunFile, load_run, read_messages
 from agentflow.store.ledger import EvidenceLedger, TreeLedger
 from agentflow.store.reading import TASKS
 from agentflow.store.tasks import TaskStore

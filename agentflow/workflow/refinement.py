@@ -16,10 +16,9 @@ from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind
 from agentflow.core.regex import regex
 from agentflow.core.routing import Action, Classification
 from agentflow.core.task import Excerpt, GateStatus, Intent, Status, TaskState
-from agentflow.core.wording import list_some
 from agentflow.library.instructions import load_instructions
 from agentflow.process import timestamp
-from agentflow.redact import one_line
+from agentflow.redact import list_some, one_line
 from agentflow.routing.clauses import Mood, split_clauses
 from agentflow.routing.route import (
     classify_task,

@@ -11,8 +11,8 @@ from agentflow.core.points import Point
 from agentflow.core.role import Plan
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
-from agentflow.core.wording import list_some
 from agentflow.process import timestamp
+from agentflow.redact import list_some
 from agentflow.report.answer import end_without_answer, keeps_document, write_document
 from agentflow.report.material import sum_spending, summarize_intent
 from agentflow.report.report import format_report

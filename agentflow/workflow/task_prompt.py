@@ -16,9 +16,9 @@ from agentflow.core.evidence import (
 from agentflow.core.role import Limits, Plan, Role
 from agentflow.core.routing import ROLE_OF, Access
 from agentflow.core.task import Excerpt, Failure, Instruction, Phase, Said, TaskState
-from agentflow.core.wording import list_some
 from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, select_instructions
 from agentflow.loop.prompts import prompt_text
+from agentflow.redact import list_some
 from agentflow.report.material import Material, fence_text
 from agentflow.sandbox.profile import ACCESS, Level
 from agentflow.tools.shell import BASH

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.record import Record
-from agentflow.core.wording import list_some
 from agentflow.process import capture
+from agentflow.redact import list_some
 from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.workspace.git import Git
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentflow.core.hook import Decision, Hook, HookDecision, HookResult, OnError, Script
-from agentflow.core.point_table import POINTS
+from agentflow.core.hook import POINTS, Decision, Hook, HookDecision, HookResult, OnError, Script
 from agentflow.core.points import Point, Scene
 from tests.unit.hooks.stage import FUNCTIONS_ONLY, GUARDED, PAYLOADS, a_scene, fire
 

@@ -7,7 +7,7 @@ import anyio
 
 from agentflow.model.direct import Direct
 from agentflow.model.messages import Messages
-from agentflow.model.throttle import SharedLimits, Throttle, share_limits
+from agentflow.model.retry import SharedLimits, Throttle, share_limits
 from agentflow.model.wire import Endpoint
 from agentflow.settings import Deadlines
 from tests.contract.conftest import QUICK, request

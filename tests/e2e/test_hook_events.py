@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentflow.core.point_table import POINTS
+from agentflow.core.hook import POINTS
 from agentflow.core.points import Point
 from tests.support import play
 from tests.support.live import configure

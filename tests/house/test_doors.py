@@ -61,7 +61,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "git": ("agentflow/workspace/commit.py",),
     "frontmatter": ("agentflow/frontmatter.py",),
     "pydantic": (),
-    "starlette": ("agentflow/web/guard.py", "agentflow/web/server.py"),
+    "starlette": ("agentflow/web/server.py",),
     "uvicorn": ("agentflow/web/server.py",),
 }
 """What is used, and the only places that may; nobody, where the list is empty."""

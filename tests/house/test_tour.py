@@ -181,7 +181,7 @@ def test_a_hook_event(copy: Copy) -> None:
     copy.change(
         "a hook event",
         points=(('    SESSION_END = "', '    FAREWELL = "Farewell"\n    SESSION_END = "'),),
-        point_table=(
+        hook=(
             (
                 "    Point.SESSION_END: PointRules(",
                 "    Point.FAREWELL: PointRules(payload=SessionEnded),\n    Point.SESSION_END: PointRules(",

@@ -7,9 +7,8 @@ from types import MappingProxyType
 import anyio
 
 from agentflow.core import points
-from agentflow.core.hook import Decision, Hook, HookDecision, HookFunction, OnError, Origin, Script
+from agentflow.core.hook import POINTS, Decision, Hook, HookDecision, HookFunction, OnError, Origin, Script
 from agentflow.core.messages import Reply, Text
-from agentflow.core.point_table import POINTS
 from agentflow.core.points import Actor, Payload, Point, Scene
 from agentflow.core.task import Phase
 from agentflow.hooks.chain import Chain

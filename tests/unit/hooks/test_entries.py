@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from agentflow.core.errors import InvalidFile
-from agentflow.core.hook import Hook, OnError, Origin, Script
-from agentflow.core.point_table import NEVER_FIRED
+from agentflow.core.hook import NEVER_FIRED, Hook, OnError, Origin, Script
 from agentflow.core.points import Point, Scene
 from agentflow.hooks.entries import (
     HookFile,

@@ -6,8 +6,7 @@ from itertools import product
 import anyio
 import pytest
 
-from agentflow.core.hook import Decision, Hook, HookDecision, OnError
-from agentflow.core.point_table import POINTS
+from agentflow.core.hook import POINTS, Decision, Hook, HookDecision, OnError
 from agentflow.core.points import Actor, Point, Scene
 from agentflow.hooks.chain import Chain
 from tests.unit.hooks.stage import FUNCTIONS_ONLY, GUARDED, PAYLOADS, denied, fire, script

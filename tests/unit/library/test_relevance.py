@@ -1,7 +1,7 @@
 """Relevance is a count of shared words, the same in every run."""
 
 from agentflow.core.record import Record
-from agentflow.library.relevance import list_shared_words, rank_by_words
+from agentflow.library.skills import list_shared_words, rank_by_words
 
 
 class Described(Record):

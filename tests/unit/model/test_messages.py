@@ -12,8 +12,7 @@ from agentflow.core.messages import Message, Request, Speaker, Text, ToolCall, T
 from agentflow.core.record import encode
 from agentflow.model.credentials import endpoint
 from agentflow.model.encode import Encoder
-from agentflow.model.prices import add_cost, find_price, load_price_lists
-from agentflow.model.tiers import MODELS
+from agentflow.model.tiers import MODELS, add_cost, find_price, load_price_lists
 from agentflow.model.wire import VENDOR, Endpoint, Secret
 from agentflow.parse import decode
 from agentflow.settings import Price, Settings, load_settings, model_name

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from agentflow.model.throttle import SharedLimits, Throttle, share_limits
+from agentflow.model.retry import SharedLimits, Throttle, share_limits
 
 HERE = "http://127.0.0.1:1"
 

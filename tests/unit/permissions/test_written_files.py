@@ -1,6 +1,6 @@
 import pytest
 
-from agentflow.permissions.written_files import find_outputs
+from agentflow.permissions.reading_commands import find_outputs
 
 WRITTEN = {
     'echo x >> "./hooks.log"': "./hooks.log",

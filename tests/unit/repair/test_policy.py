@@ -8,7 +8,7 @@ import pytest
 
 from agentflow.core.errors import ModelRejected
 from agentflow.core.messages import Reply, Request, ToolCall, ToolResult, ToolSpec
-from agentflow.core.wording import PLAUSIBLE
+from agentflow.core.verdict import PLAUSIBLE
 from agentflow.repair.policy import Repair
 from tests.support.boxes import boxed
 from tests.support.records import a_request, user

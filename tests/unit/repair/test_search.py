@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import ModelRejected
-from agentflow.core.wording import PLAUSIBLE
+from agentflow.core.verdict import PLAUSIBLE
 from agentflow.repair.policy import Repair
 from agentflow.sandbox.run import Sandbox
 from tests.support.boxes import boxed, landlocked, unboxed
