@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
@@ -86,38 +86,59 @@ def _case(suite: ET.Element, ran: Ran, name: str, outcome: TestOutcome) -> None:
     ET.SubElement(case, _ELEMENT[outcome], {"message": visible(ran.why or outcome), **kind})
 
 
+class SarifResult(Record):
+    """One thing to look at, in the words of SARIF."""
+
+    rule: str
+    message: str
+    path: str = ""
+    """Relative to the repository's root; empty where it is about no file."""
+    line: int = 0
+    """0 for none."""
+    level: str = "error"
+    mark: str = ""
+    """By what it is the same one in a later run."""
+
+
+def make_sarif(rules: Mapping[str, str], results: Iterable[SarifResult]) -> dict[str, Any]:
+    """Return a SARIF log of results, with what each rule means."""
+    told = [{"id": rule, "shortDescription": {"text": text}} for rule, text in rules.items()]
+    driver = {"name": "agentflow", "version": __version__, "rules": told}
+    run = {"tool": {"driver": driver}, "results": list(map(_to_result, results))}
+    return {"version": "2.1.0", "$schema": _SCHEMA, "runs": [run]}
+
+
+def _to_result(found: SarifResult) -> dict[str, Any]:
+    told: dict[str, Any] = {"ruleId": found.rule, "level": found.level, "message": {"text": found.message}}
+    if found.path:
+        start = "file://" if found.path.startswith("/") else ""
+        region = {"region": {"startLine": found.line}} if found.line else {}
+        place = {"artifactLocation": {"uri": start + quote(found.path)}, **region}
+        told["locations"] = [{"physicalLocation": place}]
+    return {**told, **({"partialFingerprints": {"pathAndMessage/v1": found.mark}} if found.mark else {})}
+
+
 def sarif(ran: Sequence[Ran]) -> dict[str, Any]:
     """Return what linters, type checkers and builds complain of; a check that only failed is one result."""
-    rules = [{"id": name, "shortDescription": {"text": f"the {name} check"}} for name in CheckName]
-    results = [result for each in ran for result in _results(each)]
-    driver = {"name": "agentflow", "version": __version__, "rules": rules}
-    return {
-        "version": "2.1.0",
-        "$schema": _SCHEMA,
-        "runs": [{"tool": {"driver": driver}, "results": results}],
-    }
+    rules = {str(name): f"the {name} check" for name in CheckName}
+    return make_sarif(rules, (result for each in ran for result in _results(each)))
 
 
-def _results(ran: Ran) -> Iterator[dict[str, Any]]:
+def _results(ran: Ran) -> Iterator[SarifResult]:
     if ran.holds:
         return
+    rule = str(ran.check.name)
     output = "" if ran.check.name is CheckName.TESTS else ran.output
     found = [match for match in FINDING.finditer(output) if not match["message"].startswith("note:")]
     for match in found:
         path, message = match["path"].strip(), visible(match["message"].strip())
         line = _LINE.search(match.group()[len(match["path"]) :])
-        region = {"region": {"startLine": max(1, int(line[1]))}} if line else {}
-        start = "file://" if path.startswith("/") else ""
-        place = {"artifactLocation": {"uri": start + quote(path.removeprefix("./"))}, **region}
-        mark = hashlib.sha256(f"{path}\n{message}".encode()).hexdigest()
-        yield {
-            **_result(ran, message),
-            "locations": [{"physicalLocation": place}],
-            "partialFingerprints": {"pathAndMessage/v1": mark},
-        }
+        yield SarifResult(
+            rule=rule,
+            message=message,
+            path=path.removeprefix("./"),
+            line=max(1, int(line[1])) if line else 0,
+            mark=hashlib.sha256(f"{path}\n{message}".encode()).hexdigest(),
+        )
     if not found:
-        yield _result(ran, f"{ran.check.command}: {ran.why or 'failed'}")
-
-
-def _result(ran: Ran, message: str) -> dict[str, Any]:
-    return {"ruleId": str(ran.check.name), "level": "error", "message": {"text": message}}
+        yield SarifResult(rule=rule, message=f"{ran.check.command}: {ran.why or 'failed'}")

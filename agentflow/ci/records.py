@@ -29,6 +29,7 @@ class NamedTask(Record):
     task_id: str
     said_by: str
     """A commit's short id, or `the description`."""
+    commit: str = "HEAD"
 
 
 def keep_record(git: Git, task: Path) -> str:
@@ -44,20 +45,26 @@ def keep_record(git: Git, task: Path) -> str:
     return ref
 
 
-def find_named_task(git: Git, base: str, text: str) -> NamedTask | None:
-    """Return the task that the newest commit since `base` names, else the one that a text names.
+def find_named_tasks(git: Git, base: str, text: str) -> tuple[NamedTask, ...]:
+    """Return the tasks that the commits since `base` name, newest first, else the one that a text names.
 
-    Raises StateError where the repository has no such base.
+    Raises UsageError where the repository has no such base.
     """
-    logged = git.call("log", "--format=%h%x00%B%x00%x00", f"{_resolve(git, base)}..HEAD").decode(
-        "utf-8", "replace"
-    )
+    since = f"{_resolve(git, base)}..HEAD"
+    logged = git.call("log", "--topo-order", "--format=%h%x00%B%x00%x00", since).decode("utf-8", "replace")
+    found: dict[str, NamedTask] = {}
     for entry in logged.split("\0\0"):
         commit, _, message = entry.strip().partition("\0")
-        if found := _find_last(message):
-            return NamedTask(task_id=found, said_by=commit)
-    found = _find_last(text)
-    return NamedTask(task_id=found, said_by="the description") if found else None
+        if task_id := _find_last(message):
+            found.setdefault(task_id, NamedTask(task_id=task_id, said_by=commit, commit=commit))
+    if not found and (task_id := _find_last(text)):
+        return (NamedTask(task_id=task_id, said_by="the description"),)
+    return tuple(found.values())
+
+
+def has_record(git: Git, task: NamedTask) -> bool:
+    """Tell whether this clone has a record of a task."""
+    return git.has_tree(f"{REFS}/{task.task_id}")
 
 
 def _find_last(text: str) -> str:

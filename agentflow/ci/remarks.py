@@ -2,24 +2,34 @@
 
 from collections.abc import Iterator, Sequence
 from typing import Any
-from urllib.parse import quote
 
-from agentflow import __version__
 from agentflow.api.verification import VerificationRow
+from agentflow.checks.interchange import SarifResult, make_sarif
+from agentflow.ci.coverage import Coverage
+from agentflow.core.evidence import Surface
 from agentflow.core.record import Record
+from agentflow.core.task import TaskState
 from agentflow.pages.diff import DiffBlock, FileView, JudgedAs
 from agentflow.redact import one_line
+from agentflow.verdict.surface import belongs
+from agentflow.workspace.git import Git
 
-_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _TOLD = {
     JudgedAs.UNPROVED: ("unproved", "no test fails without these lines"),
     JudgedAs.CHECK: ("changed_check", "this changes a check; a person approved it, or it decides nothing"),
 }
 _DIFFERS = "not_verified"
+_UNCOVERED = "uncovered"
+_MERGED = "judged_before_merge"
+_UNCONFIRMED = "unconfirmed"
 _RULES = {
     **dict(_TOLD.values()),
     _DIFFERS: "what the record says does not hold here",
+    _UNCOVERED: "no verified task accounts for this change",
+    _MERGED: "the base changed this file, and it was merged after the task was judged",
+    _UNCONFIRMED: "nothing but the record says so; look at it yourself",
 }
+_LATER = "this changed after the task was judged, so nothing ran on it"
 
 
 class ReviewRemark(Record):
@@ -35,6 +45,35 @@ class ReviewRemark(Record):
 def list_remarks(files: Sequence[FileView], rows: Sequence[VerificationRow]) -> tuple[ReviewRemark, ...]:
     """Return what to look at: what does not hold, then changed lines that nothing proves."""
     return (*_list_failures(rows), *(remark for file in files for remark in _list_lines(file)))
+
+
+def list_gaps(coverage: Coverage) -> tuple[ReviewRemark, ...]:
+    """Return the files that verified tasks do not account for."""
+    later = (
+        ReviewRemark(rule=_DIFFERS, message=_LATER, path=path, is_error=True) for path in coverage.unjudged
+    )
+    others = ((_UNCOVERED, coverage.uncovered), (_MERGED, coverage.merged))
+    told = (
+        ReviewRemark(rule=rule, message=_RULES[rule], path=path)
+        for rule, paths in others
+        for path in paths
+        if path not in coverage.unjudged
+    )
+    return (*later, *told)
+
+
+def list_unconfirmed(git: Git, task: TaskState) -> Iterator[ReviewRemark]:
+    """Yield what a verdict rests on and nothing but its record says; a forger could have written it."""
+    for said in task.verdict.approvals if task.verdict else ():
+        yield ReviewRemark(
+            rule=_UNCONFIRMED, message=one_line(f"approved by the record's own word: {said}", 500)
+        )
+    if not task.surface.removed or not task.base_tree or not task.tree:
+        return
+    for change in git.changes(task.base_tree, task.tree):
+        if belongs(Surface(), change.path) and not belongs(task.surface, change.path):
+            said = "the record's settings take this file out of the checks"
+            yield ReviewRemark(rule=_UNCONFIRMED, message=said, path=change.path)
 
 
 def _list_failures(rows: Sequence[VerificationRow]) -> Iterator[ReviewRemark]:
@@ -60,9 +99,8 @@ def _find_line(block: DiffBlock) -> int:
 
 def to_annotation(remark: ReviewRemark) -> str:
     """Return a remark as a workflow command of GitHub (docs.github.com, "Workflow commands")."""
-    level = "error" if remark.is_error else "warning"
-    place = f"file={_escape(remark.path, ':,')},line={remark.line}," if remark.path else ""
-    return f"::{level} {place}title=agentflow {remark.rule}::{_escape(remark.message)}"
+    place = f"file={_escape(remark.path, ':,')},line={max(1, remark.line)}," if remark.path else ""
+    return f"::{_level(remark)} {place}title=agentflow {remark.rule}::{_escape(remark.message)}"
 
 
 def _escape(text: str, more: str = "") -> str:
@@ -73,21 +111,14 @@ def _escape(text: str, more: str = "") -> str:
 
 def to_sarif(remarks: Sequence[ReviewRemark]) -> dict[str, Any]:
     """Return remarks as a SARIF log."""
-    rules = [{"id": rule, "shortDescription": {"text": text}} for rule, text in _RULES.items()]
-    driver = {"name": "agentflow", "version": __version__, "rules": rules}
-    results = [_to_result(remark) for remark in remarks]
-    return {
-        "version": "2.1.0",
-        "$schema": _SCHEMA,
-        "runs": [{"tool": {"driver": driver}, "results": results}],
-    }
+    results = (
+        SarifResult(
+            rule=each.rule, message=each.message, path=each.path, line=max(1, each.line), level=_level(each)
+        )
+        for each in remarks
+    )
+    return make_sarif(_RULES, results)
 
 
-def _to_result(remark: ReviewRemark) -> dict[str, Any]:
-    place = {"artifactLocation": {"uri": quote(remark.path)}, "region": {"startLine": max(1, remark.line)}}
-    return {
-        "ruleId": remark.rule,
-        "level": "error" if remark.is_error else "warning",
-        "message": {"text": remark.message},
-        "locations": [{"physicalLocation": place}] if remark.path else [],
-    }
+def _level(remark: ReviewRemark) -> str:
+    return "error" if remark.is_error else "warning"

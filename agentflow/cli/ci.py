@@ -42,11 +42,12 @@ def ci(
     no_sandbox: bool = NO_SANDBOX,
     folder: Path = FOLDER,
 ) -> int:
-    """Verify again the task that a pull request names, without a key or a model.
+    """Verify again the tasks that a pull request names, without a key or a model.
 
-    The newest commit with an Agentflow-Task trailer names it, or the description of the pull request; its
-    record is in refs/agentflow, where `export --ref` keeps it. Started by a label on an issue, carry out what
-    the issue says and commit it on a branch. Exit codes are those of `verify` and `task`.
+    Commits with an Agentflow-Task trailer name them, or the description of the pull request; their records
+    are in refs/agentflow, where `export --ref` keeps them. Exit with 4 where files of the pull request were
+    changed by no verified task. Started by a label on an issue, carry out what the issue says and commit it
+    on a branch. Exit codes are those of `verify` and `task`.
     """
     from agentflow.ci.event import read_event
     from agentflow.workspace.git import open_repository
@@ -71,42 +72,20 @@ def _verify_again(
     is_required: bool,
     no_sandbox: bool,
 ) -> int:
-    """Find the task that is named, run its record again and tell what came of it."""
+    """Find the tasks that are named, run their records again and tell what came of it."""
     from agentflow.api.boundary import Wish, describe_sandbox, open_sandbox
-    from agentflow.api.verification import choose_exit, reverify_records, summarize_records
-    from agentflow.ci.records import find_named_task, open_record
-    from agentflow.ci.remarks import list_remarks
-    from agentflow.pages.markdown import format_comment
-    from agentflow.pages.page import read_task_page
-    from agentflow.store.bundle import open_task
+    from agentflow.ci.records import find_named_tasks
+    from agentflow.ci.review import review_pull_request
 
-    named = find_named_task(git, base, event.description)
-    if named is None:
+    named = find_named_tasks(git, base, event.description)
+    if not named:
         say("No commit of this pull request names a task of agentflow, so nothing was verified.")
         return Exit.NOT_VERIFIED if is_required else Exit.VERIFIED
-    say(f"{named.said_by} names the task {named.task_id}")
-    with open_record(git, named) as record, open_task(git.root, str(record)) as found:
-        if found.name != named.task_id:
-            raise ConfigError(f"the record of {named.task_id} is of another task, {found.name}")
-        sandbox = open_sandbox(git.root, Wish(no_sandbox=no_sandbox))
-        say(describe_sandbox(sandbox))
-        rows = []
-        for row in reverify_records(sandbox, str(record)):
-            rows.append(row)
-            show(row.lines)
-        page = read_task_page(found, git, at_work=False)
-        status = page.snapshot.state.ending if page.snapshot else None
-    show((summarize_records(rows),))
-    code = choose_exit(rows)
-    _tell(list_remarks(page.files, rows), _head(code) + format_comment(page), targets)
-    recorded = Exit(status.exit_code) if status else Exit.NOT_VERIFIED
-    return recorded if code == Exit.VERIFIED else code
-
-
-def _head(code: Exit) -> str:
-    if code == Exit.VERIFIED:
-        return "Run again here without a model: every result is as recorded.\n\n"
-    return "**The record does not hold here.** What follows is what the record says.\n\n"
+    sandbox = open_sandbox(git.root, Wish(no_sandbox=no_sandbox))
+    say(describe_sandbox(sandbox))
+    review = review_pull_request(sandbox, git, base, named, show)
+    _tell(review.remarks, review.text, targets)
+    return review.exit_code
 
 
 def _tell(remarks: "Sequence[ReviewRemark]", text: str, targets: tuple[Path | None, Path | None]) -> None:

@@ -232,7 +232,7 @@ _SET_UP = (
     CommandRow(
         "ci",
         "ci",
-        "Verify again the task that a pull request names, without a key or a model.",
+        "Verify again the tasks that a pull request names, without a key or a model.",
         "agentflow ci --base origin/main",
     ),
     CommandRow("acp", "servers", "Serve an editor over stdin and stdout.", "agentflow acp --model anthropic"),

@@ -52,7 +52,7 @@ def mix_trees(git: Git, first: str, second: str, split: TreeSplit) -> str:
     lines = [line for entry in git.compare(first, second) if (line := _describe_entry(git, entry, split))]
     if not lines:
         return first
-    return _write_with(git, first, lines)
+    return write_tree_with_entries(git, first, lines)
 
 
 @lru_cache(maxsize=2)  # trees never change, and each step of judging asks
@@ -96,10 +96,10 @@ def write_tree_with(git: Git, tree: str, files: Mapping[str, str | None]) -> str
         for path, blob in zip(texts, blobs, strict=True)
     ]
     lines += [_GONE + b" " + b"0" * len(tree) + b"\t" + os.fsencode(each) for each in files.keys() - texts]
-    return _write_with(git, tree, lines)
+    return write_tree_with_entries(git, tree, lines)
 
 
-def _write_with(git: Git, tree: str, lines: Iterable[bytes]) -> str:
+def write_tree_with_entries(git: Git, tree: str, lines: Iterable[bytes]) -> str:
     """Return the id of a tree in which some entries are others: each a mode, an id and a path."""
     told = tuple(lines)
     known = git.find_entries(tree)

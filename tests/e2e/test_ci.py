@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support import play
+from tests.support import play, tampering
+from tests.support.attempts import Attempt
 from tests.support.repo import COMMAND, Done, NewRepo, Repo
 
 ACTION = yaml.safe_load((Path(__file__).parents[2] / "action.yml").read_text("utf-8"))
@@ -86,7 +87,9 @@ def test_what_the_record_does_not_cover_is_refused(new_repo: NewRepo, server: Pa
     clone.write({"calc.py": clone.read("calc.py").replace("a + b", "b + a")}).commit()
     changed = clone.run("ci", "--base", "origin/main", env={"GITHUB_ACTIONS": "true"})
     assert changed.code == 1
-    assert re.search(r"::error title=agentflow not_verified::tree: .*calc\.py", changed.out)
+    assert re.search(
+        r"::error file=calc\.py,line=1,title=agentflow not_verified::this changed after", changed.out
+    )
     clone.git("checkout", "-q", "-f", "origin/mend")
     # a record of which one byte differs, and one whose verdict was written by hand
     for forge in (flip, forge_evidence):
@@ -97,6 +100,79 @@ def test_what_the_record_does_not_cover_is_refused(new_repo: NewRepo, server: Pa
     without = check_out(server, "bare", fetches=False).run("ci", "--base", "origin/main")
     assert without.code == 2
     assert f"agentflow export {task_id} --ref" in without.err
+
+
+def begin(repo: Repo) -> Repo:
+    """Begin a branch of a pull request, where ci runs too."""
+    repo.git("config", "user.name", "t")
+    repo.git("config", "user.email", "t@localhost")
+    repo.git("branch", "-M", "main")
+    repo.git("checkout", "-q", "-b", "work")
+    return repo
+
+
+def commit_task(repo: Repo) -> None:
+    assert repo.run("commit").code == 0
+    assert repo.run("export", repo.tasks[-1].name, "--ref").code == 0
+
+
+def test_what_came_before_an_honest_task_is_named_and_never_ends_0(new_repo: NewRepo) -> None:
+    gutted = play.CALC["tests/test_calc.py"].replace("self.assertEqual(double(2), 4)", "pass")
+    repo = begin(new_repo(play.CALC))
+    repo.write(
+        {"calc.py": play.CALC["calc.py"].replace("2 * a", "3 * a"), "tests/test_calc.py": gutted}
+    ).commit()
+    assert repo.task(script=play.mending()).code == 0
+    commit_task(repo)
+    summary, sarif = repo.home / "summary.md", repo.home / "found.sarif"
+    words = ("ci", "--base", "main", "--summary", str(summary), "--sarif", str(sarif))
+    done = repo.run(*words, env={"GITHUB_ACTIONS": "true"})
+    assert done.code == 4, done.out + done.err
+    assert "! tests/test_calc.py: no verified task accounts for this change" in done.out
+    assert "2 things not verified. Let a person look at that" in done.out
+    assert "::warning file=calc.py,line=1,title=agentflow uncovered::no verified task" in done.out
+    assert "**Only a part of this pull request is verified.**" in summary.read_text("utf-8")
+    assert "- `tests/test_calc.py`: no verified task accounts" in summary.read_text("utf-8")
+    (run,) = json.loads(sarif.read_text("utf-8"))["runs"]
+    found = [each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for each in run["results"]]
+    assert found == ["calc.py", "tests/test_calc.py"]
+    assert {each["ruleId"] for each in run["results"]} == {"uncovered"}
+
+
+def test_tasks_on_each_other_cover_all_and_a_document_by_hand_is_told(new_repo: NewRepo) -> None:
+    repo = begin(new_repo(play.CALC))
+    assert repo.task(script=play.mending()).code == 0
+    commit_task(repo)
+    typed = [*play.edit("calc.py", "def double(a):", "def double(a: int) -> int:"), play.submit("calc.py")]
+    assert repo.task("add type hints to double in calc.py", script=play.crew(*typed)).code == 0
+    commit_task(repo)
+    done = repo.run("ci", "--base", "main")
+    assert done.code == 0, done.out + done.err
+    assert all(f"names the task {folder.name}" in done.out for folder in repo.tasks)
+    repo.write({"README.md": "It adds.\n"}).commit()
+    repo.git("update-ref", "-d", f"refs/agentflow/{repo.tasks[0].name}")
+    told = repo.run("ci", "--base", "main")
+    assert told.code == 4, told.out
+    assert f"names the task {repo.tasks[0].name}, but this clone has no record of it" in told.out
+    assert [line for line in told.out.splitlines() if line.startswith("!")] == [
+        "! README.md: no verified task accounts for this change",
+        "! calc.py: no verified task accounts for this change",
+    ]
+
+
+def test_an_approved_change_of_a_check_is_for_a_person_here_too(tmp_path: Path) -> None:
+    wrong = tampering.MENDED.replace("size)", "size) if total < 500 else total // size")
+    half = tampering.RIGHT.replace(tampering.MENDED, wrong)
+    softer = tampering.TESTS.replace("assert pages(905, 10) == 91", "assert pages(905, 10)")
+    attempt = Attempt(tmp_path, tampering.BASE)
+    repo = begin(attempt.repo)
+    assert attempt.run(tampering.TASK, {"pager/core.py": half, "tests/test_core.py": softer}).code == 75
+    assert attempt.settle("approve", "--by", "ada").code == 0
+    commit_task(repo)
+    done = repo.run("ci", "--base", "main")
+    assert done.code == 4, done.out + done.err
+    assert "! approved by the record's own word: tests/test_core.py" in done.out
+    assert "approved by ada at" in done.out
 
 
 def keep(clone: Repo, ref: str, content: bytes) -> Done:
