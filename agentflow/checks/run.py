@@ -208,6 +208,7 @@ def _environment(check: Check, sandbox: Sandbox, scratch: Path) -> dict[str, str
     options = (
         *("-o", f"cache_dir={scratch / 'pytest'}"),
         *("-o", "junit_family=xunit1"),
+        "--continue-on-collection-errors",  # one file that cannot be loaded hides no other
         f"--junitxml={scratch / 'junit.xml'}",
     )
     pytest = {"PYTEST_ADDOPTS": shlex.join(options)} if check.name is CheckName.TESTS else {}

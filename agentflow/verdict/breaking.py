@@ -22,6 +22,9 @@ _OPENS = re.compile(
     re.VERBOSE,
 )
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_WHILE_TESTING = (
+    "if 'pytest' not in __import__('sys').modules or 'PYTEST_CURRENT_TEST' in __import__('os').environ"
+)
 _TOUCH = "__import__('pathlib').Path(__file__).with_name({name!r}).touch()"
 
 
@@ -37,10 +40,13 @@ class Marks(Record):
 
 
 def break_functions(path: str, text: str) -> str | None:
-    """Return code in which every function fails; None if there are none or the language is unknown."""
+    """Return code in which every function fails; None if there are none or the language is unknown.
+
+    A package may call its functions as it is loaded: under pytest those of Python fail while a test runs.
+    """
     statement = _statement(path, "broken on purpose")
     if path.endswith(".py"):
-        return _break_nodes(text, lambda _: True, statement)
+        return _break_nodes(text, lambda _: True, f"{_WHILE_TESTING}: {statement}", keeps_body=True)
     lines = text.splitlines()
     openings = {at for at, line in enumerate(lines) if _OPENS.match(line)} if statement else set()
     return _insert(lines, openings, statement) if openings else None
@@ -120,12 +126,17 @@ def _span(node: ast.AST) -> tuple[int, int]:
     return first, (node.end_lineno or first) + 1
 
 
-def _break_nodes(text: str, is_meant: Callable[[ast.AST], bool], statement: str) -> str | None:
+def _break_nodes(
+    text: str, is_meant: Callable[[ast.AST], bool], statement: str, *, keeps_body: bool = False
+) -> str | None:
+    """Return code in which some functions run a statement alone, or before all else."""
     try:
         tree = ast.parse(text)
         meant = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS) and is_meant(node)]
         for node in meant:
-            node.body = ast.parse(statement).body
+            at = int(ast.get_docstring(node, clean=False) is not None)
+            rest = node.body[at:] if keeps_body else []
+            node.body = [*node.body[:at], *ast.parse(statement).body, *rest]
         return ast.unparse(tree) if meant else None
     except (SyntaxError, ValueError, RecursionError):
         return None

@@ -110,16 +110,24 @@ class Case(Record):
         if run.check.name not in self.blocked or run.green or base is None or base.evidence is None:
             return False
         told = (TestOutcome.PASSED, TestOutcome.FAILED)
-        if run.check.name in self.unable and not (run.ids(*told) or base.ids(*told)):
-            return True
+        if run.check.name in self.unable:
+            return not (run.ids(*told) or base.ids(*told))
         is_alike = base.evidence.exit_code == run.evidence.exit_code and find_faults(base) == find_faults(run)
         return is_alike and base.tests_with_result <= run.tests_with_result
 
+    def list_unloadable(self, run: CheckRun) -> frozenset[str]:
+        """Return what this machine could not load before the task, and cannot now for the same reason."""
+        base = find_same_check(run, self.before)
+        if run.check.name not in self.unable or base is None:
+            return frozenset()
+        return base.ids(TestOutcome.ERROR) & run.ids(TestOutcome.ERROR)
+
     def excuses(self, run: CheckRun) -> bool:
-        """Return whether a check fails only by tests that are known to fail or that failed by chance."""
+        """Return whether a check fails only by what is known to fail, by chance or for want of a module."""
         code = run.evidence.exit_code if run.evidence else None
         failing = run.ids(*RED, TestOutcome.FLAKY)
         known = (run.ids(TestOutcome.FAILED) & self.known) | run.ids(TestOutcome.FLAKY)
+        known |= self.list_unloadable(run)
         return bool(failing) and code == 1 and failing <= known
 
 

@@ -43,7 +43,7 @@ def _end_verified(task: TaskState, verdict: Verdict) -> Ending:
         if any(Caveat.CHECK_NOT_RUN.stands_in(caveat) for caveat in verdict.caveats):
             found = "every check that can run here passes"
         if not any(item.evidence and item.check.name not in task.blocked for item in task.final):
-            found = "no check ran"
+            found = "no check can run here as a whole"
         if Caveat.ALREADY_RED in verdict.caveats:
             found = "no new failures"
         reason = f"{found}, with a caveat: {', '.join(verdict.caveats)}"

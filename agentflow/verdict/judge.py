@@ -231,6 +231,7 @@ def _find_still_failing(case: Case, base: CheckRun, run: CheckRun, wanted: froze
         | run.ids(TestOutcome.PASSED)
         | (base.tests_with_result - run.tests_with_result)
         | find_loaded_now(base, run)
+        | case.list_unloadable(run)
     )
     names = [f"{test} (passes at times)" if test in run.flaky else test for test in sorted(due)]
     return [FailReason.STILL_FAILING.of(list_some(names), check=run.check.name)] if due else []
@@ -318,6 +319,9 @@ def _not_run(case: Case) -> Iterator[str]:
             yield f"{run.check.name} cannot run here: {run.check.missing or case.blocked[run.check.name]}"
         elif run.check.left_out:
             yield f"{run.check.name} cannot run as a whole here: {run.check.left_out}"
+        elif names := case.list_unloadable(run):
+            place = f"{run.check.name} cannot run as a whole here: {list_some(sorted(names))}"
+            yield f"{place}: {case.blocked[run.check.name]}"
         elif why := case.blocked.get(run.check.name):
             yield f"{run.check.name} could not run here before the task: {why}"
 
@@ -342,7 +346,8 @@ def _still_red(case: Case) -> Iterator[str]:
     for run in (run for run in case.after if not case.is_blocked(run)):
         then = before.get(run.check.name)
         if case.excuses(run):
-            yield f"known to fail: {run.check.name}: {list_some(sorted(find_faults(run)))}"
+            if names := sorted(find_faults(run).keys() - case.list_unloadable(run)):
+                yield f"known to fail: {run.check.name}: {list_some(names)}"
         elif then is not None and not run.green and (find_faults(run) or not run.flaky):
             if names := sorted(find_faults(run).keys() & find_faults(then).keys()):
                 yield f"failed before the task and still fails: {run.check.name}: {list_some(names)}"

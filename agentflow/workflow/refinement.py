@@ -231,8 +231,9 @@ def _limits(crew: Crew, task: TaskState) -> Iterator[str]:
     for run in crew.checking.runs(task.baseline):
         name = run.check.name
         if why := task.blocked.get(name) or run.check.left_out:
+            part = " as a whole" if run.tests_with_result else ""
             yield (
-                f"{name} cannot run here: {why}; without it {at_best}. "
+                f"{name} cannot run{part} here: {why}; without it {at_best}. "
                 f"To leave it out knowingly: --skip-check {name} --reason REASON"
             )
         elif name is CheckName.TESTS and run.green and run.counts is None:

@@ -99,7 +99,9 @@ def _unable(task: TaskState, baseline: tuple[CheckRun, ...]) -> Iterator[str]:
     """Yield which checks cannot run on this machine, and why."""
     for run in baseline:
         name = run.check.name
-        if why := task.blocked.get(name) or run.check.missing or run.check.left_out:
+        if (why := task.blocked.get(name)) and run.tests_with_result:
+            yield f"cannot run as a whole here: {name} ({why})"
+        elif why := why or run.check.missing or run.check.left_out:
             yield f"cannot run here: {name} ({why})"
 
 

@@ -180,25 +180,72 @@ def test_a_new_test_that_needs_the_same_missing_module_sends_nothing_back(new_re
 
 FROZEN = "import no_such_distribution\n\n\ndef test_frozen():\n    assert no_such_distribution\n"
 PARTLY = {**tampering.BASE, "tests/test_frozen.py": FROZEN}
-"""What one module of its tests needs is not installed, so that pytest runs none of them."""
+"""What one module of its tests needs is not installed."""
 NEW_TEST = "from pager.core import pages\n\n\ndef test_new():\n    assert pages(41, 10) == 5\n"
 HINTED = tampering.CODE.replace("def pages(total, size):", "def pages(total: int, size: int) -> int:")
 ON_PARTLY = {
-    tampering.TASK: {"pager/core.py": tampering.RIGHT, "tests/test_new.py": NEW_TEST},
-    "add type hints to pages in pager/core.py": {"pager/core.py": HINTED},
-    "add a test of whole pages": {"tests/test_new.py": NEW_TEST.replace("41, 10) == 5", "40, 10) == 4")},
+    tampering.TASK: ("fail_to_pass", {"pager/core.py": tampering.RIGHT, "tests/test_new.py": NEW_TEST}),
+    "add type hints to pages in pager/core.py": ("same_behaviour", {"pager/core.py": HINTED}),
+    "add a test of whole pages": (
+        "tests_only",
+        {"tests/test_new.py": NEW_TEST.replace("41, 10) == 5", "40, 10) == 4")},
+    ),
 }
 
 
 @pytest.mark.parametrize("task", ON_PARTLY)
-def test_a_missing_development_tool_never_fails_a_right_change(tmp_path: Path, task: str) -> None:
-    attempt = Attempt(tmp_path, PARTLY)
-    done = attempt.run(task, ON_PARTLY[task], "--json")
+def test_a_right_change_is_proved_by_the_tests_that_a_missing_tool_spares(tmp_path: Path, task: str) -> None:
+    proof, files = ON_PARTLY[task]
+    attempt = Attempt(tmp_path, {**PARTLY, "pager/core.py": tampering.RIGHT} if "test" in task else PARTLY)
+    done = attempt.run(task, files, "--json")
     assert done.code == 4, done.err
-    is_same = "hints" in task
-    assert done.json["caveats"] == ["check_not_run:tests", *([] if is_same else ["unproved"])]
-    assert [each["kind"] for each in done.json["proof"]] == ["same_behaviour"] * is_same
+    assert [each["kind"] for each in done.json["proof"]] == [proof]
+    also = ["already_red"] if "hints" in task else []
+    assert done.json["caveats"] == ["check_not_run:tests", *also]
+    assert "tests cannot run as a whole here: ModuleNotFoundError: no_such_distribution" in done.err
+    assert "cannot run as a whole here: tests/test_frozen.py: ModuleNotFoundError" in attempt.report
     assert len(attempt.repo.runs("implementer")) == 1
+
+
+_SOFT = "class Any(int):\n    def __eq__(self, other):\n        return True\n\n\n"
+SPOILT = {
+    "wrong code": {"pager/core.py": tampering.CODE.replace("total // size", "total // size + 2")},
+    "code that equals all": {"pager/core.py": _SOFT + tampering.CODE.replace("total // size", "Any(0)")},
+    "a module of tests that lacks the same": {
+        "pager/core.py": tampering.RIGHT,
+        "tests/test_core.py": f"import no_such_distribution\n{tampering.TESTS}",
+    },
+    "code that lacks the same": {"pager/core.py": f"import no_such_distribution\n{tampering.RIGHT}"},
+}
+
+
+@pytest.mark.parametrize("files", SPOILT.values(), ids=SPOILT)
+def test_a_missing_tool_hides_no_wrong_change(tmp_path: Path, files: dict[str, str]) -> None:
+    done = Attempt(tmp_path, PARTLY).run(
+        tampering.TASK, files, "--json", "--no-input", "--max-iterations", "1"
+    )
+    assert done.code in {1, 3, 8}, done.out
+
+
+_CALLED_ON_LOAD = f"{tampering.RIGHT}\n\nWHOLE = pages(40, 10)\n"
+"""A package that calls its functions as it is loaded."""
+ALONE = {
+    "a test": (0, NEW_TEST),
+    "a test that asserts nothing": (4, NEW_TEST.replace("assert pages(41, 10) == 5", "assert pages")),
+    "a test of what was computed as it was loaded": (
+        4,
+        "from pager.core import WHOLE\n\n\ndef test_new():\n    assert WHOLE\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_a_test_of_a_package_that_calls_its_functions_as_it_is_loaded(tmp_path: Path, name: str) -> None:
+    code, text = ALONE[name]
+    attempt = Attempt(tmp_path, {**tampering.BASE, "pager/core.py": _CALLED_ON_LOAD})
+    done = attempt.run("add a test of pages in tests/test_new.py", {"tests/test_new.py": text}, "--json")
+    assert done.code == code, done.err
+    assert [each["kind"] for each in done.json["proof"]] == ["tests_only"] * (code == 0)
 
 
 LINTS = '{"scripts": {"lint": "node lint.js"}}\n'
