@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from agentflow.batch.results import BatchResult
     from agentflow.batch.run import BatchOutcome
     from agentflow.batch.task import BatchTask
+    from agentflow.core.pending import Budget
+    from agentflow.model.retry import SharedLimits
     from agentflow.view.text import Line, Medium
 
 _BAR = 24
@@ -45,6 +47,7 @@ FAIL_FAST = typer.Option(False, "--fail-fast", help="Begin no task after the fir
 SHUFFLE = typer.Option(None, "--shuffle", metavar="SEED", help="Begin the tasks in another order.")
 KEEP = typer.Option(False, "--keep", help="Keep the clones in which the tasks worked.")
 JUNIT = typer.Option(None, "--junit", metavar="FILE", help="Write the results as JUnit XML.")
+BATCH_PAGE = typer.Option(None, "--html", metavar="FILE", help="Write the results as one HTML page.")
 JSON_LINES = typer.Option(False, "--json", help="Print each result as a line of JSON.")
 
 
@@ -67,6 +70,7 @@ def batch(
     no_sandbox: bool = NO_SANDBOX,
     network: bool = NETWORK,
     junit: Path | None = JUNIT,
+    html: Path | None = BATCH_PAGE,
     json: bool = JSON_LINES,
     plain: bool = PLAIN,
 ) -> int:
@@ -76,35 +80,51 @@ def batch(
     every task is verified.
     """
     from agentflow.api.verification import write_file
-    from agentflow.batch.plan import locate_model, read_plan
-    from agentflow.batch.pool import BatchOptions
+    from agentflow.batch.plan import read_plan
     from agentflow.batch.results import to_junit
     from agentflow.core.pending import Budget
     from agentflow.model.retry import SharedLimits
 
     consent_of(yes=yes, no_input=no_input)
     switches = {"--yes": yes, "--no-input": no_input, "--no-sandbox": no_sandbox, "--network": network}
-    options = BatchOptions(
-        jobs=jobs or os.cpu_count() or 1,
-        model=locate_model(model, Path()),
-        budget=Budget(cost=max_cost, tokens=max_tokens),
-        timeout=timeout,
-        limits=SharedLimits(at_once=requests, per_minute=rate),
-        switches=tuple(name for name, is_on in switches.items() if is_on),
-        seed=shuffle,
-        fail_fast=fail_fast,
-        keep=keep,
-        resume=resume,
+    budget, limits = Budget(cost=max_cost, tokens=max_tokens), SharedLimits(at_once=requests, per_minute=rate)
+    options = make_options(model, jobs, switches, budget, limits).replace(
+        timeout=timeout, seed=shuffle, fail_fast=fail_fast, keep=keep, resume=resume
     )
-    outcome = run_in_front(plan, out, read_plan(plan), options, plain=plain)
+    tasks = read_plan(plan)
+    outcome = run_in_front(plan, out, tasks, options, plain=plain)
     if junit is not None:
         write_file(junit, to_junit(outcome.results, outcome.missing))
+    if html is not None:
+        from agentflow.batch.page import write_batch_page
+
+        write_batch_page(html, plan, tasks, outcome)
     if json:
         for result in outcome.results:
             say_json(result)
     else:
         show(tabulate_outcome(outcome))
     return outcome.exit_code
+
+
+def make_options(
+    model: str | None,
+    jobs: int | None,
+    switches: Mapping[str, bool],
+    budget: "Budget",
+    limits: "SharedLimits",
+) -> "BatchOptions":
+    """Return the options that `batch` and `eval` have in common. Raises ConfigError."""
+    from agentflow.batch.plan import locate_model
+    from agentflow.batch.pool import BatchOptions
+
+    return BatchOptions(
+        jobs=jobs or os.cpu_count() or 1,
+        model=locate_model(model, Path()),
+        budget=budget,
+        limits=limits,
+        switches=tuple(name for name, is_on in switches.items() if is_on),
+    )
 
 
 def run_in_front(

@@ -1,6 +1,5 @@
 """`eval`: a batch whose results are examined by hidden checks, and two of them compared."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from agentflow.cli.batch import (
     REQUESTS,
     RESUME,
     TASK_TIMEOUT,
+    make_options,
     run_in_front,
 )
 from agentflow.cli.printing import say_json, show
@@ -57,8 +57,6 @@ def evaluate(
     were examined; of `compare`, that the second run is not worse than the first by more than chance.
     """
     from agentflow.batch.evaluation import score_groups
-    from agentflow.batch.plan import locate_model
-    from agentflow.batch.pool import BatchOptions
     from agentflow.core.pending import Budget
     from agentflow.model.retry import SharedLimits
 
@@ -66,16 +64,9 @@ def evaluate(
         return _compare(words[1:], json=json)
     plan, tasks = _read_checked(words)
     switches = {"--no-input": True, "--no-sandbox": no_sandbox, "--network": network}
-    options = BatchOptions(
-        jobs=jobs or os.cpu_count() or 1,
-        model=locate_model(model, Path()),
-        budget=Budget(cost=max_cost, tokens=max_tokens),
-        timeout=timeout,
-        limits=SharedLimits(at_once=requests, per_minute=rate),
-        switches=tuple(name for name, is_on in switches.items() if is_on),
-        keep=keep,
-        resume=resume,
-    )
+    budget, limits = Budget(cost=max_cost, tokens=max_tokens), SharedLimits(at_once=requests, per_minute=rate)
+    options = make_options(model, jobs, switches, budget, limits)
+    options = options.replace(timeout=timeout, keep=keep, resume=resume)
     outcome = run_in_front(plan, out, tasks, options, plain=plain)
     scores = score_groups(outcome.results)
     if json:

@@ -103,15 +103,21 @@ def render_document(page: TaskPage) -> str:
         parts["evidence"] = _render_evidence(page, "")
         parts["cost"] = _render_cost(page)
     order = ("head", "waiting", "answer", "route", "diff", "checks", "plan", "runs", "evidence", "cost")
+    body = "\n".join(parts[name] for name in order if parts.get(name))
+    return wrap_document(_name(page), body, f"the files of task {page.task_id}")
+
+
+def wrap_document(title: str, body: str, source: str) -> str:
+    """Return rendered parts as one file that needs nothing else; the footer says what it was made from."""
     style = read_style()
     return fill_template(
         "pages/document.html",
-        title=_name(page),
+        title=title,
         style=to_markup(style),
         style_hash=b64encode(hashlib.sha256(style.encode()).digest()).decode(),
         version=__version__,
-        task_id=page.task_id,
-        body=to_markup("\n".join(parts[name] for name in order if parts.get(name))),
+        source=source,
+        body=to_markup(body),
     )
 
 

@@ -14,6 +14,7 @@ from tests.support import play
 from tests.support.repo import Done, NewRepo, Repo, eventually
 
 PLAN = "plan.jsonl"
+MARKUP = "<img src=x onerror=alert(1)>"
 HIDDEN = {
     "command": "python3 -m unittest discover -s tests",
     "files": {
@@ -57,7 +58,7 @@ def test_each_task_has_a_clone_of_its_own_and_leaves_patch_record_and_result(rep
     path = plan(
         repo,
         {"id": "first", "check": HIDDEN},
-        {"id": "planted", "repository": "../plain", "edits": [planted], "group": "plain"},
+        {"id": "planted", "repository": "../plain", "edits": [planted], "group": MARKUP},
         {"id": "wrong", "model": "script:wrong.yaml"},
         {"id": "nowhere", "commit": "no-such-branch"},
         scripts={"good": play.mending(), "wrong": [play.role("implementer", play.submit("calc.py"))]},
@@ -89,8 +90,17 @@ def test_each_task_has_a_clone_of_its_own_and_leaves_patch_record_and_result(rep
     assert [result["task_id"] for result in results(resumed)] == [one["task_id"] for one in found.values()]
     changed = [place.parent.name for place, stamp in stamps.items() if place.stat().st_mtime_ns != stamp]
     assert changed == ["nowhere"]
-    table = run(repo, path, "--resume").out
+    page = path.with_name("page.html")
+    table = run(repo, path, "--resume", "--html", str(page)).out
     assert "4 tasks: 2 verified, 1 failed, 1 error" in table
+    shown = page.read_text("utf-8")
+    assert "✗ 2 of 4 tasks verified" in shown
+    short, whole = shown.partition(">Verified <")[::2]
+    assert [f">{name}<" in short for name in found] == [False, False, True, True]
+    assert "has no commit no-such-branch" in short
+    assert '<a href="./plan.batch/first/change.patch">patch</a>' in whole
+    assert "report.html" not in shown  # no clone was kept
+    assert (MARKUP in shown, "&lt;img src=x" in whole) == (False, True)
 
 
 def test_a_batch_that_is_killed_goes_on_and_does_nothing_twice(repo: Repo) -> None:
@@ -148,12 +158,15 @@ def test_what_waits_goes_on_after_the_decision_and_never_sees_the_file_of_the_ba
     clone = Path(result["folder"]) / "work"
     (pending,) = repo.run("status", "--json", "-C", str(clone)).json["pending"]
     assert repo.run("approve", pending["id"], "-C", str(clone)).code == 0
-    done = run(repo, path, "--resume", "--keep", "--json")
+    page = path.with_name("page.html")
+    done = run(repo, path, "--resume", "--keep", "--json", "--html", str(page))
     (ended,) = results(done)
     assert (done.code, ended["task_id"]) == (0, result["task_id"]), done.err
     assert ended["hidden"]["resolved"]
     (ran,) = (clone / ".claude/agentflow").glob("*/evidence/ev-0002.out")
     assert ran.read_text().count("No such file") == 2
+    assert '<a href="./plan.batch/asks/report.html">report</a>' in page.read_text("utf-8")
+    assert "let add return the sum" in (clone.parent / "report.html").read_text("utf-8")
 
 
 def test_installed_packages_and_trust_of_the_repository_hold_in_the_clones(repo: Repo) -> None:
