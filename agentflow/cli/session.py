@@ -12,7 +12,7 @@ from agentflow.cli.session_commands import (
     COMMAND_GROUPS,
     Chat,
     end_if_terminated,
-    read_last,
+    read_task,
     summarize_commands,
 )
 from agentflow.core.errors import AgentflowError, Exit
@@ -104,7 +104,7 @@ def _say_what_waits(chat: Chat) -> None:
     from agentflow.redact import one_line
     from agentflow.view.words import RESUMABLE
 
-    task = read_last(chat)
+    task = read_task(chat, chat.saved.last)
     if task is None or not (task.status in RESUMABLE or task.active):
         return
     say(f"Not finished: {one_line(task.task, 60)}. /resume in the session goes on where it stopped.")
@@ -162,11 +162,19 @@ def _run_message(chat: Chat, text: str) -> Chat:
 
 def _describe(chat: Chat) -> str:
     """Return the line below the input."""
-    task = read_last(chat)
-    told = f", last {task.status.replace('_', ' ')}" if task else ", the last one cannot be read"
-    goes_on = "the next message goes on from it" if chat.saved.last else "the next message begins a change"
-    count = plural(len(chat.saved.tasks), "task") + (told if chat.saved.tasks else "")
-    return f" {count} · {goes_on} · model {chat.model or 'as configured'}"
+    from agentflow.view.tasks import name_status
+
+    newest = chat.saved.tasks[-1] if chat.saved.tasks else None
+    count = plural(len(chat.saved.tasks), "task")
+    if newest:
+        task = read_task(chat, newest)
+        status = name_status(task, at_work=False).replace("_", " ") if task else "one cannot be read"
+        count += f", the last {status}"
+    if chat.saved.last is None:
+        then = "the next message begins a change"
+    else:
+        then = f"the next message goes on from {'it' if chat.saved.last == newest else 'the one before'}"
+    return f" {count} · {then} · model {chat.model or 'as configured'}"
 
 
 def sessions(json: bool = JSON, folder: Path = FOLDER) -> None:

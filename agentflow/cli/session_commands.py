@@ -104,18 +104,22 @@ def _require_last(chat: Chat) -> str:
     return chat.saved.tasks[-1]
 
 
-def read_last(chat: Chat) -> "TaskState | None":
-    """Return the last task, or None without one and where it cannot be read."""
+def read_task(chat: Chat, task_id: str | None) -> "TaskState | None":
+    """Return a task of a session, or None without one and where it cannot be read."""
     try:
-        return _last_state(chat)
+        return _load(chat, task_id) if task_id else None
     except AgentflowError:
         return None
 
 
 def _last_state(chat: Chat) -> "TaskState":
+    return _load(chat, _require_last(chat))
+
+
+def _load(chat: Chat, task_id: str) -> "TaskState":
     from agentflow.store.reading import events, find, fold_state
 
-    folder = find(chat.root, _require_last(chat))
+    folder = find(chat.root, task_id)
     return fold_state(folder, tuple(events(folder)))
 
 

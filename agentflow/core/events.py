@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agentflow.core.evidence import CheckName, Side
+from agentflow.core.evidence import CheckName, Side, TestCounts
 from agentflow.core.messages import Stop, Usage
 from agentflow.core.pending import PendingKind
 from agentflow.core.record import Record
@@ -199,6 +199,9 @@ class EvidenceRecorded(Record, tag=True):
     summary: str
     seconds: float
     failing: int = 0  # of its tests
+    tests: TestCounts | None = None
+    timed_out: bool = False
+    is_flaky: bool = False
     files: dict[str, str] = {}  # by path in the task folder, the hash of what each holds
     surface: Side = Side.FINAL
     code: Side = Side.FINAL

@@ -15,6 +15,7 @@ from agentflow.process import start
 from agentflow.streams import read_pipe, write_pipe
 
 TellLine = Callable[[str], Awaitable[None]]
+KeepLine = Callable[[str], None]
 _STOP_SECONDS = 10.0
 """For a task that is cancelled, to write down how far it came."""
 
@@ -24,6 +25,7 @@ class EndedCommand(Record):
 
     code: int | None
     said: str
+    """Its lines on stdout, unless they were told as they came."""
     told: tuple[str, ...]
     """Its lines on stderr."""
 
@@ -45,8 +47,9 @@ async def run_own_command(
     said, told = list[str](), list[str]()
     try:
         async with anyio.create_task_group() as group:
-            group.start_soon(_take_lines, program.process.stdout, said, on_output)
-            group.start_soon(_take_lines, program.process.stderr, told, on_progress)
+            keep_output = None if on_output else said.append
+            group.start_soon(_take_lines, program.process.stdout, keep_output, on_output)
+            group.start_soon(_take_lines, program.process.stderr, told.append, on_progress)
             await write_pipe(program.process.stdin, text.encode())
             assert program.process.stdin is not None
             program.process.stdin.close()
@@ -56,18 +59,19 @@ async def run_own_command(
     return EndedCommand(code=code, said="\n".join(said), told=tuple(filter(None, map(str.strip, told))))
 
 
-async def _take_lines(pipe: IO[bytes] | None, taken: list[str], tell: TellLine | None) -> None:
+async def _take_lines(pipe: IO[bytes] | None, keep: KeepLine | None, tell: TellLine | None) -> None:
     """Read a stream to its end, a line at a time."""
     rest = b""
     while chunk := await read_pipe(pipe):
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
-            await _take(line, taken, tell)
-    await _take(rest, taken, tell)
+            await _take(line, keep, tell)
+    await _take(rest, keep, tell)
 
 
-async def _take(raw: bytes, taken: list[str], tell: TellLine | None) -> None:
+async def _take(raw: bytes, keep: KeepLine | None, tell: TellLine | None) -> None:
     line = raw.decode("utf-8", "replace")
-    taken.append(line)
+    if keep is not None:
+        keep(line)
     if tell is not None and line.strip():
         await tell(line.strip())

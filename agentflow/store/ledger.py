@@ -174,6 +174,7 @@ class EvidenceLedger:
                 tree=evidence.tree_before,
                 summary=summarize_evidence(evidence),
                 failing=evidence.tests.failed + evidence.tests.errors if evidence.tests else 0,
+                is_flaky=bool(evidence.flaky),
                 files={name: hash_file(self._folder.parent / name) for name in list_evidence_files(evidence)},
                 **copy_shared(evidence, EvidenceRecorded),
             )

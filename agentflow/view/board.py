@@ -36,7 +36,6 @@ from agentflow.redact import one_line
 from agentflow.view.words import side_words
 
 THINKING = "thinking"
-_COUNTS = regex(r"(\d+) (?:passed|failed|skipped|errors?)")
 _PERCENT = regex(r"\[ *(\d+)%\]")
 _RESULT = regex(
     r"(?m)\.\.\. (?:ok|FAIL|ERROR|FAILED|ignored|skipped|expected failure)"
@@ -246,8 +245,8 @@ def _end_check(event: EvidenceRecorded, board: Board, _now: float) -> Board:
         return board
     output = f"check-{event.check}-{event.surface}-{event.code}"
     known = dict(board.expected)
-    if event.surface is event.code and (number := sum(map(int, _COUNTS.findall(event.summary)))):
-        known[event.check] = number
+    if event.surface is event.code and event.tests:
+        known[event.check] = event.tests.ran + event.tests.skipped
     left = {name: check for name, check in board.checks.items() if name != output}
     return board.replace(checks=left, expected=known)
 

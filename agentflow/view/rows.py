@@ -26,9 +26,8 @@ from agentflow.core.events import (
     ToolStarted,
     Warned,
 )
-from agentflow.core.evidence import CheckName, Side
+from agentflow.core.evidence import CheckName, Side, describe_counts
 from agentflow.core.messages import Stop
-from agentflow.core.regex import regex
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import GateStatus, Phase
 from agentflow.core.verdict import ProbeEnd, describe_probe
@@ -54,7 +53,6 @@ _NOTICEABLE = 0.1
 _REASONS = 12
 _OFFLINE = ("repair", "script:", "replay:")
 """Models for which the id that stands for a role's tier means nothing."""
-_EXIT = regex(r"^exit 0(, )?|^exit \d+, (?=\d)")
 _MARKS = {Style.GOOD: "✓ ", Style.DIM: "· ", Style.WARN: "! ", Style.BAD: "✗ "}
 _FINE = (RunOutcome.SUBMITTED, RunOutcome.ANSWERED)
 _USUAL = (Stop.END_TURN, Stop.TOOL_USE)
@@ -95,10 +93,17 @@ def brief_rows(event: Event, memory: Memory) -> tuple[Row, ...]:
     if isinstance(event, Classified):
         memory.reads_only = Phase.IMPLEMENTATION not in event.steps
     if isinstance(event, EvidenceRecorded) and event.check and event.surface is event.code:
-        memory.shown[event.check] = _EXIT.sub("", one_line(event.summary)) or "passes"
+        memory.shown[event.check] = _describe_check(event)
     if not isinstance(event, PhaseEnded) or event.status is GateStatus.SKIPPED or memory.reads_only:
         return ()
     return _phase_in_short(event, memory)
+
+
+def _describe_check(event: EvidenceRecorded) -> str:
+    """Return what a check showed: its tests where they were counted, else how it ended."""
+    if event.tests is None or event.timed_out:
+        return "passes" if event.exit_code == 0 else one_line(event.summary)
+    return describe_counts(event.tests) + (", flaky" if event.is_flaky else "")
 
 
 def _phase_in_short(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:

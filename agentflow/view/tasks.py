@@ -57,14 +57,15 @@ def describe_task(folder: Path, *, at_work: bool) -> Described:
         task_id=folder.name,
         started_at=state.started_at,
         task=one_line(state.task, _MOST_WORDS),
-        status=_status(state, at_work=at_work),
+        status=name_status(state, at_work=at_work),
         verdict=_VERDICTS.get(state.status),
         exit_code=int(state.ending.exit_code) if state.ending else None,
         cost_usd=state.usage.cost_usd,
     )
 
 
-def _status(state: TaskState, *, at_work: bool) -> str:
+def name_status(state: TaskState, *, at_work: bool) -> str:
+    """Return the status of a task, `interrupted` where its process has gone, or `undone`."""
     if state.undone is not None:
         return UNDONE
     return INTERRUPTED if state.status is Status.RUNNING and not at_work else state.status

@@ -46,6 +46,8 @@ def recorded(record: Evidence, summary: str) -> EvidenceRecorded:
         tree=record.tree_before,
         summary=summary,
         seconds=record.seconds,
+        tests=record.tests,
+        timed_out=record.timed_out,
         failing=record.tests.failed + record.tests.errors if record.tests else 0,
     )
 

@@ -23,7 +23,7 @@ from agentflow.core.events import (
     ToolFinished,
     ToolStarted,
 )
-from agentflow.core.evidence import CheckName
+from agentflow.core.evidence import CheckName, TestCounts
 from agentflow.core.messages import Stop, Usage
 from agentflow.core.pending import PendingKind
 from agentflow.core.run import RunOutcome
@@ -52,9 +52,16 @@ def done(call_id: str = "c") -> ToolFinished:
     return ToolFinished(run=1, call_id=call_id, tool="Read", is_error=False, summary="", seconds=0)
 
 
-def recorded(summary: str, check: CheckName | None = CheckName.TESTS) -> EvidenceRecorded:
+def recorded(tests: TestCounts, check: CheckName | None = CheckName.TESTS) -> EvidenceRecorded:
     return EvidenceRecorded(
-        evidence="ev-0001", check=check, command="c", exit_code=0, tree=None, summary=summary, seconds=1
+        evidence="ev-0001",
+        check=check,
+        command="c",
+        exit_code=0,
+        tree=None,
+        summary="",
+        tests=tests,
+        seconds=1,
     )
 
 
@@ -151,7 +158,7 @@ PRINTED = {
 def test_a_check_that_runs_has_a_bar_of_its_tests_from_the_run_before(runner: str, tmp_path: Path) -> None:
     output = tmp_path / "check-tests-final-final-1.out"
     output.write_text(PRINTED[runner])
-    before = (PHASE, CHECK, recorded("9 passed, 1 failed"))
+    before = (PHASE, CHECK, recorded(TestCounts(passed=9, failed=1)))
     row = draw(*before, CHECK, outputs=tmp_path)[-1]
     assert row.split() == [
         "tests",
@@ -163,12 +170,17 @@ def test_a_check_that_runs_has_a_bar_of_its_tests_from_the_run_before(runner: st
         "pytest",
         "-q",
     ]
-    assert len(draw(*before, CHECK, recorded("10 passed"))) == 1
+    assert len(draw(*before, CHECK, recorded(TestCounts(passed=10)))) == 1
 
 
 def test_a_narrow_bar_keeps_its_name_and_its_numbers(tmp_path: Path) -> None:
     (tmp_path / "check-tests-final-final-1.out").write_text(PRINTED["cargo"])
-    events = (PHASE, CHECK, recorded("10 passed"), CHECK.replace(command="python3 -m unittest discover -v"))
+    events = (
+        PHASE,
+        CHECK,
+        recorded(TestCounts(passed=10)),
+        CHECK.replace(command="python3 -m unittest discover -v"),
+    )
     for width in (44, 60, 80):
         row = draw(*events, width=width, outputs=tmp_path)[-1]
         assert row.startswith("  tests ━")

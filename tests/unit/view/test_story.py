@@ -21,7 +21,7 @@ from agentflow.core.events import (
     ToolStarted,
     Warned,
 )
-from agentflow.core.evidence import CheckName, Side
+from agentflow.core.evidence import CheckName, Side, TestCounts
 from agentflow.core.messages import Stop, Usage
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import GateStatus, Phase, Status
@@ -350,14 +350,17 @@ def in_short(*events: Event) -> list[str]:
     return [row.text.strip().split("  ", 1)[1] for row in rows]
 
 
-def a_check(name: CheckName, summary: str, code: int, *, without_change: bool = False) -> EvidenceRecorded:
+def a_check(
+    name: CheckName, code: int, tests: TestCounts | None = None, *, without_change: bool = False
+) -> EvidenceRecorded:
     return EvidenceRecorded(
         evidence="ev-0001",
         check=name,
         command="run",
         exit_code=code,
         tree="t",
-        summary=summary,
+        summary=f"exit {code}",
+        tests=tests,
         seconds=1.0,
         code=Side.BASE if without_change else Side.FINAL,
     )
@@ -370,14 +373,14 @@ def an_end(phase: Phase, status: GateStatus, message: str = "") -> PhaseEnded:
 def test_in_short_each_phase_is_one_row_of_what_its_checks_showed() -> None:
     assert in_short(
         PhaseStarted(phase=Phase.REFINEMENT, iteration=1),
-        a_check(CheckName.LINT, "exit 0", 0),
-        a_check(CheckName.TESTS, "exit 1, 2 failed", 1),
+        a_check(CheckName.LINT, 0),
+        a_check(CheckName.TESTS, 1, TestCounts(failed=2)),
         an_end(Phase.REFINEMENT, GateStatus.PASSED, "- `run` exit 1"),
         Warned(message="look out"),
         an_end(Phase.PLANNING, GateStatus.SKIPPED),
         PhaseStarted(phase=Phase.VERIFICATION, iteration=1),
-        a_check(CheckName.TESTS, "exit 0, 9 passed", 0),
-        a_check(CheckName.TESTS, "exit 1, 2 failed", 1, without_change=True),
+        a_check(CheckName.TESTS, 0, TestCounts(passed=9)),
+        a_check(CheckName.TESTS, 1, TestCounts(failed=2), without_change=True),
         an_end(Phase.VERIFICATION, GateStatus.PASSED, "- every required check passes"),
     ) == [
         "· before the change: lint: passes; tests: 2 failed",
@@ -389,7 +392,20 @@ def test_in_short_each_phase_is_one_row_of_what_its_checks_showed() -> None:
 def test_in_short_a_failed_phase_says_why_and_a_warning_is_never_left_out() -> None:
     assert in_short(
         PhaseStarted(phase=Phase.VERIFICATION, iteration=1),
-        a_check(CheckName.TESTS, "exit 1, 3 failed", 1),
+        a_check(CheckName.TESTS, 1, TestCounts(failed=3)),
         an_end(Phase.VERIFICATION, GateStatus.FAILED, "- new failures: a\n- `run` exit 1"),
         Warned(message="look out"),
     ) == ["✗ verification: new failures: a", "! look out"]
+
+
+def test_in_short_a_check_without_counts_says_how_it_ended_and_a_flaky_one_that_it_is() -> None:
+    killed = a_check(CheckName.TESTS, 1, TestCounts(passed=4)).replace(
+        exit_code=None, timed_out=True, summary="timed out after 3 s"
+    )
+    assert in_short(
+        PhaseStarted(phase=Phase.VERIFICATION, iteration=1),
+        a_check(CheckName.LINT, 2),
+        a_check(CheckName.TYPES, 0, TestCounts(passed=4)).replace(is_flaky=True),
+        killed,
+        an_end(Phase.VERIFICATION, GateStatus.PASSED),
+    ) == ["✓ verification: lint: exit 2; types: 4 passed, flaky; tests: timed out after 3 s"]
