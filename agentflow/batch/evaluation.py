@@ -7,12 +7,13 @@ from statistics import median
 
 from agentflow.batch.results import BatchResult
 from agentflow.batch.run import RESULTS
-from agentflow.core.errors import ConfigError, Exit, InvalidFile
+from agentflow.core.errors import ConfigError, Exit, InvalidFile, UsageError
 from agentflow.core.record import Record
 from agentflow.parse import decode
 
 _Z = 1.959964
 """Of the normal distribution, for 95 %."""
+_LEVEL = 0.05
 ALL = "all"
 
 
@@ -21,6 +22,14 @@ class Rate(Record):
 
     count: int
     of: int
+    low: float
+    high: float
+
+
+class Difference(Record):
+    """How much larger the second of two paired rates is, with its 95 % interval."""
+
+    value: float
     low: float
     high: float
 
@@ -54,6 +63,7 @@ class Comparison(Record):
     first_only: tuple[str, ...]
     second_only: tuple[str, ...]
     neither: int
+    difference: Difference
     p: float
     """By chance alone a difference as large appears so often (McNemar's exact test, two-sided)."""
     unpaired: tuple[str, ...]
@@ -64,7 +74,12 @@ class Comparison(Record):
     @property
     def is_worse(self) -> bool:
         """Tell whether the second run resolves less than the first, by more than chance."""
-        return len(self.first_only) > len(self.second_only) and self.p < 0.05
+        return len(self.first_only) > len(self.second_only) and self.p < _LEVEL
+
+    @property
+    def is_better(self) -> bool:
+        """Tell whether the second run resolves more than the first, by more than chance."""
+        return len(self.second_only) > len(self.first_only) and self.p < _LEVEL
 
 
 def measure_rate(count: int, of: int) -> Rate:
@@ -82,6 +97,26 @@ def compute_chance(first_only: int, second_only: int) -> float:
     total, fewer = first_only + second_only, min(first_only, second_only)
     tail = sum(math.comb(total, number) for number in range(fewer + 1))
     return float(min(1.0, 2 * tail / 2**total))
+
+
+def measure_difference(both: int, first_only: int, second_only: int, neither: int) -> Difference:
+    """Return how two paired rates differ, with the interval of Newcombe (1998, method 10)."""
+    total = both + first_only + second_only + neither
+    first, second = (measure_rate(both + alone, total) for alone in (first_only, second_only))
+    one, other = first.count / total, second.count / total
+    spread = first.count * (total - first.count) * second.count * (total - second.count)
+    product = both * neither - first_only * second_only
+    phi = (max(product - total / 2, 0) if product > 0 else product) / math.sqrt(spread) if spread else 0.0
+
+    def reach(down: float, up: float) -> float:
+        return math.sqrt(down**2 - 2 * phi * down * up + up**2)
+
+    value = other - one
+    return Difference(
+        value=value,
+        low=value - reach(other - second.low, first.high - one),
+        high=value + reach(one - first.low, second.high - other),
+    )
 
 
 def score_groups(results: Sequence[BatchResult]) -> tuple[Score, ...]:
@@ -115,9 +150,11 @@ def is_resolved(result: BatchResult) -> bool:
 
 
 def compare_runs(first: Sequence[BatchResult], second: Sequence[BatchResult]) -> Comparison:
-    """Return how two runs differ on the tasks that both have a result for."""
+    """Return how two runs differ on the tasks that both have a result for. Raises UsageError for none."""
     one, other = ({result.id: result for result in run} for run in (first, second))
     shared = [name for name in one if name in other]
+    if not shared:
+        raise UsageError("these runs have no task in common")
     split: dict[tuple[bool, bool], list[str]] = {}
     for name in shared:
         split.setdefault((is_resolved(one[name]), is_resolved(other[name])), []).append(name)
@@ -128,6 +165,9 @@ def compare_runs(first: Sequence[BatchResult], second: Sequence[BatchResult]) ->
         first_only=tuple(first_only),
         second_only=tuple(second_only),
         neither=len(split.get((False, False), [])),
+        difference=measure_difference(
+            *(len(split.get(key, ())) for key in ((True, True), (True, False), (False, True), (False, False)))
+        ),
         p=compute_chance(len(first_only), len(second_only)),
         unpaired=tuple(name for name in (*one, *other) if (name in one) != (name in other)),
         first=_score(ALL, [one[name] for name in shared]),

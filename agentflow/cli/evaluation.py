@@ -27,7 +27,7 @@ from agentflow.core.errors import Exit, UsageError
 if TYPE_CHECKING:
     from agentflow.batch.evaluation import Comparison, Rate, Score
     from agentflow.batch.task import BatchTask
-    from agentflow.view.text import Line
+    from agentflow.view.text import Line, Style
 
 _COMPARE = "compare"
 
@@ -103,8 +103,6 @@ def _compare(words: list[str], *, json: bool) -> int:
         )
     first, second = (read_results(Path(word)) for word in words)
     found = compare_runs(first, second)
-    if not found.tasks:
-        raise UsageError("these runs have no task in common")
     if json:
         say_json(found)
     else:
@@ -157,8 +155,21 @@ def _contrast(found: "Comparison", names: tuple[str, str]) -> "Iterator[Line]":
     yield line(f"both resolve {found.both}, neither {found.neither}, of {found.tasks} tasks")
     yield line(f"only the first: {len(found.first_only)}  {list_some(found.first_only)}", hang=4)
     yield line(f"only the second: {len(found.second_only)}  {list_some(found.second_only)}", hang=4)
-    words = "worse by more than chance" if found.is_worse else "not worse by more than chance"
-    style = Style.BAD if found.is_worse else Style.PLAIN
+    gain = found.difference
+    yield line(
+        f"difference: {gain.value:+.0%} [{gain.low:+.0%}, {gain.high:+.0%}] of the tasks resolved, paired"
+    )
+    words, style = _judge(found)
     yield line(span(f"the second is {words}: p = {found.p:.3f} (McNemar, exact, two-sided)", style))
     if found.unpaired:
         yield line(span(f"without a pair, and left out: {list_some(found.unpaired)}", Style.WARN))
+
+
+def _judge(found: "Comparison") -> "tuple[str, Style]":
+    from agentflow.view.text import Style
+
+    if found.is_worse:
+        return "worse by more than chance", Style.BAD
+    if found.is_better:
+        return "better by more than chance", Style.GOOD
+    return "neither better nor worse by more than chance", Style.PLAIN

@@ -61,7 +61,13 @@ def test_a_change_that_only_pleases_the_tests_it_sees_is_told_from_one_that_is_r
     assert (same.code, same.json["p"], same.json["both"]) == (0, 1.0, 1)
     other = repo.run("eval", "compare", before, f"{after}/results.jsonl")
     assert (other.code, "only the first: 1  one" in other.out) == (0, True), other.out
-    assert "p = 1.000" in other.out
+    assert "difference: -100% [" in other.out
+    assert "neither better nor worse by more than chance: p = 1.000" in other.out
+    for name, resolved in (("low", False), ("high", True)):
+        lines = [{**told, "id": f"t{n}", "hidden": {"resolved": resolved, "reason": ""}} for n in range(6)]
+        (folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    better = repo.run("eval", "compare", str(folder / "low"), str(folder / "high"))
+    assert (better.code, "the second is better by more than chance: p = 0.031" in better.out) == (0, True)
 
 
 def test_words_that_mean_nothing_are_one_message(folder: Path, tmp_path: Path) -> None:

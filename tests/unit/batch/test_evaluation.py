@@ -4,7 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.batch.evaluation import compare_runs, compute_chance, measure_rate, score_groups
+from agentflow.batch.evaluation import (
+    compare_runs,
+    compute_chance,
+    measure_difference,
+    measure_rate,
+    score_groups,
+)
 from agentflow.batch.plan import read_plan
 from agentflow.batch.results import BatchResult, HiddenResult
 from agentflow.core.task import Status
@@ -37,6 +43,21 @@ def test_chance_is_that_of_the_exact_test_of_mcnemar(first: int, second: int, p:
     assert compute_chance(first, second) == pytest.approx(p, abs=5e-7)
 
 
+@pytest.mark.parametrize(
+    ("counts", "value", "low", "high"),
+    [
+        ((36, 2, 12, 0), 0.2, 0.0569, 0.3404),
+        ((20, 12, 2, 16), -0.2, -0.3292, -0.0562),
+        ((0, 0, 6, 0), 1, 0.448, 1),
+    ],
+)
+def test_the_interval_of_a_paired_difference_is_that_of_newcombe(
+    counts: tuple[int, int, int, int], value: float, low: float, high: float
+) -> None:
+    found = measure_difference(*counts)
+    assert [found.value, found.low, found.high] == pytest.approx([value, low, high], abs=5e-5)
+
+
 def result(name: str, code: int, resolved: bool | None, group: str = "g") -> BatchResult:
     hidden = None if resolved is None else HiddenResult(resolved=resolved, reason="")
     status = {0: Status.VERIFIED, 4: Status.VERIFIED_WITH_CAVEAT}.get(code, Status.FAILED)
@@ -61,7 +82,10 @@ def test_two_runs_are_paired_by_task() -> None:
     found = compare_runs(first, second)
     assert (found.tasks, found.both, len(found.first_only), found.unpaired) == (7, 1, 6, ("t7",))
     assert (found.is_worse, compare_runs(second, first).is_worse) == (True, False)
-    assert not compare_runs(first[:5], second[:5]).is_worse
+    assert (found.is_better, compare_runs(second, first).is_better) == (False, True)
+    few = compare_runs(second[:5], first[:5])
+    assert not few.is_worse
+    assert not few.is_better
 
 
 def test_the_shipped_set_plants_a_bug_in_each_task_and_its_script_mends_it() -> None:
