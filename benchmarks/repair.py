@@ -153,8 +153,11 @@ def _probe(bug: Bug, module: Path | None) -> list[str] | None:
         Path(folder, "module.py").write_text(text, "utf-8")
         Path(folder, "probes.json").write_text(json.dumps(bug.probes), "utf-8")
         words = [sys.executable, str(_PROBE), "module.py", "probes.json"]
+        env = {**os.environ, "PYTHONHASHSEED": "0"}  # what a set shows depends on it
         try:
-            done = subprocess.run(words, cwd=folder, capture_output=True, check=True, timeout=_MOST_SECONDS)
+            done = subprocess.run(
+                words, cwd=folder, env=env, capture_output=True, check=True, timeout=_MOST_SECONDS
+            )
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
             return None
         found: list[str] = json.loads(done.stdout)

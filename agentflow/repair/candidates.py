@@ -1,6 +1,7 @@
 """The single edits of suspicious lines that are tried."""
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -28,6 +29,15 @@ _NEAR_SLACK = 2
 MOST_RIVALS = 400
 """How many edits are tried beside the first plausible one at most."""
 
+_SPECIAL = 3
+"""How much heavier an edit is that makes a case of a value that only the tests name."""
+
+_CASES = ("missing guard", "missing bound", "missing condition", "return value")
+
+_LITERAL = re.compile(r"-?\d+(?:\.\d+)?|'[^']*'|\"[^\"]*\"")
+
+_HARMLESS = frozenset({"0", "1", "2", "-1", "''", "' '"})
+
 _RULES: tuple[Rule, ...] = (
     Rule((ast.AST,), lambda code, node, _: mutate_operators(code, node)),
     Rule((ast.Assign, ast.Subscript), lambda code, node, _: mutate_access(code, node)),
@@ -48,6 +58,8 @@ class Candidate(Record):
     cost: int
     distance: int
     """Lines between it and the innermost frame of a failure."""
+    is_special: bool = False
+    """Whether it makes a case of a value that only the tests name."""
 
     @property
     def title(self) -> str:
@@ -113,9 +125,30 @@ def _all(sources: Sources, places: tuple[EditPlace, ...], seen: TestTrace) -> It
         lines = {place.line: place for place in places if place.path == path}
         code = parse_code(sources.read(path))
         if code is not None:
-            for place, mutation in _propose(code, lines, read_hints(sources, seen, path)):
-                cost = levels[place.score] + mutation.weight
-                yield Candidate(path=path, mutation=mutation, cost=cost, distance=place.distance)
+            hints = read_hints(sources, seen, path)
+            tested = hints.literals - _find_literals(code)
+            for place, mutation in _propose(code, lines, hints):
+                is_special = _is_special(mutation, tested)
+                yield Candidate(
+                    path=path,
+                    mutation=mutation,
+                    cost=levels[place.score] + mutation.weight + (_SPECIAL if is_special else 0),
+                    distance=place.distance,
+                    is_special=is_special,
+                )
+
+
+def _find_literals(code: Code) -> frozenset[str]:
+    """Return the constants of a file as texts."""
+    return frozenset(repr(each.value) for each in ast.walk(code.tree) if isinstance(each, ast.Constant))
+
+
+def _is_special(edit: Mutation, tested: frozenset[str]) -> bool:
+    """Say whether an edit makes a case of a value that only the failing tests name."""
+    if not any(kind in _CASES for kind in edit.kind.split(" and ")):
+        return False
+    found = (each.replace('"', "'") for each in _LITERAL.findall(edit.text))
+    return not tested.isdisjoint({*found} - _HARMLESS)
 
 
 def _propose(

@@ -2,9 +2,9 @@
 
 import ast
 import json
-import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from agentflow.core.record import Record
 from agentflow.parse import Mismatch, fit
@@ -17,23 +17,20 @@ COMPARE_SECONDS = 30.0
 
 MOST_COMPARED = 16
 
-_LATE = frozenset(
-    (
-        "constant",
-        "missing increment",
-        "missing decrement",
-        "extra increment",
-        "extra operand",
-        "missing bound",
-    )
-)
-"""Kinds that make a test pass by chance more often than an operator or a name does."""
+_DOUBT: Mapping[str, int] = {
+    **dict.fromkeys(("missing call",), 1),
+    **dict.fromkeys(("constant", "extra operand", "other expression", "missing term", "wrong access"), 2),
+    **dict.fromkeys(("missing increment", "missing decrement", "extra increment", "extra guard"), 2),
+    **dict.fromkeys(("missing guard", "missing bound"), 3),
+}
+"""How much of a step heavier an edit counts that passes a test by chance more often than a name does."""
 
-_LITERAL = re.compile(r"-?\d+(?:\.\d+)?|'[^']*'|\"[^\"]*\"")
+_STEP = 2
 
-_HARMLESS = frozenset({"0", "1", "2", "-1", "''", '""', "' '", '" "'})
+_FAR = 3
+"""How much heavier than the chosen edit another one has to be to be no rival of it; one more in doubt."""
 
-_GUARDS = ("missing guard", "missing bound", "missing condition", "return value")
+_GUESS = "a guess: only the failing tests name that value"
 
 
 class Compared(Record):
@@ -55,13 +52,11 @@ class RepairChoice(Record):
 def choose_repair(bench: Bench, survivors: Sequence[Candidate]) -> RepairChoice:
     """Return the edit that most others agree with; edits that differ from it nowhere are no rivals."""
     compared = tuple(survivors)[:MOST_COMPARED]
-    if len(compared) == 1:
-        return RepairChoice(winner=compared[0])
-    seen = _compare(bench, compared)
-    return rank_survivors(compared, seen, _find_test_literals(bench))
+    seen = _compare(bench, compared) if len(compared) > 1 else Compared()
+    return rank_survivors(compared, seen)
 
 
-def rank_survivors(survivors: Sequence[Candidate], seen: Compared, tested: frozenset[str]) -> RepairChoice:
+def rank_survivors(survivors: Sequence[Candidate], seen: Compared) -> RepairChoice:
     """Return the choice among survivors from what they do; an unknown one is a rival."""
     count = min((len(each) for each in seen.outcomes if each), default=0)
     vectors = [tuple(each[:count]) for each in seen.outcomes] or [() for _ in survivors]
@@ -72,18 +67,40 @@ def rank_survivors(survivors: Sequence[Candidate], seen: Compared, tested: froze
         vector, candidate = vectors[index], survivors[index]
         agreed = sum(votes[at][outcome] for at, outcome in enumerate(vector))
         errors = sum(outcome.startswith("! ") for outcome in vector)
-        is_late = not _LATE.isdisjoint(candidate.mutation.kind.split(" and "))
-        return is_special(candidate, tested), candidate.cost + is_late, errors, -agreed, index
+        return candidate.is_special, _weigh(candidate), errors, -agreed, index
 
     best = min(range(len(survivors)), key=place)
+    winner = survivors[best]
     others = [
-        at for at, vector in enumerate(vectors) if at != best and (not vector or vector != vectors[best])
+        at
+        for at, vector in enumerate(vectors)
+        if (not vector or vector != vectors[best]) and is_rival(survivors[at], winner)
     ]
+    guesses = ((winner, _GUESS),) if winner.is_special else ()
+    found = (*((survivors[at], _describe(seen, vectors, best, at)) for at in others), *guesses)
     return RepairChoice(
-        winner=survivors[best],
-        rivals=tuple(survivors[at] for at in others),
-        differing=tuple(_describe(seen, vectors, best, at) for at in others),
+        winner=winner,
+        rivals=tuple(rival for rival, _ in found),
+        differing=tuple(where for _, where in found),
     )
+
+
+def is_rival(other: Candidate, chosen: Candidate) -> bool:
+    """Say whether an edit might be meant as well as the chosen one: no odder, and not that one and more."""
+    if other == chosen or (other.is_special and not chosen.is_special):
+        return False
+    parts = [frozenset(each.mutation.note.split("; ")) for each in (chosen, other)]
+    far = _FAR + (_find_doubt(chosen) > 0)
+    return not parts[0] < parts[1] and _weigh(other) < _weigh(chosen) + far
+
+
+def _weigh(candidate: Candidate) -> int:
+    """Return how unusual an edit is, the more so where it fits a test by chance."""
+    return _STEP * candidate.cost + _find_doubt(candidate)
+
+
+def _find_doubt(candidate: Candidate) -> int:
+    return max(_DOUBT.get(kind, 0) for kind in candidate.mutation.kind.split(" and "))
 
 
 def _describe(seen: Compared, vectors: Sequence[tuple[str, ...]], best: int, other: int) -> str:
@@ -101,34 +118,16 @@ def _shorten(outcome: str) -> str:
     return result if len(result) <= 60 else f"{result[:60]}…"
 
 
-def is_special(candidate: Candidate, tested: frozenset[str]) -> bool:
-    """Say whether an edit names a value of the failing tests where only these ask for it."""
-    edit = candidate.mutation
-    if not any(kind in _GUARDS for kind in edit.kind.split(" and ")):
-        return False
-    return bool(({*_LITERAL.findall(edit.text)} & tested) - _HARMLESS)
-
-
-def _find_test_literals(bench: Bench) -> frozenset[str]:
-    """Return the constants of the test files, as a literal shows them."""
-    found = set()
-    for path in bench.target.files:
-        code = parse_code(bench.sources.read(path)) if path in bench.sources.files else None
-        for node in ast.walk(code.tree) if code is not None else ():
-            if isinstance(node, ast.Constant):
-                found |= {repr(node.value), json.dumps(node.value) if isinstance(node.value, str) else ""}
-    return frozenset(found)
-
-
 def _compare(bench: Bench, survivors: Sequence[Candidate]) -> Compared:
     """Return what the survivors of one file do with inputs near those of the tests, if that can be told."""
     paths = {each.path for each in survivors}
     if len(paths) != 1:
         return Compared()
     (path,) = paths
-    raw = bench.sources.read(path)
-    versions = [apply_mutation(raw, each.mutation).decode("utf-8", "replace") for each in survivors]
-    order = {"path": path, "functions": _find_functions(raw, survivors), "versions": versions}
+    order = make_order(bench.sources.read(path), path, survivors)
+    # the tests reach more of the code that passes them, and do not hang in it
+    overlay = {**bench.sources.overlay, path: order["versions"][0].encode()}
+    bench = bench.replace(sources=bench.sources.replace(overlay=overlay))
     with open_copy(bench) as copy, scratch_folder() as folder:
         report = folder / "report.json"
         drive(bench, copy, folder, {"report": str(report), "compare": order}, COMPARE_SECONDS)
@@ -138,15 +137,25 @@ def _compare(bench: Bench, survivors: Sequence[Candidate]) -> Compared:
             return Compared()
 
 
-def _find_functions(raw: bytes, survivors: Sequence[Candidate]) -> list[int]:
-    """Return the first line of each function that an edit stands in."""
-    code = parse_code(raw)
-    if code is None:
-        return []
+def make_order(raw: bytes, path: str, survivors: Sequence[Candidate]) -> dict[str, Any]:
+    """Return what the driver is asked: versions of a file, and where the first has the functions edited."""
+    versions = [apply_mutation(raw, each.mutation) for each in survivors]
+    before, after = (_list_functions(each) for each in (raw, versions[0]))
     lines = {each.mutation.line for each in survivors}
-    return sorted(
-        min([node.lineno, *(each.lineno for each in node.decorator_list)])
-        for node in ast.walk(code.tree)
+    are_alike = len(before) == len(after)
+    edited = [at for at, each in enumerate(before) if lines & {*each}] if are_alike else []
+    return {
+        "path": path,
+        "functions": [after[at].start for at in edited],
+        "versions": [each.decode("utf-8", "replace") for each in versions],
+    }
+
+
+def _list_functions(raw: bytes) -> list[range]:
+    """Return the lines of each function of a file."""
+    code = parse_code(raw)
+    return [
+        range(min([node.lineno, *(each.lineno for each in node.decorator_list)]), (node.end_lineno or 0) + 1)
+        for node in (ast.walk(code.tree) if code is not None else ())
         if isinstance(node, FunctionNode)
-        and lines & {*range(node.lineno, (node.end_lineno or node.lineno) + 1)}
-    )
+    ]

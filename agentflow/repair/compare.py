@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import io
 import itertools
 import json
 import os
@@ -20,6 +21,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -41,10 +43,45 @@ class TookTooLong(BaseException):
     """A call took too long."""
 
 
+class Keeper(pickle.Pickler):
+    """Packs arguments; what only exists in a running test, such as a function in it, is kept as it is."""
+
+    def persistent_id(self, value: Any) -> int | None:
+        if not isinstance(value, (FunctionType, type)) or "<" not in value.__qualname__:
+            return None
+        kept[id(value)] = value
+        return id(value)
+
+
+class Finder(pickle.Unpickler):
+    """Unpacks arguments, in this process or a fork of it."""
+
+    def persistent_load(self, number: int) -> Any:
+        return kept[number]
+
+
+kept: dict[int, Any] = {}
+"""What is kept as it is."""
+
+
+def pack(given: list[Any], named: dict[str, Any]) -> bytes:
+    """Return arguments as bytes. Raises whatever says that they cannot be had again."""
+    buffer = io.BytesIO()
+    Keeper(buffer).dump((given, named))
+    return buffer.getvalue()
+
+
+def unpack(raw: bytes) -> tuple[list[Any], dict[str, Any]]:
+    found: tuple[list[Any], dict[str, Any]] = Finder(io.BytesIO(raw)).load()
+    return found
+
+
 def compare_versions(spec: dict[str, Any], observe: Callable[..., Any]) -> dict[str, Any]:
     """Return what each version does with each input, and the inputs as text."""
     order = spec["compare"]
     calls = record_calls(spec, observe, str(Path(order["path"]).resolve()), set(order["functions"]))
+    if calls is None:
+        return {"inputs": [], "outcomes": [[] for _ in order["versions"]]}
     inputs = list(near_inputs(calls))
     outcomes = [run_version(order["path"], text, inputs) for text in order["versions"]]
     return {"inputs": [show_input(name, raw) for name, raw in inputs], "outcomes": outcomes}
@@ -52,29 +89,39 @@ def compare_versions(spec: dict[str, Any], observe: Callable[..., Any]) -> dict[
 
 def record_calls(
     spec: dict[str, Any], observe: Callable[..., Any], path: str, lines: set[int]
-) -> dict[str, list[bytes]]:
-    """Run the tests and return the pickled arguments that each function was called with."""
+) -> dict[str, list[bytes]] | None:
+    """Run the tests and return the pickled arguments that each function was called with.
+
+    None where the tests call one of those concerned, and no such call can be made again.
+    """
     found: dict[str, dict[bytes, None]] = {}
+    called: dict[CodeType, bool] = {}
 
     def note(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
-        if event != "call" or code.co_filename != path:
+        if event != "call" or code.co_filename != path or not code.co_flags & inspect.CO_OPTIMIZED:
             return
-        if not (code.co_firstlineno in lines or is_called_from_outside(frame, path)):
+        is_outside = is_called_from_outside(frame, path)
+        if not (code.co_firstlineno in lines or is_outside):
             return
+        if is_outside and code.co_firstlineno in lines:
+            called.setdefault(code, False)
         name = name_of(frame)
         kept = found.setdefault(name, {})
         if name and len(kept) < MOST_CALLS:
             with contextlib.suppress(Exception):
-                raw = pickle.dumps(arguments_of(frame))
+                raw = pack(*arguments_of(frame))
                 if len(raw) < LARGEST:
                     kept[raw] = None
+                    called.update({code: True} if code in called else {})
 
     sys.setprofile(note)
     try:
         observe(spec, False)
     finally:
         sys.setprofile(None)
+    if not all(called.values()):
+        return None
     return {name: list(kept) for name, kept in found.items() if name}
 
 
@@ -120,35 +167,88 @@ def near_inputs(calls: dict[str, list[bytes]]) -> Iterator[tuple[str, bytes]]:
     for name, raws in calls.items():
         seen = dict.fromkeys(raws)
         made = dict.fromkeys(raw for base in raws for raw in variants_of(base, raws, chance))
-        fresh = [raw for raw in made if raw not in seen]
+        is_usual = find_usual(raws)
+        fresh = [raw for raw in made if raw not in seen and is_usual(raw)]
         chance.shuffle(fresh)
         yield from ((name, raw) for raw in [*raws, *fresh[:MOST_INPUTS]])
 
 
+def find_usual(raws: list[bytes]) -> Callable[[bytes], bool]:
+    """Return what tells whether arguments keep to what all recorded ones do: no negatives, sorted lists."""
+    recorded = [part for raw in raws for part in parts_of(raw)]
+    lists = [part for part in recorded if is_long(part)]
+    is_sorted = len(lists) > 1 and all(map(is_in_order, lists))
+    has_negatives = any(map(is_negative, recorded))
+
+    def is_usual(raw: bytes) -> bool:
+        parts = list(parts_of(raw))
+        if not has_negatives and any(map(is_negative, parts)):
+            return False
+        return not is_sorted or all(is_in_order(part) for part in parts if is_long(part))
+
+    return is_usual
+
+
+def parts_of(raw: bytes) -> Iterator[Any]:
+    """Yield each argument and everything in it."""
+    given, named = unpack(raw)
+    for value in (*given, *named.values()):
+        yield from flatten(value)
+
+
+def flatten(value: Any, depth: int = 6) -> Iterator[Any]:
+    """Yield a value and everything in it."""
+    yield value
+    inner: Any = ()
+    if isinstance(value, dict):
+        inner = (*value, *value.values())
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        inner = value
+    elif hasattr(value, "__dict__") and not callable(value):
+        inner = vars(value).values()
+    for each in inner if depth else ():
+        yield from flatten(each, depth - 1)
+
+
+def is_negative(value: Any) -> bool:
+    return isinstance(value, (int, float)) and value < 0
+
+
+def is_long(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > 1
+
+
+def is_in_order(values: list[Any]) -> bool:
+    try:
+        return all(values[at] <= values[at + 1] for at in range(len(values) - 1))
+    except Exception:  # noqa: BLE001  # values of the code under test
+        return False
+
+
 def variants_of(base: bytes, raws: list[bytes], chance: random.Random) -> Iterator[bytes]:
     """Yield arguments that differ from recorded ones in one value, then some that differ in two."""
-    given, named = pickle.loads(base)  # noqa: S301  # our own
-    others = [pickle.loads(raw)[0] for raw in raws]  # noqa: S301
+    given, named = unpack(base)
+    others = [unpack(raw)[0] for raw in raws]
     choices = [
         near(value) + [each[at] for each in others if len(each) > at] for at, value in enumerate(given)
     ]
     for at, values in enumerate(choices):
         for value in values[: 2 * MOST_VALUES]:
-            yield from pack([*given[:at], value, *given[at + 1 :]], named)
+            yield from try_to_pack([*given[:at], value, *given[at + 1 :]], named)
     for key, value in named.items():
         for other in near(value):
-            yield from pack(given, {**named, key: other})
+            yield from try_to_pack(given, {**named, key: other})
     pairs = list(itertools.combinations(range(len(given)), 2))
     for first, second in pairs * (40 // max(1, len(pairs))):
         both = list(given)
         for at in (first, second):
             both[at] = chance.choice(choices[at] or [given[at]])
-        yield from pack(both, named)
+        yield from try_to_pack(both, named)
 
 
-def pack(given: list[Any], named: dict[str, Any]) -> Iterator[bytes]:
+def try_to_pack(given: list[Any], named: dict[str, Any]) -> Iterator[bytes]:
     with contextlib.suppress(Exception):
-        yield pickle.dumps((given, named))
+        yield pack(given, named)
 
 
 def near(value: Any) -> list[Any]:
@@ -203,7 +303,7 @@ def near_objects(value: Any) -> list[Any]:
     for name, held in list(getattr(value, "__dict__", {}).items())[:6]:
         for other in near(held)[:5] if not hasattr(held, "__dict__") else []:
             with contextlib.suppress(Exception):
-                copy = pickle.loads(pickle.dumps(value))  # noqa: S301
+                copy = unpack(pack([value], {}))[0][0]
                 setattr(copy, name, other)
                 made.append(copy)
     return made
@@ -275,7 +375,7 @@ def answer_one(module: ModuleType, name: str, raw: bytes) -> str:
     """Return what a call comes to: its result, what it makes of its arguments, or the type of its error."""
     signal.setitimer(signal.ITIMER_REAL, CALL_SECONDS)
     try:
-        given, named = pickle.loads(raw)  # noqa: S301
+        given, named = unpack(raw)
         called: Any = module
         for part in name.split("."):
             called = (
@@ -314,7 +414,7 @@ def show_value(value: Any, depth: int = 4) -> str:
 
 def show_input(name: str, raw: bytes) -> str:
     """Return a call as a person would write it."""
-    given, named = pickle.loads(raw)  # noqa: S301
+    given, named = unpack(raw)
     parts = [show_plain(each) for each in given] + [
         f"{key}={show_plain(value)}" for key, value in named.items()
     ]

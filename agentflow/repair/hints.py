@@ -58,6 +58,11 @@ class Hints(Record):
     types: Mapping[int, Mapping[str, tuple[str, ...]]] = {}
     """First line of a function to its names and the types each had."""
 
+    @property
+    def literals(self) -> frozenset[str]:
+        """What the failing tests name, as texts."""
+        return frozenset((*self.numbers, *map(repr, self.words)))
+
 
 class Rule(NamedTuple):
     """One kind of edit: the nodes that it is for, and what it makes of one of them."""

@@ -1,6 +1,7 @@
 """The search for an edit that makes the failing tests pass, or for several, one after the other."""
 
 import json
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,6 +29,8 @@ _MOST_KEPT = 4
 _PATIENCE = 600
 """Edits that are still tried once one has turned some of the failing tests green."""
 _TELL_SECONDS = 0.5
+_TEST_FILE = re.compile(r"(^|/)(test[^/]*|[^/]*_test)\.py$")
+"""A file that may hold tests, whichever runner is used."""
 
 
 class Hope(Record):
@@ -199,7 +202,8 @@ class Search:
 
         One whose time is over before that is known stays.
         """
-        if len(survivors) < 2 or not bench.target.files:
+        tests = {path for path in bench.sources.files if _TEST_FILE.search(path)}
+        if len(survivors) < 2 or not tests - {*bench.target.files}:
             return survivors
         whole = bench.replace(target=bench.target.replace(files=()))
         red = {test for test, outcome in seen.outcomes.items() if outcome in RED}

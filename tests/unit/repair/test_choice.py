@@ -24,6 +24,7 @@ import core
 def observe(spec, failfast):
     core.run(4, [3, 1], "ab")
     core.Box(2).grow(by=3)
+    core.twice(lambda value: value + 1, 3)
     core.Box(2).is_big
     list(core.count(2))
 
@@ -48,17 +49,23 @@ def run(a, b, c):
 
 def count(top):
     yield from range(top)
+
+
+def twice(change, start):
+    return change(change(start))
 """
 
 
-def an_edit(kind: str, text: str, cost: int = 1) -> Candidate:
+def an_edit(kind: str, text: str, cost: int = 1, *, is_special: bool = False) -> Candidate:
     edit = Mutation(start=0, end=1, text=text, line=1, kind=kind, weight=cost, note=text)
-    return Candidate(path="a.py", mutation=edit, cost=cost, distance=0)
+    return Candidate(path="a.py", mutation=edit, cost=cost, distance=0, is_special=is_special)
 
 
 OPERATOR, CONSTANT = an_edit("operator", "+"), an_edit("constant", "2")
-GUARD = an_edit("missing guard", "if rate == 7: return 9", cost=0)
+GUARD = an_edit("missing guard", "if rate == 7: return 9", cost=0, is_special=True)
 NAME = an_edit("wrong variable", "b", cost=3)
+MORE = an_edit("operator and constant", "+; 2")
+WRAP, FAR_WRAP = an_edit("missing call", "abs(b)", cost=2), an_edit("missing call", "len(b)", cost=3)
 
 
 def compared(*outcomes: tuple[str, ...]) -> Compared:
@@ -70,27 +77,40 @@ def compared(*outcomes: tuple[str, ...]) -> Compared:
     [
         ((CONSTANT, OPERATOR), (("1", "2"), ("1", "3")), OPERATOR, (CONSTANT,)),
         ((CONSTANT, OPERATOR), (("1", "2"), ("1", "2")), OPERATOR, ()),
-        ((GUARD, NAME), (("1", "2"), ("1", "3")), NAME, (GUARD,)),
+        ((GUARD, NAME), (("1", "2"), ("1", "3")), NAME, ()),
+        ((OPERATOR, MORE), (("1", "2"), ("1", "3")), OPERATOR, ()),
+        ((MORE, OPERATOR), (("1", "2"), ()), OPERATOR, ()),
+        ((OPERATOR, NAME), (("1", "2"), ("1", "3")), OPERATOR, ()),
+        ((OPERATOR, WRAP), (("1", "2"), ("1", "3")), OPERATOR, ()),
+        ((WRAP, NAME), (("1", "2"), ("1", "3")), WRAP, (NAME,)),
+        ((FAR_WRAP, an_edit("constant", "7", cost=3)), (("1",), ("3",)), FAR_WRAP, None),
         ((OPERATOR, an_edit("operator", "*"), an_edit("logic", "or")), (("1",), ("2",), ("2",)), None, ()),
         ((OPERATOR, an_edit("operator", "/")), (("! TypeError", "2"), ("1", "2")), None, ()),
-        ((OPERATOR, NAME), ((), ()), OPERATOR, (NAME,)),
-        ((OPERATOR, NAME), (("1", "2"), ()), OPERATOR, (NAME,)),
+        ((OPERATOR, CONSTANT), ((), ()), OPERATOR, (CONSTANT,)),
+        ((OPERATOR, CONSTANT), (("1", "2"), ()), OPERATOR, (CONSTANT,)),
     ],
 )
 def test_the_choice(
     edits: tuple[Candidate, ...],
     outcomes: tuple[tuple[str, ...], ...],
     winner: Candidate | None,
-    rivals: tuple[Candidate, ...],
+    rivals: tuple[Candidate, ...] | None,
 ) -> None:
-    choice = rank_survivors(edits, compared(*outcomes), frozenset({"7", "9"}))
+    choice = rank_survivors(edits, compared(*outcomes))
     if winner is None:
         assert choice.winner in edits[1:]
         return
     assert choice.winner == winner
-    assert choice.rivals == rivals
-    assert len(choice.differing) == len(rivals)
+    assert choice.rivals == (edits[1:] if rivals is None else rivals)
+    assert len(choice.differing) == len(choice.rivals)
     assert all(" gives " in each or "no input" in each for each in choice.differing)
+
+
+def test_an_edit_that_only_fits_the_tested_value_is_said_to_be_a_guess() -> None:
+    choice = rank_survivors((GUARD,), Compared())
+    assert choice.winner == GUARD
+    assert choice.differing == ("a guess: only the failing tests name that value",)
+    assert rank_survivors((OPERATOR,), Compared()).differing == ()
 
 
 def run_compare(folder: Path, *versions: str) -> dict[str, list[list[str]]]:
@@ -120,6 +140,18 @@ def test_versions_are_told_apart_on_inputs_near_those_of_the_tests(tmp_path: Pat
     differing = [call for call, mine, theirs in zip(calls, same, boxes, strict=True) if mine != theirs]
     assert differing
     assert all(call.startswith("Box.grow(") for call in differing)
+
+
+def test_functions_that_only_the_tests_have_are_given_as_they_are(tmp_path: Path) -> None:
+    once = CORE.replace("change(change(start))", "change(start)")
+    same, other = run_compare(tmp_path, CORE, once)["outcomes"]
+    assert same != other
+
+
+def test_inputs_keep_to_what_all_recorded_ones_do(tmp_path: Path) -> None:
+    calls = [str(each) for each in run_compare(tmp_path, CORE)["inputs"]]
+    assert any("run(5, " in call for call in calls)
+    assert not any("-" in call for call in calls if call.startswith(("run(", "count(")))
 
 
 def test_a_version_that_hangs_forks_or_ends_its_process_ends_alone(tmp_path: Path) -> None:

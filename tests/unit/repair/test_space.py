@@ -169,6 +169,16 @@ def test_edits_are_bounded_ordered_and_never_alike(tmp_path: Path) -> None:
     assert found == propose(tmp_path, text)
 
 
+def test_an_edit_that_makes_a_case_of_a_tested_value_comes_late(tmp_path: Path) -> None:
+    found = propose(tmp_path, "def run(a, b):\n    return b * 2\n", b=("int",))
+    special = {each.mutation.text: each.cost for each in found if each.is_special}
+    assert special["min(b * 2, 7)"] > next(
+        each.cost for each in found if each.mutation.text == "min(b * 2, 1)"
+    )
+    found = propose(tmp_path, "def run(a, b):\n    return b * 7\n", b=("int",))
+    assert not any(each.is_special for each in found if each.mutation.text == "min(b * 7, 7)")
+
+
 def test_rivals_are_looked_for_on_the_same_line_first(tmp_path: Path) -> None:
     text = "def run(a, b):\n    c = a * 3\n    return c - b\n"
     found = propose(tmp_path, text)
