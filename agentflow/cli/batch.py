@@ -146,7 +146,7 @@ def run_in_front(
 def _show_progress(folders: "Sequence[TaskFolder]", *, plain: bool) -> "Iterator[TellResult]":
     """Show each result as it comes: one bar with counts at a terminal, else a line each."""
     from agentflow.batch.results import read_result
-    from agentflow.view.text import choose, write
+    from agentflow.view.text import choose, write_lines
 
     known = [result for folder in folders if (result := read_result(folder.place)) and result.is_settled]
     done = [*known]
@@ -158,7 +158,7 @@ def _show_progress(folders: "Sequence[TaskFolder]", *, plain: bool) -> "Iterator
 
     def tell(result: "BatchResult") -> None:
         done.append(result)
-        write((_describe_result(result, f"{len(done)}/{len(folders)}"),), sys.stderr, medium)
+        write_lines((_describe_result(result, f"{len(done)}/{len(folders)}"),), sys.stderr, medium)
 
     yield tell
 

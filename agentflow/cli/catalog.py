@@ -73,7 +73,10 @@ def list_agents(json: bool = JSON) -> None:
 
 @agents.command(name="show", epilog="Example: agentflow agents show implementer")
 def show_agent(name: str = NAME, json: bool = JSON) -> None:
-    """Show a role as it would run: prompt, tools, hooks, limits and skills, and where each comes from."""
+    """Show a role as it would run, with its prompt and its tools.
+
+    Its hooks, limits and skills are shown as well, and where each comes from.
+    """
     from agentflow.view.text import Style, label_row, span
 
     content = load_content_here()
@@ -94,7 +97,7 @@ def show_agent(name: str = NAME, json: bool = JSON) -> None:
 
 @agents.command(name="new", epilog="Example: agentflow agents new release-notes")
 def new_agent(name: str = NEW_NAME, user: bool = USER, folder: Path = FOLDER) -> None:
-    """Write a commented role file to start from. `check` passes on it as it is."""
+    """Write a commented role file to start from. `check` accepts it unchanged."""
     from agentflow.cli.catalog import find_own_folder, write_start
 
     path = find_own_folder("agents", folder, of_user=user) / f"{name}.md"

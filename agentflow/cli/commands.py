@@ -141,7 +141,7 @@ _LOOK = (
     CommandRow(
         "watch",
         "tasks",
-        "Show a task as it goes on, from any terminal.",
+        "Follow a task as it runs, from any terminal.",
         "agentflow watch",
     ),
     CommandRow(
@@ -160,13 +160,13 @@ _LOOK = (
     CommandRow(
         "report",
         "report",
-        "Show what a task came to, or write it as an HTML page or a comment for a pull request.",
+        "Show the result of a task, or write it as an HTML page or a comment for a pull request.",
         "agentflow report --html report.html",
     ),
     CommandRow(
         "stats",
         "report",
-        "Show what all tasks came to and what they took, by week and by route.",
+        "Show the results, cost and time of all tasks, by week and by route.",
         "agentflow stats --plot",
     ),
     CommandRow(
@@ -210,7 +210,7 @@ _PROVE = (
     CommandRow(
         "import",
         "verify",
-        "Put the task of a file among the tasks of this repository, once it is found undamaged.",
+        "Read a task from a file into this repository, if the file is undamaged.",
         "agentflow import task.agentflow",
         function="import_bundle",
     ),

@@ -112,7 +112,7 @@ permissions = typer.Typer(
 
 
 @permissions.callback()
-def top() -> None:
+def _begin_group() -> None:
     """Show how the permission rules decide a command."""
 
 

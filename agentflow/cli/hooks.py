@@ -73,10 +73,15 @@ def new_hook(
 def try_hook(
     name: str | None = typer.Argument(None, metavar="[NAME]", help="A part of its command; else all."),
     event: str = _EVENT,
-    given: Path | None = typer.Option(None, "--input", metavar="FILE", help="JSON for its stdin; - is ours."),
+    given: Path | None = typer.Option(
+        None, "--input", metavar="FILE", help="JSON for its stdin; - reads ours."
+    ),
     json: bool = JSON,
 ) -> int:
-    """Run hooks on an example event and show decision, exit code, output, time and environment."""
+    """Run hooks on an example event and show what each decides.
+
+    Its exit code, output, time and environment are shown as well.
+    """
     from tempfile import TemporaryDirectory
 
     from agentflow.api.hooks import list_known_hooks, make_event, open_hook_sandbox

@@ -22,7 +22,7 @@ from agentflow.redact import Redacting, visible
 from agentflow.store.tasks import TaskStore
 from agentflow.view.board import Board
 from agentflow.view.progress import Progress, open_region
-from agentflow.view.text import choose, send, write
+from agentflow.view.text import choose, send, write_lines
 from agentflow.view.words import Detail
 from agentflow.workflow.crew import Crew
 from agentflow.workspace.git import Git
@@ -101,7 +101,7 @@ def _tell_worktree(root: Path, task_id: str, job: Job) -> None:
     )
     stream = sys.stderr if job.events == "-" else sys.stdout
     rows = (label_row(name, span(text), span(more, Style.DIM)) for name, text, more in told if text)
-    write(rows, stream, choose(stream, os.environ))
+    write_lines(rows, stream, choose(stream, os.environ))
 
 
 def _expand(folder: Path, job: Job) -> tuple[Job, tuple[str, ...]]:
@@ -234,7 +234,7 @@ def _answer(crew: Crew, task: TaskState, job: Job) -> None:
     is_here = any(Path.cwd().is_relative_to(place) for place in (root, find_main(root)))
     elsewhere = "" if is_here else str(root)
     told = verdict(load(crew.store.folder), crew.diff(task), elsewhere, job.detail)
-    write((BLANK, *told) if medium.live and job.detail is Detail.FULL else told, stream, medium)
+    write_lines((BLANK, *told) if medium.live and job.detail is Detail.FULL else told, stream, medium)
 
 
 _OURS = (1, 2)

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 def show(lines: Iterable["Line"]) -> None:
     """Write lines, fitted to the terminal and coloured where there is one."""
-    from agentflow.view.text import choose, write
+    from agentflow.view.text import choose, write_lines
 
-    write(lines, sys.stdout, choose(sys.stdout, os.environ))
+    write_lines(lines, sys.stdout, choose(sys.stdout, os.environ))
 
 
 def say(text: str = "") -> None:
@@ -83,8 +83,8 @@ def tell_error(error: "AgentflowError") -> int:
 
 def say_error(message: str, hint: str, code: "Exit") -> int:
     """Say on stderr what went wrong and what to do; return the exit code."""
-    from agentflow.view.text import choose, line, write
+    from agentflow.view.text import choose, line, write_lines
 
     rows = [*f"agentflow: {message}".split("\n"), *(f"  {row}" for row in hint.split("\n") if hint)]
-    write([line(row, hang=2) for row in rows], sys.stderr, choose(sys.stderr, os.environ))
+    write_lines([line(row, hang=2) for row in rows], sys.stderr, choose(sys.stderr, os.environ))
     return code

@@ -26,7 +26,7 @@ def report(
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> None:
-    """Show what a task came to, or write it as an HTML page or a comment for a pull request.
+    """Show the result of a task, or write it as an HTML page or a comment for a pull request.
 
     Without an option it prints the report that the task wrote as it ended. The page is one file with the
     verdict, the route, the diff, the checks, the work of each role, the evidence and the cost; a task that
@@ -92,7 +92,7 @@ def stats(
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> None:
-    """Show what all tasks came to and what they took, by week and by route."""
+    """Show the results, cost and time of all tasks, by week and by route."""
     from agentflow.api.worktree import list_homes
     from agentflow.pages.stats import read_stats
     from agentflow.view.text import width_of

@@ -36,7 +36,7 @@ _NO_SANDBOX = typer.Option(False, "--no-sandbox", help="Start servers with all y
 
 @mcp.command(name="list", epilog="Example: agentflow mcp list --json")
 def list_servers(json: bool = JSON, folder: Path = FOLDER) -> None:
-    """List the MCP servers that are configured here, and which of them count."""
+    """List the configured MCP servers and which of them count."""
     found = load_entries(open_repository(folder).root)
     if json:
         say_json([_to_row(entry) for entry in found.all])
@@ -78,7 +78,7 @@ def try_servers(
     folder: Path = FOLDER,
     no_sandbox: bool = _NO_SANDBOX,
 ) -> int:
-    """Start each MCP server, list what it offers, and say how long that took."""
+    """Start each MCP server; list what it offers and the time it took."""
     git = open_repository(folder)
     wanted = _choose(load_entries(git.root).all, name)
     if not has_sdk():
@@ -100,7 +100,10 @@ def try_servers(
 
 @mcp.command(name="serve", epilog="Example: agentflow mcp serve")
 def serve_repository(folder: Path = FOLDER) -> None:
-    """Serve task, ask, status, evidence and approve to an MCP client over stdin and stdout."""
+    """Serve agentflow to an MCP client over stdin and stdout.
+
+    The client can use task, ask, status, evidence and approve.
+    """
     root = open_repository(folder).root
     if not has_sdk():
         raise ConfigError(MISSING_FOR_SERVER)
@@ -190,7 +193,9 @@ def acp(model: str | None = MODEL) -> None:
     serve_editor(model)
 
 
-PORT = typer.Option(0, "--port", metavar="N", min=0, max=65535, help="The port. [default: any free one]")
+PORT = typer.Option(
+    0, "--port", metavar="N", min=0, max=65535, show_default=False, help="The port. [default: any free one]"
+)
 _PACKAGES = ("starlette", "uvicorn")
 
 

@@ -171,10 +171,10 @@ def _describe(chat: Chat) -> str:
         status = name_status(task, at_work=False).replace("_", " ") if task else "one cannot be read"
         count += f", the last {status}"
     if chat.saved.last is None:
-        then = "the next message begins a change"
+        then = "the next message starts a change"
     else:
-        then = f"the next message goes on from {'it' if chat.saved.last == newest else 'the one before'}"
-    return f" {count} · {then} · model {chat.model or 'as configured'}"
+        then = f"the next message continues {'it' if chat.saved.last == newest else 'the one before'}"
+    return f" {count} · {then}" + (f" · model {chat.model}" if chat.model else "")
 
 
 def sessions(json: bool = JSON, folder: Path = FOLDER) -> None:

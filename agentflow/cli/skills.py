@@ -43,7 +43,10 @@ skills = typer.Typer(
 
 @skills.command(name="list", epilog="Example: agentflow skills list --json")
 def list_skills(task: str | None = USED_IN, json: bool = JSON, folder: Path = FOLDER) -> None:
-    """List the skills and the roles that use them, or those that a task opened and why."""
+    """List the skills and the roles that use them.
+
+    With TASK, list the skills that the task opened, and why.
+    """
     if task is not None:
         _list_used(task, folder, json=json)
         return
@@ -78,7 +81,7 @@ def show_skill(name: str = NAME, json: bool = JSON) -> None:
 
 @skills.command(name="new", epilog="Example: agentflow skills new money")
 def new_skill(name: str = NEW_NAME, user: bool = USER, folder: Path = FOLDER) -> None:
-    """Write a commented skill to start from, with a test. `check` passes on it as it is."""
+    """Write a commented skill to start from, with a test. `check` accepts it unchanged."""
     from agentflow.cli.catalog import find_own_folder, write_start
 
     place = find_own_folder("skills", folder, of_user=user) / name
@@ -90,7 +93,10 @@ def new_skill(name: str = NEW_NAME, user: bool = USER, folder: Path = FOLDER) ->
 
 @skills.command(name="test", epilog="Example: agentflow skills test money")
 def check_skills(name: str | None = ONE_NAME, json: bool = JSON) -> int:
-    """Test for which tasks a skill is offered and comes first, by its tests.yaml. No model is asked."""
+    """Run the tests of skills, which say for which tasks one is offered.
+
+    They are in the skill's tests.yaml. No model is asked.
+    """
     from agentflow.core.errors import UnknownSkill
     from agentflow.library.skill_tests import run_skill_tests
 
@@ -183,7 +189,7 @@ commands = typer.Typer(
 
 
 @commands.callback()
-def top() -> None:
+def _begin_group() -> None:
     """List the commands that you can call as /name."""
 
 

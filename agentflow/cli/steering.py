@@ -16,7 +16,7 @@ from agentflow.core.events import PersonSaid, Stamped
 from agentflow.redact import one_line
 from agentflow.store.tasks import TaskStore
 from agentflow.view.region import Painter
-from agentflow.view.text import Line, Medium, Style, choose, line, send, span, write
+from agentflow.view.text import Line, Medium, Style, choose, line, send, span, write_lines
 from agentflow.workspace.git import Git
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Steering:
 
 def _say(*parts: object) -> None:
     row: Line = line(*parts)  # type: ignore[arg-type]
-    write([row], sys.stderr, choose(sys.stderr, os.environ))
+    write_lines([row], sys.stderr, choose(sys.stderr, os.environ))
 
 
 class _LineReader:

@@ -126,7 +126,7 @@ def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) ->
 
 
 def watch(task_id: str | None = TASK, plain: bool = PLAIN, folder: Path = FOLDER) -> None:
-    """Show a task as it goes on, from any terminal. Ctrl-C leaves, and the task goes on."""
+    """Follow a task as it runs, from any terminal. Ctrl-C leaves; the task continues."""
     import os
 
     from agentflow.store.ownership import is_at_work

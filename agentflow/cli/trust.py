@@ -92,7 +92,7 @@ def add_plugin(
 
 @plugins.command(name="list", epilog="Example: agentflow plugins list --json")
 def list_plugins(json: bool = JSON) -> None:
-    """List the plugins with what they bring and whether their files are unchanged."""
+    """List the plugins, what each brings, and changed files."""
     from agentflow.api.plugins import open_store
     from agentflow.core.errors import AgentflowError
     from agentflow.library.plugins import count_parts
@@ -129,7 +129,7 @@ def list_plugins(json: bool = JSON) -> None:
 
 @plugins.command(name="update", epilog="Example: agentflow plugins update review-kit")
 def update_plugin(name: str = PLUGIN, yes: bool = AGREE) -> int:
-    """Fetch a plugin again, show what changed, and use the new files if you agree."""
+    """Fetch a plugin again and show what changed. The new files are used if you agree."""
     from agentflow.api.plugin_changes import fetch_plugin, require_installed
     from agentflow.api.plugins import open_store
     from agentflow.core.errors import Exit, UsageError

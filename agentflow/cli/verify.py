@@ -139,7 +139,7 @@ def import_bundle(
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> None:
-    """Put the task of a file among the tasks of this repository, once it is found undamaged.
+    """Read a task from a file into this repository, if the file is undamaged.
 
     No file of the repository is changed; `change.patch` in the task's folder holds the change.
     """

@@ -67,7 +67,7 @@ class Http:
         self._client = client = self._client or self._connect()
         with failures_told(self._address):
             async with client.stream("POST", self._url, content=body, headers=headers) as response:
-                yield answer(response)
+                yield to_server_answer(response)
 
     async def reach(self) -> None:
         """Leave it to the first request: this way opens no connection without one."""
@@ -95,7 +95,7 @@ def _has_proxy(address: str) -> bool:
     return place.scheme in getproxies() and not proxy_bypass(place.hostname or "")
 
 
-def answer(response: httpx2.Response) -> ServerAnswer:
+def to_server_answer(response: httpx2.Response) -> ServerAnswer:
     headers = {name.lower(): value for name, value in response.headers.items()}
     if response.is_stream_consumed:  # the SDK has read it
         return ServerAnswer(status=response.status_code, headers=headers, chunks=response.aiter_bytes())

@@ -9,7 +9,7 @@ from typing import Any
 import anthropic
 
 from agentflow.core.errors import ModelRejected
-from agentflow.model.http import answer, failures_told, new_client
+from agentflow.model.http import to_server_answer, failures_told, new_client
 from agentflow.model.wire import Endpoint, ServerAnswer, to_connection_error
 from agentflow.redact import one_line
 from agentflow.settings import Deadlines
@@ -64,12 +64,12 @@ class Sdk:
             sending = self._client.messages.with_streaming_response.create(**fields)
             response = await stack.enter_async_context(sending)
         except anthropic.APIStatusError as error:
-            return answer(error.response)
+            return to_server_answer(error.response)
         except anthropic.APIConnectionError as error:
             raise to_connection_error(error.__cause__ or error, self._address) from None
         except _TROUBLE as error:
             raise ModelRejected(f"the SDK cannot send this: {error}") from None
-        return answer(response.http_response)
+        return to_server_answer(response.http_response)
 
     async def reach(self) -> None:
         """Leave it to the first request: this way opens no connection without one."""

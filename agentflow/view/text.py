@@ -227,7 +227,7 @@ def width_of(stream: TextIO) -> int | None:
         return None
 
 
-def write(lines: Iterable[Line], stream: TextIO, medium: Medium) -> bool:
+def write_lines(lines: Iterable[Line], stream: TextIO, medium: Medium) -> bool:
     """Write lines, fitted to the terminal if it is one; return whether anybody still reads."""
     return send(render(lines, medium, width_of(stream)), stream)
 

@@ -9,7 +9,7 @@ from typing import TextIO
 
 import pytest
 
-from agentflow.view.text import Medium, Style, choose, line, paint, render, send, span, width_of, write
+from agentflow.view.text import Medium, Style, choose, line, paint, render, send, span, width_of, write_lines
 
 PLAIN = Medium(colour=False, ascii=False, live=False)
 COLOURED = Medium(colour=True, ascii=False, live=False)
@@ -92,7 +92,7 @@ def test_a_terminal_has_a_width_and_a_file_has_none(terminal: TextIO, tmp_path: 
 def test_what_an_encoding_lacks_is_written_as_an_escape(encoding: str) -> None:
     kept = io.BytesIO()
     stream = io.TextIOWrapper(kept, encoding=encoding)
-    assert write([line("日 and a lone \udc80")], stream, PLAIN)
+    assert write_lines([line("日 and a lone \udc80")], stream, PLAIN)
     shown = kept.getvalue().decode(encoding)
     assert shown.endswith(" and a lone \\udc80\n")
     assert shown.startswith("日" if encoding == "utf-8" else "\\u65e5")
@@ -158,7 +158,7 @@ def test_a_stream_that_is_not_there_is_a_reader_who_has_gone() -> None:
 
 def test_a_stream_without_a_descriptor_that_fails_breaks_nothing() -> None:
     class Full(io.StringIO):
-        def write(self, text: str) -> int:
+        def write_lines(self, text: str) -> int:
             raise OSError(28, text)
 
     assert not send("first\n", Full())
