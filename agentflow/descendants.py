@@ -29,7 +29,7 @@ _ONE_AT_A_TIME = Lock()
 
 
 class Halt(Enum):
-    """Why a command was not let run to its end."""
+    """Why a command was stopped before its end."""
 
     TIME = "time"
     CROWD = "crowd"

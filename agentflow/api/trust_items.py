@@ -92,7 +92,7 @@ def describe_role(path: Path, root: Path) -> Item:
 
 
 def list_role_items(path: Path, root: Path) -> Iterator[Item]:
-    """Yield what a role file of a repository may do once it is trusted, its hooks among it."""
+    """Yield what a role file of a repository may do once it is trusted, including its hooks."""
     yield describe_role(path, root)
     place = find_role_place(path)
     if place is not None:

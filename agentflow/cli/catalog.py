@@ -273,7 +273,7 @@ def _name_hooks(hooks: Iterable[Hook], role: Role) -> list[str]:
 
 
 def resolve_role(role: Role, content: Content, root: Path) -> Resolved:
-    """Return what the capabilities of its crew and the settings here make of a role."""
+    """Return a role as it would run here, with its crew's capabilities and the user's settings applied."""
     settings = load_settings(os.environ)
     settings = choose_tiers(settings, model_name(None, settings, os.environ))
     rules, ids = load_rules_here(root), first_ids(settings.models)

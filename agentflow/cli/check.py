@@ -196,7 +196,7 @@ def _role_problems(role: Role, toolbox: Toolbox, known: tuple[Role, ...]) -> Ite
 
 
 def name_problem(file: str, message: str, line: int | None = None, severity: str = ERROR) -> Problem:
-    """Return a problem whose key is what its message begins with, if that is one."""
+    """Return a problem; where its message begins with a key, that is the problem's key."""
     key = message.partition(":")[0]
     known = key if _KEY.fullmatch(key) else None
     return Problem(file=file, line=line, key=known, message=message, severity=severity)

@@ -122,7 +122,7 @@ def _find_point(event: str) -> Point:
 
 
 def _try(known: "KnownHook", event: HookEvent) -> dict[str, Any]:
-    """Run one hook and return what it came to, as plain values."""
+    """Run one hook and return its result as plain values."""
     from agentflow.hooks.chain import is_for
     from agentflow.hooks.command import encode_event, fire_script
 

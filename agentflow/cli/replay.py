@@ -44,7 +44,7 @@ _APART = frozenset(
 )
 """Events about the machine, the person and the store, not about what the task did.
 
-Checks that run at once start in any order; what they came to is told in theirs.
+Checks that run at once start in any order; their results are told in the order of the checks.
 """
 _NOTHING = '{"type":"nothing"}'
 _NAMING = ("phase", "role", "tool", "check")

@@ -1,4 +1,4 @@
-"""`report` and `stats`: what one task came to, and what all of them did."""
+"""`report` and `stats`: the result of one task, and the results of all."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping

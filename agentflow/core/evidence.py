@@ -21,7 +21,7 @@ class Command(Record):
 
 
 class Execution(Record):
-    """A command that came to an end, whoever ran it."""
+    """A finished command, whoever ran it."""
 
     command: str
     cwd: str

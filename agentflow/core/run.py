@@ -314,7 +314,7 @@ class Run(Record):
     halt: str | None = None
     pause: RunPaused | None = None
     delegated: tuple[SubagentResult, ...] = ()
-    """All sub-agents that came to an end."""
+    """All sub-agents that have finished."""
     returned: dict[str, SubagentResult] = {}
     """Those of the newest reply, by the call that asked for them."""
     answer: str | None = None

@@ -136,7 +136,7 @@ class ProbeEnd(StrEnum):
 
 
 def describe_probe(kind: ProbeKind, end: ProbeEnd) -> str:
-    """Return what a probe came to, in words for people."""
+    """Return the result of a probe, in words for people."""
     match end:
         case ProbeEnd.NOT_APPLIED:
             return "not applied: nothing shows that the changed files were read"

@@ -37,7 +37,7 @@ class _Record(Record):
 
 
 class PluginStore(Record):
-    """Where plugins are kept, and where what is known of them is."""
+    """The folder of the user's plugins, and the file that records them."""
 
     place: Path
     record: Path

@@ -77,7 +77,7 @@ def has_sdk() -> bool:
 
 
 def find_key(entry: ServerEntry, root: Path) -> str:
-    """Return under which name the tools of a server are accepted: another entry is another server."""
+    """Return the key under which a server's accepted tools are recorded; another entry has another key."""
     where = str(root) if entry.source in (ServerSource.PROJECT, ServerSource.LOCAL) else ""
     return hashlib.sha256(encode([entry.source, where, entry.name, entry.raw])).hexdigest()
 

@@ -9,7 +9,7 @@ from typing import Any
 import anthropic
 
 from agentflow.core.errors import ModelRejected
-from agentflow.model.http import to_server_answer, failures_told, new_client
+from agentflow.model.http import failures_told, new_client, to_server_answer
 from agentflow.model.wire import Endpoint, ServerAnswer, to_connection_error
 from agentflow.redact import one_line
 from agentflow.settings import Deadlines

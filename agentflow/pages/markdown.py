@@ -64,7 +64,7 @@ def _to_cell(text: str, width: int = _LINE) -> str:
 
 
 def format_comment(page: TaskPage) -> str:
-    """Return a task as a comment: what it came to and why, the rest in parts that open."""
+    """Return a task as a comment: its result and the reason, the rest in parts that open."""
     state = page.snapshot.state if page.snapshot else None
     _, status, tone = describe_status(page)
     title = f": {escape_markdown(state.task, 120)}" if state else ""

@@ -262,7 +262,7 @@ _LABELS = 14
 
 
 def draw_weeks(stats: Stats) -> WeeksPicture:
-    """Return the picture of what tasks came to, week by week."""
+    """Return the picture of task results, week by week."""
     width, height = _WEEKS
     weeks, bottom = stats.weeks[-_MOST_COLUMNS:], height - 34
     up = _scale(max((week.tasks for week in weeks), default=1))

@@ -1,4 +1,4 @@
-"""Numbers over all tasks of a repository: what they came to, what they took, by week and by route."""
+"""Numbers over all tasks of a repository: results, cost and time, by week and by route."""
 
 import re
 from collections import Counter
@@ -36,7 +36,7 @@ _MANY_REFUSALS = (0.3, 0.5)
 
 
 class Came(StrEnum):
-    """What tasks came to."""
+    """The results of tasks."""
 
     VERIFIED = "verified"
     CAVEAT = "with caveat"
@@ -56,7 +56,7 @@ _CAME: Mapping[Status | None, Came] = {
 
 
 class TaskNumbers(Record):
-    """What one task came to and took."""
+    """The result, cost and time of one task."""
 
     task_id: str
     week: str

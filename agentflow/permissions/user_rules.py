@@ -114,7 +114,7 @@ def build_denials(rules: Rules, root: Path) -> Callable[[str], str | None]:
 
 
 def apply_rules_unparsed(rules: Rules, tool: Tool, command: str, reason: str) -> RuleDecision:
-    """Return what the rules say about a command that cannot be judged: whatever one may be about, it is."""
+    """Return what the rules say about a command that cannot be parsed; a rule that may match it does."""
     if _DELETING.search(command) or (named := next(_find_secret_names(command), None)) is not None:
         what = "deletes" if _DELETING.search(command) else f"names {named}, a secret,"
         why = f"built-in: it {what} and cannot be judged ({reason}); write that part out plainly"

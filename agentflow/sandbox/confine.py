@@ -47,7 +47,7 @@ class Ability(Record):
 
 
 def find_ability() -> Ability:
-    """Return what works here."""
+    """Return which parts of the sandbox work on this machine."""
     if sys.platform == "darwin":
         return _find_seatbelt()
     if sys.platform != "linux" or seccomp.program() is None:

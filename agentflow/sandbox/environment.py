@@ -60,7 +60,7 @@ def find_shell(root: Path) -> str:
 
 
 def find_search_path(root: Path) -> str:
-    """Return PATH without the folder of our own environment, and without what a repository could fill."""
+    """Return PATH without our own environment's folder and without folders that a repository could fill."""
     entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
     kept = [entry for entry in entries if _is_outside(entry, root) and not _is_ours(Path(entry).parent, root)]
     return os.pathsep.join(kept) or os.defpath

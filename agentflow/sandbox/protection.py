@@ -193,7 +193,7 @@ _BELONGINGS = (
 
 
 class HiddenPlaces(Record):
-    """Where commands see nothing, and what is shown there all the same, the outer places first."""
+    """Folders that commands see as empty, outer ones first, and what is shown in them nevertheless."""
 
     hidden: tuple[Path, ...]
     readable: tuple[Path, ...]

@@ -64,7 +64,7 @@ class Sandbox(Record):
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Where those files lie for us; what is in a later folder counts."""
+        """Where those files lie outside the sandbox; a later folder overrides an earlier one."""
         return (self.root,) if self.view is None else self.view.folders
 
     @property

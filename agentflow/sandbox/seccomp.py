@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Also(Enum):
-    """What a command is refused beside what all are."""
+    """What a command is refused beyond what every command is refused."""
 
     INTERNET = "internet"
     """Every socket of the internet, for where no network namespace keeps them in.

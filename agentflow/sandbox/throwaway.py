@@ -123,7 +123,7 @@ def link_left_out(root: Path, copied: Path, names: Iterable[str]) -> None:
 
 
 def list_uncopied(root: Path) -> frozenset[str]:
-    """Return what at the root no copy has of its own."""
+    """Return the folders at the root to which copies link instead of having their own."""
     names = (".git", *SHARED)
     return frozenset(name for name in names if (root / name).is_dir() and not (root / name).is_symlink())
 

@@ -84,7 +84,7 @@ class EvidenceLedger:
         return frozenset(found | seen)
 
     def list_left_before(self) -> frozenset[str]:
-        """Return what checks changed in their views on the code from before the task."""
+        """Return the files that checks changed while they ran on the code from before the task."""
         records = (r for r in self._records.values() if r.by is By.PROGRAM and r.code is Side.BASE)
         return frozenset(path for record in records for path in record.changed)
 

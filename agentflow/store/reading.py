@@ -231,7 +231,7 @@ STEPS: Mapping[int, Callable[[Fields], Fields]] = {0: _name_version}
 
 
 def upgrade_fields(fields: Fields, source: str, version: object = STATE_VERSION) -> Fields:
-    """Return a state's keys as of a version. Raises CorruptState for a version that is not known here."""
+    """Return a saved state's fields as a newer version has them. Raises CorruptState for an unknown version."""
     written = _check_version(fields.get("version", 0), source)
     for step in range(written, _check_version(version, source)):
         fields = STEPS[step](fields)

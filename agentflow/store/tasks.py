@@ -224,7 +224,7 @@ def build_undone_report(text: str, undone: Undone) -> str:
 
 
 def tell_observers(observers: list[Callable[[Any], None]], event: object) -> list[str]:
-    """Tell each observer in turn; one that raises leaves the list. Return what is to be said of those."""
+    """Tell each observer in turn, drop those that raise, and return a warning for each of these."""
     failures = []
     for observer in tuple(observers):
         try:

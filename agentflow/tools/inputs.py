@@ -81,7 +81,7 @@ def _spell_path(path: str, context: ToolContext) -> str:
 
 
 def _find_successes(context: ToolContext) -> Iterator[ToolCall]:
-    """Yield the calls of a run that came to a good end."""
+    """Yield the calls of a run that succeeded."""
     run = context.run
     calls = {call.id: call for message in run.seen for call in message.calls}
     parts = (part for message in run.seen for part in message.parts)

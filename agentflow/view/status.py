@@ -188,7 +188,7 @@ def _change(before: Evidence | None, after: Evidence) -> tuple[Span, ...]:
 
 
 def colour(evidence: Evidence | None) -> Style:
-    """Return the style of what a command came to."""
+    """Return the style in which a command's result is shown."""
     if evidence is None:
         return Style.DIM
     return Style.GOOD if evidence.exit_code == 0 else Style.BAD

@@ -24,7 +24,7 @@ _VERDICTS: Mapping[Status, str] = {
     Status.LIMIT: "not_verified",
     Status.TAMPERED: "not_verified",
 }
-"""What a task came to, where it came to an end of its own."""
+"""The result of a task that ended by itself."""
 _SHORT: Mapping[str, str] = {Status.VERIFIED_WITH_CAVEAT: "with caveat"}
 _UNITS: Mapping[str, int] = {"day": 86_400, "hour": 3_600, "minute": 60}
 _HEADS = ("task", "when", "status", "exit", "cost")

@@ -137,7 +137,7 @@ def _headline(snapshot: Snapshot) -> tuple[Line, ...]:
 
 
 def describe_outcome(snapshot: Snapshot) -> tuple[str, str]:
-    """Return what a task came to in a few words, and what shows it or why."""
+    """Return a task's result in a few words, with its proof or its reason."""
     state = snapshot.state
     if state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT} and state.final:
         return state.status.replace("_", " "), _proof(snapshot)

@@ -58,7 +58,7 @@ def side_words(surface: Side, code: Side) -> str:
 
 
 def because(decided: Sequence[str], ambiguities: Sequence[str]) -> tuple[str, ...]:
-    """Return what decided a class, and in one item what is unclear."""
+    """Return the reasons for a task's class; what is unclear is one item."""
     return (*decided, *([f"ambiguity: {', '.join(ambiguities)}"] if ambiguities else []))
 
 
@@ -82,7 +82,7 @@ def pass_mark(holds: bool) -> Span:
 
 
 def result_mark(exit_code: int | None) -> Span:
-    """Return the mark of a command that came to an end."""
+    """Return the mark of a finished command."""
     return pass_mark(exit_code == 0)
 
 

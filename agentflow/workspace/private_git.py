@@ -203,14 +203,14 @@ def make_unfiltered_git(source: GitSource, folder: Path, work: Path) -> dict[str
 def make_git_with_tree(
     call: GitCall, source: GitSource, tree: str, folder: Path, work: Path
 ) -> dict[str, str]:
-    """Make a git folder as `secluded` does, whose index holds a tree; return its variables."""
+    """Make a private git folder whose index holds a tree; return its variables."""
     env = make_unfiltered_git(source, folder, work)
     call("read-tree", tree, env=env)
     return env
 
 
 def use_own_objects(source: GitSource) -> dict[str, str]:
-    """Return the variables by which git adds to objects of our own and reads the repository's too."""
+    """Return the variables with which git writes objects to our own store and also reads the repository's."""
     # in quotes, or else a colon in the name ends it
     quoted = '"{}"'.format(str(source.objects).replace("\\", "\\\\").replace('"', '\\"'))
     return {OBJECTS: str(source.kept / "objects"), "GIT_ALTERNATE_OBJECT_DIRECTORIES": quoted}

@@ -171,7 +171,7 @@ class TaskSnapshots:
         return list_snapshot(self._git, shot)
 
     def now(self, kept: KeptSnapshots) -> FileSnapshot:
-        """Record the files as they are, those that the task began with or made among them."""
+        """Record the files as they are now, including those that the task began with or made."""
         return take_snapshot(self._git, {**self.files(kept.last), **self.files(kept.base)})
 
     def _go_on(self, kept: KeptSnapshots, moment: float) -> None:

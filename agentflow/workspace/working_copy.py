@@ -134,7 +134,7 @@ class WorkingCopy:
         return self._untouched is None or self._untouched != self._marks()
 
     def restore(self, belongs: Callable[[str], bool]) -> None:
-        """Undo what a check did, but for what git ignores and no check obeys: products of a build."""
+        """Undo what a check changed, except build products: files that git ignores and no check obeys."""
         if not self._is_touched():
             return
         self._git.call(*CHECKOUT, env=self._env)
