@@ -61,7 +61,7 @@ def test_a_change_that_only_pleases_the_tests_it_sees_is_told_from_one_that_is_r
     assert (same.code, same.json["p"], same.json["both"]) == (0, 1.0, 1)
     other = repo.run("eval", "compare", before, f"{after}/results.jsonl")
     assert (other.code, "only the first: 1  one" in other.out) == (0, True), other.out
-    assert "difference: -100% [" in other.out
+    assert "difference: -50% [" in other.out
     assert "neither better nor worse by more than chance: p = 1.000" in other.out
     for name, resolved in (("low", False), ("high", True)):
         lines = [{**told, "id": f"t{n}", "hidden": {"resolved": resolved, "reason": ""}} for n in range(6)]
