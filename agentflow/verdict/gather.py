@@ -297,7 +297,7 @@ async def run_probes(
 
 async def _run(context: JudgeContext, task: TaskState, probe: Probe) -> ProbeResult:
     async with context.checking.copy(task, probe.lay(context.git)) as place:
-        result = probe.read(*await to_thread.run_sync(place.try_elsewhere, probe.check))
+        result = await to_thread.run_sync(probe.run, place)
     context.checking.emit(Probed(**copy_shared(result, Probed)))
     return result
 

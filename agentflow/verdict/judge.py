@@ -319,10 +319,9 @@ def _not_run(case: Case) -> Iterator[str]:
             yield f"{run.check.name} cannot run here: {run.check.missing or case.blocked[run.check.name]}"
         elif run.check.left_out:
             yield f"{run.check.name} cannot run as a whole here: {run.check.left_out}"
-        elif names := case.list_unloadable(run):
-            place = f"{run.check.name} cannot run as a whole here: {list_some(sorted(names))}"
-            yield f"{place}: {case.blocked[run.check.name]}"
-        elif why := case.blocked.get(run.check.name):
+        elif (why := case.blocked.get(run.check.name)) and (names := case.list_unloadable(run)):
+            yield f"{run.check.name} cannot run as a whole here: {list_some(sorted(names))}: {why}"
+        elif why:
             yield f"{run.check.name} could not run here before the task: {why}"
 
 

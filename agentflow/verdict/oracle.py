@@ -40,10 +40,8 @@ class Oracle(Record):
     clones: tuple[Clone, ...]
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """All functions that have to run."""
-        both = (name for clone in self.clones for name in (clone.name, clone.control))
-        return tuple(dict.fromkeys(both))
+    def controls(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(clone.control for clone in self.clones))
 
 
 def clone_tests(text: str, tests: Collection[str], word: str, most: int) -> Oracle | None:
@@ -82,8 +80,14 @@ def find_softened(clones: Iterable[Clone], outcomes: Mapping[str, TestOutcome]) 
 
 
 def have_run(clones: Iterable[Clone], outcomes: Mapping[str, TestOutcome]) -> bool:
-    """Tell whether at least one assertion was reached."""
-    return any(set(_cases(outcomes, clone.control).values()) & set(RED) for clone in clones)
+    """Tell whether at least one clone, or one control, failed."""
+    names = {name for clone in clones for name in _names(clone)}
+    return any(set(_cases(outcomes, name).values()) & set(RED) for name in names)
+
+
+def has_passing(clones: Iterable[Clone], outcomes: Mapping[str, TestOutcome]) -> bool:
+    """Tell whether a clone passed, so that its control has to tell whether its assertion was reached."""
+    return any(TestOutcome.PASSED in _cases(outcomes, clone.name).values() for clone in clones)
 
 
 def _names(clone: Clone) -> tuple[str, str]:

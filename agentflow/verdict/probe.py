@@ -15,8 +15,9 @@ from agentflow.verdict.breaking import Marks, Planted, has_mark, is_silent
 from agentflow.verdict.case import Case, find_hook_files
 from agentflow.verdict.equivalence import is_document
 from agentflow.verdict.inspection import Inspection
-from agentflow.verdict.oracle import Clone, find_softened, have_run
+from agentflow.verdict.oracle import Clone, find_softened, has_passing, have_run
 from agentflow.verdict.proofs import find_proof
+from agentflow.verdict.runner import Place
 from agentflow.verdict.surface import belongs, is_shared
 from agentflow.verdict.target_tests import id_prefix
 from agentflow.workspace.git import Git
@@ -95,12 +96,23 @@ class Probe(Record):
     """The tests that pass on the tree as it is; none where a runner tells no names."""
     marks: Marks | None = None
     clones: tuple[Clone, ...] = ()
+    with_controls: Check | None = None
+    """The check to run once more if a clone passes."""
     watched: tuple[Watched, ...] = ()
     planted: tuple[Planted, ...] = ()
 
     def lay(self, git: Git) -> str:
         """Write the tree that the check runs on, and return its id."""
         return write_tree_with(git, self.tree, self.files)
+
+    def run(self, place: Place) -> ProbeResult:
+        """Run the check in a copy of the tree."""
+        shown, said = place.try_elsewhere(self.check)
+        if self.with_controls is None or not has_passing(self.clones, shown.outcomes):
+            return self.read(shown, said)
+        whole = self.with_controls.replace(timeout=self.check.timeout)
+        result = self.read(*place.try_elsewhere(whole))
+        return result.replace(seconds=result.seconds + shown.execution.seconds)
 
     def read(self, shown: Shown, said: str) -> ProbeResult:
         """Return the result of a run from what it showed and printed."""

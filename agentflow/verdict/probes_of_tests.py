@@ -47,7 +47,7 @@ def probe_expectations(context: ProbeContext) -> tuple[Probe, ...]:
 
 def _clone(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
     """Yield the proving Python tests together with copies that expect other values."""
-    word, names = make_word(), {*context.proving}
+    word, names, controls = make_word(), {*context.proving}, set[str]()
     files, clones = dict[str, str | None](), list[Clone]()
     for path, tests in _by_file(context).items():
         (text,) = context.git.texts([f"{context.trees[1]}:{path}"], _TEST_BYTES)
@@ -56,10 +56,13 @@ def _clone(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
             files[path] = cloned.text
             clones += cloned.clones
             by_function = {function_of(test): test.partition("[")[0] for test in tests}
-            names |= {_clone_id(by_function, word, name) for name in cloned.names}
+            names |= {_clone_id(by_function, word, clone.name) for clone in cloned.clones}
+            controls |= {_clone_id(by_function, word, name) for name in cloned.controls}
+    check, whole = (narrow_quietly(final.check, each) for each in (names, names | controls))
     made = Probe(
         kind=ProbeKind.ORACLE,
-        check=narrow_quietly(final.check, names),
+        check=check,
+        with_controls=None if whole == check else whole,
         tree=context.trees[1],
         files=files,
         tests=context.proving,

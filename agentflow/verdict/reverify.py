@@ -327,7 +327,7 @@ def _rerun(
     while due := plan(probing, known):
         for probe in due:
             with copies.open(probe.lay(copies.git), seen) as place:
-                known += (probe.read(*place.try_elsewhere(probe.check)),)
+                known += (probe.run(place),)
     return known
 
 
