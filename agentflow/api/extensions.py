@@ -189,7 +189,7 @@ def _list_plugins(repository: RepositoryTrust) -> Iterator[Extension]:
 
 
 def _describe_plugin(plugin: Plugin, repository: RepositoryTrust) -> str:
-    """Return what a plugin at the repository's root brings, what of it waits, and what is not used."""
+    """Return the parts of a plugin at the repository's root: used, waiting for trust, and unused."""
     brings = ", ".join(plural(count, part) for part, count in count_parts(plugin).items() if count)
     parts = (*plugin.agents, *plugin.commands, *plugin.hooks, *(one / SKILL_FILE for one in plugin.skills))
     waiting = sum(not repository.is_trusted(repository.name_file(path)) for path in parts)

@@ -41,7 +41,7 @@ class KnownHook(Record):
 
 
 def list_known_hooks(root: Path) -> tuple[tuple[KnownHook, ...], tuple[str, ...]]:
-    """Return all hooks, those that do not run here too, and what is odd about their files."""
+    """Return all hooks, including those that do not run here, and remarks on their files."""
     here, notes = load_hooks_here(root)
     running = {_key(hook) for hook in here}
     own, _ = load_hooks(user_places(find_bundled("hooks"), folders(os.environ).claude))

@@ -146,7 +146,7 @@ def set_server_rules(role: Role, settings: Settings) -> Role:
 def open_servers(
     entries: tuple[ServerEntry, ...], model: str, sandbox: Sandbox, store: TaskStore
 ) -> ToolSource | None:
-    """Return what gives a task the tools of its servers; a replay gives those of the recorded task."""
+    """Return the source of a task's MCP tools; in a replay they are those of the recorded task."""
     if model.startswith("replay:"):
         return RecordedServers(find(sandbox.root, model.removeprefix("replay:")))
     if not entries or model == REPAIR:  # which asks nobody

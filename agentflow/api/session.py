@@ -89,7 +89,7 @@ class PauseSwitch:
         """The calls that run."""
 
     def arm(self, scope: anyio.CancelScope) -> None:
-        """Take what the next pause ends."""
+        """Set the work that the next pause ends."""
         self.is_asked, self._scope, self._calls = False, scope, set()
 
     def ask(self) -> bool:

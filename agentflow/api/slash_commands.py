@@ -87,7 +87,7 @@ class _Place(Record):
 
 
 def expand_command(start: Path, text: str, wish: Wish) -> Expanded | None:
-    """Return what a text that begins with a slash becomes; None where it is a text like any other.
+    """Return the task that a text with a leading slash stands for, or None for an ordinary text.
 
     A name with another slash in it, or that of an existing path, is text unless a command has it. Raises
     UsageError for an unknown name and for a command that is not trusted, Halted where a rule forbids what
@@ -172,7 +172,7 @@ def _to_command(skill: Skill) -> PromptCommand:
 
 
 def is_counting(root: Path, command: PromptCommand) -> bool:
-    """Return whether a command may be called: all but those of a repository that is not trusted."""
+    """Return whether a command may be called; a repository's own commands need its trust."""
     if command.origin != "project" or command.path.name == SKILL_FILE:
         return True
     return load_trust_here(root).covers(command.path.relative_to(root).as_posix())

@@ -153,7 +153,7 @@ def _problem_of_note(file: str, note: str) -> Problem:
 
 
 def _settings_files(root: Path) -> tuple[int, list[Problem]]:
-    """Return how many hooks the settings files hold, and what is wrong with those files."""
+    """Return the number of hooks in the settings files, and the problems of those files."""
     places = (
         *user_places(find_bundled("hooks"), folders(os.environ).claude),
         *project_places(root),

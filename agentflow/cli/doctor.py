@@ -103,7 +103,7 @@ def examine_machine(folder: Path) -> Diagnosis:
 
 
 def exit_code(found: Diagnosis) -> Exit:
-    """Return 7 without a sandbox, 1 when one does not hold what it promises."""
+    """Return 7 without a sandbox, and 1 where an attack got out of it."""
     if found.sandbox == Level.NONE:
         return Exit.NO_SANDBOX
     known = _KNOWN_GAPS if found.sandbox == Level.PARTIAL else {}

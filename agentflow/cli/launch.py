@@ -71,7 +71,7 @@ def launch(folder: Path, job: Job, steering: "Steering | None" = None) -> int:
 def launch_in_worktree(
     folder: Path, job: Job, branch: str | None, *, commit: Callable[[Path, int], None] | None
 ) -> int:
-    """Do a new task in a worktree of its own, commit it there if asked to, and say what became of that."""
+    """Run a new task in a worktree of its own, commit it there if asked to, and say how that went."""
     from agentflow.api.worktree import make_worktree, remove_unused
 
     made = make_worktree(folder, branch)

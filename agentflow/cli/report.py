@@ -184,7 +184,7 @@ def _time(one: "Numbers") -> str:
 
 
 def _draw_picture(stats: "Stats", width: int) -> Iterator["Line"]:
-    """Yield one bar a week: its length is the number of tasks, its parts what they came to."""
+    """Yield one bar a week: its length is the number of tasks, its parts are their results."""
     from agentflow.view.text import BLANK, Style, line, span
 
     if not stats.weeks:

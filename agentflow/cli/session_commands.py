@@ -77,7 +77,7 @@ def _run_on_last(*command: str) -> Callable[[Chat, list[str]], Chat]:
 
 
 def _run_and_begin_anew(*command: str) -> Callable[[Chat, list[str]], Chat]:
-    """Return the same for a command after which the next task begins a change of its own."""
+    """Return a session command after which the next task starts a new change."""
 
     def run(chat: Chat, words: list[str]) -> Chat:
         code = chat.run([*command, _require_last(chat), *words, "-C", str(chat.root)])

@@ -60,7 +60,7 @@ class Tally(Record):
     cost: float = 0
 
     def since(self, before: "Tally") -> "Tally":
-        """Return what was used after an earlier tally."""
+        """Return what was used since an earlier count."""
         used = {name: getattr(self, name) - getattr(before, name) for name in self.__struct_fields__}
         return Tally(**used)
 

@@ -277,7 +277,7 @@ def _name_file(uri: str, root: Path) -> str:
 
 
 def _describe_end(git: Git, last: Snapshot) -> str:
-    """Return how a task ended, as a person reads it: an answer as it is, a verdict in a fixed font."""
+    """Return how a task ended, for people: an answer as text, a verdict in a fixed font."""
     state = last.state
     diff = git.diff(state.base_tree, state.tree) if state.base_tree and state.tree else ""
     text = render(verdict(last, diff, detail=Detail.BRIEF), _PLAIN, None).strip()

@@ -91,7 +91,7 @@ def _exchange(command: Command, hook: Hook, event: HookEvent, cancelled: Callabl
 
 
 def _find_own_files(command: Command, hook: Hook, script: Script) -> Iterator[Path]:
-    """Yield what a script is: the folder of its plugin, and the files that a command of the user names."""
+    """Yield what belongs to a script: its plugin's folder, and the files that a command of the user names."""
     if script.plugin is not None:
         yield Path(script.plugin)
     if hook.origin is not Origin.USER:

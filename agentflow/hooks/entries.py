@@ -108,7 +108,7 @@ def to_skill_scope(name: str) -> str:
 
 
 def list_idle_hooks(place: HookFile) -> tuple[IdleHook, ...]:
-    """Return what a file names as hooks and has no effect. Raises InvalidFile."""
+    """Return the hook entries of a file that have no effect. Raises InvalidFile."""
     reader = _Reader(place, lambda _: None)
     tuple(reader.hooks())
     return tuple(reader.idle)

@@ -113,7 +113,7 @@ def _read(path: Path) -> bytes:
 
 
 class _Paths(Record):
-    """Finds what a manifest names, all of it inside of the plugin."""
+    """Finds the files that a manifest names, none of them outside the plugin."""
 
     root: Path
     source: str

@@ -206,7 +206,7 @@ def _list_spellings(kind: type[Record], value: dict[str, Any]) -> Iterator[dict[
 
 
 def _unpack(item: object) -> object:
-    """Return what a string holds if it holds a JSON object or list."""
+    """Return the JSON object or list that a string holds, else the string."""
     if not isinstance(item, str) or item[:1] not in ("{", "["):
         return item
     found = decode_or_none(item)

@@ -43,7 +43,7 @@ MAX_BLOCKS = 8
 async def fire_hooks(
     agent: Agent, point: Point, payload: Callable[[], Payload], tool: Tool | None = None
 ) -> HookDecision:
-    """Ask the hooks of a point, and show the person what they want shown; without hooks nothing is made."""
+    """Ask the hooks of a point and show the person their notices; without hooks, do nothing."""
 
     def scene() -> Scene:
         actor = Actor(name=agent.role.name, depth=agent.depth)

@@ -221,7 +221,7 @@ class Meter:
         return min(room, self._affordable(request, needed, price, min(_LEAST_REPLY, most)))
 
     def _affordable(self, request: Request, needed: int, price: Price, least: int) -> int:
-        """Return how long a reply the money is enough for; what was sent before may be read from a cache."""
+        """Return the length of reply that the budget can pay; repeated input may cost a cache's price."""
         assert self._budget.cost is not None
         is_new = len(request.messages) == 1
         prompt = needed * (price.input if is_new else min(price.input, price.cache_read)) / _PER_MILLION

@@ -130,7 +130,7 @@ def read_stats(homes: Iterable[Path]) -> Stats:
 
 
 def _read_task(folder: Path) -> TaskNumbers:
-    """Return the numbers of a task from those of its events that have some."""
+    """Return the numbers of a task from its events."""
     route, status, attempts, runs = "", None, 1, 0
     calls, refused, overreach, seconds = Counter[str](), 0, 0, 0.0
     used, changes = list[Usage](), False

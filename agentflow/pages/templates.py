@@ -50,7 +50,7 @@ def format_money(cost: float | None) -> str:
 
 
 def _finalize(value: Any) -> Any:
-    """Return a value as it is shown: what stays of a text without secrets and control characters."""
+    """Return a value as it is shown: a text without secrets and control characters."""
     if isinstance(value, Markup):
         return value
     return visible(redact_text(str(value)))

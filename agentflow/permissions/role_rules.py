@@ -82,7 +82,7 @@ def find_scope(role: Role, tool: Tool, runner: Runner) -> CommandScope:
 
 
 class PartDecision(Record):
-    """What is said about one part of a command, and by which rule."""
+    """The decision on one part of a command, and the rule that made it."""
 
     part: str
     rule: str | None = None

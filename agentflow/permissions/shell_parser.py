@@ -312,7 +312,7 @@ def _unquote_text(text: str) -> str:
 
 
 def _require_plain_numbers(top: "Node") -> None:
-    """Refuse arithmetic over anything but numbers, and variables that only ever hold numbers.
+    """Refuse arithmetic on anything except numbers and variables that always hold numbers.
 
     The shell runs commands that stand in what the variables of arithmetic hold.
     """

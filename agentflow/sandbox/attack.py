@@ -114,7 +114,7 @@ def _leave_behind(place: str) -> bool:
 
 
 def _without_mark() -> bool:
-    """Set the limit by which we know what a command started."""
+    """Change the resource limit by which we recognise what a command started."""
     resource.setrlimit(10, (7, resource.getrlimit(10)[1]))
     return True
 

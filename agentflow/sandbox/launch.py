@@ -149,7 +149,7 @@ def _allow(kernel: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
 
 
 def load_filter(kernel: ctypes.CDLL, descriptor: int) -> None:
-    """Let the kernel refuse what the program in a file says, for good."""
+    """Load the filter in a file into the kernel; it cannot be removed again."""
     steps = os.pread(descriptor, 1 << 16, 0)
     memory = ctypes.create_string_buffer(steps, len(steps))
     head = struct.pack("@HP", len(steps) // _STEP_BYTES, ctypes.addressof(memory))

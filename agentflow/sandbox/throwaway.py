@@ -32,7 +32,7 @@ class View(Record):
 
     @property
     def place(self) -> Path:
-        """Where all its files are, in a layer only for those who mount it."""
+        """The folder with all its files; in a layer, only processes that mount it see them."""
         return self.folder if self.layer is None else self.layer / "merged"
 
     @property

@@ -73,7 +73,7 @@ def fold_state(folder: Path, happened: tuple[Stamped, ...]) -> TaskState:
 
 
 def to_log_text(event: Event) -> str:
-    """Return what the log of `task.md` says of an event; of most it says nothing."""
+    """Return the line about an event in the log of `task.md`; most events have none."""
     match event:
         case PhaseEnded() if event.status is not GateStatus.SKIPPED:
             title = f"\n### Iteration {event.iteration} / {event.phase} / {event.status}\n"
@@ -231,7 +231,7 @@ STEPS: Mapping[int, Callable[[Fields], Fields]] = {0: _name_version}
 
 
 def upgrade_fields(fields: Fields, source: str, version: object = STATE_VERSION) -> Fields:
-    """Return a saved state's fields as a newer version has them. Raises CorruptState for an unknown version."""
+    """Return a saved state's fields as a newer version has them. Raises CorruptState for an unknown one."""
     written = _check_version(fields.get("version", 0), source)
     for step in range(written, _check_version(version, source)):
         fields = STEPS[step](fields)

@@ -66,7 +66,7 @@ def list_exchanges(run: Run) -> Iterator[tuple[ToolCall | None, str]]:
 
 
 def files_shown(call: ToolCall, context: ToolContext, *effects: Effect) -> tuple[str, ...]:
-    """Return the files whose text is known after a call of a tool with one of these effects, or any."""
+    """Return the files that a call shows, if its tool has one of these effects; without any, of all tools."""
     tool = next((tool for tool in context.tools if tool.name == call.name), None)
     if tool is None or not tool.shows_file or tool.effect not in (effects or Effect):
         return ()

@@ -307,7 +307,7 @@ def _tell_run_end(event: RunEnded, _memory: Memory) -> tuple[Row, ...]:
 
 
 def _describe_savings(event: RunEnded) -> str:
-    """Say what a direct answer spared, apart from what was used."""
+    """Return the tokens that a direct answer saved; they are not part of what was used."""
     if event.saved is None:
         return ""
     again, estimate = event.saved.tokens_not_resent, event.saved.synthesis_avoided

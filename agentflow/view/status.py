@@ -32,7 +32,7 @@ _PHASES = tuple(phase for phase in Phase if phase is not Phase.COMPLETE)
 
 
 def picture(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
-    """Return where a task stands: what it is, its phases, its checks and what ended it.
+    """Return where a task stands: its text, its phases, its checks and its end.
 
     Without a process at work in the repository, a task that has no end was interrupted.
     """
@@ -220,7 +220,7 @@ def _draw_item(item: Pending) -> Iterator[Line]:
 
 
 def _value(key: str, text: str) -> Iterator[Line]:
-    """Yield a value line by line: what is decided about is what was seen."""
+    """Yield a value line by line, exactly as it will be used once it is approved."""
     first, *more = text.split("\n")
     yield label_row("", span(f"{key}: ", Style.DIM), span(one_line(first, _MAX_VALUE)))
     for row in more[:_MAX_LINES]:
@@ -240,7 +240,7 @@ def _options(item: Pending) -> Iterator[Line]:
 
 
 def draw_changed_checks(item: Pending, most: int | None = _DIFF_LINES) -> Iterator[Line]:
-    """Yield what was done to the checks, in words and as a diff: enough to decide on."""
+    """Yield how the checks were changed, in words and as a diff, for a person who decides on it."""
     yield label_row("waits", span(f"approval {item.id}: the checks themselves were changed", Style.WARN))
     for change in item.input["changes"]:
         yield label_row("", span("! ", Style.WARN), span(one_line(str(change), _MAX_VALUE)))
@@ -321,7 +321,7 @@ def _side(evidence: Evidence) -> str:
 
 
 def _side_words(evidence: Evidence) -> str:
-    """Return whose code ran, and under whose checks where that differs."""
+    """Return which version of the code ran, and which version of the checks where that differs."""
     if evidence.by is By.AGENT:
         return "-"
     if evidence.code is evidence.surface:

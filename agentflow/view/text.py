@@ -274,7 +274,7 @@ def send(text: str, stream: TextIO | None) -> bool:
 
 
 def _abandon(stream: TextIO) -> None:
-    """Lead a stream to nowhere, so that what is still buffered fails nobody when Python ends."""
+    """Point a stream at nowhere, so that buffered output raises nothing when Python ends."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, stream.fileno())

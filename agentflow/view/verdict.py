@@ -48,7 +48,7 @@ class FileDiff(Record):
 def verdict(
     snapshot: Snapshot, diff: str, elsewhere: str = "", detail: Detail = Detail.FULL
 ) -> tuple[Line, ...]:
-    """Return what a person reads at the end of a task; one who is `elsewhere` is told its root."""
+    """Return what a person reads at the end of a task, with its root for a person who is `elsewhere`."""
     state = snapshot.state
     is_answer = state.status is Status.ANSWERED and state.findings is not None
     match detail:
@@ -98,7 +98,7 @@ def _in_full(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line, ...]:
 
 
 def _answer(state: TaskState) -> Iterator[Line]:
-    """Yield the answer of a task that changed nothing: what was found, where, and what stays open."""
+    """Yield the answer of a task that changed nothing: its findings, their places and open questions."""
     findings, review = state.findings, state.review
     if findings is None:
         return

@@ -51,7 +51,7 @@ def sandbox(state: TaskState) -> Span:
 
 
 def side_words(surface: Side, code: Side) -> str:
-    """Say whose checks were run on whose code, where they are of different times."""
+    """Return whose checks ran on whose code, where the two are not of the same tree."""
     if surface is code:
         return ""
     return ", original checks" if surface is Side.BASE else ", without the change"
@@ -77,7 +77,7 @@ def status_mark(status: Status) -> Span:
 
 
 def pass_mark(holds: bool) -> Span:
-    """Return the mark of what holds or does not."""
+    """Return the mark of a claim that holds or does not."""
     return span("✓ ", Style.GOOD) if holds else span("✗ ", Style.BAD)
 
 
@@ -87,7 +87,7 @@ def result_mark(exit_code: int | None) -> Span:
 
 
 def evidence_mark(evidence: Evidence | EvidenceRecorded) -> Span:
-    """Return the mark of what was recorded; what fails without the change, as it should, has none."""
+    """Return the mark of a recorded command; a check that should fail without the change has none."""
     return span("· ", Style.DIM) if is_without_change(evidence) else result_mark(evidence.exit_code)
 
 

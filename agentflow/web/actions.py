@@ -59,7 +59,7 @@ class Continuations:
         self._begun[task_id] = detach(argv, self._root, dict(os.environ))
 
     def is_at_work(self) -> bool:
-        """Return whether a process works in the repository; those that have ended here are taken leave of."""
+        """Return whether a process works in the repository, after reaping our own that have ended."""
         running = [each.exit_code is None for each in self._begun.values()]
         return any(running) or is_at_work(self._root)
 

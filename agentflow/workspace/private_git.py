@@ -305,7 +305,7 @@ def list_rules(found: FrozenRules, attributes: bytes) -> dict[str, bytes]:
 
 
 def write_frozen(start: FrozenIndex, folder: Path) -> None:
-    """Leave what the first tree was made with in another git folder of our own."""
+    """Copy what the first tree was made with into another private git folder."""
     _lay(start.files, folder)
     if start.index:
         index = folder / "index"

@@ -66,7 +66,7 @@ def take_commit_snapshot(git: Git) -> FileSnapshot | None:
 
 
 def to_snapshot(git: Git, files: FileEntries) -> FileSnapshot:
-    """Return the shot of some files whose objects are known."""
+    """Return the snapshot of some files whose objects are known."""
     with _folder(git) as env:
         git.call("read-tree", "--empty", env=env)
         git.call("update-index", "-z", "--index-info", env=env, stdin=_lines(files))
@@ -289,7 +289,7 @@ def plan_undo(
     death: Death | None,
     spared: frozenset[str] = frozenset(),
 ) -> UndoPlan:
-    """Return what is to be done; `death` is None for a task that knew of its end.
+    """Return the plan of an undo; `death` is None for a task that ended by itself.
 
     What is `spared` stays as it is, whoever changed it.
     """

@@ -107,7 +107,7 @@ class Shadow(Record):
                 yield path
 
     def _files(self, found: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the files among what was found, those of repositories inside as if they were our own."""
+        """Yield the files that were found, including those of nested repositories."""
         for path in found:
             if not path.endswith(b"/"):
                 yield path

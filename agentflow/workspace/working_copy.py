@@ -53,7 +53,7 @@ class LowerDirectory:
         self._is_mountable = False
 
     def below(self, tree: str) -> WrittenTree:
-        """Return the files that are there: those of the tree that was the first to be asked for."""
+        """Return the files of the lower layer: those of the first tree that was asked for."""
         with self._lock:
             if self._below is None:
                 outer = self._opened.enter_context(scratch_folder())
@@ -156,7 +156,7 @@ class WorkingCopy:
         return (*touched, *added)
 
     def _is_laid(self, path: str) -> bool:
-        """Tell whether a file was put here beside the tree."""
+        """Tell whether a file was put here although it is not in the tree."""
         entries = {entry.rstrip("/") for entry in self._ignored}
         is_below = any(path == entry or path.startswith(f"{entry}/") for entry in entries)
         return is_below or path in SHARED  # a link to an environment
