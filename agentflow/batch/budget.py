@@ -4,6 +4,11 @@ from agentflow.core.messages import Usage
 from agentflow.core.pending import Budget
 
 
+def to_usage(share: Budget) -> Usage:
+    """Return what is used at most by a task that nothing more is known of."""
+    return Usage(input=share.tokens or 0, cost_usd=share.cost)
+
+
 class SharedBudget:
     """What of a batch's budget is neither used up nor set aside for a task that runs."""
 

@@ -75,11 +75,7 @@ def prepare_clone(folder: TaskFolder) -> None:
 def _fill(task: BatchTask, begun: Path) -> None:
     """Put the files that a task begins with into a folder, as a repository with one commit."""
     source = Path(task.repository)
-    if task.environment and not is_python_environment(task.environment):
-        raise ConfigError(
-            f"it needs a Python environment with the packages of {task.repository} in {task.environment}; "
-            f"make one with python -m venv {task.environment} and install them there"
-        )
+    require_environment(task)
     if is_address(task.repository) or (source / ".git").exists():
         check_out(task.repository, task.commit, begun)
         if task.edits:
@@ -91,6 +87,15 @@ def _fill(task: BatchTask, begun: Path) -> None:
     _apply_edits(begun, task)
     if not (begun / ".git").exists():
         commit_files(begun)
+
+
+def require_environment(task: BatchTask) -> None:
+    """Raise ConfigError where the Python environment of a task is not on this machine."""
+    if task.environment and not is_python_environment(task.environment):
+        raise ConfigError(
+            f"it needs a Python environment with the packages of {task.repository} in {task.environment}; "
+            f"make one with python -m venv {task.environment} and install them there"
+        )
 
 
 def _apply_edits(root: Path, task: BatchTask) -> None:
@@ -118,6 +123,13 @@ def _share(source: Path, begun: Path, clone: Path) -> None:
     config = folders(os.environ).config
     if trusted := load_trust(config, source).files:
         record_trust(config, clone, trusted)
+
+
+def drop_missing_links(clone: Path) -> None:
+    """Remove from a clone the links to installed environments that this machine does not have."""
+    for name in SHARED:
+        if (clone / name).is_symlink() and not (clone / name).exists():
+            (clone / name).unlink()
 
 
 def find_environment_variables(folder: TaskFolder) -> dict[str, str]:

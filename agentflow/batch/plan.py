@@ -12,7 +12,7 @@ from agentflow.frontmatter import find_line, read_yaml
 from agentflow.parse import decode
 from agentflow.workspace.git_fetch import is_address
 
-_SCRIPT = "script:"
+SCRIPT_PREFIX = "script:"
 
 
 def read_plan(path: Path) -> tuple[BatchTask, ...]:
@@ -91,6 +91,6 @@ def _require_places(path: Path, find: Callable[[], int], task: BatchTask) -> Non
 
 def locate_model(name: str | None, folder: Path) -> str | None:
     """Return a model's name, the file of a script as an absolute path."""
-    if name is None or not name.startswith(_SCRIPT):
+    if name is None or not name.startswith(SCRIPT_PREFIX):
         return name
-    return f"{_SCRIPT}{folder.absolute() / name.removeprefix(_SCRIPT)}"
+    return f"{SCRIPT_PREFIX}{folder.absolute() / name.removeprefix(SCRIPT_PREFIX)}"

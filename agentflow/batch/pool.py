@@ -3,15 +3,14 @@
 import os
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
-from agentflow.batch.budget import SharedBudget
+from agentflow.batch.budget import SharedBudget, to_usage
 from agentflow.batch.folder import (
     TaskFolder,
     collect_result,
@@ -23,7 +22,7 @@ from agentflow.batch.folder import (
     try_lock,
 )
 from agentflow.batch.hidden import examine
-from agentflow.batch.results import BatchResult, read_result, save_result
+from agentflow.batch.results import BatchResult, read_lost, read_result, save_result
 from agentflow.core.errors import AgentflowError, Exit
 from agentflow.core.evidence import Command
 from agentflow.core.pending import Budget
@@ -31,6 +30,7 @@ from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
 from agentflow.model.retry import SharedLimits
 from agentflow.process import Program, start
+from agentflow.sandbox.confine import tie_command
 from agentflow.streams import read_pipe, write_pipe
 
 _STOP_SECONDS = 10.0
@@ -40,14 +40,29 @@ _TAIL_BYTES = 8_000
 LIMITS_FOLDER = "limits"
 _STARTS = 2
 """A task whose process dies is continued once."""
+_MACHINES = 3
+"""A task whose machine is lost is begun anew on another one."""
 _OPEN = (Status.RUNNING, Status.SUSPENDED, Status.CANCELLED)
 TellResult = Callable[[BatchResult], None]
+
+
+class RayCluster(Record):
+    """A Ray cluster that does tasks, and what its machines set aside for each."""
+
+    address: str | None = None
+    """None: one that is this machine alone."""
+    cpus: float = 1
+    memory: float | None = None
+    """In gigabytes."""
 
 
 class BatchOptions(Record):
     """How the tasks of a batch are run."""
 
-    jobs: int = 1
+    jobs: int | None = None
+    """None: as many at once as there is room for."""
+    cluster: RayCluster | None = None
+    """None: this machine."""
     model: str | None = None
     """For tasks that name none."""
     budget: Budget = Budget()
@@ -64,19 +79,29 @@ class BatchOptions(Record):
     fail_fast: bool = False
     keep: bool = False
     """Keep the clones."""
-    hidden: Path | None = None
-    """The folder of the plan, which no command of a task sees."""
+    hidden: tuple[str, ...] = ()
+    """Folders that no command of a task sees: that of the plan, and others."""
+    is_tied: bool = False
+    """The command of a task ends with the process that starts it."""
+
+
+DoTask = Callable[[TaskFolder, Budget, BatchOptions], Awaitable[BatchResult | None]]
+"""What does one task within its share of the budget; None where the machine that did it is lost."""
 
 
 class Pool:
     """The tasks that are still to be done, and what of the budget is left."""
 
-    def __init__(self, folders: Sequence[TaskFolder], options: BatchOptions, tell: TellResult) -> None:
+    def __init__(
+        self, folders: Sequence[TaskFolder], options: BatchOptions, tell: TellResult, do: DoTask
+    ) -> None:
         self._options = options
+        self._do = do
         self._tell = tell
         self._budget = SharedBudget(options.budget)
         found = [(folder, read_result(folder.place)) for folder in folders]
         for folder, result in found:
+            self._budget.spend(read_lost(folder.place))
             if result is not None and result.is_settled:
                 self._budget.spend(result.usage)
                 if not options.keep:
@@ -85,30 +110,45 @@ class Pool:
         left.sort(key=lambda folder: not folder.clone.exists())  # what has begun goes on first
         self._waiting = deque(left)
         self._changed = anyio.Condition()
+        self._is_closed = False
+        """Nothing more is begun."""
         self.is_over = False
         """Tasks were left out because the budget is used up."""
 
     async def run(self) -> None:
         """Do all tasks; those that the budget or a failure leaves out stay as they are."""
         async with anyio.create_task_group() as group:
-            for _ in range(self._options.jobs):
+            for _ in range(self._options.jobs or os.cpu_count() or 1):
                 group.start_soon(self._work)
 
     async def _work(self) -> None:
         while self._waiting:
             folder = self._waiting.popleft()
-            state = await anyio.to_thread.run_sync(_read_state, folder)
+            result = await self._bring_result(folder)
+            if result is None:
+                continue
+            if self._options.fail_fast and result.exit_code not in (Exit.VERIFIED, Exit.CAVEAT):
+                self._is_closed = True
+                self._waiting.clear()
+            self._tell(result)
+
+    async def _bring_result(self, folder: TaskFolder) -> BatchResult | None:
+        """Return the result of a task, begun anew where its machine is lost; None where it is left out."""
+        for _ in range(_MACHINES):
+            state = await anyio.to_thread.run_sync(read_state, folder)
             reserved = await self._reserve(folder, state)
             if reserved is None:
                 self.is_over = True
-                continue
-            result = await do_task(folder, reserved, self._options)
+                return None
+            result = await self._do(folder, reserved, self._options)
             async with self._changed:
-                self._budget.settle(reserved, result.usage)
+                self._budget.settle(reserved, to_usage(reserved) if result is None else result.usage)
                 self._changed.notify_all()
-            if self._options.fail_fast and result.exit_code not in (Exit.VERIFIED, Exit.CAVEAT):
-                self._waiting.clear()
-            self._tell(result)
+            if result is not None or self._is_closed:
+                return result
+        result = report_unbegun(folder, Exit.INTERNAL, f"its machine was lost {_MACHINES} times")
+        save_result(folder.place, result)
+        return result
 
     async def _reserve(self, folder: TaskFolder, state: TaskState | None) -> Budget | None:
         """Set a task's share aside; wait while tasks that run may give something back."""
@@ -125,15 +165,24 @@ class Pool:
                 await self._changed.wait()
 
 
-def _read_state(folder: TaskFolder) -> TaskState | None:
+def read_state(folder: TaskFolder) -> TaskState | None:
+    """Return how far the task in a clone has come, or None before it has begun."""
     return read_clone_state(folder) if folder.clone.is_dir() else None
 
 
-async def do_task(folder: TaskFolder, reserved: Budget, options: BatchOptions) -> BatchResult:
+async def do_task(
+    folder: TaskFolder,
+    reserved: Budget,
+    options: BatchOptions,
+    prepare: Callable[[TaskFolder], None] = prepare_clone,
+) -> BatchResult:
     """Do one task to its end, or go on with it, and write down what came of it."""
     async with _lock(folder) as lock:
         try:
-            result = await _bring_to_end(folder, reserved, options, lock)
+            state = await anyio.to_thread.run_sync(read_state, folder)
+            if state is None:
+                await anyio.to_thread.run_sync(prepare, folder)
+            result = await _bring_to_end(folder, state, reserved, options, lock)
         except AgentflowError as error:
             result = report_unbegun(folder, error.exit_code, str(error))
         except OSError as error:
@@ -156,17 +205,15 @@ async def _lock(folder: TaskFolder) -> AsyncIterator[int]:
 
 
 async def _bring_to_end(
-    folder: TaskFolder, reserved: Budget, options: BatchOptions, lock: int
+    folder: TaskFolder, state: TaskState | None, reserved: Budget, options: BatchOptions, lock: int
 ) -> BatchResult:
-    state, told, code = await anyio.to_thread.run_sync(_read_state, folder), "", None
+    told, code = "", None
     for _ in range(_STARTS):
         if state is not None and state.status not in _OPEN:
             break
-        if state is None:
-            await anyio.to_thread.run_sync(prepare_clone, folder)
         words, text = _to_words(folder, state, reserved, options)
         code, told = await _run_command(folder, words, text, options, lock)
-        state = await anyio.to_thread.run_sync(_read_state, folder)
+        state = await anyio.to_thread.run_sync(read_state, folder)
         if state is None:
             return report_unbegun(folder, Exit.INTERNAL if code is None else code, told)
         if state.status is not Status.RUNNING:
@@ -208,10 +255,12 @@ async def _run_command(
     env = {
         **os.environ,
         **find_environment_variables(folder),
-        "AGENTFLOW_HIDDEN": os.pathsep.join(map(str, filter(None, (folder.place.parent, options.hidden)))),
+        "AGENTFLOW_HIDDEN": os.pathsep.join((str(folder.place.parent), *options.hidden)),
         "AGENTFLOW_LIMITS": str(folder.place.parent / LIMITS_FOLDER),
     }
     argv = (sys.executable, "-P", "-m", "agentflow", *words)
+    if options.is_tied:
+        argv = tie_command(argv)
     command = Command(argv=argv, cwd=str(folder.clone), timeout=0, env=env, descriptors=(lock,))
     program = start(command)
     said = bytearray()

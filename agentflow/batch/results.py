@@ -14,6 +14,7 @@ from agentflow.parse import decode
 from agentflow.redact import visible
 
 RESULT = "result.json"
+_LOST = "lost.json"
 _FINE = (Exit.VERIFIED, Exit.CAVEAT)
 
 
@@ -62,6 +63,27 @@ def read_result(folder: Path) -> BatchResult | None:
 def save_result(folder: Path, result: BatchResult) -> None:
     """Write a result so that a crash leaves the whole of it or nothing."""
     write_atomic(folder / RESULT, encode(result) + b"\n", mode=0o644)
+
+
+def read_lost(folder: Path) -> Usage:
+    """Return what attempts at a task used, or may have used, that no result tells of. Raises InvalidFile."""
+    place = folder / _LOST
+    return decode(Usage, place.read_bytes(), str(place)) if place.is_file() else Usage()
+
+
+def save_lost(folder: Path, used: Usage) -> None:
+    """Write down what attempts at a task used, or may have used, that no result tells of."""
+    if used.tokens or used.cost_usd:
+        write_atomic(folder / _LOST, encode(used) + b"\n", mode=0o644)
+    else:
+        (folder / _LOST).unlink(missing_ok=True)
+
+
+def add_lost(folder: Path, used: Usage) -> None:
+    """Count one more attempt at a task among them; an unknown cost is taken as none."""
+    before = read_lost(folder)
+    cost = (before.cost_usd or 0) + (used.cost_usd or 0)
+    save_lost(folder, Usage(input=before.tokens + used.tokens, cost_usd=cost))
 
 
 def choose_batch_exit(results: Sequence[BatchResult], *, missing: bool, over: bool) -> Exit:

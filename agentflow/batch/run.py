@@ -13,7 +13,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from agentflow.batch.folder import TaskFolder
-from agentflow.batch.pool import LIMITS_FOLDER, BatchOptions, Pool, TellResult
+from agentflow.batch.pool import LIMITS_FOLDER, BatchOptions, DoTask, Pool, TellResult, do_task
 from agentflow.batch.results import BatchResult, choose_batch_exit, read_result
 from agentflow.batch.task import BatchTask
 from agentflow.core.errors import ConfigError, Exit, UsageError
@@ -88,14 +88,16 @@ def _lock(out: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def run_batch(folders: Sequence[TaskFolder], options: BatchOptions, tell: TellResult) -> BatchOutcome:
+def run_batch(
+    folders: Sequence[TaskFolder], options: BatchOptions, tell: TellResult, do: DoTask = do_task
+) -> BatchOutcome:
     """Run the tasks that have no result yet, and return what came of all of them."""
     out = folders[0].place.parent
     share_limits(out / LIMITS_FOLDER, options.limits)
     order = list(folders)
     if options.seed is not None:
         random.Random(options.seed).shuffle(order)  # noqa: S311  # an order, not a secret
-    pool = Pool(order, options, tell)
+    pool = Pool(order, options, tell, do)
     caught = anyio.run(_run, pool)
     found = [(folder.task.id, read_result(folder.place)) for folder in folders]
     results = tuple(result for _, result in found if result is not None)

@@ -4,6 +4,8 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,13 +16,21 @@ from agentflow.cli.printing import say_json, show
 
 if TYPE_CHECKING:
     from agentflow.batch.folder import TaskFolder
-    from agentflow.batch.pool import BatchOptions, TellResult
+    from agentflow.batch.pool import BatchOptions, DoTask, RayCluster, TellResult
     from agentflow.batch.results import BatchResult
     from agentflow.batch.run import BatchOutcome
     from agentflow.batch.task import BatchTask
     from agentflow.core.pending import Budget
     from agentflow.model.retry import SharedLimits
     from agentflow.view.text import Line, Medium
+
+
+class BatchEngine(StrEnum):
+    """What does the tasks of a batch."""
+
+    LOCAL = "local"
+    RAY = "ray"
+
 
 _BAR = 24
 """Columns of the bar."""
@@ -43,6 +53,21 @@ REQUESTS = typer.Option(
 RATE = typer.Option(
     None, "--rate", min=0.1, metavar="N", help="Requests a minute to one model endpoint, of all tasks."
 )
+ENGINE = typer.Option(
+    BatchEngine.LOCAL, "--engine", help="Where the tasks are done: on this machine, or on a Ray cluster."
+)
+CLUSTER_ADDRESS = typer.Option(
+    None,
+    "--address",
+    metavar="HOST:PORT",
+    help="The Ray cluster. [default: RAY_ADDRESS, or one of this machine alone]",
+)
+CPUS = typer.Option(
+    None, "--cpus", min=0.1, metavar="N", help="CPUs that Ray sets aside for each task. [default: 1]"
+)
+MEMORY = typer.Option(
+    None, "--memory", min=0.1, metavar="GB", help="Memory that Ray sets aside for each task."
+)
 FAIL_FAST = typer.Option(False, "--fail-fast", help="Begin no task after the first that is not verified.")
 SHUFFLE = typer.Option(None, "--shuffle", metavar="SEED", help="Begin the tasks in another order.")
 KEEP = typer.Option(False, "--keep", help="Keep the clones in which the tasks worked.")
@@ -62,6 +87,10 @@ def batch(
     timeout: float | None = TASK_TIMEOUT,
     requests: int | None = REQUESTS,
     rate: float | None = RATE,
+    engine: BatchEngine = ENGINE,
+    address: str | None = CLUSTER_ADDRESS,
+    cpus: float | None = CPUS,
+    memory: float | None = MEMORY,
     fail_fast: bool = FAIL_FAST,
     shuffle: int | None = SHUFFLE,
     keep: bool = KEEP,
@@ -86,10 +115,11 @@ def batch(
     from agentflow.model.retry import SharedLimits
 
     consent_of(yes=yes, no_input=no_input)
+    cluster = _choose_cluster(engine, address, cpus, memory)
     switches = {"--yes": yes, "--no-input": no_input, "--no-sandbox": no_sandbox, "--network": network}
     budget, limits = Budget(cost=max_cost, tokens=max_tokens), SharedLimits(at_once=requests, per_minute=rate)
     options = make_options(model, jobs, switches, budget, limits).replace(
-        timeout=timeout, seed=shuffle, fail_fast=fail_fast, keep=keep, resume=resume
+        timeout=timeout, seed=shuffle, fail_fast=fail_fast, keep=keep, resume=resume, cluster=cluster
     )
     tasks = read_plan(plan)
     outcome = run_in_front(plan, out, tasks, options, plain=plain)
@@ -107,6 +137,20 @@ def batch(
     return outcome.exit_code
 
 
+def _choose_cluster(
+    engine: BatchEngine, address: str | None, cpus: float | None, memory: float | None
+) -> "RayCluster | None":
+    """Return the cluster on which tasks are done, None for this machine. Raises UsageError."""
+    from agentflow.batch.pool import RayCluster
+    from agentflow.core.errors import UsageError
+
+    if engine is BatchEngine.RAY:
+        return RayCluster(address=address, cpus=cpus or 1, memory=memory)
+    if address or cpus or memory:
+        raise UsageError("--address, --cpus and --memory say something only with --engine ray")
+    return None
+
+
 def make_options(
     model: str | None,
     jobs: int | None,
@@ -119,7 +163,7 @@ def make_options(
     from agentflow.batch.pool import BatchOptions
 
     return BatchOptions(
-        jobs=jobs or os.cpu_count() or 1,
+        jobs=jobs,
         model=locate_model(model, Path()),
         budget=budget,
         limits=limits,
@@ -134,12 +178,48 @@ def run_in_front(
     from agentflow.batch.run import open_batch, run_batch
 
     out = (plan.with_suffix(".batch") if out is None else out).absolute()
-    options = options.replace(hidden=plan.absolute().parent)
+    if options.cluster is not None:
+        _require_possible(options)
+    options = options.replace(hidden=(str(plan.absolute().parent),))
     with (
         open_batch(plan, out, tasks, resume=options.resume) as folders,
+        _open_engine(options, out) as (fitted, do),
         _show_progress(folders, plain=plain) as tell,
     ):
-        return run_batch(folders, options, tell)
+        return run_batch(folders, fitted, tell, do)
+
+
+def _require_possible(options: "BatchOptions") -> None:
+    """Raise UsageError for what a batch on a cluster cannot do, ConfigError where Ray is not installed."""
+    from agentflow.core.errors import ConfigError, UsageError
+
+    if options.limits.at_once or options.limits.per_minute:
+        hint = "limit the tasks at once with --jobs, or the requests in a gateway"
+        raise UsageError(
+            "--requests and --rate hold on one machine only, so not with --engine ray", hint=hint
+        )
+    if options.keep:
+        raise UsageError("--keep: with --engine ray the clones are on other machines and do not stay there")
+    if not {"--yes", "--no-input"} & {*options.switches}:
+        hint = "--no-input denies what would be asked, --yes approves it"
+        raise UsageError("a task on a Ray cluster cannot wait for you", hint=hint)
+    if not find_spec("ray"):
+        hint = "pip install 'agentflow[ray]'"
+        raise ConfigError("--engine ray needs a package that is not installed", hint=hint)
+
+
+@contextmanager
+def _open_engine(options: "BatchOptions", out: Path) -> "Iterator[tuple[BatchOptions, DoTask]]":
+    """Yield what does a task, and how many at once. Raises ConfigError."""
+    from agentflow.batch.pool import do_task
+
+    if options.cluster is None:
+        yield options, do_task
+        return
+    from agentflow.batch.cluster import open_cluster
+
+    with open_cluster(options.cluster, out / "ray.log") as (do, room):
+        yield options.replace(jobs=options.jobs or room), do
 
 
 @contextmanager

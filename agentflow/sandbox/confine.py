@@ -181,6 +181,11 @@ def build_mount_words(lower: str, scratch: str) -> tuple[str, ...]:
     return (*_BARE, "overlay", lower, scratch)
 
 
+def tie_command(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a command that gets SIGTERM when the thread that starts it ends."""
+    return (*_BARE, "tie", *words)
+
+
 def _build_bubblewrap_words(profile: Profile, ability: Ability, opened: StartDescriptors) -> tuple[str, ...]:
     sockets = () if profile.network else find_listening_sockets(profile)
     descriptors = ("--seccomp", str(opened.filter), "--json-status-fd", str(opened.status))

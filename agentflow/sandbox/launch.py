@@ -2,6 +2,7 @@
 
     launch.py overlay LOWER SCRATCH WORD…     mount an overlay
     launch.py restrict SPEC WORD…             give up rights
+    launch.py tie WORD…                       end with the process that starts it
 
 SPEC is a JSON object: the `rights` on files that Landlock leaves, the descriptor of the seccomp program to
 load as `filter`, and that of where the start is noted as `status`. Every command pays for what is imported
@@ -21,7 +22,7 @@ _NEW_MOUNTS, _NEW_USER = 0x00020000, 0x10000000
 _BIND, _PRIVATE = 0x1000, 0x40000 | 0x4000
 _NO_NEW_PRIVILEGES, _SET_SECCOMP, _FILTER = 38, 22, 2
 _STEP_BYTES = 8
-_DIE_WITH_PARENT, _KILL = 1, 9
+_DIE_WITH_PARENT, _KILL, _END = 1, 9, 15
 _DROP_BOUND, _CAPABILITY_VERSION = 24, 0x20080522
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _ASK_VERSION = 1
@@ -42,6 +43,8 @@ def main(step: str, words: list[str]) -> None:
     if step == "overlay":
         lower, scratch, *words = words
         _mount_overlay(kernel, lower, scratch)
+    elif step == "tie":
+        _check(kernel.prctl(_DIE_WITH_PARENT, ctypes.c_ulong(_END), 0, 0, 0), "prctl")
     else:
         spec, *words = words
         _give_up(kernel, spec)

@@ -1,8 +1,11 @@
 """`batch`: many tasks, each in a clone of its own; stopped, killed and continued."""
 
 import json
+import os
 import signal
 import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -11,6 +14,7 @@ import pytest
 
 from agentflow.process import capture
 from tests.support import play
+from tests.support.processes import processes
 from tests.support.repo import Done, NewRepo, Repo, eventually
 
 PLAN = "plan.jsonl"
@@ -178,3 +182,80 @@ def test_installed_packages_and_trust_of_the_repository_hold_in_the_clones(repo:
     done = run(repo, plan(repo, {}), "--json")
     (result,) = results(done)
     assert (done.code, result["caveats"]) == (4, ["tests_not_counted"]), (result, done.err)
+
+
+@pytest.mark.skipif(not find_spec("ray"), reason="the package ray is not installed")
+def test_a_ray_cluster_does_the_same_and_again_only_what_its_machine_lost(
+    repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))  # where Ray keeps its token
+    path = plan(
+        repo,
+        {"id": "slow", "check": HIDDEN, "model": "script:slow.yaml"},
+        {"id": "wrong", "model": "script:wrong.yaml"},
+        {"id": "nowhere", "commit": "no-such-branch"},
+        scripts={
+            "slow": [{**entry, "delay": 0.5} for entry in play.mending()],
+            "wrong": [play.role("implementer", play.submit("calc.py"))],
+        },
+    )
+    words = ("--engine", "ray", "--jobs", "2", "--no-input", "--json")
+    process = repo.start("batch", str(path), *words)
+    eventually(lambda: bool(begun_for("slow")) and bool(processes("ray::slow")), 200)
+    (lost,), (worker,) = begun_for("slow"), processes("ray::slow")
+    os.kill(worker, signal.SIGKILL)
+    eventually(lambda: lost not in begun_for("slow"))
+    out, err = process.communicate()
+    found = {result["id"]: result for result in map(json.loads, out.splitlines())}
+    assert [(name, result["exit_code"]) for name, result in found.items()] == [
+        ("slow", 0),
+        ("wrong", 1),
+        ("nowhere", 2),
+    ], err
+    assert (process.returncode, len(err.splitlines())) == (1, 3), err
+    assert found["slow"]["hidden"] == {"resolved": True, "reason": "exit 0"}
+    place = Path(found["slow"]["folder"])
+    assert sorted(file.name for file in place.iterdir()) == ["change.patch", "result.json", "task.agentflow"]
+    assert repo.run("import", str(place / "task.agentflow")).code == 0
+    repo.git("apply", str(place / "change.patch"))
+    assert "died" in (place.parent / "ray.log").read_text()
+
+
+def begun_for(name: str) -> set[int]:
+    """Return the processes that do a task of a batch."""
+    said = f"/{name}/work".encode()
+    found = set()
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = place.read_bytes().split(b"\0")
+        except OSError:
+            continue  # it ended while we looked
+        if b"task" in words and any(word.endswith(said) for word in words):
+            found.add(int(place.parent.name))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--engine", "ray"), "cannot wait for you"),
+        (("--engine", "ray", "--no-input", "--keep"), "--keep"),
+        (("--engine", "ray", "--yes", "--rate", "3"), "limit the tasks at once with --jobs"),
+        (("--cpus", "2"), "only with --engine ray"),
+    ],
+)
+def test_what_a_cluster_cannot_do_is_refused_before_anything_begins(
+    repo: Repo, words: tuple[str, ...], why: str
+) -> None:
+    path = plan(repo, {})
+    done = run(repo, path, *words)
+    assert (done.code, why in done.err, path.with_suffix(".batch").exists()) == (2, True, False), done.err
+
+
+def test_without_the_extra_one_line_says_how_to_install_it(repo: Repo, tmp_path: Path) -> None:
+    program = tmp_path / "without.py"
+    hide = "import importlib.util as u\nu.find_spec = lambda name, *rest: None\n"
+    program.write_text(f"{hide}from agentflow.cli.app import main\nmain()\n", "utf-8")
+    words = ("batch", str(plan(repo, {})), "--engine", "ray", "--no-input")
+    done = repo.run(*words, command=(sys.executable, str(program)))
+    assert (done.code, done.err.count("pip install 'agentflow[ray]'")) == (2, 1), done.err

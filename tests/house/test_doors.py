@@ -53,6 +53,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "httpcore2": ("agentflow/model/direct.py",),
     "httpx2": ("agentflow/model/http.py", "agentflow/tools/web.py", "agentflow/mcp/client.py"),
     "acp": ("agentflow/editor/",),
+    "ray": ("agentflow/batch/cluster.py",),
     "opentelemetry": ("agentflow/telemetry.py",),
     "mcp": ("agentflow/mcp/client.py", "agentflow/mcp/server.py"),
     "mcp_types": (),

@@ -30,6 +30,7 @@ NEVER = {
     "mcp",
     "acp",
     "opentelemetry",
+    "ray",
     "jinja2",
     "starlette",
     "uvicorn",
