@@ -146,6 +146,9 @@ class Settings(Record):
     retry: Retry = Retry()
     deadlines: Deadlines = Deadlines()
     max_iterations: Annotated[int, Meta(ge=1, le=1000)] = 10
+    repair_seconds: Annotated[float, Meta(ge=0, le=600)] = 20
+    """How long the built-in repair engine may search for a fix before a model is asked, and in a call of the
+    tool `Repair`; 0 turns both off."""
     hooks: tuple[str, ...] = ()
     """Shipped hooks that run, such as notify; `agentflow hooks list` shows all."""
     approvals: Approvals = Approvals()

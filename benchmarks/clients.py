@@ -75,7 +75,7 @@ class Scratch(Record):
         """Write the user's settings."""
         path = self.home / ".config/agentflow/config.yaml"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encode({"models": _MODELS, "stream": stream}))
+        path.write_bytes(encode({"models": _MODELS, "stream": stream, "repair_seconds": 0}))
 
 
 @contextmanager

@@ -49,7 +49,7 @@ from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills
 from agentflow.loop.history import request_of
 from agentflow.mcp.entries import ServerEntry
-from agentflow.model.tiers import REPAIR
+from agentflow.model.tiers import REPAIR, choice_of
 from agentflow.permissions.rules import Rules, find_denied_tools, narrow_rules, parse_rules
 from agentflow.permissions.user_rules import build_denials, build_exceptions
 from agentflow.process import timestamp
@@ -183,6 +183,7 @@ def make_task(setup: Setup, text: str, max_iterations: int | None) -> TaskState:
         max_iterations=max_iterations or setup.settings.max_iterations,
         model=setup.model.name,
         spares_tokens=setup.model.name != REPAIR,
+        repair_seconds=setup.settings.repair_seconds if choice_of(setup.model.name).is_live else 0,
         sandbox=setup.sandbox.level,
         gaps=setup.sandbox.ability.gaps,
         surface=Surface(added=setup.settings.surface.add, removed=setup.settings.surface.remove),

@@ -38,8 +38,8 @@ from agentflow.workspace.git import Git, open_repository
 _CUT = (Status.CANCELLED, Status.ERROR)
 _APART = frozenset(
     {
-        *("Warned", "Signalled", "Retried", "Searched", "Answered", "StateChanged", "CheckStarted", "Probed"),
-        "TaskUndone",
+        *("Warned", "Signalled", "Retried", "Searched", "RepairTried", "Answered", "StateChanged"),
+        *("CheckStarted", "Probed", "TaskUndone"),
     }
 )
 """Events about the machine, the person and the store, not about what the task did.
@@ -148,7 +148,9 @@ def _begin_again(setup: Setup, happened: tuple[Stamped, ...], recorded: TaskStat
     first = next(one.event.changed for one in happened if isinstance(one.event, StateChanged))
     fresh = make_task(setup, first["task"], first["max_iterations"])
     keys = ("task_id", "started_at", "model", "sandbox", "gaps")
-    then = {key: plain(recorded)[key] for key in ("surroundings", "instructions", "excerpts")}
+    found = recorded.first_try and recorded.first_try.replace(refused="")
+    known = plain(recorded.replace(first_try=found))
+    then = {key: known[key] for key in ("surroundings", "instructions", "excerpts", "first_try")}
     return fit(TaskState, {**first, **{key: plain(fresh)[key] for key in keys}, **then})
 
 

@@ -1,7 +1,7 @@
 """The capabilities of a standard agent, as a list that can be printed."""
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from agentflow.compose.capability import (
     Capability,
@@ -61,6 +61,8 @@ class Kit(Record):
     """Runs commands with the rights of a role that only reads."""
     todos: tuple[Todo, ...] = ()
     """Those of the task, for a role that works on them."""
+    repair: Tool | None = None
+    """Searches for a repair, for an implementer whose tests fail."""
     room: Callable[[str], ContextLimits] = lambda _: DEFAULT_ROOM
     """How long a conversation with a model may be, by its id."""
 
@@ -74,11 +76,19 @@ def list_standard_capabilities(role: Role, kit: Kit) -> tuple[Capability, ...]:
         RoleTools(role=role, toolbox=kit.toolbox),
         *((RecallOutputs(),) if _is_clipped(role, kit) else ()),
         UseSkills(offer=kit.skills, reader=kit.reader),
-        *((CurrentTodo(todos=kit.todos),) if kit.todos and role.part == SUBMITTED_BY[Change] else ()),
+        *(_list_of_implementer(kit) if role.part == SUBMITTED_BY[Change] else ()),
         *((Submission(tool=submit),) if submit else ()),
         UseHooks(hooks=kit.hooks),
         EventLog(record=kit.events),
     )
+
+
+def _list_of_implementer(kit: Kit) -> Iterator[Capability]:
+    """Yield what only the role that changes files is given."""
+    if kit.todos:
+        yield CurrentTodo(todos=kit.todos)
+    if kit.repair is not None:
+        yield SearchRepairs(tool=kit.repair)
 
 
 def _is_clipped(role: Role, kit: Kit) -> bool:
@@ -109,6 +119,15 @@ class RecallOutputs(Record):
 
     def install_tools(self, tools: ToolChannel) -> None:
         tools.add(RECALL)
+
+
+class SearchRepairs(Record):
+    """Offers the tool that searches for a small edit which makes the failing tests pass."""
+
+    tool: Tool
+
+    def install_tools(self, tools: ToolChannel) -> None:
+        tools.add(self.tool)
 
 
 class UseHooks(Record):

@@ -112,6 +112,14 @@ class Searched(Record, tag=True):
     best: str  # the edit that came nearest so far
 
 
+class RepairTried(Record, tag=True):
+    """The built-in repair engine searched before a model was asked."""
+
+    found: bool  # one repair, which is made and judged
+    account: str
+    seconds: float
+
+
 class Replied(Record, tag=True):
     run: int
     turn: int
@@ -311,6 +319,7 @@ Event = (
     | Asked
     | Retried
     | Searched
+    | RepairTried
     | Replied
     | ToolStarted
     | ToolFinished

@@ -191,6 +191,26 @@ class Said(Record):
     iteration: int
 
 
+class Replacement(Record):
+    """The input of one Edit call."""
+
+    file_path: str
+    old_string: str
+    new_string: str
+    replace_all: bool = False
+
+
+class FirstTry(Record):
+    """What the built-in repair engine found before a model was asked."""
+
+    account: str
+    """What was found, or how near the search came."""
+    edits: tuple[Replacement, ...] = ()
+    """The one repair that was found; empty where there was none, or a choice among several."""
+    refused: str = ""
+    """Why that repair could not be made."""
+
+
 class TaskState(Record):
     """All that is known of a task; the next step is a function of it."""
 
@@ -238,6 +258,10 @@ class TaskState(Record):
     """The person's own choice about a review, if any."""
     named_class: str = ""
     """The class as the person named it; empty where the words decide."""
+    repair_seconds: float = 0
+    """How long the built-in repair engine may search beside the task's model; 0 where it does not."""
+    first_try: FirstTry | None = None
+    """What it found before the first request; None where it did not search."""
     spares_tokens: bool = False
     """Its model is paid by the token, so nothing known is explored or sent again."""
     sequential: bool = False
@@ -324,6 +348,12 @@ class TaskState(Record):
         planned = (path for step in (self.plan.steps if self.plan else ()) for path in step.files)
         changed = self.change.files if self.change else ()
         return tuple(dict.fromkeys((*(finding.path for finding in found), *planned, *changed)))
+
+    @property
+    def is_first_try(self) -> bool:
+        """Whether the change is the repair that was found before the first request."""
+        found = self.first_try if self.iteration == 1 else None
+        return found is not None and bool(found.edits) and not found.refused
 
     @property
     def reads_only(self) -> bool:

@@ -112,8 +112,13 @@ def refuse_commands(_: str, command: str) -> str:
     raise NotAllowed(f"nobody can decide about {command} here")
 
 
+def refuse_calls(name: str, _: dict[str, Any]) -> None:
+    """Refuse a call inside a call where nobody can decide about it. Raises NotAllowed."""
+    raise NotAllowed(f"nobody can decide about {name} here")
+
+
 class Shell(Record):
-    """How a tool runs commands."""
+    """How a tool runs commands, and makes other calls."""
 
     runner: Runner
     outputs: Path
@@ -122,6 +127,8 @@ class Shell(Record):
     """Of an output, to the model."""
     authorize: Callable[[str, str], str] = refuse_commands
     """Returns a command inside a call, by an id of its own, as rules and hooks let it run, or raises."""
+    make: Callable[[str, dict[str, Any]], None] = refuse_calls
+    """Makes another call of the role's, by name and input, like any call; raises ToolError if it fails."""
 
 
 ListChanged = Callable[[], Mapping[str, bool]]

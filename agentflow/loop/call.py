@@ -11,7 +11,6 @@ from anyio import from_thread, to_thread
 from agentflow.core.errors import Halted, InvalidInput, ModelUnavailable, NotAllowed, ToolError
 from agentflow.core.events import Answered, ToolBlocked, ToolFinished, ToolStarted
 from agentflow.core.evidence import By
-from agentflow.core.fold import DELEGATE
 from agentflow.core.hook import Decision, HookDecision
 from agentflow.core.messages import ToolCall, ToolResult
 from agentflow.core.pending import Answer, Pending, PendingKind, decide_now
@@ -287,6 +286,7 @@ def _is_telling(agent: Agent, tool: Tool) -> bool:
 
 
 async def _make(agent: Agent, run: Run, call: ToolCall, admitted: AuthorizedCall) -> CallAnswered | RunPaused:
+    inner = list[CallAnswered]()
     context = ToolContext(
         role=agent.role,
         tools=agent.tools,
@@ -298,6 +298,7 @@ async def _make(agent: Agent, run: Run, call: ToolCall, admitted: AuthorizedCall
             outputs=agent.around.outputs,
             shown_bytes=agent.room.result_size(run.rate),
             authorize=partial(_authorize_command, agent, run),
+            make=partial(_make_inside, agent, run, call, inner),
         ),
         **copy_shared(agent.around, ToolContext),
     )
@@ -319,10 +320,26 @@ async def _make(agent: Agent, run: Run, call: ToolCall, admitted: AuthorizedCall
         result=ToolResult(call_id=call.id, content=content, is_error=output.is_error),
         changes=redact_values(to_writable(output.changes)),
         submitted=output.submitted,
-        halt=output.delegated.halt if output.delegated else None,
+        halt=next((each.halt for each in (*inner, output.delegated) if each and each.halt), None),
         delegated=output.delegated,
         handoff=output.handoff,
     )
+
+
+def _make_inside(
+    agent: Agent, run: Run, outer: ToolCall, made: list[CallAnswered], name: str, given: dict[str, Any]
+) -> None:
+    """Make a call as a part of another, by all that decides about calls. Raises NotAllowed where it fails."""
+    tool = agent.tool(name)
+    known = tool.values(given, Subject.PATH) if tool else ()  # whoever makes it has read what it changes
+    run = run.replace(head=run.head.replace(shown=(*run.head.shown, *known)))
+    inner = ToolCall(id=f"{outer.id}-{len(made) + 1}", name=name, input=given)
+    found = from_thread.run(answer, agent, run, inner)
+    if isinstance(found, RunPaused):
+        raise NotAllowed(f"a rule wants {name} approved: call it yourself, then somebody is asked")
+    made.append(found)
+    if found.result.is_error:
+        raise NotAllowed(found.result.content)
 
 
 def _authorize_command(agent: Agent, run: Run, call_id: str, command: str) -> str:
@@ -342,7 +359,7 @@ def _watch(agent: Agent, tool: Tool) -> AbstractContextManager[None]:
     """Return what says that files may be the role's change, where a call of it can change any."""
     around = agent.around
     may_write = around.phase is Phase.IMPLEMENTATION or around.runner.level == "none"
-    if around.watch is None or not may_write or tool.effect is Effect.READ or tool.name == DELEGATE:
+    if around.watch is None or not may_write or tool.effect is Effect.READ or tool.category is Category.AGENT:
         return nullcontext()
     return around.watch.role_works()
 

@@ -1,6 +1,7 @@
 """A driver in a copy of the repository, inside the sandbox: run to its end, or asked time and again."""
 
 import json
+import math
 import os
 import select
 import time
@@ -26,6 +27,29 @@ DRIVER = Path(__file__).with_name("driver.py")
 _TICK = 0.05
 
 
+class Hope(Record):
+    """How far a search has come, for a person who waits."""
+
+    tried: int
+    total: int
+    seconds_left: float
+    best: str
+    """The nearest miss so far, or what mends the tests."""
+
+
+class SearchWatch(Record):
+    """Who waits for a search, and how long."""
+
+    tell: Callable[[Hope], object] = lambda _: None
+    cancelled: Callable[[], bool] = lambda: False
+    until: float = math.inf
+    """When it ends at the latest, by the monotonic clock."""
+
+    @property
+    def seconds_left(self) -> float:
+        return max(0.0, self.until - time.monotonic())
+
+
 class Bench(Record):
     """What is needed to run the target tests in a copy."""
 
@@ -34,7 +58,7 @@ class Bench(Record):
     target: Target
     places: tuple[str, ...]
     """From where the code is imported, relative to the root."""
-    cancelled: Callable[[], bool] = lambda: False
+    watch: SearchWatch = SearchWatch()
 
 
 @contextmanager
@@ -57,6 +81,7 @@ def drive(bench: Bench, copy: Path, folder: Path, spec: Mapping[str, Any], timeo
         "arguments": target.arguments,
         "files": target.files,
         "failing": target.failing,
+        "hangs": target.hangs,
         "timeout": timeout,
     }
     (folder / "spec.json").write_text(json.dumps({**told, **spec}), encoding="utf-8")
@@ -71,7 +96,7 @@ def drive(bench: Bench, copy: Path, folder: Path, spec: Mapping[str, Any], timeo
     try:
         # it may write its own folders and what the drivers share
         sandbox = bench.sandbox.of(REPAIR_ENGINE, copy, folder, *bench.sandbox.writable)
-        return sandbox.run(order, folder / "output", bench.cancelled)
+        return sandbox.run(order, folder / "output", bench.watch.cancelled)
     except OSError as error:
         raise ModelRejected(
             f"{target.interpreter} cannot be started: {error.strerror}", hint=ADVICE

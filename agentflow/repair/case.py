@@ -6,28 +6,19 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from agentflow.core.evidence import CheckName
-from agentflow.core.record import Record
-from agentflow.repair.bench import Bench
+from agentflow.core.task import Replacement
+from agentflow.repair.bench import Bench, SearchWatch
 from agentflow.repair.candidates import Candidate, list_candidates
 from agentflow.repair.explain import require_runnable
 from agentflow.repair.locate import EditPlace, TestTrace, localise
-from agentflow.repair.search import Search, SearchResult, TellHope, trace_tests
-from agentflow.repair.sources import read_sources
+from agentflow.repair.search import Search, SearchResult, trace_tests
+from agentflow.repair.sources import Sources
 from agentflow.repair.syntax import mend_syntax
-from agentflow.repair.target import Brief, CheckLine, Target, read_base_tree, read_target, widen_target
+from agentflow.repair.target import Brief, CheckLine, Target, read_target, widen_target
 from agentflow.sandbox.run import Sandbox
 from agentflow.workspace.working_copy import find_import_paths
 
 T = TypeVar("T")
-
-
-class Replacement(Record):
-    """The input of one Edit call."""
-
-    file_path: str
-    old_string: str
-    new_string: str
-    replace_all: bool = False
 
 
 class RepairCase:
@@ -37,18 +28,17 @@ class RepairCase:
         self,
         sandbox: Sandbox,
         brief: Brief,
-        cancelled: Callable[[], bool],
+        sources: Sources,
+        watch: SearchWatch,
         known: dict[object, Any],
-        tell: TellHope,
     ) -> None:
-        """Read brief and files; raise ModelRejected when nothing fails, or what fails is not ours to run."""
+        """Take a brief and files. Raises ModelRejected when nothing fails, or it is not ours to run."""
         self.brief = brief
         self._sandbox = sandbox
-        self.sources = read_sources(sandbox.root, read_base_tree(sandbox.root, brief))
+        self.sources = sources
         self.target = read_target(sandbox.root, brief, self.sources.files)
-        self._cancelled = cancelled
+        self._watch = watch
         self._known = known
-        self._tell = tell
         self._key = (self.sources.digest, self.target.interpreter, self.target.arguments, self.target.files)
 
     @property
@@ -92,7 +82,7 @@ class RepairCase:
             is_same = wide.files == self.target.files
             seen = self.seen if is_same else trace_tests(bench)
             lost = earlier[-1].lost if earlier else frozenset()
-            search = Search(bench, [each.texts for each in earlier], lost, self._tell)
+            search = Search(bench, [each.texts for each in earlier], lost)
             return search.run(seen, self.candidates)
 
         return self._once(("searched", len(rejections), wide.files), work)
@@ -115,7 +105,7 @@ class RepairCase:
             sources=self.sources,
             target=target,
             places=places,
-            cancelled=self._cancelled,
+            watch=self._watch,
         )
 
     def _now(self, path: str) -> bytes:
@@ -130,7 +120,7 @@ class RepairCase:
 
 
 def _rejects(checks: Iterable[CheckLine]) -> bool:
-    """TellHope whether tests that really ran were red: nothing else says that a repair is a wrong one."""
+    """Tell whether tests that really ran were red: nothing else says that a repair is a wrong one."""
     return any(shown.name == CheckName.TESTS and not shown.is_green for shown in checks)
 
 

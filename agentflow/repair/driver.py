@@ -28,6 +28,10 @@ _MOST_WATCHED = 300
 """Passing tests whose lines are looked at."""
 _LONGEST_WATCH = 3.0
 """Seconds after which a passing test is left to the program's own check."""
+_LONGEST_HANG = 10.0
+"""Seconds after which a test counts as one that never ends, where the check ran into its time limit."""
+_STOPPED = 0.8
+"""The share of its time after which a test is asked where it is."""
 _FIRST = 6
 """Failing tests that are run before an edit is given up, where none of them turns green."""
 
@@ -68,18 +72,24 @@ def watch_tests(spec: dict[str, Any]) -> dict[str, Any]:
         known = [test for test in spec["failing"] if test in tests.items]
         others = [test for test in tests.items if test not in set(known)]
         chosen = known + (others[:_MOST_WATCHED] if known else others)
+        hanging = min(_LONGEST_HANG, spec["timeout"] / 4) if spec["hangs"] else None
+        longest = spec["timeout"] if known else hanging or _LONGEST_WATCH
         found["unwatched"] = [test for test in tests.items if test not in set(chosen)]
         while chosen:
-            done = watch_some(sealed, recorder, tracer, tests, chosen, spec["timeout"] if known else None)
-            for each in done:
+            done = watch_some(sealed, recorder, tracer, tests, chosen, longest)
+            ended = [each for each in done if not each["stopped"]]
+            for each in ended:
                 merge(found, recorder, each)
-            if len(done) == len(chosen):
+            if len(ended) == len(chosen):
                 return
-            stopped = chosen[len(done)]
+            stopped = chosen[len(ended)]
             found["slow"].append(stopped)
-            if stopped in known:
+            if stopped in known or hanging:
+                for each in done[len(ended) :]:
+                    merge(found, recorder, each)
                 recorder.note(stopped, "error")
-            chosen = chosen[len(done) + 1 :]
+                found["took"].pop(stopped, None)
+            chosen = chosen[len(ended) + 1 :]
 
     tracer.begin("")
     recorder.begin = tracer.begin
@@ -91,9 +101,12 @@ def watch_tests(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def watch_some(
-    sealed: Any, recorder: Any, tracer: Any, tests: Any, chosen: list[str], longest: float | None
+    sealed: Any, recorder: Any, tracer: Any, tests: Any, chosen: list[str], longest: float
 ) -> list[dict[str, Any]]:
-    """Run tests in a child until one takes too long, and return what was seen of each that ended."""
+    """Run tests in a child until one takes too long, and return what was seen of each.
+
+    Of the one that took too long it is told where it was then, unless the interpreter itself was held up.
+    """
 
     def work(tell: Callable[[dict[str, Any]], None]) -> None:
         state: dict[str, Any] = {"test": "", "since": 0.0}
@@ -101,30 +114,46 @@ def watch_some(
         def begin(test: str) -> None:
             if test:
                 state.update(test=test, since=time.monotonic())
+                sealed.call_after(longest * _STOPPED, stop)
                 tracer.begin(test)
                 return
             tracer.end()
-            if state["test"]:
-                name = state["test"]
-                report = tracer.report()
-                tell(
-                    {
-                        "test": name,
-                        "outcome": recorder.outcomes.get(name, "skipped"),
-                        "frames": recorder.frames.get(name),
-                        "message": recorder.messages.get(name),
-                        "lines": report["lines"].get(name, []),
-                        "types": report["types"],
-                        "seconds": time.monotonic() - state["since"],
-                    }
-                )
+            sealed.call_after(0, stop)
+            if name := state["test"]:
+                outcome = recorder.outcomes.get(name, "skipped")
+                frames, message = recorder.frames.get(name), recorder.messages.get(name)
+                tell(describe_test(state, tracer, outcome, frames, message))
                 tracer.types = {}
                 tracer.lines = {"": set()}
+
+        def stop(_number: int, frame: Any) -> None:
+            tracer.end()
+            message = f"did not end within {longest:.0f} s"
+            told = describe_test(state, tracer, "error", recorder.walk(frame), message)
+            tell({**told, "stopped": True})
+            os._exit(0)
 
         recorder.begin = begin
         tests.run(chosen, lambda: False)
 
-    return list(sealed.follow(work, longest or _LONGEST_WATCH, len(chosen)))
+    return list(sealed.follow(work, longest, len(chosen)))
+
+
+def describe_test(
+    state: dict[str, Any], tracer: Any, outcome: str, frames: Any, message: str | None
+) -> dict[str, Any]:
+    """Return what was seen of the test that runs or has just ended."""
+    report = tracer.report()
+    return {
+        "test": state["test"],
+        "outcome": outcome,
+        "frames": frames,
+        "message": message,
+        "lines": report["lines"].get(state["test"], []),
+        "types": report["types"],
+        "seconds": time.monotonic() - state["since"],
+        "stopped": False,
+    }
 
 
 def merge(found: dict[str, Any], recorder: Any, each: dict[str, Any]) -> None:

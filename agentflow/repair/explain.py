@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from agentflow.core.evidence import RED
 from agentflow.repair.locate import EditPlace, TestTrace
-from agentflow.repair.search import SEARCH_SECONDS, SearchResult
+from agentflow.repair.search import SearchResult
 from agentflow.repair.sources import Sources
 from agentflow.repair.target import ADVICE, TestsBlocked
 
@@ -48,12 +48,14 @@ def explain_failure(
     found: SearchResult, sources: Sources, seen: TestTrace, places: Sequence[EditPlace]
 ) -> str:
     """Return how far a search came that found nothing, and what would help, a line for each."""
-    return GIVEN_UP + "\n  ".join(_explain(found, sources, seen, places))
+    advice = f"next: {_advise(found, places)}"
+    return GIVEN_UP + "\n  ".join((*describe_search(found, sources, seen, places), advice))
 
 
-def _explain(
+def describe_search(
     found: SearchResult, sources: Sources, seen: TestTrace, places: Sequence[EditPlace]
 ) -> Iterator[str]:
+    """Yield how far a search came that found nothing, a line for each fact."""
     yield _tell_end(found)
     yield from sorted({_name_cause(sources, seen, test) for test in seen.messages} - {""})
     if places:
@@ -66,7 +68,6 @@ def _explain(
         breaks = f"; breaks {', '.join(near.broke[:_SHOWN])}" if near.broke else ""
         values = f"; expected {near.wanted}, got {near.got}" if near.wanted and not near.turned else ""
         yield f"nearest: {near.candidate.title}{mends}{breaks}{values}"
-    yield f"next: {_advise(found, places)}"
 
 
 def _tell_end(found: SearchResult) -> str:
@@ -74,7 +75,7 @@ def _tell_end(found: SearchResult) -> str:
     ended = f"; {found.crashed} ended the process that tried them" if found.crashed else ""
     ended += f"; {found.hung} did not end" if found.hung else ""
     if found.is_late:
-        return f"the time of {SEARCH_SECONDS:.0f} s was over: {found.tried} edits tried, {left} left{ended}"
+        return f"the time of {found.seconds:.0f} s was over: {found.tried} edits tried, {left} left{ended}"
     if not found.tried:
         return "there is no line of the code under test that an edit could be tried at"
     return f"none of {found.tried} edits makes the failing tests pass{ended}"

@@ -36,6 +36,11 @@ class TestTrace(Record):
     types: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
     """`path:first line` of a function to its local names, and to the names of the types each had."""
 
+    @property
+    def reds(self) -> frozenset[str]:
+        """The tests that do not pass."""
+        return frozenset(test for test, outcome in self.outcomes.items() if outcome in RED)
+
 
 class EditPlace(Record):
     """A line of production code, and how much it is suspected."""
@@ -56,7 +61,7 @@ class EditPlace(Record):
 
 def localise(sources: Sources, seen: TestTrace) -> tuple[EditPlace, ...]:
     """Return the lines that failing tests execute, the most suspicious first."""
-    reds = {test for test, outcome in seen.outcomes.items() if outcome in RED}
+    reds = set(seen.reds)
     touched = {test: _lines(seen, test) for test in seen.outcomes}
     suspects = sorted({line for test in reds for line in touched[test]})
     loaded = {path for path, _ in (*suspects, *seen.lines.get("", ()))} - set(seen.files)

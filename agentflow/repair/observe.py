@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from types import TracebackType
+    from types import FrameType, TracebackType
 
 RED = ("failed", "error")
 _VALUED = (
@@ -70,6 +70,16 @@ class Recorder:
         if isinstance(error, SyntaxError) and error.filename and error.lineno:
             place = self.place(error.filename)
             found += [(place, error.lineno)] if place else []
+
+    def walk(self, frame: FrameType | None) -> list[tuple[str, int]]:
+        """Return the lines of the copy that are being executed, outermost first."""
+        found = []
+        while frame is not None:
+            place = self.place(frame.f_code.co_filename)
+            if place is not None:
+                found.append((place, frame.f_lineno))
+            frame = frame.f_back
+        return found[::-1]
 
     def place(self, name: str) -> str | None:
         """Return a file of some code relative to the copy, or None when it lies elsewhere."""

@@ -4,7 +4,7 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 
@@ -24,12 +24,14 @@ from agentflow.core.role import (
     Review,
     ReviewVerdict,
 )
+from agentflow.core.task import FirstTry, Replacement
 from agentflow.core.verdict import PLAUSIBLE
 from agentflow.parse import decode
+from agentflow.repair.bench import Hope, SearchWatch
 from agentflow.repair.case import RepairCase
 from agentflow.repair.explain import GIVEN_UP, explain_failure
-from agentflow.repair.search import Hope
-from agentflow.repair.target import ADVICE, Brief, read_brief, read_record
+from agentflow.repair.sources import read_sources
+from agentflow.repair.target import ADVICE, Brief, read_base_tree, read_brief, read_record
 from agentflow.sandbox.run import Sandbox
 
 _READ_FILES = 3
@@ -41,6 +43,8 @@ _RIVAL = "\nor: "
 """Stands before each edit that passes the same tests and does something else."""
 
 Call = tuple[str, dict[str, Any]]
+
+T = TypeVar("T")
 
 REFUSAL = "The built-in repair engine can only fix Python code with failing tests."
 
@@ -83,42 +87,32 @@ class Repair:
         other._known, other._observe = self._known, observe
         return other
 
-    def _tell(self, run: int, hope: Hope) -> None:
-        self._observe(
-            Searched(
-                run=run,
-                tried=hope.tried,
-                total=hope.total,
-                seconds_left=round(hope.seconds_left, 1),
-                best=hope.best,
-            )
-        )
-
     def refusal(self, task: str) -> str | None:
         return explain_refusal(task)
 
     async def complete(self, request: Request) -> Reply:
-        stop = threading.Event()
-        async with anyio.create_task_group() as group:
-            group.start_soon(_signal_end, stop)
-            answer = await anyio.to_thread.run_sync(self._answer, request, stop)
-            group.cancel_scope.cancel()
+        answer = await work_in_thread(partial(self._answer, request))
         if isinstance(answer, ModelRejected):
             raise answer
         return answer
 
-    def _answer(self, request: Request, stop: threading.Event) -> Reply | ModelRejected:
+    def _answer(self, request: Request, is_cancelled: Callable[[], bool]) -> Reply | ModelRejected:
         try:
-            return self._reply(request, stop)
+            return self._reply(request, is_cancelled)
         except ModelRejected as error:
             return error
 
-    def _reply(self, request: Request, stop: threading.Event) -> Reply:
+    def _reply(self, request: Request, is_cancelled: Callable[[], bool]) -> Reply:
         told = (message.text for message in request.messages if message.speaker is Speaker.USER)
         brief = read_brief(next(told, ""))
-        open_case = partial(
-            RepairCase, self._sandbox, brief, stop.is_set, self._known, partial(self._tell, request.run)
-        )
+        tell = partial(tell_progress, self._observe, request.run)
+        watch = SearchWatch(tell=tell, cancelled=is_cancelled)
+
+        def open_case() -> RepairCase:
+            root = self._sandbox.root
+            sources = read_sources(root, read_base_tree(root, brief))
+            return RepairCase(self._sandbox, brief, sources, watch, self._known)
+
         submit = next((tool.name for tool in request.tools if tool.name.startswith("Submit")), "")
         match submit:
             case "SubmitFindings":
@@ -136,6 +130,38 @@ class Repair:
                     f"repair does not play {request.role}: it has nothing to submit with", hint=ADVICE
                 )
         return _reply_with(request, [_call(submit, result)])
+
+
+class FoundRepair(Record):
+    """The model of an implementer's run that makes a repair which was found before."""
+
+    found: FirstTry
+    name: str = Repair.name
+
+    def refusal(self, task: str) -> str | None:  # noqa: ARG002  # a port's signature
+        return None
+
+    async def complete(self, request: Request) -> Reply:
+        _refuse_errors(request)
+        if _turn(request) >= 2 or request.force:
+            return _submit_change(request)
+        return _make_edits(request, self.found.edits, self.found.account)
+
+
+def tell_progress(observe: Observer, run: int, hope: Hope) -> None:
+    """Tell an observer how far the search of a run is; run 0 is the one before any request."""
+    left = round(hope.seconds_left, 1)
+    observe(Searched(run=run, tried=hope.tried, total=hope.total, seconds_left=left, best=hope.best))
+
+
+async def work_in_thread(work: Callable[[Callable[[], bool]], T]) -> T:
+    """Work in a thread, which can ask whether somebody still waits for it."""
+    stop = threading.Event()
+    async with anyio.create_task_group() as group:
+        group.start_soon(_signal_end, stop)
+        found = await anyio.to_thread.run_sync(work, stop.is_set)
+        group.cancel_scope.cancel()
+    return found
 
 
 async def _signal_end(stop: threading.Event) -> None:
@@ -163,7 +189,7 @@ def _explore(request: Request, case: RepairCase) -> Reply:
         files = list(dict.fromkeys(place.path for place in places))[:_READ_FILES]
         return _reply_with(request, [("Read", {"file_path": path}) for path in files])
     findings = tuple(Finding(claim=place.claim, path=place.path, line=place.line) for place in places)
-    count = len(case.target.failing)
+    count = len(case.seen.reds)
     summary = f"suspicious lines: {len(case.places)}; failing tests that execute them: {count}"
     result = Findings(summary=summary, findings=findings, open_questions=())
     return _reply_with(request, [_call("SubmitFindings", result)])
@@ -175,7 +201,7 @@ def _plan(case: RepairCase) -> Plan:
         summary=f"try {len(edits)} edits in order, in throw-away copies; make the best that passes",
         steps=tuple(PlanStep(title=edit.title, files=(edit.path,)) for edit in edits[:_SHOWN]),
         acceptance=(
-            *(f"{test} passes" for test in case.target.failing),
+            *(f"{test} passes" for test in sorted(case.seen.reds)),
             *(f"{shown.name}: {read_record(root, shown).command}" for shown in case.brief.before),
         ),
         risks=(f"an edit found by search is {PLAUSIBLE}",),
@@ -201,11 +227,16 @@ def _implement(request: Request, open_case: Callable[[], RepairCase]) -> Reply:
         raise ModelRejected(
             f"the tests pass with {said}; it stays, but not mended: {', '.join(red)}", hint=ADVICE
         )
+    told = "".join(f"{_RIVAL}{rival}" for rival in searched.told)
+    return _make_edits(request, edits, said + told)
+
+
+def _make_edits(request: Request, edits: Sequence[Replacement], said: str) -> Reply:
+    """Read the files first, then edit them."""
     if not _turn(request):
         files = dict.fromkeys(edit.file_path for edit in edits)
         return _reply_with(request, [("Read", {"file_path": path}) for path in files])
-    told = "".join(f"{_RIVAL}{rival}" for rival in searched.told)
-    return _reply_with(request, [_call("Edit", edit) for edit in edits], said + told)
+    return _reply_with(request, [_call("Edit", edit) for edit in edits], said)
 
 
 def _submit_change(request: Request) -> Reply:

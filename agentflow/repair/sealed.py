@@ -221,6 +221,12 @@ def limit_time(seconds: float) -> None:
     signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
+def call_after(seconds: float, stop: Callable[[int, Any], None]) -> None:
+    """Call a function with where this process is by then, unless the code under test wants the same alarm."""
+    signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
 def watch_changes(touched: list[str]) -> None:
     """Note whether this process may have changed a file of the copy, or started another that may."""
     root = str(Path.cwd()) + os.sep

@@ -4,13 +4,13 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from agentflow.core.errors import ModelRejected
 from agentflow.core.evidence import RED
 from agentflow.core.record import Record
 from agentflow.parse import Mismatch, fit
-from agentflow.repair.bench import Bench, drive, open_copy
+from agentflow.repair.bench import Bench, Hope, drive, open_copy
 from agentflow.repair.candidates import Candidate, list_candidates, list_rivals
 from agentflow.repair.choice import RepairChoice, choose_repair
 from agentflow.repair.locate import TestTrace, localise
@@ -31,19 +31,11 @@ _PATIENCE = 600
 _TELL_SECONDS = 0.5
 _TEST_FILE = re.compile(r"(^|/)(test[^/]*|[^/]*_test)\.py$")
 """A file that may hold tests, whichever runner is used."""
-
-
-class Hope(Record):
-    """How far a search has come, for a person who waits."""
-
-    tried: int
-    total: int
-    seconds_left: float
-    best: str
-    """The nearest miss so far, or what mends the tests."""
-
-
-TellHope = Callable[[Hope], object]
+_PASSES = "the failing tests pass in a copy of the repository"
+_HANGS = (
+    "the tests ran into their time limit, and in a copy of the repository each of them ends: "
+    "give them more time with `timeouts` in config.yaml"
+)
 
 
 class SearchResult(Record):
@@ -63,6 +55,8 @@ class SearchResult(Record):
     crashed: int = 0
     """How many edits ended the process that tried them."""
     hung: int = 0
+    seconds: float = SEARCH_SECONDS
+    """How long the search was given."""
     is_late: bool = False
     nearest: Trial | None = None
     base: float = 0.0
@@ -96,14 +90,16 @@ def trace_tests(bench: Bench) -> TestTrace:
     """Return what the tests do on the code as it was. Raises ModelRejected when they cannot be run."""
     with open_copy(bench) as copy, scratch_folder() as folder:
         report = folder / "report.json"
-        finished = drive(bench, copy, folder, {"report": str(report)}, WATCH_SECONDS)
+        seconds = min(WATCH_SECONDS, bench.watch.seconds_left)
+        finished = drive(bench, copy, folder, {"report": str(report)}, seconds)
         try:
             seen = fit(TestTrace, json.loads(report.read_bytes()))
         except (OSError, ValueError, Mismatch):
-            said = finished.tail.strip().splitlines()[-1:] or ["it said nothing"]
+            silent = f"they did not end within {seconds:.0f} s" if finished.timed_out else "they said nothing"
+            said = finished.tail.strip().splitlines()[-1:] or [silent]
             raise ModelRejected(f"the tests cannot be run in a copy: {said[0]}", hint=ADVICE) from None
     if not set(seen.outcomes.values()) & set(RED):
-        raise ModelRejected("the failing tests pass in a copy of the repository", hint=ADVICE)
+        raise ModelRejected(_HANGS if bench.target.hangs else _PASSES, hint=ADVICE)
     return seen
 
 
@@ -115,15 +111,14 @@ class Search:
         bench: Bench,
         rejected: Iterable[Mapping[str, bytes]],
         lost: frozenset[tuple[str, int, int, str]],
-        tell: TellHope,
     ) -> None:
         self._bench = bench
         self._rejected = tuple(rejected)
         self._lost = set(lost)
-        self._tell = tell
         self._told = 0.0
-        self._deadline = time.monotonic() + SEARCH_SECONDS
-        self._result = SearchResult()
+        seconds = min(SEARCH_SECONDS, bench.watch.seconds_left)
+        self._deadline = time.monotonic() + seconds
+        self._result = SearchResult(seconds=seconds)
 
     def run(self, seen: TestTrace, candidates: tuple[Candidate, ...]) -> SearchResult:
         """Return the edits under which the tests that matter pass, or how near the search came.
@@ -239,7 +234,7 @@ class Search:
             self._lost.add(identify(trial.candidate))
         if now > self._told + _TELL_SECONDS:
             self._told = now
-            self._tell(self._hope(now))
+            self._bench.watch.tell(self._hope(now))
 
     def _hope(self, now: float) -> Hope:
         found = self._result
@@ -248,7 +243,7 @@ class Search:
         return Hope(tried=found.tried, total=found.total, seconds_left=left, best=best)
 
     def _is_rejected(self, bench: Bench, candidate: Candidate) -> bool:
-        """TellHope whether an edit, with those kept before it, is a repair that was rejected."""
+        """Tell whether an edit, with those kept before it, is a repair that was rejected."""
         texts = keep_edit(bench, candidate).sources.overlay if self._rejected else {}
         return any(_are_same(bench, texts, rejected) for rejected in self._rejected)
 

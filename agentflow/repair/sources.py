@@ -36,6 +36,8 @@ class Sources(Record):
     """Everything a copy has to hold."""
     overlay: Mapping[str, bytes]
     """Files that an earlier attempt changed, as they were before it."""
+    only: str = ""
+    """The file or folder to which edits are kept; empty for all."""
 
     def read(self, path: str) -> bytes:
         """Return a file as it was before any attempt."""
@@ -85,7 +87,8 @@ def is_editable(sources: Sources, path: str) -> bool:
     """Say whether a file can be edited: listed, no link, of a sane size."""
     place = sources.root / path
     listed = path in sources.files and place.is_file() and not place.is_symlink()
-    return listed and is_production(path) and place.stat().st_size <= _LARGEST
+    wanted = not sources.only or PurePosixPath(path).is_relative_to(sources.only)
+    return wanted and listed and is_production(path) and place.stat().st_size <= _LARGEST
 
 
 def _find_generated(root: Path, files: set[str]) -> set[str]:

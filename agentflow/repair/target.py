@@ -152,6 +152,8 @@ class Target(Record):
     """Ids of the tests that failed before the task."""
     files: tuple[str, ...] = ()
     """The files of those tests; empty means all the check runs."""
+    hangs: bool = False
+    """The check ran into its time limit, so that nobody knows which of its tests fail."""
 
 
 def read_target(root: Path, brief: Brief, files: Iterable[str]) -> Target:
@@ -173,8 +175,11 @@ def read_target(root: Path, brief: Brief, files: Iterable[str]) -> Target:
             f"{seen}: the built-in repair engine can only fix Python code with failing tests", hint=ADVICE
         )
     known = tuple(files)
+    record = read_record(root, reds[0])
+    target = _parse_command(root, record.command)
+    if record.timed_out:
+        return target.replace(hangs=True)
     failing = tuple(sorted({test for shown in reds for test in find_failing_tests(root, shown)}))
-    target = _parse_command(root, read_record(root, reds[0]).command)
     return target.replace(failing=failing, files=locate_tests(failing, known))
 
 

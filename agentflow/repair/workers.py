@@ -17,6 +17,7 @@ from agentflow.core.record import Record
 from agentflow.repair.bench import Bench, Channel, open_copy
 from agentflow.repair.candidates import Candidate
 from agentflow.repair.locate import TestTrace
+from agentflow.repair.target import RepairRunner
 
 _SLOWER = 8
 """How many times longer than before the tests may take under an edit."""
@@ -98,7 +99,7 @@ class Worker:
             crew.crashed = 0
             return answer
         del self._channels[kind]
-        if not channel.is_over:
+        if crew.is_over() or not channel.is_over:
             self._crew.is_stopped.set()
             channel.close()
             return {"end": "unready"}
@@ -110,7 +111,7 @@ class Worker:
         crew = self._crew
         channel = Channel(crew.bench, {**crew.spec, "serve": kind}, crew.pool, crew.seconds_left)
         hello = channel.hear(time.monotonic() + _START_SECONDS, crew.is_over)
-        if hello is None and channel.is_over:
+        if hello is None and channel.is_over and not crew.is_over():
             said = channel.last_words()
             channel.close()
             raise ModelRejected(f"a worker of the search for a repair crashed: {said}")
@@ -144,7 +145,13 @@ class Workers:
         self.is_stopped = threading.Event()
         self.failing = tuple(test for test, outcome in seen.outcomes.items() if outcome in RED)
         self.passed = tuple(test for test, outcome in seen.outcomes.items() if outcome == "passed")
-        self.loading = tuple(test for test in self.failing if "::" not in test or "_FailedTest" in test)
+        is_pytest = bench.target.runner is RepairRunner.PYTEST
+        self.loading = tuple(
+            test for test in self.failing if (is_pytest and "::" not in test) or "_FailedTest" in test
+        )
+        """Those that stand for tests which could not be loaded."""
+        self.ending = tuple(test for test in self.failing if test not in set(seen.slow))
+        """Those that end by themselves; the others are red because they do not."""
         self.kind = "warm"
         loaded: dict[str, list[int]] = {}
         for path, line in seen.lines.get("", ()):
@@ -169,7 +176,7 @@ class Workers:
         return max(0.0, self.deadline - time.monotonic())
 
     def is_over(self) -> bool:
-        return self.is_stopped.is_set() or self.bench.cancelled() or not self.seconds_left
+        return self.is_stopped.is_set() or self.bench.watch.cancelled() or not self.seconds_left
 
     def note_crash(self, said: str) -> None:
         self.crashed += 1
@@ -181,15 +188,16 @@ class Workers:
         """Run the tests in a warm worker as they are, to know how long they take; else only fresh ones do."""
         guards = [test for test in self.passed if seen.took.get(test, 0.0) < _MOST_GUARD_SECONDS]
         first = [10 * part for part in self.plans["fresh"]["wall"]]
-        plan = {"failing": self.failing, "guards": guards, "cpu": first, "wall": first}
+        plan = {"failing": self.ending, "guards": guards, "cpu": first, "wall": first}
         self.plans["warm"] = plan
         answer, kind = self._workers[0].attempt(None, "warm") if not self.loading else ({}, "fresh")
         outcomes = answer.get("outcomes", {})
-        if kind != "warm" or not all(outcomes.get(test) in RED for test in self.failing):
+        if kind != "warm" or not all(outcomes.get(test) in RED for test in self.ending):
             self.kind = "fresh"
             return
         plan = {
             **plan,
+            "failing": self.failing,
             "guards": [test for test in guards if outcomes.get(test) == "passed"],
             "cpu": _slow_down(_SHORTEST_CPU, answer["cpu"]),
             "wall": _slow_down(_SHORTEST_WALL, answer["wall"]),

@@ -28,7 +28,7 @@ ELSEWHERE = frozenset(
     {
         *("Agent", "Task", "TaskCreate", "TaskGet", "TaskList", "TaskOutput", "TaskStop", "TaskUpdate"),
         *("BashOutput", "KillBash", "KillShell", "LS", "LSP", "MultiEdit", "NotebookEdit", "NotebookRead"),
-        *("ExitPlanMode", "PowerShell", "RecallOutput", "SendMessage", "Skill", "SlashCommand"),
+        *("ExitPlanMode", "PowerShell", "RecallOutput", "Repair", "SendMessage", "Skill", "SlashCommand"),
         *("ToolSearch", "Monitor", "EnterPlanMode", "EnterWorktree", "ExitWorktree"),
     }
 )

@@ -15,6 +15,7 @@ from agentflow.core.events import (
     Paused,
     PhaseEnded,
     PhaseStarted,
+    RepairTried,
     Replied,
     Retried,
     RunEnded,
@@ -185,7 +186,14 @@ def _count_tries(event: Searched, board: Board, now: float) -> Board:
         since = next((call.since for call in work.calls if not call.id), now)
         return work.begin("", words, since)
 
+    searching = Work(role="repair engine", model="", since=now)
+    board = board.replace(works={0: searching}) if event.run == 0 and not board.works else board
     return board.change(event.run, count)
+
+
+@_update.register
+def _end_search(_event: RepairTried, board: Board, _now: float) -> Board:
+    return board.replace(works={run: work for run, work in board.works.items() if run})
 
 
 @_update.register
@@ -201,7 +209,7 @@ def _begin_call(event: ToolStarted, board: Board, now: float) -> Board:
 
 @_update.register
 def _end_call(event: ToolFinished, board: Board, _now: float) -> Board:
-    return board.change(event.run, lambda work: work.drop(event.call_id))
+    return board.change(event.run, lambda work: work.drop(event.call_id).drop(""))
 
 
 @_update.register

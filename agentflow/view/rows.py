@@ -14,6 +14,7 @@ from agentflow.core.events import (
     PhaseEnded,
     PhaseStarted,
     Probed,
+    RepairTried,
     Replied,
     Retried,
     RunEnded,
@@ -85,7 +86,7 @@ def rows(_event: object, _memory: Memory) -> tuple[Row, ...]:
 
 def brief_rows(event: Event, memory: Memory) -> tuple[Row, ...]:
     """Return what a person needs while a task runs: one row for each phase that ends, and warnings."""
-    if isinstance(event, Warned | Retried | PersonSaid | TaskUndone):
+    if isinstance(event, Warned | RepairTried | Retried | PersonSaid | TaskUndone):
         return rows(event, memory)
     if isinstance(event, PhaseStarted):
         memory.phase = event.phase
@@ -193,6 +194,19 @@ def _tell_reply(event: Replied, _memory: Memory) -> tuple[Row, ...]:
     if event.stop not in _USUAL:
         rows.append((span("    ! ", Style.WARN), span(f"the model stopped early: {event.stop}", Style.WARN)))
     return tuple(rows)
+
+
+@rows.register
+def _tell_first_try(event: RepairTried, _memory: Memory) -> tuple[Row, ...]:
+    mark = span("  ✓ ", Style.GOOD) if event.found else span("  · ", Style.DIM)
+    return (
+        (
+            mark,
+            span("repair engine  ", Style.BOLD),
+            span(one_line(event.account, _SAID)),
+            _took(event.seconds),
+        ),
+    )
 
 
 @rows.register

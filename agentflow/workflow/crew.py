@@ -2,10 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from agentflow.compose.agents import AgentFactory, SubagentPlace
 from agentflow.compose.capability import Capability
 from agentflow.compose.standard import Kit
+from agentflow.core.evidence import CheckName, CheckRun
 from agentflow.core.messages import DEFAULT_ROOM, ContextLimits
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Model, ToolSource, Watch, Workspace
@@ -18,6 +20,7 @@ from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles, list_subagents
 from agentflow.library.skills import Skills, offer_skills, rank_by_words
 from agentflow.loop.agent import Agent, Surroundings
+from agentflow.model.tiers import DEEP, FAST, REPAIR
 from agentflow.permissions.role_rules import find_owner
 from agentflow.redact import redact_text
 from agentflow.report.material import Material
@@ -31,11 +34,14 @@ from agentflow.tools.registry import SUBMITS, WEB, Toolbox, name_server_tools
 from agentflow.verdict.case import list_runs
 from agentflow.verdict.checking import Checking, Inspections, JudgeContext
 from agentflow.verdict.paths import describe_surface
-from agentflow.workflow.task_prompt import list_whole_files
+from agentflow.workflow.task_prompt import list_whole_files, write_task_prompt
 from agentflow.workspace.changes import FileChange
 from agentflow.workspace.git import Git
 from agentflow.workspace.path_guard import PathGuard, WithDeleted
 from agentflow.workspace.snapshot import TaskSnapshots
+
+if TYPE_CHECKING:
+    from agentflow.repair.tool import RepairSearch
 
 JUDGED_BY = (Phase.REVIEW, Phase.VERIFICATION)
 """The phases of judges, who take no instructions while they judge."""
@@ -101,13 +107,15 @@ class Crew(Record):
 
     def agent(self, task: TaskState, phase: Phase, number: int, angle: str = "") -> Agent:
         """Return the agent for one run of a phase; `angle` tells runs at the same time apart."""
+        model, models = self._choose_model(task, phase)
         factory = AgentFactory(
             kit=Kit(
-                model=self.model,
-                models=self.models,
+                model=model,
+                models=models,
                 toolbox=self.toolbox,
                 events=self.store.emit,
                 todos=task.todos,
+                repair=self._offer_repair(task, phase),
                 reader=self.sandbox.of(PIPELINE[0]),
                 room=self.room,
             ),
@@ -121,6 +129,34 @@ class Crew(Record):
         )
         role = _affordable(self.roles.part(ROLE_OF[phase]), task)
         return factory.build_first(role, self._around(task, phase, number).replace(angle=angle))
+
+    def _choose_model(self, task: TaskState, phase: Phase) -> tuple[Model, Mapping[str, str]]:
+        """Return the model of a run, with the id of each tier; a found repair needs none that is paid."""
+        if phase is not Phase.IMPLEMENTATION or task.first_try is None or not task.is_first_try:
+            return self.model, self.models
+        from agentflow.repair.policy import FoundRepair  # noqa: PLC0415  # only where a repair was found
+
+        return FoundRepair(found=task.first_try), {DEEP: REPAIR, FAST: REPAIR}
+
+    def search_repair(self, task: TaskState) -> "RepairSearch | None":
+        """Return the search for a repair, where tests fail that the built-in engine may know how to run."""
+        if not task.repair_seconds or not any(map(_may_be_repaired, self.checking.runs(task.baseline))):
+            return None
+        from agentflow.repair.tool import RepairSearch  # noqa: PLC0415  # only where tests fail
+
+        prompt = write_task_prompt(task, Phase.IMPLEMENTATION, self.material(task))
+        return RepairSearch(
+            sandbox=self.sandbox, prompt=prompt, seconds=task.repair_seconds, observe=self.store.emit
+        )
+
+    def _offer_repair(self, task: TaskState, phase: Phase) -> Tool | None:
+        is_due = phase is Phase.IMPLEMENTATION and not task.is_first_try
+        search = self.search_repair(task) if is_due else None
+        if search is None:
+            return None
+        from agentflow.repair.tool import offer_repair  # noqa: PLC0415  # only where tests fail
+
+        return offer_repair(search)
 
     def _place_subagent(self, parent: Surroundings, name: str, call_id: str) -> SubagentPlace:
         """Return where a sub-agent runs: in a file of its own, or in the one that an earlier process left."""
@@ -243,6 +279,11 @@ class Crew(Record):
     def changes(self, task: TaskState) -> tuple[FileChange, ...]:
         """Return the files that the task itself changed up to its last recorded tree."""
         return self.judging.changes(task)
+
+
+def _may_be_repaired(run: CheckRun) -> bool:
+    is_red = run.check.name is CheckName.TESTS and run.evidence is not None and not run.green
+    return is_red and any(runner in run.check.command for runner in ("pytest", "unittest"))
 
 
 def _affordable(role: Role, task: TaskState) -> Role:

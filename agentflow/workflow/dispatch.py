@@ -12,6 +12,7 @@ from agentflow.core.routing import ROLE_OF
 from agentflow.core.run import Run, RunOutcome, RunPaused
 from agentflow.core.task import Phase
 from agentflow.loop.run import continue_run, run_agent
+from agentflow.model.tiers import REPAIR
 from agentflow.process import timestamp
 from agentflow.store.journal import load_run
 from agentflow.workflow.crew import Crew
@@ -105,6 +106,8 @@ def _find_failed_run(crew: Crew, phase: Phase) -> Run | None:
     saved = (load_run(crew.store.run_path(number, role)) for number in _numbers(crew, role))
     run = next((run for run in saved if run is not None and run.head.iteration < task.iteration), None)
     if run is None or run.outcome is not RunOutcome.SUBMITTED or run.active is not None:
+        return None
+    if run.head.model == REPAIR:  # nothing was said there that a model could go on with
         return None
     tokens = max(run.tokens, run.used[-1].tokens)
     return run if tokens < crew.room(run.head.model).compacted_at else None

@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -9,7 +10,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from agentflow.checks.python import choose_interpreter
-from agentflow.core.events import Warned
+from agentflow.core.events import RepairTried, Warned
 from agentflow.core.evidence import RED, CheckName
 from agentflow.core.languages import is_source, language_of
 from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind
@@ -19,11 +20,12 @@ from agentflow.core.task import Excerpt, GateStatus, Intent, Status, TaskState
 from agentflow.library.instructions import load_instructions
 from agentflow.process import timestamp
 from agentflow.redact import list_some, one_line
-from agentflow.routing.clauses import Mood, split_clauses
+from agentflow.routing.clauses import Mood, Targets, split_clauses
 from agentflow.routing.route import (
     classify_task,
     classify_words,
     shorten_route,
+    skip_roles_before,
 )
 from agentflow.routing.table import Table
 from agentflow.tools.excerpts import DEFINITION, block_of, short_file
@@ -78,7 +80,9 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
     for warning in _limits(crew, task):
         crew.store.emit(Warned(message=warning))
     if task.follows is None:
-        task = _shorten_route(crew, task)
+        wanted = _find_wanted(crew, task)
+        task = _shorten_route(crew, task, wanted)
+        task = await _try_repair(crew, task) if wanted.asked else task
     lines = [check_line(run) for run in crew.checking.runs(task.baseline)]
     return decide_gate(task, GateStatus.PASSED, "\n".join(lines) or "- no checks found in this repository")
 
@@ -240,13 +244,32 @@ def _limits(crew: Crew, task: TaskState) -> Iterator[str]:
             yield f"{explain_uncounted(run.check)}; {at_best}"
 
 
-def _shorten_route(crew: Crew, task: TaskState) -> TaskState:
-    """Return the task on a shorter route, if it is about checks that already fail."""
+def _find_wanted(crew: Crew, task: TaskState) -> Targets:
+    """Return the tests and checks that already fail and that the task is about."""
     runs = [run for run in crew.checking.runs(task.baseline) if run.evidence is not None and not run.green]
     failing = frozenset[str]().union(*(run.ids(*RED) or {str(run.check.name)} for run in runs))
-    wanted = find_target_tests(crew.git, task.base_tree, task.task, failing)
+    return find_target_tests(crew.git, task.base_tree, task.task, failing)
+
+
+def _shorten_route(crew: Crew, task: TaskState, wanted: Targets) -> TaskState:
+    """Return the task on a shorter route, if it is about checks that already fail."""
     task, event = shorten_route(task, wanted.asked | wanted.guessed, crew.table)
     if event:
+        crew.store.emit(event)
+    return task
+
+
+async def _try_repair(crew: Crew, task: TaskState) -> TaskState:
+    """Return the task with what the repair engine finds before a model is asked, if it may search."""
+    search = crew.search_repair(task) if task.first_try is None else None
+    if search is not None:
+        begin = time.monotonic()
+        task = task.replace(first_try=await search.search(0))
+        if tried := task.first_try:
+            took = round(time.monotonic() - begin, 3)
+            crew.store.emit(RepairTried(found=bool(tried.edits), account=tried.account, seconds=took))
+    if task.is_first_try:
+        task, event = skip_roles_before(task)
         crew.store.emit(event)
     return task
 

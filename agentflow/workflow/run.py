@@ -4,12 +4,19 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
-from agentflow.core.errors import Exit, Halted, ModelError, ModelUnavailable, StateError
+from agentflow.core.errors import (
+    Exit,
+    Halted,
+    ModelError,
+    ModelRejected,
+    ModelUnavailable,
+    StateError,
+)
 from agentflow.core.events import Classified, Paused, PhaseEnded, PhaseStarted, TaskEnded, TaskStarted, Warned
 from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind
 from agentflow.core.points import Point
 from agentflow.core.role import Plan
-from agentflow.core.run import RunOutcome
+from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.process import timestamp
 from agentflow.redact import list_some
@@ -249,7 +256,7 @@ async def work(crew: Crew, task: TaskState) -> TaskState:
     answer = task.answers.get(f"lost-{task.runs}")
     if answer is not None and answer.text == GIVE_UP:
         return end_in_phase(task, phase, fail("given up after an interrupted change"))
-    run = await dispatch(crew, phase)
+    run = await _run_role(crew, phase)
     task = crew.store.task
     if run.pause is not None:
         return suspend_for(task, run.pause.pending)
@@ -270,6 +277,24 @@ async def work(crew: Crew, task: TaskState) -> TaskState:
         if is_waiting
         else decide_gate(task, GateStatus.PASSED, _summary(task, phase), agent=run.head.agent)
     )
+
+
+async def _run_role(crew: Crew, phase: Phase) -> Run:
+    """Run the role of a phase; where a repair that was found cannot be made, the model is asked after all."""
+    task = crew.store.task
+    if phase is not Phase.IMPLEMENTATION or not task.is_first_try:
+        return await dispatch(crew, phase)
+    try:
+        run = await dispatch(crew, phase)
+        why = "the run ended before it"
+    except ModelRejected as error:
+        run, why = None, str(error)
+    if run is not None and (run.pause or run.outcome is RunOutcome.SUBMITTED):
+        return run
+    task = crew.store.task
+    assert task.first_try is not None
+    crew.store.save(task.replace(first_try=task.first_try.replace(refused=why)))
+    return await dispatch(crew, phase)
 
 
 def _reclassify(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, Classified | None]:

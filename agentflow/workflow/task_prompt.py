@@ -211,7 +211,8 @@ def _parts_to_change(task: TaskState, phase: Phase, material: Material) -> tuple
         case Phase.PLANNING:
             return _findings(task), seen, _plan(task.rejected_plan, "Plan that the user had corrected")
         case Phase.IMPLEMENTATION:
-            known = (_findings(task), seen, _plan(task.plan), _diff("Change so far", material.diff))
+            found = (_findings(task), seen, _plan(task.plan), _first_try(task))
+            known = (*found, _diff("Change so far", material.diff))
             return *known, *_failures(task, material)
         case Phase.REVIEW:  # the checks run beside it
             return _parts_to_judge(task, material)
@@ -221,6 +222,15 @@ def _parts_to_change(task: TaskState, phase: Phase, material: Material) -> tuple
             return *_parts_to_judge(task, material), after, _review(task)
         case Phase.REFINEMENT | Phase.COMPLETE:
             return ()
+
+
+def _first_try(task: TaskState) -> str:
+    """Return what the built-in repair engine learned, where its search came to no change."""
+    found = task.first_try
+    if found is None or (found.edits and not found.refused):
+        return ""
+    told = f"{found.account}\nnot made: {found.refused}" if found.refused else found.account
+    return f"## Searched already\n{prompt_text('first_try.md')}\n{fence_text(told)}"
 
 
 def _parts_to_judge(task: TaskState, material: Material) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ def run(repo: Repo, environ: Mapping[str, str], **settings: Any) -> Done:
     path = repo.home / ".config/agentflow/config.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     quick = {"retry": {"tries": 2, "base_seconds": 0, "max_seconds": 0}}
-    path.write_text(json.dumps({**quick, **settings}))
+    path.write_text(json.dumps({**quick, "repair_seconds": 0, **settings}))
     return repo.task("--json", "make the failing tests pass", env=environ)
 
 

@@ -204,7 +204,7 @@ def test_a_model_provider(copy: Copy) -> None:
         tiers=(('LIVE = ("anthropic", *CLOUDS)', 'LIVE = ("anthropic", "openai", *CLOUDS)'),),
         models=(("    if name == REPAIR:\n", CHOICE),),
     )
-    assert "the stub was asked for " in copy.run("task", play.TEXT, "--model", "openai")
+    assert "the stub was asked for " in copy.run("task", play.WHOLE_CREW, "--model", "openai")
 
 
 def test_a_language(copy: Copy) -> None:

@@ -1,0 +1,128 @@
+"""The repair engine beside a model that is paid: one search before its first request, and the tool Repair."""
+
+import json
+import os
+import signal
+from typing import Any
+
+import pytest
+
+from tests.support import play
+from tests.support.crew import honest, role_of
+from tests.support.live import configure, live
+from tests.support.messages_server import Answer, Asked, Plays, refuses, serving, use
+from tests.support.repo import NewRepo, Repo, eventually
+
+MENDED = play.CALC["calc.py"].replace("a - b", "a + b")
+LONG = 100
+"""Seconds for a search that has to come to its end, also on a busy machine."""
+
+
+@pytest.fixture
+def repo(new_repo: NewRepo) -> Repo:
+    return new_repo(play.CALC)
+
+
+def give_hook(repo: Repo, command: str, **more: Any) -> None:
+    """Have a command run before each call of a tool."""
+    hooks = {"PreToolUse": [{"hooks": [{"type": "command", "command": command}]}]}
+    path = repo.home / ".claude/settings.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"hooks": hooks, **more}))
+
+
+def told(asked: Asked) -> str:
+    """Return the task prompt of a request."""
+    return json.dumps(asked.body["messages"][0])
+
+
+def test_a_bug_of_one_operator_costs_no_request_also_after_a_kill(repo: Repo) -> None:
+    flag = repo.home / "reached"
+    give_hook(repo, f"grep -q '\"Read\"' && [ ! -e {flag} ] && touch {flag} && sleep 5; true")
+    with serving(policy=honest) as server:
+        configure(repo, repair_seconds=LONG, endpoint=server.address)
+        process = repo.start("task", play.TEXT)
+        eventually(flag.exists)
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        assert repo.read("calc.py") == play.CALC["calc.py"]
+        done = repo.run("resume", "--json")
+    assert done.code == 0, done.err
+    assert server.asked == []
+    assert repo.read("calc.py") == MENDED
+    assert done.json["usage"]["input"] == 0
+    (tried,) = repo.events("RepairTried")
+    assert tried["found"]
+    assert "`-` to `+`" in tried["account"]
+    (run,) = repo.runs("implementer")
+    assert run.head["model"] == "repair"
+    log = repo.run("log").out
+    assert "✓ repair engine  calc.py:2" in log
+    assert "the built-in repair engine found a change" in log
+
+
+def test_a_repair_that_a_rule_forbids_leaves_the_work_to_the_model(repo: Repo) -> None:
+    give_hook(repo, "true", permissions={"deny": ["Edit(calc.py)"]})
+    with serving(refuses(400)) as server:
+        done = live(repo, server, repair_seconds=LONG)
+    assert done.code == 6, done.err
+    assert repo.read("calc.py") == play.CALC["calc.py"]
+    (asked,) = server.asked
+    assert role_of(asked) == "implementer"
+    assert "Searched already" in told(asked)
+    assert "not made: a tool refused the edit" in told(asked)
+
+
+RATES = {
+    "prices.py": "def net(price, rate):\n    return price * (1 - rate)\n",
+    "tests/test_prices.py": """import unittest
+
+from prices import net
+
+
+class PriceTest(unittest.TestCase):
+    def test_net(self):
+        self.assertEqual(net(10, 0.5), 15)
+""",
+}
+
+
+def test_several_repairs_are_told_to_the_model_and_none_is_made(new_repo: NewRepo) -> None:
+    repo = new_repo(RATES)
+    with serving(refuses(400)) as server:
+        done = live(repo, server, repair_seconds=LONG)
+    assert done.code == 6, done.err
+    assert repo.diff() == ""
+    (asked,) = server.asked
+    assert "they differ on other inputs, so none was made" in told(asked)
+    assert "(1 + rate)" in told(asked) or "`-` to `+`" in told(asked)
+
+
+def test_a_model_has_the_tool_where_tests_fail_and_its_edit_is_a_call_like_any(repo: Repo) -> None:
+    seen, flag = repo.home / "seen", repo.home / "denied"
+    give_hook(
+        repo,
+        f"tee -a {seen} | grep -q '\"Edit\"' && [ ! -e {flag} ] && touch {flag}"
+        " && echo not now >&2 && exit 2; true",
+    )
+    calls: tuple[dict[str, str], ...] = ({"path": "calc.py"}, {})
+
+    def policy(asked: Asked) -> Answer:
+        if role_of(asked) != "implementer" or asked.turn >= len(calls):
+            return honest(asked)
+        return Plays((use("Repair", calls[asked.turn], f"toolu_{asked.turn}"),))
+
+    with serving(policy=policy) as server:
+        done = live(repo, server, play.WHOLE_CREW, repair_seconds=LONG)
+    assert done.code == 0, done.err
+    assert repo.read("calc.py") == MENDED
+    assert repo.events("RepairTried") == []  # the task is not about failing tests
+    offered = {role_of(asked): "Repair" in asked.tools for asked in server.asked}
+    assert offered == {"explorer": False, "planner": False, "implementer": True, "verifier": False}
+    (run,) = repo.runs("implementer")
+    first, second = (result["content"] for _, result in run.calls[:2])
+    assert first.startswith("not made: not now\nfound: calc.py:2")
+    assert second.startswith("made: calc.py:2")
+    assert "-    return a - b\n+    return a + b" in second
+    tools = [json.loads(line)["tool_name"] for line in seen.read_text().replace("}{", "}\n{").splitlines()]
+    assert [name for name in tools if name in {"Repair", "Edit"}] == ["Repair", "Edit", "Repair", "Edit"]
