@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import typer
 
 from agentflow.cli.arguments import FOLDER, JSON, NO_SANDBOX
-from agentflow.cli.printing import say, say_json, show
+from agentflow.cli.printing import say, say_json, show, write_result
 from agentflow.cli.tasks import folder_of
+from agentflow.core.errors import UsageError
 
 if TYPE_CHECKING:
     from agentflow.core.evidence import Check
@@ -101,6 +102,12 @@ def export_bundle(
         "--ref",
         help="Keep it in the repository instead, as refs/agentflow/TASK, to push beside a commit.",
     ),
+    attestation: Path | None = typer.Option(
+        None,
+        "--attestation",
+        metavar="FILE",
+        help="Also write the verdict as an in-toto statement, unsigned.",
+    ),
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> None:
@@ -112,10 +119,18 @@ def export_bundle(
     from agentflow.workspace.git import open_repository
 
     git = open_repository(folder)
+    found = folder_of(git.root, task_id)
     if ref:
-        _keep(git, folder_of(git.root, task_id), json=json)
+        if attestation is not None:
+            raise UsageError("an attestation is of a file: leave out --ref, or export twice")
+        _keep(git, found, json=json)
         return
-    written = export_task(git, folder_of(git.root, task_id), target)
+    written = export_task(git, found, target)
+    if attestation is not None:
+        from agentflow.core.record import encode
+        from agentflow.store.attestation import make_statement
+
+        write_result(attestation, encode(make_statement(git, found, Path(written.path))).decode() + "\n")
     if json:
         say_json(written)
     else:

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,8 +40,11 @@ def test_a_task_goes_to_another_clone_as_one_file(done: Repo, bundle: Path, clon
     assert {"manifest.json", "events.jsonl", "change.patch", "evidence/ev-0001.out"} <= {*names}
     assert any(name.startswith("runs/") for name in names)
     again = bundle.with_name("again")
-    assert done.run("export", done.folder.name, str(again)).code == 0
+    said = bundle.with_name("verdict.json")
+    done.git("remote", "add", "origin", "https://me:secret@git.example.org:8443/calc.git?token=x")
+    assert done.run("export", done.folder.name, str(again), "--attestation", str(said)).code == 0
     assert again.read_bytes() == bundle.read_bytes()
+    attested(json.loads(said.read_bytes()), done, again)
     assert clone.run("verify", str(bundle)).code == 0
     replayed = clone.run("replay", str(bundle), "--json")
     assert (replayed.code, replayed.json["difference"]) == (0, ""), replayed.out + replayed.err
@@ -55,6 +59,20 @@ def test_a_task_goes_to_another_clone_as_one_file(done: Repo, bundle: Path, clon
     assert clone.run("verify", done.folder.name).code == 0
     twice = clone.run("import", str(bundle))
     assert (twice.code, "in this repository already" in twice.err) == (2, True)
+
+
+def attested(statement: dict[str, Any], done: Repo, bundle: Path) -> None:
+    """Look at a statement of in-toto with the predicate of a SLSA verification summary."""
+    assert statement["_type"] == "https://in-toto.io/Statement/v1"
+    assert statement["predicateType"] == "https://slsa.dev/verification_summary/v1"
+    assert statement["subject"] == [{"name": "tree", "digest": {"gitTree": done.state()["tree"]}}]
+    found = statement["predicate"]
+    assert (found["verificationResult"], found["verifiedLevels"]) == ("PASSED", ["AGENTFLOW_VERIFIED"])
+    assert found["resourceUri"] == "git+https://git.example.org:8443/calc.git"
+    assert found["inputAttestations"][0]["digest"] == {"sha256": sha256(bundle.read_bytes()).hexdigest()}
+    assert found["timeVerified"] == done.events()[-1]["at"]
+    assert found["policy"]["annotations"]["checks"][0].startswith("tests: ")
+    assert found["urn:agentflow:verdict"]["status"] == "verified"
 
 
 def read_parts(path: Path) -> Parts:
