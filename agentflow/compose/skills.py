@@ -14,6 +14,7 @@ from agentflow.library.skills import Offer, find_named, format_skill_line, rank_
 from agentflow.library.substitution import (
     Arguments,
     PartKind,
+    is_using,
     split_arguments,
     split_body,
     substitute,
@@ -114,9 +115,8 @@ class UseSkills(Record):
                     commands += 1
                     pieces.append(self._run(substitute_in_shell(part.text, given), commands, context))
         text = "".join(pieces)
-        is_used = substitute(found.text, given) != substitute(found.text, given.replace(text="", words=()))
         added = (
-            f"ARGUMENTS: {words}" if words and not is_used else "",
+            f"ARGUMENTS: {words}" if words and not is_using(found.text, given) else "",
             _UNTRUSTED if commands and not found.is_trusted else "",
         )
         return "\n\n".join(filter(None, (text, *added)))

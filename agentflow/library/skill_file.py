@@ -189,12 +189,6 @@ def _read(folder: Path, root: Path, name: str) -> bytes:
     return fence.read(str(place))
 
 
-def split_leniently(text: str, source: str) -> tuple[dict[str, Any], str]:
-    """Return head and body of a file that may be written for other tools. Raises InvalidFile."""
-    found = read_public(text, source)
-    return found.head, found.body
-
-
 def _read_own(path: Path) -> bytes:
     try:
         return content(path)

@@ -79,21 +79,10 @@ def substitute(body: str, given: Arguments) -> str:
     return _replace(body, given, lambda _, value: value)
 
 
-def substitute_body(body: str, given: Arguments) -> str:
-    """Return a body with its placeholders replaced, and with the arguments below it where it has none."""
-    return substitute(body, given) if is_using(body, given) else add_arguments(body, given)
-
-
 def is_using(body: str, given: Arguments) -> bool:
     """Return whether a body says where its arguments stand."""
     found = _PLACEHOLDER.finditer(body)
-    return any(not each["place"] and given.find(each) is not None for each in found)
-
-
-def add_arguments(body: str, given: Arguments) -> str:
-    """Return a body that names no argument, with them below it."""
-    text = substitute(body, given)
-    return f"{text.rstrip()}\n\nARGUMENTS: {given.text}" if given.text else text
+    return any(not each["place"] and not each["escape"] and given.find(each) is not None for each in found)
 
 
 def substitute_in_shell(command: str, given: Arguments) -> str:

@@ -66,9 +66,7 @@ def _list_due(run: Run, limits: Limits, room: ContextLimits) -> Iterator[Step]:
         yield Step.CLOSE
     if run.handoff is not None:
         yield Step.HAND_OVER
-    if not run.finalized and (
-        run.invalid_turns >= MAX_INVALID_TURNS or find_spent_limit(run, limits) is not None
-    ):
+    if not run.finalized and _is_at_its_limit(run, limits):
         yield Step.FINALIZE
     if _is_silent(run):
         yield Step.REMIND

@@ -8,9 +8,10 @@ import pytest
 from agentflow.library.substitution import (
     Arguments,
     PartKind,
+    is_using,
     split_arguments,
     split_body,
-    substitute_body,
+    substitute,
     substitute_in_shell,
 )
 
@@ -40,20 +41,29 @@ def given(text: str = TEXT, first: int = 0) -> Arguments:
     ],
 )
 def test_placeholders_are_replaced_and_other_text_stays(body: str, expected: str) -> None:
-    assert substitute_body(body, given()) == expected
+    assert substitute(body, given()) == expected
 
 
-def test_arguments_stand_below_a_body_that_names_none() -> None:
-    assert substitute_body("do it\n", given("now")) == "do it\n\nARGUMENTS: now"
-    assert substitute_body("do it\n", given("")) == "do it\n"
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("do it", False),
+        (r"costs \$0", False),
+        ("in ${CLAUDE_SKILL_DIR}", False),
+        ("fix $0", True),
+        ("$issue", True),
+    ],
+)
+def test_a_body_uses_its_arguments_where_it_names_one(body: str, *, expected: bool) -> None:
+    assert is_using(body, given()) is expected
 
 
 def test_the_first_argument_has_the_number_that_the_body_counts_from() -> None:
-    assert substitute_body("$1 $2", given(first=1)) == "12 a b"
+    assert substitute("$1 $2", given(first=1)) == "12 a b"
 
 
 def test_what_is_put_in_is_not_read_again() -> None:
-    assert substitute_body("$0|$1", given("'$1 $ARGUMENTS' x")) == "$1 $ARGUMENTS|x"
+    assert substitute("$0|$1", given("'$1 $ARGUMENTS' x")) == "$1 $ARGUMENTS|x"
 
 
 EVIL = ("x; echo PWNED", "$(echo PWNED)", "`echo PWNED`", "'; echo PWNED; '", '"; echo PWNED; "', "a\\", "&&")
