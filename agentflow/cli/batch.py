@@ -183,8 +183,8 @@ def run_in_front(
     options = options.replace(hidden=(str(plan.absolute().parent),))
     with (
         open_batch(plan, out, tasks, resume=options.resume) as folders,
-        _open_engine(options, out) as (fitted, do),
         _show_progress(folders, plain=plain) as tell,
+        _open_engine(options, out) as (fitted, do),
     ):
         return run_batch(folders, fitted, tell, do)
 
