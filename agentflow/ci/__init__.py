@@ -1,1 +1,1 @@
-"""A pull request whose commits name a task: the record is found, verified again and told to reviewers."""
+"""A pull request whose commits name tasks: their records are found, verified again and told to reviewers."""

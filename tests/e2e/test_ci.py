@@ -232,7 +232,7 @@ def test_a_pull_request_without_a_task_and_one_without_a_base(new_repo: NewRepo)
     assert (gone.code, "fetch-depth" in gone.err) == (2, True)
 
 
-def run_steps(repo: Repo, event: Mapping[str, Any], inputs: Mapping[str, str]) -> int:
+def run_steps(repo: Repo, event: Mapping[str, Any], inputs: Mapping[str, str], base: str = "") -> int:
     """Run what the action does in a shell after the installation; return the first code that is not 0."""
     place, output = repo.home / "event.json", repo.home / "output"
     place.write_text(json.dumps(event), "utf-8")
@@ -241,6 +241,7 @@ def run_steps(repo: Repo, event: Mapping[str, Any], inputs: Mapping[str, str]) -
         **repo.environment,
         "PATH": f"{COMMAND.parent}:{repo.environment['PATH']}",
         "RUNNER_TEMP": str(repo.home),
+        "GITHUB_BASE_REF": base,
     }
     env = {**known, "GITHUB_EVENT_PATH": str(place), "GITHUB_OUTPUT": str(output)}
     for step in ACTION["runs"]["steps"][2:]:
@@ -277,6 +278,21 @@ def test_a_label_on_an_issue_runs_a_task_and_pushes_its_branch_with_the_record(
     assert pushed.stdout.split() == [f"refs/agentflow/{repo.folder.name}", "refs/heads/agentflow/issue-7"]
     assert "Agentflow-Task" in repo.git("log", "-1", "--format=%B")
     assert not list(repo.root.rglob("pwned"))
+
+
+def test_the_action_trusts_the_checks_of_the_base_and_not_those_of_the_pull_request(
+    new_repo: NewRepo, server: Path
+) -> None:
+    own = {".claude/test-command": "python3 -m unittest -v tests.test_calc\n"}
+    repo = new_repo({**play.CALC, **own})
+    assert repo.run("trust", "--yes").code == 0
+    deliver(repo, server)
+    clone = check_out(server, fetches=False)
+    inputs = {"label": "agentflow", "model": "repair", "sarif": "found.sarif"}
+    event = {"pull_request": {"base": {"sha": clone.git("rev-parse", "origin/main").strip()}}}
+    assert run_steps(clone, event, inputs, "main") == 0
+    clone.write({".claude/test-command": "true\n"}).commit()
+    assert run_steps(clone, event, inputs, "main") == 1
 
 
 def test_the_action_gives_no_foreign_text_to_a_shell() -> None:
