@@ -62,12 +62,12 @@ def rank_survivors(survivors: Sequence[Candidate], seen: Compared) -> RepairChoi
     vectors = [tuple(each[:count]) for each in seen.outcomes] or [() for _ in survivors]
     votes = [Counter(vector[at] for vector in vectors if vector) for at in range(count)]
 
-    def place(index: int) -> tuple[bool, int, int, int, int]:
-        """Rank by cost, then by how few inputs end in an error, then by how many versions agree."""
+    def place(index: int) -> tuple[bool, int, int, int, int, int]:
+        """Rank by weight, then by how few inputs end in an error, then by how many versions agree."""
         vector, candidate = vectors[index], survivors[index]
         agreed = sum(votes[at][outcome] for at, outcome in enumerate(vector))
         errors = sum(outcome.startswith("! ") for outcome in vector)
-        return candidate.is_special, _weigh(candidate), errors, -agreed, index
+        return candidate.is_special, _weigh(candidate), candidate.cost, errors, -agreed, index
 
     best = min(range(len(survivors)), key=place)
     winner = survivors[best]

@@ -41,7 +41,8 @@ def main() -> None:
     sys.path[:1] = [str(Path.cwd())] if spec["module"] else []
     sys.argv[1:] = []
     if "compare" in spec:
-        seen = load_part("compare").compare_versions(spec, load_part("observe").observe)
+        compare, observe, inputs = map(load_part, ("compare", "observe", "inputs"))
+        seen = compare.compare_versions(spec, observe.observe, inputs)
     elif spec.get("serve") == "warm":
         Warm(spec).start()
         return

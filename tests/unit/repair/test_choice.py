@@ -20,6 +20,7 @@ RUN = """import json, sys
 sys.path[:0] = [{folder!r}, {root!r}]
 import compare
 import core
+import inputs
 
 def observe(spec, failfast):
     core.run(4, [3, 1], "ab")
@@ -28,7 +29,7 @@ def observe(spec, failfast):
     core.Box(2).is_big
     list(core.count(2))
 
-print(json.dumps(compare.compare_versions({order!r}, observe)))
+print(json.dumps(compare.compare_versions({order!r}, observe, inputs)))
 """
 CORE = """class Box:
     def __init__(self, size):

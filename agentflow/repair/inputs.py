@@ -1,0 +1,212 @@
+"""Makes inputs near those that tests give to functions; loaded by driver.py.
+
+It runs in the interpreter of the check (3.8 or newer), so it imports nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import pickle
+import random
+import re
+from functools import partial
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+MOST_INPUTS = 160
+MOST_VALUES = 14
+_NUMBER, _SIGN = re.compile(r"\d+(?:\.\d+)?"), re.compile(r"[^\w\s]")
+
+
+class Keeper(pickle.Pickler):
+    """Packs arguments; what only exists in a running test, such as a function in it, is kept as it is."""
+
+    def persistent_id(self, value: Any) -> int | None:
+        if not isinstance(value, (FunctionType, type)) or "<" not in value.__qualname__:
+            return None
+        kept[id(value)] = value
+        return id(value)
+
+
+class Finder(pickle.Unpickler):
+    """Unpacks arguments, in this process or a fork of it."""
+
+    def persistent_load(self, number: int) -> Any:
+        return kept[number]
+
+
+kept: dict[int, Any] = {}
+"""What is kept as it is."""
+
+
+def pack(given: list[Any], named: dict[str, Any]) -> bytes:
+    """Return arguments as bytes. Raises whatever says that they cannot be had again."""
+    buffer = io.BytesIO()
+    Keeper(buffer).dump((given, named))
+    return buffer.getvalue()
+
+
+def unpack(raw: bytes) -> tuple[list[Any], dict[str, Any]]:
+    found: tuple[list[Any], dict[str, Any]] = Finder(io.BytesIO(raw)).load()
+    return found
+
+
+def near_inputs(
+    calls: dict[str, list[bytes]],
+) -> Iterator[tuple[str, Callable[[], tuple[list[Any], dict[str, Any]]]]]:
+    """Yield each function with what makes its arguments: recorded ones, then others near them."""
+    chance = random.Random(0)  # noqa: S311  # no secret
+    for name, raws in calls.items():
+        seen = dict.fromkeys(raws)
+        made = dict.fromkeys(raw for base in raws for raw in variants_of(base, raws, chance))
+        is_usual = find_usual(raws)
+        fresh = [raw for raw in made if raw not in seen and is_usual(raw)]
+        chance.shuffle(fresh)
+        yield from ((name, partial(unpack, raw)) for raw in [*raws, *fresh[:MOST_INPUTS]])
+
+
+def find_usual(raws: list[bytes]) -> Callable[[bytes], bool]:
+    """Return what tells whether arguments keep to what all recorded ones do: no negatives, sorted lists."""
+    recorded = [part for raw in raws for part in parts_of(raw)]
+    lists = [part for part in recorded if is_long(part)]
+    is_sorted = len(lists) > 1 and all(map(is_in_order, lists))
+    has_negatives = any(map(is_negative, recorded))
+
+    def is_usual(raw: bytes) -> bool:
+        parts = list(parts_of(raw))
+        if not has_negatives and any(map(is_negative, parts)):
+            return False
+        return not is_sorted or all(is_in_order(part) for part in parts if is_long(part))
+
+    return is_usual
+
+
+def parts_of(raw: bytes) -> Iterator[Any]:
+    """Yield each argument and everything in it."""
+    given, named = unpack(raw)
+    for value in (*given, *named.values()):
+        yield from flatten(value)
+
+
+def flatten(value: Any, depth: int = 6) -> Iterator[Any]:
+    """Yield a value and everything in it."""
+    yield value
+    inner: Any = ()
+    if isinstance(value, dict):
+        inner = (*value, *value.values())
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        inner = value
+    elif hasattr(value, "__dict__") and not callable(value):
+        inner = vars(value).values()
+    for each in inner if depth else ():
+        yield from flatten(each, depth - 1)
+
+
+def is_negative(value: Any) -> bool:
+    return isinstance(value, (int, float)) and value < 0
+
+
+def is_long(value: Any) -> bool:
+    return isinstance(value, list) and len(value) > 1
+
+
+def is_in_order(values: list[Any]) -> bool:
+    try:
+        return all(values[at] <= values[at + 1] for at in range(len(values) - 1))
+    except Exception:  # noqa: BLE001  # values of the code under test
+        return False
+
+
+def variants_of(base: bytes, raws: list[bytes], chance: random.Random) -> Iterator[bytes]:
+    """Yield arguments that differ from recorded ones in one value, then some that differ in two."""
+    given, named = unpack(base)
+    others = [unpack(raw)[0] for raw in raws]
+    choices = [
+        near(value) + [each[at] for each in others if len(each) > at] for at, value in enumerate(given)
+    ]
+    for at, values in enumerate(choices):
+        for value in values[: 2 * MOST_VALUES]:
+            yield from try_to_pack([*given[:at], value, *given[at + 1 :]], named)
+    for key, value in named.items():
+        for other in near(value):
+            yield from try_to_pack(given, {**named, key: other})
+    pairs = list(itertools.combinations(range(len(given)), 2))
+    for first, second in pairs * (40 // max(1, len(pairs))):
+        both = list(given)
+        for at in (first, second):
+            both[at] = chance.choice(choices[at] or [given[at]])
+        yield from try_to_pack(both, named)
+
+
+def try_to_pack(given: list[Any], named: dict[str, Any]) -> Iterator[bytes]:
+    with contextlib.suppress(Exception):
+        yield pack(given, named)
+
+
+def near(value: Any) -> list[Any]:
+    """Return other values of the same type, the nearest first."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1, value - 1, 0, 1, value + 2, 2, 3, value * 2, value // 2, -value, 7, 10]
+    if isinstance(value, float):
+        return [value / 2, value * 2, 0.0, 1.0, value + 0.25, value - 0.25, 0.1, 3.0]
+    if isinstance(value, str):
+        return near_texts(value)
+    if isinstance(value, (list, tuple)):
+        return near_lists(value)
+    if isinstance(value, (set, frozenset)):
+        return [type(value)(each) for each in near_lists(sorted(value, key=repr))]
+    if isinstance(value, dict):
+        return near_dicts(value)
+    return near_objects(value)
+
+
+def near_texts(value: str) -> list[str]:
+    more = [value[:-1], value[1:], value + value[:1], value + "x", "", value.upper(), value.lower()]
+    more += [f" {value} ", value[::-1], value * 2, value.replace(" ", "  "), f"{value} a"]
+    more += [_NUMBER.sub(other, value, count=1) for other in ("2.5", "7", "12")]
+    signs = dict.fromkeys(_SIGN.findall(value))
+    for one, other in itertools.islice(itertools.combinations(signs, 2), 3):
+        more.append(value.translate({ord(one): other, ord(other): one}))
+        more.append(value.replace(one, other, 1))
+    return [each for each in dict.fromkeys(more) if each != value]
+
+
+def near_lists(value: Any) -> list[Any]:
+    """Return lists or tuples with less, more and other elements, and in another order."""
+    items = list(value)
+    made = [items[:-1], items[1:], items[::-1], items + items[:1], [], items[:1], items + items]
+    with contextlib.suppress(TypeError):
+        made.append(sorted(items))
+    for at, item in itertools.islice(enumerate(items), 4):
+        made += [[*items[:at], other, *items[at + 1 :]] for other in near(item)[:4]]
+    if not hasattr(value, "_fields") and type(value) in (list, tuple):
+        return [type(value)(each) for each in made]
+    return []
+
+
+def near_dicts(value: dict[Any, Any]) -> list[Any]:
+    keys = list(value)
+    made: list[Any] = [{key: value[key] for key in keys if key != gone} for gone in keys[:4]]
+    made.append(dict(reversed(list(value.items()))))
+    for key in keys[:4]:
+        made += [{**value, key: other} for other in near(value[key])[:4]]
+    return [*made, {}] if type(value) is dict else []
+
+
+def near_objects(value: Any) -> list[Any]:
+    """Return copies of an object in each of which one attribute has another value."""
+    made = []
+    for name, held in list(getattr(value, "__dict__", {}).items())[:6]:
+        for other in near(held)[:5] if not hasattr(held, "__dict__") else []:
+            with contextlib.suppress(Exception):
+                copy = unpack(pack([value], {}))[0][0]
+                setattr(copy, name, other)
+                made.append(copy)
+    return made
