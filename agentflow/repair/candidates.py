@@ -108,7 +108,16 @@ def _core_of(raw: bytes, mutation: Mutation) -> tuple[int, int, bytes] | None:
         return None
     front = _count_alike(old, new)
     back = _count_alike(old[front:][::-1], new[front:][::-1])
-    return mutation.start + front, mutation.end - back, new[front : len(new) - back]
+    return _slide(raw, mutation.start + front, mutation.end - back, new[front : len(new) - back])
+
+
+def _slide(raw: bytes, start: int, end: int, new: bytes) -> tuple[int, int, bytes]:
+    """Return what is added or taken away as it stands where it begins first with the same result."""
+    while start == end and start and raw[start - 1] == new[-1]:
+        start, end, new = start - 1, end - 1, new[-1:] + new[:-1]
+    while not new and start and raw[start - 1] == raw[end - 1]:
+        start, end = start - 1, end - 1
+    return start, end, new
 
 
 def _count_alike(one: bytes, other: bytes) -> int:

@@ -169,6 +169,14 @@ def test_edits_are_bounded_ordered_and_never_alike(tmp_path: Path) -> None:
     assert found == propose(tmp_path, text)
 
 
+def test_the_same_text_is_never_proposed_twice(tmp_path: Path) -> None:
+    text = "def run(a, b):\n    c = a[0]\n    c += b\n    c += b\n    return c + b + b\n"
+    found = propose(tmp_path, text, a=("list",), b=("int",), c=("int",))
+    made = [apply_mutation(text.encode(), each.mutation) for each in found]
+    assert len(made) == len({*made})
+    assert text.encode() not in made
+
+
 def test_an_edit_that_makes_a_case_of_a_tested_value_comes_late(tmp_path: Path) -> None:
     found = propose(tmp_path, "def run(a, b):\n    return b * 2\n", b=("int",))
     special = {each.mutation.text: each.cost for each in found if each.is_special}
