@@ -6,6 +6,7 @@ begun anew needs a share of its own.
 
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import chdir, contextmanager, redirect_stdout
 from functools import partial
@@ -41,6 +42,8 @@ _FAULTS = (WorkerCrashedError, NodeDiedError, OutOfMemoryError, ObjectLostError)
 _GIGABYTE = 1_000_000_000
 _LOCAL = "local"
 """A cluster of this machine alone."""
+_ANSWER_SECONDS = 5.0
+"""Ray itself tries for minutes."""
 
 
 @contextmanager
@@ -55,6 +58,7 @@ def open_cluster(wish: RayCluster, log: Path) -> Iterator[tuple[DoTask, int]]:
     if address.startswith("ray://"):
         hint = "run the batch on one of its machines, with --address auto"
         raise ConfigError("a Ray cluster is not used through ray://", hint=hint)
+    _require_answer(address)
     dashboard = False if address == _LOCAL else None
     with _write_log(log):
         try:
@@ -67,6 +71,17 @@ def open_cluster(wish: RayCluster, log: Path) -> Iterator[tuple[DoTask, int]]:
             yield partial(_do_task, needs=wish), _count_room(wish)
         finally:
             ray.shutdown()
+
+
+def _require_answer(address: str) -> None:
+    """Raise ConfigError where an address has a port at which nobody listens."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal():
+        try:
+            socket.create_connection((host, int(port)), _ANSWER_SECONDS).close()
+        except OSError as error:
+            problem = f"no Ray cluster answers at {address}: {error.strerror or error}"
+            raise ConfigError(problem, hint="ray status prints the address of one") from None
 
 
 @contextmanager

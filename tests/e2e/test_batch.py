@@ -235,6 +235,14 @@ def begun_for(name: str) -> set[int]:
     return found
 
 
+@pytest.mark.skipif(not find_spec("ray"), reason="the package ray is not installed")
+def test_an_address_without_a_cluster_is_one_message(repo: Repo) -> None:
+    path = plan(repo, {})
+    done = run(repo, path, "--engine", "ray", "--no-input", "--address", "127.0.0.1:9")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("agentflow: no Ray cluster answers at 127.0.0.1:9"), done.err
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
