@@ -39,6 +39,12 @@ _ENVIRONMENT = {
     "SSH_ASKPASS_REQUIRE": "never",
 }
 
+_CONNECTION = (
+    *("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"),
+    *("GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "SSH_AUTH_SOCK"),
+)
+"""The user's variables that say how a server is reached and whom to trust."""
+
 
 def is_address(text: str) -> bool:
     """Return whether a text is an address that git may be asked: https, ssh or file."""
@@ -70,8 +76,10 @@ def fetch_files(address: str, reference: str, into: Path) -> str:
 
 def _call(folder: Path, *words: str) -> bytes:
     options = (word for option in _OPTIONS for word in ("-c", option))
+    reach = {name: os.environ[name] for name in _CONNECTION if name in os.environ}
+    env = {**_ENVIRONMENT, **reach}
     try:
-        finished = capture(("git", *options, *words), cwd=folder, env=_ENVIRONMENT, timeout=_SECONDS)
+        finished = capture(("git", *options, *words), cwd=folder, env=env, timeout=_SECONDS)
     except TimeoutError as error:
         raise ConfigError(str(error)) from None
     if finished.returncode:
