@@ -53,8 +53,11 @@ def mutate_names(code: Code, node: ast.AST) -> Iterator[Mutation]:
             yield from _call(code, node)
         case ast.Name(ctx=ast.Load()):
             yield from _variable(code, node)
-        case ast.Attribute(ctx=ast.Load()):
+        case ast.Attribute(ctx=ast.Load() | ast.Store()):
             yield from _attribute(code, node)
+        case ast.AugAssign(target=ast.Name() as target):
+            for name in _nearest(target.id, _in_scope(code, target)):
+                yield code.swap(target, name, "wrong variable", 3)
         case ast.Constant(value=str()):
             yield from _word(code, node)
         case _:

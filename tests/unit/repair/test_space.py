@@ -71,6 +71,7 @@ MENDS = {
     "a usual number": ("return a[5]", "return a[0]"),
     "two more": ("return a % 5", "return a % 7"),
     "adding to a name": ("a = b", "a += b"),
+    "adding to another name": ("a += names", "b += names"),
     "another operator for a set": ("a &= b", "a -= b"),
     "a method of another kind": ("return a.isupper()", "return a.islower()"),
     "an element less": ("return [a, b, 0]", "return [a, b]"),
@@ -138,6 +139,7 @@ STATEMENTS = {
         "for each in name:\n            amount += each\n        self.log.append(amount)",
         "for each in name:\n            amount += each\n            self.log.append(amount)",
     ),
+    "another field is set": ("self.total = amount", "self.open = amount"),
     "an own statement once more": (
         "self.total += amount\n        if name:\n            self.log = []",
         "self.total += amount\n        if name:\n            self.log = []\n            self.total += amount",
