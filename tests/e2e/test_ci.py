@@ -77,7 +77,6 @@ def test_a_good_record_passes_and_is_told_as_summary_and_sarif(new_repo: NewRepo
     assert "let add return the sum" in summary.read_text("utf-8")
     assert json.loads(sarif.read_text("utf-8"))["runs"][0]["results"] == []
     assert "::error" not in done.out
-    assert clone.run("ci", "--base", "origin/main").code == 0
 
 
 def test_what_the_record_does_not_cover_is_refused(new_repo: NewRepo, server: Path) -> None:
@@ -268,7 +267,8 @@ def test_a_label_on_an_issue_runs_a_task_and_pushes_its_branch_with_the_record(
     repo.git("remote", "add", "origin", str(server))
     issue = {"number": 7, "title": "let add return the sum", "body": "`$(touch pwned)`; touch pwned"}
     event = {"action": "labeled", "issue": issue, "label": {"name": "agentflow"}}
-    inputs = {"label": "agentflow", "model": repo.scripted(play.mending()), "sarif": "found.sarif"}
+    model = repo.scripted(play.mending())
+    inputs = {"label": "agentflow", "model": model, "sarif": "found.sarif", "require": "true"}
     assert run_steps(repo, {**event, "label": {"name": "bug"}}, inputs) == 0
     assert repo.tasks == []
     assert run_steps(repo, event, inputs) == 0
@@ -288,11 +288,14 @@ def test_the_action_trusts_the_checks_of_the_base_and_not_those_of_the_pull_requ
     assert repo.run("trust", "--yes").code == 0
     deliver(repo, server)
     clone = check_out(server, fetches=False)
-    inputs = {"label": "agentflow", "model": "repair", "sarif": "found.sarif"}
+    inputs = {"label": "agentflow", "model": "repair", "sarif": "found.sarif", "require": "false"}
     event = {"pull_request": {"base": {"sha": clone.git("rev-parse", "origin/main").strip()}}}
     assert run_steps(clone, event, inputs, "main") == 0
     clone.write({".claude/test-command": "true\n"}).commit()
     assert run_steps(clone, event, inputs, "main") == 1
+    clone.git("checkout", "-q", "--detach", "origin/main")
+    assert run_steps(clone, event, inputs, "main") == 0
+    assert run_steps(clone, event, {**inputs, "require": "true"}, "main") == 1
 
 
 def test_the_action_gives_no_foreign_text_to_a_shell() -> None:
