@@ -16,7 +16,6 @@ _TEST_MODULE = regex(
     r"(?m)^[ \t]*#\[cfg\((?:test|all\(test\b[^\n]*)\)\][^\n]*\n"
     r"(?:[ \t]*#\[[^\n]*\n)*[ \t]*(?:pub )?mod (\w+)\s*\{"
 )
-_TEST_FILE = regex(r'#\[cfg\(test\)\]\s*(?:#\[path\s*=\s*"([^"]+)"\]\s*)?(?:pub )?mod (\w+)\s*;')
 _DOC_BLOCK = regex(r"(?m)(?:^[ \t]*//[/!][^\n]*\n)+")
 _ITEM = regex(r"\b(?:fn|struct|enum|trait|mod|type|const|static|impl|macro_rules!)\s+(\w+)")
 _FENCE = "```"
@@ -73,16 +72,6 @@ def _alone(path: str, part: Part) -> str:
         if is_function
         else ""
     )
-
-
-def list_test_files(path: str, text: str) -> Iterator[str]:
-    """Yield the possible paths of the modules that a Rust file declares for its tests."""
-    place = PurePosixPath(path)
-    folder = place.parent if place.stem in ("lib", "main", "mod") else place.with_suffix("")
-    for named, module in _TEST_FILE.findall(text) if path.endswith(".rs") else ():
-        yield from (
-            (str(place.parent / named),) if named else (f"{folder}/{module}.rs", f"{folder}/{module}/mod.rs")
-        )
 
 
 def find_own_checks(path: str, before: str, after: str) -> Iterator[Remark]:

@@ -196,8 +196,9 @@ class _Maker:
         ]
 
     def _name(self, function: _Function) -> str:
+        """Return a new name that begins like the test's, and that no filter by the test's name finds."""
         self._number += 1
-        return f"{function.name}_{self._word}_{self._number}"
+        return f"{function.name[:-1]}_{self._word}_{self._number}_{function.name[-1]}"
 
 
 class _Spot:

@@ -85,7 +85,7 @@ def _by_file(context: ProbeContext) -> dict[str, list[str]]:
 
 def _clone_id(tests: dict[str, str], word: str, name: str) -> str:
     """Return the id of a clone beside its test."""
-    function = name.rpartition(f"_{word}_")[0]
+    function = name.rpartition(f"_{word}_")[0] + name[-1]
     return f"{tests[function].removesuffix(function)}{name}"
 
 

@@ -2,7 +2,7 @@ import pytest
 
 from agentflow.core.evidence import CheckName
 from agentflow.verdict.comments import describe_suppressions
-from agentflow.verdict.inline_tests import extract_checks, find_own_checks, list_test_files, mix_parts
+from agentflow.verdict.inline_tests import extract_checks, find_own_checks, mix_parts
 
 RUST = """pub fn total(cart: &[u32]) -> u32 { %s }
 
@@ -52,12 +52,6 @@ def test_a_new_test_module_is_no_part_of_before() -> None:
     mixed = mix_parts("src/lib.rs", code, RUST % ("4", "4"))
 
     assert extract_checks("src/lib.rs", mixed) == ""
-
-
-def test_the_modules_of_a_file_that_only_tests_have() -> None:
-    text = '#[cfg(test)]\nmod tests;\n#[cfg(test)]\n#[path = "proof.rs"]\nmod other;\nmod code;\n'
-
-    assert list(list_test_files("src/lib.rs", text)) == ["src/tests.rs", "src/tests/mod.rs", "src/proof.rs"]
 
 
 def test_examples_of_rust_documentation_are_laid_too() -> None:
