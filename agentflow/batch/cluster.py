@@ -64,7 +64,7 @@ def open_cluster(wish: RayCluster, log: Path) -> Iterator[tuple[DoTask, int]]:
         try:
             with chdir("/"):  # its processes import from the folder in which it is started
                 ray.init(address, log_to_driver=False, include_dashboard=dashboard)
-        except (OSError, RuntimeError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001  # of a machine that is too busy Ray says no more than that
             problem = f"cannot use the Ray cluster at {address}: {one_line(str(error))}"
             raise ConfigError(problem, hint=f"see {log}") from None
         try:
