@@ -26,7 +26,7 @@ class Rate(Record):
     high: float
 
 
-class Difference(Record):
+class PairedDifference(Record):
     """How much larger the second of two paired rates is, with its 95 % interval."""
 
     value: float
@@ -63,7 +63,7 @@ class Comparison(Record):
     first_only: tuple[str, ...]
     second_only: tuple[str, ...]
     neither: int
-    difference: Difference
+    difference: PairedDifference
     p: float
     """By chance alone a difference as large appears so often (McNemar's exact test, two-sided)."""
     unpaired: tuple[str, ...]
@@ -99,7 +99,7 @@ def compute_chance(first_only: int, second_only: int) -> float:
     return float(min(1.0, 2 * tail / 2**total))
 
 
-def measure_difference(both: int, first_only: int, second_only: int, neither: int) -> Difference:
+def measure_difference(both: int, first_only: int, second_only: int, neither: int) -> PairedDifference:
     """Return how two paired rates differ, with the interval of Newcombe (1998, method 10)."""
     total = both + first_only + second_only + neither
     first, second = (measure_rate(both + alone, total) for alone in (first_only, second_only))
@@ -112,7 +112,7 @@ def measure_difference(both: int, first_only: int, second_only: int, neither: in
         return math.sqrt(down**2 - 2 * phi * down * up + up**2)
 
     value = other - one
-    return Difference(
+    return PairedDifference(
         value=value,
         low=value - reach(other - second.low, first.high - one),
         high=value + reach(one - first.low, second.high - other),
