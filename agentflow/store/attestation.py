@@ -1,4 +1,4 @@
-"""The verdict on a task as an in-toto statement with the predicate of a SLSA verification summary, unsigned."""
+"""The verdict on a task as an in-toto statement with a SLSA verification summary, unsigned."""
 
 import hashlib
 from collections.abc import Iterator
