@@ -7,6 +7,7 @@ depends on the start of Python (its own variables, the locale, a terminal, anoth
 
 import contextlib
 import functools
+import gc
 import importlib
 import io
 import json
@@ -22,8 +23,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+import msgspec
+
 import agentflow
 from agentflow.cli.app import command as run_installed
+from agentflow.core.record import Record
+from agentflow.core.regex import LateRegex
 
 _MOST = 60_000
 """Bytes that fit a pipe and a message."""
@@ -33,6 +38,7 @@ _LEFT_OUT = (
     *("mcp", "cli.line_editor"),
 )
 """What runs on import, is run elsewhere, or is seldom used and imports a large library."""
+_LOADED_LATE = ("anyio._backends._asyncio", "encodings.utf_8_sig", "typer._click.decorators")
 
 
 def can_run(words: Sequence[str], env: Mapping[str, str], stdin: str) -> bool:
@@ -130,11 +136,22 @@ def _reap(*_: object) -> None:
 
 
 def _load() -> None:
-    """Import the package, so that no command has to."""
+    """Import the package and compile what it compiles at first use, so that no command has to."""
     for module in pkgutil.walk_packages(agentflow.__path__, "agentflow."):
         if not module.name.removeprefix("agentflow.").startswith(_LEFT_OUT):
             with contextlib.suppress(ImportError):  # of an extra that is not installed
                 importlib.import_module(module.name)
+    for name in _LOADED_LATE:
+        importlib.import_module(name)
+    for found in gc.get_objects():
+        if isinstance(found, LateRegex):
+            for method in ("search", "match", "fullmatch", "sub", "split", "findall", "finditer"):
+                getattr(found, method)
+        elif isinstance(found, type) and issubclass(found, Record):
+            with contextlib.suppress(TypeError, NameError):  # nothing is decoded as one of these
+                msgspec.json.Decoder(found)
+    gc.collect()
+    gc.freeze()  # else each collection of a command copies every page of this process
 
 
 def _attend(command: str, asked: dict[str, Any], descriptors: Sequence[int]) -> NoReturn:

@@ -118,17 +118,17 @@ def go_on_alone():
 def is_full(count, limit):
     if os.path.exists("left.txt") or os.path.exists("late.txt"):
         raise RuntimeError("an earlier edit left something")
-    if count > 99:
+    if count == 99:
         leave_a_mark()
         return True
-    if count > 98:
+    if count == 98:
         go_on_alone()
         return True
-    if count > 97:
+    if count == 97:
         time.sleep(600)
-    if count > 96:
+    if count == 96:
         os._exit(3)
-    while count > 95:
+    while count == 95:
         pass
     return count > limit
 """
