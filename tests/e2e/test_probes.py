@@ -129,7 +129,6 @@ SHORT = (
     "a second function with a bug",
     "a linter that no longer looks at the changed code",
     "node: what compares is replaced",
-    "go: a second function with a bug",
 )
 
 

@@ -28,6 +28,8 @@ from tests.e2e.test_watching import red
 from tests.support import play
 from tests.support.levels import Machine
 from tests.support.repo import NewRepo, Repo
+from tests.unit.repair import test_policy
+from tests.unit.repair.bugs import BUGS, Bug
 from tests.unit.routing import test_classify
 
 __all__ = ["bare_path", "machine", "path", "prepared", "red", "repo"]
@@ -36,6 +38,11 @@ __all__ = ["bare_path", "machine", "path", "prepared", "red", "repo"]
 @pytest.mark.parametrize("case", test_probes.CASES.values(), ids=test_probes.CASES)
 def test_what_has_to_fail_does_so(tmp_path: Path, case: test_probes.Case) -> None:
     test_probes.test_what_has_to_fail_does_so_with_honest_changes_alone(tmp_path, case)
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+def test_seeded_bugs_are_mended_by_one_edit(tmp_path: Path, bug: Bug) -> None:
+    test_policy.test_a_seeded_bug_is_mended_by_one_edit(bug, tmp_path)
 
 
 @pytest.mark.parametrize("name", test_tampering.WEAKENED.values(), ids=test_tampering.WEAKENED)

@@ -1,9 +1,5 @@
-import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from itertools import permutations
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,7 +28,6 @@ from tests.unit.compose.parts import (
 )
 from tests.unit.loop.stage import SUBMIT, Wanted, a_role, a_tool, call, script, submit, turn
 
-ROOT = Path(__file__).parents[3]
 NARROW: Mapping[str, type] = {
     "tools": channels.ToolChannel,
     "hooks": channels.HookChannel,
@@ -126,49 +121,20 @@ def test_two_tools_of_one_name_are_refused(place: Surroundings) -> None:
         built(place, Gives(), Gives((LOOK.replace(input=SUBMIT.input),)))
 
 
-FITTING = """
-from agentflow.compose.capability import Capability, ToolChannel
-class Fits:
-    def install_tools(self, tools: ToolChannel) -> None:
-        {body}
-found: Capability = Fits()
-"""
-STRANGE = """
-from agentflow.compose.capability import Capability
-class Strange:
-    def install_nothing(self) -> None: ...
-found: Capability = Strange()
-"""
-BROAD = """
-from agentflow.compose.builder import AgentBuilder
-from agentflow.compose.capability import Capability
+def call_others(tools: channels.ToolChannel) -> None:
+    """Hold strict types to each channel's own methods: mypy refuses an `ignore` that nothing needs."""
+    tools.add(LOOK)
+    tools.hooks()  # type: ignore[attr-defined]
+    tools.build()  # type: ignore[attr-defined]
+
+
 class Broad:
     def install_tools(self, builder: AgentBuilder) -> None: ...
-found: Capability = Broad()
-"""
 
 
-def test_strict_types_hold_a_capability_to_its_channel(tmp_path: Path) -> None:
-    sources = {
-        "fine.py": FITTING.format(body="tools.add()"),
-        "hooks.py": FITTING.format(body="tools.hooks()"),
-        "build.py": FITTING.format(body="tools.build()"),
-        "strange.py": STRANGE,
-        "broad.py": BROAD,
-    }
-    for name, text in sources.items():
-        (tmp_path / name).write_text(text)
-    options = [f"--config-file={ROOT / 'pyproject.toml'}", f"--cache-dir={ROOT / '.mypy_cache/planted'}"]
-    checked = subprocess.run(
-        [sys.executable, "-m", "mypy", *options, *sources],
-        cwd=tmp_path,
-        env={"MYPYPATH": str(ROOT), "PATH": os.environ["PATH"]},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    wrong = {line.partition(":")[0] for line in checked.stdout.splitlines() if " error: " in line}
-    assert wrong & sources.keys() == sources.keys() - {"fine.py"}, checked.stdout + checked.stderr
+NO_CAPABILITY: Capability = InstallsNothing()  # type: ignore[assignment]
+TOO_BROAD: Capability = Broad()  # type: ignore[assignment]
+FITTING: Capability = Everything()
 
 
 class Keeps:

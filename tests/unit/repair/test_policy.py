@@ -30,7 +30,14 @@ def demo_files() -> dict[str, str]:
     return {str(path.relative_to(DEMO)): path.read_text(encoding="utf-8") for path in found}
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
+SHORT = (
+    *("comparison", "constant", "module constant", "augmented operator", "jump", "exception"),
+    *("missing guard", "missing return", "swapped call arguments"),
+)
+"""One bug of each way in which an edit is found and tried; tests/soak tries all."""
+
+
+@pytest.mark.parametrize("bug", [each for each in BUGS if each.name in SHORT], ids=lambda bug: bug.name)
 def test_a_seeded_bug_is_mended_by_one_edit(bug: Bug, tmp_path: Path) -> None:
     buggy = bug.code.replace(bug.right, bug.wrong)
     stage = Stage(tmp_path, shop(buggy, bug.tests), UNITTEST)

@@ -162,7 +162,7 @@ def test_what_is_not_edited_stays_to_the_byte(tmp_path: Path) -> None:
 
 
 def test_edits_are_bounded_ordered_and_never_alike(tmp_path: Path) -> None:
-    lines = "".join(f"    x{n} = a[{n}] + b * {n} if a > {n} else names[b:{n}]\n" for n in range(8))
+    lines = "".join(f"    x{n} = a[{n}] + b * {n} if a > {n} else names[b:{n}]\n" for n in range(20))
     text = f"def run(a, b, names=()):\n{lines}    return x1\n"
     found = propose(tmp_path, text)
     assert len(found) == MOST_CANDIDATES
