@@ -12,7 +12,7 @@ from agentflow.cli.session_commands import (
     COMMAND_GROUPS,
     Chat,
     end_if_terminated,
-    read_task,
+    recall_task,
     summarize_commands,
 )
 from agentflow.core.errors import AgentflowError, Exit
@@ -104,7 +104,7 @@ def _say_what_waits(chat: Chat) -> None:
     from agentflow.redact import one_line
     from agentflow.view.words import RESUMABLE
 
-    task = read_task(chat, chat.saved.last)
+    task = recall_task(chat, chat.saved.last)
     if task is None or not (task.status in RESUMABLE or task.active):
         return
     say(f"Not finished: {one_line(task.task, 60)}. /resume in the session goes on where it stopped.")
@@ -167,7 +167,7 @@ def _describe(chat: Chat) -> str:
     newest = chat.saved.tasks[-1] if chat.saved.tasks else None
     count = plural(len(chat.saved.tasks), "task")
     if newest:
-        task = read_task(chat, newest)
+        task = recall_task(chat, newest)
         status = name_status(task, at_work=False).replace("_", " ") if task else "one cannot be read"
         count += f", the last {status}"
     if chat.saved.last is None:

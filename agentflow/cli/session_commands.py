@@ -104,7 +104,7 @@ def _require_last(chat: Chat) -> str:
     return chat.saved.tasks[-1]
 
 
-def read_task(chat: Chat, task_id: str | None) -> "TaskState | None":
+def recall_task(chat: Chat, task_id: str | None) -> "TaskState | None":
     """Return a task of a session, or None without one and where it cannot be read."""
     try:
         return _load(chat, task_id) if task_id else None
