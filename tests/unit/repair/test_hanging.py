@@ -1,0 +1,85 @@
+"""Tests that never end: they count as the failing ones, and are repaired like them."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agentflow.core.errors import ModelRejected
+from agentflow.repair.bench import Bench, SearchWatch
+from agentflow.repair.candidates import list_candidates
+from agentflow.repair.locate import localise
+from agentflow.repair.search import Search, trace_tests
+from agentflow.repair.sources import read_sources
+from agentflow.repair.target import RepairRunner, Target
+from tests.support.boxes import boxed
+
+ENDLESS = """def find(values, wanted):
+    low, high = 0, len(values)
+    while low < high:
+        mid = (low + high) // 2
+        if values[mid] < wanted:
+            low = mid
+        else:
+            high = mid
+    return low
+"""
+TESTS = """import unittest
+
+from search import find
+
+
+class SearchTest(unittest.TestCase):
+    def test_first(self):
+        self.assertEqual(find([2, 4, 6, 8], 1), 0)
+
+    def test_find(self):
+        self.assertEqual([find([2, 4, 6, 8], each) for each in (1, 2, 3, 4, 7, 8, 9)], [0, 0, 1, 1, 3, 3, 4])
+"""
+HANGING = "test_search.SearchTest.test_find"
+
+
+def open_bench(root: Path, code: str, seconds: float) -> Bench:
+    """Return a repository whose check ran into its time limit, to be watched for so long."""
+    (root / "tests").mkdir()
+    (root / "search.py").write_text(code)
+    (root / "tests/test_search.py").write_text(TESTS)
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    target = Target(
+        interpreter=sys.executable,
+        runner=RepairRunner.UNITTEST,
+        arguments=("discover", "-s", "tests"),
+        is_module=True,
+        env={},
+        hangs=True,
+    )
+    return Bench(
+        sandbox=boxed(root),
+        sources=read_sources(root, None),
+        target=target,
+        places=(".",),
+        watch=SearchWatch(until=time.monotonic() + seconds),
+    )
+
+
+def test_a_test_that_does_not_end_is_red_and_says_where_it_was(tmp_path: Path) -> None:
+    bench = open_bench(tmp_path, ENDLESS, 16)
+    seen = trace_tests(bench)
+    assert seen.reds == {HANGING}
+    assert seen.messages[HANGING].startswith("did not end within ")
+    path, line = seen.frames[HANGING][-1]
+    assert (path, line in range(3, 9)) == ("search.py", True)
+    places = localise(bench.sources, seen)
+    assert "search.py" in {place.path for place in places}
+    edits = [each for each in list_candidates(bench.sources, places, seen) if "`mid + 1`" in each.title]
+    patient = bench.replace(watch=SearchWatch())
+    found = Search(patient, [], frozenset()).run(seen, tuple(edits))
+    assert "low = mid + 1" in found.texts["search.py"].decode()
+
+
+def test_a_check_that_was_only_slow_is_told_from_one_that_hangs(tmp_path: Path) -> None:
+    bench = open_bench(tmp_path, ENDLESS.replace("low = mid\n", "low = mid + 1\n"), 60)
+    with pytest.raises(ModelRejected, match="each of them ends: give them more time with `timeouts`"):
+        trace_tests(bench)
