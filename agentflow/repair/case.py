@@ -3,9 +3,10 @@
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
-from agentflow.core.evidence import CheckName
+from agentflow.core.evidence import CheckName, Side
 from agentflow.core.task import Replacement
 from agentflow.repair.bench import Bench, SearchWatch
 from agentflow.repair.candidates import Candidate, list_candidates
@@ -14,7 +15,7 @@ from agentflow.repair.locate import EditPlace, TestTrace, localise
 from agentflow.repair.search import Search, SearchResult, trace_tests
 from agentflow.repair.sources import Sources
 from agentflow.repair.syntax import mend_syntax
-from agentflow.repair.target import Brief, CheckLine, Target, read_target, widen_target
+from agentflow.repair.target import Brief, CheckLine, Target, read_record, read_target, widen_target
 from agentflow.sandbox.run import Sandbox
 from agentflow.workspace.working_copy import find_import_paths
 
@@ -70,7 +71,8 @@ class RepairCase:
     @property
     def searched(self) -> SearchResult:
         """The search for the next repair after those that tests rejected."""
-        return self._search(tuple(checks for checks in self.brief.failed if _rejects(checks)))
+        root = self.sources.root
+        return self._search(tuple(checks for checks in self.brief.failed if _rejects(root, checks)))
 
     def _search(self, rejections: tuple[tuple[CheckLine, ...], ...]) -> SearchResult:
         """Return what the search finds once each rejection has come, the earlier ones taken from before."""
@@ -119,9 +121,10 @@ class RepairCase:
         return found
 
 
-def _rejects(checks: Iterable[CheckLine]) -> bool:
-    """Tell whether tests that really ran were red: nothing else says that a repair is a wrong one."""
-    return any(shown.name == CheckName.TESTS and not shown.is_green for shown in checks)
+def _rejects(root: Path, checks: Iterable[CheckLine]) -> bool:
+    """Tell whether tests that really ran on the change were red: nothing else says that it is a wrong one."""
+    reds = (shown for shown in checks if shown.name == CheckName.TESTS and not shown.is_green)
+    return any(read_record(root, shown).code is Side.FINAL for shown in reds)
 
 
 def find_replacements(path: str, before: str, after: str) -> Iterator[Replacement]:

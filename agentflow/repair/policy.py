@@ -10,6 +10,7 @@ import anyio
 
 from agentflow.core.errors import ModelRejected
 from agentflow.core.events import Searched
+from agentflow.core.evidence import CheckName
 from agentflow.core.messages import Reply, Request, Speaker, Stop, Text, ToolCall, ToolResult, Usage
 from agentflow.core.ports import Observer
 from agentflow.core.record import Record, encode
@@ -257,12 +258,13 @@ def _review(brief: Brief) -> Review:
 
 
 def _verdict(brief: Brief) -> Judgement:
-    red = [shown for shown in brief.after if not shown.is_green]
+    known = {shown.name for shown in brief.before if not shown.is_green} - {CheckName.TESTS}
+    red = [shown for shown in brief.after if not shown.is_green and shown.name not in known]
     cited = tuple(shown.evidence for shown in red or brief.after)
     if red or not cited:
         reasons = tuple(f"{shown.name} is red" for shown in red) or ("no check was run after the change",)
         return Judgement(verdict=Claim.FAILED, evidence=cited, reasons=reasons)
-    reasons = tuple(f"{shown.name} is green" for shown in brief.after)
+    reasons = tuple(f"{shown.name} is green" for shown in brief.after if shown.is_green)
     return Judgement(verdict=Claim.VERIFIED, evidence=cited, reasons=(*reasons, PLAUSIBLE))
 
 

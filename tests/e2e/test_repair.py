@@ -261,3 +261,13 @@ def test_a_repository_without_checks_is_told_so(new_repo: NewRepo) -> None:
     assert done.code == 6
     assert "no check was found: the built-in repair engine can only fix Python code" in done.out
     assert repo.diff() == ""
+
+
+def test_a_linter_that_is_not_installed_rejects_no_repair(new_repo: NewRepo) -> None:
+    repo = new_repo(
+        {**play.CALC, ".claude/agentflow.yaml": "checks: {lint: nosuchlinter --strict calc.py}\n"}
+    )
+    assert repo.run("trust", "--yes").code == 0
+    done = repo.task()
+    assert done.code == 4, done.out
+    assert repo.read("calc.py") == play.GREEN["calc.py"]

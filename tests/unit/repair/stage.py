@@ -153,7 +153,7 @@ class Stage:
             id=name, task_id=TASK_ID, iteration=0, role=None, by=By.PROGRAM, check=CheckName.TESTS,
             command=self.command, cwd=".", exit_code=code, timed_out=False,
             started_at="2024-01-01T00:00:00Z", seconds=0.1, stdout_sha256="", bytes=0,
-            tree_before=self.tree, tree_after=self.tree, surface=Side.FINAL, code=Side.BASE,
+            tree_before=self.tree, tree_after=self.tree, surface=Side.FINAL, code=Side.FINAL,
             sandbox="none", tests=TestCounts(ids_file=f"evidence/{name}.ids"),
         )  # fmt: skip
 
