@@ -149,6 +149,8 @@ class Settings(Record):
     repair_seconds: Annotated[float, Meta(ge=0, le=600)] = 20
     """How long the built-in repair engine may search for a fix before a model is asked, and in a call of the
     tool `Repair`; 0 turns both off."""
+    parallel: Annotated[int, Meta(ge=1, le=8)] = 1
+    """Implementers that may carry out independent steps of a plan at the same time."""
     hooks: tuple[str, ...] = ()
     """Shipped hooks that run, such as notify; `agentflow hooks list` shows all."""
     approvals: Approvals = Approvals()

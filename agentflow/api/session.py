@@ -23,6 +23,7 @@ from agentflow.api.wiring import (
 from agentflow.core.errors import AgentflowError, Exit, describe_os_error
 from agentflow.core.events import Stamped, ToolFinished, ToolStarted, Warned
 from agentflow.core.pending import Budget, Consent, Override
+from agentflow.core.plan_order import ParallelWork
 from agentflow.core.record import Record
 from agentflow.core.task import Invoked, Phase, Status, TaskState
 from agentflow.redact import list_some, one_line
@@ -59,6 +60,8 @@ class Order(Record):
     review: bool | None = None
     """Whether the person wants a review; None: as the class requires."""
     sequential: bool = False
+    parallel: int | None = None
+    """Implementers at the same time; None: as the settings say."""
     context: bool = False
     """Use an earlier deep exploration."""
     focus: str | None = None
@@ -137,6 +140,9 @@ def begin_session(setup: Setup, order: Order) -> Iterator[Session]:
             invoked=order.invoked,
             budget=_limit_budget(order.budget, setup.limits),
         )
+        at_once = setup.settings.parallel if order.parallel is None else order.parallel
+        if at_once > 1:
+            task = task.replace(parallel=ParallelWork(at_once=at_once))
         if order.task_id:
             task = task.replace(task_id=order.task_id)
         if order.follows is not None:

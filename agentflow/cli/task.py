@@ -89,6 +89,14 @@ def task(
     sequential: bool = typer.Option(
         False, "--sequential", help="Review first, then verify, instead of both at once."
     ),
+    parallel: int | None = typer.Option(
+        None,
+        "--parallel",
+        min=1,
+        max=8,
+        metavar="N",
+        help="Let up to N implementers carry out independent steps of the plan at once. [default: 1]",
+    ),
     context: bool = typer.Option(
         False, "--context", help="Use the document of `explore`, if it is complete and recent."
     ),
@@ -135,6 +143,7 @@ def task(
         named_class=class_named(class_name),
         review=review,
         sequential=sequential,
+        parallel=parallel,
         context=context,
         follows=follows,
         budget=Budget(cost=max_cost, tokens=max_tokens, seconds=timeout),

@@ -209,7 +209,8 @@ class Approval(Record):
         assert isinstance(event.payload, ToolUse)
         assert event.scene.tool is not None
         use, tool = event.payload, event.scene.tool
-        found = apply_rules(self.rules, tool, use.tool_input, event.scene.cwd)
+        use = use.replace(tool_input=event.scene.to_repository(use.tool_input))
+        found = apply_rules(self.rules, tool, use.tool_input, event.scene.root)
         if found.decision < Decision.ASK and (why := self._find_reason_to_ask(event, use, tool)) is not None:
             return HookResult(decision=Decision.ASK, reason=why)
         return HookResult(decision=found.decision, reason=f"rule {found.rule}" if found.rule else None)
@@ -219,5 +220,5 @@ class Approval(Record):
         asked = CallToApprove(tool=use.tool_name, role=event.scene.actor.name, args=use.tool_input)
         modes = (self.tools.get(asked.tool), self.roles.get(asked.role))
         reasons = (find_approval_reason(mode, asked) for mode in modes)
-        obeyed = find_obeyed_file_question(self.rules, tool, use.tool_input, event.scene.cwd)
+        obeyed = find_obeyed_file_question(self.rules, tool, use.tool_input, event.scene.root)
         return next(filter(None, reasons), None) or obeyed

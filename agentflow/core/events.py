@@ -56,6 +56,18 @@ class GatesMerged(Record, tag=True):
     summary: str
 
 
+class StepMerged(Record, tag=True):
+    """The change of one of several implementers was put into the files, or what of it could be."""
+
+    step: int
+    """Its number in the plan."""
+    title: str
+    run: int
+    files: tuple[str, ...]
+    conflicts: tuple[str, ...] = ()
+    """Files that another step had changed too; the step is carried out once more."""
+
+
 class IntentTold(Record, tag=True):
     """What was understood of the task; `gaps` are where something had to be assumed or asked."""
 
@@ -311,6 +323,7 @@ Event = (
     | Classified
     | PersonSaid
     | GatesMerged
+    | StepMerged
     | IntentTold
     | PlanChanged
     | PhaseStarted

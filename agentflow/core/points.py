@@ -1,5 +1,7 @@
 """Hook points: what a hook is told at each, and what it may answer."""
 
+import re
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,38 @@ class Scene(Record):
     """Told when scripts run, so that their changes are known; None where nobody watches."""
     runner: Runner | None = None
     """Runs the scripts that ask for a sandbox; None where there is none."""
+    repository: Path | None = None
+    """The repository that `cwd` is a copy of; None where it is the repository itself."""
+
+    @property
+    def root(self) -> Path:
+        """The repository, by which rules name files."""
+        return self.repository or self.cwd
+
+    def to_repository(self, value: Any) -> Any:
+        """Return texts, or all in a list or dict, in which paths of the copy are those of the repository."""
+        if self.repository is None:
+            return value
+        return _map_texts(value, lambda text: text.replace(str(self.cwd), str(self.repository)))
+
+    def to_copy(self, value: Any) -> Any:
+        """Return texts, or all in a list or dict, in which paths of the repository are those of the copy."""
+        if self.repository is None:
+            return value
+        named = re.compile(rf"{re.escape(str(self.repository))}(?![\w.-])")
+        return _map_texts(self.to_repository(value), lambda text: named.sub(lambda _: str(self.cwd), text))
+
+
+def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    match value:
+        case str():
+            return change(value)
+        case dict():
+            return {key: _map_texts(each, change) for key, each in value.items()}
+        case list() | tuple():
+            return [_map_texts(each, change) for each in value]
+        case _:
+            return value
 
 
 class SessionStarted(Record):

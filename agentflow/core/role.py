@@ -109,9 +109,13 @@ class Findings(Record):
     open_questions: tuple[str, ...]
 
 
-class PlanStep(Record):
+class PlanStep(Record, omit_defaults=True):
     title: Annotated[str, Meta(min_length=1)]
     files: tuple[str, ...]
+    after: Annotated[
+        tuple[Annotated[int, Meta(ge=1)], ...] | None, Meta(extra_json_schema={"deprecated": True})
+    ] = None
+    """The numbers of the earlier steps that it builds on; None for all of them."""
 
 
 class Plan(Record):

@@ -7,6 +7,7 @@ from agentflow.core.errors import Exit
 from agentflow.core.evidence import Check, CheckName, Surface
 from agentflow.core.messages import Usage
 from agentflow.core.pending import Answer, Budget, Override, Pending
+from agentflow.core.plan_order import ONE_AT_A_TIME, MaybeParallel, ParallelWork
 from agentflow.core.record import Record
 from agentflow.core.role import Change, Findings, Judgement, Plan, Review
 from agentflow.core.verdict import ProbeResult, Verdict
@@ -340,6 +341,7 @@ class TaskState(Record):
     """What the sandbox does not isolate on this machine."""
     pause_after: Phase | None = None
     """The phase after which the task waits to be resumed."""
+    parallel: MaybeParallel = ONE_AT_A_TIME
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -359,6 +361,11 @@ class TaskState(Record):
     def reads_only(self) -> bool:
         """Whether its route changes nothing."""
         return bool(self.steps) and Phase.IMPLEMENTATION not in self.steps
+
+    @property
+    def parallel_work(self) -> ParallelWork | None:
+        """How far its steps are, or None where it has one implementer at a time."""
+        return self.parallel if isinstance(self.parallel, ParallelWork) else None
 
     def gate(self, phase: Phase) -> Gate:
         return self.gates.get(phase, Gate(status=GateStatus.PENDING))

@@ -71,6 +71,8 @@ def fire_script(
         answer = HookAnswer(trouble=_explain_failure(command, error), broken=True)
         return Fired(answer=answer, environment=command.env)
     seconds = round(time.monotonic() - begin, 3)
+    given_back = event.scene.to_repository(said.stdout.decode("utf-8", "surrogateescape"))
+    said = said.replace(stdout=given_back.encode("utf-8", "surrogateescape"))
     answer = read_output(hook, said)
     try:
         answer = answer.replace(result=_shorten(answer.result, event.scene.outputs))
@@ -143,7 +145,7 @@ def encode_event(event: HookEvent) -> bytes:
         "iteration": scene.iteration,
     }
     inside = {"agent_id": scene.transcript.stem, "agent_type": actor.name} if actor.depth else {}
-    return redact_bytes(encode(said | inside | plain(event.payload))) + b"\n"
+    return redact_bytes(encode(said | inside | scene.to_copy(plain(event.payload)))) + b"\n"
 
 
 def _build_command(hook: Hook, script: Script, event: HookEvent) -> Command:
@@ -162,7 +164,7 @@ def _build_command(hook: Hook, script: Script, event: HookEvent) -> Command:
         "AGENTFLOW_DEPTH": str(scene.actor.depth),
         "AGENTFLOW_PHASE": scene.phase,
         "AGENTFLOW_ITERATION": str(scene.iteration),
-        "AGENTFLOW_TRUSTED": ":".join(_list_trusted(scene.cwd)),
+        "AGENTFLOW_TRUSTED": ":".join(_list_trusted(scene.root)),
     }
     return Command(
         argv=argv,

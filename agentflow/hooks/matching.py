@@ -68,7 +68,8 @@ def meets_condition(condition: str | None, event: HookEvent) -> bool:
     tool = event.scene.tool
     if tool is None or rule.tool not in list_rule_kinds(tool):
         return False
-    return rule.pattern is None or _is_about(rule, tool, use.tool_input, event.scene.cwd)
+    given = event.scene.to_repository(use.tool_input)
+    return rule.pattern is None or _is_about(rule, tool, given, event.scene.root)
 
 
 def _is_about(rule: ToolRule, tool: Tool, given: Mapping[str, Any], root: Path) -> bool:

@@ -61,6 +61,8 @@ class Surroundings(Record):
     """Returns what a person has said since a role was told last; it takes the number of the run's turns."""
     changed: ListChanged | None = None
     """Looks at what the task has changed so far."""
+    repository: Path | None = None
+    """The repository that its files are a copy of; None where it works on the repository itself."""
 
 
 class Agent(Record):

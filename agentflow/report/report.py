@@ -31,6 +31,7 @@ def format_report(
         _intent(told),
         _answer(task),
         f"## Plan\n{format_plan(task.plan)}" if task.plan else "",
+        _section("Steps by implementers of their own", _list_steps(task)),
         _section("Checks before the task", [_check(run) for run in material.before]),
         _section("Checks after the change", [*map(_check, select_runs(runs)), *_sameness(task)]),
         _section("With the original checks", list(map(_check, select_runs(runs, checks=Side.BASE)))),
@@ -83,6 +84,12 @@ def to_result(
         "pending": plain(task.pending),
         "report": f"{material.folder}/report.md",
     }
+
+
+def _list_steps(task: TaskState) -> list[str]:
+    """Return which run carried out each step that had an implementer of its own."""
+    results = task.parallel_work.results if task.parallel_work else ()
+    return [f"- step {each.step} (run {each.run}): {nest(each.change.summary)}" for each in results]
 
 
 def _intent(told: IntentTold) -> str:

@@ -97,10 +97,9 @@ class Sandbox(Record):
         command = command.replace(env={**find_variables(self.root), **self.opened.environment, **command.env})
         access = ACCESS.get(self.who, Access.READ)
         if access is Access.WRITE:
-            names = find_protected_names(self.root)
-            with set_aside_new_names(
-                self.root, names, sink.with_suffix(".set-aside"), self.opened.names
-            ) as aside:
+            root = self.root if self.view is None else self.view.place
+            names = find_protected_names(root)
+            with set_aside_new_names(root, names, sink.with_suffix(".set-aside"), self.opened.names) as aside:
                 finished = self._run(command, sink, cancelled, names)
             notes = (f"{name} is protected: commands cannot make it, it was set aside" for name in aside)
             return finished.replace(notes=(*finished.notes, *notes))
@@ -178,13 +177,33 @@ class Sandbox(Record):
         """Run a command on a copy that somebody else made; what it leaves there stays."""
         if self.level is not Level.FULL:
             throwaway.link_left_out(self.root, view.place, view.shown)
-            command = command.replace(cwd=str(view.place / Path(command.cwd).relative_to(self.root)))
+        home = view.place if Path(command.cwd).is_relative_to(view.place) else self.root
+        below = Path(command.cwd).relative_to(home)
+        command = command.replace(cwd=str((self.root if self.level is Level.FULL else view.place) / below))
         if self.level is Level.NONE:
             return process.run(command, sink, cancelled)
         with scratch_folder() as scratch:
-            profile = self._profile(command, Access.THROW_AWAY, view.place, scratch)
-            profile = profile.replace(protected=tuple(self.root / name for name in view.shown))
+            profile = self._profile_view(command, view, scratch)
             return self._inside(command, sink, cancelled, profile, view.overlay)
+
+    def _profile_view(self, command: Command, view: View, scratch: Path) -> Profile:
+        """Return what a command may do on a copy: to its protected names as little as in the repository."""
+        shown = tuple(self.root / name for name in view.shown)
+        match ACCESS.get(self.who, Access.READ):
+            case Access.WRITE if self.level is Level.FULL:  # the repository's own are mounted there
+                profile = self._profile(command, Access.THROW_AWAY, view.place, scratch)
+                names = find_protected_names(self.root)
+                return profile.replace(protected=(*shown, *self._list_protected(names)))
+            case Access.WRITE:
+                kept = tuple(view.place / name for name in find_protected_names(view.place))
+                profile = self._profile(command, Access.WRITE, view.place, scratch)
+                return profile.replace(protected=kept)
+            case Access.READ:
+                profile = self._profile(command, Access.READ, view.place, scratch)
+                return profile.replace(protected=shown)
+            case _:
+                profile = self._profile(command, Access.THROW_AWAY, view.place, scratch)
+                return profile.replace(protected=shown)
 
     def _run_on_throwaway(
         self, command: Command, sink: Path, cancelled: IsCancelled, scratch: Path

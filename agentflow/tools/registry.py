@@ -8,7 +8,7 @@ from agentflow.core.errors import ConfigError, UnknownTool
 from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import ToolSpec
 from agentflow.core.record import Record
-from agentflow.core.role import HANDOFF, Role, ToolRule
+from agentflow.core.role import HANDOFF, Plan, Role, ToolRule
 from agentflow.core.routing import SUBMITTED_BY
 from agentflow.core.tool import Category, Subject, Tool
 from agentflow.parse import schema
@@ -136,6 +136,21 @@ def spec(tool: Tool) -> ToolSpec:
         input_schema=schema(tool.input) if tool.schema is None else tool.schema,
         by_provider=tool.by_provider,
     )
+
+
+def offer_order(toolbox: Toolbox) -> Toolbox:
+    """Return tools among which the one for plans asks what each step builds on."""
+    shown = schema(Plan)
+    shown["properties"]["steps"]["items"]["properties"]["after"] = _AFTER
+    tools = (tool.replace(schema=shown) if tool.input is Plan else tool for tool in toolbox.tools)
+    return toolbox.replace(tools=tuple(tools))
+
+
+_AFTER = {
+    "type": "array",
+    "items": {"type": "integer", "minimum": 1},
+    "description": "Numbers of the earlier steps whose result this one needs; [] for none.",
+}
 
 
 def standard() -> Toolbox:

@@ -8,6 +8,7 @@ from msgspec import Meta
 from agentflow.core.errors import InvalidInput, ToolError
 from agentflow.core.evidence import By, Side
 from agentflow.core.pending import OWN_WORDS, PendingKind
+from agentflow.core.plan_order import find_overlaps
 from agentflow.core.ports import Ledger, Workspace
 from agentflow.core.record import Record, plain
 from agentflow.core.role import (
@@ -46,9 +47,21 @@ def submit_findings(wanted: Findings, context: ToolContext) -> Output:
     )
 
 
-def submit_plan(wanted: Plan, context: ToolContext) -> Output:  # noqa: ARG001  # all tools have one signature
+def submit_plan(wanted: Plan, context: ToolContext) -> Output:
     """Hand in the plan and end."""
+    problems = list(_find_disorder(wanted))
+    if problems and not context.run.rejected:
+        raise InvalidInput("; ".join(problems))
     return _to_output("plan", wanted)
+
+
+def _find_disorder(plan: Plan) -> Iterator[str]:
+    """Yield where the order that steps declare cannot be; told once, then such steps wait for each other."""
+    for number, step in enumerate(plan.steps, 1):
+        if any(each >= number for each in step.after or ()):
+            yield f"step {number}: after names only earlier steps"
+    for first, second in find_overlaps(plan):
+        yield f"steps {first} and {second} touch the same file: let step {second} name {first} in after"
 
 
 def submit_change(wanted: Change, context: ToolContext) -> Output:

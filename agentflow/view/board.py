@@ -157,7 +157,8 @@ def _end_task(_event: TaskEnded, board: Board, _now: float) -> Board:
 
 @_update.register
 def _begin_work(event: RunStarted, board: Board, now: float) -> Board:
-    work = Work(role=event.role, model=event.model, since=now)
+    angle = f" ({event.angle.partition(':')[0]})" if event.angle else ""
+    work = Work(role=f"{event.role}{angle}", model=event.model, since=now)
     return board.replace(works={**board.works, event.run: work})
 
 

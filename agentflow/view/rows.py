@@ -19,6 +19,7 @@ from agentflow.core.events import (
     Retried,
     RunEnded,
     RunStarted,
+    StepMerged,
     TaskEnded,
     TaskStarted,
     TaskUndone,
@@ -32,7 +33,7 @@ from agentflow.core.messages import Stop
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import GateStatus, Phase
 from agentflow.core.verdict import ProbeEnd, describe_probe
-from agentflow.redact import one_line
+from agentflow.redact import list_some, one_line
 from agentflow.view.text import Span, Style, span
 from agentflow.view.words import (
     because,
@@ -86,7 +87,7 @@ def rows(_event: object, _memory: Memory) -> tuple[Row, ...]:
 
 def brief_rows(event: Event, memory: Memory) -> tuple[Row, ...]:
     """Return what a person needs while a task runs: one row for each phase that ends, and warnings."""
-    if isinstance(event, Warned | RepairTried | Retried | PersonSaid | TaskUndone):
+    if isinstance(event, Warned | RepairTried | Retried | PersonSaid | StepMerged | TaskUndone):
         return rows(event, memory)
     if isinstance(event, PhaseStarted):
         memory.phase = event.phase
@@ -144,6 +145,15 @@ def _tell_class(event: Classified, _memory: Memory) -> tuple[Row, ...]:
 @rows.register
 def _tell_gates(event: GatesMerged, _memory: Memory) -> tuple[Row, ...]:
     return ((pass_mark(event.all_passed), span(event.summary, Style.DIM)),)
+
+
+@rows.register
+def _tell_step(event: StepMerged, _memory: Memory) -> tuple[Row, ...]:
+    if event.conflicts:
+        said = f"step {event.step} goes back, another step changed {list_some(event.conflicts)}"
+        return ((span("  ! ", Style.WARN), span(said, Style.WARN)),)
+    said = f"step {event.step}: {one_line(event.title, _SAID)} ({list_some(event.files) or 'no file'})"
+    return ((pass_mark(True), span(said, Style.DIM)),)
 
 
 @rows.register

@@ -25,20 +25,24 @@ from agentflow.permissions.role_rules import find_owner
 from agentflow.redact import redact_text
 from agentflow.report.material import Material
 from agentflow.routing.table import Table
+from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
 from agentflow.store.journal import RunFile, load_run, read_messages
 from agentflow.store.ledger import EvidenceLedger, TreeLedger
 from agentflow.store.reading import TASKS
 from agentflow.store.tasks import TaskStore
-from agentflow.tools.registry import SUBMITS, WEB, Toolbox, name_server_tools
+from agentflow.tools.registry import SUBMITS, WEB, Toolbox, name_server_tools, offer_order
 from agentflow.verdict.case import list_runs
 from agentflow.verdict.checking import Checking, Inspections, JudgeContext
 from agentflow.verdict.paths import describe_surface
 from agentflow.workflow.task_prompt import list_whole_files, write_task_prompt
 from agentflow.workspace.changes import FileChange
 from agentflow.workspace.git import Git
+from agentflow.workspace.hook_watch import Unwatched
 from agentflow.workspace.path_guard import PathGuard, WithDeleted
+from agentflow.workspace.side_copy import SideCopy
 from agentflow.workspace.snapshot import TaskSnapshots
+from agentflow.workspace.working_copy import to_pythonpath
 
 if TYPE_CHECKING:
     from agentflow.repair.tool import RepairSearch
@@ -91,6 +95,12 @@ class Crew(Record):
     """The MCP servers; None where none is configured."""
     denied: Callable[[tuple[Tool, ...]], frozenset[str]] = lambda _: frozenset()
     """Which of the tools of servers the user's rules take away as a whole."""
+    copy: SideCopy | None = None
+    """The copy in which it carries out a step beside others; None for the repository itself."""
+    share: int = 1
+    """How many have to manage with what is left of the budget."""
+    since: str | None = None
+    """The tree with which the change of a step is compared; None for the tree before the task."""
     recall_messages: Callable[[int, int], tuple[str, ...]] | None = None
     """Returns what a person said in the recorded task, by run and turns, where a task is replayed."""
 
@@ -105,6 +115,24 @@ class Crew(Record):
             toolbox=Toolbox.of(*self.toolbox.tools, *tools), roles=self.roles.replace(all=named)
         )
 
+    def on_copy(self, copy: SideCopy, share: int) -> "Crew":
+        """Return the crew at work in a copy of the repository, where MCP servers have no hand in."""
+        sandbox = self.sandbox.on(copy.view)
+        if sandbox.level is not Level.FULL:  # elsewhere the copy stands at the repository's own place
+            imports = {"PYTHONPATH": to_pythonpath(copy.root, ("src", "."))}
+            opened = sandbox.opened.replace(environment={**sandbox.opened.environment, **imports})
+            sandbox = sandbox.replace(opened=opened)
+        return self.replace(
+            git=copy.git,
+            workspace=self.workspace.on_copy(copy.root),
+            sandbox=sandbox,
+            servers=None,
+            watch=Unwatched(),
+            copy=copy,
+            share=share,
+            since=copy.tree,
+        )
+
     def agent(self, task: TaskState, phase: Phase, number: int, angle: str = "") -> Agent:
         """Return the agent for one run of a phase; `angle` tells runs at the same time apart."""
         model, models = self._choose_model(task, phase)
@@ -112,22 +140,22 @@ class Crew(Record):
             kit=Kit(
                 model=model,
                 models=models,
-                toolbox=self.toolbox,
+                toolbox=offer_order(self.toolbox) if task.parallel_work else self.toolbox,
                 events=self.store.emit,
-                todos=task.todos,
+                todos=() if self.copy else task.todos,
                 repair=self._offer_repair(task, phase),
                 reader=self.sandbox.of(PIPELINE[0]),
                 room=self.room,
             ),
             capabilities=self.capabilities,
             known=tuple(
-                _affordable(role, task)
+                _affordable(role, task, self.share)
                 for role, _ in rank_by_words(task.task, list_subagents(self.roles.all))
             ),
             skills=partial(offer_skills, self.skills, phase=phase, paths=task.paths, text=task.task),
             place=self._place_subagent,
         )
-        role = _affordable(self.roles.part(ROLE_OF[phase]), task)
+        role = _affordable(self.roles.part(ROLE_OF[phase]), task, self.share)
         return factory.build_first(role, self._around(task, phase, number).replace(angle=angle))
 
     def _choose_model(self, task: TaskState, phase: Phase) -> tuple[Model, Mapping[str, str]]:
@@ -150,7 +178,7 @@ class Crew(Record):
         )
 
     def _offer_repair(self, task: TaskState, phase: Phase) -> Tool | None:
-        is_due = phase is Phase.IMPLEMENTATION and not task.is_first_try
+        is_due = phase is Phase.IMPLEMENTATION and not task.is_first_try and self.copy is None
         search = self.search_repair(task) if is_due else None
         if search is None:
             return None
@@ -204,6 +232,7 @@ class Crew(Record):
             watch=self.watch,
             hear=None if phase in JUDGED_BY else partial(self._take_messages, phase, number),
             changed=self._compare if phase is Phase.IMPLEMENTATION else None,
+            repository=self.copy.main if self.copy else None,
         )
 
     def _take_messages(self, phase: Phase, number: int, turns: int) -> tuple[str, ...]:
@@ -219,8 +248,9 @@ class Crew(Record):
         return new
 
     def _compare(self) -> dict[str, bool]:
-        """Return the files that differ from before the task now, and whether the task itself changed each."""
+        """Return the files that differ from before the task or step, and whether it changed each itself."""
         seen = self.take_tree(self.store.task)
+        seen = seen.replace(base_tree=self.since or seen.base_tree)
         own = {change.path for change in self.changes(seen)}
         return {change.path: change.path in own for change in self.changes(seen.replace(hook_files={}))}
 
@@ -286,18 +316,18 @@ def _may_be_repaired(run: CheckRun) -> bool:
     return is_red and any(runner in run.check.command for runner in ("pytest", "unittest"))
 
 
-def _affordable(role: Role, task: TaskState) -> Role:
-    return role.replace(limits=_within(role.limits, task))
+def _affordable(role: Role, task: TaskState, share: int = 1) -> Role:
+    return role.replace(limits=_within(role.limits, task, share))
 
 
-def _within(limits: Limits, task: TaskState) -> Limits:
-    """Return a run's limits, lowered to what is left of the task's budget."""
+def _within(limits: Limits, task: TaskState, share: int) -> Limits:
+    """Return a run's limits, lowered to its share of what is left of the task's budget."""
     budget, usage = task.budget, task.usage
     if budget.tokens is not None:
-        left = max(1, budget.tokens - usage.tokens)
+        left = max(1, (budget.tokens - usage.tokens) // share)
         limits = limits.replace(tokens=min(left, limits.tokens or left))
     if budget.cost is not None:
-        rest = max(_LEAST_COST, budget.cost - (usage.cost_usd or 0))
+        rest = max(_LEAST_COST, (budget.cost - (usage.cost_usd or 0)) / share)
         limits = limits.replace(cost=min(rest, limits.cost or rest))
     return limits
 

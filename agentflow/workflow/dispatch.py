@@ -31,6 +31,8 @@ class Angle(Record):
     told: str
     earlier: Run | None = None
     """The run in whose conversation it is told."""
+    is_step: bool = False
+    """It is a step of the plan: its run is found again by the name, since others change what it is told."""
 
 
 async def dispatch(crew: Crew, phase: Phase, angle: Angle | None = None) -> Run:
@@ -53,7 +55,7 @@ async def _dispatch(crew: Crew, phase: Phase, angle: Angle | None) -> Run:
     then: what happens to those is for a person to say.
     """
     angle = angle or _prompt_for(crew, phase)
-    number, saved = _find_saved(crew, phase, angle.told)
+    number, saved = _find_saved(crew, phase, angle)
     try:
         run = await _attempt(crew, phase, angle, number, saved)
         failure = None
@@ -148,16 +150,23 @@ def _sum_usage(crew: Crew, run: Run) -> Usage:
     return total((run.cost, *(_sum_usage(crew, child) for child in waiting)))
 
 
-def _find_saved(crew: Crew, phase: Phase, told: str) -> tuple[int, Run | None]:
-    """Return the newest unfinished or submitted run of this prompt, or the next number."""
+def _find_saved(crew: Crew, phase: Phase, angle: Angle) -> tuple[int, Run | None]:
+    """Return the newest unfinished or submitted run of this prompt or step, or the next number."""
     for number in _numbers(crew, ROLE_OF[phase]):
         run = load_run(crew.store.run_path(number, ROLE_OF[phase]))
         if run is None or run.head.iteration != crew.store.task.iteration:
             break
         is_usable = run.outcome in (None, RunOutcome.SUBMITTED) and bool(run.messages)
-        if is_usable and run.task_prompt == told:
+        if is_usable and _is_of(angle, run):
             return number, run
     return crew.store.task.runs + 1, None
+
+
+def _is_of(angle: Angle, run: Run) -> bool:
+    if not angle.is_step:
+        return run.task_prompt == angle.told
+    begins_anew = run.pause is not None and run.pause.pending.kind is PendingKind.ESCALATION
+    return run.head.angle == angle.name and not begins_anew
 
 
 def _numbers(crew: Crew, role: str) -> Iterator[int]:
@@ -176,6 +185,8 @@ def _load(crew: Crew, number: int, phase: Phase) -> Run:
 def _ask_about_changes(crew: Crew, run: Run, reason: str) -> Run | None:
     """Return the run paused for a person, if it changed files before its result was lost."""
     task = crew.store.task
+    if crew.copy is not None:
+        return None  # nothing of it is in the repository
     seen = crew.take_tree(task)
     if run.head.role != ROLE_OF[Phase.IMPLEMENTATION] or task.tree is None or seen.tree is None:
         return None

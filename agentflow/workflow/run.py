@@ -263,6 +263,21 @@ async def work(crew: Crew, task: TaskState) -> TaskState:
     task = crew.take_tree(task)
     if run.outcome is not RunOutcome.SUBMITTED:
         return end_in_phase(task, phase, end_without_result(run))
+    return accept(crew, task, run.head.agent)
+
+
+async def implement(crew: Crew, task: TaskState) -> TaskState:
+    """Run the implementer, or several at once where the plan has steps that need nothing of each other."""
+    if task.parallel_work is None or task.plan is None or task.iteration > 1 or task.is_first_try:
+        return await work(crew, task)
+    from agentflow.workflow.parallel import work_on_steps  # noqa: PLC0415  # only where it is asked for
+
+    return await work_on_steps(crew, task, work, accept)
+
+
+def accept(crew: Crew, task: TaskState, agent: str) -> TaskState:
+    """Return the task with what the role of its phase has submitted, or waiting for a person who confirms."""
+    phase = task.current_phase
     task, event = _reclassify(crew, task, phase)
     if event:
         crew.store.emit(event)
@@ -272,11 +287,7 @@ async def work(crew: Crew, task: TaskState) -> TaskState:
         is_asked = phase in task.asked
         task = decide_or_suspend(crew, task, item, Consent.NO if is_asked else crew.consent)
     is_waiting = task.status is Status.SUSPENDED
-    return (
-        task
-        if is_waiting
-        else decide_gate(task, GateStatus.PASSED, _summary(task, phase), agent=run.head.agent)
-    )
+    return task if is_waiting else decide_gate(task, GateStatus.PASSED, _summary(task, phase), agent=agent)
 
 
 async def _run_role(crew: Crew, phase: Phase) -> Run:
@@ -374,7 +385,7 @@ PHASES: Mapping[Phase, Callable[[Crew, TaskState], Awaitable[TaskState]]] = Mapp
         Phase.REFINEMENT: refine,
         Phase.EXPLORATION: explore,
         Phase.PLANNING: work,
-        Phase.IMPLEMENTATION: work,
+        Phase.IMPLEMENTATION: implement,
         Phase.REVIEW: judge_change,
         Phase.VERIFICATION: judge_change,
         Phase.COMPLETE: complete,

@@ -13,6 +13,7 @@ from agentflow.core.evidence import (
     find_same_check,
     summarize_evidence,
 )
+from agentflow.core.plan_order import describe_results
 from agentflow.core.role import Limits, Plan, Role
 from agentflow.core.routing import ROLE_OF, Access
 from agentflow.core.task import Excerpt, Failure, Instruction, Phase, Said, TaskState
@@ -209,10 +210,12 @@ def _parts_to_change(task: TaskState, phase: Phase, material: Material) -> tuple
         case Phase.EXPLORATION:
             return (seen,)
         case Phase.PLANNING:
-            return _findings(task), seen, _plan(task.rejected_plan, "Plan that the user had corrected")
+            order = prompt_text("order.md") if task.parallel_work else ""
+            return _findings(task), seen, _plan(task.rejected_plan, "Plan that the user had corrected"), order
         case Phase.IMPLEMENTATION:
-            found = (_findings(task), seen, _plan(task.plan), _first_try(task))
-            known = (*found, _diff("Change so far", material.diff))
+            done = describe_results(task.parallel_work) if task.iteration == 1 else ""
+            found = (_findings(task), seen, _plan(task.plan), done, _first_try(task))
+            known = (*found, quote_diff("Change so far", material.diff))
             return *known, *_failures(task, material)
         case Phase.REVIEW:  # the checks run beside it
             return _parts_to_judge(task, material)
@@ -238,7 +241,7 @@ def _parts_to_judge(task: TaskState, material: Material) -> tuple[str, ...]:
     said = [f"- {reason}" for failure in task.failures for reason in failure.reasons]
     failed = "\n".join(("## Why it was sent back before", *dict.fromkeys(said))) if said else ""
     tests = _excerpts(task.replace(cited=()), material, whole=False)
-    return _plan(task.plan), tests, _claims(task, material), failed, _diff("Change", material.diff)
+    return _plan(task.plan), tests, _claims(task, material), failed, quote_diff("Change", material.diff)
 
 
 def _claims(task: TaskState, material: Material) -> str:
@@ -389,7 +392,7 @@ def _failure(failure: Failure, material: Material, shown: _Shown = _check) -> st
     return "\n".join((heading, *reasons, *(shown(run, material) for run in red)))
 
 
-def _diff(title: str, diff: str) -> str:
+def quote_diff(title: str, diff: str) -> str:
     if not diff:
         return ""
     left = len(diff) - MAX_DIFF_CHARS

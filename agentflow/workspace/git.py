@@ -121,6 +121,12 @@ class Git(Record):
             raise StateError(f"git {arguments[0]} failed: {said[0] if said else finished.returncode}")
         return finished.stdout
 
+    def on_copy(self, root: Path) -> "Git":
+        """Return the repository with the files of a copy, under the same rules and among the same objects."""
+        origin = self.trees.origin.of_copy(self.call, root)
+        exact = TreeWriter(origin, AS_IT_IS, use_own_objects(self.source))
+        return self.replace(root=root, trees=TreeWriter(origin), exact=exact, head=None)
+
     def tree(self) -> str:
         """Return the id of the tree of all non-ignored files as they are on disk now.
 

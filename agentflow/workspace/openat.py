@@ -8,7 +8,9 @@ import ctypes
 import errno
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 Opener = Callable[[int, str, int, int], int]
 """Takes the folder's descriptor, a name, the flags of open(2) and a mode; returns a descriptor."""
@@ -90,3 +92,24 @@ def _make(opener: Opener, root: int, name: str) -> None:
 def _require_plain(name: str) -> None:
     if name != HERE and not {"", ".", ".."}.isdisjoint(name.split("/")):
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), name)
+
+
+@contextmanager
+def open_root(root: Path) -> Iterator[int]:
+    """Yield a folder that is no link."""
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def open_parent(root: int, path: str) -> Iterator[tuple[int, str]]:
+    """Yield the folder of a file, made where it is missing, and the file's name in it."""
+    parent, _, leaf = path.rpartition("/")
+    folder = open_folder(find_opener(), root, parent or HERE)
+    try:
+        yield folder, leaf
+    finally:
+        os.close(folder)

@@ -80,8 +80,11 @@ class PathGuard:
         exceptions: Exceptions = no_exceptions,
         git: Iterable[Path] = (),
         find_denial: FindDenial = find_no_denial,
+        known_as: Path | None = None,
     ) -> None:
+        """Take the root; `known_as` is the repository that the files there are a copy of."""
         self._root = root.resolve()
+        self._known_as = known_as
         self._exceptions = exceptions
         self._find_denial = find_denial
         self._opening = find_opener()
@@ -90,6 +93,10 @@ class PathGuard:
     @property
     def root(self) -> Path:
         return self._root
+
+    def on_copy(self, root: Path) -> "PathGuard":
+        """Return the guard of a copy, in which absolute paths of the repository lead to the copy's files."""
+        return PathGuard(root, self._exceptions, (), self._find_denial, self._root)
 
     def read(self, path: str) -> bytes:
         """Return a file's bytes; raise InvalidInput unless it is a regular file of at most MAX_BYTES."""
@@ -156,6 +163,7 @@ class PathGuard:
         """Return the path relative to the root, links followed, as git spells it."""
         if not path or len(path) > MAX_PATH or _CONTROL.search(path):
             raise OutsideWorkspace(f"{path[:80]!r} is no path: empty, too long, or with control characters")
+        path = self._to_own(path)
         try:
             self._require_no_magic(path)
             place = (self._root / path).resolve()
@@ -176,6 +184,14 @@ class PathGuard:
             raise ToolError(f"git cannot list the files: {listed.stderr.decode('utf-8', 'replace').strip()}")
         names = {os.fsdecode(name) for name in listed.stdout.split(b"\0") if name}
         return tuple(sorted(name for name in names if self._is_listed(name)))
+
+    def _to_own(self, path: str) -> str:
+        """Return a path into the repository as one into the copy."""
+        given = PurePosixPath(path)
+        if self._known_as is None or given.is_relative_to(self._root) or not given.is_absolute():
+            return path
+        is_known = given.is_relative_to(self._known_as)
+        return str(given.relative_to(self._known_as)) if is_known else path
 
     def _is_listed(self, name: str) -> bool:
         if is_hidden(name) or self._find_denial(name):

@@ -246,6 +246,12 @@ class FrozenStart:
             self._found = self._read(call)
         return self._found
 
+    def of_copy(self, call: GitCall, root: Path) -> "FrozenStart":
+        """Return the same beginning for a copy of the files."""
+        copied = FrozenStart(root, self.source)
+        copied._found = self.freeze(call)
+        return copied
+
     def _read(self, call: GitCall) -> FrozenRules:
         with scratch_folder() as folder:
             env = make_private_git(self.root, self.source, folder)

@@ -18,7 +18,7 @@ from agentflow.frontmatter import write_atomic
 from agentflow.parse import decode
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import list_precious
-from agentflow.workspace.openat import HERE, find_opener, open_folder
+from agentflow.workspace.openat import open_parent, open_root
 from agentflow.workspace.private_git import OBJECTS, use_own_objects
 
 _USUAL = {"100644": 0o644, "100755": 0o755, "120000": 0o777}
@@ -321,14 +321,34 @@ def _fate(place: Path, path: str, moments: Moments, death: Death | None) -> Fate
 
 
 def put_back(git: Git, found: UndoPlan, base: FileEntries) -> None:
-    """Make the files what they were, each at once. Raises StateError naming what is in the way."""
-    with _descriptor(git.root) as root:
-        for path in reversed(found.removed):
-            with _name_problem(path), _parent(root, path) as (folder, leaf):
+    """Make the files what they were. Raises StateError naming what is in the way."""
+    try:
+        write_files(git, found.restored, found.removed, base)
+    except InTheWay as error:
+        problem = f"{error.path} cannot be put back: {error.reason}"
+        raise StateError(problem, hint="move away what is there, and undo again") from None
+
+
+class InTheWay(Exception):
+    """A file cannot be written or removed."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path, self.reason = path, reason
+
+
+def write_files(git: Git, written: FileEntries, removed: tuple[str, ...], kept: FileEntries) -> None:
+    """Write and remove files, each at once; folders that hold none of `kept` go with their last file.
+
+    Raises InTheWay.
+    """
+    with open_root(git.root) as root:
+        for path in reversed(removed):
+            with _name_problem(path), open_parent(root, path) as (folder, leaf):
                 _remove(folder, leaf)
-        _remove_empty(git.root, found.removed, base)
-        for path, entry in found.restored.items():
-            with _name_problem(path), _parent(root, path) as (folder, leaf):
+        _remove_empty(git.root, removed, kept)
+        for path, entry in written.items():
+            with _name_problem(path), open_parent(root, path) as (folder, leaf):
                 _restore(folder, leaf, entry, read_entry(git, entry))
 
 
@@ -337,28 +357,7 @@ def _name_problem(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        problem = f"{path} cannot be put back: {error.strerror}"
-        raise StateError(problem, hint="move away what is there, and undo again") from None
-
-
-@contextmanager
-def _parent(root: int, path: str) -> Iterator[tuple[int, str]]:
-    """Yield the folder of a file, made where it is missing, and the file's name in it."""
-    parent, _, leaf = path.rpartition("/")
-    folder = open_folder(find_opener(), root, parent or HERE)
-    try:
-        yield folder, leaf
-    finally:
-        os.close(folder)
-
-
-@contextmanager
-def _descriptor(root: Path) -> Iterator[int]:
-    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+        raise InTheWay(path, str(error.strerror)) from None
 
 
 def _remove(folder: int, leaf: str) -> None:

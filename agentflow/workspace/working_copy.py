@@ -111,9 +111,12 @@ class WorkingCopy:
         self._untouched: dict[str, tuple[int, ...]] | None = None
         """The marks of the layer as it is before a check; None where nobody can tell."""
 
-    def fill(self, underlay: LowerDirectory | None = None) -> None:
-        """Write all files, as a layer above others where that can be; no filter has a say."""
-        outer = self._opened.enter_context(scratch_folder())
+    def fill(self, underlay: LowerDirectory | None = None, outer: Path | None = None) -> None:
+        """Write all files, as a layer above others where that can be; no filter has a say.
+
+        They lie in a scratch folder, or in a folder that outlives the process.
+        """
+        outer = outer or self._opened.enter_context(scratch_folder())
         layer = underlay.layer(self._tree, outer) if underlay else None
         written = layer or write_tree(self._git, self._tree, outer)
         self._git, self._env, self.view = written.git, written.env, written.view

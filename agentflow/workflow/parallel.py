@@ -1,0 +1,251 @@
+"""Steps of the plan that need nothing of each other, carried out by several implementers at the same time.
+
+Each works in a copy of the repository. What they changed is put into the files in the order of the plan; the
+whole is judged once, as ever. Whoever comes to a file that another step has changed does that step again.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from itertools import takewhile
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from agentflow.core.errors import ModelError, ModelUnavailable
+from agentflow.core.events import StepMerged
+from agentflow.core.plan_order import ParallelWork, StepResult, list_waves
+from agentflow.core.record import Record
+from agentflow.core.role import Change, Plan
+from agentflow.core.routing import ROLE_OF
+from agentflow.core.run import Run, RunOutcome
+from agentflow.core.task import Phase, TaskState
+from agentflow.loop.prompts import prompt_text
+from agentflow.parse import fit
+from agentflow.redact import one_line, redact_text
+from agentflow.verdict.ending import end_in_phase, end_without_result
+from agentflow.verdict.runner import run_together
+from agentflow.workflow.crew import Crew
+from agentflow.workflow.dispatch import Angle, dispatch
+from agentflow.workflow.suspension import suspend_for
+from agentflow.workflow.task_prompt import quote_diff, write_task_prompt
+from agentflow.workspace.side_copy import SideCopy, merge_change, open_side_copy, remove_side_copy
+
+_COPIES = "steps"
+_NAME = 60
+"""Characters of a step's title by which its run is called."""
+
+WorkAlone = Callable[[Crew, TaskState], Awaitable[TaskState]]
+Accept = Callable[[Crew, TaskState, str], TaskState]
+
+
+class _Ended(Record):
+    """What became of a step in its copy."""
+
+    step: int
+    copy: SideCopy
+    run: Run | None
+    failure: ModelError | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self.run is not None and self.run.outcome is RunOutcome.SUBMITTED
+
+
+async def work_on_steps(crew: Crew, task: TaskState, work: WorkAlone, accept: Accept) -> TaskState:
+    """Carry out the plan: groups of steps at the same time, what follows the last such group in one run."""
+    assert task.plan is not None
+    waves = list_waves(task.plan)
+    wide = [place for place, wave in enumerate(waves) if len(wave) > 1]
+    if not wide:
+        return await work(crew, task)
+    for wave in waves[: wide[-1] + 1]:
+        task = await _carry_out(crew, wave)
+        if task.ending is not None:
+            return task
+    if waves[wide[-1] + 1 :]:
+        task = await work(crew.replace(since=task.tree), task)
+        return task if task.ending else task.replace(change=_join(task, task.change))
+    agent = crew.roles.part(ROLE_OF[Phase.IMPLEMENTATION]).name
+    return accept(crew, task.replace(change=_join(task)), agent)
+
+
+def _join(task: TaskState, *last: Change | None) -> Change:
+    """Return what all implementers together say that they changed."""
+    changes = [(f"step {each.step}: ", each.change) for each in _work_of(task).results]
+    changes += [("", change) for change in last if change is not None]
+    return Change(
+        summary="; ".join(f"{head}{change.summary}" for head, change in changes),
+        files=tuple(dict.fromkeys(path for _, change in changes for path in change.files)),
+    )
+
+
+async def _carry_out(crew: Crew, wave: tuple[int, ...]) -> TaskState:
+    """Carry out one group of steps, and put what they changed into the files as far as that is known."""
+    steps = tuple(step for step in wave if step not in _work_of(crew.store.task).done)
+    if not steps:
+        return crew.store.task
+    if _work_of(crew.store.task).base is None:
+        task = crew.take_tree(crew.store.task)
+        crew.store.save(task)
+        _note(crew, base=task.tree)
+    ended = await _run_beside(crew, steps)
+    for each in _choose_ready(ended):
+        stopped = await _put_in(crew, each)
+        if stopped is not None:
+            return stopped
+    if not all(each.is_done for each in ended):
+        return _stop(crew, ended)
+    _note(crew, base=None)
+    await to_thread.run_sync(remove_side_copy, crew.store.folder / _COPIES)
+    return crew.store.task
+
+
+def _choose_ready(ended: list[_Ended]) -> list[_Ended]:
+    """Return the steps whose change is put in now: one that goes on later comes before those after it."""
+    if any(map(_is_failed, ended)):
+        return [each for each in ended if each.is_done]
+    return list(takewhile(lambda each: each.is_done, ended))
+
+
+async def _run_beside(crew: Crew, steps: tuple[int, ...]) -> list[_Ended]:
+    """Carry out steps, as many at once as the person allows, each in a copy of the same tree."""
+    work = _work_of(crew.store.task)
+    assert work.base is not None
+    left = len(steps)
+    limiter, turn = anyio.CapacityLimiter(work.at_once), anyio.Lock()
+    make = partial(open_side_copy, crew.git, work.base, _list_ignored(crew))
+
+    async def carry_out(step: int) -> _Ended:
+        nonlocal left
+        async with limiter:
+            async with turn:
+                copy = await to_thread.run_sync(make, _folder(crew, step))
+            angle = Angle(name=_name(crew, step), told=_write_prompt(crew, step), is_step=True)
+            try:
+                run = await dispatch(crew.on_copy(copy, left), Phase.IMPLEMENTATION, angle)
+            except ModelError as error:  # the others come to their end first
+                return _Ended(step=step, copy=copy, run=None, failure=error)
+            finally:
+                left -= 1
+            return _Ended(step=step, copy=copy, run=run)
+
+    return await run_together(*(partial(carry_out, step) for step in steps))
+
+
+def _write_prompt(crew: Crew, step: int) -> str:
+    """Return what the implementer of one step is told."""
+    task = crew.store.task
+    one = _plan_of(task).steps[step - 1]
+    files = f" ({', '.join(one.files)})" if one.files else ""
+    own = f"# Your step\n{step}. {one.title}{files}\n\n{prompt_text('step.md')}"
+    return f"{write_task_prompt(task, Phase.IMPLEMENTATION, crew.material(task))}\n\n{own}"
+
+
+def _is_failed(ended: _Ended) -> bool:
+    """Tell whether a step has come to an end from which it does not go on."""
+    if ended.failure is not None:
+        return not isinstance(ended.failure, ModelUnavailable)
+    return ended.run is not None and ended.run.pause is None and not ended.is_done
+
+
+def _stop(crew: Crew, ended: list[_Ended]) -> TaskState:
+    """Return the task as it waits or ends with steps that are not done. Raises ModelError."""
+    task = crew.store.task
+    for each in ended:
+        if each.run is not None and _is_failed(each):
+            return _fail(crew, each.step, each.run)
+    failures = [each.failure for each in ended if each.failure is not None]
+    if failures:
+        raise failures[0]
+    for each in ended:
+        task = suspend_for(task, each.run.pause.pending) if each.run and each.run.pause else task
+    return task
+
+
+def _fail(crew: Crew, step: int, run: Run) -> TaskState:
+    ending = end_without_result(run)
+    ending = ending.replace(reason=f"step {step}: {ending.reason}")
+    return end_in_phase(crew.take_tree(crew.store.task), Phase.IMPLEMENTATION, ending)
+
+
+async def _put_in(crew: Crew, ended: _Ended) -> TaskState | None:
+    """Put the change of a step into the files; return the task where it ends or waits because of that."""
+    assert ended.run is not None
+    step, run = ended.step, ended.run
+    if _work_of(crew.store.task).again != step:
+        merged = await to_thread.run_sync(merge_change, crew.git, ended.copy)
+        title = _plan_of(crew.store.task).steps[step - 1].title
+        told = StepMerged(
+            step=step, title=title, run=run.head.run, files=merged.taken, conflicts=merged.conflicts
+        )
+        crew.store.emit(told)
+        crew.store.save(crew.take_tree(crew.store.task))
+        if not merged.conflicts:
+            _add_result(crew, step, run)
+            return None
+        _note(crew, again=step)
+    again = await _carry_out_again(crew, ended)
+    if again.pause is not None:
+        return suspend_for(crew.store.task, again.pause.pending)
+    if again.outcome is not RunOutcome.SUBMITTED:
+        return _fail(crew, step, again)
+    crew.store.save(crew.take_tree(crew.store.task))
+    _add_result(crew, step, again)
+    return None
+
+
+async def _carry_out_again(crew: Crew, ended: _Ended) -> Run:
+    """Have a step done once more in the repository, where another one had changed the same files."""
+    task, copy = crew.store.task, ended.copy
+    crew = crew.replace(since=task.tree)
+    assert task.tree is not None
+    own, merged = await to_thread.run_sync(copy.git.tree), task.tree
+    differing = {change.path for change in crew.git.changes(merged, own)}
+    paths = [change.path for change in crew.git.changes(copy.tree, own) if change.path in differing]
+    parts = (
+        _write_prompt(crew, ended.step),
+        prompt_text("conflict.md"),
+        quote_diff("Your change", redact_text(crew.git.diff(copy.tree, own, *paths))),
+        quote_diff("What stands there now", redact_text(crew.git.diff(copy.tree, merged, *paths))),
+    )
+    told = "\n\n".join(part for part in parts if part)
+    angle = Angle(name=f"{_name(crew, ended.step)} (again)", told=told, is_step=True)
+    return await dispatch(crew, Phase.IMPLEMENTATION, angle)
+
+
+def _add_result(crew: Crew, step: int, run: Run) -> None:
+    result = StepResult(step=step, run=run.head.run, change=fit(Change, run.changes["change"]))
+    _note(crew, again=None, results=(*_work_of(crew.store.task).results, result))
+
+
+def _note(crew: Crew, **changed: object) -> None:
+    """Save what is new of the work on steps."""
+    task = crew.store.task
+    crew.store.save(task.replace(parallel=_work_of(task).replace(**changed)))
+
+
+def _list_ignored(crew: Crew) -> tuple[str, ...]:
+    """Return the ignored files that a copy has too: none of which roles may see nothing."""
+    masked = crew.sandbox.opened.masked
+    places = ((entry, crew.git.root / entry) for entry in crew.git.list_ignored())
+    return tuple(entry for entry, place in places if not any(each.is_relative_to(place) for each in masked))
+
+
+def _name(crew: Crew, step: int) -> str:
+    title = _plan_of(crew.store.task).steps[step - 1].title
+    return f"step {step}: {one_line(title, _NAME)}"
+
+
+def _folder(crew: Crew, step: int) -> Path:
+    return crew.store.folder / _COPIES / str(step)
+
+
+def _plan_of(task: TaskState) -> Plan:
+    assert task.plan is not None
+    return task.plan
+
+
+def _work_of(task: TaskState) -> ParallelWork:
+    assert task.parallel_work is not None
+    return task.parallel_work
