@@ -206,9 +206,19 @@ def _describe_difference(then: dict[str, Any], now: dict[str, Any]) -> str:
     """Return in words how two events differ."""
     if then["type"] != now["type"]:
         return f"{now['type']} in place of {then['type']}"
-    parts = ((key, *(str(told.get(key, "nothing")) for told in (then, now))) for key in {**then, **now})
+    before, after = dict(_flatten(then)), dict(_flatten(now))
+    parts = ((key, before.get(key, "nothing"), after.get(key, "nothing")) for key in {**before, **after})
     said = (f"{key}: {first_difference(one, other, _WIDE)}" for key, one, other in parts if one != other)
     return f"{' '.join((now['type'], *(str(now[key]) for key in _NAMING if key in now)))}: {'; '.join(said)}"
+
+
+def _flatten(told: dict[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each part of an event by its name, a part of a record by both names."""
+    for key, value in told.items():
+        if isinstance(value, dict):
+            yield from _flatten(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", str(value)
 
 
 def _streams(happened: tuple[Stamped, ...], roots: tuple[str, ...]) -> dict[int, list[str]]:

@@ -65,6 +65,7 @@ def test_no_secret_gets_anywhere(tmp_path: Path, stream: bool) -> None:
     points = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop")
     hooks = {point: [{"hooks": [{"type": "command", "command": HOOK}]}] for point in points}
     repo.write({"../home/.claude/settings.json": json.dumps({"hooks": hooks})})
+    repo.write({"../home/.config/agentflow/config.yaml": "repair_seconds: 0\n"})
     with serving(policy=leaky) as server:
         env = {"ANTHROPIC_BASE_URL": server.address, "ANTHROPIC_API_KEY": KEY}
         words = ("--stream",) if stream else ()

@@ -215,8 +215,8 @@ def test_tests_that_cannot_run_here_let_the_other_checks_judge(new_repo: NewRepo
         pytest.skip("runs npm")
     project = '[project]\nname = "calc"\nversion = "1"\nrequires-python = ">=3.99"\n'
     repo = new_repo({**play.CALC, "pyproject.toml": project, "package.json": package})
-    wrong = play.edit("calc.py", "def double", "# twice\ndef double")
-    done = repo.task(play.TEXT, "--json", script=crew_of(*wrong, evidence="ev-0003"))
+    right = play.edit("calc.py", "a - b", "a + b")
+    done = repo.task(play.TEXT, "--json", script=crew_of(*right, evidence="ev-0003"))
     assert done.code == 4, done.err
     assert "check_not_run:tests" in done.json["caveats"]
     (said,) = told_before_work(repo)

@@ -195,7 +195,9 @@ def give_up(stage: Stage) -> ModelRejected:
 
 
 def test_what_cannot_be_mended_is_said_with_advice_and_an_unchanged_tree(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, shop("def answer():\n    return 'no'\n", ("answer() == 'yes' * 40",)), UNITTEST)
+    files = shop("def answer():\n    return 'no'\n", ())
+    files["tests/test_core.py"] += "    def test_it(self):\n        self.assertEqual(answer(), 'yes' * 40)\n"
+    stage = Stage(tmp_path, files, UNITTEST)
     error = give_up(stage)
     assert str(error).startswith("not mended: none of ")
     assert "suspicious lines: shop/core.py:" in str(error)

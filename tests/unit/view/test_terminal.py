@@ -109,11 +109,11 @@ def test_writing_says_whether_anybody_reads() -> None:
 
 PROGRAM = """
 import sys
-from agentflow.view.text import choose, write
+from agentflow.view.text import choose, write_lines
 from agentflow.view.text import line
 row = line("x" * 1000)
 for _ in range(10_000):
-    if not write([row], sys.stdout, choose(sys.stdout, {})):
+    if not write_lines([row], sys.stdout, choose(sys.stdout, {})):
         sys.exit(3)
 """
 
@@ -158,7 +158,7 @@ def test_a_stream_that_is_not_there_is_a_reader_who_has_gone() -> None:
 
 def test_a_stream_without_a_descriptor_that_fails_breaks_nothing() -> None:
     class Full(io.StringIO):
-        def write_lines(self, text: str) -> int:
+        def write(self, text: str) -> int:
             raise OSError(28, text)
 
     assert not send("first\n", Full())
