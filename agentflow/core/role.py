@@ -181,3 +181,23 @@ class Judgement(Record):
 
 
 AnySubmission = Findings | Plan | Change | Review | Judgement
+
+
+class Replacement(Record):
+    """The input of one Edit call."""
+
+    file_path: str
+    old_string: str
+    new_string: str
+    replace_all: bool = False
+
+
+class FirstTry(Record):
+    """What the built-in repair engine found before a model was asked."""
+
+    account: str
+    """What was found, or how near the search came."""
+    edits: tuple[Replacement, ...] = ()
+    """The one repair that was found; empty where there was none, or a choice among several."""
+    refused: str = ""
+    """Why that repair could not be made."""

@@ -9,7 +9,7 @@ from agentflow.core.messages import Usage
 from agentflow.core.pending import Answer, Budget, Override, Pending
 from agentflow.core.plan_order import ONE_AT_A_TIME, MaybeParallel, ParallelWork
 from agentflow.core.record import Record
-from agentflow.core.role import Change, Findings, Judgement, Plan, Review
+from agentflow.core.role import Change, Findings, FirstTry, Judgement, Plan, Review
 from agentflow.core.verdict import ProbeResult, Verdict
 
 STATE_VERSION = 1
@@ -192,26 +192,6 @@ class Said(Record):
     iteration: int
 
 
-class Replacement(Record):
-    """The input of one Edit call."""
-
-    file_path: str
-    old_string: str
-    new_string: str
-    replace_all: bool = False
-
-
-class FirstTry(Record):
-    """What the built-in repair engine found before a model was asked."""
-
-    account: str
-    """What was found, or how near the search came."""
-    edits: tuple[Replacement, ...] = ()
-    """The one repair that was found; empty where there was none, or a choice among several."""
-    refused: str = ""
-    """Why that repair could not be made."""
-
-
 class TaskState(Record):
     """All that is known of a task; the next step is a function of it."""
 
@@ -356,6 +336,17 @@ class TaskState(Record):
         """Whether the change is the repair that was found before the first request."""
         found = self.first_try if self.iteration == 1 else None
         return found is not None and bool(found.edits) and not found.refused
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the built-in repair engine found its change, with or without a model beside it."""
+        return self.model == "repair" or self.is_first_try
+
+    @property
+    def asks_verifier(self) -> bool:
+        """Whether the verifier is asked: the program alone judges a small repair that was found before."""
+        is_small = self.is_first_try and self.task_complexity is not Complexity.COMPLEX
+        return Phase.VERIFICATION in self.steps and not is_small
 
     @property
     def reads_only(self) -> bool:

@@ -20,7 +20,6 @@ from agentflow.pages.turns import CallEnd, RunView
 from agentflow.redact import one_line
 from agentflow.view.verdict import describe_outcome
 from agentflow.view.words import (
-    REPAIR_MODEL,
     UNSANDBOXED,
     duration,
     is_without_change,
@@ -181,7 +180,7 @@ def explain_outcome(page: TaskPage) -> str:
 
 def _is_found(state: TaskState) -> bool:
     is_verified = state.status in (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
-    return state.model == REPAIR_MODEL and is_verified
+    return state.is_found and is_verified
 
 
 def _list_facts(page: TaskPage, state: TaskState) -> Iterator[tuple[str, str, str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agentflow.core.evidence import CheckName, Side
-from agentflow.core.task import Replacement
+from agentflow.core.role import Replacement
 from agentflow.repair.bench import Bench, SearchWatch
 from agentflow.repair.candidates import Candidate, list_candidates
 from agentflow.repair.explain import require_runnable

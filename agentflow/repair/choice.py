@@ -14,6 +14,8 @@ from agentflow.repair.sources import FunctionNode, apply_mutation, parse_code
 from agentflow.sandbox.throwaway import scratch_folder
 
 COMPARE_SECONDS = 30.0
+LEAST_SECONDS = 5.0
+"""Also where the time of the search is over: edits that nobody compared are of little use."""
 
 MOST_COMPARED = 16
 
@@ -130,7 +132,8 @@ def _compare(bench: Bench, survivors: Sequence[Candidate]) -> Compared:
     bench = bench.replace(sources=bench.sources.replace(overlay=overlay))
     with open_copy(bench) as copy, scratch_folder() as folder:
         report = folder / "report.json"
-        drive(bench, copy, folder, {"report": str(report), "compare": order}, COMPARE_SECONDS)
+        seconds = min(COMPARE_SECONDS, max(LEAST_SECONDS, bench.watch.seconds_left))
+        drive(bench, copy, folder, {"report": str(report), "compare": order}, seconds)
         try:
             return fit(Compared, json.loads(report.read_bytes()))
         except (OSError, ValueError, Mismatch):

@@ -19,13 +19,14 @@ from agentflow.core.role import (
     Claim,
     Finding,
     Findings,
+    FirstTry,
     Judgement,
     Plan,
     PlanStep,
+    Replacement,
     Review,
     ReviewVerdict,
 )
-from agentflow.core.task import FirstTry, Replacement
 from agentflow.core.verdict import PLAUSIBLE
 from agentflow.parse import decode
 from agentflow.repair.bench import Hope, SearchWatch

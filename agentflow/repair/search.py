@@ -202,8 +202,11 @@ class Search:
             return survivors
         whole = bench.replace(target=bench.target.replace(files=()))
         red = {test for test, outcome in seen.outcomes.items() if outcome in RED}
-        with open_workers(whole, trace_tests(whole), self._deadline) as workers:
-            trials = tuple(workers.confirm(survivors))
+        try:
+            with open_workers(whole, trace_tests(whole), self._deadline) as workers:
+                trials = tuple(workers.confirm(survivors))
+        except ModelRejected:  # the suite takes longer than is left
+            return survivors
         harmful = [each.candidate for each in trials if each.broke or not red <= set(each.turned)]
         return [each for each in survivors if each not in harmful]
 

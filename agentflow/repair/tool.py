@@ -13,9 +13,9 @@ from msgspec import Meta
 from agentflow.core.errors import ModelRejected, ToolError
 from agentflow.core.ports import Observer
 from agentflow.core.record import Record, plain
-from agentflow.core.task import FirstTry, Replacement
+from agentflow.core.role import FirstTry, Replacement
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
-from agentflow.repair.bench import SearchWatch
+from agentflow.repair.bench import Hope, SearchWatch
 from agentflow.repair.case import RepairCase
 from agentflow.repair.explain import describe_search
 from agentflow.repair.policy import tell_progress, work_in_thread
@@ -48,6 +48,7 @@ class RepairSearch(Record):
     def _search(self, run: int, only: str, is_cancelled: Callable[[], bool]) -> FirstTry | None:
         tell, until = partial(tell_progress, self.observe, run), time.monotonic() + self.seconds
         watch = SearchWatch(tell=tell, cancelled=is_cancelled, until=until)
+        tell(Hope(tried=0, total=0, seconds_left=self.seconds, best=""))
         brief = read_brief(self.prompt).replace(failed=())
         sources = read_sources(self.sandbox.root, None).replace(only=only)
         try:

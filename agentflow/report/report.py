@@ -132,8 +132,8 @@ def _facts(task: TaskState) -> str:
     else:
         gaps = f"; not isolated: {', '.join(task.gaps)}" if task.gaps else ""
         lines.append(f"- sandbox: {nest(task.sandbox)}{nest(gaps)}")
-    if task.model == "repair" and task.ending.exit_code is Exit.VERIFIED:
-        lines.append(f"- {PLAUSIBLE}, and nothing more is claimed")
+    if task.is_found and task.ending.exit_code is Exit.VERIFIED:
+        lines.append(f"- found by the built-in repair engine; {PLAUSIBLE}, and nothing more is claimed")
     return "\n".join(lines)
 
 

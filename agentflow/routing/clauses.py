@@ -255,6 +255,14 @@ _NEW_TEST = regex(
     rf"\b(?:add|write|includ|with|cover|extend)\w*\W+(?:\w+\W+){{0,3}}?{_CHECK}\b[^.;]*", re.IGNORECASE
 )
 """An order for further tests, which says nothing of those that are there."""
+_WORDS = regex(r"[\w./:\[\]-]+")
+_MERE_WORDS = regex(
+    rf"{_CHECKS}|cases?|unit|build|ci|pipeline|fix|mend|repair|debug|bugs?|regressions?|breaks?|succeed|make|get|turn"
+    r"|see|ensure|have|want|need|please|can|could|would|you|kindly|now|just|again|currently|still|back|let|s|us|we|i"
+    r"|to|that|so|and|then|until|the|a|an|all|both|every|each|my|our|this|these|those|there|any|which|it|they|them"
+    r"|in|of|for|from|on|is|are|be|python|pytest|unittest"
+)
+"""Every word of a text that wants nothing but green checks; names of tests stand beside them."""
 _ABOUT_FAULTS = regex(rf"\b(?:{_CHECKS}|bugs?|fix|mend|repair)\b", re.IGNORECASE)
 _NAME = regex(r"[\w./:\[\]-]{3,}")
 _CODE = regex(r"`([^`\n]+)`|([A-Za-z_][\w./]*)(\()?")
@@ -292,6 +300,12 @@ def find_targets(
         return Targets()
     code = find_code_names(task)
     return Targets(guessed=(speaking_of(code) if code else frozenset()) or failing)
+
+
+def wants_only_checks(text: str) -> bool:
+    """Return whether a text wants checks to pass and nothing else; a word that is not known may say more."""
+    words = (word.strip(".:-") for word in _WORDS.findall(text.lower()))
+    return all("test" in word or _MERE_WORDS.fullmatch(word) for word in words if word)
 
 
 def find_code_names(text: str) -> frozenset[str]:

@@ -202,12 +202,8 @@ def shorten_route(
 
 
 def skip_roles_before(task: TaskState) -> tuple[TaskState, Classified]:
-    """Return the task without the roles before the implementer, whose change is found already.
-
-    The program judges a change of this size alone, unless its class is high or a review is wanted.
-    """
-    skipped = {Phase.EXPLORATION, Phase.PLANNING}
-    skipped |= set() if task.task_complexity is Complexity.COMPLEX else {Phase.VERIFICATION}
+    """Return the task without the roles before the implementer, whose change is found already."""
+    skipped = (Phase.EXPLORATION, Phase.PLANNING)
     steps = tuple(phase for phase in task.steps if phase not in skipped)
     event = Classified(
         complexity=task.task_complexity,

@@ -12,7 +12,7 @@ from agentflow.store.reading import TASKS
 from agentflow.view.status import check_rows, diff_style, draw_pending, plan_rows
 from agentflow.view.tasks import Snapshot
 from agentflow.view.text import BLANK, Line, Style, clip, label_row, line, span
-from agentflow.view.words import REPAIR_MODEL, RESUMABLE, Detail, plural, sandbox, status_mark, status_style
+from agentflow.view.words import RESUMABLE, Detail, plural, sandbox, status_mark, status_style
 
 _DIFF_LINES = 40
 _DIFF_WIDTH = 160
@@ -274,8 +274,9 @@ def _cautions(state: TaskState) -> Iterator[Line]:
         yield label_row("hooks", span(f"changed: {list_some(names, _FILES)}"))
     if state.sandbox != "full":
         yield label_row("sandbox", sandbox(state))
-    if state.model == REPAIR_MODEL and state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:
-        yield label_row("claim", span(PLAUSIBLE))
+    if state.is_found and state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:
+        found = f"found by the repair engine; {PLAUSIBLE}" if state.is_first_try else PLAUSIBLE
+        yield label_row("claim", span(found))
 
 
 def _list_unproved(shown: Verdict | None) -> tuple[str, ...]:

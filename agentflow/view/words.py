@@ -9,7 +9,6 @@ from agentflow.core.evidence import Evidence, Side
 from agentflow.core.task import GateStatus, Status, TaskState
 from agentflow.view.text import Span, Style, span
 
-REPAIR_MODEL = "repair"
 UNSANDBOXED = "NOT SANDBOXED: commands ran with all your rights"
 _TREE_WIDTH = 7
 

@@ -238,14 +238,19 @@ class Crew(Record):
     def _take_messages(self, phase: Phase, number: int, turns: int) -> tuple[str, ...]:
         """Return what a person has said since a role was told last, and write down that it was told."""
         task = self.store.task
-        if self.recall_messages is None:
-            new = read_messages(self.store.folder)[len(task.said) :]
-        else:
-            new = self.recall_messages(number, turns)
-        if new:
+        if new := self._find_messages(task, number, turns):
             told = (Said(text=text, phase=phase, iteration=task.iteration) for text in new)
             self.store.save(task.replace(said=(*task.said, *told)))
         return new
+
+    def has_message(self, task: TaskState) -> bool:
+        """Return whether a person has said something that no role was told yet."""
+        return bool(self._find_messages(task, task.runs + 1, 0))
+
+    def _find_messages(self, task: TaskState, number: int, turns: int) -> tuple[str, ...]:
+        if self.recall_messages is None:
+            return read_messages(self.store.folder)[len(task.said) :]
+        return self.recall_messages(number, turns)
 
     def _compare(self) -> dict[str, bool]:
         """Return the files that differ from before the task or step, and whether it changed each itself."""

@@ -77,7 +77,7 @@ async def _verify(crew: Crew) -> Run | None:
     if not (so_far.passed or so_far.to_approve):
         return None
     task = crew.store.task
-    is_asked = Phase.VERIFICATION in task.steps and so_far.passed and bool(so_far.evidence)
+    is_asked = task.asks_verifier and so_far.passed and bool(so_far.evidence)
     verifier = (partial(dispatch, crew, Phase.VERIFICATION),) if is_asked else ()
     _, *runs = await run_apart(crew.sandbox.level, partial(_try_checks, crew, case), *verifier)
     return runs[0] if runs else None
@@ -186,7 +186,7 @@ async def _decide_verification(crew: Crew, task: TaskState, run: Run | None) -> 
     if verdict.to_approve and task.gate(Phase.REVIEW).status is not GateStatus.FAILED:
         task = ask_approval(crew, task.replace(verdict=verdict))
         return task if task.pending else _decide_by(crew, task, verdict, run)
-    if verdict.passed and verdict.evidence and run is None and Phase.VERIFICATION in task.steps:
+    if verdict.passed and verdict.evidence and run is None and task.asks_verifier:
         verdict = _NO_ANSWER
     if verdict.passed and run is not None:
         if run.outcome is not RunOutcome.SUBMITTED or task.judgement is None:

@@ -20,7 +20,7 @@ from agentflow.core.task import Excerpt, GateStatus, Intent, Status, TaskState
 from agentflow.library.instructions import load_instructions
 from agentflow.process import timestamp
 from agentflow.redact import list_some, one_line
-from agentflow.routing.clauses import Mood, Targets, split_clauses
+from agentflow.routing.clauses import Mood, Targets, split_clauses, wants_only_checks
 from agentflow.routing.route import (
     classify_task,
     classify_words,
@@ -82,7 +82,8 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
     if task.follows is None:
         wanted = _find_wanted(crew, task)
         task = _shorten_route(crew, task, wanted)
-        task = await _try_repair(crew, task) if wanted.asked else task
+        is_mere = bool(wanted.asked) and not task.forced and wants_only_checks(task.task)
+        task = await _try_repair(crew, task) if is_mere else task
     lines = [check_line(run) for run in crew.checking.runs(task.baseline)]
     return decide_gate(task, GateStatus.PASSED, "\n".join(lines) or "- no checks found in this repository")
 

@@ -295,14 +295,16 @@ async def _run_role(crew: Crew, phase: Phase) -> Run:
     task = crew.store.task
     if phase is not Phase.IMPLEMENTATION or not task.is_first_try:
         return await dispatch(crew, phase)
-    try:
-        run = await dispatch(crew, phase)
-        why = "the run ended before it"
-    except ModelRejected as error:
-        run, why = None, str(error)
+    run, why = None, "a person has said more since"
+    if not crew.has_message(task):
+        try:
+            run = await dispatch(crew, phase)
+            why = "the run ended before it"
+        except ModelRejected as error:
+            run, why = None, str(error)
     if run is not None and (run.pause or run.outcome is RunOutcome.SUBMITTED):
         return run
-    task = crew.store.task
+    task = crew.take_tree(crew.store.task)  # some of the edits may be made
     assert task.first_try is not None
     crew.store.save(task.replace(first_try=task.first_try.replace(refused=why)))
     return await dispatch(crew, phase)

@@ -46,11 +46,12 @@ def test_a_bug_of_one_operator_costs_no_request_also_after_a_kill(repo: Repo) ->
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
         assert repo.read("calc.py") == play.CALC["calc.py"]
-        done = repo.run("resume", "--json")
+        done = repo.run("resume")
     assert done.code == 0, done.err
     assert server.asked == []
     assert repo.read("calc.py") == MENDED
-    assert done.json["usage"]["input"] == 0
+    assert "found by the repair engine; plausible" in done.out
+    assert repo.state()["usage"]["input"] == 0
     (tried,) = repo.events("RepairTried")
     assert tried["found"]
     assert "`-` to `+`" in tried["account"]
@@ -59,6 +60,8 @@ def test_a_bug_of_one_operator_costs_no_request_also_after_a_kill(repo: Repo) ->
     log = repo.run("log").out
     assert "✓ repair engine  calc.py:2" in log
     assert "the built-in repair engine found a change" in log
+    assert "found by the built-in repair engine" in (repo.folder / "report.md").read_text()
+    assert repo.run("verify", repo.folder.name).code == 0
 
 
 def test_a_repair_that_a_rule_forbids_leaves_the_work_to_the_model(repo: Repo) -> None:
@@ -126,3 +129,86 @@ def test_a_model_has_the_tool_where_tests_fail_and_its_edit_is_a_call_like_any(r
     assert "-    return a - b\n+    return a + b" in second
     tools = [json.loads(line)["tool_name"] for line in seen.read_text().replace("}{", "}\n{").splitlines()]
     assert [name for name in tools if name in {"Repair", "Edit"}] == ["Repair", "Edit", "Repair", "Edit"]
+
+
+def test_a_task_that_asks_for_more_than_green_tests_goes_to_the_model_at_once(repo: Repo) -> None:
+    with serving(refuses(400)) as server:
+        done = live(
+            repo, server, "fix the failing test_add by adding amounts as decimals", repair_seconds=LONG
+        )
+    assert done.code == 6, done.err
+    assert len(server.asked) == 1
+    assert repo.diff() == ""
+    assert repo.events("RepairTried", "Searched") == []
+
+
+def test_a_message_before_the_repair_is_made_leaves_the_work_to_the_model(repo: Repo) -> None:
+    reached, said = repo.home / "reached", repo.home / "said"
+    hooks = {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": WAITING.format(reached, said)}]}]}
+    path = repo.home / ".claude/settings.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"hooks": hooks}))
+    with serving(refuses(400)) as server:
+        configure(repo, repair_seconds=LONG, endpoint=server.address)
+        with repo.start("task", play.TEXT) as process:
+            eventually(reached.exists)
+            assert repo.run("say", "add has to take texts too").code == 0
+            said.touch()
+            process.communicate(timeout=120)
+    assert process.returncode == 6
+    assert repo.diff() == ""
+    (asked,) = server.asked
+    assert "add has to take texts too" in json.dumps(asked.body["messages"])
+    assert "a person has said more since" in told(asked)
+
+
+WAITING = "touch {}; until [ -e {} ]; do sleep 0.05; done"
+
+TWO = {
+    "a.py": "def add(a, b):\n    return a - b\n",
+    "b.py": "def double(a):\n    return a + 3\n",
+    "tests/test_both.py": """import unittest
+
+from a import add
+from b import double
+
+
+class BothTest(unittest.TestCase):
+    def test_add(self):
+        self.assertEqual([add(1, 2), add(5, 5), add(-1, 7)], [3, 10, 6])
+
+    def test_double(self):
+        self.assertEqual([double(1), double(4), double(-3)], [2, 8, -6])
+""",
+}
+FINISHED = {"file_path": "b.py", "old_string": "a + 3", "new_string": "a + a"}
+
+
+def test_after_a_repair_that_is_made_in_part_the_model_sees_it_and_the_verifier_is_asked(
+    new_repo: NewRepo,
+) -> None:
+    repo = new_repo(TWO)
+    flag = repo.home / "denied"
+    once = (
+        f"grep -q '\"Edit\".*b\\.py' && [ ! -e {flag} ] && touch {flag} && echo not now >&2 && exit 2; true"
+    )
+    give_hook(repo, once)
+    turns: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("Read", {"file_path": "b.py"}),
+        ("Edit", FINISHED),
+        ("SubmitChange", {"summary": "doubles", "files": ["a.py", "b.py"]}),
+    )
+
+    def policy(asked: Asked) -> Answer:
+        if role_of(asked) != "implementer":
+            return honest(asked)
+        name, given = turns[min(asked.turn, 2)]
+        return Plays((use(name, given, f"toolu_{asked.turn}"),))
+
+    with serving(policy=policy) as server:
+        done = live(repo, server, repair_seconds=LONG)
+    assert done.code == 0, done.err
+    first = server.asked[0]
+    assert "not made: a tool refused the edit" in told(first)
+    assert "+    return a + b" in told(first)
+    assert "verifier" in {role_of(asked) for asked in server.asked}

@@ -1,6 +1,6 @@
 import pytest
 
-from agentflow.routing.clauses import find_code_names, find_targets
+from agentflow.routing.clauses import find_code_names, find_targets, wants_only_checks
 
 PYTEST = frozenset(
     {"tests/test_calc.py::test_add", "tests/test_calc.py::test_add_zero", "tests/b.py::C::test_x[1]"}
@@ -135,3 +135,25 @@ def test_a_fault_in_code_that_is_named_is_the_matter_of_the_tests_that_speak_of_
     speaking = {"add": frozenset({ADD})}
     found = find_targets(text, PYTEST, lambda names: speaking[min(names)])
     assert found.asked | found.guessed == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "is_only"),
+    [
+        ("make the failing tests pass", True),
+        ("Fix all failing tests, please.", True),
+        ("fix test_add in tests/test_calc.py so that it passes", True),
+        ("fix tests/b.py::C::test_x[1]", True),
+        ("The build is red, mend it", True),
+        ("fix the failing test in test_calc.py by adding a currency", False),
+        ("make the failing tests pass and add a --json option", False),
+        ("make the failing tests pass; never round", False),
+        ("test_add fails: negative amounts are to be refused", False),
+        ("make the failing tests pass and fix export()", False),
+        ("fix calc.py, its tests fail", False),
+        ("make the tests pass without touching calc.py", False),
+        ("make the tests pass — и добавь валюту", False),
+    ],
+)
+def test_a_text_that_may_want_more_than_green_checks(text: str, is_only: bool) -> None:
+    assert wants_only_checks(text) is is_only
