@@ -6,19 +6,19 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentflow.api.trust import list_untrusted, load_well_known
+from agentflow.api.trust import list_untrusted, load_project, load_well_known
 from agentflow.checks.detect import detect, detect_quick, limit_checks
 from agentflow.checks.interchange import Ran as Interchanged
 from agentflow.checks.interchange import junit_xml, sarif
 from agentflow.checks.repository import QUICK_LIMITS, WellKnown, apply_own_commands
 from agentflow.checks.run import Shown
 from agentflow.core.errors import ConfigError, Exit
-from agentflow.core.evidence import RED, Check, CheckName, Fault, describe_result
+from agentflow.core.evidence import RED, Check, CheckName, Fault, Surface, describe_result
 from agentflow.core.record import Record, encode, plain
 from agentflow.redact import list_some
 from agentflow.sandbox.run import Sandbox, likely_reason
 from agentflow.sandbox.throwaway import scratch_folder
-from agentflow.settings import Patience, Settings, load_settings
+from agentflow.settings import Patience, Settings, load_settings, with_project
 from agentflow.verdict.runner import PATIENCE, WHOLE, CheckResult, Known, Place, find_flaky
 from agentflow.view.text import Line, Span, Style, column, line, span
 from agentflow.view.words import duration, pass_mark, plural
@@ -89,8 +89,11 @@ def reverify_records(sandbox: Sandbox, task_id: str) -> Iterator[VerificationRow
     from agentflow.verdict.reverify import Copies, reverify
 
     git = open_repository(sandbox.root)
+    globs = with_project(load_settings(os.environ), load_project(git.root)).surface
+    surface = Surface(added=globs.add, removed=globs.remove)
+    copies = Copies(git=git, sandbox=sandbox, said=load_well_known(git.root), surface=surface)
     with _record(git.root, task_id) as path:
-        for one in reverify(Copies(git=git, sandbox=sandbox, said=load_well_known(git.root)), path):
+        for one in reverify(copies, path):
             shown = line(_mark(one), f"{one.subject}: {one.said}", hang=4)
             yield VerificationRow(lines=(shown,), told=plain(one), holds=not one.differs, name=one.subject)
 

@@ -6,13 +6,10 @@ from typing import Any
 from agentflow.api.verification import VerificationRow
 from agentflow.checks.interchange import SarifResult, make_sarif
 from agentflow.ci.coverage import Coverage
-from agentflow.core.evidence import Surface
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.pages.diff import DiffBlock, FileView, JudgedAs
 from agentflow.redact import one_line
-from agentflow.verdict.surface import belongs
-from agentflow.workspace.git import Git
 
 _TOLD = {
     JudgedAs.UNPROVED: ("unproved", "no test fails without these lines"),
@@ -62,18 +59,12 @@ def list_gaps(coverage: Coverage) -> tuple[ReviewRemark, ...]:
     return (*later, *told)
 
 
-def list_unconfirmed(git: Git, task: TaskState) -> Iterator[ReviewRemark]:
+def list_unconfirmed(task: TaskState) -> Iterator[ReviewRemark]:
     """Yield what a verdict rests on and nothing but its record says; a forger could have written it."""
     for said in task.verdict.approvals if task.verdict else ():
         yield ReviewRemark(
             rule=_UNCONFIRMED, message=one_line(f"approved by the record's own word: {said}", 500)
         )
-    if not task.surface.removed or not task.base_tree or not task.tree:
-        return
-    for change in git.changes(task.base_tree, task.tree):
-        if belongs(Surface(), change.path) and not belongs(task.surface, change.path):
-            said = "the record's settings take this file out of the checks"
-            yield ReviewRemark(rule=_UNCONFIRMED, message=said, path=change.path)
 
 
 def _list_failures(rows: Sequence[VerificationRow]) -> Iterator[ReviewRemark]:

@@ -8,7 +8,7 @@ from agentflow.ci.records import NamedTask, has_record, open_record
 from agentflow.ci.remarks import ReviewRemark, list_gaps, list_remarks, list_unconfirmed
 from agentflow.core.errors import ConfigError, Exit
 from agentflow.core.record import Record
-from agentflow.core.task import TaskState
+from agentflow.core.task import Status, TaskState
 from agentflow.pages.markdown import escape_markdown, format_comment, to_code
 from agentflow.pages.page import TaskPage, read_task_page
 from agentflow.sandbox.run import Sandbox
@@ -40,9 +40,12 @@ class CheckedRecord(Record):
 
     @property
     def recorded(self) -> Exit:
-        """The exit code that the record says."""
-        ending = self.state.ending if self.state else None
-        return Exit(ending.exit_code) if ending else Exit.NOT_VERIFIED
+        """The exit code of the record; 0 and 4 only with the verdict that was judged anew here."""
+        state = self.state
+        if state is not None and state.status in (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT):
+            return Exit.VERIFIED if state.status is Status.VERIFIED else Exit.CAVEAT
+        code = Exit(state.ending.exit_code) if state and state.ending else Exit.NOT_VERIFIED
+        return Exit.NOT_VERIFIED if code in (Exit.VERIFIED, Exit.CAVEAT) else code
 
 
 class PullRequestReview(Record):
@@ -72,7 +75,7 @@ def review_pull_request(
             left = lay_out_tree(git, find_start(git, base, task.commit))
             judged.append(JudgedTask(state=found.state, start=left))
     coverage = find_coverage(git, start, lay_out_tree(git, git.head or ""), judged)
-    open_ends = (*list_gaps(coverage), *(each for one in judged for each in list_unconfirmed(git, one.state)))
+    open_ends = (*list_gaps(coverage), *(each for one in judged for each in list_unconfirmed(one.state)))
     code = _choose_code(checked, coverage, open_ends)
     show(tuple(_describe(checked, open_ends)))
     told = (each for one in checked for each in list_remarks(one.page.files, one.rows))

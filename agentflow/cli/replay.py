@@ -30,10 +30,10 @@ from agentflow.store.bundle import open_task
 from agentflow.store.journal import read_messages
 from agentflow.store.reading import TASKS, events, fold_state
 from agentflow.store.tasks import TaskStore
-from agentflow.verdict.reverify import lay_out, share_environments
 from agentflow.workflow.run import run_phases
 from agentflow.workflow.suspension import go_on, record_answer
 from agentflow.workspace.git import Git, open_repository
+from agentflow.workspace.working_copy import lay_out, share_environments
 
 _CUT = (Status.CANCELLED, Status.ERROR)
 _APART = frozenset(

@@ -4,7 +4,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from agentflow.checks.dependencies import Difference
-from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome, find_same_check, select_runs
+from agentflow.core.evidence import (
+    RED,
+    By,
+    CheckName,
+    CheckRun,
+    Evidence,
+    Side,
+    TestOutcome,
+    find_same_check,
+    select_runs,
+)
 from agentflow.core.pending import Answer, Override
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
@@ -146,6 +156,22 @@ def to_proof_runs(runs: Iterable[CheckRun]) -> tuple[CheckRun, ...]:
     """Return the runs of tests that may prove the change, each with whose code it ran."""
     sides = ((run, run.evidence.code) for run in runs if run.evidence)
     return tuple(run.replace(code=code, again=code is Side.FINAL) for run, code in sides)
+
+
+def list_misused(task: TaskState, evidence: Mapping[str, Evidence]) -> Iterator[str]:
+    """Yield the records that a task takes for runs of its checks, and that are none of the program."""
+
+    def show(items: tuple[RequiredCheck, ...]) -> tuple[CheckRun, ...]:
+        return tuple(CheckRun(check=item.check, evidence=evidence.get(item.evidence or "")) for item in items)
+
+    for run in list_runs(task, show):
+        record = run.evidence
+        if record is not None and not (
+            record.by is By.PROGRAM
+            and (record.check, record.command) == (run.check.name, run.check.command)
+            and (record.code, record.surface) == (run.code, run.checks)
+        ):
+            yield record.id
 
 
 def find_faults(run: CheckRun) -> dict[str, int]:

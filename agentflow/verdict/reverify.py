@@ -18,6 +18,7 @@ from agentflow.core.evidence import (
     CheckRun,
     Evidence,
     Side,
+    Surface,
     TestOutcome,
     describe_end,
     settle_outcomes,
@@ -33,7 +34,7 @@ from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.store.ledger import EvidenceLedger, find_damages
 from agentflow.store.reading import EVENTS, events, fold_state, read_evidence
-from agentflow.verdict.case import Case, find_hook_files, is_written_by_hooks
+from agentflow.verdict.case import Case, find_hook_files, is_written_by_hooks, list_misused
 from agentflow.verdict.ending import conclude
 from agentflow.verdict.gather import Plan, add_inspection, build_case, split_by
 from agentflow.verdict.inspection import NO_INSPECTION, Inspection, approval_id, inspect_change
@@ -41,15 +42,13 @@ from agentflow.verdict.judge import judge
 from agentflow.verdict.probe import ProbeContext
 from agentflow.verdict.probe_plan import due_canaries, due_probes
 from agentflow.verdict.runner import Place
+from agentflow.verdict.surface import find_surface, stands
 from agentflow.verdict.target_tests import narrow, read_tests
 from agentflow.workspace.git import Git
-from agentflow.workspace.ignored_files import is_package_folder, list_unchanged, mark_ignored
+from agentflow.workspace.ignored_files import list_unchanged, mark_ignored
 from agentflow.workspace.mixed_tree import mix_trees
 from agentflow.workspace.path_guard import PathGuard
-from agentflow.workspace.working_copy import WorkingCopy, find_import_paths, to_pythonpath
-
-_MIXED = ((Side.BASE, Side.FINAL), (Side.FINAL, Side.BASE))
-"""Surface and code of runs on a tree that is put together of both."""
+from agentflow.workspace.working_copy import find_import_paths, lay_out, share_environments, to_pythonpath
 
 _VERIFIED = (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
 
@@ -63,6 +62,8 @@ class Copies(Record):
     sandbox: Sandbox
     said: WellKnown
     """What the repository's trusted files say of its tests."""
+    surface: Surface = Surface()
+    """What settings that are trusted here add to the checks and take out of them."""
 
     @contextmanager
     def open(self, tree: str, seen: Iterable[str]) -> Iterator[Place]:
@@ -75,28 +76,6 @@ class Copies(Record):
     def require(self, place: Place, tree: str) -> tuple[Check, ...]:
         """Return the required checks of a tree in its copy."""
         return apply_own_commands(detect(place.sandbox, self.git.paths(tree)), self.said)
-
-
-def share_environments(sandbox: Sandbox, root: Path) -> Sandbox:
-    """Return a copy's sandbox with the repository's environments readable."""
-    real = root.resolve()
-    shared = tuple(root / name for name in SHARED if (root / name / "bin").resolve().is_relative_to(real))
-    opened = sandbox.opened
-    return sandbox.replace(opened=opened.replace(readable=(*opened.readable, *shared)))
-
-
-@contextmanager
-def lay_out(git: Git, tree: str, seen: Iterable[str] = ()) -> Iterator[WorkingCopy]:
-    """Yield a folder with the files of a tree, some ignored files and the environments."""
-    stage = WorkingCopy(git, tree, tuple(entry for entry in seen if not is_package_folder(entry)))
-    try:
-        stage.fill()
-        for shared in SHARED:
-            if (git.root / shared).is_dir() and not (stage.view.place / shared).exists():
-                (stage.view.place / shared).symlink_to(git.root / shared, target_is_directory=True)
-        yield stage
-    finally:
-        stage.remove()
 
 
 def _imports(bench: Copies, place: Path) -> str:
@@ -160,37 +139,45 @@ class Examination:
         self._fresh: dict[str, Shown] = {}
         self._shared: tuple[str, ...] = ()
         """The ignored files that are as they were before the task."""
+        self._mixed: dict[tuple[Side, Side], str] = {}
+        """The tree of each surface and code."""
 
     def all(self) -> Iterator[Examined]:
         task = self._task
         here = self._git.tree()  # from now on the repository has the objects of the files as they are
         ignored = self._git.list_ignored()
         self._shared = list_unchanged(ignored, task.ignored, mark_ignored(self._git.root, ignored))
-        mixed = self._mix_trees()
+        self._task, miscounted = self._recount()
+        self._mixed = self._mix_trees()
         for evidence in self._evidence.values():
             if evidence.by is By.PROGRAM:
-                yield self._misbound(evidence, mixed) or self._again(evidence)
+                yield self._misbound(evidence) or self._again(evidence)
         if task.verdict is not None and task.verdict.passed:
             yield from self._stale(here)
-            yield self._verdict(task.verdict)
+            yield self._verdict(task.verdict, (*miscounted, *self._list_unfounded()))
         elif task.status in _VERIFIED:
             said = f"{task.status} without a verdict that passed"
             yield Examined(subject="verdict", said=said, differs=True)
 
     def _mix_trees(self) -> dict[tuple[Side, Side], str]:
-        """Return the trees that mix code and checks of different sides, by surface and code."""
+        """Return the trees of both sides and those that mix code and checks of them, by surface and code."""
         if self._trees is None:
             return {}
         base, tree = self._trees
         how = split_by(self._task.surface)
-        mixed = (mix_trees(self._git, tree, base, how), mix_trees(self._git, base, tree, how))
-        return {(Side.FINAL, Side.FINAL): tree, **dict(zip(_MIXED, mixed, strict=True))}
+        return {
+            (Side.BASE, Side.BASE): base,
+            (Side.BASE, Side.FINAL): mix_trees(self._git, tree, base, how),
+            (Side.FINAL, Side.BASE): mix_trees(self._git, base, tree, how),
+            (Side.FINAL, Side.FINAL): tree,
+        }
 
-    def _misbound(self, evidence: Evidence, mixed: dict[tuple[Side, Side], str]) -> Examined | None:
+    def _misbound(self, evidence: Evidence) -> Examined | None:
         """Return the failure of a record that ran on other code or checks than it says, or None."""
-        judged = {item.evidence for item in (*self._task.held, *self._task.fresh)}
-        tree = mixed.get((evidence.surface, evidence.code))
-        if evidence.id not in judged or not mixed or tree == evidence.tree_before:
+        task = self._task
+        judged = {item.evidence for item in (*task.baseline, *task.final, *task.held, *task.fresh)}
+        tree = self._mixed.get((evidence.surface, evidence.code))
+        if evidence.id not in judged or tree in (None, evidence.tree_before):
             return None
         said = f"its tree is not the {evidence.code} code under the {evidence.surface} checks"
         return Examined(subject=evidence.id, said=said, differs=True)
@@ -201,9 +188,8 @@ class Examination:
         if not self._git.has_tree(tree):
             return self._absent(evidence, tree)
         with self._copies.open(tree, self._shared) as place:
-            self._required[tree] = required = self._copies.require(place, tree)
-            check, problem = find_check(evidence, self._fit(evidence, (*required, *self._before())))
-            problem = problem or self._forgotten(evidence, required)
+            required = self._require(place, tree)
+            check, problem = find_check(evidence, self._fit(evidence, required))
             if check is None or problem:
                 return Examined(subject=evidence.id, said=problem, differs=True)
             self._fresh[evidence.id] = shown = _run(place, check, evidence)
@@ -215,6 +201,7 @@ class Examination:
         """Return the checks that a record may belong to; only proofs may run a part of the tests."""
         whole = {one.evidence for one in (*self._task.baseline, *self._task.final, *self._task.held)}
         tests = read_tests(evidence.command) if evidence.id not in whole else ()
+        required = (*required, *self._required.get(self._task.base_tree or "", ()))
         return (*required, *(narrow(check, tests) for check in required if tests))
 
     def _absent(self, evidence: Evidence, tree: str) -> Examined:
@@ -223,18 +210,63 @@ class Examination:
         said = f"not run again: this repository has no tree {tree[:12]}; {hint}"
         return Examined(subject=evidence.id, said=said, differs=is_judged, left_out=not is_judged)
 
-    def _before(self) -> tuple[Check, ...]:
-        """Return the required checks of the tree before the task, if it was checked already."""
-        return self._required.get(self._task.base_tree or "", ())
+    def _require(self, place: Place, tree: str) -> tuple[Check, ...]:
+        """Return the required checks of a tree, of which a copy is laid out."""
+        if tree not in self._required:
+            self._required[tree] = self._copies.require(place, tree)
+        return self._required[tree]
 
-    def _forgotten(self, evidence: Evidence, required: tuple[Check, ...]) -> str:
-        """Return which checks that the judged tree requires have no record."""
-        task = self._task
-        if evidence.tree_before != task.tree or task.verdict is None or not task.verdict.passed:
-            return ""
+    def _recount(self) -> tuple[TaskState, tuple[str, ...]]:
+        """Return the task with what counts as checks here, too, and what its record wrongly calls product."""
+        task, trusted = self._task, self._copies.surface
+        if self._trees is None:
+            return task, ()
+        base, tree = self._trees
+        files, told = self._git.paths(base), task.surface
+        with self._copies.open(base, self._shared) as place:
+            repository = Repository(sandbox=place.sandbox, files=files, known=frozenset(files))
+            found = find_surface(repository, self._require(place, base), trusted.added, trusted.removed)
+        surface = told.replace(
+            named=tuple(sorted({*told.named, *found.named})),
+            folders=tuple(sorted({*told.folders, *found.folders})),
+            added=tuple(dict.fromkeys((*told.added, *found.added))),
+            removed=tuple(glob for glob in told.removed if glob in found.removed),
+        )
+        changed = (change.path for change in self._git.changes(base, tree))
+        paths = [path for path in changed if stands(surface, path) and not stands(told, path)]
+        said = f"{list_some(paths)} is a check by what is trusted here, and product in the record"
+        return task.replace(surface=surface), (said,) if paths else ()
+
+    def _list_unfounded(self) -> Iterator[str]:
+        """Yield the checks that have no record of their own where the verdict needs one."""
+        task, tree = self._task, self._task.tree or ""
+        if not self._git.has_tree(tree):
+            yield f"this repository has no tree {tree[:12]}; check out the commit that has it"
+            return
+        for each in list_misused(task, self._evidence):
+            yield f"{each} is not the program's run of what it stands for"
+        if tree not in self._required:
+            with self._copies.open(tree, self._shared) as place:
+                self._require(place, tree)
         judged = {*(one.check.name for one in task.final), *(one.check for one in task.overrides)}
-        left_out = [check.name for check in required if check.name not in judged]
-        return f"there is no record of {list_some(left_out)}, which this tree requires" if left_out else ""
+        if left_out := {check.name for check in self._required[tree]} - judged:
+            yield f"there is no record of {list_some(sorted(left_out))}, which this tree requires"
+        yield from self._list_unmatched()
+
+    def _list_unmatched(self) -> Iterator[str]:
+        """Yield the checks that ran after the task, and not before it or not as they were before it."""
+        task = self._task
+        before = self._required.get(task.base_tree or "", ())
+        owed = self._list_ran(task.final) & {check.name for check in before}
+        if left_out := owed - self._list_ran(task.baseline):
+            yield f"there is no record of {list_some(sorted(left_out))} before the task"
+        is_changed = bool(self._mixed) and self._mixed[Side.BASE, Side.FINAL] != task.tree
+        if is_changed and (left_out := owed - self._list_ran(task.held)):
+            yield f"there is no record of {list_some(sorted(left_out))} as it was before the task"
+
+    def _list_ran(self, items: tuple[RequiredCheck, ...]) -> set[CheckName]:
+        able = {item.check.name for item in items if item.evidence in self._evidence}
+        return able - {item.check.name for item in items if item.evidence not in self._evidence}
 
     def _stale(self, here: str) -> Iterator[Examined]:
         """Yield a failure if the files here are not the judged ones."""
@@ -252,15 +284,17 @@ class Examination:
         said = f"the files here are not those that were judged: {list_some(paths)}"
         yield Examined(subject="tree", said=said, differs=True)
 
-    def _verdict(self, recorded: Verdict) -> Examined:
+    def _verdict(self, recorded: Verdict, problems: Iterable[str]) -> Examined:
         """Judge again by the new results."""
         task = self._task
         found = judge(self._case(recorded))
         ending = conclude(task)
         unsaid = sorted({*found.caveats} - {*recorded.caveats})
-        unnamed = [line for line in found.weakened if line not in recorded.weakened]
+        known = {*recorded.weakened, *recorded.approvals}
+        unnamed = [line for line in (*found.weakened, *found.approvals) if line not in known]
         unlisted = sorted({*task.known_failures} - {*self._copies.said.known})
         problems = [
+            *problems,
             *found.reasons,
             *(f"the record leaves out the caveat {caveat}" for caveat in unsaid),
             *(f"the record leaves out that {line}" for line in unnamed),
@@ -304,6 +338,7 @@ class Examination:
             found = {} if item.check.name is CheckName.TESTS else findings(said)
         else:
             outcomes, found = dict(shown.outcomes), dict(shown.findings)
+            evidence = evidence.replace(tests=shown.counts)
         return CheckRun(
             check=item.check,
             evidence=evidence,

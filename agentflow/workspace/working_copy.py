@@ -343,3 +343,25 @@ def _below(root: Path, entry: str) -> str | None:
     found = place.relative_to(home)
     folders = (home / folder for folder in (found, *found.parents))
     return None if any(map(is_python_environment, folders)) else str(found)
+
+
+def share_environments(sandbox: Sandbox, root: Path) -> Sandbox:
+    """Return a copy's sandbox with the repository's environments readable."""
+    real = root.resolve()
+    shared = tuple(root / name for name in SHARED if (root / name / "bin").resolve().is_relative_to(real))
+    opened = sandbox.opened
+    return sandbox.replace(opened=opened.replace(readable=(*opened.readable, *shared)))
+
+
+@contextmanager
+def lay_out(git: Git, tree: str, seen: Iterable[str] = ()) -> Iterator[WorkingCopy]:
+    """Yield a folder with the files of a tree, some ignored files and the environments."""
+    stage = WorkingCopy(git, tree, tuple(entry for entry in seen if not is_package_folder(entry)))
+    try:
+        stage.fill()
+        for shared in SHARED:
+            if (git.root / shared).is_dir() and not (stage.view.place / shared).exists():
+                (stage.view.place / shared).symlink_to(git.root / shared, target_is_directory=True)
+        yield stage
+    finally:
+        stage.remove()

@@ -159,6 +159,24 @@ def test_tasks_on_each_other_cover_all_and_a_document_by_hand_is_told(new_repo: 
     ]
 
 
+def test_a_failed_task_whose_record_says_0_fails(new_repo: NewRepo) -> None:
+    repo = begin(new_repo(play.CALC))
+    wrong = play.role("implementer", *play.edit("calc.py", "a - b", "a * b"), play.submit("calc.py"))
+    script = [*play.mending()[:2], wrong, play.role("implementer", play.submit("calc.py"))]
+    assert repo.task(script=script).code == 1
+
+    def praise(event: dict[str, Any]) -> None:
+        if ending := event.get("changed", {}).get("ending"):
+            ending.update(exit_code=0, status="answered")
+
+    repo.reseal(praise)
+    repo.write({}).git("add", "-A")
+    repo.git("commit", "-qm", f"mend\n\nAgentflow-Task: {repo.folder.name}")
+    assert repo.run("export", repo.folder.name, "--ref").code == 0
+    done = repo.run("ci", "--base", "main")
+    assert done.code == 1, done.out + done.err
+
+
 def test_an_approved_change_of_a_check_is_for_a_person_here_too(tmp_path: Path) -> None:
     wrong = tampering.MENDED.replace("size)", "size) if total < 500 else total // size")
     half = tampering.RIGHT.replace(tampering.MENDED, wrong)

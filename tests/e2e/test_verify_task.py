@@ -5,7 +5,6 @@ import io
 import json
 import shutil
 import tarfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,19 +32,6 @@ def flip(path: Path, at: int = -2) -> None:
     raw = bytearray(path.read_bytes())
     raw[at] ^= 1
     path.write_bytes(raw)
-
-
-def resealed(repo: Repo, change: Callable[[dict[str, Any]], None]) -> None:
-    """Rewrite each event, with a checksum that is right again."""
-    path = repo.folder / "events.jsonl"
-    lines = []
-    for line in path.read_text().splitlines():
-        event = json.loads(line)
-        del event["sum"]
-        change(event)
-        body = json.dumps(event, separators=(",", ":")).encode()
-        lines.append(b'%s,"sum":"%08x"}\n' % (body[:-1], zlib.crc32(body)))
-    path.write_bytes(b"".join(lines))
 
 
 def test_a_true_record_holds_without_a_model(done: Repo) -> None:
@@ -114,7 +100,7 @@ def forge(repo: Repo, evidence: str, **keys: Any) -> None:
         if event["type"] == "EvidenceRecorded" and event["evidence"] == evidence:
             event["files"] = {}
 
-    resealed(repo, agree)
+    repo.reseal(agree)
 
 
 def test_a_part_of_the_tests_does_not_stand_for_all_of_them(done: Repo) -> None:
@@ -128,7 +114,7 @@ def test_a_part_of_the_tests_does_not_stand_for_all_of_them(done: Repo) -> None:
             item["check"]["command"] = part["command"]
 
     forge(done, "ev-0002", command=part["command"])
-    resealed(done, agree)
+    done.reseal(agree)
     seen = again(done)
     assert seen.code == 1
     assert "ev-0002: the record is of" in seen.out
@@ -168,7 +154,7 @@ def test_a_forged_verdict_is_computed_anew(new_repo: NewRepo) -> None:
         if changed.get("verdict"):
             changed["verdict"] = passed
 
-    resealed(repo, praise)
+    repo.reseal(praise)
     seen = again(repo)
     assert seen.code == 1
     assert "verdict: new failures: " in seen.out
@@ -185,7 +171,7 @@ def test_a_check_that_the_record_forgets_is_named(new_repo: NewRepo) -> None:
         if verdict := event.get("changed", {}).get("verdict"):
             verdict.update(passed=True, reasons=[])
 
-    resealed(repo, forget)
+    repo.reseal(forget)
     seen = again(repo)
     assert seen.code == 1
     assert "lint" in seen.out
@@ -317,11 +303,82 @@ def test_a_changed_check_that_the_record_keeps_quiet_about_is_named(softened: Re
             changed["verdict"].update(weakened=[], approvals=[], to_approve=False, reasons=[], passed=True)
         changed.pop("answers", None)
 
-    resealed(softened, hush)
+    softened.reseal(hush)
     seen = again(softened)
     assert seen.code == 1
     assert "leaves out that" in seen.out
     assert "test_add" in seen.out
+
+
+def take_all_out(event: dict[str, Any]) -> None:
+    """Call every file product, and leave out the run of the original checks."""
+    changed = event.get("changed", {})
+    if "surface" in changed:
+        changed["surface"].update(removed=["**"], named=[], observed={})
+    if "held" in changed:
+        changed["held"] = []
+
+
+def forget_the_original_checks(event: dict[str, Any]) -> None:
+    if "held" in event.get("changed", {}):
+        event["changed"]["held"] = []
+
+
+def forget_every_run(event: dict[str, Any]) -> None:
+    for key in {"baseline", "final", "held"} & event.get("changed", {}).keys():
+        event["changed"][key] = []
+
+
+def take_the_new_run_for_the_old(event: dict[str, Any]) -> None:
+    """Let the tests have been before the task what they are now."""
+    for key in {"baseline", "held"} & event.get("changed", {}).keys():
+        for one in event["changed"][key]:
+            one["evidence"] = "ev-0002"
+
+
+def forget_the_approval(event: dict[str, Any]) -> None:
+    if verdict := event.get("changed", {}).get("verdict"):
+        verdict["approvals"] = []
+
+
+HIDING = {
+    take_all_out: "tests/test_calc.py is a check by what is trusted here, and product in the record",
+    forget_the_original_checks: "there is no record of tests as it was before the task",
+    forget_every_run: "there is no record of tests, which this tree requires",
+    take_the_new_run_for_the_old: "ev-0002 is not the program's run of what it stands for",
+    forget_the_approval: "leaves out that tests/test_calc.py",
+}
+
+
+def test_a_record_that_hides_what_its_checks_were_is_refused(softened: Repo) -> None:
+    path = softened.folder / "events.jsonl"
+    honest = path.read_bytes()
+    assert again(softened).code == 0
+    for change, told in HIDING.items():
+        path.write_bytes(honest)
+        softened.reseal(change)
+        seen = again(softened)
+        assert (seen.code, told in seen.out) == (1, True), seen.out
+    path.write_bytes(honest)
+    held, before = sides(softened)["base on final"], sides(softened)["base on base"]
+    forge(softened, held, by="agent")
+    forge(softened, before, tree_before="0" * 40)
+    seen = again(softened)
+    assert seen.code == 1
+    assert f"{held} is not the program's run of what it stands for" in seen.out
+    assert f"{before}: its tree is not the base code under the base checks" in seen.out
+
+
+def test_settings_that_take_out_a_test_count_if_trusted(new_repo: NewRepo, tmp_path: Path) -> None:
+    repo = new_repo({**play.CALC, ".claude/agentflow.yaml": "surface:\n  remove: [tests/test_calc.py]\n"})
+    assert repo.run("trust", "--yes").code == 0
+    wider = play.edit("tests/test_calc.py", "class", "# wider\nclass")
+    mended = play.role("implementer", *play.MENDED, *wider, play.submit("calc.py", "tests/test_calc.py"))
+    assert repo.task(script=[*SCRIPT[:2], mended, play.verified("ev-0002")]).code in (0, 4)
+    assert again(repo).code == 0
+    clone = clone_of(repo, tmp_path)
+    clone.home = tmp_path / "nobody"
+    assert "tests/test_calc.py is a check by what is trusted here" in again(clone).out
 
 
 def test_a_caveat_that_became_none_is_named(new_repo: NewRepo) -> None:
@@ -335,7 +392,7 @@ def test_a_caveat_that_became_none_is_named(new_repo: NewRepo) -> None:
         if changed.get("status") == "verified_with_caveat":
             changed["status"] = "verified"
 
-    resealed(repo, praise)
+    repo.reseal(praise)
     path = repo.folder / "task.md"
     path.write_text(path.read_text().replace("status: verified_with_caveat", "status: verified", 1))
     seen = again(repo)
@@ -442,7 +499,7 @@ def test_a_forged_proof_of_tests_alone_is_run_again(new_repo: NewRepo) -> None:
         if changed.get("verdict"):
             changed["verdict"]["caveats"] = []
 
-    resealed(repo, praise)
+    repo.reseal(praise)
     seen = again(repo)
     assert seen.code == 1
     assert "the record leaves out the caveat unproved" in seen.out
@@ -466,7 +523,7 @@ def test_what_had_to_fail_is_run_again(new_repo: NewRepo) -> None:
         if changed.get("verdict"):
             changed["verdict"]["caveats"] = []
 
-    resealed(repo, forget)
+    repo.reseal(forget)
     seen = again(repo)
     assert seen.code == 1
     assert "the record leaves out the caveat unproved" in seen.out

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -148,6 +149,18 @@ class Repo:
         """The folder of the only task."""
         (only,) = self.tasks
         return only
+
+    def reseal(self, change: Callable[[dict[str, Any]], None]) -> None:
+        """Rewrite each event of the only task, with a checksum that is right again."""
+        path = self.folder / "events.jsonl"
+        lines = []
+        for line in path.read_text("utf-8").splitlines():
+            event = json.loads(line)
+            del event["sum"]
+            change(event)
+            body = json.dumps(event, separators=(",", ":")).encode()
+            lines.append(b'%s,"sum":"%08x"}\n' % (body[:-1], zlib.crc32(body)))
+        path.write_bytes(b"".join(lines))
 
     def events(self, *types: str) -> list[dict[str, Any]]:
         lines = (self.folder / "events.jsonl").read_text("utf-8").splitlines()
