@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import anyio
+import anyio.lowlevel
 
 from agentflow.core.errors import ModelRejected
 from agentflow.core.events import Searched
@@ -163,6 +164,7 @@ async def work_in_thread(work: Callable[[Callable[[], bool]], T]) -> T:
         group.start_soon(_signal_end, stop)
         found = await anyio.to_thread.run_sync(work, stop.is_set)
         group.cancel_scope.cancel()
+    await anyio.lowlevel.checkpoint()  # what came of work that was cut short counts for nothing
     return found
 
 

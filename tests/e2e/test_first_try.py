@@ -131,6 +131,21 @@ def test_a_model_has_the_tool_where_tests_fail_and_its_edit_is_a_call_like_any(r
     assert [name for name in tools if name in {"Repair", "Edit"}] == ["Repair", "Edit", "Repair", "Edit"]
 
 
+def test_a_search_that_is_stopped_is_as_if_it_had_never_been(new_repo: NewRepo) -> None:
+    begin = "def test_add(self):\n        "
+    slow = play.CALC["tests/test_calc.py"].replace(begin, f"{begin}__import__('time').sleep(1)\n        ")
+    repo = new_repo({**play.CALC, "tests/test_calc.py": slow})
+    with serving(refuses(400)) as server:
+        configure(repo, repair_seconds=LONG, endpoint=server.address)
+        with repo.start("task", play.TEXT) as process:
+            eventually(lambda: bool(repo.events("Searched")))
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert repo.events("RepairTried") == []
+    assert repo.state().get("first_try") is None
+
+
 def test_a_task_that_asks_for_more_than_green_tests_goes_to_the_model_at_once(repo: Repo) -> None:
     with serving(refuses(400)) as server:
         done = live(
