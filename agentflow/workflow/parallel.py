@@ -23,13 +23,14 @@ from agentflow.core.task import Phase, TaskState
 from agentflow.loop.prompts import prompt_text
 from agentflow.parse import fit
 from agentflow.redact import one_line, redact_text
+from agentflow.sandbox.throwaway import remove_scratch
 from agentflow.verdict.ending import end_in_phase, end_without_result
 from agentflow.verdict.runner import run_together
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import Angle, dispatch
 from agentflow.workflow.suspension import suspend_for
 from agentflow.workflow.task_prompt import quote_diff, write_task_prompt
-from agentflow.workspace.side_copy import SideCopy, merge_change, open_side_copy, remove_side_copy
+from agentflow.workspace.side_copy import SideCopy, merge_change, open_side_copy
 
 _COPIES = "steps"
 _NAME = 60
@@ -82,23 +83,29 @@ def _join(task: TaskState, *last: Change | None) -> Change:
 
 async def _carry_out(crew: Crew, wave: tuple[int, ...]) -> TaskState:
     """Carry out one group of steps, and put what they changed into the files as far as that is known."""
-    steps = tuple(step for step in wave if step not in _work_of(crew.store.task).done)
+    work = _work_of(crew.store.task)
+    steps = tuple(step for step in wave if step not in work.done)
     if not steps:
         return crew.store.task
-    if _work_of(crew.store.task).base is None:
+    if work.base is None:
         task = crew.take_tree(crew.store.task)
         crew.store.save(task)
         _note(crew, base=task.tree)
     ended = await _run_beside(crew, steps)
+    is_over = any(map(_is_failed, ended))
     for each in _choose_ready(ended):
-        stopped = await _put_in(crew, each)
+        stopped = await _put_in(crew, each, is_over=is_over)
         if stopped is not None:
             return stopped
     if not all(each.is_done for each in ended):
         return _stop(crew, ended)
-    _note(crew, base=None)
-    await to_thread.run_sync(remove_side_copy, crew.store.folder / _COPIES)
+    await to_thread.run_sync(remove_copies, crew.store.folder)
     return crew.store.task
+
+
+def remove_copies(folder: Path) -> None:
+    """Remove what steps of a task worked in, by the task's folder."""
+    remove_scratch(folder / _COPIES)
 
 
 def _choose_ready(ended: list[_Ended]) -> list[_Ended]:
@@ -114,7 +121,8 @@ async def _run_beside(crew: Crew, steps: tuple[int, ...]) -> list[_Ended]:
     assert work.base is not None
     left = len(steps)
     limiter, turn = anyio.CapacityLimiter(work.at_once), anyio.Lock()
-    make = partial(open_side_copy, crew.git, work.base, _list_ignored(crew))
+    masked = crew.sandbox.opened.masked
+    make = partial(open_side_copy, crew.git, work.base, _list_ignored(crew), masked)
 
     async def carry_out(step: int) -> _Ended:
         nonlocal left
@@ -169,12 +177,15 @@ def _fail(crew: Crew, step: int, run: Run) -> TaskState:
     return end_in_phase(crew.take_tree(crew.store.task), Phase.IMPLEMENTATION, ending)
 
 
-async def _put_in(crew: Crew, ended: _Ended) -> TaskState | None:
-    """Put the change of a step into the files; return the task where it ends or waits because of that."""
+async def _put_in(crew: Crew, ended: _Ended, *, is_over: bool) -> TaskState | None:
+    """Put the change of a step into the files; return the task where it ends or waits because of that.
+
+    In a task that is over, as another step failed, no step is carried out once more.
+    """
     assert ended.run is not None
     step, run = ended.step, ended.run
     if _work_of(crew.store.task).again != step:
-        merged = await to_thread.run_sync(merge_change, crew.git, ended.copy)
+        merged = await to_thread.run_sync(merge_change, crew.git, ended.copy, crew.past)
         title = _plan_of(crew.store.task).steps[step - 1].title
         told = StepMerged(
             step=step, title=title, run=run.head.run, files=merged.taken, conflicts=merged.conflicts
@@ -185,6 +196,8 @@ async def _put_in(crew: Crew, ended: _Ended) -> TaskState | None:
             _add_result(crew, step, run)
             return None
         _note(crew, again=step)
+    if is_over:
+        return None
     again = await _carry_out_again(crew, ended)
     if again.pause is not None:
         return suspend_for(crew.store.task, again.pause.pending)
@@ -215,8 +228,11 @@ async def _carry_out_again(crew: Crew, ended: _Ended) -> Run:
 
 
 def _add_result(crew: Crew, step: int, run: Run) -> None:
+    """Note that a step is done; with the last of its group, in one write, that the next begins anew."""
+    work, plan = _work_of(crew.store.task), _plan_of(crew.store.task)
     result = StepResult(step=step, run=run.head.run, change=fit(Change, run.changes["change"]))
-    _note(crew, again=None, results=(*_work_of(crew.store.task).results, result))
+    left = next(set(wave) for wave in list_waves(plan) if step in wave) - work.done - {step}
+    _note(crew, again=None, results=(*work.results, result), base=work.base if left else None)
 
 
 def _note(crew: Crew, **changed: object) -> None:

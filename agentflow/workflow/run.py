@@ -46,7 +46,7 @@ from agentflow.workflow.session import (
     notify,
     start_session,
 )
-from agentflow.workflow.suspension import decide_or_suspend, pause_after, suspend, suspend_for
+from agentflow.workflow.suspension import can_go_on, decide_or_suspend, pause_after, suspend, suspend_for
 
 _BEFORE = (Point.SESSION_START, Point.USER_PROMPT_SUBMIT)
 """Where hooks may change files before the task begins."""
@@ -181,6 +181,10 @@ def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState
     written = crew.store.write_report(
         format_report(task, crew.material(task), crew.changes(task), told, spent)
     )
+    if task.parallel_work is not None and not can_go_on(task):
+        from agentflow.workflow.parallel import remove_copies  # noqa: PLC0415  # only where it is asked for
+
+        remove_copies(crew.store.folder)
     for item in task.pending if task.status is Status.SUSPENDED else ():
         crew.store.emit(Paused(pending=item.id, kind=item.kind, tool=item.tool))
     crew.store.emit(

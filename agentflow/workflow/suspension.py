@@ -85,14 +85,19 @@ def decide_pending(task: TaskState, consent: Consent) -> TaskState:
     return task
 
 
+def can_go_on(task: TaskState) -> bool:
+    """Tell whether a task, as it ended or stopped, may be resumed."""
+    return task.status in _OPEN
+
+
 def go_on(task: TaskState, *, is_told: bool) -> TaskState:
     """Return a suspended task ready to run again; an ended one is returned only to be told again.
 
     Raises TaskOver, or Suspended while something is undecided.
     """
-    if task.status not in _OPEN and not is_told:
+    if not can_go_on(task) and not is_told:
         return task
-    if task.status not in _OPEN:
+    if not can_go_on(task):
         raise TaskOver(f"the task is over: {task.status}", hint="start a new one with agentflow task")
     if task.pending:
         first = task.pending[0]

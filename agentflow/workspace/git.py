@@ -121,9 +121,12 @@ class Git(Record):
             raise StateError(f"git {arguments[0]} failed: {said[0] if said else finished.returncode}")
         return finished.stdout
 
-    def on_copy(self, root: Path) -> "Git":
-        """Return the repository with the files of a copy, under the same rules and among the same objects."""
-        origin = self.trees.origin.of_copy(self.call, root)
+    def on_copy(self, root: Path, shown: Iterable[str]) -> "Git":
+        """Return the repository with the files of a copy, under the same rules and among the same objects.
+
+        What of the repository itself is shown there is no part of the copy.
+        """
+        origin = self.trees.origin.of_copy(self.call, root, shown)
         exact = TreeWriter(origin, AS_IT_IS, use_own_objects(self.source))
         return self.replace(root=root, trees=TreeWriter(origin), exact=exact, head=None)
 

@@ -149,6 +149,8 @@ AS_TEXT = b"\n* -text -ident -filter !diff\n"  # and a diff shows whatever is te
 AS_IT_IS = b"\n* -text -ident -filter !working-tree-encoding\n"
 OBJECTS = "GIT_OBJECT_DIRECTORY"
 SKIPPED = b"S "
+_GLOB = re.compile(rb"[\\*?\[\] ]")
+"""What stands for itself in an ignore rule behind a backslash alone."""
 _USER = (("core.excludesfile", "ignore"), ("core.attributesfile", "attributes"))
 _ASKED = r"^core\.(excludesfile|attributesfile|bare)$"
 """With one key that is always there, because git fails where it finds none."""
@@ -246,10 +248,13 @@ class FrozenStart:
             self._found = self._read(call)
         return self._found
 
-    def of_copy(self, call: GitCall, root: Path) -> "FrozenStart":
-        """Return the same beginning for a copy of the files."""
+    def of_copy(self, call: GitCall, root: Path, shown: Iterable[str]) -> "FrozenStart":
+        """Return the same beginning for a copy of the files, where what is shown is ignored as a link too."""
+        found, name = self.freeze(call), "info/exclude"
+        names = (_GLOB.sub(rb"\\\g<0>", os.fsencode(path)) for path in shown)
+        lines = b"".join(b"\n/%s\n" % each for each in names)
         copied = FrozenStart(root, self.source)
-        copied._found = self.freeze(call)
+        copied._found = found.replace(files={**found.files, name: found.files[name] + lines})
         return copied
 
     def _read(self, call: GitCall) -> FrozenRules:

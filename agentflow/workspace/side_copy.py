@@ -6,22 +6,25 @@ paths: a file that somebody else changed meanwhile is a conflict, whatever stand
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from agentflow.core.errors import StateError
 from agentflow.core.record import Record, encode
 from agentflow.frontmatter import write_atomic
 from agentflow.parse import decode
-from agentflow.sandbox.throwaway import View
+from agentflow.sandbox.throwaway import View, remove_scratch
 from agentflow.workspace.git import Git
 from agentflow.workspace.snapshot import (
     FileEntries,
     FileEntry,
     FileSnapshot,
     InTheWay,
+    TaskSnapshots,
     list_snapshot,
     take_snapshot,
+    to_snapshot,
+    to_unread_entries,
     write_files,
 )
 from agentflow.workspace.working_copy import WorkingCopy
@@ -40,7 +43,7 @@ class SideCopy(Record):
     git: Git
     """The repository, with the files of the copy."""
     tree: str
-    """The tree that it was made of."""
+    """The tree of its files as it was made."""
     start: FileSnapshot
 
     @property
@@ -65,36 +68,45 @@ class _Made(Record):
     start: FileSnapshot
 
 
-def open_side_copy(git: Git, tree: str, ignored: tuple[str, ...], folder: Path) -> SideCopy:
-    """Return the copy of a tree that lies in a folder, made if it is not there or not complete."""
+def open_side_copy(
+    git: Git, tree: str, ignored: tuple[str, ...], masked: tuple[Path, ...], folder: Path
+) -> SideCopy:
+    """Return the copy of a tree that lies in a folder, made if it is not there or not complete.
+
+    What is masked, since no role may read it, is empty there: whoever finds the copy reads what lies in it.
+    """
     place = folder / _FILES / git.root.name
     if (folder / _MADE).exists():
         made = decode(_Made, (folder / _MADE).read_bytes(), str(folder / _MADE))
     else:
-        remove_side_copy(folder)
-        made = _make(git, tree, ignored, folder)
+        remove_scratch(folder)  # what a kill left of one
+        made = _make(WorkingCopy(git, tree, ignored), git, masked, folder)
         write_atomic(folder / _MADE, encode(made))
     return SideCopy(
         main=git.root,
         view=View(folder=place, shown=made.shown),
-        git=git.on_copy(place),
+        git=git.on_copy(place, made.shown),
         tree=made.tree,
         start=made.start,
     )
 
 
-def remove_side_copy(folder: Path) -> None:
-    """Remove a copy, or what a kill left of it."""
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-def _make(git: Git, tree: str, ignored: tuple[str, ...], folder: Path) -> _Made:
+def _make(stage: WorkingCopy, git: Git, masked: tuple[Path, ...], folder: Path) -> _Made:
     folder.mkdir(mode=0o700, parents=True)
-    stage = WorkingCopy(git, tree, ignored)
     stage.fill(outer=folder)
-    _lay_policy(git.root / ".claude", stage.view.place / ".claude")
-    start = take_snapshot(git.on_copy(stage.view.place))
-    return _Made(tree=tree, shown=stage.view.shown, start=start)
+    place = stage.view.place
+    _lay_policy(git.root / ".claude", place / ".claude")
+    for each in masked:
+        if each.is_relative_to(git.root):
+            _empty(place / each.relative_to(git.root))
+    copied = git.on_copy(place, stage.view.shown)
+    return _Made(tree=copied.tree(), shown=stage.view.shown, start=take_snapshot(copied))
+
+
+def _empty(place: Path) -> None:
+    if place.is_file() and not place.is_symlink():
+        place.unlink()
+        place.touch()
 
 
 def _lay_policy(source: Path, place: Path) -> None:
@@ -117,13 +129,13 @@ def read_change(copy: SideCopy) -> dict[str, tuple[FileEntry | None, FileEntry |
     return {path: pair for path, pair in pairs.items() if not _is_same(*pair)}
 
 
-def merge_change(git: Git, copy: SideCopy) -> Merged:
+def merge_change(git: Git, copy: SideCopy, past: TaskSnapshots) -> Merged:
     """Take the change of a copy over into the repository, but for files that are no more as it began with.
 
     To do this again changes nothing. Raises StateError naming what cannot be written.
     """
-    now = list_snapshot(git, take_snapshot(git))
     found = read_change(copy)
+    now = _list_present(git, found)
     gone = {path for path, (_, after) in found.items() if after is None}
     conflicts = {path for path, pair in found.items() if _is_conflict(path, pair, now, gone)}
     wanted = {
@@ -133,13 +145,37 @@ def merge_change(git: Git, copy: SideCopy) -> Merged:
     }
     written = {path: _with_mode(after, now.get(path)) for path, after in wanted.items() if after is not None}
     removed = tuple(path for path, after in wanted.items() if after is None)
+    kept = {path: entry for path, entry in now.items() if path not in removed} | written
+    _announce(git, past, written, removed)
     try:
-        write_files(git, written, removed, {**now, **written})
+        write_files(git, written, removed, kept)
     except InTheWay as error:
         hint = "move away what is there, then: agentflow resume"
         raise StateError(f"{error.path} cannot be written: {error.reason}", hint=hint) from None
     taken = (path for path in found if path not in conflicts)
     return Merged(taken=tuple(taken), conflicts=tuple(sorted(conflicts)))
+
+
+def _announce(git: Git, past: TaskSnapshots, written: FileEntries, removed: tuple[str, ...]) -> None:
+    """Take files for the task's making that are about to be written or removed: a kill may come meanwhile."""
+    kept = past.load()
+    files = {**past.files(kept.last), **written}
+    last = {path: entry for path, entry in files.items() if path not in removed}
+    past.save(kept.replace(last=to_snapshot(git, last)))
+
+
+def _list_present(git: Git, paths: Iterable[str]) -> FileEntries:
+    """Return the files of the repository, and those at some paths though git ignores them."""
+    now = list_snapshot(git, take_snapshot(git))
+    unseen = [path for path in paths if path not in now and _is_file(git.root, path)]
+    return list_snapshot(git, take_snapshot(git, to_unread_entries(git, unseen))) if unseen else now
+
+
+def _is_file(root: Path, path: str) -> bool:
+    """Tell whether something lies there that is no folder, and no link leads to it."""
+    place = root / path
+    is_there = place.is_symlink() or place.is_file()
+    return is_there and place.parent.resolve() == place.parent
 
 
 def _is_conflict(
