@@ -251,8 +251,8 @@ def build_bubblewrap_arguments(profile: Profile, sockets: Iterable[Path] = ()) -
         words.append(str(place))
     mount = "--ro-bind" if profile.access in (Access.READ, Access.COPY) else "--bind"
     words += [mount, str(profile.source), str(profile.root)]
-    for place in _list_holding_folders(profile):
-        words += ["--bind", str(place), str(place)]
+    for place, source in _list_holding_folders(profile):
+        words += ["--bind", str(source), str(place)]
     for place in profile.protected:
         real = Path(os.path.realpath(place))  # where a link leads that only claims to be an environment
         if _is_seen(real, profile, profile.root):
@@ -265,16 +265,20 @@ def build_bubblewrap_arguments(profile: Profile, sockets: Iterable[Path] = ()) -
     return (*words, "--chdir", profile.cwd)
 
 
-def _list_holding_folders(profile: Profile) -> list[Path]:
+def _list_holding_folders(profile: Profile) -> list[tuple[Path, Path]]:
     """Return the folders of what is masked or protected, the outer ones first: a mount cannot be renamed.
 
-    The next command would find what lies in them under another name.
+    The next command would find what lies in them under another name. Each comes with the folder that stands
+    there, unless a link leads to it.
     """
     if profile.access is not Access.WRITE:
         return []
     found = {folder for place in (*profile.masked, *profile.protected) for folder in place.parents}
-    inside = [folder for folder in found if profile.root in folder.parents]
-    return sorted(inside, key=lambda folder: len(folder.parts))
+    inside = sorted(
+        (folder for folder in found if profile.root in folder.parents), key=lambda folder: len(folder.parts)
+    )
+    pairs = ((folder, profile.source / folder.relative_to(profile.root)) for folder in inside)
+    return [(folder, real) for folder, real in pairs if real.is_dir() and real.resolve() == real]
 
 
 def find_listening_sockets(profile: Profile) -> tuple[Path, ...]:
@@ -285,7 +289,8 @@ def find_listening_sockets(profile: Profile) -> tuple[Path, ...]:
         return ()
     names = {words[7] for line in lines if len(words := line.split(maxsplit=7)) > 7}
     places = {Path(os.path.realpath(name)) for name in names if name.startswith("/")}
-    tops = () if profile.access is Access.THROW_AWAY else (profile.root,)
+    is_own = profile.access is not Access.THROW_AWAY and profile.source == profile.root
+    tops = (profile.root,) if is_own else ()
     return tuple(sorted(place for place in places if _is_seen(place, profile, *tops) and place.is_socket()))
 
 

@@ -191,7 +191,7 @@ class Sandbox(Record):
         shown = tuple(self.root / name for name in view.shown)
         match ACCESS.get(self.who, Access.READ):
             case Access.WRITE if self.level is Level.FULL:  # the repository's own are mounted there
-                profile = self._profile(command, Access.THROW_AWAY, view.place, scratch)
+                profile = self._profile(command, Access.WRITE, view.place, scratch)
                 names = find_protected_names(self.root)
                 return profile.replace(protected=(*shown, *self._list_protected(names)))
             case Access.WRITE:

@@ -88,3 +88,13 @@ def test_a_kill_while_a_change_is_put_in_leaves_it_to_undo(new_repo: NewRepo) ->
     assert repo.run("undo").code == 0
     assert list(repo.root.glob("many/*.txt")) == []
     assert repo.diff() == ""
+
+
+def test_what_a_protected_link_leads_to_is_not_reached_through_its_folder(new_repo: NewRepo) -> None:
+    repo = new_repo({**FILES, "docs/rules.md": "good\n"})
+    (repo.root / "CLAUDE.md").symlink_to("docs/rules.md")
+    repo.commit()
+    way = bash("mv docs other; true", "echo evil > other/rules.md; mv docs gone; mv other docs; true")
+    carry_out(repo, worker(1, "one", *way, play.submit()), WORKERS[1])
+    assert [each[0] for each in merged(repo)] == [1, 2]
+    assert repo.read("docs/rules.md") == "good\n"
