@@ -11,6 +11,7 @@ from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
 from agentflow.pages.markdown import escape_markdown, format_comment, to_code
 from agentflow.pages.page import TaskPage, read_task_page
+from agentflow.redact import one_line
 from agentflow.sandbox.run import Sandbox
 from agentflow.store.bundle import open_task
 from agentflow.view.text import Line, Style, line, span
@@ -111,6 +112,12 @@ def _choose_code(
 
 def _describe(checked: Sequence[CheckedRecord], open_ends: Sequence[ReviewRemark]) -> Iterator[Line]:
     yield summarize_records([row for one in checked for row in one.rows])
+    for one in checked:
+        if one.recorded is not Exit.VERIFIED and one.state and one.state.ending:
+            said = (
+                f"{one.state.task_id} ended with {one.recorded:d}: {one_line(one.state.ending.reason, 500)}"
+            )
+            yield line(span("! ", Style.WARN), said, hang=2)
     for each in open_ends:
         style = Style.BAD if each.is_error else Style.WARN
         yield line(span("! ", style), f"{each.path}: {each.message}" if each.path else each.message, hang=2)

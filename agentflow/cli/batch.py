@@ -205,7 +205,7 @@ def _require_possible(options: "BatchOptions") -> None:
         raise UsageError("a task on a Ray cluster cannot wait for you", hint=hint)
     if not find_spec("ray"):
         hint = "pip install 'agentflow[ray]'"
-        raise ConfigError("--engine ray needs a package that is not installed", hint=hint)
+        raise ConfigError("--engine ray needs Ray, which is not installed", hint=hint)
 
 
 @contextmanager

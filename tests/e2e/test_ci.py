@@ -175,6 +175,7 @@ def test_a_failed_task_whose_record_says_0_fails(new_repo: NewRepo) -> None:
     assert repo.run("export", repo.folder.name, "--ref").code == 0
     done = repo.run("ci", "--base", "main")
     assert done.code == 1, done.out + done.err
+    assert f"! {repo.folder.name} ended with 1: " in done.out
 
 
 def test_an_approved_change_of_a_check_is_for_a_person_here_too(tmp_path: Path) -> None:
