@@ -181,8 +181,8 @@ def _wait_for_model(event: Retried, board: Board, now: float) -> Board:
 @_update.register
 def _count_tries(event: Searched, board: Board, now: float) -> Board:
     best = f", nearest {one_line(event.best)}" if event.best else ""
-    done = f"{event.tried} of {event.total} edits tried" if event.total else "looking at what fails"
-    words = f"{done}, {event.seconds_left:.0f} s left{best}"
+    words = f"{event.tried} of {event.total} edits tried, {event.seconds_left:.0f} s left{best}"
+    words = words if event.total else f"looking at what fails, for {event.seconds_left:.0f} s at most"
 
     def count(work: Work) -> Work:
         since = next((call.since for call in work.calls if not call.id), now)
