@@ -12,7 +12,7 @@ from agentflow.core.record import Record
 from agentflow.parse import Mismatch, fit
 from agentflow.repair.bench import Bench, Hope, drive, open_copy
 from agentflow.repair.candidates import Candidate, list_candidates, list_rivals
-from agentflow.repair.choice import RepairChoice, choose_repair
+from agentflow.repair.choice import MOST_COMPARED, RepairChoice, choose_repair
 from agentflow.repair.locate import TestTrace, localise
 from agentflow.repair.sources import apply_mutation
 from agentflow.repair.syntax import mend_syntax
@@ -26,7 +26,7 @@ _MOST_RIVALS = 24
 _MOST_TOLD = 5
 _MOST_KEPT = 4
 """Edits that are kept on the way to one that mends the rest."""
-_PATIENCE = 600
+_PATIENCE = 300
 """Edits that are still tried once one has turned some of the failing tests green."""
 _TELL_SECONDS = 0.5
 _TEST_FILE = re.compile(r"(^|/)(test[^/]*|[^/]*_test)\.py$")
@@ -46,7 +46,7 @@ class SearchResult(Record):
     titles: tuple[str, ...] = ()
     """The edits of the repair."""
     rivals: tuple[Candidate, ...] = ()
-    """Edits that mend the tests as well as the last of the repair, and do something else."""
+    """Edits that mend the same tests as one of the repair, and do something else."""
     differing: tuple[str, ...] = ()
     """For each of them an input on which it differs, and what both give."""
     kinds: Mapping[str, int] = {}
@@ -131,27 +131,27 @@ class Search:
         return self._result.replace(lost=frozenset(self._lost))
 
     def _hunt(
-        self, bench: Bench, seen: TestTrace, todo: Sequence[Candidate], kept: tuple[Candidate, ...]
+        self, bench: Bench, seen: TestTrace, todo: Sequence[Candidate], kept: tuple[RepairChoice, ...]
     ) -> bool:
         """Try edits on top of those that are kept."""
         may_keep = len(kept) < _MOST_KEPT
         while todo:
-            survivors, partial, todo = self._try_some(bench, seen, todo, kept, may_keep=may_keep)
+            survivors, halfway, todo = self._try_some(bench, seen, todo, kept, may_keep=may_keep)
             if sound := self._leave_out_harmful(bench, seen, survivors):
-                choice = choose_repair(bench, sound)
-                self._win(bench, (*kept, choice.winner), choice)
+                self._win(bench, (*kept, choose_repair(bench, sound)))
                 return True
             if survivors:
                 continue
-            if partial is None:
+            if not halfway:
                 return False
-            following = keep_edit(bench, partial.candidate)
+            choice = choose_repair(bench, halfway)
+            following = keep_edit(bench, choice.winner)
             again = trace_tests(following)
             places = localise(following.sources, again)
             edits = list_candidates(following.sources, places, again)
             more = (*mend_syntax(following.sources, places), *edits)
             self._result = self._result.replace(total=self._result.total + len(more))
-            if self._hunt(following, again, more, (*kept, partial.candidate)):
+            if self._hunt(following, again, more, (*kept, choice)):
                 return True
             may_keep = False
         return False
@@ -161,12 +161,12 @@ class Search:
         bench: Bench,
         seen: TestTrace,
         todo: Sequence[Candidate],
-        kept: tuple[Candidate, ...],
+        kept: tuple[RepairChoice, ...],
         *,
         may_keep: bool,
-    ) -> tuple[list[Candidate], Trial | None, Sequence[Candidate]]:
-        """Return the edits that mend everything, the one that is worth being kept, and what is left."""
-        survivors, partial, last = list[Candidate](), None, len(todo)
+    ) -> tuple[list[Candidate], list[Candidate], Sequence[Candidate]]:
+        """Return the edits that mend everything, those of which one is worth being kept, and what is left."""
+        survivors, partial, last = list[Candidate](), list[Trial](), len(todo)
         allowed = [each for each in todo if not self._is_rejected(bench, each)]
         count = 0
         with open_workers(bench, seen, self._deadline) as workers:
@@ -176,19 +176,17 @@ class Search:
                 self._note(trial, is_first=not kept)
                 if trial.is_plausible:
                     survivors = [trial.candidate]
-                elif may_keep and trial.is_progress and _is_better(trial, partial):
-                    last = count + _PATIENCE if partial is None else last
-                    partial = trial
+                elif may_keep and trial.is_progress:
+                    last = last if partial else count + _PATIENCE
+                    partial = _keep_best(partial, trial)
                 if survivors or count >= last:
                     break
             if survivors:  # the workers are free again
                 survivors += self._find_rivals(workers, survivors[0], allowed[count:])
-            if partial is not None and not survivors:
-                (checked,) = tuple(workers.confirm([partial.candidate])) or (partial,)
-                partial = checked if checked.is_progress else None
+            halfway = [] if survivors or not partial else _confirm_halfway(workers, partial)
             is_late = not workers.seconds_left and count < len(allowed) and not survivors
         self._result = self._result.replace(is_late=is_late)
-        return survivors, None if is_late else partial, allowed[count:]
+        return survivors, [] if is_late else halfway, allowed[count:]
 
     def _leave_out_harmful(
         self, bench: Bench, seen: TestTrace, survivors: Sequence[Candidate]
@@ -250,14 +248,15 @@ class Search:
         texts = keep_edit(bench, candidate).sources.overlay if self._rejected else {}
         return any(_are_same(bench, texts, rejected) for rejected in self._rejected)
 
-    def _win(self, bench: Bench, edits: tuple[Candidate, ...], choice: RepairChoice) -> None:
+    def _win(self, bench: Bench, choices: tuple[RepairChoice, ...]) -> None:
+        edits = tuple(each.winner for each in choices)
         after = keep_edit(bench, edits[-1]).sources
         paths = sorted({each.path for each in edits})
         self._result = self._result.replace(
             texts={path: after.overlay[path] for path in paths},
             titles=tuple(each.title for each in edits),
-            rivals=choice.rivals,
-            differing=choice.differing,
+            rivals=tuple(rival for each in choices for rival in each.rivals),
+            differing=tuple(where for each in choices for where in each.differing),
         )
 
 
@@ -272,8 +271,19 @@ def _are_same(bench: Bench, texts: Mapping[str, bytes], others: Mapping[str, byt
     return all(texts.get(path, bench.sources.read(path)) == raw for path, raw in others.items())
 
 
-def _is_better(trial: Trial, other: Trial | None) -> bool:
-    return other is None or len(trial.turned) > len(other.turned)
+def _keep_best(partial: list[Trial], trial: Trial) -> list[Trial]:
+    """Return the edits that turn the most tests green, all of them the same tests."""
+    if not partial or len(trial.turned) > len(partial[0].turned):
+        return [trial]
+    return [*partial, trial] if {*trial.turned} == {*partial[0].turned} else partial
+
+
+def _confirm_halfway(workers: Workers, partial: Sequence[Trial]) -> list[Candidate]:
+    """Return the edits that mend a part in a process that loads everything anew too."""
+    first, *others = (each.candidate for each in partial)
+    tried = (first, *list_rivals(first, others))[:MOST_COMPARED]
+    confirmed = tuple(workers.confirm(tried)) or partial[:1]
+    return [each.candidate for each in confirmed if each.is_progress]
 
 
 def _is_nearer(trial: Trial, other: Trial | None) -> bool:
