@@ -183,10 +183,11 @@ def test_one_test_that_two_edits_pass_leaves_a_rival_with_the_input_that_tells(t
 
 
 def test_an_edit_that_mends_a_part_has_its_rivals_too(tmp_path: Path) -> None:
-    code = "def price_after(price, rate):\n    return price * (1 - rate)\n\n\ndef is_full(n):\n    return n > 3\n"
+    price = "def price_after(price, rate):\n    return price * (1 - rate)\n"
+    full = "def is_full(n):\n    return n > 3\n"
     files = {
         "shop/__init__.py": "",
-        "shop/core.py": code,
+        "shop/core.py": f"{price}\n\n{full}",
         "tests/test_core.py": module_tests(
             "shop.core", ("price_after(100, 0.5) == 150", "is_full(3)", "is_full(4)", "not is_full(2)")
         ),
