@@ -122,7 +122,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Repo:
         play.call("Edit", file_path="a<b>&'\"`.txt", old_string="x\n", new_string=f"{EVIL}\n"),
         text=f"{EVIL} {SECRET}",
     )
-    read = play.turn(play.call("Read", file_path="a<b>&'\"`.txt"))
+    read = {**play.turn(play.call("Read", file_path="a<b>&'\"`.txt")), "usage": {"input": 90, "output": 10}}
     done = play.turn(play.call("SubmitChange", summary=EVIL, files=["calc.py"]))
     implementer = play.role("implementer", read, evil, *play.MENDED, done)
     task = f"let add return the sum {EVIL} {SECRET}"

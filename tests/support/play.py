@@ -19,7 +19,7 @@ def role(name: str, *turns: dict[str, Any], **match: Any) -> dict[str, Any]:
     """Return what a role does; an implementer whose submission is refused hands in the same once more."""
     last = turns[-1].get("tools", []) if turns else []
     again = turns[-1:] if [call["name"] for call in last] == ["SubmitChange"] else ()
-    return {"match": {"role": name, **match}, "turns": [*turns, *again]}
+    return {"match": {"role": name, **match}, "turns": [{**each} for each in (*turns, *again)]}
 
 
 def findings(path: str = "calc.py", line: int = 2) -> dict[str, Any]:
