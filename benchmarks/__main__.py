@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 from benchmarks import commands, imports, repair, sandbox, state, tampering, tokens, turns, verification, work
@@ -44,7 +45,7 @@ def main() -> int:
 
 
 def _measured(name: str, chosen: argparse.Namespace) -> Iterator[Row]:
-    yield from repair.rows(chosen.tenths) if name == "repair" else SUITES[name](chosen.rounds)
+    yield from repair.rows(chosen.tenths, chosen.keep) if name == "repair" else SUITES[name](chosen.rounds)
     if name == "growth" and chosen.long:
         yield from turns.growth(turns.LONG, chosen.rounds)
 
@@ -55,6 +56,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=SUITES, help="measure this alone; may be repeated")
     parser.add_argument("--rounds", type=_rounds, default=LEAST_ROUNDS, help="at least 3; the median counts")
     parser.add_argument("--tenths", type=int, default=repair.TENTHS, help="of the bugs of `repair`")
+    parser.add_argument(
+        "--keep", type=Path, help="file of the bugs measured so far; a later run goes on from it"
+    )
     parser.add_argument("--long", action="store_true", help="runs of 1,000 turns too")
     return parser.parse_args()
 

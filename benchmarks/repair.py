@@ -1,5 +1,6 @@
 """What the built-in repair engine makes of seeded bugs, by class and by half."""
 
+import hashlib
 import json
 import math
 import os
@@ -7,14 +8,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from enum import StrEnum
 from pathlib import Path
 from statistics import median
 
-from agentflow.core.record import Record
+import agentflow
+from agentflow.core.record import Record, encode
 from agentflow.core.verdict import Caveat
+from agentflow.parse import decode
 from benchmarks.bugs import HALVES, Bug, read_bugs
 from benchmarks.clients import AGENTFLOW, Scratch, command_of
 from benchmarks.report import Row, at_least, at_most
@@ -22,7 +26,10 @@ from benchmarks.report import Row, at_least, at_most
 _GOAL = 18
 _TASK = "make the failing tests pass"
 _PROBE = Path(__file__).parent / "bugs/probe.py"
+_PROGRAM = Path(agentflow.__file__).parent
 _MOST_SECONDS = 20
+_NORMAL = 1.96
+"""How many deviations of the normal distribution hold 95 %."""
 TENTHS = 10
 
 
@@ -35,13 +42,15 @@ class End(StrEnum):
     AMBIGUOUS_WRONG = "ambiguous, another edit"
     OTHER_CAVEAT = "another caveat"
     WRONG = "wrong and called verified"
-    REFUSED = "refused"
+    REFUSED = "not mended"
 
 
 class Outcome(Record):
     """One bug, what became of it, and what that took."""
 
-    bug: Bug
+    name: str
+    kind: str
+    half: str
     end: End
     seconds: float
     cpu: float
@@ -50,20 +59,103 @@ class Outcome(Record):
 
     def __str__(self) -> str:
         said = f": {self.said}" if self.end is End.REFUSED else ""
-        return f"{self.bug.name}: {self.end}, {self.seconds:.1f} s, {self.cpu:.1f} s of processor{said}"
+        return f"{self.name}: {self.end}, {self.seconds:.1f} s, {self.cpu:.1f} s of processor{said}"
 
 
-def rows(tenths: int) -> Iterator[Row]:
-    """Yield what became of a number of tenths of the bugs, spread over all classes."""
-    chosen = [bug for index, bug in enumerate(read_bugs()) if index * 7 % TENTHS < tenths]
-    cores = os.cpu_count() or 1
-    with ThreadPoolExecutor(max(1, cores // 2)) as pool:  # one search uses all cores for a part of its time
-        outcomes = list(pool.map(_try, chosen))
-    for kind in sorted({outcome.bug.kind for outcome in outcomes}):
-        yield from _count(kind, [each for each in outcomes if each.bug.kind == kind], is_bound=False)
+def rows(tenths: int, kept: Path | None = None) -> Iterator[Row]:
+    """Yield what became of a number of tenths of the bugs, spread over all classes; Ctrl-C ends it early."""
+    every = sorted(enumerate(read_bugs()), key=lambda pair: pair[0] * 7 % TENTHS)
+    chosen = [bug for index, bug in every if index * 7 % TENTHS < tenths]
+    outcomes = list(_measure(chosen, _Kept(kept)))
+    print(f"\n{to_table(outcomes)}\n", file=sys.stderr)
     for half in HALVES:
-        yield from _count(half, [each for each in outcomes if each.bug.half == half], is_bound=False)
+        yield from _count(half, [each for each in outcomes if each.half == half], is_bound=False)
     yield from _count("all", outcomes, is_bound=True)
+
+
+def _measure(bugs: Sequence[Bug], kept: "_Kept") -> Iterator[Outcome]:
+    """Yield what becomes of each bug, those first that are known; one that is cut short is left out."""
+    yield from (kept.known[bug.name] for bug in bugs if bug.name in kept.known)
+    todo = [bug for bug in bugs if bug.name not in kept.known]
+    cores = os.cpu_count() or 1
+    pool = ThreadPoolExecutor(max(1, cores // 2))  # one search uses all cores for a part of its time
+    try:
+        for outcome in pool.map(_try, todo):
+            kept.add(outcome)
+            yield outcome
+    except KeyboardInterrupt:
+        print("ended early: the figures are of what was measured", file=sys.stderr)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+class _Kept:
+    """What was measured of the program as it is, in a file of one line a bug; a run goes on from there."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._code = hashlib.sha256(
+            b"".join(each.read_bytes() for each in sorted(_PROGRAM.rglob("*.py")))
+        ).hexdigest()
+        lines = path.read_bytes().splitlines() if path is not None and path.exists() else []
+        read = [decode(_Line, line, str(path)) for line in lines]
+        self.known = {line.outcome.name: line.outcome for line in read if line.code == self._code}
+
+    def add(self, outcome: Outcome) -> None:
+        if self._path is not None:
+            with self._path.open("ab") as file:
+                file.write(encode(_Line(code=self._code, outcome=outcome)) + b"\n")
+
+
+class _Line(Record):
+    """One line of what is kept."""
+
+    code: str
+    """A hash of the program that was measured."""
+    outcome: Outcome
+
+
+def to_table(outcomes: Sequence[Outcome]) -> str:
+    """Return what became of the bugs, by class and by half: shares with 95 % intervals, and seconds."""
+    lines: list[tuple[str, ...]] = [
+        ("", "bugs", "mended", "of these ambiguous", "another edit", "wrong", "not mended", "median", "p90")
+    ]
+    for half in (*HALVES, "all"):
+        own = [each for each in outcomes if half in (each.half, "all")]
+        kinds = sorted({each.kind for each in own}) if half != "all" else []
+        lines += [_to_line(f"  {kind}", [each for each in own if each.kind == kind]) for kind in kinds]
+        lines += [_to_line(half, own)] if own else []
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def _to_line(name: str, outcomes: Sequence[Outcome]) -> tuple[str, ...]:
+    counts, total = Counter(each.end for each in outcomes), len(outcomes)
+    seconds = sorted(each.seconds for each in outcomes)
+    groups = (
+        (End.MENDED, End.AMBIGUOUS_RIGHT),
+        (End.AMBIGUOUS_RIGHT,),
+        (End.AMBIGUOUS_WRONG, End.OTHER_CAVEAT),
+        (End.WRONG,),
+        (End.REFUSED,),
+    )
+    shares = (_to_share(sum(counts[end] for end in group), total) for group in groups)
+    return (name, str(total), *shares, f"{median(seconds):.1f} s", f"{_find_p90(seconds):.1f} s")
+
+
+def _to_share(count: int, total: int) -> str:
+    """Return a share with Wilson's interval of 95 %."""
+    share, square = count / total, _NORMAL**2 / total
+    middle = (share + square / 2) / (1 + square)
+    reach = _NORMAL * math.sqrt(share * (1 - share) / total + square / (4 * total)) / (1 + square)
+    return f"{share:.0%} ({max(0, middle - reach):.0%} to {min(1, middle + reach):.0%})"
+
+
+def _find_p90(ordered: Sequence[float]) -> float:
+    return ordered[math.ceil(0.9 * len(ordered)) - 1]
 
 
 def _count(name: str, outcomes: Sequence[Outcome], *, is_bound: bool) -> Iterator[Row]:
@@ -72,18 +164,17 @@ def _count(name: str, outcomes: Sequence[Outcome], *, is_bound: bool) -> Iterato
         return
     ends = [outcome.end for outcome in outcomes]
     shares = {end: ends.count(end) / len(ends) for end in End}
-    mended = shares[End.MENDED] + shares[End.AMBIGUOUS_RIGHT]
     bounds = {"mended": at_least(0.75), "wrong": at_most(0.01), "median": at_most(8), "p90": at_most(40)}
     seconds = sorted(outcome.seconds for outcome in outcomes)
     figures = {
-        "mended": mended,
+        "mended": shares[End.MENDED] + shares[End.AMBIGUOUS_RIGHT],
         "of these ambiguous": shares[End.AMBIGUOUS_RIGHT],
         "ambiguous, another edit": shares[End.AMBIGUOUS_WRONG],
         "another caveat": shares[End.OTHER_CAVEAT],
         "wrong": shares[End.WRONG],
-        "refused": shares[End.REFUSED],
+        "not mended": shares[End.REFUSED],
         "median": median(seconds),
-        "p90": seconds[math.ceil(0.9 * len(seconds)) - 1],
+        "p90": _find_p90(seconds),
         "cpu": median(outcome.cpu for outcome in outcomes),
     }
     for metric, figure in figures.items():
@@ -105,7 +196,13 @@ def _try(bug: Bug) -> Outcome:
         seconds = time.monotonic() - begin
         is_right = _probe(bug, place.root / f"shop/{bug.module}.py") == _probe(bug, None)
         outcome = Outcome(
-            bug=bug, end=_to_end(said, is_right=is_right), seconds=seconds, cpu=cpu, said=said[-1]
+            name=bug.name,
+            kind=bug.kind,
+            half=bug.half,
+            end=_to_end(said, is_right=is_right),
+            seconds=seconds,
+            cpu=cpu,
+            said=said[-1],
         )
     print(outcome, file=sys.stderr)
     return outcome

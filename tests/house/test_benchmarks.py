@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import commands, prompts, report, state, tokens, work
+from benchmarks import commands, prompts, repair, report, state, tokens, work
 from benchmarks.clients import AGENTFLOW, STDLIB, measure, scratch
 from benchmarks.report import Row
 from benchmarks.server import Asked, rehearsed
@@ -209,3 +209,19 @@ def test_the_table_marks_what_is_missed() -> None:
 def test_a_run_under_load_is_marked(root: Path) -> None:
     assert (root / "benchmarks/README.md").is_file()
     assert "UNDER LOAD" in report.header(1_000)
+
+
+def test_the_table_of_repairs_shows_shares_with_their_intervals() -> None:
+    def an_outcome(number: int, end: repair.End) -> repair.Outcome:
+        return repair.Outcome(
+            name=str(number), kind="operator", half="open", end=end, seconds=number, cpu=1, said=""
+        )
+
+    ends = [*[repair.End.MENDED] * 7, repair.End.AMBIGUOUS_RIGHT, repair.End.WRONG, repair.End.REFUSED]
+    lines = repair.to_table([an_outcome(number, end) for number, end in enumerate(ends)]).splitlines()
+    cells = [[each.strip() for each in line.split("  ") if each] for line in lines]
+    assert [line[0] for line in cells] == ["bugs", "operator", "open", "all"]
+    assert cells[1][1:] == cells[3][1:]
+    assert cells[1][1:4] == ["10", "80% (49% to 94%)", "10% (2% to 40%)"]
+    assert cells[1][-2:] == ["4.5 s", "8.0 s"]
+    assert repair.to_table([]).count("\n") == 0
