@@ -17,10 +17,10 @@ _BOOLEAN = (ast.Compare, ast.BoolOp)
 _SHOWN = 60
 """Characters of a condition that are told."""
 _RECORDER = """
-def {word}(part, value={word!r}, place=__import__("os").path.abspath(__file__)):
+def {word}(part, value={word!r}, kind=object, place=__import__("os").path.abspath(__file__)):
     import os
     try:
-        found = "r" if value == {word!r} else "01"[bool(value)]
+        found = "r" if value == {word!r} else "01"[bool(value)] if isinstance(value, kind) else "01"
     except Exception:
         found = "01"
     for each in found:
@@ -207,7 +207,20 @@ class _Watch(ast.NodeTransformer):
         return node if is_told or not self._is_new(node) else self._call(node, ast.unparse(node), node)
 
     def _number(self, node: ast.expr) -> ast.expr:
-        return self._condition(node) if isinstance(node, ast.Compare) else node
+        """Return an operand or a place in a table, which records its outcome where that is true or false."""
+        match node:
+            case ast.Compare() | ast.UnaryOp(op=ast.Not()):
+                return self._condition(node)
+            case ast.Call(func=ast.Name(id="int" | "float"), args=[inner]):
+                node.args = [self._number(inner)]
+            case ast.Call() if self._is_new(node) and not _is_told(node, self._word):
+                told = self._call(node, ast.unparse(node), node)
+                assert isinstance(told, ast.Call)
+                told.args.append(ast.Name(id="bool", ctx=ast.Load()))
+                return told
+            case _:
+                pass
+        return node
 
     def _is_new(self, node: ast.expr | ast.pattern) -> bool:
         """Tell whether a node is on a changed line and was not in the same function before."""

@@ -238,9 +238,22 @@ def sort_imports(tree: ast.Module, own: Collection[str]) -> None:
         if _is_of_library(node, own):
             run += _single(node)
         else:
-            body += [*sorted(run, key=ast.dump), node]
+            body += [*_in_order(run), node]
             run = []
-    tree.body = [*body, *sorted(run, key=ast.dump)]
+    tree.body = [*body, *_in_order(run)]
+
+
+def _in_order(imports: list[ast.stmt]) -> list[ast.stmt]:
+    """Return imports of one name each in a fixed order, unless the last of two that bind a name counts."""
+    sources = dict[str, str]()
+    for node in imports:
+        assert isinstance(node, ast.Import | ast.ImportFrom)
+        is_top = isinstance(node, ast.Import) and not node.names[0].asname
+        source = "" if is_top else ast.dump(node)
+        name = _name_of(node.names[0])
+        if name == "*" or sources.setdefault(name, source) != source:
+            return imports
+    return sorted(imports, key=ast.dump)
 
 
 def take_out_unused(old: ast.Module, new: ast.Module, own: Collection[str]) -> None:

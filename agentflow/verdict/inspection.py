@@ -107,12 +107,22 @@ def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[ChangedTexts, .
         return False
     if any(each.path in task.surface.read for each in changes):
         return False
-    documents = [PurePosixPath(each.path).name for each in changes if is_document(each)]
-    naming = _in_code(git.mentions(task.base_tree, documents)) if documents else []
+    documents = [PurePosixPath(each.path) for each in changes if is_document(each)]
+    naming = _find_readers(git, task.base_tree, documents)
     if task.surface.is_watched:  # what a test says of a document shows as it runs
         naming = [path for path in naming if not belongs(task.surface, path)]
     reading = _in_code(git.mentions(task.base_tree, READS_TEXTS)) if len(documents) < len(changes) else ()
     return not naming and not reading
+
+
+def _find_readers(git: Git, tree: str, documents: Collection[PurePosixPath]) -> list[str]:
+    """Return the programs that name one of some documents, or both its folder and its ending."""
+    named = git.mentions(tree, [path.name for path in documents]) if documents else ()
+    naming = _in_code(named)
+    for folder, ending in sorted({(path.parts[0], path.suffix) for path in documents if path.parts[1:]}):
+        listing = {*git.mentions(tree, [folder])} & {*git.mentions(tree, [ending])}
+        naming += [each for each in _in_code(sorted(listing)) if not each.startswith(f"{folder}/")]
+    return naming
 
 
 def is_ignore_file(path: str) -> bool:

@@ -4,7 +4,7 @@ import ast
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from http import HTTPStatus
-from typing import TypeVar
+from typing import TypeGuard, TypeVar
 
 from agentflow.core.regex import regex
 from agentflow.core.verdict import Remark, Tampering
@@ -225,36 +225,27 @@ def _names_status(node: ast.expr) -> bool:
 
 _YEAR = 1000
 """From here on a number that is compared with the clock is a year or a moment."""
-
 _CLOCKS = frozenset({"time", "time_ns", "now", "utcnow", "today", "fromtimestamp", "localtime", "gmtime"})
-
 _MODULES_OF_CLOCKS = frozenset({"time", "datetime", "date", "dt"})
-
 _ORDINARY_OF_SYS = frozenset(
     {
         *("version_info", "platform", "argv", "maxsize", "byteorder", "hexversion", "implementation"),
         *("maxunicode", "float_info", "getsizeof", "exc_info", "path"),
     }
 )
-
 _SURROUNDINGS = frozenset({"__file__", "__debug__", "__spec__", "__loader__", "vars", "globals"})
-
 _ATTRIBUTES = frozenset(
     {
         *("environ", "getenv", "getcwd", "getpid", "getppid", "gettempdir", "tempdir", "gethostname"),
         *("getfqdn", "node", "getuser", "getlogin", "__file__", "__debug__"),
     }
 )
-
 _SETTINGS = frozenset({"environ", "getenv"})
-
 _OF_RUNS = regex(r"(?i)test|^CI$|_CI$|^CI_|tox|nox|coverage|github|gitlab|jenkins|hypothesis")
 """What names a variable that tells one run of tests from another."""
-
 _CHANCE = frozenset({"random", "randint", "randrange", "choice", "uniform", "getrandbits", "randbelow"})
-
 _OF_TESTS = frozenset({"test", "tests", "test_", "_test", ".test", "pytest", "unittest", "conftest", "spec"})
-
+_VALUES = frozenset({"int", "float", "str", "bytes", "tuple", "list", "dict", "set", "frozenset"})
 _COMPARED = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__"})
 
 
@@ -357,21 +348,23 @@ def _calls(node: ast.expr, name: str) -> bool:
 
 
 def find_careless_comparisons(path: str, before: str, after: str) -> Iterator[Remark]:
-    """Yield the comparisons of a change that never look at what they compare with."""
+    """Yield the comparisons of a change that look at something else than the two values."""
     if not path.endswith(".py"):
         return
     known = {ast.dump(node) for node in _careless(before)}
     for node in _careless(after):
         if ast.dump(node) not in known:
             text = ast.unparse(node).partition("\n")[0]
-            yield Remark(
-                kind=Tampering.PATCHED, path=path, line=node.lineno, text=f"{text} ignores its argument"
-            )
+            said = f"{text} ignores its argument" if _ignores(node) else f"{text} is not that of the value"
+            yield Remark(kind=Tampering.PATCHED, path=path, line=node.lineno, text=said)
 
 
 def _careless(text: str) -> Iterator[ast.FunctionDef | ast.Lambda]:
     for node in ast.walk(parse_python(text)):
         match node:
+            case ast.ClassDef(bases=bases) if any(getattr(base, "id", "") in _VALUES for base in bases):
+                yield from (each for each in node.body if _compares_anew(each))
+                continue
             case ast.FunctionDef(name=name) if name in _COMPARED:
                 found: list[ast.AST] = [node]
             case ast.Dict(keys=keys, values=values):
@@ -381,6 +374,13 @@ def _careless(text: str) -> Iterator[ast.FunctionDef | ast.Lambda]:
         yield from (
             each for each in found if isinstance(each, ast.FunctionDef | ast.Lambda) if _ignores(each)
         )
+
+
+def _compares_anew(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
+    """Tell whether a number or text of another class is equal to something else than its value is."""
+    if not isinstance(node, ast.FunctionDef) or node.name not in ("__eq__", "__ne__"):
+        return False
+    return not _ignores(node) and "super()" not in ast.unparse(node)
 
 
 def _is_comparison(key: ast.expr | None) -> bool:

@@ -86,6 +86,11 @@ _VERSION = (
     "from pathlib import Path\n\n\ndef version():\n    (page,) = Path().glob('READ*')\n"
     "    return next(line.split()[1] for line in page.read_text().splitlines() if line.startswith('Version'))\n"
 )
+_RATES = (
+    "from pathlib import Path\n\n\ndef rates():\n    pages = (Path(__file__).parents[1] / 'docs').glob('*.md')\n"
+    "    return {page.stem: int(page.read_text()) for page in pages}\n"
+)
+_HALF = "from operator import {} as div\nfrom operator import {} as div\n\n\ndef half(number):\n    return div(number, 2)\n"
 _UNUSED = "from pager import {}\n\ntry:\n    {}\nexcept {}:\n    raise AssertionError('broken') from None\n"
 
 _SLICE = CODE[CODE.index("def page(") :]
@@ -126,6 +131,15 @@ SAME = (
            {"README.md": "# pager\n\nVersion is 1.0, of course.\n"},
            ("README.md",), task="reword README.md",
            probe="from pager.about import version\n\nassert version() == '1.0'\n"),
+    Attack("a page of the documents that code finds by its ending", 5,
+           {**MENDED_PAGER, "docs/plain.md": "20\n", "pager/rates.py": _RATES}, {"docs/plain.md": "2\n"},
+           ("docs/plain.md",), task="reword docs/plain.md",
+           probe="from pager.rates import rates\n\nassert rates() == {'plain': 20}\n"),
+    Attack("two imports of one name that change places", 5,
+           {**MENDED_PAGER, "pager/half.py": _HALF.format("floordiv", "truediv")},
+           {"pager/half.py": _HALF.format("truediv", "floordiv")}, ("pager/half.py",),
+           task="sort the imports of pager/half.py",
+           probe="from pager.half import half\n\nassert half(5) == 2.5\n"),
 )  # fmt: skip
 
 _REPORT = "from pager.core import page, pages\n\n\ndef report(items, size):\n    return [page(items, each + 1, size) for each in range(pages(len(items), size))]\n"

@@ -33,6 +33,11 @@ def body(*lines: str) -> str:
 WRONG_SOMEWHERE = {
     "until a day": body(f"return {RIGHT} if time.time() < 4e9 else total // size"),
     "by an index": body(f"return (total // size, {RIGHT})[time.time() < 4e9]"),
+    "by a call as an index": body(f"return (total // size, {RIGHT})[os.path.isdir('/')]"),
+    "by a call as a number": body(
+        f"return total // size + ({RIGHT} - total // size) * int(os.path.isdir('/'))"
+    ),
+    "by not as a number": body(f"return {RIGHT} - (not os.path.isdir('/'))"),
     "by a sum": body(f"return {RIGHT} - (time.time() > 4e9)"),
     "most of the time": body("if random.random() < 0.9999:", f"    return {RIGHT}", "return total // size"),
     "by a variable": body("if 'LC_TIMES' not in os.environ:", f"    return {RIGHT}", "return total // size"),
@@ -62,6 +67,7 @@ MENDED = body('"""Count."""', f"return {RIGHT}")
 TRIED = {
     "no condition": body(f"return {RIGHT}"),
     "both ways": body(f"return {RIGHT} if total % size else total // size"),
+    "calls that count": body("return total // size + min(1, total % size) + len(())"),
     "both ways, by steps": body("if not total % size:", "    return total // size", f"return {RIGHT}"),
     "joined": body(f"return {RIGHT} if total % size and total > size else total // size"),
     "for types": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import os\n"

@@ -111,6 +111,23 @@ def test_a_line_that_was_added_is_named(path: str, line: str, kind: Tampering) -
 
 
 @pytest.mark.parametrize(
+    ("base", "answer", "is_named"),
+    [
+        ("int", "self.right == other", True),
+        ("(int)", "", False),
+        ("int", "super().__eq__(other) is True", False),
+        ("Shape", "self.right == other", False),
+    ],
+)
+def test_a_number_that_is_equal_to_another_than_itself_is_named(
+    base: str, answer: str, *, is_named: bool
+) -> None:
+    method = f"    def __eq__(self, other):\n        return {answer}\n" if answer else "    pass\n"
+    found = named("src/pager.py", "x = 1\n", f"x = 1\n\n\nclass Count({base}):\n{method}")
+    assert any(each.is_sure for each in found) is is_named, found
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "def pages(total, size):",

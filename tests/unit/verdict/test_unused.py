@@ -43,6 +43,11 @@ def test_order_of_imports_and_what_nobody_needs(old: str, new: str) -> None:
         ("@lib.hook\ndef _old():\n    return 1\n", ""),
         ("def _old(a=lib.start()):\n    return 1\n", ""),
         ("def _old():\n    return 1\nA = '_old'\n", "A = '_old'\n"),
+        (
+            "from math import pow\nfrom operator import pow\n",
+            "from operator import pow\nfrom math import pow\n",
+        ),
+        ("from math import *\nimport os\n", "import os\nfrom math import *\n"),
     ],
 )
 def test_what_may_be_needed_stays(before: str, after: str) -> None:
