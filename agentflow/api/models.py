@@ -15,8 +15,21 @@ from agentflow.core.ports import Model, Observer
 from agentflow.core.role import Role
 from agentflow.core.task import TaskState
 from agentflow.loop.history import request_of
-from agentflow.model.scripted import Exchange, Recorded
-from agentflow.model.tiers import CLOUDS, DEEP, FAST, LIVE, REPAIR, choice_of, first_ids, ids_of, tier
+from agentflow.model.scripted import Exchange, Recorded, load_script
+from agentflow.model.tiers import (
+    CLOUDS,
+    DEEP,
+    FAST,
+    LIVE,
+    REPAIR,
+    Meter,
+    choice_of,
+    find_price,
+    find_window,
+    first_ids,
+    ids_of,
+    tier,
+)
 from agentflow.redact import keep_secret
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Deadlines, Settings
@@ -42,12 +55,8 @@ def choose_model(name: str, sandbox: Sandbox, settings: Settings, environ: Mappi
 
         return Repair(sandbox)
     if chosen.kind == "script":
-        from agentflow.model.scripted import load_script
-
         return load_script(name.removeprefix("script:"))
     if chosen.kind == "replay":
-        from agentflow.api.models import load_recorded
-
         return load_recorded(name, sandbox.root)
     return _open_live(name, settings, environ)
 
@@ -130,8 +139,6 @@ def limit_model(model: Model, task: TaskState) -> Model:
     live = _find_live(model)
     if live is None:
         return model
-    from agentflow.model.tiers import Meter
-
     return live.limit_by(Meter(task.budget, task.usage))
 
 
@@ -140,8 +147,6 @@ def require_price(model: Model, budget: Budget, roles: Iterable[Role], settings:
     kind = choice_of(model.name).kind
     if budget.cost is None or kind not in LIVE:
         return
-    from agentflow.model.tiers import find_price
-
     named = (id_ for role in roles for id_ in ids_of(role.model, settings.models))
     unknown = [id_ for id_ in dict.fromkeys(named) if find_price(id_, kind, settings) is None]
     if unknown:
@@ -182,8 +187,6 @@ def find_context_limits(model_id: str, settings: Settings) -> ContextLimits:
     """Return how long a conversation with a model may be; for the embedded engine there is no limit."""
     if model_id == REPAIR:
         return settings.limits.replace(context=sys.maxsize, trigger=None)
-    from agentflow.model.tiers import find_window
-
     return settings.limits.within(find_window(model_id, settings))
 
 

@@ -15,6 +15,7 @@ from agentflow.hooks.entries import Bearer, HookFile, load_hooks, to_skill_scope
 from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import HOOKS_KEY, read_role
 from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill
+from agentflow.library.substitution import PartKind, split_body
 from agentflow.permissions.reading_commands import find_outputs
 from agentflow.redact import one_line
 from agentflow.settings import PLUGIN_MANIFEST
@@ -161,7 +162,6 @@ def place_skill(skill: Skill) -> HookFile | None:
 def describe_command(path: Path, place: "CommandFolder", root: Path) -> Item:
     """Return what a command may do once it is trusted; its shell lines are run as it is called."""
     from agentflow.library.slash_commands import read_command
-    from agentflow.library.substitution import PartKind, split_body
 
     try:
         command = read_command(path, place)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 from agentflow.api.trust import list_untrusted, load_project, load_well_known
 from agentflow.checks.detect import detect, detect_quick, limit_checks
 from agentflow.checks.interchange import Ran as Interchanged
-from agentflow.checks.interchange import junit_xml, sarif
 from agentflow.checks.repository import QUICK_LIMITS, WellKnown, apply_own_commands
 from agentflow.checks.run import Shown
-from agentflow.core.errors import ConfigError, Exit
+from agentflow.core.errors import Exit
 from agentflow.core.evidence import RED, Check, CheckName, Fault, Surface, describe_result
-from agentflow.core.record import Record, encode, plain
+from agentflow.core.record import Record, plain
 from agentflow.redact import list_some
 from agentflow.sandbox.run import Sandbox, likely_reason
 from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.settings import Patience, Settings, load_settings, with_project
+from agentflow.store.reading import find
 from agentflow.verdict.runner import PATIENCE, WHOLE, CheckResult, Known, Place, find_flaky
 from agentflow.view.text import Line, Span, Style, column, line, span
 from agentflow.view.words import duration, pass_mark, plural
@@ -139,23 +139,6 @@ def summarize_checks(shown: Sequence[VerificationRow], *, dry_run: bool) -> Line
     return line(span(f"{number} passed", Style.GOOD))
 
 
-def write_file(path: Path, text: str) -> None:
-    """Write a file for another program. Raises ConfigError."""
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
-
-
-def write_interchange(shown: Sequence[VerificationRow], junit: Path | None, sarif_file: Path | None) -> None:
-    """Write the results as JUnit or SARIF files, where asked for."""
-    ran = [row.ran for row in shown if row.ran is not None]
-    if junit is not None:
-        write_file(junit, junit_xml(ran))
-    if sarif_file is not None:
-        write_file(sarif_file, encode(sarif(ran)).decode() + "\n")
-
-
 def _run_check(
     check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], accepted: frozenset[str]
 ) -> VerificationRow:
@@ -245,7 +228,6 @@ def _make_row(
 def _record(root: Path, named: str) -> Iterator[Path]:
     """Yield the folder of a task, or of the record in a file."""
     from agentflow.store.bundle import unpack_record
-    from agentflow.store.reading import find
 
     if not Path(named).is_file():
         yield find(root, named)

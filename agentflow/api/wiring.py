@@ -49,6 +49,7 @@ from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills
 from agentflow.loop.history import request_of
 from agentflow.mcp.entries import ServerEntry
+from agentflow.model.scripted import Scripted
 from agentflow.model.tiers import REPAIR, choice_of
 from agentflow.permissions.rules import Rules, find_denied_tools, narrow_rules, parse_rules
 from agentflow.permissions.user_rules import build_denials, build_exceptions
@@ -194,8 +195,6 @@ def recall_runs(model: Model, folder: Path) -> None:
     """Tell a scripted model which of its entries a saved task has used up."""
     if not model.name.startswith("script:"):
         return
-    from agentflow.model.scripted import Scripted
-
     assert isinstance(model, Scripted)
     for path in sorted((folder / "runs").glob("*.jsonl"), key=lambda path: int(path.name.split("-")[0])):
         run = load_run(path)

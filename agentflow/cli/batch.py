@@ -12,7 +12,23 @@ from typing import TYPE_CHECKING
 import typer
 
 from agentflow.cli.arguments import NETWORK, NO_INPUT, NO_SANDBOX, PLAIN, YES, consent_of
-from agentflow.cli.printing import say_json, show
+from agentflow.cli.printing import say_json, show, write_result
+from agentflow.core.errors import ConfigError, UsageError
+from agentflow.core.pending import Budget
+from agentflow.view.text import (
+    Line,
+    Medium,
+    Style,
+    choose,
+    clip,
+    column,
+    line,
+    send,
+    span,
+    width_of,
+    write_lines,
+)
+from agentflow.view.words import duration, plural, status_mark, status_style
 
 if TYPE_CHECKING:
     from agentflow.batch.folder import TaskFolder
@@ -20,9 +36,7 @@ if TYPE_CHECKING:
     from agentflow.batch.results import BatchResult
     from agentflow.batch.run import BatchOutcome
     from agentflow.batch.task import BatchTask
-    from agentflow.core.pending import Budget
     from agentflow.model.retry import SharedLimits
-    from agentflow.view.text import Line, Medium
 
 
 class BatchEngine(StrEnum):
@@ -108,10 +122,8 @@ def batch(
     Your repositories are not changed: each task leaves its patch and its record. Exit code 0 means that
     every task is verified.
     """
-    from agentflow.api.verification import write_file
     from agentflow.batch.plan import read_plan
     from agentflow.batch.results import to_junit
-    from agentflow.core.pending import Budget
     from agentflow.model.retry import SharedLimits
 
     consent_of(yes=yes, no_input=no_input)
@@ -124,7 +136,7 @@ def batch(
     tasks = read_plan(plan)
     outcome = run_in_front(plan, out, tasks, options, plain=plain)
     if junit is not None:
-        write_file(junit, to_junit(outcome.results, outcome.missing))
+        write_result(junit, to_junit(outcome.results, outcome.missing))
     if html is not None:
         from agentflow.batch.page import write_batch_page
 
@@ -142,7 +154,6 @@ def _choose_cluster(
 ) -> "RayCluster | None":
     """Return the cluster on which tasks are done, None for this machine. Raises UsageError."""
     from agentflow.batch.pool import RayCluster
-    from agentflow.core.errors import UsageError
 
     if engine is BatchEngine.RAY:
         return RayCluster(address=address, cpus=cpus or 1, memory=memory)
@@ -155,7 +166,7 @@ def make_options(
     model: str | None,
     jobs: int | None,
     switches: Mapping[str, bool],
-    budget: "Budget",
+    budget: Budget,
     limits: "SharedLimits",
 ) -> "BatchOptions":
     """Return the options that `batch` and `eval` have in common. Raises ConfigError."""
@@ -191,8 +202,6 @@ def run_in_front(
 
 def _require_possible(options: "BatchOptions") -> None:
     """Raise UsageError for what a batch on a cluster cannot do, ConfigError where Ray is not installed."""
-    from agentflow.core.errors import ConfigError, UsageError
-
     if options.limits.at_once or options.limits.per_minute:
         hint = "limit the tasks at once with --jobs, or the requests in a gateway"
         raise UsageError(
@@ -226,7 +235,6 @@ def _open_engine(options: "BatchOptions", out: Path) -> "Iterator[tuple[BatchOpt
 def _show_progress(folders: "Sequence[TaskFolder]", *, plain: bool) -> "Iterator[TellResult]":
     """Show each result as it comes: one bar with counts at a terminal, else a line each."""
     from agentflow.batch.results import read_result
-    from agentflow.view.text import choose, write_lines
 
     known = [result for folder in folders if (result := read_result(folder.place)) and result.is_settled]
     done = [*known]
@@ -244,10 +252,9 @@ def _show_progress(folders: "Sequence[TaskFolder]", *, plain: bool) -> "Iterator
 
 
 @contextmanager
-def _draw_bar(total: int, done: "list[BatchResult]", medium: "Medium") -> "Iterator[TellResult]":
+def _draw_bar(total: int, done: "list[BatchResult]", medium: Medium) -> "Iterator[TellResult]":
     """Yield what adds a result to one line of a terminal, which is taken away at the end."""
     from agentflow.batch.results import count_statuses
-    from agentflow.view.text import clip, send, width_of
 
     full, empty = "#-" if medium.ascii else "█░"
 
@@ -263,11 +270,8 @@ def _draw_bar(total: int, done: "list[BatchResult]", medium: "Medium") -> "Itera
     send(_ERASE, sys.stderr)
 
 
-def _describe_result(result: "BatchResult", count: str = "") -> "Line":
+def _describe_result(result: "BatchResult", count: str = "") -> Line:
     """Return one result in a line."""
-    from agentflow.view.text import Style, column, line, span
-    from agentflow.view.words import duration, status_mark, status_style
-
     hidden = "" if result.hidden is None else "  resolved" if result.hidden.resolved else "  not resolved"
     return line(
         status_mark(result.status),
@@ -279,11 +283,9 @@ def _describe_result(result: "BatchResult", count: str = "") -> "Line":
     )
 
 
-def tabulate_outcome(outcome: "BatchOutcome") -> "Iterator[Line]":
+def tabulate_outcome(outcome: "BatchOutcome") -> Iterator[Line]:
     """Yield the table of a batch, in the order of its file, and what all of it comes to."""
     from agentflow.batch.results import count_statuses
-    from agentflow.view.text import Style, line, span
-    from agentflow.view.words import plural
 
     yield from map(_describe_result, outcome.results)
     for name in outcome.missing:

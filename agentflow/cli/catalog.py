@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import typer
 
 from agentflow.api.content import (
     Content,
+    load_content,
     load_hooks_here,
     load_rules_here,
     open_toolbox,
@@ -25,7 +27,7 @@ from agentflow.compose.builder import Draft, NoModel
 from agentflow.compose.capability import Capability, Settled
 from agentflow.compose.standard import Kit, list_standard_capabilities
 from agentflow.compose.subagents import SubagentRequest, Subagents, only_reads, restrict_subagent
-from agentflow.core.errors import InvalidInput, NotAllowed, UsageError
+from agentflow.core.errors import ConfigError, InvalidInput, NotAllowed, UnknownTool, UsageError
 from agentflow.core.fold import DELEGATE
 from agentflow.core.hook import Hook
 from agentflow.core.record import Record, plain
@@ -39,8 +41,11 @@ from agentflow.library.roles import list_subagents
 from agentflow.library.skills import Offer, offer_skills
 from agentflow.loop.open_skills import SKILL_TOOL
 from agentflow.model.tiers import first_ids, model_id, tier
+from agentflow.redact import visible
 from agentflow.settings import folders, load_settings, model_name
-from agentflow.tools.registry import Toolbox
+from agentflow.tools.registry import WEB, Toolbox, spec, standard
+from agentflow.tools.todos import todo_update
+from agentflow.view.text import BLANK, Style, column, label_row, line, send, span
 from agentflow.workspace.git import open_repository
 
 NAME = typer.Argument(..., metavar="NAME", help="A name from `list`.")
@@ -77,8 +82,6 @@ def show_agent(name: str = NAME, json: bool = JSON) -> None:
 
     Its hooks, limits and skills are shown as well, and where each comes from.
     """
-    from agentflow.view.text import Style, label_row, span
-
     content = load_content_here()
     found = content.role(name)
     role = resolve_role(found, content, find_root())
@@ -98,8 +101,6 @@ def show_agent(name: str = NAME, json: bool = JSON) -> None:
 @agents.command(name="new", epilog="Example: agentflow agents new release-notes")
 def new_agent(name: str = NEW_NAME, user: bool = USER, folder: Path = FOLDER) -> None:
     """Write a commented role file to start from. `check` accepts it unchanged."""
-    from agentflow.cli.catalog import find_own_folder, write_start
-
     path = find_own_folder("agents", folder, of_user=user) / f"{name}.md"
     write_start("agent.md", path, name)
     say(f"Wrote {path}.")
@@ -109,8 +110,6 @@ def new_agent(name: str = NEW_NAME, user: bool = USER, folder: Path = FOLDER) ->
 @tools.command(name="list", epilog="Example: agentflow tools list --json")
 def list_tools(json: bool = JSON) -> None:
     """List the tools with category, effect and roles."""
-    from agentflow.view.text import Style, column, line, span
-
     rows = [{**_tool_row(tool), "roles": roles} for tool, roles in _find_tools().values()]
     if json:
         say_json(rows)
@@ -133,8 +132,6 @@ def _find_tools() -> dict[str, tuple[Tool, list[str]]]:
 
     Those that capabilities bring and those that are not open here are included.
     """
-    from agentflow.api.content import open_toolbox
-    from agentflow.tools.todos import todo_update
     from agentflow.tools.web import WEB_FETCH, WEB_SEARCH
 
     root, content = find_root(), load_content_here()
@@ -152,10 +149,6 @@ def _find_tools() -> dict[str, tuple[Tool, list[str]]]:
 @tools.command(name="show", epilog="Example: agentflow tools show Edit")
 def show_tool(name: str = NAME, json: bool = JSON) -> None:
     """Show a tool: what it does, its input, and the roles that have it."""
-    from agentflow.core.errors import UnknownTool
-    from agentflow.tools.registry import WEB, spec
-    from agentflow.view.text import label_row, span
-
     found, holders = _find_tools().get(name, (None, []))
     if found is None:
         raise UnknownTool(f"there is no tool {name} here", hint="agentflow tools list shows them")
@@ -177,11 +170,6 @@ def show_tool(name: str = NAME, json: bool = JSON) -> None:
 
 def find_root() -> Any:
     """Return the repository here, or this folder where there is none."""
-    from pathlib import Path
-
-    from agentflow.core.errors import ConfigError
-    from agentflow.workspace.git import open_repository
-
     try:
         return open_repository(Path()).root
     except ConfigError:
@@ -189,25 +177,15 @@ def find_root() -> Any:
 
 
 def load_content_here() -> Content:
-    from agentflow.api.content import load_content
-    from agentflow.tools.registry import standard
-
     return load_content(find_root(), standard())
 
 
 def tell_warnings(content: Content) -> None:
-    import sys
-
-    from agentflow.redact import visible
-    from agentflow.view.text import send
-
     for warning in content.warnings:
         send(f"{visible(warning)}\n", sys.stderr)
 
 
 def _role_row(role: Role) -> dict[str, Any]:
-    from agentflow.model.tiers import tier
-
     return {
         "name": role.name,
         "description": role.description,
@@ -229,8 +207,6 @@ def _tool_row(tool: Tool) -> dict[str, Any]:
 
 def show_entry(name: str, note: str, told: dict[str, str]) -> None:
     """Show one thing of a list: its name, and below it what is told of it."""
-    from agentflow.view.text import Style, line, span
-
     show([line(span(name, Style.BOLD), span(f"  {note}", Style.DIM))])
     for label, text in told.items():
         said = [span(f"{label}  ", Style.DIM)] if label else []
@@ -238,8 +214,6 @@ def show_entry(name: str, note: str, told: dict[str, str]) -> None:
 
 
 def show_facts(row: dict[str, Any], *labels: str) -> None:
-    from agentflow.view.text import label_row, span
-
     for label in labels:
         value = row[label] or "-"
         text = value if isinstance(value, str) else ", ".join(value)
@@ -248,8 +222,6 @@ def show_facts(row: dict[str, Any], *labels: str) -> None:
 
 def show_body(text: str) -> None:
     """Show a text of Markdown, after an empty line."""
-    from agentflow.view.text import BLANK, line, span
-
     show([BLANK, *(line(span(row), hang=len(row) - len(row.lstrip(" -"))) for row in text.split("\n"))])
 
 
@@ -258,18 +230,33 @@ Fact = tuple[str, str, str]
 
 
 class Resolved(Record):
+    """A role as it would run here."""
+
+    role: Role
     prompt: str
     facts: tuple[Fact, ...]
-    told: dict[str, Any]
-    """The same as plain values."""
+    hooks: tuple[str, ...]
     tools: tuple[Tool, ...]
     """Those that it is offered, the one that ends its run too."""
 
+    @property
+    def told(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "limits": plain(self.role.limits),
+            "prompt": self.prompt,
+            "offered": [tool.name for tool in self.tools],
+            "hooks": self.hooks,
+            "sources": [
+                {"part": part, "value": value, "source": source} for part, value, source in self.facts
+            ],
+        }
 
-def _name_hooks(hooks: Iterable[Hook], role: Role) -> list[str]:
+
+def _name_hooks(hooks: Iterable[Hook], role: Role) -> tuple[str, ...]:
     """Return the hooks that are asked in the runs of a role, without those of skills."""
     asked = Chain(hooks, (role.source,)).asked
-    return [f"{hook.name} at {hook.point} ({hook.origin.name.lower()})" for hook in asked]
+    return tuple(f"{hook.name} at {hook.point} ({hook.origin.name.lower()})" for hook in asked)
 
 
 def resolve_role(role: Role, content: Content, root: Path) -> Resolved:
@@ -289,30 +276,21 @@ def resolve_role(role: Role, content: Content, root: Path) -> Resolved:
     shared = list_shared_capabilities(hooks, rules, settings.approvals)
     draft = Draft.of((*list_standard_capabilities(role, kit), *_others(role, content), *shared))
     tools = draft.make_tools(*draft.choose_model())
-    prompt, limits = draft.write_prompt(tools), plain(role.limits)
-    bounds = ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in limits.items() if value)
     named = _name_hooks(draft.hooks, role)
-    facts: list[Fact] = [
+    bounds = ", ".join(
+        f"{value} {key.replace('_', ' ')}" for key, value in plain(role.limits).items() if value
+    )
+    model = "as its caller" if role.model == INHERIT else f"{tier(role.model)}, {model_id(role.model, ids)}"
+    facts: tuple[Fact, ...] = (
         ("source", role.source, role.origin),
         *rights,
-        (
-            "tier",
-            "as its caller" if role.model == INHERIT else f"{tier(role.model)}, {model_id(role.model, ids)}",
-            role.place("model"),
-        ),
+        ("tier", model, role.place("model")),
         *(("tool", _spell(tool, role), _giver(tool, role)) for tool in tools),
         *(("skill", name, source) for name, source in _skills(skills)),
         *(("hook", name, "") for name in named),
         ("limits", bounds, role.place("maxTurns" if "maxTurns" in role.lines else "limits")),
-    ]
-    told = {
-        "limits": limits,
-        "prompt": prompt,
-        "offered": [tool.name for tool in tools],
-        "hooks": named,
-        "sources": [{"part": part, "value": value, "source": source} for part, value, source in facts],
-    }
-    return Resolved(prompt=prompt, facts=tuple(facts), told=told, tools=tools)
+    )
+    return Resolved(role=role, prompt=draft.write_prompt(tools), facts=facts, hooks=named, tools=tools)
 
 
 def _narrow(role: Role, content: Content, root: Path) -> tuple[Role, Toolbox, tuple[Fact, ...]]:

@@ -95,38 +95,16 @@ class Validation(Record):
 
 def validate(root: Path) -> Validation:
     """Look at the settings, and at every role file and skill: shipped, of the user, of the project."""
-    toolbox = standard()
-    places = (
-        find_bundled("agents"),
-        folders(os.environ).claude / "agents",
-        root / ".claude" / "agents",
-    )
+    places = (find_bundled("agents"), folders(os.environ).claude / "agents", root / ".claude" / "agents")
     paths = [path for place in places for path in sorted(place.glob("**/*.md"))]
-    hooks, problems = _settings_files(root.resolve())
-    problems.extend(_settings_problems(root.resolve()))
-    roles: list[Role] = []
-    for path in paths:
-        try:
-            role, notes = read_role(path, "any")
-        except InvalidFile as error:
-            problems.append(problem_of(str(path), error))
-            continue
-        roles.append(role)
-        problems.extend(_problem_of_note(str(path), note) for note in notes)
-    known = list_subagents(tuple(roles))
-    problems.extend(problem for role in roles for problem in _role_problems(role, toolbox, known))
-    played = {role.part for role in roles}
-    problems.extend(
-        Problem(
-            file=str(find_bundled("agents") / f"{part}.md"),
-            key="metadata",
-            message=f"no role file plays the {part}",
-        )
-        for part in PIPELINE
-        if part not in played
-    )
-    looked = look(list_skill_folders(root.resolve()), frozenset({*PIPELINE, *(role.name for role in roles)}))
-    own, told = _look_at_hooks(roles, looked.skills, root.resolve())
+    root = root.resolve()
+    hook_files = (*user_places(find_bundled("hooks"), folders(os.environ).claude), *project_places(root))
+    hooks, problems = _look_at_hooks(hook_files, root)
+    problems.extend(_settings_problems(root))
+    roles, told = _look_at_roles(paths)
+    problems.extend(told)
+    looked = look(list_skill_folders(root), frozenset({*PIPELINE, *(role.name for role in roles)}))
+    own, told = _look_at_hooks((*map(place_role, roles), *map(place_skill, looked.skills)), root)
     problems.extend((*looked.problems, *told))
     problems.extend(
         Problem(file=role.source, line=role.lines.get("skills"), key="skills", message=missing)
@@ -136,13 +114,30 @@ def validate(root: Path) -> Validation:
     return Validation(problems=tuple(problems), agents=len(paths), skills=looked.folders, hooks=hooks + own)
 
 
-def _look_at_hooks(
-    roles: Iterable[Role], skills: Iterable[Skill], root: Path
-) -> tuple[int, tuple[Problem, ...]]:
-    """Return how many hooks roles and skills bring, and what is wrong with them."""
-    places = (*map(place_role, roles), *map(place_skill, skills))
+def _look_at_roles(paths: Iterable[Path]) -> tuple[list[Role], list[Problem]]:
+    """Return the roles that can be read, and what is wrong with any."""
+    roles: list[Role] = []
+    problems: list[Problem] = []
+    for path in paths:
+        try:
+            role, notes = read_role(path, "any")
+        except InvalidFile as error:
+            problems.append(problem_of(str(path), error))
+            continue
+        roles.append(role)
+        problems.extend(_problem_of_note(str(path), note) for note in notes)
+    toolbox, known = standard(), list_subagents(tuple(roles))
+    problems.extend(problem for role in roles for problem in _role_problems(role, toolbox, known))
+    for part in (part for part in PIPELINE if part not in {role.part for role in roles}):
+        file = str(find_bundled("agents") / f"{part}.md")
+        problems.append(Problem(file=file, key="metadata", message=f"no role file plays the {part}"))
+    return roles, problems
+
+
+def _look_at_hooks(places: Iterable[HookFile | None], root: Path) -> tuple[int, list[Problem]]:
+    """Return how many hooks files have, and what is wrong with them."""
     looked = [file_problems(place, root) for place in places if place is not None]
-    return sum(hooks for _, hooks in looked), tuple(problem for found, _ in looked for problem in found)
+    return sum(hooks for _, hooks in looked), [problem for found, _ in looked for problem in found]
 
 
 def _problem_of_note(file: str, note: str) -> Problem:
@@ -150,16 +145,6 @@ def _problem_of_note(file: str, note: str) -> Problem:
     place, _, message = note.partition(": ")
     line = place.removeprefix(f"{file}:")
     return name_problem(file, message, int(line) if line.isdecimal() else None, WARNING)
-
-
-def _settings_files(root: Path) -> tuple[int, list[Problem]]:
-    """Return the number of hooks in the settings files, and the problems of those files."""
-    places = (
-        *user_places(find_bundled("hooks"), folders(os.environ).claude),
-        *project_places(root),
-    )
-    looked = [file_problems(place, root) for place in places]
-    return sum(hooks for _, hooks in looked), [problem for found, _ in looked for problem in found]
 
 
 def _settings_problems(root: Path) -> Iterator[Problem]:
@@ -202,12 +187,11 @@ def name_problem(file: str, message: str, line: int | None = None, severity: str
     return Problem(file=file, line=line, key=known, message=message, severity=severity)
 
 
-def problem_of(file: str, error: AgentflowError, key: str | None = None) -> Problem:
+def problem_of(file: str, error: AgentflowError) -> Problem:
     """Return an error of a file as a problem, with the key that its message begins with."""
     if isinstance(error, InvalidFile):
-        found = name_problem(file, error.problem, error.line)
-        return found.replace(key=key) if key else found
-    return Problem(file=file, key=key, message=str(error).removeprefix(f"{file}: "))
+        return name_problem(file, error.problem, error.line)
+    return Problem(file=file, message=str(error).removeprefix(f"{file}: "))
 
 
 def file_problems(place: HookFile, root: Path) -> tuple[tuple[Problem, ...], int]:

@@ -10,6 +10,8 @@ import typer
 from agentflow.cli.arguments import FOLDER, MODEL, NO_SANDBOX, text_of
 from agentflow.cli.printing import say, show, write_result
 from agentflow.core.errors import ConfigError, Exit
+from agentflow.core.pending import Consent
+from agentflow.core.record import encode
 
 if TYPE_CHECKING:
     from agentflow.ci.event import CiEvent
@@ -91,7 +93,6 @@ def _verify_again(
 def _tell(remarks: "Sequence[ReviewRemark]", text: str, targets: tuple[Path | None, Path | None]) -> None:
     """Write summary and SARIF, and on GitHub an annotation for each remark."""
     from agentflow.ci.remarks import to_annotation, to_sarif
-    from agentflow.core.record import encode
 
     summary, sarif = targets
     place = summary or os.environ.get("GITHUB_STEP_SUMMARY")
@@ -118,7 +119,6 @@ def _work_on_issue(git: "Git", event: "CiEvent", label: str, model: str | None, 
     from agentflow.api.undo import commit_task
     from agentflow.ci.records import keep_record
     from agentflow.cli.launch import Job, launch
-    from agentflow.core.pending import Consent
     from agentflow.store.reading import find
 
     if event.label != label:

@@ -15,8 +15,10 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 from typer.main import get_command
 
+from agentflow import __version__
 from agentflow.cli.printing import say_error, tell_error
 from agentflow.core.errors import AgentflowError, Exit, UsageError, describe_os_error
+from agentflow.redact import redact_text
 from agentflow.view.text import send
 
 if TYPE_CHECKING:
@@ -302,8 +304,6 @@ def top(
     plain: bool = typer.Option(False, "--plain", help="In a session: no colours, menus or redrawn lines."),
 ) -> int | None:
     if version:
-        from agentflow import __version__
-
         typer.echo(f"agentflow {__version__}")
         raise typer.Exit
     if context.invoked_subcommand is not None:
@@ -371,8 +371,6 @@ def _report_misuse(error: TyperException) -> int:
 
 
 def _crash_report() -> Path:
-    from agentflow.redact import redact_text
-
     descriptor, name = tempfile.mkstemp(prefix="agentflow-crash-", suffix=".txt", text=True)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(redact_text(traceback.format_exc()))

@@ -9,11 +9,13 @@ import typer
 
 from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say_json, show
+from agentflow.core.errors import ConfigError, NoSandbox
+from agentflow.core.record import plain
+from agentflow.view.text import BLANK, Line, Style, column, label_row, line, span
 
 if TYPE_CHECKING:
     from agentflow.api.wiring import Setup
     from agentflow.settings import Settings
-    from agentflow.view.text import Line
     from agentflow.workspace.git import Git
 
 
@@ -33,10 +35,8 @@ def config(
     show(_lines(rows, parts))
 
 
-def _lines(rows: list[dict[str, Any]], parts: dict[str, list[str]]) -> Iterator["Line"]:
+def _lines(rows: list[dict[str, Any]], parts: dict[str, list[str]]) -> Iterator[Line]:
     """Yield what a person reads; what is not the default stands out."""
-    from agentflow.view.text import BLANK, Style, column, label_row, line, span
-
     for row in rows:
         usual = row["source"] == "default"
         value = column(f"{_words(row['value']) or '-'}  ", 30, Style.DIM if usual else Style.BOLD)
@@ -63,7 +63,6 @@ def _words(value: object) -> str:
 def _settings(folder: Path) -> list[dict[str, Any]]:
     """Return each setting, and the files that say what it is; what only a repository says comes last."""
     from agentflow.api.trust import load_project_at
-    from agentflow.core.record import plain
     from agentflow.settings import (
         MODEL_VARIABLES,
         PROJECT_FILE,
@@ -192,7 +191,6 @@ def init(json: bool = JSON, folder: Path = FOLDER) -> None:
 
 def _write_files(git: "Git") -> list[dict[str, str]]:
     """Write what is missing. Raises ConfigError where it cannot be written."""
-    from agentflow.core.errors import ConfigError
     from agentflow.settings import PROJECT_FILE
     from agentflow.workspace.ignored_files import write_shared_block
 
@@ -211,7 +209,6 @@ def _write_files(git: "Git") -> list[dict[str, str]]:
 def _write_settings(path: Path, root: Path) -> str:
     """Write the settings file and trust it as it was written, unless there is one; return its state."""
     from agentflow.api.trust import load_trust_here
-    from agentflow.core.errors import ConfigError
     from agentflow.frontmatter import write_atomic
     from agentflow.settings import PROJECT_FILE, folders
     from agentflow.trust import fingerprint, record_trust
@@ -235,7 +232,6 @@ def _find_setup(git: "Git") -> dict[str, Any]:
     from agentflow.api.boundary import Wish, describe_sandbox, make_sandbox
     from agentflow.api.trust import list_untrusted
     from agentflow.api.verification import run_checks
-    from agentflow.core.errors import NoSandbox
     from agentflow.settings import load_settings, model_name
 
     settings = load_settings(os.environ)
@@ -259,9 +255,7 @@ def _find_setup(git: "Git") -> dict[str, Any]:
     }
 
 
-def _rows(told: dict[str, Any]) -> Iterator["Line"]:
-    from agentflow.view.text import Style, column, label_row, span
-
+def _rows(told: dict[str, Any]) -> Iterator[Line]:
     for number, file in enumerate(told["files"]):
         name = column(file["path"], 24, Style.BOLD)
         yield label_row("" if number else "files", name, span(_STATES[file["state"]]))
@@ -285,9 +279,7 @@ def _why(told: dict[str, Any]) -> str:
     return "after you have written your test command into .claude/agentflow.yaml"
 
 
-def _checks(checks: list[dict[str, Any]] | None) -> Iterator["Line"]:
-    from agentflow.view.text import Style, column, label_row, span
-
+def _checks(checks: list[dict[str, Any]] | None) -> Iterator[Line]:
     if not checks:
         none = "not looked for without a sandbox" if checks is None else "none found"
         yield label_row("checks", span(none, Style.WARN))

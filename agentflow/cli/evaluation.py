@@ -23,19 +23,24 @@ from agentflow.cli.batch import (
 )
 from agentflow.cli.printing import say_json, show
 from agentflow.core.errors import Exit, UsageError
+from agentflow.core.pending import Budget
+from agentflow.redact import list_some
+from agentflow.view.text import Line, Style, line, span
 
 if TYPE_CHECKING:
     from agentflow.batch.evaluation import Comparison, Rate, Score
     from agentflow.batch.task import BatchTask
-    from agentflow.view.text import Line, Style
 
 _COMPARE = "compare"
 
 
+PLAN_OR_RUNS = typer.Argument(
+    ..., metavar="FILE | compare A B", help="The tasks, each with a hidden check; or two runs to compare."
+)
+
+
 def evaluate(
-    words: list[str] = typer.Argument(
-        ..., metavar="FILE | compare A B", help="The tasks, each with a hidden check; or two runs to compare."
-    ),
+    words: list[str] = PLAN_OR_RUNS,
     out: Path | None = OUT,
     jobs: int | None = JOBS,
     resume: bool = RESUME,
@@ -57,7 +62,6 @@ def evaluate(
     were examined; of `compare`, that the second run is not worse than the first by more than chance.
     """
     from agentflow.batch.evaluation import score_groups
-    from agentflow.core.pending import Budget
     from agentflow.model.retry import SharedLimits
 
     if words[0] == _COMPARE:
@@ -116,9 +120,7 @@ _HEADER = (
 )
 
 
-def _tabulate(scores: "tuple[Score, ...]") -> "Iterator[Line]":
-    from agentflow.view.text import Style, line, span
-
+def _tabulate(scores: "tuple[Score, ...]") -> Iterator[Line]:
     yield line(span(_HEADER, Style.BOLD))
     for one in scores:
         yield line(_format_score(one))
@@ -145,10 +147,7 @@ def _format_rate(rate: "Rate") -> str:
     return f"{rate.count}/{rate.of} {share:.0%} [{rate.low:.0%}, {rate.high:.0%}]"
 
 
-def _contrast(found: "Comparison", names: tuple[str, str]) -> "Iterator[Line]":
-    from agentflow.redact import list_some
-    from agentflow.view.text import Style, line, span
-
+def _contrast(found: "Comparison", names: tuple[str, str]) -> Iterator[Line]:
     yield line(span(_HEADER, Style.BOLD))
     for name, score in zip(names, (found.first, found.second), strict=True):
         yield line(_format_score(score.replace(group=Path(name).name)))
@@ -165,9 +164,7 @@ def _contrast(found: "Comparison", names: tuple[str, str]) -> "Iterator[Line]":
         yield line(span(f"without a pair, and left out: {list_some(found.unpaired)}", Style.WARN))
 
 
-def _judge(found: "Comparison") -> "tuple[str, Style]":
-    from agentflow.view.text import Style
-
+def _judge(found: "Comparison") -> tuple[str, Style]:
     if found.is_worse:
         return "worse by more than chance", Style.BAD
     if found.is_better:

@@ -1,21 +1,22 @@
 """`route` and `permissions test`: how a task or a command would be decided, without running it."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentflow.cli.arguments import FOLDER, JSON
+from agentflow.cli.arguments import FOLDER, JSON, text_of
 from agentflow.cli.printing import say_json, show
+from agentflow.core.record import plain
+from agentflow.core.task import Phase
+from agentflow.view.text import Line, Style, column, label_row, line, span
+from agentflow.view.words import because
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from agentflow.core.routing import Classification
-    from agentflow.core.task import Phase
     from agentflow.permissions.role_rules import Explanation
-    from agentflow.view.text import Line
 
 
 _MEANS = {
@@ -34,15 +35,11 @@ def route(
     folder: Path = FOLDER,
 ) -> None:
     """Show how a task would be classified and which roles would run. No model is asked."""
-    import os
-
     from agentflow.api.trust import load_project_at
-    from agentflow.cli.arguments import text_of
     from agentflow.model.tiers import REPAIR
     from agentflow.routing.classify import classify, keep_all_roles
     from agentflow.routing.table import load_table
     from agentflow.settings import load_settings, model_name, with_project
-    from agentflow.view.text import label_row, span
 
     settings = with_project(load_settings(os.environ), load_project_at(folder))
     table = load_table(settings.routing)
@@ -71,15 +68,13 @@ def to_plain(found: "Classification") -> dict[str, Any]:
     }
 
 
-def _roles(steps: "Iterable[Phase]") -> list[str]:
+def _roles(steps: Iterable[Phase]) -> list[str]:
     from agentflow.core.routing import ROLE_OF
 
     return [ROLE_OF[phase] for phase in steps]
 
 
 def _rows(found: "Classification") -> list[tuple[str, str]]:
-    from agentflow.view.words import because
-
     requires = f"{', '.join(found.requires)}, those that the repository has"
     shorter = _way(_roles(found.steps_if_failing))
     hints = "; ".join(found.hints)
@@ -127,7 +122,6 @@ def explain_command(
     from agentflow.api.boundary import Wish, open_sandbox
     from agentflow.api.content import load_content, load_hooks_here, load_rules_here
     from agentflow.core.points import Point
-    from agentflow.core.record import plain
     from agentflow.permissions.role_rules import explain_call, find_scope
     from agentflow.permissions.user_rules import RuleCall
     from agentflow.tools.registry import standard
@@ -161,10 +155,8 @@ def _reach(role: str) -> str:
     return f"sandbox: its commands {does}; without home and network, unless your settings open them"
 
 
-def _lines(answer: "Explanation", besides: tuple[str, ...]) -> Iterator["Line"]:
+def _lines(answer: "Explanation", besides: tuple[str, ...]) -> Iterator[Line]:
     """Yield the decision with its reason, each part of it, and what holds besides; a reason is said once."""
-    from agentflow.view.text import Style, column, line, span
-
     styles = {"allow": Style.GOOD, "ask": Style.WARN, "deny": Style.BAD}
     yield line(span(f"as the {answer.role}", Style.DIM))
     yield line(span(answer.decision, styles[answer.decision]), span(f": {answer.reason}"), hang=2)

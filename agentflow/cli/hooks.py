@@ -1,6 +1,7 @@
 """`hooks`: which hooks there are, a start for a new one, and trying one out."""
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from agentflow.cli.printing import say, say_json, show
 from agentflow.core.errors import UsageError
 from agentflow.core.hook import NEVER_FIRED, POINTS, Decision, Hook, Script
 from agentflow.core.points import HookEvent, Point
+from agentflow.view.text import Style, label_row, line, span
 
 if TYPE_CHECKING:
     from agentflow.api.hooks import KnownHook
@@ -31,7 +33,6 @@ hooks = typer.Typer(
 def list_hooks(json: bool = JSON) -> None:
     """List the hooks of all files, and whether each one runs here."""
     from agentflow.api.hooks import list_known_hooks
-    from agentflow.view.text import Style, line, span
 
     known, notes = list_known_hooks(_root())
     if json:
@@ -109,8 +110,6 @@ def try_hook(
 
 def _find_point(event: str) -> Point:
     """Return the point of an event's name. Raises UsageError for one at which no script runs."""
-    from difflib import get_close_matches
-
     points = [point for point in Point if POINTS[point].takes_scripts]
     if event in points:
         return Point(event)
@@ -174,8 +173,6 @@ def _word(point: Point, decision: Decision) -> str:
 
 
 def _tell(row: dict[str, Any]) -> None:
-    from agentflow.view.text import Style, label_row, line, span
-
     bad = row["decision"] in ("deny", "block") or row["broken"]
     show([line(span(f"{row['event']}  ", Style.BOLD), span(row["name"]))])
     show([label_row("  decision", span(row["decision"], Style.BAD if bad else Style.GOOD), width=15)])

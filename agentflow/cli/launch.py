@@ -17,12 +17,17 @@ from agentflow.cli.tasks import folder_of
 from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.events import Replied, Stamped
 from agentflow.core.pending import Consent
+from agentflow.core.record import plain
 from agentflow.core.task import TaskState
 from agentflow.redact import Redacting, visible
+from agentflow.report.material import sum_spending
+from agentflow.report.report import to_result
+from agentflow.store.reading import events
 from agentflow.store.tasks import TaskStore
 from agentflow.view.board import Board
 from agentflow.view.progress import Progress, open_region
-from agentflow.view.text import choose, send, write_lines
+from agentflow.view.tasks import load
+from agentflow.view.text import BLANK, Style, choose, label_row, send, span, write_lines
 from agentflow.view.words import Detail
 from agentflow.workflow.crew import Crew
 from agentflow.workspace.git import Git
@@ -89,7 +94,6 @@ def launch_in_worktree(
 def _tell_worktree(root: Path, task_id: str, job: Job) -> None:
     """Say where a worktree is, how its change is taken over and how it is removed."""
     from agentflow.api.worktree import describe_kept
-    from agentflow.view.text import Style, label_row, span
 
     kept = describe_kept(root, task_id)
     if kept is None or job.json or job.detail is Detail.VERDICT:
@@ -213,16 +217,10 @@ def _pass_on(lines: bytes, sink: BinaryIO) -> bool:
 def _answer(crew: Crew, task: TaskState, job: Job) -> None:
     """Print the result: on stdout, unless the events are there."""
     from agentflow.api.worktree import find_main
-    from agentflow.view.tasks import load
-    from agentflow.view.text import BLANK
     from agentflow.view.verdict import verdict
 
     if job.json:
         from agentflow.api.worktree import describe_kept
-        from agentflow.core.record import plain
-        from agentflow.report.material import sum_spending
-        from agentflow.report.report import to_result
-        from agentflow.store.reading import events
 
         spent = sum_spending(events(crew.store.folder))
         kept = describe_kept(crew.git.root, task.task_id)

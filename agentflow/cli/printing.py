@@ -29,10 +29,9 @@ def say(text: str = "") -> None:
 def write_result(place: Path, text: str) -> None:
     """Write a file that a person asked for. Raises ConfigError where it cannot be written."""
     from agentflow.core.errors import ConfigError
-    from agentflow.frontmatter import write_whole
 
     try:
-        write_whole(place, text.encode(), mode=0o644)
+        place.write_text(text, "utf-8")
     except OSError as error:
         raise ConfigError(f"cannot write {place}: {error.strerror}") from None
 

@@ -9,11 +9,13 @@ import typer
 
 from agentflow.cli.arguments import FOLDER, JSON, TASK
 from agentflow.cli.printing import say, say_json, show, write_result
-from agentflow.core.errors import UsageError
+from agentflow.core.errors import InvalidFile, StateError, UsageError
+from agentflow.redact import redact_text, visible
+from agentflow.view.text import BLANK, Line, Span, Style, clip, column, line, send, span, width_of
+from agentflow.view.words import plural, whole_seconds
 
 if TYPE_CHECKING:
     from agentflow.pages.stats import Came, Numbers, Stats
-    from agentflow.view.text import Line, Span
 
 HTML = typer.Option(None, "--html", metavar="FILE", help="Write it as one HTML file that needs nothing else.")
 MARKDOWN = typer.Option(False, "--markdown", help="Print it as a comment for a pull request.")
@@ -51,7 +53,6 @@ def report(
         write_result(html, render_document(page))
     if markdown:
         from agentflow.pages.markdown import format_comment
-        from agentflow.view.text import send
 
         send(
             format_comment(page), sys.stdout
@@ -62,8 +63,6 @@ def report(
 
 def _read_report(found: Path) -> str:
     """Return the report that a task wrote as it ended. Raises StateError where there is none."""
-    from agentflow.core.errors import InvalidFile, StateError
-    from agentflow.redact import redact_text, visible
     from agentflow.trust import content
 
     try:
@@ -95,7 +94,6 @@ def stats(
     """Show the results, cost and time of all tasks, by week and by route."""
     from agentflow.api.worktree import list_homes
     from agentflow.pages.stats import read_stats
-    from agentflow.view.text import width_of
     from agentflow.workspace.git import open_repository
 
     if file is not None and not plot:
@@ -116,10 +114,7 @@ def stats(
         show(_draw_tables(found))
 
 
-def _draw_tables(stats: "Stats") -> Iterator["Line"]:
-    from agentflow.view.text import BLANK, Style, line, span
-    from agentflow.view.words import plural
-
+def _draw_tables(stats: "Stats") -> Iterator[Line]:
     if not (stats.total.tasks or stats.unreadable):
         yield line(span('there is no task in this repository; agentflow task "…" starts one', Style.DIM))
         return
@@ -138,10 +133,7 @@ def _draw_tables(stats: "Stats") -> Iterator["Line"]:
         yield line(span(f"! {plural(len(stats.unreadable), 'task')} cannot be read", Style.WARN))
 
 
-def _draw_total(stats: "Stats") -> Iterator["Line"]:
-    from agentflow.view.text import Style, line, span
-    from agentflow.view.words import plural
-
+def _draw_total(stats: "Stats") -> Iterator[Line]:
     all_of = stats.total
     came = ", ".join(f"{count:,} {name}" for name, count in all_of.came.items() if count)
     yield line(span(plural(all_of.tasks, "task"), Style.BOLD), f": {came}" if came else "", hang=2)
@@ -152,16 +144,12 @@ def _draw_total(stats: "Stats") -> Iterator["Line"]:
         yield line(span(f"the cost of {plural(all_of.unpriced, 'task')} is not known", Style.DIM))
 
 
-def _draw_heads(name: str) -> "Line":
-    from agentflow.view.text import Style, line, span
-
+def _draw_heads(name: str) -> Line:
     heads = "".join(head.rjust(width) for head, width in (*_COLUMNS, ("cost", 10), ("time", 9)))
     return line(span(name.ljust(_NAME) + heads, Style.DIM))
 
 
-def _draw_row(one: "Numbers") -> "Line":
-    from agentflow.view.text import Style, clip, column, line, span
-
+def _draw_row(one: "Numbers") -> Line:
     counts = (one.tasks, *one.came.values())
     cells = (
         span((f"{count:,}" if count else "·").rjust(width), Style.PLAIN if count else Style.DIM)
@@ -178,15 +166,11 @@ def _cost(one: "Numbers") -> str:
 
 
 def _time(one: "Numbers") -> str:
-    from agentflow.view.words import whole_seconds
-
     return whole_seconds(one.seconds)
 
 
-def _draw_picture(stats: "Stats", width: int) -> Iterator["Line"]:
+def _draw_picture(stats: "Stats", width: int) -> Iterator[Line]:
     """Yield one bar a week: its length is the number of tasks, its parts are their results."""
-    from agentflow.view.text import BLANK, Style, line, span
-
     if not stats.weeks:
         yield from _draw_tables(stats)
         return
@@ -201,9 +185,8 @@ def _draw_picture(stats: "Stats", width: int) -> Iterator["Line"]:
         yield line(span(week.name.ljust(_NAME + 2)), *bar, span(told, Style.DIM))
 
 
-def _glyphs() -> Mapping["Came", "Span"]:
+def _glyphs() -> Mapping["Came", Span]:
     from agentflow.pages.stats import Came
-    from agentflow.view.text import Style, span
 
     return {
         Came.VERIFIED: span("█", Style.GOOD),
@@ -214,7 +197,7 @@ def _glyphs() -> Mapping["Came", "Span"]:
     }
 
 
-def _draw_bar(came: Mapping["Came", int], glyphs: Mapping["Came", "Span"], scale: float) -> Iterable["Span"]:
+def _draw_bar(came: Mapping["Came", int], glyphs: Mapping["Came", Span], scale: float) -> Iterable[Span]:
     """Yield the parts of a bar; rounding never makes it longer or shorter as a whole."""
     done, so_far = 0, 0
     for name, shape in glyphs.items():

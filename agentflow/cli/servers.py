@@ -204,9 +204,6 @@ def web(port: int = PORT, folder: Path = FOLDER) -> None:
 
     It answers only on this machine. Its address holds a secret token: whoever has that can decide for you.
     """
-    from agentflow.core.errors import ConfigError
-    from agentflow.workspace.git import open_repository
-
     git = open_repository(folder)
     if not all(map(find_spec, _PACKAGES)):
         raise ConfigError("the page needs two more packages: pip install 'agentflow[web]'")

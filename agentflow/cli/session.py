@@ -16,8 +16,10 @@ from agentflow.cli.session_commands import (
     summarize_commands,
 )
 from agentflow.core.errors import AgentflowError, Exit
+from agentflow.redact import list_some, one_line
+from agentflow.store.reading import list_tasks
 from agentflow.store.sessions import find_session, load_sessions, new_session, save_session
-from agentflow.view.words import plural
+from agentflow.view.words import RESUMABLE, plural
 
 if TYPE_CHECKING:
     from agentflow.cli.line_editor import LineEditor
@@ -101,8 +103,6 @@ def _say_unread() -> None:
 def _say_what_waits(chat: Chat) -> None:
     """Say how the last task can go on, if it is not over."""
     from agentflow.cli.printing import say
-    from agentflow.redact import one_line
-    from agentflow.view.words import RESUMABLE
 
     task = recall_task(chat, chat.saved.last)
     if task is None or not (task.status in RESUMABLE or task.active):
@@ -145,8 +145,6 @@ def _split(typed: str) -> list[str]:
 def _run_message(chat: Chat, text: str) -> Chat:
     """Run a message as a task that follows the last one."""
     from agentflow.cli.launch import Job, launch
-    from agentflow.redact import one_line
-    from agentflow.store.reading import list_tasks
 
     known = set(list_tasks(chat.root))
     job = Job(text=text, model=chat.model, plain=chat.plain, follows=chat.saved.last)
@@ -180,7 +178,6 @@ def _describe(chat: Chat) -> str:
 def sessions(json: bool = JSON, folder: Path = FOLDER) -> None:
     """List the sessions of this repository. `agentflow --continue` takes up the newest."""
     from agentflow.cli.printing import say, say_json
-    from agentflow.redact import list_some
     from agentflow.workspace.git import open_repository
 
     found = tuple(load_sessions(open_repository(folder).root))

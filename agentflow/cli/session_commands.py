@@ -5,15 +5,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from agentflow.core.errors import AgentflowError, Exit
+from agentflow.core.errors import AgentflowError, Exit, UsageError
+from agentflow.core.messages import Usage, total
 from agentflow.core.record import Record
+from agentflow.core.task import TaskState
+from agentflow.redact import one_line
+from agentflow.store.reading import events, find, fold_state
 from agentflow.store.sessions import SavedSession, save_session
+from agentflow.store.task_file import format_plan
+from agentflow.view.text import line, span
 from agentflow.view.words import plural
 
 if TYPE_CHECKING:
     from agentflow.cli.steering import Steering
-    from agentflow.core.messages import Usage
-    from agentflow.core.task import TaskState
 
 _HELP = (
     "A message is a question or a task. A task goes on from the one before: one verdict covers both.",
@@ -97,14 +101,12 @@ def _run_plainly(*command: str) -> Callable[[Chat, list[str]], Chat]:
 
 
 def _require_last(chat: Chat) -> str:
-    from agentflow.core.errors import UsageError
-
     if not chat.saved.tasks:
         raise UsageError("this session has no task yet", hint="type one, or leave with /quit")
     return chat.saved.tasks[-1]
 
 
-def recall_task(chat: Chat, task_id: str | None) -> "TaskState | None":
+def recall_task(chat: Chat, task_id: str | None) -> TaskState | None:
     """Return a task of a session, or None without one and where it cannot be read."""
     try:
         return _load(chat, task_id) if task_id else None
@@ -112,13 +114,11 @@ def recall_task(chat: Chat, task_id: str | None) -> "TaskState | None":
         return None
 
 
-def _last_state(chat: Chat) -> "TaskState":
+def _last_state(chat: Chat) -> TaskState:
     return _load(chat, _require_last(chat))
 
 
-def _load(chat: Chat, task_id: str) -> "TaskState":
-    from agentflow.store.reading import events, find, fold_state
-
+def _load(chat: Chat, task_id: str) -> TaskState:
     folder = find(chat.root, task_id)
     return fold_state(folder, tuple(events(folder)))
 
@@ -144,7 +144,6 @@ def _undo(chat: Chat, words: list[str]) -> Chat:
 def _show_diff(chat: Chat, _: list[str]) -> Chat:
     from agentflow.cli.printing import show
     from agentflow.view.status import diff_style
-    from agentflow.view.text import line, span
     from agentflow.workspace.git import open_repository
 
     task = _last_state(chat)
@@ -156,7 +155,6 @@ def _show_diff(chat: Chat, _: list[str]) -> Chat:
 
 def _show_plan(chat: Chat, _: list[str]) -> Chat:
     from agentflow.cli.printing import say
-    from agentflow.store.task_file import format_plan
 
     plan = _last_state(chat).plan
     say(format_plan(plan) if plan else "the last task made no plan")
@@ -165,9 +163,6 @@ def _show_plan(chat: Chat, _: list[str]) -> Chat:
 
 def _show_cost(chat: Chat, _: list[str]) -> Chat:
     from agentflow.cli.printing import say
-    from agentflow.core.messages import Usage, total
-    from agentflow.redact import one_line
-    from agentflow.store.reading import events, find, fold_state
 
     spent: list[Usage] = []
     for task_id, said in zip(chat.saved.tasks, chat.saved.said, strict=True):
@@ -182,7 +177,7 @@ def _show_cost(chat: Chat, _: list[str]) -> Chat:
     return chat
 
 
-def _describe_usage(usage: "Usage") -> str:
+def _describe_usage(usage: Usage) -> str:
     cost = "cost unknown" if usage.cost_usd is None else f"{usage.cost_usd:.4f} USD"
     cached = f" ({usage.cache_read:,} of them from the cache)" if usage.cache_read else ""
     return f"{usage.input + usage.cache_read + usage.cache_write:,} in{cached}, {usage.output:,} out, {cost}"
@@ -194,7 +189,6 @@ def _choose_model(chat: Chat, words: list[str]) -> Chat:
     from agentflow.cli.printing import say, show
     from agentflow.model.tiers import MODEL_ADVICE, choice_of
     from agentflow.settings import load_settings, model_name
-    from agentflow.view.text import line
 
     settings = load_settings(os.environ)
     name = model_name(words[0] if words else chat.model, settings, os.environ)
@@ -212,7 +206,6 @@ def _choose_model(chat: Chat, words: list[str]) -> Chat:
 
 def _show_help(chat: Chat, _: list[str]) -> Chat:
     from agentflow.cli.printing import say
-    from agentflow.redact import one_line
 
     for row in _HELP:
         say(row)

@@ -12,20 +12,25 @@ from agentflow.cli.catalog import (
     NAME,
     NEW_NAME,
     USER,
+    find_own_folder,
     load_content_here,
     show_body,
     show_entry,
     show_facts,
     tell_warnings,
+    write_start,
 )
 from agentflow.cli.printing import say, say_json, show
-from agentflow.core.errors import Exit
+from agentflow.core.errors import Exit, UnknownSkill
 from agentflow.core.record import Record, plain
 from agentflow.core.run import Run
-from agentflow.library.skill_file import Skill
+from agentflow.library.skill_file import Skill, list_skill_files, open_body
 from agentflow.library.skills import Skills, list_shared_words
 from agentflow.loop.open_skills import list_opened_names
 from agentflow.store.journal import load_run
+from agentflow.store.reading import find
+from agentflow.view.text import Style, column, line, span
+from agentflow.workspace.git import open_repository
 
 if TYPE_CHECKING:
     from agentflow.library.slash_commands import PromptCommand
@@ -64,9 +69,6 @@ def list_skills(task: str | None = USED_IN, json: bool = JSON, folder: Path = FO
 @skills.command(name="show", epilog="Example: agentflow skills show verification-gates")
 def show_skill(name: str = NAME, json: bool = JSON) -> None:
     """Show a skill: its owner, its files, and the text that a role reads."""
-    from agentflow.core.errors import UnknownSkill
-    from agentflow.library.skill_file import list_skill_files, open_body
-
     content = load_content_here()
     found = content.skills.find(name)
     if found is None:
@@ -82,8 +84,6 @@ def show_skill(name: str = NAME, json: bool = JSON) -> None:
 @skills.command(name="new", epilog="Example: agentflow skills new money")
 def new_skill(name: str = NEW_NAME, user: bool = USER, folder: Path = FOLDER) -> None:
     """Write a commented skill to start from, with a test. `check` accepts it unchanged."""
-    from agentflow.cli.catalog import find_own_folder, write_start
-
     place = find_own_folder("skills", folder, of_user=user) / name
     write_start("skill.md", place / "SKILL.md", name)
     write_start("skill-tests.yaml", place / "tests.yaml", name)
@@ -97,7 +97,6 @@ def check_skills(name: str | None = ONE_NAME, json: bool = JSON) -> int:
 
     They are in the skill's tests.yaml. No model is asked.
     """
-    from agentflow.core.errors import UnknownSkill
     from agentflow.library.skill_tests import run_skill_tests
 
     content = load_content_here()
@@ -116,10 +115,6 @@ def check_skills(name: str | None = ONE_NAME, json: bool = JSON) -> int:
 
 def _list_used(task: str, folder: Path, *, json: bool) -> None:
     """Show the skills that a task opened: by whom, and why they were offered."""
-    from agentflow.cli.skills import list_opened_skills
-    from agentflow.store.reading import find
-    from agentflow.workspace.git import open_repository
-
     rows = list_opened_skills(find(open_repository(folder).root, task), load_content_here().skills)
     if json:
         say_json([plain(row) for row in rows])
@@ -197,8 +192,6 @@ def _begin_group() -> None:
 def list_prompt_commands(json: bool = JSON, folder: Path = FOLDER) -> None:
     """List the commands with their arguments and where they come from."""
     from agentflow.api.slash_commands import is_counting, load_commands_here
-    from agentflow.view.text import Style, column, line, span
-    from agentflow.workspace.git import open_repository
 
     root = open_repository(folder).root
     found = load_commands_here(root)

@@ -5,7 +5,6 @@ import select
 import sys
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from agentflow.api.decisions import send_message
 from agentflow.api.session import PauseSwitch
@@ -15,12 +14,10 @@ from agentflow.core.errors import AgentflowError
 from agentflow.core.events import PersonSaid, Stamped
 from agentflow.redact import one_line
 from agentflow.store.tasks import TaskStore
+from agentflow.view.board import Board
 from agentflow.view.region import Painter
 from agentflow.view.text import Line, Medium, Style, choose, line, send, span, write_lines
 from agentflow.workspace.git import Git
-
-if TYPE_CHECKING:
-    from agentflow.view.board import Board
 
 _LOOK_SECONDS = 0.2
 _PAUSING = "pausing after the call that runs; Ctrl-C once more stops now"
@@ -142,7 +139,7 @@ class _LineReader:
         self._thread = threading.Thread(target=self._listen, name="agentflow-input", daemon=True)
         self._thread.start()
 
-    def show(self, _: "Board", text: str) -> None:
+    def show(self, _: Board, text: str) -> None:
         """Write finished lines."""
         if text:
             send(text, sys.stderr)

@@ -34,8 +34,10 @@ from agentflow.cli.arguments import (
 )
 from agentflow.cli.printing import say, say_json
 from agentflow.core.errors import ConfigError, Exit, UsageError
+from agentflow.core.pending import Budget
 from agentflow.library.bundled import find_bundled
 from agentflow.process import capture
+from agentflow.redact import one_line, visible
 from agentflow.view.text import send
 
 if TYPE_CHECKING:
@@ -45,73 +47,83 @@ EXAMPLE = "invoicing"
 _AUTHOR = ("-c", "user.name=agentflow demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgSign=false")
 
 
+TEXT = typer.Argument(None, metavar="TEXT", help="What to do; - reads it from stdin.")
+QUESTION_TEXT = typer.Argument(None, metavar="TEXT", help="Your question; - reads it from stdin.")
+MAX_ITERATIONS = typer.Option(
+    None, "--max-iterations", min=1, max=1000, metavar="N", help="Attempts to pass the checks. [default: 10]"
+)
+CLASS = typer.Option(
+    None,
+    "--class",
+    metavar="CLASS",
+    help="trivial, exploratory, implementation, complex, research or question. [default: from the text]",
+)
+SKIP_CHECK = typer.Option(
+    None,
+    "--skip-check",
+    metavar="NAME",
+    help="Skip a check. This is recorded, and the result is at best exit code 4.",
+)
+REASON = typer.Option("", "--reason", metavar="R", help="Why the check is skipped.")
+PAUSE_AFTER = typer.Option(
+    None, "--pause-after", metavar="PHASE", help="Pause after this phase; `resume` continues."
+)
+REVIEW = typer.Option(
+    None,
+    "--review/--no-review",
+    help="Review the change, or skip the review. [default: depends on the class]",
+)
+SEQUENTIAL = typer.Option(False, "--sequential", help="Review first, then verify, instead of both at once.")
+PARALLEL = typer.Option(
+    None,
+    "--parallel",
+    min=1,
+    max=8,
+    metavar="N",
+    help="Let up to N implementers carry out independent steps of the plan at once. [default: 1]",
+)
+CONTEXT = typer.Option(
+    False, "--context", help="Use the document of `explore`, if it is complete and recent."
+)
+FOLLOWS = typer.Option(
+    None, "--follows", metavar="TASK", help="Go on from an earlier task; one verdict covers both."
+)
+COMMIT = typer.Option(False, "--commit", help="Commit the change if it is verified (exit code 0).")
+NEW_BRANCH = typer.Option(
+    None, "--branch", metavar="NAME", help="Commit it on a new branch that begins at HEAD."
+)
+WORKTREE = typer.Option(
+    False,
+    "--worktree",
+    help="Work in a git worktree of its own, on a new branch; your files stay as they are.",
+)
+
+
 def task(
-    words: list[str] | None = typer.Argument(None, metavar="TEXT", help="What to do; - reads it from stdin."),
+    words: list[str] | None = TEXT,
     model: str | None = MODEL,
-    max_iterations: int | None = typer.Option(
-        None,
-        "--max-iterations",
-        min=1,
-        max=1000,
-        metavar="N",
-        help="Attempts to pass the checks. [default: 10]",
-    ),
+    max_iterations: int | None = MAX_ITERATIONS,
     max_cost: float | None = MAX_COST,
     max_tokens: int | None = MAX_TOKENS,
     timeout: float | None = TIMEOUT,
-    class_name: str | None = typer.Option(
-        None,
-        "--class",
-        metavar="CLASS",
-        help="trivial, exploratory, implementation, complex, research or question. [default: from the text]",
-    ),
-    skip_check: list[str] | None = typer.Option(
-        None,
-        "--skip-check",
-        metavar="NAME",
-        help="Skip a check. This is recorded, and the result is at best exit code 4.",
-    ),
-    reason: str = typer.Option("", "--reason", metavar="R", help="Why the check is skipped."),
+    class_name: str | None = CLASS,
+    skip_check: list[str] | None = SKIP_CHECK,
+    reason: str = REASON,
     yes: bool = YES,
     no_input: bool = NO_INPUT,
     no_sandbox: bool = NO_SANDBOX,
     network: bool = NETWORK,
     json: bool = ONE_JSON,
     events: str | None = EVENTS_FILE,
-    pause_after: str | None = typer.Option(
-        None, "--pause-after", metavar="PHASE", help="Pause after this phase; `resume` continues."
-    ),
-    review: bool | None = typer.Option(
-        None,
-        "--review/--no-review",
-        help="Review the change, or skip the review. [default: depends on the class]",
-    ),
-    sequential: bool = typer.Option(
-        False, "--sequential", help="Review first, then verify, instead of both at once."
-    ),
-    parallel: int | None = typer.Option(
-        None,
-        "--parallel",
-        min=1,
-        max=8,
-        metavar="N",
-        help="Let up to N implementers carry out independent steps of the plan at once. [default: 1]",
-    ),
-    context: bool = typer.Option(
-        False, "--context", help="Use the document of `explore`, if it is complete and recent."
-    ),
-    follows: str | None = typer.Option(
-        None, "--follows", metavar="TASK", help="Go on from an earlier task; one verdict covers both."
-    ),
-    commit: bool = typer.Option(False, "--commit", help="Commit the change if it is verified (exit code 0)."),
-    branch: str | None = typer.Option(
-        None, "--branch", metavar="NAME", help="Commit it on a new branch that begins at HEAD."
-    ),
-    worktree: bool = typer.Option(
-        False,
-        "--worktree",
-        help="Work in a git worktree of its own, on a new branch; your files stay as they are.",
-    ),
+    pause_after: str | None = PAUSE_AFTER,
+    review: bool | None = REVIEW,
+    sequential: bool = SEQUENTIAL,
+    parallel: int | None = PARALLEL,
+    context: bool = CONTEXT,
+    follows: str | None = FOLLOWS,
+    commit: bool = COMMIT,
+    branch: str | None = NEW_BRANCH,
+    worktree: bool = WORKTREE,
     stream: bool = STREAM,
     quiet: bool = QUIET,
     verbose: bool = VERBOSE,
@@ -125,7 +137,6 @@ def task(
     """
     from agentflow.api.boundary import Wish
     from agentflow.cli.launch import Job, launch, launch_in_worktree
-    from agentflow.core.pending import Budget
     from agentflow.verdict.checking import overrides_of
 
     job = Job(
@@ -160,7 +171,6 @@ def task(
 def commit_newest(folder: Path, code: int, branch: str | None = None) -> None:
     """Commit the newest task if it is verified, and say on stderr what was done or why nothing was."""
     from agentflow.api.undo import commit_task
-    from agentflow.redact import visible
 
     if code == Exit.VERIFIED:
         committed = commit_task(folder, branch=branch)
@@ -171,9 +181,7 @@ def commit_newest(folder: Path, code: int, branch: str | None = None) -> None:
 
 
 def ask(
-    words: list[str] | None = typer.Argument(
-        None, metavar="TEXT", help="Your question; - reads it from stdin."
-    ),
+    words: list[str] | None = QUESTION_TEXT,
     model: str | None = MODEL,
     max_cost: float | None = MAX_COST,
     max_tokens: int | None = MAX_TOKENS,
@@ -196,7 +204,6 @@ def ask(
     """
     from agentflow.api.boundary import Wish
     from agentflow.cli.launch import Job, launch
-    from agentflow.core.pending import Budget
     from agentflow.routing.classify import QUESTION
 
     job = Job(
@@ -266,12 +273,15 @@ def make_demo(target: Path | None) -> Path:
     return folder
 
 
+EXPLORED = typer.Argument(Path(), metavar="PATH", help="A repository, or a folder in it.")
+FOCUS = typer.Option(None, "--focus", metavar="PATH", help="Explore only this part.")
+REFRESH = typer.Option(False, "--refresh", help="Explore again; the old document is kept under another name.")
+
+
 def explore(
-    path: Path = typer.Argument(Path(), metavar="PATH", help="A repository, or a folder in it."),
-    focus: str | None = typer.Option(None, "--focus", metavar="PATH", help="Explore only this part."),
-    refresh: bool = typer.Option(
-        False, "--refresh", help="Explore again; the old document is kept under another name."
-    ),
+    path: Path = EXPLORED,
+    focus: str | None = FOCUS,
+    refresh: bool = REFRESH,
     model: str | None = MODEL,
     json: bool = ONE_JSON,
     events: str | None = EVENTS_FILE,
@@ -334,8 +344,6 @@ def commit(
 
 def tell_commit(committed: "Committed") -> None:
     """Print a commit that was made."""
-    from agentflow.redact import one_line
-
     place = f" on {committed.branch}" if committed.branch else ""
     say(f"committed  {committed.commit[:10]}{place}: {committed.subject}")
     for path in committed.files:

@@ -1,18 +1,20 @@
 """`tasks`, `status`, `log` and `evidence`: they read the files of tasks; and which task a command means."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from agentflow.cli.arguments import FOLDER, JSON, PLAIN, TASK
 from agentflow.cli.printing import say, say_json, say_line, show, tell_edits
-
-if TYPE_CHECKING:
-    from agentflow.core.task import TaskState
-
+from agentflow.core.errors import CorruptState, TaskNotFound
+from agentflow.core.record import plain
+from agentflow.core.task import FRONTMATTER_KEYS, TaskState
+from agentflow.redact import one_line, visible
+from agentflow.view.text import choose, send, width_of
 
 _ID_BEGINS = 4
 """Digits from which on a word before an answer can be the beginning of an id."""
@@ -20,13 +22,10 @@ _ID_BEGINS = 4
 
 def tasks(json: bool = JSON, folder: Path = FOLDER) -> None:
     """List the tasks of this repository, newest first. Each has its status, exit code and cost."""
-    from datetime import UTC, datetime
-
     from agentflow.api.worktree import list_homes
     from agentflow.store import reading
     from agentflow.store.ownership import is_at_work
     from agentflow.view.tasks import describe_task, draw_tasks
-    from agentflow.view.text import width_of
     from agentflow.workspace.git import open_repository
 
     homes = {home: is_at_work(home) for home in list_homes(open_repository(folder).root)}
@@ -38,14 +37,12 @@ def tasks(json: bool = JSON, folder: Path = FOLDER) -> None:
         show(draw_tasks(rows, datetime.now(UTC), width_of(sys.stdout)))
 
 
-def folder_of(root: Path, task_id: str | None, prefer: Callable[["TaskState"], bool] | None = None) -> Path:
+def folder_of(root: Path, task_id: str | None, prefer: Callable[[TaskState], bool] | None = None) -> Path:
     """Return the folder of a task; where none is named take the newest, and say on stderr which that is.
 
     Of several tasks, the newest whose state is as preferred comes first. Raises TaskNotFound.
     """
-    from agentflow.redact import one_line, visible
     from agentflow.store.reading import find
-    from agentflow.view.text import send
 
     if task_id is not None:
         return find(root, task_id)
@@ -73,7 +70,7 @@ def split_task_id(folder: Path, words: list[str]) -> tuple[str | None, list[str]
     return (first, rest) if is_named else (None, words)
 
 
-def _states(root: Path) -> Iterator[tuple[Path, "TaskState"]]:
+def _states(root: Path) -> Iterator[tuple[Path, TaskState]]:
     """Yield the tasks that can be read, the newest first."""
     from agentflow.store import reading
 
@@ -83,8 +80,7 @@ def _states(root: Path) -> Iterator[tuple[Path, "TaskState"]]:
             yield root / reading.TASKS / name, state
 
 
-def _state(folder: Path) -> "TaskState | None":
-    from agentflow.core.errors import CorruptState
+def _state(folder: Path) -> TaskState | None:
     from agentflow.store.reading import events, fold_state
 
     try:
@@ -95,8 +91,6 @@ def _state(folder: Path) -> "TaskState | None":
 
 def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
     """Show where a task stands, or how it ended."""
-    from agentflow.core.record import plain
-    from agentflow.core.task import FRONTMATTER_KEYS
     from agentflow.store.ownership import is_at_work
     from agentflow.view.status import picture
     from agentflow.view.tasks import load
@@ -127,14 +121,11 @@ def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) ->
 
 def watch(task_id: str | None = TASK, plain: bool = PLAIN, folder: Path = FOLDER) -> None:
     """Follow a task as it runs, from any terminal. Ctrl-C leaves; the task continues."""
-    import os
-
     from agentflow.store.ownership import is_at_work
     from agentflow.store.reading import follow_events
     from agentflow.view.progress import Progress, open_region
     from agentflow.view.status import picture
     from agentflow.view.tasks import load
-    from agentflow.view.text import choose
 
     root, found = _task(folder, task_id)
     medium = choose(sys.stdout, os.environ)
@@ -185,15 +176,12 @@ def evidence(
 
 
 def _no_such_evidence(evidence_id: str) -> None:
-    from agentflow.core.errors import TaskNotFound
-
     raise TaskNotFound(f"there is no evidence {evidence_id} in this task", hint="agentflow evidence lists it")
 
 
 def _task(folder: Path, task_id: str | None) -> tuple[Path, Path]:
     """Return the root of the repository or worktree that has a task, and the task's folder in it."""
     from agentflow.api.worktree import open_home
-    from agentflow.cli.tasks import folder_of
 
     root = open_home(folder, task_id).root
     found = folder_of(root, task_id)

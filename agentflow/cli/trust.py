@@ -1,5 +1,7 @@
 """`trust` and `plugins`: what files of others may do once a person trusts them, and that decision."""
 
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,6 +9,9 @@ import typer
 
 from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say, say_json
+from agentflow.core.errors import AgentflowError, Exit, UsageError
+from agentflow.core.record import plain
+from agentflow.view.words import plural
 
 if TYPE_CHECKING:
     from agentflow.api.plugin_changes import PluginCandidate
@@ -18,12 +23,7 @@ def trust(
     folder: Path = FOLDER,
 ) -> int:
     """Review and trust this repository's hooks, roles, rules and checks. Any later change asks again."""
-    import os
-    import sys
-
     from agentflow.api.trust import list_hook_notes, list_items, list_untrusted, load_trust_here
-    from agentflow.core.errors import Exit
-    from agentflow.core.record import plain
     from agentflow.settings import folders
     from agentflow.trust import record_trust
     from agentflow.workspace.git import open_repository
@@ -94,9 +94,7 @@ def add_plugin(
 def list_plugins(json: bool = JSON) -> None:
     """List the plugins, what each brings, and changed files."""
     from agentflow.api.plugins import open_store
-    from agentflow.core.errors import AgentflowError
     from agentflow.library.plugins import count_parts
-    from agentflow.view.words import plural
 
     store = open_store()
     rows: list[dict[str, Any]] = []
@@ -132,7 +130,6 @@ def update_plugin(name: str = PLUGIN, yes: bool = AGREE) -> int:
     """Fetch a plugin again and show what changed. The new files are used if you agree."""
     from agentflow.api.plugin_changes import fetch_plugin, require_installed
     from agentflow.api.plugins import open_store
-    from agentflow.core.errors import Exit, UsageError
 
     before = require_installed(name)
     with fetch_plugin(before.source, before.entry) as candidate:
@@ -159,18 +156,13 @@ def remove_plugin(name: str = PLUGIN) -> None:
 
 def _to_absolute(source: str) -> str:
     """Return a folder's whole path, so that it is found again from elsewhere; an address as it is."""
-    from pathlib import Path
-
     place = Path(source).expanduser()
     return str(place.resolve()) if place.exists() else source
 
 
 def _decide(candidate: "PluginCandidate", differences: tuple[str, ...], *, yes: bool) -> int:
     """Show a plugin, ask, and install it; without an answer nothing is changed."""
-    import sys
-
     from agentflow.api.plugin_changes import install_plugin
-    from agentflow.core.errors import Exit
 
     record = candidate.record
     say(f"{record.name} {record.version} from {record.source} {record.commit[:12]}".rstrip())

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,28 +13,35 @@ from agentflow.cli.arguments import FOLDER, JSON, NO_SANDBOX
 from agentflow.cli.printing import say, say_json, show, write_result
 from agentflow.cli.tasks import folder_of
 from agentflow.core.errors import UsageError
+from agentflow.core.evidence import Check
+from agentflow.core.record import encode
+from agentflow.view.text import clip, send, span, width_of
 
 if TYPE_CHECKING:
-    from agentflow.core.evidence import Check
+    from agentflow.api.verification import VerificationRow
     from agentflow.workspace.git import Git
 
 
+RECORDED = typer.Argument(
+    None,
+    metavar="TASK|FILE",
+    help="A task, or a file that `export` wrote: run its commands again and compare.",
+)
+QUICK = typer.Option(False, "--quick", help="Run only lint, format and the tests of changed files.")
+CHECKS_JUNIT = typer.Option(None, "--junit", metavar="FILE", help="Write the results as JUnit XML.")
+CHECKS_SARIF = typer.Option(None, "--sarif", metavar="FILE", help="Write the findings as SARIF.")
+DRY_RUN = typer.Option(False, "--dry-run", help="Only list the checks and their commands.")
+CHECKS_NETWORK = typer.Option(False, "--network", help="Let the checks reach the network.")
+
+
 def verify(
-    task_id: str | None = typer.Argument(
-        None,
-        metavar="TASK|FILE",
-        help="A task, or a file that `export` wrote: run its commands again and compare.",
-    ),
-    quick: bool = typer.Option(
-        False, "--quick", help="Run only lint, format and the tests of changed files."
-    ),
-    junit: Path | None = typer.Option(
-        None, "--junit", metavar="FILE", help="Write the results as JUnit XML."
-    ),
-    sarif: Path | None = typer.Option(None, "--sarif", metavar="FILE", help="Write the findings as SARIF."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only list the checks and their commands."),
+    task_id: str | None = RECORDED,
+    quick: bool = QUICK,
+    junit: Path | None = CHECKS_JUNIT,
+    sarif: Path | None = CHECKS_SARIF,
+    dry_run: bool = DRY_RUN,
     no_sandbox: bool = NO_SANDBOX,
-    network: bool = typer.Option(False, "--network", help="Let the checks reach the network."),
+    network: bool = CHECKS_NETWORK,
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> int:
@@ -52,7 +59,6 @@ def verify(
         run_checks,
         summarize_checks,
         summarize_records,
-        write_interchange,
     )
     from agentflow.api.worktree import open_home
     from agentflow.cli.prompts import agree
@@ -68,7 +74,7 @@ def verify(
         shown.append(row)
         if not json:
             show(row.lines)
-    write_interchange(shown, junit, sarif)
+    _write_interchange(shown, junit, sarif)
     if json:
         say_json([row.told for row in shown])
     else:
@@ -76,11 +82,21 @@ def verify(
     return choose_exit(shown)
 
 
-@contextmanager
-def _announce(check: "Check") -> Iterator[None]:
-    """Say what is running, at a terminal only, and take it back."""
-    from agentflow.view.text import clip, send, span, width_of
+def _write_interchange(
+    rows: "Sequence[VerificationRow]", junit: Path | None, sarif_file: Path | None
+) -> None:
+    from agentflow.checks.interchange import junit_xml, sarif
 
+    ran = [row.ran for row in rows if row.ran is not None]
+    if junit is not None:
+        write_result(junit, junit_xml(ran))
+    if sarif_file is not None:
+        write_result(sarif_file, encode(sarif(ran)).decode() + "\n")
+
+
+@contextmanager
+def _announce(check: Check) -> Iterator[None]:
+    """Say what is running, at a terminal only, and take it back."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield
         return
@@ -92,22 +108,21 @@ def _announce(check: "Check") -> Iterator[None]:
         send("\r\x1b[K", sys.stderr)
 
 
+ONE_TASK = typer.Argument(..., metavar="TASK", help="A task's id or its beginning.")
+BUNDLE_FILE = typer.Argument(None, metavar="FILE", help="The file. [default: the id with .agentflow]")
+REF = typer.Option(
+    False, "--ref", help="Keep it in the repository instead, as refs/agentflow/TASK, to push beside a commit."
+)
+ATTESTATION = typer.Option(
+    None, "--attestation", metavar="FILE", help="Also write the verdict as an in-toto statement, unsigned."
+)
+
+
 def export_bundle(
-    task_id: str = typer.Argument(..., metavar="TASK", help="A task's id or its beginning."),
-    target: Path | None = typer.Argument(
-        None, metavar="FILE", help="The file. [default: the id with .agentflow]"
-    ),
-    ref: bool = typer.Option(
-        False,
-        "--ref",
-        help="Keep it in the repository instead, as refs/agentflow/TASK, to push beside a commit.",
-    ),
-    attestation: Path | None = typer.Option(
-        None,
-        "--attestation",
-        metavar="FILE",
-        help="Also write the verdict as an in-toto statement, unsigned.",
-    ),
+    task_id: str = ONE_TASK,
+    target: Path | None = BUNDLE_FILE,
+    ref: bool = REF,
+    attestation: Path | None = ATTESTATION,
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> None:
@@ -127,7 +142,6 @@ def export_bundle(
         return
     written = export_task(git, found, target)
     if attestation is not None:
-        from agentflow.core.record import encode
         from agentflow.store.attestation import make_statement
 
         write_result(attestation, encode(make_statement(git, found, Path(written.path))).decode() + "\n")

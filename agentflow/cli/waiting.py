@@ -1,7 +1,7 @@
 """What a person does with a task: `resume`, `answer`, `approve`, `deny`, `cancel` and `undo`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -24,10 +24,10 @@ from agentflow.cli.arguments import (
 )
 from agentflow.cli.printing import say as write
 from agentflow.cli.printing import say_json, tell_edits
-
-if TYPE_CHECKING:
-    from agentflow.core.pending import Answer
-
+from agentflow.core.errors import UsageError
+from agentflow.core.pending import Answer
+from agentflow.core.record import plain
+from agentflow.redact import one_line
 
 PENDING = typer.Argument(..., metavar="ID", help="The id of what waits; `agentflow status` shows it.")
 BY = typer.Option("", "--by", metavar="NAME", help="Your name, recorded with the decision.")
@@ -78,7 +78,6 @@ def approve(
 ) -> None:
     """Approve a tool call or changed checks that wait for you. Then continue with `resume`."""
     from agentflow.api.decisions import parse_edited_input
-    from agentflow.core.pending import Answer
 
     _decide(folder, pending_id, Answer(approved=True, input=parse_edited_input(args), by=by, comment=comment))
 
@@ -93,8 +92,6 @@ def deny(
     folder: Path = FOLDER,
 ) -> None:
     """Deny a tool call or changed checks that wait for you. Then continue with `resume`."""
-    from agentflow.core.pending import Answer
-
     _decide(folder, pending_id, Answer(approved=False, text=reason, by=by, comment=comment))
 
 
@@ -113,7 +110,6 @@ def answer(
     from agentflow.api.worktree import open_home
     from agentflow.cli.launch import Job, relaunch
     from agentflow.cli.tasks import folder_of, split_task_id
-    from agentflow.core.errors import UsageError
 
     task_id, said = split_task_id(folder, words)
     if not said:
@@ -154,7 +150,6 @@ def say(
     from agentflow.api.decisions import send_message
     from agentflow.api.worktree import open_home
     from agentflow.cli.tasks import folder_of, split_task_id
-    from agentflow.core.errors import UsageError
 
     task_id, said = split_task_id(folder, words)
     if not said:
@@ -165,7 +160,7 @@ def say(
     write(f"{found.name} will read it before its next turn")
 
 
-def _decide(folder: Path, pending_id: str, decision: "Answer") -> None:
+def _decide(folder: Path, pending_id: str, decision: Answer) -> None:
     from agentflow.api.decisions import decide_approval, find_pending
     from agentflow.api.worktree import open_home_of_pending
 
@@ -194,7 +189,6 @@ def undo(
     from agentflow.api.undo import undo as restore
     from agentflow.api.worktree import open_home
     from agentflow.cli.tasks import folder_of
-    from agentflow.core.record import plain
 
     root = open_home(folder, task_id).root
     found = folder_of(root, task_id)
@@ -208,7 +202,6 @@ def undo(
 
 def _show(task_id: str, told: dict[str, Any]) -> None:
     from agentflow.api.undo import MOST_LISTED
-    from agentflow.redact import one_line
 
     if told["state"] == "already_undone":
         write(f"task {task_id} was undone {told['at'] or 'before'}; nothing to do")

@@ -57,21 +57,17 @@ Authorization = AuthorizedCall | CallAnswered | RunPaused
 
 async def authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
     """Decide about a call before it can have any effect; hooks are told of one that is denied."""
-    decided = await _try_to_authorize(agent, run, call)
-    if isinstance(decided, CallAnswered) and decided.refused_by:
-        return await announce_denial(agent, call, decided)
-    return decided
-
-
-async def _try_to_authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
     try:
-        return await _authorize(agent, run, call)
+        decided = await _authorize(agent, run, call)
     except Halted as error:
         return error_of(call, str(error)).replace(halt=str(error))
     except NotAllowed as error:
-        return _block(agent, call, str(error)).replace(refused_by=error.by)
+        decided = _block(agent, call, str(error)).replace(refused_by=error.by)
     except ToolError as error:
         return error_of(call, str(error))
+    if isinstance(decided, CallAnswered) and decided.refused_by:
+        return await announce_denial(agent, call, decided)
+    return decided
 
 
 async def _authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
