@@ -101,7 +101,7 @@ def test_no_file_of_tests_is_longer_but_those_that_always_were(root: Path) -> No
         for path in (root / "tests").rglob("*.py")
         if "golden" not in path.parts
     }
-    assert {found.partition(":")[0] for found in long_files(files)} == LONG_TESTS
+    assert {found.partition(":")[0] for found in long_files(files)} - LONG_TESTS == set()
 
 
 @pytest.mark.parametrize(("arguments", "lines", "found"), [(5, 33, 0), (5, 34, 1), (30, 40, 0), (30, 41, 1)])
