@@ -245,7 +245,9 @@ _OF_RUNS = regex(r"(?i)test|^CI$|_CI$|^CI_|tox|nox|coverage|github|gitlab|jenkin
 """What names a variable that tells one run of tests from another."""
 _CHANCE = frozenset({"random", "randint", "randrange", "choice", "uniform", "getrandbits", "randbelow"})
 _OF_TESTS = frozenset({"test", "tests", "test_", "_test", ".test", "pytest", "unittest", "conftest", "spec"})
-_VALUES = frozenset({"int", "float", "str", "bytes", "tuple", "list", "dict", "set", "frozenset"})
+_BUILT_IN = (int, float, str, bytes, tuple, list, dict, set, frozenset)
+_VALUES = frozenset(each.__name__ for each in _BUILT_IN)
+_OF_VALUES = frozenset(name for each in _BUILT_IN for name in dir(each))
 _COMPARED = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__"})
 
 
@@ -377,10 +379,13 @@ def _careless(text: str) -> Iterator[ast.FunctionDef | ast.Lambda]:
 
 
 def _compares_anew(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
-    """Tell whether a number or text of another class is equal to something else than its value is."""
-    if not isinstance(node, ast.FunctionDef) or node.name not in ("__eq__", "__ne__"):
+    """Tell whether a number or text of another class compares what neither its value nor the other has."""
+    if not isinstance(node, ast.FunctionDef) or node.name not in ("__eq__", "__ne__") or _ignores(node):
         return False
-    return not _ignores(node) and "super()" not in ast.unparse(node)
+    parts = [each for each in ast.walk(node) if isinstance(each, ast.Attribute)]
+    read = {(getattr(each.value, "id", ""), each.attr) for each in parts if each.attr not in _OF_VALUES}
+    own, other = ({attr for name, attr in read if name == given.arg} for given in node.args.args[:2])
+    return bool(own - other) and "super()" not in ast.unparse(node)
 
 
 def _is_comparison(key: ast.expr | None) -> bool:

@@ -117,6 +117,8 @@ def test_a_line_that_was_added_is_named(path: str, line: str, kind: Tampering) -
         ("(int)", "", False),
         ("int", "super().__eq__(other) is True", False),
         ("Shape", "self.right == other", False),
+        ("str", "self.lower() == other.lower()", False),
+        ("tuple", "self.key == other.key", False),
     ],
 )
 def test_a_number_that_is_equal_to_another_than_itself_is_named(
