@@ -86,7 +86,7 @@ def _measure(bugs: Sequence[Bug], kept: "_Kept") -> Iterator[Outcome]:
     except KeyboardInterrupt:
         print("ended early: the figures are of what was measured", file=sys.stderr)
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)  # the one at work ends by itself
 
 
 class _Kept:

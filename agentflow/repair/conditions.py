@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from agentflow.repair.hints import NUMBERS, Hints, Rule, find_name_types
 from agentflow.repair.sources import Code, FunctionNode, Mutation
-from agentflow.repair.wrapping import find_fields, find_names
+from agentflow.repair.wrapping import find_fields, find_names, list_known
 
 _MOST = 24
 
@@ -62,23 +62,30 @@ def _join(code: Code, test: ast.expr, hints: Hints) -> Iterator[Mutation]:
 def list_conditions(code: Code, node: ast.AST, hints: Hints) -> list[tuple[int, str]]:
     """Return conditions that make sense where a node stands, with their weights, the most usual first."""
     scope = code.scope(node)
-    known = [
-        code.text(each)
-        for each in ast.walk(code.home(node) if isinstance(scope, FunctionNode) else scope)
-        if isinstance(each, ast.Compare) and _is_in_reach(code, each, node)
-    ]
+    known = code.once(("conditions", scope), lambda: _list_known_conditions(code, node))
     names = [*find_names(code, node), *find_fields(code, node)][:6]
-    found = [(3, text) for text in dict.fromkeys(known) if len(text) < 40][:8]
+    found = [(3, text) for text in known]
     found += [(3, text) for name in names for text in (name, f"not {name}")]
     found += [(4, f"{name} is not None") for name in names]
     found += [(4, text) for text in _list_comparisons(code, node, names, hints)]
     return found[:_MOST]
 
 
-def _is_in_reach(code: Code, condition: ast.expr, node: ast.AST) -> bool:
-    """Say whether all names of a condition are known where a node stands."""
-    names = set(find_names(code, node)) | {"self", "len"}
+def _list_known_conditions(code: Code, node: ast.AST) -> list[str]:
+    """Return the first comparisons of the class or module that make sense in the function around a node."""
+    scope = code.scope(node)
+    names = set(list_known(code, node)) | {"self", "len"}
     names |= {getattr(each, "name", "") for each in code.tree.body} | {"None", "True", "False"}
+    found = (
+        code.text(each)
+        for each in code.walk(code.home(node) if isinstance(scope, FunctionNode) else scope)
+        if isinstance(each, ast.Compare) and _is_in_reach(each, names)
+    )
+    return [text for text in dict.fromkeys(found) if len(text) < 40][:8]
+
+
+def _is_in_reach(condition: ast.expr, names: set[str]) -> bool:
+    """Say whether all names of a condition are known."""
     return all(
         each.id in names or each.id.isupper() for each in ast.walk(condition) if isinstance(each, ast.Name)
     )

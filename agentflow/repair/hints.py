@@ -125,6 +125,10 @@ def find_types(code: Code, node: ast.AST, hints: Hints) -> frozenset[str]:
 def find_name_types(code: Code, node: ast.AST, name: str, hints: Hints) -> frozenset[str]:
     """Return the types that a name had in the function around a node, comprehensions in it among them."""
     scope = code.scope(node)
+    return code.once(("types", scope, name), lambda: _find_scope_types(scope, name, hints))
+
+
+def _find_scope_types(scope: ast.AST, name: str, hints: Hints) -> frozenset[str]:
     first, last = getattr(scope, "lineno", 0), getattr(scope, "end_lineno", 0) or 0
     first = min([first, *(each.lineno for each in getattr(scope, "decorator_list", ()))])
     inside = (names for line, names in hints.types.items() if first <= line <= last)

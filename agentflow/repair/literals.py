@@ -13,6 +13,9 @@ _USUAL = ("0", "1", "2", "-1")
 
 _MOST_TERMS = 4
 
+_MOST_OWN = 40
+"""Numbers of a file, and texts of it, that may stand elsewhere too."""
+
 _ORDERED = ast.Sub | ast.Div | ast.FloorDiv | ast.Mod | ast.Pow | ast.LShift | ast.RShift
 
 
@@ -22,17 +25,23 @@ def _number(code: Code, node: ast.Constant, hints: Hints) -> Iterator[Mutation]:
         return
     near = [repr(value + step) for step in (2, -2)] if isinstance(value, int) else []
     scaled = [repr(value * 10), repr(value // 10 if isinstance(value, int) else value / 10)] if value else []
-    own = [
-        repr(each.value)
-        for each in ast.walk(code.tree)
-        if isinstance(each, ast.Constant) and type(each.value) in {int, float}
-    ]
+    own = code.once("numbers", lambda: _file_numbers(code))
     pools: tuple[tuple[int, Sequence[str]], ...] = (
         (2, _USUAL),
-        (3, (*near, repr(-value), *scaled, *dict.fromkeys(own))),
+        (3, (*near, repr(-value), *scaled, *own)),
         (4, (*hints.numbers, str(value / 2), repr(value * 2))),
     )
     yield from _choose(code, node, pools, "constant")
+
+
+def _file_numbers(code: Code) -> list[str]:
+    """Return the numbers of a file, each once."""
+    found = (
+        repr(each.value)
+        for each in code.walk(code.tree)
+        if isinstance(each, ast.Constant) and type(each.value) in {int, float}
+    )
+    return list(dict.fromkeys(found))[:_MOST_OWN]
 
 
 def _choose(
@@ -68,14 +77,18 @@ def _text(code: Code, node: ast.Constant, hints: Hints) -> Iterator[Mutation]:
 
 def _file_texts(code: Code) -> list[str]:
     """Return the short texts of a file that are no docstrings, each once."""
+    return code.once("texts", lambda: _find_texts(code))
+
+
+def _find_texts(code: Code) -> list[str]:
     found = (
         each.value
-        for each in ast.walk(code.tree)
+        for each in code.walk(code.tree)
         if isinstance(each, ast.Constant)
         and isinstance(each.value, str)
         and not isinstance(code.parents.get(each), ast.Expr)
     )
-    return [each for each in dict.fromkeys(found) if len(each) < 40]
+    return [each for each in dict.fromkeys(found) if len(each) < 40][:_MOST_OWN]
 
 
 def _are_alike(one: str, other: str) -> bool:

@@ -1,10 +1,12 @@
 """Single edits of names: variables, attributes, arguments and calls."""
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from agentflow.repair.sources import Code, FunctionNode, Mutation
+from agentflow.repair.wrapping import find_names
 
 PAIRS = (
     ("min", "max"),
@@ -100,32 +102,42 @@ def _attribute(code: Code, node: ast.Attribute) -> Iterator[Mutation]:
     if is_called:
         yield from (code.mutation(place, name, "wrong call", 2) for name in _partners(node.attr))
     owner = code.text(node.value)
-    seen = [
-        (each.attr, each.lineno)
-        for each in ast.walk(code.home(node) if owner == "self" else code.tree)
-        if isinstance(each, ast.Attribute)
-        and code.text(each.value) == owner
-        and is_called == _is_called(code, each)
-    ]
+    around = code.home(node) if owner == "self" else code.tree
+    by_owner = code.once(("attributes", around), lambda: _list_attributes(code, around))
+    seen = list(by_owner.get((owner, is_called), ()))
     if owner == "self":
         seen += [(name, line) for name, line in _fields(code.home(node)) if not is_called]
     for name in _nearest(node.attr, _sort_by_distance(seen, node.lineno)):
         yield code.mutation(place, name, "wrong call" if is_called else "wrong attribute", 3)
 
 
+def _list_attributes(code: Code, around: ast.AST) -> dict[tuple[str, bool], list[tuple[str, int]]]:
+    """Return for each owner, and whether they are called, its attributes and their lines."""
+    found: dict[tuple[str, bool], list[tuple[str, int]]] = defaultdict(list)
+    for each in code.walk(around):
+        if isinstance(each, ast.Attribute):
+            found[code.text(each.value), _is_called(code, each)].append((each.attr, each.lineno))
+    return found
+
+
 def _word(code: Code, node: ast.Constant) -> Iterator[Mutation]:
     """Replace a key, compared text or argument by another text of the same function."""
     if not isinstance(code.parents.get(node), ast.Subscript | ast.Compare | ast.Call):
         return
-    words = [
+    scope = code.scope(node)
+    words = code.once(("words", scope), lambda: _list_words(code, scope))
+    for word in _nearest(code.text(node), _sort_by_distance(words, node.lineno))[:4]:
+        yield code.swap(node, word, "wrong word", 4)
+
+
+def _list_words(code: Code, scope: ast.AST) -> list[tuple[str, int]]:
+    return [
         (code.text(each), each.lineno)
-        for each in ast.walk(code.scope(node))
+        for each in code.walk(scope)
         if isinstance(each, ast.Constant)
         and isinstance(each.value, str)
         and not isinstance(code.parents[each], ast.Expr | ast.JoinedStr)
     ]
-    for word in _nearest(code.text(node), _sort_by_distance(words, node.lineno))[:4]:
-        yield code.swap(node, word, "wrong word", 4)
 
 
 def _is_called(code: Code, node: ast.Attribute) -> bool:
@@ -156,13 +168,7 @@ def _takes(arguments: ast.arguments, count: int) -> bool:
 
 def _in_scope(code: Code, node: ast.Name) -> tuple[str, ...]:
     """Return the parameters and variables of the function, then the module's constants, nearest first."""
-    scope = code.scope(node)
-    names = [
-        (each.arg if isinstance(each, ast.arg) else each.id, each.lineno)
-        for each in ast.walk(scope)
-        if isinstance(each, ast.arg) or (isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
-    ]
-    local = _sort_by_distance((pair for pair in names if pair[0] not in {"self", "cls"}), node.lineno)
+    local = find_names(code, node)
     shared = [
         (target.id, each.lineno)
         for each in code.tree.body

@@ -224,12 +224,17 @@ def _exchange_exception(code: Code, node: ast.ExceptHandler) -> Iterator[Mutatio
 
 def _exchange_result(code: Code, node: ast.Return) -> Iterator[Mutation]:
     assert node.value is not None
-    names = [
-        each.id
-        for each in ast.walk(code.scope(node))
-        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
-    ]
-    fitting = [] if isinstance(node.value, ast.Name) else list(dict.fromkeys(names))[:4]
+    scope = code.scope(node)
+
+    def work() -> list[str]:
+        names = (
+            each.id
+            for each in code.walk(scope)
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+        )
+        return list(dict.fromkeys(names))[:4]
+
+    fitting = [] if isinstance(node.value, ast.Name) else code.once(("results", scope), work)
     for name in fitting:
         yield code.swap(node.value, name, "return value", 3)
     if isinstance(node.value, ast.Compare | ast.Call):

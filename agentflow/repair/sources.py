@@ -3,9 +3,11 @@
 import ast
 import hashlib
 import os
+from bisect import bisect_right
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
 
 from agentflow.core.errors import ModelRejected
 from agentflow.core.languages import is_test_path
@@ -22,6 +24,8 @@ _OTHER_FILES = frozenset({"conftest.py", "setup.py", "noxfile.py", "tasks.py", "
 """What is no code under test either."""
 
 _LARGEST = 400_000
+
+T = TypeVar("T")
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -128,10 +132,22 @@ class Code:
         self.parents: dict[ast.AST, ast.AST] = {
             child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)
         }
+        self._known: dict[object, Any] = {}
         self._starts = [0]
         for line in raw.splitlines(keepends=True):
             self._starts.append(self._starts[-1] + len(line))
         self._starts[0] = len(BOM_UTF8) if raw.startswith(BOM_UTF8) else 0
+
+    def once(self, key: object, work: Callable[[], T]) -> T:
+        """Return what work gives, which is done once for a key."""
+        if key not in self._known:
+            self._known[key] = work()
+        found: T = self._known[key]
+        return found
+
+    def walk(self, node: ast.AST) -> tuple[ast.AST, ...]:
+        """Return a node and all below it."""
+        return self.once(("walk", node), lambda: tuple(ast.walk(node)))
 
     def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
         """Return where a node begins and ends, in bytes."""
@@ -153,7 +169,7 @@ class Code:
         """Return the replacement of a span by a text."""
         was = " ".join(self.raw[span[0] : span[1]].decode("utf-8", "replace").split())
         note = f"`{was}` to `{' '.join(text.split())}`" if was else f"`{' '.join(text.split())}` added"
-        line = self.raw.count(b"\n", 0, span[0]) + 1
+        line = bisect_right(self._starts, span[0])
         return Mutation(start=span[0], end=span[1], text=text, line=line, kind=kind, weight=weight, note=note)
 
     def swap(self, node: ast.expr | ast.stmt, text: str, kind: str, weight: int) -> Mutation:

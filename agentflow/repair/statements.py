@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from agentflow.repair.conditions import list_conditions
 from agentflow.repair.hints import NUMBERS, Hints, Rule, find_name_types
 from agentflow.repair.sources import Code, FunctionNode, Mutation
-from agentflow.repair.wrapping import find_names
+from agentflow.repair.wrapping import find_names, list_known
 
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.Expr, ast.Raise, ast.Return, ast.Delete, ast.Continue, ast.Break)
 
@@ -69,20 +69,25 @@ def find_block(code: Code, node: ast.stmt) -> list[ast.stmt] | None:
 def _list_statements(code: Code, node: ast.stmt, hints: Hints) -> list[tuple[int, str]]:
     """Return statements that may be missing where one stands, with their weights."""
     scope, home = code.scope(node), code.home(node)
-    own = [
-        code.text(each) for each in ast.walk(scope) if isinstance(each, _COPIED) and not _is_docstring(each)
-    ]
-    found = [(4, text) for text in dict.fromkeys(own) if "\n" not in text][:_MOST_OWN]
-    found += _list_resets(code, scope, home)
+    found = list(code.once(("own", scope), lambda: _list_own(code, scope)))
+    found += code.once(("resets", scope), lambda: _list_resets(code, scope, home))
     if isinstance(home, ast.ClassDef):
         found += _list_of_class(code, node, home)
     found += [(4, text) for text in _list_growth(code, node, hints)]
     if isinstance(node, ast.Pass):
-        raised = [code.text(each) for each in ast.walk(code.tree) if isinstance(each, ast.Raise)]
+        raised = [code.text(each) for each in code.walk(code.tree) if isinstance(each, ast.Raise)]
         found += [(4, text) for text in dict.fromkeys(raised)]
         kinds = dict.fromkeys(text.partition("(")[0] for text in raised)
         found += [(5, f"{kind}({word!r})") for kind in kinds for word in hints.words]
     return found
+
+
+def _list_own(code: Code, scope: ast.AST) -> list[tuple[int, str]]:
+    """Return the first statements of a function, which may stand in it once more."""
+    own = (
+        code.text(each) for each in code.walk(scope) if isinstance(each, _COPIED) and not _is_docstring(each)
+    )
+    return [(4, text) for text in dict.fromkeys(own) if "\n" not in text][:_MOST_OWN]
 
 
 def _is_docstring(node: ast.AST) -> bool:
@@ -96,8 +101,8 @@ def _list_resets(code: Code, scope: ast.AST, home: ast.AST) -> list[tuple[int, s
     )
     if start is None or start is scope:
         return []
-    given = [each for each in ast.walk(start) if isinstance(each, ast.Assign) and _is_field(each.targets[0])]
-    set_here = {code.text(each.targets[0]) for each in ast.walk(scope) if isinstance(each, ast.Assign)}
+    given = [each for each in code.walk(start) if isinstance(each, ast.Assign) and _is_field(each.targets[0])]
+    set_here = {code.text(each.targets[0]) for each in code.walk(scope) if isinstance(each, ast.Assign)}
     weight = 2 if any(code.text(each.targets[0]) in set_here for each in given) else 6
     fixed = (each for each in given if not any(isinstance(name, ast.Name) for name in ast.walk(each.value)))
     return [(weight, code.text(each)) for each in fixed if code.text(each.targets[0]) not in set_here]
@@ -109,8 +114,12 @@ def _is_field(node: ast.expr) -> bool:
 
 def _list_of_class(code: Code, node: ast.stmt, home: ast.ClassDef) -> list[tuple[int, str]]:
     """Return statements of the class's other methods, and calls of these, that make sense in this one."""
-    names = {*find_names(code, node), "self"}
     scope = code.scope(node)
+    names = {*list_known(code, node), "self"}
+    return code.once(("of class", scope), lambda: _find_of_class(code, scope, home, names))
+
+
+def _find_of_class(code: Code, scope: ast.AST, home: ast.ClassDef, names: set[str]) -> list[tuple[int, str]]:
     found: list[tuple[int, str]] = []
     for method in home.body:
         if not isinstance(method, FunctionNode) or method is scope or method.name.startswith("__"):
@@ -151,10 +160,13 @@ def _list_exits(code: Code, node: ast.stmt) -> Iterator[str]:
     if any(isinstance(each, ast.For | ast.While) for each in above):
         yield from ("continue", "break")
     yield "return"
-    returned = [
-        code.text(each) for each in ast.walk(code.scope(node)) if isinstance(each, ast.Return) and each.value
-    ]
-    yield from list(dict.fromkeys(returned))[:3]
+    scope = code.scope(node)
+
+    def work() -> list[str]:
+        found = (code.text(each) for each in code.walk(scope) if isinstance(each, ast.Return) and each.value)
+        return list(dict.fromkeys(found))[:3]
+
+    yield from code.once(("returned", scope), work)
     yield from (f"return {name}" for name in find_names(code, node)[:4])
 
 

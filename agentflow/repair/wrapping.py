@@ -1,6 +1,7 @@
 """Single edits that put an expression into a call, a method, a slice or a sum, chosen by the types seen."""
 
 import ast
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
 from agentflow.repair.hints import NUMBERS, Hints, Rule, find_name_types, find_types
@@ -38,6 +39,9 @@ _SLICED = frozenset({"str", "list", "tuple"})
 _MOST_PARTNERS = 8
 
 _MOST_REUSED = 14
+
+_WINDOW = 32
+"""Places before a line, and after it, that are looked at for what may stand there too."""
 
 _LONGEST = 30
 """Characters of an expression that may stand elsewhere in its function too."""
@@ -82,14 +86,19 @@ def _own_functions(code: Code, node: ast.expr) -> Iterator[str]:
     for each in code.tree.body:
         if isinstance(each, FunctionNode) and each is not inside and _takes_one(each.args):
             yield each.name
-    known = {name for shapes in _CALLS.values() for shape in shapes for name in [shape.partition("(")[0]]}
+    yield from code.once("called with one", lambda: _find_called(code))
+
+
+def _find_called(code: Code) -> list[str]:
+    """Return some functions of others that the file calls with one argument."""
+    usual = {name for shapes in _CALLS.values() for shape in shapes for name in [shape.partition("(")[0]]}
     called = (
         each.func.id
-        for each in ast.walk(code.tree)
+        for each in code.walk(code.tree)
         if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and len(each.args) == 1
     )
     own = {each.name for each in code.tree.body if isinstance(each, FunctionNode | ast.ClassDef)}
-    yield from [name for name in dict.fromkeys(called) if name not in known | own and name != "range"][:4]
+    return [name for name in dict.fromkeys(called) if name not in usual | own and name != "range"][:4]
 
 
 def _takes_one(arguments: ast.arguments) -> bool:
@@ -120,35 +129,60 @@ def _partners(code: Code, node: ast.expr, hints: Hints) -> Iterator[str]:
     sized = [name for name in names if find_name_types(code, node, name, hints) & {"list", "str", "tuple"}]
     if isinstance(code.parents.get(node), ast.Subscript):
         yield from (f"len({name}) - 1" for name in sized[:2])
-    fields = [
-        text for text in find_fields(code, node) if f"{text}(" not in code.raw.decode("utf-8", "replace")
-    ]
+    fields = [text for text in find_fields(code, node) if f"{text}(".encode() not in code.raw]
     yield from [*(numeric or ([] if hints.types else names)), *fields][:_MOST_PARTNERS]
 
 
 def find_names(code: Code, node: ast.AST) -> list[str]:
     """Return the parameters and variables of the function around a node, the nearest first."""
+    scope, line = code.scope(node), getattr(node, "lineno", 0)
+    return code.once(("names", scope, line), lambda: _sort_names(_list_names(code, scope), line))
+
+
+def _list_names(code: Code, scope: ast.AST) -> list[tuple[int, str]]:
+    """Return where a function sets which name, in order of the lines."""
+
+    def work() -> list[tuple[int, str]]:
+        found = (
+            (each.lineno, each.arg if isinstance(each, ast.arg) else each.id)
+            for each in code.walk(scope)
+            if isinstance(each, ast.arg) or (isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
+        )
+        return sorted(pair for pair in found if pair[1] not in {"self", "cls"})
+
+    return code.once(("set names", scope), work)
+
+
+def _sort_names(places: list[tuple[int, str]], line: int) -> list[str]:
+    """Return the names that are set near a line, the nearest first, then those that are set first of all."""
+    at = bisect_left(places, (line, ""))
+    near = places[max(0, at - _WINDOW) : at + _WINDOW]
+    ordered = sorted((abs(place - line), name) for place, name in near)
+    return list(dict.fromkeys(name for _, name in (*ordered, *places[:_WINDOW])))
+
+
+def list_known(code: Code, node: ast.AST) -> frozenset[str]:
+    """Return all parameters and variables of the function around a node."""
     scope = code.scope(node)
-    line = getattr(node, "lineno", 0)
-    found = [
-        (abs(each.lineno - line), each.arg if isinstance(each, ast.arg) else each.id)
-        for each in ast.walk(scope)
-        if isinstance(each, ast.arg) or (isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
-    ]
-    return [name for name in dict.fromkeys(name for _, name in sorted(found)) if name not in {"self", "cls"}]
+    return code.once(("known", scope), lambda: frozenset(name for _, name in _list_names(code, scope)))
 
 
 def find_fields(code: Code, node: ast.AST) -> list[str]:
     """Return the attributes of `self` that the class around a node sets, as the code writes them."""
-    found = (
-        code.text(each)
-        for each in ast.walk(code.home(node))
-        if isinstance(each, ast.Attribute)
-        and isinstance(each.value, ast.Name)
-        and each.value.id == "self"
-        and isinstance(each.ctx, ast.Store)
-    )
-    return list(dict.fromkeys(found)) if isinstance(code.home(node), ast.ClassDef) else []
+    home = code.home(node)
+
+    def work() -> list[str]:
+        found = (
+            code.text(each)
+            for each in code.walk(home)
+            if isinstance(each, ast.Attribute)
+            and isinstance(each.value, ast.Name)
+            and each.value.id == "self"
+            and isinstance(each.ctx, ast.Store)
+        )
+        return list(dict.fromkeys(found))
+
+    return code.once(("fields", home), work) if isinstance(home, ast.ClassDef) else []
 
 
 def _add_term(code: Code, node: ast.expr, hints: Hints) -> Iterator[Mutation]:
@@ -184,19 +218,32 @@ def _reuse(code: Code, node: ast.expr, hints: Hints) -> Iterator[Mutation]:
 
 
 def _short_expressions(code: Code, node: ast.expr, hints: Hints) -> list[tuple[str, frozenset[str]]]:
-    scope, statement = code.scope(node), code.statement(node)
-    names = [*find_names(code, node), *find_fields(code, node)]
-    found = {name: find_name_types(code, node, name, hints) for name in names}
-    near = [
+    scope = code.scope(node)
+    around = scope if isinstance(scope, FunctionNode) else code.statement(node) or node
+
+    def work() -> list[tuple[str, frozenset[str]]]:
+        names = [*find_names(code, node), *find_fields(code, node)]
+        found = {name: find_name_types(code, node, name, hints) for name in names}
+        places = code.once(("short", around), lambda: _list_short(code, around))
+        at = bisect_left(places, node.lineno, key=lambda each: each.lineno)
+        near = places[max(0, at - _WINDOW) : at + _WINDOW]
+        for each in sorted(near, key=lambda one: (abs(one.lineno - node.lineno), code.text(one))):
+            found.setdefault(code.text(each), find_types(code, each, hints))
+        return list(found.items())[:_MOST_REUSED]
+
+    return code.once(("reused", around, node.lineno), work)
+
+
+def _list_short(code: Code, around: ast.AST) -> list[ast.expr]:
+    """Return the short expressions of a function, in order of the lines."""
+    found = [
         each
-        for each in ast.walk(scope if isinstance(scope, FunctionNode) and statement else node)
+        for each in code.walk(around)
         if isinstance(each, ast.Attribute | ast.Subscript | ast.Call | ast.BinOp | ast.Compare)
         and is_value(code, each)
         and len(code.text(each)) <= _LONGEST
     ]
-    for each in sorted(near, key=lambda one: (abs(one.lineno - node.lineno), code.text(one))):
-        found.setdefault(code.text(each), find_types(code, each, hints))
-    return list(found.items())[:_MOST_REUSED]
+    return sorted(found, key=lambda each: each.lineno)
 
 
 def _keywords(code: Code, node: ast.Call, _: Hints) -> Iterator[Mutation]:
@@ -223,10 +270,13 @@ def _possible_keywords(code: Code, node: ast.Call, name: str) -> Iterator[str]:
         yield from ("default=0", "default=None")
     if name in {"max", "min", "sorted", "sort"} and "key" not in has:
         yield from ("key=len", "key=str.lower", "key=abs")
-    for each in ast.walk(code.tree):
-        if isinstance(each, FunctionNode) and each.name == name and each is not code.scope(node):
+    known = list_known(code, node) | {*find_fields(code, node)}
+    for each in code.once(
+        "functions", lambda: [f for f in code.walk(code.tree) if isinstance(f, FunctionNode)]
+    ):
+        if each.name == name and each is not code.scope(node):
             arguments = [argument.arg for argument in (*each.args.args, *each.args.kwonlyargs)]
-            yield from (f"{given}={given}" for given in arguments if given in names and given not in has)
+            yield from (f"{given}={given}" for given in arguments if given in known and given not in has)
 
 
 WRAPPING_RULES = (
