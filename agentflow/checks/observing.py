@@ -16,7 +16,8 @@ from agentflow.core.record import Record
 from agentflow.sandbox.throwaway import walk
 
 _HOOK = Path(__file__).with_name("reading_hook.py")
-_READS, _ROOT = "reads", "root"
+_READS, _ROOT, _LONGEST, _STALLED, _AT = "reads", "root", "longest", "stalled", "at"
+_MOST_NAME = 1000
 _OPENED, _IS_FOLDER, _OVERFLOWED = 0x20, 0x40000000, 0x4000
 _HEAD = struct.Struct("iIII")
 _OWN_PATH = re.compile(r"\bPYTHONPATH=(\S?)")
@@ -64,17 +65,28 @@ class Observer:
             by_code=frozenset(_pairs(self._place / _READS)), opened=frozenset(self._opened), gap=self._gap
         )
 
+    def find_stalled(self) -> tuple[str, ...]:
+        """Return the tests that the hook ended since they did not move."""
+        path = self._place / _STALLED
+        return tuple(dict.fromkeys(_read(path).splitlines())) if path.exists() else ()
 
-def install_hook(scratch: Path, roots: Iterable[Path], import_path: str) -> Observer:
+    def find_test(self) -> str:
+        """Return the test of pytest that was begun last; empty where none was."""
+        return _read(self._place / _AT)[:_MOST_NAME]
+
+
+def install_hook(scratch: Path, roots: Iterable[Path], import_path: str, longest: float = 0) -> Observer:
     """Put our hook into a folder, and return what observes a run whose repository lies at one of the roots.
 
-    `import_path` is the PYTHONPATH that the run has otherwise.
+    `import_path` is the PYTHONPATH that the run has otherwise. A test that uses more than `longest` seconds
+    of processor time, and far more than any before it, is ended; none where that is 0.
     """
     place = scratch / "observer"
     place.mkdir()
     shutil.copyfile(_HOOK, place / "sitecustomize.py")
     tops = dict.fromkeys(str(each) for root in roots for each in (root, root.resolve()))
     (place / _ROOT).write_text("\0".join(tops), "utf-8", "surrogateescape")
+    (place / _LONGEST).write_text(str(longest), "utf-8")
     entries = filter(None, (str(place), import_path))
     return Observer(place, {"PYTHONPATH": os.pathsep.join(entries)})
 
@@ -159,10 +171,15 @@ def _names(events: bytes, places: Mapping[int, str]) -> Iterator[str]:
             yield os.path.normpath(os.path.join(places[watch], name))  # noqa: PTH118  # a string
 
 
-def _pairs(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield what the hook wrote down."""
+def _read(path: Path) -> str:
+    """Return what the hook wrote down, in a file that the code under test can write too."""
     if not path.is_file() or path.is_symlink() or path.stat().st_size > _MOST_BYTES:
-        return
-    for line in path.read_bytes().decode("utf-8", "surrogateescape").splitlines():
+        return ""
+    return path.read_bytes().decode("utf-8", "surrogateescape")
+
+
+def _pairs(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield what was read by whom."""
+    for line in _read(path).splitlines():
         file, _, reader = line.partition("\t")
         yield file, reader

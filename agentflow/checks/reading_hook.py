@@ -1,4 +1,4 @@
-"""The `sitecustomize` of every Python that a check starts: it notes which file is read by whose code.
+"""The `sitecustomize` of every Python that a check starts: notes what is read by whom, and which test runs.
 
 It is copied beside a file that names the root of the repository. The program that it is loaded into pays for
 all that it imports, and is not to notice it.
@@ -17,6 +17,10 @@ if TYPE_CHECKING:  # `typing` takes longer to load than all else that happens he
 _APART = ("/site-packages/", "/node_modules/", "/__pycache__/", "/.git/")
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _WRITE_ONLY = 1
+_SETUP = b" (setup)"
+_TICK = 1.0
+_FAR = 10
+"""So many times longer than any test before it is too long."""
 
 
 class _Notes:
@@ -67,6 +71,68 @@ class _Notes:
         return ""
 
 
+class TestStalled(BaseException):
+    """A test kept the processor busy for far longer than any before it."""
+
+
+class _Tests:
+    """The test of pytest that runs: it is told to whoever waits, and ended where it does not move."""
+
+    def __init__(self, longest: float) -> None:
+        self._longest = longest
+        self._calls = (os.open, os.write, os.close)
+        self._test = ""
+        self._began = self._last = 0.0
+
+    def hear(self, event: str, words: tuple[Any, ...]) -> None:
+        try:
+            if event == "os.putenv" and words[0] == b"PYTEST_CURRENT_TEST" and words[1].endswith(_SETUP):
+                self._write("at", os.O_TRUNC, words[1][: -len(_SETUP)])
+            elif event == "import" and words[0] == "_pytest.runner" and self._longest:
+                self._start()
+        except BaseException:  # the same
+            pass
+
+    def _start(self) -> None:
+        """Look at the test that runs at each second of processor time, which one that waits does not use."""
+        import signal  # noqa: PLC0415  # only where tests run
+        import time  # noqa: PLC0415
+
+        self._clock = time.process_time
+        signal.signal(signal.SIGVTALRM, self._look)
+        signal.setitimer(signal.ITIMER_VIRTUAL, _TICK, _TICK)
+
+    def _look(self, _number: int, frame: FrameType | None) -> None:
+        test, is_inside = _find_test(frame)
+        now = self._clock()
+        if test != self._test:
+            self._longest = max(self._longest, _FAR * (self._last - self._began) if self._test else 0)
+            self._test, self._began = test, now
+        self._last = now
+        if is_inside and now - self._began >= self._longest:
+            self._write("stalled", os.O_APPEND, os.fsencode(test) + b"\n")
+            raise TestStalled(f"it did not end within {now - self._began:.0f} s of processor time")
+
+    def _write(self, name: str, way: int, text: bytes) -> None:
+        opening, writing, closing = self._calls
+        descriptor = opening(f"{_FOLDER}/{name}", os.O_WRONLY | os.O_CREAT | way, 0o600)
+        writing(descriptor, text)
+        closing(descriptor)
+
+
+def _find_test(frame: FrameType | None) -> tuple[str, bool]:
+    """Return the test that runs, and whether its own code does."""
+    is_inside = False
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.endswith("/_pytest/runner.py"):
+            is_inside = is_inside or code.co_name == "from_call"
+            if code.co_name == "runtestprotocol":
+                return frame.f_locals["item"].nodeid, is_inside
+        frame = frame.f_back
+    return "", False
+
+
 def _is_read(mode: Any, flags: int) -> bool:
     return "r" in mode or "+" in mode if isinstance(mode, str) else flags & 3 != _WRITE_ONLY
 
@@ -88,6 +154,8 @@ if __name__ == "sitecustomize":
         with open(_FOLDER + "/root") as _file:
             for _root in _file.read().split("\0"):
                 sys.addaudithook(_Notes(_root).hear)
+        with open(_FOLDER + "/longest") as _file:
+            sys.addaudithook(_Tests(float(_file.read())).hear)
     except BaseException:  # the same
         pass
     _hand_on()

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import shlex
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from enum import StrEnum
@@ -43,6 +44,9 @@ from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.throwaway import scratch_folder, walk
 
 _TAIL_LINES = 40
+_LOOK_SECONDS = 0.5
+_LONG_SECONDS = 10.0
+"""After that, and after twice that and so on, it is told which test has run so long."""
 TAIL_CHARS = 8_000
 _REPORT_BYTES = 64 << 20
 """Of a hundred thousand tests; a check may write as much as the disk holds."""
@@ -73,6 +77,16 @@ class Manner(StrEnum):
     """In surroundings that no result may depend on: another order of sets, a temporary folder with files."""
 
 
+class CheckWatch(Record):
+    """Who waits for a check, and how long."""
+
+    cancelled: Callable[[], bool] = lambda: False
+    tell: Callable[[str, float], object] = lambda _test, _seconds: None
+    """Hears of a test that has run for so many seconds, and, by an empty name, that it has ended."""
+    longest: float = 0
+    """A test that is busy for more seconds, and far longer than any before it, is ended; none by 0."""
+
+
 class Shown(Record):
     """What a check showed."""
 
@@ -90,7 +104,7 @@ def execute(
     sandbox: Sandbox,
     sink: Path,
     *,
-    cancelled: Callable[[], bool] = lambda: False,
+    watch: CheckWatch | None = None,
     env: Mapping[str, str] | None = None,
     manner: Manner = Manner.PLAIN,
 ) -> Shown:
@@ -98,16 +112,22 @@ def execute(
 
     `env` is added last, such as the import path of a copy.
     """
+    watch = watch or CheckWatch()
     job = _Job(check=check, sandbox=sandbox)
     with scratch_folder() as scratch:
-        observer = _observer(sandbox, scratch, env or {}) if manner is Manner.OBSERVED else None
+        is_observed = manner is Manner.OBSERVED
+        is_needed = is_observed or watch.longest
+        observer = _observer(sandbox, scratch, env or {}, watch.longest) if is_needed else None
         job = job.replace(observer=observer)
         surroundings = _other_surroundings(scratch) if manner is Manner.ELSEWHERE else {}
-        with watch_folders(observer, sandbox.folders) if observer else nullcontext():
+        with watch_folders(observer, sandbox.folders) if observer and is_observed else nullcontext():
+            cancelled = _follow_tests(observer, watch) if observer else watch.cancelled
             finished = _run(job, scratch, sink, cancelled, {**surroundings, **(env or {})})
-        reads = observer.reads() if observer else None
+        reads = observer.reads() if observer and is_observed else None
         raw = sink.read_text("utf-8", "replace")
         told = _read_tests(job, scratch, raw) if check.name is CheckName.TESTS else None
+        ended = observer.find_stalled() if observer else ()
+        finished = finished.replace(stalled=tuple(test for test in ended if told and test in told.outcomes))
     finished = _readable(finished, sink, raw) if job.is_json else finished
     output = raw.replace(f"{sandbox.place}/", "")
     return Shown(
@@ -158,10 +178,32 @@ class _Job(Record):
         return install_reporters(scratch, self.sandbox.opened.environment.get("NODE_OPTIONS", ""))
 
 
-def _observer(sandbox: Sandbox, scratch: Path, env: Mapping[str, str]) -> Observer:
+def _observer(sandbox: Sandbox, scratch: Path, env: Mapping[str, str], longest: float) -> Observer:
     """Return what sees which files of the repository a check reads."""
     declared = env.get("PYTHONPATH") or sandbox.opened.environment.get("PYTHONPATH", "")
-    return install_hook(scratch, (sandbox.place, sandbox.root), declared)
+    return install_hook(scratch, (sandbox.place, sandbox.root), declared, longest)
+
+
+def _follow_tests(observer: Observer, watch: CheckWatch) -> Callable[[], bool]:
+    """Return what asks whether to stop, and tells now and then of a test that runs for long."""
+    test, since, looked, due = "", time.monotonic(), 0.0, _LONG_SECONDS
+
+    def ask() -> bool:
+        nonlocal test, since, looked, due
+        now = time.monotonic()
+        if now < looked + _LOOK_SECONDS:
+            return watch.cancelled()
+        looked, newest = now, observer.find_test()
+        if newest != test:
+            if due > _LONG_SECONDS:
+                watch.tell("", 0)
+            test, since, due = newest, now, _LONG_SECONDS
+        elif test and now - since >= due:
+            watch.tell(test, round(now - since, 1))
+            due *= 2
+        return watch.cancelled()
+
+    return ask
 
 
 def _run(

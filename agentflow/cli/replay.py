@@ -39,7 +39,7 @@ _CUT = (Status.CANCELLED, Status.ERROR)
 _APART = frozenset(
     {
         *("Warned", "Signalled", "Retried", "Searched", "RepairTried", "Answered", "StateChanged"),
-        *("CheckStarted", "Probed", "TaskUndone"),
+        *("CheckStarted", "TestRunsLong", "Probed", "TaskUndone"),
     }
 )
 """Events about the machine, the person and the store, not about what the task did.

@@ -234,6 +234,16 @@ class CheckStarted(Record, tag=True):
     code: Side = Side.FINAL
 
 
+class TestRunsLong(Record, tag=True):
+    __test__ = False
+
+    check: CheckName
+    test: str  # empty once another runs
+    seconds: float
+    surface: Side = Side.FINAL
+    code: Side = Side.FINAL
+
+
 class Probed(Record, tag=True):
     kind: ProbeKind
     check: CheckName
@@ -342,6 +352,7 @@ Event = (
     | Compacted
     | EvidenceRecorded
     | CheckStarted
+    | TestRunsLong
     | Probed
     | RunEnded
     | Warned

@@ -43,6 +43,8 @@ class Execution(Record):
     """Remarks beside its output, for people."""
     sandbox: str = "none"
     """The sandbox level it ran at."""
+    stalled: tuple[str, ...] = ()
+    """Tests that were ended since they used the processor for far longer than any before them."""
 
 
 class Exchanged(Record):
@@ -150,6 +152,9 @@ class TestOutcome(StrEnum):
 
 RED = (TestOutcome.FAILED, TestOutcome.ERROR)
 
+STALL_SECONDS = 10.0
+"""Of processor time: so long a test may be busy before it can count as one that does not move."""
+
 
 class TestCounts(Record):
     __test__ = False
@@ -224,6 +229,8 @@ class Evidence(Record):
     """Path in the task folder of what the tests read."""
     taken_from: str = ""
     """Task and record of the run, where an earlier one on this tree was taken over."""
+    stalled: tuple[str, ...] = ()
+    """Tests that were ended since they used the processor for far longer than any before them."""
 
 
 Ended = Evidence | Try | Execution

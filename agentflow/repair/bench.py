@@ -82,6 +82,7 @@ def drive(bench: Bench, copy: Path, folder: Path, spec: Mapping[str, Any], timeo
         "files": target.files,
         "failing": target.failing,
         "hangs": target.hangs,
+        "stalled": target.stalled,
         "timeout": timeout,
     }
     (folder / "spec.json").write_text(json.dumps({**told, **spec}), encoding="utf-8")

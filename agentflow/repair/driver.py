@@ -73,11 +73,10 @@ def watch_tests(spec: dict[str, Any]) -> dict[str, Any]:
         known = [test for test in spec["failing"] if test in tests.items]
         others = [test for test in tests.items if test not in set(known)]
         chosen = known + (others[:_MOST_WATCHED] if known else others)
-        hanging = min(_LONGEST_HANG, spec["timeout"] / 4) if spec["hangs"] else None
-        longest = spec["timeout"] if known else hanging or _LONGEST_WATCH
+        limits = limit_tests(spec, chosen, others)
         found["unwatched"] = [test for test in tests.items if test not in set(chosen)]
         while chosen:
-            done = watch_some(sealed, recorder, tracer, tests, chosen, longest)
+            done = watch_some(sealed, recorder, tracer, tests, chosen, limits)
             ended = [each for each in done if not each["stopped"]]
             for each in ended:
                 merge(found, recorder, each)
@@ -85,7 +84,7 @@ def watch_tests(spec: dict[str, Any]) -> dict[str, Any]:
                 return
             stopped = chosen[len(ended)]
             found["slow"].append(stopped)
-            if stopped in known or hanging:
+            if stopped in known or spec["hangs"]:
                 for each in done[len(ended) :]:
                     merge(found, recorder, each)
                 recorder.note(stopped, "error")
@@ -101,8 +100,15 @@ def watch_tests(spec: dict[str, Any]) -> dict[str, Any]:
     return {**recorder.report(), **found, "seconds": time.monotonic() - began}
 
 
+def limit_tests(spec: dict[str, Any], chosen: list[str], others: list[str]) -> dict[str, float]:
+    """Return how long each test is watched: those that fail for long, unless they are known not to end."""
+    shortest = min(_LONGEST_HANG, spec["timeout"] / 4) if spec["hangs"] else _LONGEST_WATCH
+    short = {*spec["stalled"], *others}
+    return {test: shortest if test in short else spec["timeout"] for test in chosen}
+
+
 def watch_some(
-    sealed: Any, recorder: Any, tracer: Any, tests: Any, chosen: list[str], longest: float
+    sealed: Any, recorder: Any, tracer: Any, tests: Any, chosen: list[str], limits: dict[str, float]
 ) -> list[dict[str, Any]]:
     """Run tests in a child until one takes too long, and return what was seen of each.
 
@@ -115,7 +121,7 @@ def watch_some(
         def begin(test: str) -> None:
             if test:
                 state.update(test=test, since=time.monotonic())
-                sealed.call_after(longest * _STOPPED, stop)
+                sealed.call_after(limits[test] * _STOPPED, stop)
                 tracer.begin(test)
                 return
             tracer.end()
@@ -129,7 +135,7 @@ def watch_some(
 
         def stop(_number: int, frame: Any) -> None:
             tracer.end()
-            message = f"did not end within {longest:.0f} s"
+            message = f"did not end within {limits[state['test']]:.0f} s"
             told = describe_test(state, tracer, "error", recorder.walk(frame), message)
             tell({**told, "stopped": True})
             os._exit(0)
@@ -137,7 +143,7 @@ def watch_some(
         recorder.begin = begin
         tests.run(chosen, lambda: False)
 
-    return list(sealed.follow(work, longest, len(chosen)))
+    return list(sealed.follow(work, [limits[test] for test in chosen]))
 
 
 def describe_test(

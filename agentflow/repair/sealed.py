@@ -70,17 +70,17 @@ def run_sealed(
 
 
 def follow(
-    work: Callable[[Callable[[dict[str, Any]], None]], None], longest: float, count: int
+    work: Callable[[Callable[[dict[str, Any]], None]], None], longest: list[float]
 ) -> list[dict[str, Any]]:
-    """Return what a child tells, until it has told enough or is silent for too long."""
+    """Return what a child tells, until it has told enough or is silent for too long each time."""
     found: list[dict[str, Any]] = []
     with open_child(work) as child:
-        lines = Lines(child.reader, longest)
+        lines = Lines(child.reader, longest[0])
         for told in lines:
             found.append(told)
-            lines.deadline = time.monotonic() + longest
-            if len(found) == count:
+            if len(found) == len(longest):
                 break
+            lines.deadline = time.monotonic() + longest[len(found)]
     return found
 
 

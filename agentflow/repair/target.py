@@ -152,6 +152,8 @@ class Target(Record):
     """Ids of the tests that failed before the task."""
     files: tuple[str, ...] = ()
     """The files of those tests; empty means all the check runs."""
+    stalled: tuple[str, ...] = ()
+    """Those of them that were ended since they did not move."""
     hangs: bool = False
     """The check ran into its time limit, so that nobody knows which of its tests fail."""
 
@@ -179,8 +181,11 @@ def read_target(root: Path, brief: Brief, files: Iterable[str]) -> Target:
     target = _parse_command(root, record.command)
     if record.timed_out:
         return target.replace(hangs=True)
-    failing = tuple(sorted({test for shown in reds for test in find_failing_tests(root, shown)}))
-    return target.replace(failing=failing, files=locate_tests(failing, known))
+    failing = {test for shown in reds for test in find_failing_tests(root, shown)}
+    # one that is merely slow must not keep others from being mended
+    chosen = tuple(sorted(failing - {*record.stalled} or failing))
+    stalled = tuple(test for test in chosen if test in record.stalled)
+    return target.replace(failing=chosen, stalled=stalled, files=locate_tests(chosen, known))
 
 
 def widen_target(

@@ -88,7 +88,8 @@ class EarlierRuns:
         for folder, evidence in (*self._mine(), *(self._older() if code is Side.BASE else ())):
             same = (tree, check.name, check.command, surroundings)
             known = (evidence.tree_before, evidence.check, evidence.command, evidence.surroundings)
-            is_sound = not evidence.tries and evidence.exit_code is not None and not evidence.timed_out
+            is_whole = evidence.exit_code is not None and not evidence.timed_out and not evidence.stalled
+            is_sound = is_whole and not evidence.tries
             if known == same and is_sound and (taken := _read(folder, evidence, sink)):
                 return taken
         return None

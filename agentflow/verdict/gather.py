@@ -8,7 +8,17 @@ from anyio import to_thread
 from agentflow.checks.dependencies import audit_of, manifest_of
 from agentflow.checks.repository import require
 from agentflow.core.events import Probed
-from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, Surface, TestOutcome, describe_end
+from agentflow.core.evidence import (
+    RED,
+    STALL_SECONDS,
+    Check,
+    CheckName,
+    CheckRun,
+    Side,
+    Surface,
+    TestOutcome,
+    describe_end,
+)
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
 from agentflow.core.verdict import ProbeResult, Remark, Tampering
@@ -330,6 +340,12 @@ class Grounds(Record):
         return narrow(final.check, {*red, *new}) if red or new else None
 
     @property
+    def longest(self) -> float:
+        """How long a test that did not move before may be busy: longer than on the code now in any case."""
+        base, final = self.base and self.base.evidence, self.final.evidence
+        return STALL_SECONDS + 1.5 * final.seconds if base and base.stalled and final else 0
+
+    @property
     def earlier(self) -> Mapping[str, TestOutcome]:
         """The failures on the old code under exactly the checks of now."""
         base, paths = self.base, [each.path for each in self.changes]
@@ -363,7 +379,7 @@ async def run_fail_to_pass(context: JudgeContext, task: TaskState, case: Case, t
     if grounds is None or check is None:
         return ()
     anew = CheckJob(checks=(check,), tree=tree, surface=Side.FINAL, code=Side.BASE, runs_anew=True)
-    before = anew.replace(earlier=grounds.earlier)
+    before = anew.replace(earlier=grounds.earlier, longest=grounds.longest)
     (fresh,) = await context.checking.run(task, before)
     case = case.replace(runs=(*case.runs, *to_proof_runs(context.checking.runs(fresh))))
     proving = find_turned(case.select(code=Side.BASE), case.after)

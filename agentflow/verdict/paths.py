@@ -9,7 +9,7 @@ from itertools import accumulate
 from agentflow.checks.dependencies import manifest_of
 from agentflow.checks.observing import Reads
 from agentflow.checks.repository import PYTEST_SETTINGS
-from agentflow.core.evidence import Side, Surface
+from agentflow.core.evidence import STALL_SECONDS, Side, Surface
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
@@ -185,14 +185,18 @@ _MANIFESTS = frozenset({*PYTEST_SETTINGS, "setup.py", "package.json", "Cargo.tom
 _SHARED = "settings of checkers beside those of the product"
 
 
-async def examine_base(context: JudgeContext, task: TaskState) -> TaskState:
-    """Run the required checks before anything changes, and record which files belong to them."""
+async def examine_base(context: JudgeContext, task: TaskState, *, ends_stalled: bool) -> TaskState:
+    """Run the required checks before anything changes, and record which files belong to them.
+
+    Where only tests are to be mended, one that does not move is ended: it is red.
+    """
     assert task.base_tree is not None
     files = context.git.paths(task.base_tree)
     checks = context.checking.require(task, files)
     repository = context.checking.repository(files)
     surface = find_surface(repository, checks, task.surface.added, task.surface.removed)
-    order = CheckJob(checks=checks, tree=task.base_tree, surface=Side.BASE, code=Side.BASE)
+    longest = STALL_SECONDS if ends_stalled else 0
+    order = CheckJob(checks=checks, tree=task.base_tree, surface=Side.BASE, code=Side.BASE, longest=longest)
     ignored = context.git.list_ignored()
     (baseline,) = await context.checking.run(task, order, ignored=ignored)
     marks = mark_ignored(context.git.root, ignored)

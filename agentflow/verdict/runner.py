@@ -11,9 +11,9 @@ from typing import TypeVar
 import anyio
 from anyio import from_thread, to_thread
 
-from agentflow.checks.run import Manner, Shown, execute
+from agentflow.checks.run import CheckWatch, Manner, Shown, execute
 from agentflow.core.errors import AgentflowError
-from agentflow.core.events import CheckStarted
+from agentflow.core.events import CheckStarted, TestRunsLong
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Fault, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
@@ -128,6 +128,8 @@ class CheckJob(Record):
     """What tests came to before on the same code under the same checks."""
     runs_anew: bool = False
     """No earlier run stands for it: only one more tells what is luck."""
+    longest: float = 0
+    """Seconds of processor time after which a test that does not move may be ended; never where it is 0."""
 
     def manner(self, check: Check) -> Manner:
         """Return how a check runs: tests are observed where code and checks are of one side."""
@@ -158,10 +160,13 @@ class Place(Record):
     cancelled: Callable[[], bool] = lambda: False
     pause: Callable[[float], None] = time.sleep
 
-    def run(self, check: Check, sink: Path, manner: Manner = Manner.PLAIN) -> Shown:
+    def run(
+        self, check: Check, sink: Path, manner: Manner = Manner.PLAIN, watch: CheckWatch | None = None
+    ) -> Shown:
         """Run a check with its output in `sink`."""
         env = {"PYTHONPATH": self.imports} if self.imports else {}
-        shown = execute(check, self.sandbox, sink, cancelled=self.cancelled, env=env, manner=manner)
+        watch = (watch or CheckWatch()).replace(cancelled=self.cancelled)
+        shown = execute(check, self.sandbox, sink, watch=watch, env=env, manner=manner)
         if self.stage is None:
             return shown
         return shown.replace(execution=shown.execution.replace(changed=self.stage.list_changes()))
@@ -346,7 +351,13 @@ class CheckRunner:
 
     def _once(self, order: CheckJob, check: Check, place: Place, number: int) -> Shown:
         patient = check.replace(timeout=self._time_for(check))
-        return place.run(patient, self._bench.sink(order, check, number), order.manner(check))
+        longest = order.longest if check.name is CheckName.TESTS else 0
+        watch = CheckWatch(tell=partial(self._tell_test, order, check), longest=longest)
+        return place.run(patient, self._bench.sink(order, check, number), order.manner(check), watch)
+
+    def _tell_test(self, order: CheckJob, check: Check, test: str, seconds: float) -> None:
+        side = {"surface": order.surface, "code": order.code}
+        self._bench.store.emit(TestRunsLong(check=check.name, test=test, seconds=seconds, **side))
 
     def _time_for(self, check: Check) -> float:
         """Return the seconds a check may take; tests get at least three times their base run."""

@@ -24,6 +24,7 @@ from agentflow.core.events import (
     Stamped,
     StateChanged,
     TaskEnded,
+    TestRunsLong,
     ToolFinished,
     ToolStarted,
 )
@@ -81,6 +82,9 @@ class RunningCheck(Record):
     """How the files of its output are named."""
     expected: int
     """How many tests it had before; 0 where nobody knows."""
+    slow: str = ""
+    """A test that runs for long."""
+    slow_since: float = 0.0
 
 
 class Board(Record):
@@ -247,6 +251,17 @@ def _begin_check(event: CheckStarted, board: Board, now: float) -> Board:
         expected=board.expected.get(event.check, 0),
     )
     return board.replace(checks={**board.checks, output: check})
+
+
+@_update.register
+def _note_slow_test(event: TestRunsLong, board: Board, now: float) -> Board:
+    check = board.checks.get(output := f"check-{event.check}-{event.surface}-{event.code}")
+    if check is None:
+        return board
+    since = now - event.seconds
+    return board.replace(
+        checks={**board.checks, output: check.replace(slow=one_line(event.test), slow_since=since)}
+    )
 
 
 @_update.register

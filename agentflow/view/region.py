@@ -79,6 +79,9 @@ class Painter:
         """Return a check with the time it takes; with a bar where it is known how many tests it has."""
         since = whole_seconds(max(0.0, now - check.since))
         name, command = (f"  {check.name} ", "bold"), (visible(check.command), "dim")
+        if check.slow:
+            slow_since = whole_seconds(max(0.0, now - check.slow_since))
+            command = (f"{slow_since} in {visible(check.slow)}", "yellow")
         done = self._counter.count(check)
         if not check.expected:
             return Text.assemble(name, f" {done:,} done " if done else "", f" {since}  ", command)

@@ -23,6 +23,7 @@ from agentflow.core.events import (
     TaskEnded,
     TaskStarted,
     TaskUndone,
+    TestRunsLong,
     ToolBlocked,
     ToolFinished,
     ToolStarted,
@@ -87,7 +88,9 @@ def rows(_event: object, _memory: Memory) -> tuple[Row, ...]:
 
 def brief_rows(event: Event, memory: Memory) -> tuple[Row, ...]:
     """Return what a person needs while a task runs: one row for each phase that ends, and warnings."""
-    if isinstance(event, Warned | RepairTried | Retried | PersonSaid | StepMerged | TaskUndone):
+    if isinstance(
+        event, Warned | RepairTried | Retried | PersonSaid | StepMerged | TaskUndone | TestRunsLong
+    ):
         return rows(event, memory)
     if isinstance(event, PhaseStarted):
         memory.phase = event.phase
@@ -341,6 +344,15 @@ def _describe_savings(event: RunEnded) -> str:
 @rows.register
 def _tell_warning(event: Warned, _memory: Memory) -> tuple[Row, ...]:
     return ((span("! ", Style.WARN), span(one_line(event.message, _SAID), Style.WARN)),)
+
+
+@rows.register
+def _tell_slow_test(event: TestRunsLong, _memory: Memory) -> tuple[Row, ...]:
+    if not event.test:
+        return ()
+    side = side_words(event.surface, event.code)
+    said = f"{event.check}: {one_line(event.test, _SAID)} has run for {duration(event.seconds)}{side}"
+    return ((span("· ", Style.DIM), span(said)),)
 
 
 @rows.register

@@ -75,7 +75,8 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
         task = await _survey(crew, task)
         return decide_gate(task, GateStatus.PASSED, "- changes nothing, so that no check is needed")
     await crew.reach()
-    task = await _survey(crew, await examine_base(crew.judging, crew.checking.add_wellknown(task)))
+    known, is_mending = crew.checking.add_wellknown(task), wants_only_checks(task.task)
+    task = await _survey(crew, await examine_base(crew.judging, known, ends_stalled=is_mending))
     task = task.replace(blocked=crew.checking.find_blocked(task.baseline))
     for warning in _limits(crew, task):
         crew.store.emit(Warned(message=warning))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentflow.checks.detect import detect
-from agentflow.checks.run import Shown, execute
+from agentflow.checks.run import CheckWatch, Shown, execute
 from agentflow.core.evidence import Check, CheckName, TestCounts, TestOutcome
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.throwaway import make_overlay_view
@@ -216,10 +216,38 @@ def test_sleeping_check_dies_with_its_children(checkout: Any) -> None:
 
 def test_cancelled_check_ends_at_once(checkout: Any) -> None:
     begin = time.monotonic()
-    result = shown(checkout, "sleep 60", cancelled=lambda: True)
+    result = shown(checkout, "sleep 60", watch=CheckWatch(cancelled=lambda: True))
     assert time.monotonic() - begin < 30
     assert not result.execution.timed_out
     assert result.execution.exit_code != 0
+
+
+STALLING = """
+import time
+def test_before(): pass
+def test_waits(): time.sleep(1.3)
+def test_never_ends():
+    text = ""
+    while True:
+        text = text[:9] + "f"
+def test_after(): pass
+"""
+
+
+def test_a_busy_test_that_does_not_move_is_ended_and_the_others_are_known(checkout: Any) -> None:
+    (checkout.root / "test_stalling.py").write_text(STALLING, "utf-8")
+    command = f"{sys.executable} -m pytest -q test_stalling.py"
+    result = shown(checkout, command, watch=CheckWatch(longest=1))
+    stalled = "test_stalling.py::test_never_ends"
+    assert result.execution.stalled == (stalled,)
+    assert {test.partition("::")[2]: outcome for test, outcome in result.outcomes.items()} == {
+        "test_before": PASSED,
+        "test_waits": PASSED,
+        "test_never_ends": FAILED,
+        "test_after": PASSED,
+    }
+    assert "it did not end within" in result.execution.tail
+    assert not result.execution.timed_out
 
 
 def test_tail_is_the_end_and_short(checkout: Any) -> None:

@@ -20,6 +20,7 @@ from agentflow.core.events import (
     Stamped,
     StateChanged,
     TaskEnded,
+    TestRunsLong,
     ToolFinished,
     ToolStarted,
 )
@@ -30,6 +31,7 @@ from agentflow.core.run import RunOutcome
 from agentflow.core.task import Complexity, GateStatus, Phase, Status
 from agentflow.view.board import Board, update_board
 from agentflow.view.region import Painter
+from agentflow.view.rows import Memory, brief_rows
 from agentflow.view.text import Medium
 
 AT = "2026-01-02T03:04:05.000Z"
@@ -190,6 +192,16 @@ def test_a_narrow_bar_keeps_its_name_and_its_numbers(tmp_path: Path) -> None:
 def test_without_a_run_before_the_tests_that_ended_are_counted(tmp_path: Path) -> None:
     (tmp_path / "check-tests-final-final-1.out").write_text(PRINTED["unittest"])
     assert draw(PHASE, CHECK, outputs=tmp_path)[-1] == "  tests  3 done  5s  pytest -q"
+
+
+def test_a_test_that_runs_for_long_is_named_until_another_runs() -> None:
+    slow = TestRunsLong(check=CheckName.TESTS, test="tests/test_a.py::test_slow", seconds=10)
+    assert draw(PHASE, CHECK, slow)[-1] == "  tests  5s  15s in tests/test_a.py::test_slow"
+    assert draw(PHASE, CHECK, slow, slow.replace(test="", seconds=0))[-1] == "  tests  5s  pytest -q"
+    told = brief_rows(slow, Memory())
+    assert ["".join(part.text for part in row) for row in told] == [
+        "· tests: tests/test_a.py::test_slow has run for 10.0s"
+    ]
 
 
 def test_a_count_goes_on_where_it_was_and_begins_anew_with_a_new_run(tmp_path: Path) -> None:
