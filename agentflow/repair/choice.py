@@ -20,10 +20,11 @@ LEAST_SECONDS = 5.0
 MOST_COMPARED = 16
 
 _DOUBT: Mapping[str, int] = {
-    **dict.fromkeys(("missing call",), 1),
+    **dict.fromkeys(("missing call", "missing statement"), 1),
     **dict.fromkeys(("constant", "extra operand", "other expression", "missing term", "wrong access"), 2),
-    **dict.fromkeys(("missing increment", "missing decrement", "extra increment", "extra guard"), 2),
-    **dict.fromkeys(("missing guard", "missing bound"), 3),
+    **dict.fromkeys(("extra increment", "extra guard"), 2),
+    **dict.fromkeys(("missing guard", "missing bound", "missing increment", "missing decrement"), 3),
+    **dict.fromkeys(("missing slice",), 3),
 }
 """How much of a step heavier an edit counts that passes a test by chance more often than a name does."""
 

@@ -67,6 +67,7 @@ def list_conditions(code: Code, node: ast.AST, hints: Hints) -> list[tuple[int, 
     found = [(3, text) for text in known]
     found += [(3, text) for name in names for text in (name, f"not {name}")]
     found += [(4, f"{name} is not None") for name in names]
+    found += [(4, text) for text in _list_kinds(code, node, names, hints)]
     found += [(4, text) for text in _list_comparisons(code, node, names, hints)]
     return found[:_MOST]
 
@@ -89,6 +90,15 @@ def _is_in_reach(condition: ast.expr, names: set[str]) -> bool:
     return all(
         each.id in names or each.id.isupper() for each in ast.walk(condition) if isinstance(each, ast.Name)
     )
+
+
+def _list_kinds(code: Code, node: ast.AST, names: list[str], hints: Hints) -> Iterator[str]:
+    """Yield questions for the type of a name that had several."""
+    for name in names:
+        types = find_name_types(code, node, name, hints)
+        if len(types) > 1:
+            for kind in sorted(types & _EMPTY.keys()):
+                yield from (f"isinstance({name}, {kind})", f"not isinstance({name}, {kind})")
 
 
 def _list_comparisons(code: Code, node: ast.AST, names: list[str], hints: Hints) -> Iterator[str]:
@@ -128,8 +138,9 @@ def _filter(code: Code, node: ast.comprehension, hints: Hints) -> Iterator[Mutat
         tests += [(4, f"{target} not in {name}") for name in fields[:3]]
         tests += [(4, f"{target} > 0"), (4, f"{target} is not None")]
     subject = ast.unparse(element) if isinstance(element, ast.Subscript) else ""
-    if isinstance(element, ast.Subscript):
-        tests.append((4, f"{ast.unparse(element.slice)} in {ast.unparse(element.value)}"))
+    for each in ast.walk(element) if element is not None else ():
+        if isinstance(each, ast.Subscript) and not isinstance(each.slice, ast.Slice):
+            tests.append((4, f"{ast.unparse(each.slice)} in {ast.unparse(each.value)}"))
     joint = " and " if node.ifs else " if "
     for weight, test in tests:
         if test != subject:

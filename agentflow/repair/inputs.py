@@ -20,7 +20,20 @@ if TYPE_CHECKING:
 
 MOST_INPUTS = 160
 MOST_VALUES = 14
+MOST_OF_CODE = 12
+LONGEST = 60
 _NUMBER, _SIGN = re.compile(r"\d+(?:\.\d+)?"), re.compile(r"[^\w\s]")
+
+
+class Pool:
+    """What the code and the recorded inputs name: numbers around which it may decide, and signs of texts."""
+
+    def __init__(self, constants: list[Any], recorded: list[Any]) -> None:
+        limits = [each for each in constants if type(each) is int and each > 1]
+        self.numbers = [each + step for each in dict.fromkeys(limits) for step in (0, -1, 1)][:MOST_OF_CODE]
+        texts = [each for each in (*recorded, *constants) if isinstance(each, str) and len(each) < LONGEST]
+        found = dict.fromkeys(sign for text in texts for sign in _SIGN.findall(text))
+        self.signs = list(found)[:MOST_OF_CODE]
 
 
 class Keeper(pickle.Pickler):
@@ -57,13 +70,14 @@ def unpack(raw: bytes) -> tuple[list[Any], dict[str, Any]]:
 
 
 def near_inputs(
-    calls: dict[str, list[bytes]],
+    calls: dict[str, list[bytes]], constants: list[Any]
 ) -> Iterator[tuple[str, Callable[[], tuple[list[Any], dict[str, Any]]]]]:
     """Yield each function with what makes its arguments: recorded ones, then others near them."""
     chance = random.Random(0)  # noqa: S311  # no secret
+    pool = Pool(constants, [part for raws in calls.values() for raw in raws for part in parts_of(raw)])
     for name, raws in calls.items():
         seen = dict.fromkeys(raws)
-        made = dict.fromkeys(raw for base in raws for raw in variants_of(base, raws, chance))
+        made = dict.fromkeys(raw for base in raws for raw in variants_of(base, raws, pool, chance))
         is_usual = find_usual(raws)
         fresh = [raw for raw in made if raw not in seen and is_usual(raw)]
         chance.shuffle(fresh)
@@ -122,18 +136,18 @@ def is_in_order(values: list[Any]) -> bool:
         return False
 
 
-def variants_of(base: bytes, raws: list[bytes], chance: random.Random) -> Iterator[bytes]:
+def variants_of(base: bytes, raws: list[bytes], pool: Pool, chance: random.Random) -> Iterator[bytes]:
     """Yield arguments that differ from recorded ones in one value, then some that differ in two."""
     given, named = unpack(base)
     others = [unpack(raw)[0] for raw in raws]
     choices = [
-        near(value) + [each[at] for each in others if len(each) > at] for at, value in enumerate(given)
+        near(value, pool) + [each[at] for each in others if len(each) > at] for at, value in enumerate(given)
     ]
     for at, values in enumerate(choices):
-        for value in values[: 2 * MOST_VALUES]:
+        for value in values[: 3 * MOST_VALUES]:
             yield from try_to_pack([*given[:at], value, *given[at + 1 :]], named)
     for key, value in named.items():
-        for other in near(value):
+        for other in near(value, pool):
             yield from try_to_pack(given, {**named, key: other})
     pairs = list(itertools.combinations(range(len(given)), 2))
     for first, second in pairs * (40 // max(1, len(pairs))):
@@ -148,26 +162,27 @@ def try_to_pack(given: list[Any], named: dict[str, Any]) -> Iterator[bytes]:
         yield pack(given, named)
 
 
-def near(value: Any) -> list[Any]:
+def near(value: Any, pool: Pool) -> list[Any]:
     """Return other values of the same type, the nearest first."""
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int):
-        return [value + 1, value - 1, 0, 1, value + 2, 2, 3, value * 2, value // 2, -value, 7, 10]
+        more = [value + 1, value - 1, 0, 1, value + 2, 2, 3, value * 2, value // 2, -value, 7, 10]
+        return list(dict.fromkeys([*more, *pool.numbers]))
     if isinstance(value, float):
         return [value / 2, value * 2, 0.0, 1.0, value + 0.25, value - 0.25, 0.1, 3.0]
     if isinstance(value, str):
-        return near_texts(value)
+        return near_texts(value, pool)
     if isinstance(value, (list, tuple)):
-        return near_lists(value)
+        return near_lists(value, pool)
     if isinstance(value, (set, frozenset)):
-        return [type(value)(each) for each in near_lists(sorted(value, key=repr))]
+        return [type(value)(each) for each in near_lists(sorted(value, key=repr), pool)]
     if isinstance(value, dict):
-        return near_dicts(value)
-    return near_objects(value)
+        return near_dicts(value, pool)
+    return near_objects(value, pool)
 
 
-def near_texts(value: str) -> list[str]:
+def near_texts(value: str, pool: Pool) -> list[str]:
     more = [value[:-1], value[1:], value + value[:1], value + "x", "", value.upper(), value.lower()]
     more += [f" {value} ", value[::-1], value * 2, value.replace(" ", "  "), f"{value} a"]
     more += [_NUMBER.sub(other, value, count=1) for other in ("2.5", "7", "12")]
@@ -175,36 +190,37 @@ def near_texts(value: str) -> list[str]:
     for one, other in itertools.islice(itertools.combinations(signs, 2), 3):
         more.append(value.translate({ord(one): other, ord(other): one}))
         more.append(value.replace(one, other, 1))
+    more += [value.replace(one, other, 1) for one in signs for other in pool.signs if other != one]
     return [each for each in dict.fromkeys(more) if each != value]
 
 
-def near_lists(value: Any) -> list[Any]:
+def near_lists(value: Any, pool: Pool) -> list[Any]:
     """Return lists or tuples with less, more and other elements, and in another order."""
     items = list(value)
     made = [items[:-1], items[1:], items[::-1], items + items[:1], [], items[:1], items + items]
     with contextlib.suppress(TypeError):
         made.append(sorted(items))
     for at, item in itertools.islice(enumerate(items), 4):
-        made += [[*items[:at], other, *items[at + 1 :]] for other in near(item)[:4]]
+        made += [[*items[:at], other, *items[at + 1 :]] for other in near(item, pool)[:4]]
     if not hasattr(value, "_fields") and type(value) in (list, tuple):
         return [type(value)(each) for each in made]
     return []
 
 
-def near_dicts(value: dict[Any, Any]) -> list[Any]:
+def near_dicts(value: dict[Any, Any], pool: Pool) -> list[Any]:
     keys = list(value)
     made: list[Any] = [{key: value[key] for key in keys if key != gone} for gone in keys[:4]]
     made.append(dict(reversed(list(value.items()))))
     for key in keys[:4]:
-        made += [{**value, key: other} for other in near(value[key])[:4]]
+        made += [{**value, key: other} for other in near(value[key], pool)[:4]]
     return [*made, {}] if type(value) is dict else []
 
 
-def near_objects(value: Any) -> list[Any]:
+def near_objects(value: Any, pool: Pool) -> list[Any]:
     """Return copies of an object in each of which one attribute has another value."""
     made = []
     for name, held in list(getattr(value, "__dict__", {}).items())[:6]:
-        for other in near(held)[:5] if not hasattr(held, "__dict__") else []:
+        for other in near(held, pool)[:5] if not hasattr(held, "__dict__") else []:
             with contextlib.suppress(Exception):
                 copy = unpack(pack([value], {}))[0][0]
                 setattr(copy, name, other)

@@ -87,7 +87,14 @@ def _list_own(code: Code, scope: ast.AST) -> list[tuple[int, str]]:
     own = (
         code.text(each) for each in code.walk(scope) if isinstance(each, _COPIED) and not _is_docstring(each)
     )
-    return [(4, text) for text in dict.fromkeys(own) if "\n" not in text][:_MOST_OWN]
+    found = [(4, text) for text in dict.fromkeys(own) if "\n" not in text][:_MOST_OWN]
+    taken = (code.text(each) for each in code.walk(scope) if isinstance(each, ast.Call) and _is_taking(each))
+    return [*found, *((4, text) for text in dict.fromkeys(taken) if (4, text) not in found)]
+
+
+def _is_taking(node: ast.Call) -> bool:
+    """Say whether a call takes an element away, which may be all that is wanted of it."""
+    return isinstance(node.func, ast.Attribute) and node.func.attr == "pop"
 
 
 def _is_docstring(node: ast.AST) -> bool:

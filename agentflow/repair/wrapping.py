@@ -60,7 +60,8 @@ def _wrap(code: Code, node: ast.expr, hints: Hints) -> Iterator[Mutation]:
         inner = text if bare or not shape.startswith(("{}", "-", "not ")) else f"({text})"
         if isinstance(node, ast.GeneratorExp):
             inner = text if shape.startswith("{}") else text[1:-1].strip() if text[:1] == "(" else text
-        yield code.swap(node, shape.format(inner), "missing call", 2 + plus + (index > 3))
+        kind = "missing slice" if shape.endswith("]") else "missing call"
+        yield code.swap(node, shape.format(inner), kind, 2 + plus + (index > 3))
     for name in _own_functions(code, node):
         yield code.swap(node, f"{name}({text})", "missing call", 3 + plus)
 
