@@ -1,5 +1,5 @@
 """`python -m agentflow`."""
 
-from agentflow.cli.app import main
+from agentflow.cli.app import command
 
-main()
+command()

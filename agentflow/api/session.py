@@ -20,13 +20,14 @@ from agentflow.api.wiring import (
     recall_runs,
     refuse_unpriced,
 )
-from agentflow.core.errors import AgentflowError, Exit, describe_os_error
+from agentflow.core.errors import AgentflowError, Exit, UsageError, describe_os_error
 from agentflow.core.events import Stamped, ToolFinished, ToolStarted, Warned
 from agentflow.core.pending import Budget, Consent, Override
 from agentflow.core.plan_order import ParallelWork
 from agentflow.core.record import Record
 from agentflow.core.task import Invoked, Phase, Status, TaskState
 from agentflow.redact import list_some, one_line
+from agentflow.sandbox.profile import Level
 from agentflow.settings import TaskLimits
 from agentflow.store.ownership import writer_lock
 from agentflow.store.reading import events, find, find_recorded_end, fold_state
@@ -140,9 +141,9 @@ def begin_session(setup: Setup, order: Order) -> Iterator[Session]:
             invoked=order.invoked,
             budget=_limit_budget(order.budget, setup.limits),
         )
-        at_once = setup.settings.parallel if order.parallel is None else order.parallel
-        if at_once > 1:
+        if (at_once := _count_implementers(setup, order.parallel)) > 1:
             task = task.replace(parallel=ParallelWork(at_once=at_once))
+            setup = _tell_left_out(setup)
         if order.task_id:
             task = task.replace(task_id=order.task_id)
         if order.follows is not None:
@@ -151,6 +152,31 @@ def begin_session(setup: Setup, order: Order) -> Iterator[Session]:
         record_own_task(store)
         setup = narrow_setup(setup, order.invoked)
         yield Session(setup=setup, store=store, consent=order.consent)
+
+
+def _count_implementers(setup: Setup, asked: int | None) -> int:
+    """Return how many implementers may work at once. Raises UsageError where nothing keeps them apart."""
+    if asked is None and setup.sandbox.level is Level.NONE:
+        return 1
+    wanted = setup.settings.parallel if asked is None else asked
+    if wanted > 1:
+        _require_apart(setup)
+    return wanted
+
+
+def _require_apart(setup: Setup) -> None:
+    """Raise UsageError where commands of one implementer could reach the files of all."""
+    if setup.sandbox.level is Level.NONE:
+        hint = "leave out --parallel, or --no-sandbox"
+        raise UsageError("without a sandbox nothing keeps implementers in copies apart", hint=hint)
+
+
+def _tell_left_out(setup: Setup) -> Setup:
+    """Return the setup with a warning where implementers at the same time do without MCP servers."""
+    if not setup.servers:
+        return setup
+    warning = "steps that are carried out at the same time have no tools of MCP servers"
+    return setup.replace(warnings=(*setup.warnings, warning))
 
 
 def _limit_budget(asked: Budget, limits: TaskLimits) -> Budget:
@@ -177,6 +203,8 @@ def resume_session(
         task = decide_pending(store.task, order.consent)
         store.task = go_on(task, is_told=find_recorded_end(store.folder) is task.status)
         setup = prepare(git.root, store.task.model, store.task.task, order.wish)
+        if store.task.parallel_work is not None:
+            _require_apart(setup)
         store.task = record_weakest_sandbox(store.task, setup.sandbox)
         recall_runs(setup.model, store.folder)
         setup = narrow_setup(setup, store.task.invoked)

@@ -17,7 +17,7 @@ from agentflow.frontmatter import write_atomic
 from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import SHARED
 from agentflow.settings import folders
-from agentflow.store.bundle import PATCH, export_task, make_patch
+from agentflow.store.bundle import PATCH, make_patch, pack_task
 from agentflow.store.reading import events, fold_state, list_tasks
 from agentflow.trust import drop_trust, load_trust, record_trust
 from agentflow.workspace.git import Git, open_repository
@@ -167,10 +167,11 @@ def collect_result(folder: TaskFolder, state: TaskState) -> BatchResult:
     git = open_repository(folder.clone)
     record = _find_record(folder, state.task_id)
     changed: tuple[str, ...] = ()
+    patch = make_patch(git, state)
     if state.base_tree and state.tree:
-        write_atomic(folder.place / PATCH, make_patch(git, record), mode=0o644)
+        write_atomic(folder.place / PATCH, patch, mode=0o644)
         changed = tuple(change.path for change in git.changes(state.base_tree, state.tree))
-    export_task(git, record, folder.place / BUNDLE)
+    pack_task(record, folder.place / BUNDLE, patch)
     ending = state.ending
     return BatchResult(
         id=folder.task.id,

@@ -127,7 +127,7 @@ def batch(
     from agentflow.model.retry import SharedLimits
 
     consent_of(yes=yes, no_input=no_input)
-    cluster = _choose_cluster(engine, address, cpus, memory)
+    cluster = choose_cluster(engine, address, cpus, memory)
     switches = {"--yes": yes, "--no-input": no_input, "--no-sandbox": no_sandbox, "--network": network}
     budget, limits = Budget(cost=max_cost, tokens=max_tokens), SharedLimits(at_once=requests, per_minute=rate)
     options = make_options(model, jobs, switches, budget, limits).replace(
@@ -149,7 +149,7 @@ def batch(
     return outcome.exit_code
 
 
-def _choose_cluster(
+def choose_cluster(
     engine: BatchEngine, address: str | None, cpus: float | None, memory: float | None
 ) -> "RayCluster | None":
     """Return the cluster on which tasks are done, None for this machine. Raises UsageError."""

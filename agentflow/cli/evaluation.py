@@ -1,6 +1,6 @@
 """`eval`: a batch whose results are examined by hidden checks, and two of them compared."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,13 +11,19 @@ from agentflow.cli.batch import (
     ALL_COST,
     ALL_TOKENS,
     BATCH_MODEL,
+    CLUSTER_ADDRESS,
+    CPUS,
+    ENGINE,
     JOBS,
     KEEP,
+    MEMORY,
     OUT,
     RATE,
     REQUESTS,
     RESUME,
     TASK_TIMEOUT,
+    BatchEngine,
+    choose_cluster,
     make_options,
     run_in_front,
 )
@@ -25,7 +31,8 @@ from agentflow.cli.printing import say_json, show
 from agentflow.core.errors import Exit, UsageError
 from agentflow.core.pending import Budget
 from agentflow.redact import list_some
-from agentflow.view.text import Line, Style, line, span
+from agentflow.view.text import Line, Style, cells, clip, column, line, span
+from agentflow.view.words import duration, plural
 
 if TYPE_CHECKING:
     from agentflow.batch.evaluation import Comparison, Rate, Score
@@ -50,6 +57,10 @@ def evaluate(
     timeout: float | None = TASK_TIMEOUT,
     requests: int | None = REQUESTS,
     rate: float | None = RATE,
+    engine: BatchEngine = ENGINE,
+    address: str | None = CLUSTER_ADDRESS,
+    cpus: float | None = CPUS,
+    memory: float | None = MEMORY,
     keep: bool = KEEP,
     no_sandbox: bool = NO_SANDBOX,
     network: bool = NETWORK,
@@ -66,11 +77,12 @@ def evaluate(
 
     if words[0] == _COMPARE:
         return _compare(words[1:], json=json)
+    cluster = choose_cluster(engine, address, cpus, memory)
     plan, tasks = _read_checked(words)
     switches = {"--no-input": True, "--no-sandbox": no_sandbox, "--network": network}
     budget, limits = Budget(cost=max_cost, tokens=max_tokens), SharedLimits(at_once=requests, per_minute=rate)
     options = make_options(model, jobs, switches, budget, limits)
-    options = options.replace(timeout=timeout, keep=keep, resume=resume)
+    options = options.replace(timeout=timeout, keep=keep, resume=resume, cluster=cluster)
     outcome = run_in_front(plan, out, tasks, options, plain=plain)
     scores = score_groups(outcome.results)
     if json:
@@ -114,54 +126,64 @@ def _compare(words: list[str], *, json: bool) -> int:
     return Exit.NOT_VERIFIED if found.is_worse else Exit.VERIFIED
 
 
-_HEADER = (
-    f"{'group':<14}{'tasks':>6}  {'resolved':<26}{'falsely verified':<26}"
-    f"{'refused':>8}{'seconds':>9}{'tokens':>12}{'cost':>9}"
-)
+_GROUP = 12
+"""Columns of a group's name."""
+_HEADER = ("group", "resolved", "falsely verified", "refused", "time", "tokens", "cost")
 
 
 def _tabulate(scores: "tuple[Score, ...]") -> Iterator[Line]:
-    yield line(span(_HEADER, Style.BOLD))
-    for one in scores:
-        yield line(_format_score(one))
+    yield from _make_table(tuple((one.group, one) for one in scores))
     last = scores[-1]
     if last.caveats_unresolved:
         yield line(f"{last.caveats_unresolved} verified with a caveat and not resolved")
     if last.unbegun:
         yield line(span(f"{last.unbegun} could not begin: results.jsonl says why", Style.BAD))
-    yield line(span("in brackets: 95 % confidence (Wilson); seconds: the median of a task", Style.DIM))
+    yield line(span("in brackets: 95 % confidence (Wilson); time: the median of a task", Style.DIM))
 
 
-def _format_score(one: "Score") -> str:
-    cost = "-" if one.cost_usd is None else f"${one.cost_usd:.2f}"
+def _make_table(rows: "Sequence[tuple[str, Score]]") -> Iterator[Line]:
+    """Yield a row for each score below the header, in columns as wide as what stands in them."""
+    table = [_HEADER, *((clip(name, _GROUP), *_format_score(score)) for name, score in rows)]
+    widths = [max(map(cells, texts)) + 2 for texts in zip(*table, strict=True)]
+    for style, row in zip((Style.BOLD, *(Style.PLAIN for _ in rows)), table, strict=True):
+        yield line(*(column(text, width, style) for text, width in zip(row, widths, strict=True)))
+
+
+def _format_score(one: "Score") -> tuple[str, ...]:
     return (
-        f"{one.group[:13]:<14}{one.tasks:>6}  {_format_rate(one.resolved):<26}"
-        f"{_format_rate(one.falsely_verified):<26}{one.refused:>8}{one.seconds:>9.1f}{one.tokens:>12,}{cost:>9}"
+        _format_rate(one.resolved),
+        _format_rate(one.falsely_verified),
+        str(one.refused),
+        duration(one.seconds) if one.seconds else "-",
+        _format_count(one.tokens),
+        "-" if one.cost_usd is None else f"${one.cost_usd:.2f}",
     )
 
 
 def _format_rate(rate: "Rate") -> str:
-    if not rate.of:
-        return "-"
-    share = rate.count / rate.of
-    return f"{rate.count}/{rate.of} {share:.0%} [{rate.low:.0%}, {rate.high:.0%}]"
+    return f"{rate.count}/{rate.of} [{100 * rate.low:.0f}-{rate.high:.0%}]" if rate.of else "-"
+
+
+def _format_count(number: int) -> str:
+    """Return a number of tokens in a few columns, such as 840, 12.3k or 4.5M."""
+    if number < 1000:
+        return str(number)
+    return f"{number / 1e3:.1f}k" if number < 1e6 - 50 else f"{number / 1e6:.1f}M"
 
 
 def _contrast(found: "Comparison", names: tuple[str, str]) -> Iterator[Line]:
-    yield line(span(_HEADER, Style.BOLD))
-    for name, score in zip(names, (found.first, found.second), strict=True):
-        yield line(_format_score(score.replace(group=Path(name).name)))
-    yield line(f"both resolve {found.both}, neither {found.neither}, of {found.tasks} tasks")
+    yield line(f"first: {names[0]}   second: {names[1]}", hang=4)
+    yield from _make_table((("first", found.first), ("second", found.second)))
+    tasks = plural(found.tasks, "task")
+    yield line(f"{tasks}: both resolve {found.both}, neither {found.neither}")
     yield line(f"only the first: {len(found.first_only)}  {list_some(found.first_only)}", hang=4)
     yield line(f"only the second: {len(found.second_only)}  {list_some(found.second_only)}", hang=4)
     gain = found.difference
-    yield line(
-        f"difference: {gain.value:+.0%} [{gain.low:+.0%}, {gain.high:+.0%}] of the tasks resolved, paired"
-    )
+    yield line(f"resolved, paired difference: {gain.value:+.0%} [{gain.low:+.0%}, {gain.high:+.0%}]")
     words, style = _judge(found)
-    yield line(span(f"the second is {words}: p = {found.p:.3f} (McNemar, exact, two-sided)", style))
+    yield line(span(f"the second is {words}: p = {found.p:.3f} (McNemar, exact, two-sided)", style), hang=4)
     if found.unpaired:
-        yield line(span(f"without a pair, and left out: {list_some(found.unpaired)}", Style.WARN))
+        yield line(span(f"without a pair, and left out: {list_some(found.unpaired)}", Style.WARN), hang=4)
 
 
 def _judge(found: "Comparison") -> tuple[str, Style]:

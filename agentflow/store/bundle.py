@@ -13,6 +13,7 @@ from pathlib import Path
 
 from agentflow.core.errors import ConfigError, CorruptState, InvalidFile, UsageError
 from agentflow.core.record import Record, encode
+from agentflow.core.task import TaskState
 from agentflow.frontmatter import write_whole
 from agentflow.parse import decode
 from agentflow.redact import redact_bytes
@@ -200,9 +201,8 @@ class Bundle(Record):
     """The hash of its list of hashes; equal bundles have equal addresses."""
 
 
-def make_patch(git: Git, record: Path) -> bytes:
+def make_patch(git: Git, task: TaskState) -> bytes:
     """Return the change of a task as a patch, empty where its trees are not in this repository."""
-    task = fold_state(record, tuple(events(record)))
     trees = (task.base_tree or "", task.tree or "")
     return git.call("diff-tree", *_DIFF, *trees) if all(map(git.has_tree, trees)) else b""
 
@@ -210,7 +210,8 @@ def make_patch(git: Git, record: Path) -> bytes:
 def export_task(git: Git, record: Path, target: Path | None) -> Bundle:
     """Write a task into a file, by default one in the current folder with its name. Raises ConfigError."""
     path = target or Path(f"{record.name}{BUNDLE_SUFFIX}")
-    address = pack_task(record, path, make_patch(git, record))
+    task = fold_state(record, tuple(events(record)))
+    address = pack_task(record, path, make_patch(git, task))
     return Bundle(task_id=record.name, path=str(path), address=address)
 
 

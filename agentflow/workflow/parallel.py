@@ -1,7 +1,7 @@
 """Steps of the plan that need nothing of each other, carried out by several implementers at the same time.
 
 Each works in a copy of the repository. What they changed is put into the files in the order of the plan; the
-whole is judged once, as ever. Whoever comes to a file that another step has changed does that step again.
+whole is judged once, as ever. Whoever comes to lines that another step has changed does that step again.
 """
 
 from collections.abc import Awaitable, Callable
@@ -30,7 +30,7 @@ from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import Angle, dispatch
 from agentflow.workflow.suspension import suspend_for
 from agentflow.workflow.task_prompt import quote_diff, write_task_prompt
-from agentflow.workspace.side_copy import SideCopy, merge_change, open_side_copy
+from agentflow.workspace.side_copy import SideCopy, find_conflicts, merge_change, open_side_copy
 
 _COPIES = "steps"
 _NAME = 60
@@ -209,13 +209,12 @@ async def _put_in(crew: Crew, ended: _Ended, *, is_over: bool) -> TaskState | No
 
 
 async def _carry_out_again(crew: Crew, ended: _Ended) -> Run:
-    """Have a step done once more in the repository, where another one had changed the same files."""
+    """Have a step done once more in the repository, where another one had changed the same lines."""
     task, copy = crew.store.task, ended.copy
     crew = crew.replace(since=task.tree)
     assert task.tree is not None
     own, merged = await to_thread.run_sync(copy.git.tree), task.tree
-    differing = {change.path for change in crew.git.changes(merged, own)}
-    paths = [change.path for change in crew.git.changes(copy.tree, own) if change.path in differing]
+    paths = await to_thread.run_sync(find_conflicts, crew.git, copy)
     parts = (
         _write_prompt(crew, ended.step),
         prompt_text("conflict.md"),

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.record import Record
-from agentflow.process import capture
 from agentflow.redact import list_some
 from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.workspace.git import Git
+from agentflow.workspace.mixed_tree import merge_texts
 
 if TYPE_CHECKING:
     from git import Repo
@@ -183,14 +183,11 @@ def _merge(git: Git, base: Blob | None, ours: Blob | None, theirs: Blob | None) 
     if not {base.mode, ours.mode, theirs.mode}.issubset(_REGULAR):
         raise StateError("not a plain file")
     mode = ours.mode if theirs.mode == base.mode else theirs.mode
-    with scratch_folder() as folder:
-        places = [folder / name for name in ("ours", "base", "theirs")]
-        for place, blob in zip(places, (ours, base, theirs), strict=True):
-            place.write_bytes(git.call("cat-file", "blob", blob.object))
-        finished = capture(("git", *git.options, "merge-file", "--stdout", *map(str, places)), cwd=folder)
-    if finished.returncode:
+    texts = (git.call("cat-file", "blob", blob.object) for blob in (ours, base, theirs))
+    merged = merge_texts(git, *texts)
+    if merged is None:
         raise StateError("the same lines were changed")
-    stored = git.call("hash-object", "-w", "--stdin", stdin=finished.stdout)
+    stored = git.call("hash-object", "-w", "--stdin", stdin=merged)
     return Blob(mode=mode, object=stored.decode().strip())
 
 

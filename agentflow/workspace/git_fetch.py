@@ -101,11 +101,11 @@ def _unpack(archive: bytes, into: Path) -> None:
         raise ConfigError(f"its files cannot be written: {error}") from None
 
 
-def check_out(source: str, reference: str, into: Path) -> str:
+def check_out(source: str, reference: str, into: Path) -> None:
     """Make a repository that holds one commit of another, without its history and remotes.
 
-    Return the commit. The source is an address or the absolute path of a repository of this machine. Raises
-    UsageError or ConfigError.
+    The source is an address or the absolute path of a repository of this machine. Raises UsageError or
+    ConfigError.
     """
     if reference and (not _REFERENCE.fullmatch(reference) or ".." in reference):
         raise UsageError(f"{reference} is no branch, tag or commit")
@@ -124,7 +124,6 @@ def check_out(source: str, reference: str, into: Path) -> str:
         reference or "HEAD",
     )
     _call(into, "reset", "-q", "--hard", "FETCH_HEAD")
-    return _call(into, "rev-parse", "HEAD").decode().strip()
 
 
 def _find_commit(root: Path, reference: str) -> str:
@@ -134,11 +133,10 @@ def _find_commit(root: Path, reference: str) -> str:
         raise ConfigError(f"{root} has no commit {reference}") from None
 
 
-def commit_files(folder: Path) -> str:
-    """Make a folder a repository with one commit of its files, and return it. Raises ConfigError."""
+def commit_files(folder: Path) -> None:
+    """Make a folder a repository with one commit of its files. Raises ConfigError."""
     _call(folder, "init", "-q", "-b", "main", "--template=")
     _call(folder, "add", "-A")
     tree = _call(folder, "write-tree").decode().strip()
     commit = _call(folder, *_AUTHOR, "commit-tree", "-m", "Start", tree).decode().strip()
     _call(folder, "reset", "-q", "--hard", commit)
-    return commit

@@ -7,6 +7,7 @@ from hashlib import sha1, sha256
 from pathlib import Path
 
 from agentflow.core.record import Record
+from agentflow.process import capture
 from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.workspace.changes import EntryChange
 from agentflow.workspace.git import Git
@@ -45,6 +46,16 @@ class ChangedTexts(Record):
     """Before and after, as git writes them; all zeros where there is no such file."""
     is_whole: bool = True
     """Whether the texts are the files, byte for byte."""
+
+
+def merge_texts(git: Git, ours: bytes, base: bytes, theirs: bytes) -> bytes | None:
+    """Return a text with what two sides changed in it, or None where they changed the same lines."""
+    with scratch_folder() as folder:
+        places = [folder / name for name in ("ours", "base", "theirs")]
+        for place, text in zip(places, (ours, base, theirs), strict=True):
+            place.write_bytes(text)
+        finished = capture(("git", *git.options, "merge-file", "--stdout", *map(str, places)), cwd=folder)
+    return None if finished.returncode else finished.stdout
 
 
 def mix_trees(git: Git, first: str, second: str, split: TreeSplit) -> str:

@@ -1,7 +1,8 @@
 """Copies of the repository in which several work beside each other, and how their changes come together.
 
-A copy outlives the process, so that whoever was killed goes on in it. What was changed there is taken over by
-paths: a file that somebody else changed meanwhile is a conflict, whatever stands in it.
+A copy outlives the process, so that whoever was killed goes on in it. What was changed there is put into the
+repository, also into files that somebody else changed meanwhile; where both changed the same lines, that is a
+conflict.
 """
 
 import os
@@ -15,6 +16,8 @@ from agentflow.frontmatter import write_atomic
 from agentflow.parse import decode
 from agentflow.sandbox.throwaway import View, remove_scratch
 from agentflow.workspace.git import Git
+from agentflow.workspace.mixed_tree import merge_texts
+from agentflow.workspace.private_git import use_own_objects
 from agentflow.workspace.snapshot import (
     FileEntries,
     FileEntry,
@@ -22,6 +25,7 @@ from agentflow.workspace.snapshot import (
     InTheWay,
     TaskSnapshots,
     list_snapshot,
+    read_entry,
     take_snapshot,
     to_snapshot,
     to_unread_entries,
@@ -31,6 +35,9 @@ from agentflow.workspace.working_copy import WorkingCopy
 
 _MADE = "made.json"
 _FILES = "files"
+_PLAIN = frozenset({"100644", "100755"})
+_LINE_FILES = frozenset({".csv", ".jsonl", ".log", ".ndjson", ".tsv", ".txt"})
+"""Files of lines, such as a hook's log: what several add at the end does not depend on each other."""
 _OURS = frozenset({"agentflow", "worktrees"})
 
 
@@ -55,9 +62,9 @@ class Merged(Record):
     """What became of the changes of a copy."""
 
     taken: tuple[str, ...]
-    """The files that are as in the copy now."""
+    """The files that hold the change of the copy now."""
     conflicts: tuple[str, ...]
-    """The files that somebody else changed too, and that are as they left them."""
+    """The files in which somebody else changed the same, and that are as they left them."""
 
 
 class _Made(Record):
@@ -130,30 +137,87 @@ def read_change(copy: SideCopy) -> dict[str, tuple[FileEntry | None, FileEntry |
 
 
 def merge_change(git: Git, copy: SideCopy, past: TaskSnapshots) -> Merged:
-    """Take the change of a copy over into the repository, but for files that are no more as it began with.
+    """Take the change of a copy over into the repository, but for files in which others changed the same.
 
     To do this again changes nothing. Raises StateError naming what cannot be written.
     """
-    found = read_change(copy)
-    now = _list_present(git, found)
-    gone = {path for path, (_, after) in found.items() if after is None}
-    conflicts = {path for path, pair in found.items() if _is_conflict(path, pair, now, gone)}
-    wanted = {
-        path: after
-        for path, (_, after) in found.items()
-        if path not in conflicts and not _is_same(after, now.get(path))
-    }
-    written = {path: _with_mode(after, now.get(path)) for path, after in wanted.items() if after is not None}
-    removed = tuple(path for path, after in wanted.items() if after is None)
-    kept = {path: entry for path, entry in now.items() if path not in removed} | written
+    plan = _plan_merge(git, copy)
+    written = {path: entry for path, entry in plan.wanted.items() if entry is not None}
+    removed = tuple(path for path, entry in plan.wanted.items() if entry is None)
+    kept = {path: entry for path, entry in plan.now.items() if path not in removed} | written
     _announce(git, past, written, removed)
     try:
         write_files(git, written, removed, kept)
     except InTheWay as error:
         hint = "move away what is there, then: agentflow resume"
         raise StateError(f"{error.path} cannot be written: {error.reason}", hint=hint) from None
-    taken = (path for path in found if path not in conflicts)
-    return Merged(taken=tuple(taken), conflicts=tuple(sorted(conflicts)))
+    return Merged(taken=plan.taken, conflicts=plan.conflicts)
+
+
+def find_conflicts(git: Git, copy: SideCopy) -> tuple[str, ...]:
+    """Return the files in which the copy and somebody else changed the same."""
+    return _plan_merge(git, copy).conflicts
+
+
+class _MergePlan(Record):
+    """What becomes of each file that was changed in a copy."""
+
+    now: FileEntries
+    """The files of the repository."""
+    wanted: dict[str, FileEntry | None]
+    """What is to be written there, and with None removed."""
+    taken: tuple[str, ...]
+    conflicts: tuple[str, ...]
+
+
+def _plan_merge(git: Git, copy: SideCopy) -> _MergePlan:
+    found = read_change(copy)
+    seen = list_snapshot(git, take_snapshot(git))
+    now = _add_ignored(git, seen, found)
+    gone = {path for path, (_, after) in found.items() if after is None}
+    wanted: dict[str, FileEntry | None] = {}
+    conflicts = []
+    for path, pair in found.items():
+        after, here = pair[1], now.get(path)
+        if _is_conflict(path, pair, now, gone):
+            after = _merge_file(git, path, pair, seen.get(path))  # what git ignores is the user's
+            if after is None:
+                conflicts.append(path)
+                continue
+        if not _is_same(after, here):
+            wanted[path] = None if after is None else _with_mode(after, here)
+    taken = tuple(path for path in found if path not in conflicts)
+    return _MergePlan(now=now, wanted=wanted, taken=taken, conflicts=tuple(conflicts))
+
+
+def _merge_file(
+    git: Git, path: str, pair: tuple[FileEntry | None, FileEntry | None], here: FileEntry | None
+) -> FileEntry | None:
+    """Return a file with the changes of both sides, or None where they changed the same lines."""
+    before, after = pair
+    sides = [entry for entry in (before, after, here) if entry is not None]
+    if after is None or here is None or not {entry.kind for entry in sides} <= _PLAIN:
+        return None
+    ours, base, theirs = (read_entry(git, entry) if entry else b"" for entry in (here, before, after))
+    merged = _join_ends(ours, base, theirs) if PurePosixPath(path).suffix in _LINE_FILES else None
+    if merged is None and before is not None:
+        merged = merge_texts(git, ours, base, theirs)
+    if merged is None:
+        return None
+    stored = git.call("hash-object", "-w", "--stdin", stdin=merged, env=use_own_objects(git.source))
+    kind = after.kind if before is not None and here.kind == before.kind else here.kind
+    return after.replace(kind=kind, id=stored.decode().strip())
+
+
+def _join_ends(ours: bytes, base: bytes, theirs: bytes) -> bytes | None:
+    """Return a text to whose end both sides added whole lines, with the lines of both; else None."""
+    is_appended = ours.startswith(base) and theirs.startswith(base)
+    if not is_appended or (base and not base.endswith(b"\n")):
+        return None
+    added = theirs[len(base) :]
+    if ours.endswith(added):
+        return ours  # they are there already
+    return ours + added if ours.endswith(b"\n") else None
 
 
 def _announce(git: Git, past: TaskSnapshots, written: FileEntries, removed: tuple[str, ...]) -> None:
@@ -164,11 +228,10 @@ def _announce(git: Git, past: TaskSnapshots, written: FileEntries, removed: tupl
     past.save(kept.replace(last=to_snapshot(git, last)))
 
 
-def _list_present(git: Git, paths: Iterable[str]) -> FileEntries:
+def _add_ignored(git: Git, seen: FileEntries, paths: Iterable[str]) -> FileEntries:
     """Return the files of the repository, and those at some paths though git ignores them."""
-    now = list_snapshot(git, take_snapshot(git))
-    unseen = [path for path in paths if path not in now and _is_file(git.root, path)]
-    return list_snapshot(git, take_snapshot(git, to_unread_entries(git, unseen))) if unseen else now
+    unseen = [path for path in paths if path not in seen and _is_file(git.root, path)]
+    return list_snapshot(git, take_snapshot(git, to_unread_entries(git, unseen))) if unseen else seen
 
 
 def _is_file(root: Path, path: str) -> bool:

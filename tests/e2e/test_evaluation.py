@@ -52,16 +52,19 @@ def test_a_change_that_only_pleases_the_tests_it_sees_is_told_from_one_that_is_r
     (score,) = good.json
     assert (good.code, score["resolved"]["count"], score["unbegun"]) == (1, 1, 1), good.err
     cheat = repo.run("eval", str(path), "--out", after, "--model", f"script:{folder}/cheat.yaml")
-    assert "0/2 0%" in cheat.out, cheat.out
+    assert "0/2 [0-66%]" in cheat.out, cheat.out
+    assert max(map(len, cheat.out.splitlines())) <= 80
     (told,) = [json.loads(line) for line in (folder / "after/results.jsonl").read_text().splitlines()][:1]
     assert told["hidden"] == {"resolved": False, "reason": "exit 1"}
-    assert told["exit_code"] != 0 or "1/1 100%" in cheat.out
+    assert told["exit_code"] != 0 or "1/1 [21-100%]" in cheat.out
 
     same = repo.run("eval", "compare", before, before, "--json")
     assert (same.code, same.json["p"], same.json["both"]) == (0, 1.0, 1)
     other = repo.run("eval", "compare", before, f"{after}/results.jsonl")
     assert (other.code, "only the first: 1  one" in other.out) == (0, True), other.out
-    assert "difference: -50% [" in other.out
+    assert "2 tasks: both resolve 0, neither 1" in other.out
+    assert "paired difference: -50% [" in other.out
+    assert max(len(row) for row in other.out.splitlines() if row.endswith("-")) <= 80
     assert "neither better nor worse by more than chance: p = 1.000" in other.out
     for name, resolved in (("low", False), ("high", True)):
         lines = [{**told, "id": f"t{n}", "hidden": {"resolved": resolved, "reason": ""}} for n in range(6)]

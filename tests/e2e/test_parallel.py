@@ -282,10 +282,12 @@ def test_what_commands_may_not_make_is_not_made_by_a_step_either(repo: Repo) -> 
     ]
 
 
-def test_a_budget_is_shared_out_and_no_sandbox_is_needed(repo: Repo) -> None:
+def test_a_budget_is_shared_out(repo: Repo) -> None:
     looks = [{**play.turn(play.call("Read", file_path="one.py")), "usage": {"input": 100}}] * 30
     costly = [worker(number, name, *looks) for number, name in enumerate(NAMES, 1)]
-    words = (play.WHOLE_CREW, "--parallel", "3", "--no-sandbox", "--max-tokens", "1500")
+    words = (play.WHOLE_CREW, "--parallel", "3", "--max-tokens", "1500")
     done = repo.task(*words, script=[play.findings("one.py"), INDEPENDENT, *costly])
     assert done.code == 3, done.err
     assert 1500 <= repo.state()["usage"]["input"] <= 2100, "each at most one turn and its last word more"
+    apart = repo.run("task", "mend", "--parallel", "2", "--no-sandbox")
+    assert (apart.code, "nothing keeps implementers in copies apart" in apart.err) == (2, True), apart.err
