@@ -10,6 +10,7 @@ from typing import TypeVar
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.breaking import find_changed_lines
+from agentflow.verdict.comments import NO_PYTHON
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _RAN, _TRUE, _FALSE = "r", "1", "0"
@@ -89,7 +90,7 @@ def watch_change(change: ChangedTexts, word: str, first: int) -> Watched | None:
         tree = ast.fix_missing_locations(watch.visit(tree))
         _insert(tree, ast.parse(_RECORDER.format(word=word, loaded=first - 1)).body)
         text = ast.unparse(tree)
-    except (SyntaxError, ValueError, RecursionError):
+    except NO_PYTHON:
         return None
     return (
         Watched(text=text, path=change.path, parts=tuple(watch.parts), word=word, first=first)

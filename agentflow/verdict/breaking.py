@@ -12,7 +12,7 @@ from agentflow.checks.run import Shown
 from agentflow.core.evidence import Check, CheckName, TestOutcome
 from agentflow.core.languages import language_of
 from agentflow.core.record import Record
-from agentflow.verdict.comments import parse_python
+from agentflow.verdict.comments import NO_PYTHON, parse_python, read_python
 from agentflow.verdict.target_tests import PYTEST, UNITTEST
 from agentflow.workspace.mixed_tree import ChangedTexts
 
@@ -83,10 +83,10 @@ def _break_python(change: ChangedTexts, marks: Marks) -> str | None:
     """Return Python in which the changed functions fail; all of them if other lines changed as well."""
     lines = _find_code_lines(change)
     touch = f"try:\n    {_TOUCH.format(name=marks.reached)}\nfinally:\n    raise RuntimeError({marks.word!r})"
-    try:
-        nodes = [node for node in ast.walk(ast.parse(change.after)) if isinstance(node, _FUNCTIONS)]
-    except (SyntaxError, ValueError, RecursionError):
+    tree = read_python(change.after)
+    if tree is None:
         return None
+    nodes = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)]
     spans = {_span(node): node for node in nodes}
     inner = {max((span for span in spans if line in range(*span)), default=None) for line in lines}
     is_all = None in inner or not inner
@@ -138,7 +138,7 @@ def _break_nodes(
             rest = node.body[at:] if keeps_body else []
             node.body = [*node.body[:at], *ast.parse(statement).body, *rest]
         return ast.unparse(tree) if meant else None
-    except (SyntaxError, ValueError, RecursionError):
+    except NO_PYTHON:
         return None
 
 

@@ -60,13 +60,22 @@ _SILENCED: Mapping[CheckName, re.Pattern[str]] = MappingProxyType(
 )
 
 
-def parse_python(text: str) -> ast.Module:
-    """Return the tree of Python code; an empty one for a text that is none, or too deep to look at."""
+NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What Python raises for a text that is no code, or too deep to look at."""
+
+
+def read_python(text: str) -> ast.Module | None:
+    """Return the tree of Python code; None for a text that is none, or too deep to look at."""
     try:
         with warnings.catch_warnings(action="ignore"):
             return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return ast.Module(body=[], type_ignores=[])
+    except NO_PYTHON:
+        return None
+
+
+def parse_python(text: str) -> ast.Module:
+    """Return the tree of Python code; an empty one for a text that cannot be parsed."""
+    return read_python(text) or ast.Module(body=[], type_ignores=[])
 
 
 def code_lines(path: str, text: str) -> list[str]:
@@ -77,7 +86,7 @@ def code_lines(path: str, text: str) -> list[str]:
 def _python_lines(text: str) -> list[str]:
     try:
         spans = [*_docstrings(ast.parse(text)), *_comments(text)]
-    except (SyntaxError, ValueError, RecursionError, tokenize.TokenError):
+    except (*NO_PYTHON, tokenize.TokenError):
         return _other_lines(text)
     lines = text.splitlines()
     for (first, begin), (last, end) in spans:
@@ -273,7 +282,7 @@ def find_dropped_names(before: str, after: str, own: Collection[str]) -> dict[st
     """Return the names that code binds no more and does not need, each as import or function."""
     try:
         return {name: kind for kind, name in _find_dropped(ast.parse(before), ast.parse(after), own)}
-    except (SyntaxError, ValueError, RecursionError):
+    except NO_PYTHON:
         return {}
 
 
@@ -281,11 +290,10 @@ def is_taken(path: str, names: Collection[str], text: str) -> bool:
     """Tell whether other code takes one of the names from the module at a path, or may take any."""
     place = PurePosixPath(path)
     stem = place.parent.name if place.stem == "__init__" else place.stem
-    try:
-        nodes = tuple(ast.walk(ast.parse(text)))
-    except (SyntaxError, ValueError, RecursionError):
+    tree = read_python(text)
+    if tree is None:
         return True
-    for node in nodes:
+    for node in ast.walk(tree):
         match node:
             case ast.ImportFrom(module=module, names=parts) if (module or stem).rpartition(".")[2] == stem:
                 if any(each.name in names or each.name == "*" for each in parts):
@@ -300,11 +308,10 @@ def is_taken(path: str, names: Collection[str], text: str) -> bool:
 
 def looks_up(text: str) -> bool:
     """Tell whether code may look up a function by a computed name."""
-    try:
-        nodes = tuple(ast.walk(ast.parse(text)))
-    except (SyntaxError, ValueError, RecursionError):
+    tree = read_python(text)
+    if tree is None:
         return True
-    for node in nodes:
+    for node in ast.walk(tree):
         match node:
             case ast.Call(func=ast.Name(id="getattr"), args=[_, name, *_]) if not isinstance(
                 name, ast.Constant

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from agentflow.core.regex import regex
-from agentflow.verdict.comments import is_equal_but_comments, sort_imports, take_out_unused
+from agentflow.verdict.comments import NO_PYTHON, is_equal_but_comments, sort_imports, take_out_unused
 from agentflow.verdict.other_names import restore_local_names
 from agentflow.verdict.rewriting import to_one_form
 from agentflow.workspace.mixed_tree import ChangedTexts
@@ -122,7 +122,7 @@ def is_equal_but_examples(change: ChangedTexts, own: frozenset[str] = frozenset(
         if _is_alike(old, new) or reads_texts:
             return _is_alike(old, new)
         return _is_alike(*to_one_form(old, new, own))
-    except (SyntaxError, ValueError, RecursionError):  # no Python, or too deep to compare
+    except NO_PYTHON:  # no Python, or too deep to compare
         return False
 
 
@@ -160,7 +160,7 @@ def _examples(text: str) -> list[object]:
         ]
         found = (each for docstring in texts for each in DocTestParser().get_examples(docstring))
         return [(each.source, each.want, sorted(each.options.items())) for each in found]
-    except (SyntaxError, ValueError, RecursionError):
+    except NO_PYTHON:
         return [text]
 
 

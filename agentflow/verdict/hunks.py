@@ -3,7 +3,6 @@
 import ast
 import re
 import textwrap
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
@@ -11,6 +10,7 @@ from itertools import pairwise
 from agentflow.core.languages import gather
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
+from agentflow.verdict.comments import read_python
 from agentflow.verdict.equivalence import is_document, is_equal_but_examples, is_same_behaviour
 from agentflow.workspace.mixed_tree import ChangedTexts
 
@@ -121,10 +121,10 @@ def _by_definition(change: ChangedTexts, hunk: Span) -> Iterator[Span]:
 
 
 def _begins(change: ChangedTexts) -> tuple[int, ...]:
-    tree = _parse(change) if change.path.endswith(".py") else None
+    tree = read_python(change.after) if change.path.endswith(".py") else None
     if tree is None:
         return ()
-    before = _parse_text(change.before)
+    before = read_python(change.before)
     known = {each.name for each in before.body if isinstance(each, ast.ClassDef)} if before else set[str]()
     classes = (each for each in tree.body if isinstance(each, ast.ClassDef) and each.name in known)
     owners: list[ast.Module | ast.ClassDef] = [tree, *classes]
@@ -134,27 +134,15 @@ def _begins(change: ChangedTexts) -> tuple[int, ...]:
 
 def _loadable(change: ChangedTexts, pieces: list[Piece]) -> list[Piece]:
     """Return pieces joined until the file still parses without any one of them."""
-    if not change.path.endswith(".py") or _parse(change) is None:
+    if not change.path.endswith(".py") or read_python(change.after) is None:
         return pieces
     found = list[Piece]()
     for piece in pieces:
-        is_torn = bool(found) and _parse_text(_without(change, found[-1])) is None
+        is_torn = bool(found) and read_python(_without(change, found[-1])) is None
         found[-1:] = [found[-1].join(piece)] if is_torn else [*found[-1:], piece]
-    while len(found) > 1 and _parse_text(_without(change, found[-1])) is None:
+    while len(found) > 1 and read_python(_without(change, found[-1])) is None:
         found[-2:] = [found[-2].join(found[-1])]
     return found
-
-
-def _parse(change: ChangedTexts) -> ast.Module | None:
-    return _parse_text(change.after)
-
-
-def _parse_text(text: str) -> ast.Module | None:
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
 
 
 def _with_users(files: Mapping[str, ChangedTexts], pieces: list[Piece]) -> list[Piece]:
@@ -175,7 +163,7 @@ def _find_imports(files: Mapping[str, ChangedTexts], piece: Piece) -> frozenset[
     """Return the names that a piece imports; none if the piece does anything else."""
     path = piece.hunks[0].path
     texts = (_lines_added(files, piece), _lines_removed(files, piece))
-    trees = [_parse_text(textwrap.dedent(text)) for text in texts]
+    trees = [read_python(textwrap.dedent(text)) for text in texts]
     nodes = [node for tree in trees if tree for node in tree.body]
     if not path.endswith(".py") or None in trees or not nodes:
         return frozenset()

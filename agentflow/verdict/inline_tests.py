@@ -9,6 +9,7 @@ from agentflow.core.evidence import Surface
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.verdict import Remark, Tampering
+from agentflow.verdict.comments import parse_python, read_python
 
 _EXAMPLE = ">>> "
 _TEST = "test "
@@ -47,7 +48,7 @@ def extract_checks(path: str, text: str) -> str:
 
 def mix_parts(path: str, before: str, now: str) -> str:
     """Return the new file with exactly the checks of the old one."""
-    if path.endswith(".py") and not _is_python(now):
+    if path.endswith(".py") and read_python(now) is None:
         return now
     old = {part.name: part for part in _parts(path, before) if part.is_named}
     pieces, start = [], 0
@@ -86,9 +87,8 @@ def find_own_checks(path: str, before: str, after: str) -> Iterator[Remark]:
 
 def _list_started(path: str, text: str) -> list[ast.If]:
     """Return the blocks of a Python file that run only when it is started as a program."""
-    if not path.endswith(".py") or not _is_python(text):
-        return []
-    blocks = [node for node in ast.parse(text).body if isinstance(node, ast.If)]
+    body = parse_python(text).body if path.endswith(".py") else []
+    blocks = [node for node in body if isinstance(node, ast.If)]
     return [node for node in blocks if "__name__" in ast.unparse(node.test)]
 
 
@@ -97,14 +97,6 @@ def _compares(node: ast.AST) -> bool:
     is_asked = isinstance(node, ast.If) and "__name__" not in ast.unparse(node.test)
     inner = [each for part in node.body for each in ast.walk(part)] if is_asked else []  # type: ignore[attr-defined]
     return isinstance(node, ast.Assert) or any(isinstance(each, ast.Raise) for each in inner)
-
-
-def _is_python(text: str) -> bool:
-    try:
-        ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return False
-    return True
 
 
 def _parts(path: str, text: str) -> list[Part]:
@@ -141,9 +133,8 @@ def _doc_blocks(text: str) -> Iterator[Part]:
 
 def _docstrings(text: str) -> Iterator[Part]:
     """Yield each docstring; what has none is the place for one."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = read_python(text)
+    if tree is None:
         return
     starts = [0]
     for line in text.splitlines(keepends=True):

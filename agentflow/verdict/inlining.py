@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import TypeVar
 
+from agentflow.verdict.comments import read_python
+
 _Code = TypeVar("_Code", bound=ast.AST)
 
 AnyFunction = ast.FunctionDef | ast.AsyncFunctionDef
@@ -28,9 +30,8 @@ _PRIVATE = re.compile(r"_[A-Za-z]\w+")
 
 def find_extracted(before: str, after: str) -> frozenset[str]:
     """Return the private functions that only one side has and that may replace their calls."""
-    try:
-        old, new = ast.parse(before), ast.parse(after)
-    except (SyntaxError, ValueError, RecursionError):
+    old, new = read_python(before), read_python(after)
+    if old is None or new is None:
         return frozenset()
     pairs = ((old, new), (new, old))
     return frozenset(each.name for side, other in pairs for each in _list_extracted(side, other))

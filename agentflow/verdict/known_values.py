@@ -8,7 +8,7 @@ from typing import TypeGuard, TypeVar
 
 from agentflow.core.regex import regex
 from agentflow.core.verdict import Remark, Tampering
-from agentflow.verdict.comments import parse_python
+from agentflow.verdict.comments import parse_python, read_python
 
 COMMON = frozenset(
     {12, 15, 16, 24, 32, 60, 64, 128, 255, 256, 365, 404, 512, 1024, 3600, *range(10, 2001, 10)}
@@ -119,12 +119,11 @@ def find_known_lines(before: str, after: str, known: Known) -> Iterator[tuple[in
 
 def _find_new(before: str, after: str, find: Callable[[ast.Module], Iterator[_Node]]) -> Iterator[_Node]:
     """Yield the nodes that only the new code has; none where the old code cannot be parsed."""
-    try:
-        old, new = (list(find(ast.parse(text))) for text in (before, after))
-    except (SyntaxError, ValueError, RecursionError):
+    old, new = read_python(before), read_python(after)
+    if old is None or new is None:
         return
-    left = Counter(map(ast.dump, old))
-    for node in new:
+    left = Counter(map(ast.dump, find(old)))
+    for node in find(new):
         dump = ast.dump(node)
         if left[dump]:
             left[dump] -= 1

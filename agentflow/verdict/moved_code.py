@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
-from agentflow.verdict.comments import is_taken
+from agentflow.verdict.comments import NO_PYTHON, is_taken
 from agentflow.verdict.name_uses import home_of, reaches_by_name
 
 Texts = Mapping[str, str]
@@ -46,7 +46,7 @@ def find_moved(before: Texts, after: Texts) -> tuple[str, ...]:
         is_same = is_clear and all(map(move.means_the_same, move.homes))
         is_same = is_same and not any(_tells_home(tree) or move.is_reached_from(tree) for tree in trees)
         return tuple(move.homes) if is_same else ()
-    except (SyntaxError, ValueError, RecursionError):
+    except NO_PYTHON:
         return ()
 
 

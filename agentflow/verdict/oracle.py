@@ -8,6 +8,7 @@ from itertools import islice
 
 from agentflow.core.evidence import RED, TestOutcome
 from agentflow.core.record import Record
+from agentflow.verdict.comments import read_python
 
 _EQUAL = re.compile(r"(?!.*(?:not|greater|less))assert.*(?:equal|allclose)", re.IGNORECASE)
 _CLAIM = re.compile(r"(?:assert|check|expect|verify|ensure)_?\w*", re.IGNORECASE)
@@ -49,9 +50,8 @@ def clone_tests(text: str, tests: Collection[str], word: str, most: int) -> Orac
 
     None where no assertion compares with a literal. `word` stands nowhere in the file.
     """
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = read_python(text)
+    if tree is None:
         return None
     maker = _Maker(word, most, _names_of_imports(tree))
     classes = (node for node in tree.body if isinstance(node, ast.ClassDef))

@@ -11,6 +11,7 @@ from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.verdict import Hunk, Proof, ProofKind
 from agentflow.redact import list_some
 from agentflow.verdict.case import Case
+from agentflow.verdict.comments import NO_PYTHON, read_python
 from agentflow.verdict.equivalence import is_document, is_document_path
 from agentflow.verdict.name_uses import home_of, is_plain, reaches_by_name
 from agentflow.verdict.other_names import SCRIPTS, is_function_of_scripts
@@ -224,7 +225,7 @@ def find_moved_module(before: Files, after: Files) -> dict[str, str]:
         return {}
     try:
         return {old.stem: now.stem} if _is_alike(old, now, before, after) else {}
-    except (SyntaxError, ValueError, RecursionError):
+    except NO_PYTHON:
         return {}
 
 
@@ -250,9 +251,8 @@ def _says(text: str, names: Iterable[str]) -> bool:
 def _are_plain(names: Mapping[str, str], texts: Mapping[str, str]) -> bool:
     """Tell whether every use of each name is known, and no code looks things up by name."""
     code = {path: text for path, text in texts.items() if path.endswith((".py", ".pyi"))}
-    try:
-        trees = {path: ast.parse(text) for path, text in code.items()}
-    except (SyntaxError, ValueError, RecursionError):
+    trees = {path: tree for path, text in code.items() if (tree := read_python(text))}
+    if trees.keys() != code.keys():
         return False
     if any(reaches_by_name(tree) or not _names(tree).isdisjoint(names.values()) for tree in trees.values()):
         return False
@@ -286,11 +286,14 @@ def _is_said(place: PurePosixPath, texts: Files) -> bool:
 
 def _texts_in(text: str) -> list[str]:
     """Return the strings in code; of code that cannot be parsed, all of it."""
-    try:
-        nodes = ast.walk(ast.parse(text))
-    except (SyntaxError, ValueError, RecursionError):
+    tree = read_python(text)
+    if tree is None:
         return [text]
-    return [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
 
 
 def _is_alike(old: PurePosixPath, now: PurePosixPath, before: Files, after: Files) -> bool:

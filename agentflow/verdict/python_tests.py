@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from agentflow.core.verdict import Remark, Tampering
+from agentflow.verdict.comments import parse_python, read_python
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -20,10 +21,10 @@ _LOOSE = frozenset({"approx", "ANY", "isclose", "assertAlmostEqual", "match"})
 
 def compare_tests(path: str, before: str, after: str) -> Iterator[Remark]:
     """Yield what the tests of one file lost; nothing if either version cannot be parsed."""
-    try:
-        old, new = _tests(ast.parse(before)), _tests(ast.parse(after))
-    except (SyntaxError, ValueError, RecursionError):
+    was, now = read_python(before), read_python(after)
+    if was is None or now is None:
         return
+    old, new = _tests(was), _tests(now)
     for name, test in old.items():
         if name in new:
             yield from _compare_test(path, name, test, new[name])
@@ -126,14 +127,10 @@ def _assertions(test: Function) -> Iterator[str]:
 
 def _is_weak(assertion: str) -> bool:
     """Return whether an assertion accepts many results."""
-    try:
-        (statement,) = ast.parse(assertion).body
-    except (SyntaxError, ValueError):
-        return True
-    match statement:
-        case ast.Assert(test=ast.Compare(ops=[ast.Eq() | ast.Is()], comparators=[right])):
+    match parse_python(assertion).body:
+        case [ast.Assert(test=ast.Compare(ops=[ast.Eq() | ast.Is()], comparators=[right]))]:
             return not _LOOSE.isdisjoint(map(_last_word, ast.walk(right)))
-        case ast.Expr(value=ast.Call(func=function)):
+        case [ast.Expr(value=ast.Call(func=function))]:
             return _last_word(function) in _WEAK_METHODS | _LOOSE
         case _:
             return True
@@ -151,9 +148,8 @@ def find_changed_tests(before: str, after: str) -> frozenset[str]:
 
 def find_altered_functions(before: str, after: str) -> dict[str, ast.AST] | None:
     """Return the functions that are new or changed, with their owners; None where all else is not equal."""
-    try:
-        old, new = ast.parse(before), ast.parse(after)
-    except (SyntaxError, ValueError, RecursionError):
+    old, new = read_python(before), read_python(after)
+    if old is None or new is None:
         return None
     was, now = (dict(_functions_of(tree, "")) for tree in (old, new))
     changed = {name: node for name, node in now.items() if name not in was or _differs(was[name], node)}
@@ -245,11 +241,7 @@ def _split_id(test: str) -> tuple[str, str]:
 
 def _bodies(text: str) -> Iterator[tuple[str, str]]:
     """Yield the name of each function, and all of it but its name; nothing of what is no Python."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return
-    for node in ast.walk(tree):
+    for node in ast.walk(parse_python(text)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             parts = (node.args, *node.decorator_list, *node.body)
             yield node.name, "\n".join(map(ast.dump, parts))

@@ -20,7 +20,7 @@ from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk, Remark, Tampering
 from agentflow.frontmatter import read_yaml
 from agentflow.redact import list_some
-from agentflow.verdict.comments import code_lines
+from agentflow.verdict.comments import NO_PYTHON, code_lines
 from agentflow.verdict.known_values import (
     COMMON,
     Known,
@@ -219,7 +219,7 @@ def _only_gains(before: str, after: str) -> bool:
         old, new = (Counter(map(ast.dump, ast.parse(text).body)) for text in (before, after))
         known = {name for node in ast.parse(before).body if (name := _name_of(node))}
         added = [node for node in ast.parse(after).body if ast.dump(node) in new - old]
-    except (SyntaxError, ValueError, RecursionError):
+    except NO_PYTHON:
         return False
     return not old - new and all(_is_plain(node) and _name_of(node) not in known for node in added)
 

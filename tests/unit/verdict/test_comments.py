@@ -2,7 +2,14 @@
 
 import pytest
 
-from agentflow.verdict.comments import is_equal_but_comments
+from agentflow.verdict.comments import (
+    code_lines,
+    find_dropped_names,
+    is_equal_but_comments,
+    is_taken,
+    looks_up,
+    read_python,
+)
 
 GO = "package pager\n\n// First counts.\nfunc First(n int) int {\n\treturn n * 10 // from 0\n}\n"
 C = '#include "clip.h"\n\nint clip(int value, int high) {\n    return value > high ? high : value;\n}\n'
@@ -87,3 +94,14 @@ def test_more_than_comments_differs(name: str) -> None:
     assert before != after
     assert not is_equal_but_comments(path, before, after)
     assert not is_equal_but_comments(path, after, before)
+
+
+DEEP = f"x = {'-' * 20_000}1\n"
+
+
+def test_code_too_deep_for_its_parser_is_looked_at_like_any_text() -> None:
+    assert read_python(DEEP) is None
+    assert code_lines("a.py", DEEP) == [DEEP.rstrip()]
+    assert looks_up(DEEP)
+    assert is_taken("b.py", {"f"}, DEEP)
+    assert find_dropped_names(DEEP, DEEP, ()) == {}
