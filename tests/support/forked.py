@@ -13,6 +13,7 @@ import io
 import json
 import os
 import pkgutil
+import select
 import selectors
 import signal
 import socket
@@ -21,7 +22,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import msgspec
 
@@ -116,23 +117,47 @@ def serve(command: str, ours: socket.socket) -> None:
     """Fork for each request until nobody can ask any more."""
     _load()
     sys.path[0] = str(Path(command).parent)
-    signal.signal(signal.SIGCHLD, _reap)
+    ends: dict[int, int] = {}
+    woken, waker = os.pipe2(os.O_NONBLOCK)
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # what counts is that it writes to the pipe
+    signal.set_wakeup_fd(waker)
     while True:
-        asked, descriptors, _, _ = socket.recv_fds(ours, 2 * _MOST, 4)
-        if not asked:
+        ready, _, _ = select.select((ours.fileno(), woken), (), ())
+        if woken in ready:
+            os.read(woken, _MOST)
+            _reap(ends)
+        if ours.fileno() in ready and not _accept(command, ours, ends, (woken, waker)):
             return
-        if os.fork() == 0:
-            ours.close()
-            _attend(command, json.loads(asked), descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
 
 
-def _reap(*_: object) -> None:
-    """Let go of forks that have ended."""
+def _accept(command: str, ours: socket.socket, ends: dict[int, int], own: tuple[int, int]) -> bool:
+    """Fork a command, write its number and keep where its end is written to; false when nobody asks."""
+    asked, descriptors, _, _ = socket.recv_fds(ours, 2 * _MOST, 4)
+    if not asked:
+        return False
+    child = os.fork()
+    if child == 0:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for number, descriptor in enumerate(descriptors[:3]):
+            os.dup2(descriptor, number)
+        os.closerange(3, max(ours.detach(), *own, *descriptors, *ends.values()) + 1)
+        _be_command(command, **json.loads(asked))
+    for descriptor in descriptors[:3]:
+        os.close(descriptor)
+    os.write(descriptors[3], f"{child} ".encode())
+    ends[child] = descriptors[3]
+    return True
+
+
+def _reap(ends: dict[int, int]) -> None:
+    """Write how commands ended."""
     with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            descriptor = ends.pop(ended[0])
+            with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
+                os.write(descriptor, f"{os.waitstatus_to_exitcode(ended[1])}".encode())
+            os.close(descriptor)
 
 
 def _load() -> None:
@@ -152,23 +177,6 @@ def _load() -> None:
                 msgspec.json.Decoder(found)
     gc.collect()
     gc.freeze()  # else each collection of a command copies every page of this process
-
-
-def _attend(command: str, asked: dict[str, Any], descriptors: Sequence[int]) -> NoReturn:
-    """Fork the command, and write its number and how it ended."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    child = os.fork()
-    if child == 0:
-        for number, descriptor in enumerate(descriptors[:3]):
-            os.dup2(descriptor, number)
-        os.closerange(3, max(descriptors) + 1)
-        _be_command(command, **asked)
-    for descriptor in descriptors[:3]:
-        os.close(descriptor)
-    os.write(descriptors[3], f"{child} ".encode())
-    _, status = os.waitpid(child, 0)
-    os.write(descriptors[3], f"{os.waitstatus_to_exitcode(status)}".encode())
-    os._exit(0)
 
 
 def _be_command(command: str, words: list[str], cwd: str, env: dict[str, str]) -> NoReturn:

@@ -1,5 +1,6 @@
 """What the scripted model plays: the roles' turns, and the repository that most tasks of tests happen in."""
 
+import copy
 from typing import Any
 
 TEXT = "make the failing tests pass"
@@ -19,7 +20,7 @@ def role(name: str, *turns: dict[str, Any], **match: Any) -> dict[str, Any]:
     """Return what a role does; an implementer whose submission is refused hands in the same once more."""
     last = turns[-1].get("tools", []) if turns else []
     again = turns[-1:] if [call["name"] for call in last] == ["SubmitChange"] else ()
-    return {"match": {"role": name, **match}, "turns": [{**each} for each in (*turns, *again)]}
+    return {"match": {"role": name, **match}, "turns": copy.deepcopy([*turns, *again])}
 
 
 def findings(path: str = "calc.py", line: int = 2) -> dict[str, Any]:
