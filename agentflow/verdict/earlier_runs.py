@@ -1,4 +1,4 @@
-"""Earlier results of a check on the same tree in the same surroundings, reused instead of a new run."""
+"""Earlier results of a check on a tree: reused in the same surroundings, or compared with a new run."""
 
 import hashlib
 import os
@@ -14,9 +14,19 @@ from agentflow.checks.results import findings
 from agentflow.checks.run import TAIL_CHARS, Shown
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import EvidenceRecorded
-from agentflow.core.evidence import By, Check, CheckName, Evidence, Execution, Side
+from agentflow.core.evidence import (
+    By,
+    Check,
+    CheckName,
+    Evidence,
+    Execution,
+    Side,
+    TestOutcome,
+    describe_end,
+)
 from agentflow.core.record import Record, copy_shared, encode
 from agentflow.parse import decode
+from agentflow.redact import list_some
 from agentflow.sandbox.profile import CHECKS
 from agentflow.sandbox.run import Sandbox
 from agentflow.store.ledger import hash_file, list_evidence_files, read_outcomes
@@ -165,3 +175,20 @@ def reads_told(reads: Reads | None) -> bytes | None:
         return encode(reads) if reads is not None else None
     except UnicodeEncodeError:
         return None
+
+
+def contrast(evidence: Evidence, shown: Shown, then: Mapping[str, TestOutcome]) -> list[str]:
+    """Return how the result differs from the recorded one; flaky tests are left out."""
+    run, found, flaky = shown.execution, [], {*evidence.flaky}
+    tests = sorted({*then, *shown.outcomes} - flaky)
+    telling = [test for test in tests if then.get(test) is not shown.outcomes.get(test)]
+    if describe_end(run) != describe_end(evidence) and not flaky:
+        found.append(f"{describe_end(run)} now, {describe_end(evidence)} in the record")
+    if telling and str(evidence.check) not in flaky:
+        names = [_describe_test(test, shown.outcomes, then) for test in telling]
+        found.append(f"another result of {list_some(names)}")
+    return found
+
+
+def _describe_test(test: str, now: Mapping[str, TestOutcome], then: Mapping[str, TestOutcome]) -> str:
+    return f"{test} ({now.get(test, 'not run')} now, {then.get(test, 'not run')} in the record)"

@@ -2,14 +2,14 @@
 
 import ast
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from itertools import accumulate
 
 from agentflow.checks.dependencies import manifest_of
 from agentflow.checks.observing import Reads
 from agentflow.checks.repository import PYTEST_SETTINGS
-from agentflow.core.evidence import STALL_SECONDS, Side, Surface
+from agentflow.core.evidence import STALL_SECONDS, CheckRun, Side, Surface
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
@@ -228,9 +228,16 @@ class _Known(Record):
 def observe_before(context: JudgeContext, task: TaskState) -> Surface:
     """Return the check files, by what the tests read before the task."""
     assert task.base_tree is not None
-    reads = context.checking.reads(task.base_tree)
-    told = _Known(tests=frozenset(test for test in _tests_before(context, task) if "::" not in test))
-    seen = _to_observation(context.git, task.base_tree, task.surface, reads, told)
+    reads, runs = context.checking.reads(task.base_tree), context.checking.runs(task.baseline)
+    return observe_base(context.git, task, reads, runs)
+
+
+def observe_base(git: Git, task: TaskState, reads: Reads | None, runs: Iterable[CheckRun]) -> Surface:
+    """Return the check files, by what the tests read in runs on the tree from before the task."""
+    assert task.base_tree is not None
+    tests = _list_tests(runs)
+    told = _Known(tests=frozenset(test for test in tests if "::" not in test))
+    seen = _to_observation(git, task.base_tree, task.surface, reads, told)
     found = observe(seen)
     is_watched = reads is not None and not reads.gap and bool(reads.opened)
     return task.surface.replace(
@@ -240,7 +247,27 @@ def observe_before(context: JudgeContext, task: TaskState) -> Surface:
         is_watched=is_watched,
         gap=reads.gap if reads else "",
         has_doctests=_runs_doctests(task, seen),
-        parted=_files_with_tests(context, task),
+        parted=_files_with_tests(git, task, tests),
+    )
+
+
+def join_surfaces(told: Surface, found: Surface) -> Surface:
+    """Return the check files that a record tells of, with those that were found again and by their settings.
+
+    What the record calls product without having seen it on the change was product before the task as well.
+    """
+    known = {*found.product, *told.late}
+    return told.replace(
+        named=tuple(sorted({*told.named, *found.named})),
+        folders=tuple(sorted({*told.folders, *found.folders})),
+        added=tuple(dict.fromkeys((*told.added, *found.added))),
+        removed=tuple(glob for glob in told.removed if glob in found.removed),
+        observed=told.observed | found.observed,
+        product={path: why for path, why in told.product.items() if path in known},
+        read=tuple(dict.fromkeys((*told.read, *found.read))),
+        is_watched=told.is_watched or found.is_watched,
+        has_doctests=told.has_doctests or found.has_doctests,
+        parted=tuple(sorted({*told.parted, *found.parted})),
     )
 
 
@@ -298,27 +325,26 @@ def _runs_doctests(task: TaskState, seen: Observation) -> bool:
     return any(_DOCTESTS.search(seen.texts.get(path, "")) for path in seen.checks | _MANIFESTS)
 
 
-def _files_with_tests(context: JudgeContext, task: TaskState) -> tuple[str, ...]:
+def _files_with_tests(git: Git, task: TaskState, tests: Iterable[str]) -> tuple[str, ...]:
     """Return the product files in which tests ran."""
     assert task.base_tree is not None
-    runs = context.checking.runs(task.baseline)
-    files = {file_of(test) for run in runs for test in run.outcomes}
-    known = files & set(context.git.paths(task.base_tree))
+    known = {file_of(test) for test in tests} & set(git.paths(task.base_tree))
     return tuple(sorted(path for path in known if not belongs(task.surface, path)))
 
 
 def _files_loaded(context: JudgeContext, task: TaskState) -> frozenset[str]:
     """Return the Python files whose tests had any result before the task."""
     assert task.base_tree is not None
-    told = [test for test in _tests_before(context, task) if not id_prefix(test)]
+    tests = _list_tests(context.checking.runs(task.baseline))
+    told = [test for test in tests if not id_prefix(test)]
     files = {file_of(test) for test in told}
     modules = {module for test in files for module in accumulate(test.split("."), "{}.{}".format)}
     paths = (path for path in context.git.paths(task.base_tree) if path.endswith(".py"))
     return frozenset(path for path in paths if path in files or not modules.isdisjoint(modules_of(path)))
 
 
-def _tests_before(context: JudgeContext, task: TaskState) -> frozenset[str]:
-    return frozenset(test for run in context.checking.runs(task.baseline) for test in run.outcomes)
+def _list_tests(runs: Iterable[CheckRun]) -> frozenset[str]:
+    return frozenset(test for run in runs for test in run.outcomes)
 
 
 def _to_observation(git: Git, tree: str, surface: Surface, reads: Reads | None, told: _Known) -> Observation:

@@ -1,15 +1,17 @@
 """Re-verification: a tree laid out in a folder, each recorded command run again there, and the verdict."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 
 from agentflow.checks.detect import detect
+from agentflow.checks.observing import Reads
 from agentflow.checks.python import choose_interpreter
 from agentflow.checks.repository import KNOWN_FAILURES, Repository, WellKnown, apply_own_commands
 from agentflow.checks.results import findings
-from agentflow.checks.run import Shown
+from agentflow.checks.run import Manner, Shown
 from agentflow.core.errors import CorruptState
 from agentflow.core.evidence import (
     By,
@@ -19,8 +21,6 @@ from agentflow.core.evidence import (
     Evidence,
     Side,
     Surface,
-    TestOutcome,
-    describe_end,
     settle_outcomes,
     summarize_evidence,
 )
@@ -35,10 +35,12 @@ from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.store.ledger import EvidenceLedger, find_damages
 from agentflow.store.reading import EVENTS, events, fold_state, read_evidence
 from agentflow.verdict.case import Case, find_hook_files, is_written_by_hooks, list_misused
+from agentflow.verdict.earlier_runs import contrast
 from agentflow.verdict.ending import conclude
 from agentflow.verdict.gather import Plan, add_inspection, build_case, split_by
 from agentflow.verdict.inspection import NO_INSPECTION, Inspection, approval_id, inspect_change
 from agentflow.verdict.judge import judge
+from agentflow.verdict.paths import join_surfaces, observe_base
 from agentflow.verdict.probe import ProbeContext
 from agentflow.verdict.probe_plan import due_canaries, due_probes
 from agentflow.verdict.runner import Place
@@ -137,6 +139,8 @@ class Examination:
         """From before the task and of its end, where this repository has both."""
         self._required: dict[str, tuple[Check, ...]] = {}
         self._fresh: dict[str, Shown] = {}
+        self._seen: dict[str, Examined] = {}
+        """The results of the runs on the code from before that tell what the tests read."""
         self._shared: tuple[str, ...] = ()
         """The ignored files that are as they were before the task."""
         self._mixed: dict[tuple[Side, Side], str] = {}
@@ -151,7 +155,7 @@ class Examination:
         self._mixed = self._mix_trees()
         for evidence in self._evidence.values():
             if evidence.by is By.PROGRAM:
-                yield self._misbound(evidence) or self._again(evidence)
+                yield self._misbound(evidence) or self._seen.get(evidence.id) or self._again(evidence)
         if task.verdict is not None and task.verdict.passed:
             yield from self._stale(here)
             yield self._verdict(task.verdict, (*miscounted, *self._list_unfounded()))
@@ -226,15 +230,15 @@ class Examination:
         with self._copies.open(base, self._shared) as place:
             repository = Repository(sandbox=place.sandbox, files=files, known=frozenset(files))
             found = find_surface(repository, self._require(place, base), trusted.added, trusted.removed)
-        surface = told.replace(
-            named=tuple(sorted({*told.named, *found.named})),
-            folders=tuple(sorted({*told.folders, *found.folders})),
-            added=tuple(dict.fromkeys((*told.added, *found.added))),
-            removed=tuple(glob for glob in told.removed if glob in found.removed),
-        )
+        before = [self._evidence[item.evidence] for item in task.baseline if item.evidence in self._evidence]
+        self._seen = {one.id: self._again(one) for one in before if is_observed(one)}
+        reads = [shown.reads for shown in self._fresh.values() if shown.reads is not None]
+        runs = tuple(map(self._recall, task.baseline))
+        found = observe_base(self._git, task.replace(surface=found), reduce(Reads.join, reads, Reads()), runs)
+        surface = join_surfaces(told, found)
         changed = (change.path for change in self._git.changes(base, tree))
         paths = [path for path in changed if stands(surface, path) and not stands(told, path)]
-        said = f"{list_some(paths)} is a check by what is trusted here, and product in the record"
+        said = f"{list_some(paths)} is a check by what was found here, and product in the record"
         return task.replace(surface=surface), (said,) if paths else ()
 
     def _list_unfounded(self) -> Iterator[str]:
@@ -351,7 +355,15 @@ def _run(place: Place, check: Check, evidence: Evidence) -> Shown:
     """Run a check as recorded, with three times the recorded time."""
     with scratch_folder() as scratch:
         patient = check.replace(timeout=max(check.timeout, 3 * evidence.seconds))
-        return place.run(patient, scratch / "output")
+        return place.run(
+            patient, scratch / "output", Manner.OBSERVED if is_observed(evidence) else Manner.PLAIN
+        )
+
+
+def is_observed(evidence: Evidence) -> bool:
+    """Tell whether a run shows which files the tests of the code from before read."""
+    is_before = (evidence.surface, evidence.code) == (Side.BASE, Side.BASE)
+    return evidence.by is By.PROGRAM and evidence.check is CheckName.TESTS and is_before
 
 
 def _rerun(
@@ -380,20 +392,3 @@ def find_check(evidence: Evidence, required: Iterable[Check]) -> tuple[Check | N
 def _bare(command: str) -> str:
     """Return a command without the part that starts Python, which differs between machines."""
     return _STARTER.sub("", command)
-
-
-def contrast(evidence: Evidence, shown: Shown, then: Mapping[str, TestOutcome]) -> list[str]:
-    """Return how the result differs from the recorded one; flaky tests are left out."""
-    run, found, flaky = shown.execution, [], {*evidence.flaky}
-    tests = sorted({*then, *shown.outcomes} - flaky)
-    telling = [test for test in tests if then.get(test) is not shown.outcomes.get(test)]
-    if describe_end(run) != describe_end(evidence) and not flaky:
-        found.append(f"{describe_end(run)} now, {describe_end(evidence)} in the record")
-    if telling and str(evidence.check) not in flaky:
-        names = [_describe(test, shown.outcomes, then) for test in telling]
-        found.append(f"another result of {list_some(names)}")
-    return found
-
-
-def _describe(test: str, now: Mapping[str, TestOutcome], then: Mapping[str, TestOutcome]) -> str:
-    return f"{test} ({now.get(test, 'not run')} now, {then.get(test, 'not run')} in the record)"

@@ -342,7 +342,7 @@ def forget_the_approval(event: dict[str, Any]) -> None:
 
 
 HIDING = {
-    take_all_out: "tests/test_calc.py is a check by what is trusted here, and product in the record",
+    take_all_out: "tests/test_calc.py is a check by what was found here, and product in the record",
     forget_the_original_checks: "there is no record of tests as it was before the task",
     forget_every_run: "there is no record of tests, which this tree requires",
     take_the_new_run_for_the_old: "ev-0002 is not the program's run of what it stands for",
@@ -369,6 +369,36 @@ def test_a_record_that_hides_what_its_checks_were_is_refused(softened: Repo) -> 
     assert f"{before}: its tree is not the base code under the base checks" in seen.out
 
 
+def test_data_that_tests_read_is_a_check_whatever_the_record_calls_it(new_repo: NewRepo) -> None:
+    reading = "self.assertEqual(add(1, 2), int(open('sums/small').read()))"
+    tests = play.CALC["tests/test_calc.py"].replace("self.assertEqual(add(1, 2), 3)", reading)
+    assert reading in tests
+    repo = new_repo({**play.CALC, "tests/test_calc.py": tests, "sums/small": "3\n", "sums/rest": "9\n"})
+    look = play.turn(play.call("Read", file_path="sums/small"))
+    wrong = play.turn(play.call("Write", file_path="sums/small", content="7\n"))
+    edits = play.edit("calc.py", "a - b", "a + 3 * b")
+    work = play.role("implementer", *edits, look, wrong, play.submit("calc.py", "sums/small"))
+    assert repo.task(script=[*SCRIPT[:2], work, play.verified("ev-0002")]).code == 75
+    (waiting,) = repo.run("status", "--json").json["pending"]
+    assert repo.run("approve", waiting["id"]).code == 0
+    repo.run("resume")
+    assert again(repo).code == 0
+
+    def call_it_product(event: dict[str, Any]) -> None:
+        changed = event.get("changed", {})
+        if surface := changed.get("surface"):
+            surface.update(observed={}, product={"sums/small": "read by calc.py"}, read=["sums/small"])
+        for key in {"held", "answers"} & changed.keys():
+            changed[key] = type(changed[key])()
+        if verdict := changed.get("verdict"):
+            verdict.update(weakened=[], approvals=[], to_approve=False, reasons=[], caveats=[], passed=True)
+
+    repo.reseal(call_it_product)
+    seen = again(repo)
+    assert seen.code == 1
+    assert "sums/small is a check by what was found here, and product in the record" in seen.out
+
+
 def test_settings_that_take_out_a_test_count_if_trusted(new_repo: NewRepo, tmp_path: Path) -> None:
     repo = new_repo({**play.CALC, ".claude/agentflow.yaml": "surface:\n  remove: [tests/test_calc.py]\n"})
     assert repo.run("trust", "--yes").code == 0
@@ -378,7 +408,7 @@ def test_settings_that_take_out_a_test_count_if_trusted(new_repo: NewRepo, tmp_p
     assert again(repo).code == 0
     clone = clone_of(repo, tmp_path)
     clone.home = tmp_path / "nobody"
-    assert "tests/test_calc.py is a check by what is trusted here" in again(clone).out
+    assert "tests/test_calc.py is a check by what was found here" in again(clone).out
 
 
 def test_a_caveat_that_became_none_is_named(new_repo: NewRepo) -> None:
