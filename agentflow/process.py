@@ -82,6 +82,7 @@ def capture(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            process_group=0,  # a Ctrl-C at the terminal is for us alone to answer
         )
     with process:
         try:

@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from agentflow import __version__
 from agentflow.cli.printing import say_error, tell_error
-from agentflow.core.errors import AgentflowError, Exit, UsageError, describe_os_error
+from agentflow.core.errors import AgentflowError, Exit, UsageError, advise_on_os_error, describe_os_error
 from agentflow.redact import redact_text
 from agentflow.view.text import send
 
@@ -356,7 +356,7 @@ def run_command(arguments: Sequence[str]) -> int:
 
 
 def _report_os_error(error: OSError) -> int:
-    return say_error(describe_os_error(error), "", Exit.CONFIG)
+    return say_error(describe_os_error(error), advise_on_os_error(error), Exit.CONFIG)
 
 
 def _report_misuse(error: TyperException) -> int:

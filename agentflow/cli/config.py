@@ -9,7 +9,7 @@ import typer
 
 from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say_json, show
-from agentflow.core.errors import ConfigError, NoSandbox
+from agentflow.core.errors import ConfigError, NoSandbox, advise_on_os_error
 from agentflow.core.record import plain
 from agentflow.view.text import BLANK, Line, Style, column, label_row, line, span
 
@@ -200,9 +200,12 @@ def _write_files(git: "Git") -> list[dict[str, str]]:
             {"path": _IGNORE, "state": write_shared_block(git)},
         ]
     except OSError as error:
-        place = Path(error.filename or PROJECT_FILE).parent
+        place = Path(error.filename or PROJECT_FILE)
+        hint = "agentflow keeps its files below .claude/"
+        if not place.is_relative_to(git.root):
+            hint = "agentflow keeps what you trust in your home folder; set HOME to one that you can write"
         raise ConfigError(
-            f"cannot write in {place}: {error.strerror}", hint="agentflow keeps its files below .claude/"
+            f"cannot write {place}: {error.strerror}", hint=advise_on_os_error(error, hint)
         ) from None
 
 

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 _HELP = (
     "A message is a question or a task. A task goes on from the one before: one verdict covers both.",
-    "Enter sends, Esc Enter breaks the line, @ completes files. What you type while a role works is read",
-    "by it before its next turn. Esc or Ctrl-C pauses (go on, correct, stop), twice stops at once.",
+    "Enter sends, Esc Enter breaks the line, @ completes files.",
+    "What you type while a role works is read by it before its next turn.",
+    "Esc or Ctrl-C pauses (go on, correct, stop), twice stops at once.",
 )
 
 
@@ -205,20 +206,22 @@ def _choose_model(chat: Chat, words: list[str]) -> Chat:
 
 
 def _show_help(chat: Chat, _: list[str]) -> Chat:
-    from agentflow.cli.printing import say
+    from agentflow.cli.printing import show
+    from agentflow.view.text import BLANK, line
 
-    for row in _HELP:
-        say(row)
-    for title, rows in COMMAND_GROUPS.items():
-        say(f"\n{title}")
-        for name, command in rows.items():
-            say(f"  {name:<11} {command.summary}")
-    ours = {name for rows in COMMAND_GROUPS.values() for name in rows}
+    groups = {
+        title: {name: command.summary for name, command in rows.items()}
+        for title, rows in COMMAND_GROUPS.items()
+    }
+    ours = {name for rows in groups.values() for name in rows}
     brought = {name: told for name, told in summarize_commands(chat.root).items() if name not in ours}
-    if brought:
-        say("\nYours, the repository's and skills")
-    for name, told in brought.items():
-        say(f"  {name:<11} {one_line(told, 100)}")
+    groups["Yours, the repository's and skills"] = {
+        name: one_line(told, 100) for name, told in brought.items()
+    }
+    show(map(line, _HELP))
+    for title, rows in groups.items():
+        told = (line(f"  {name:<11} {text}", hang=14) for name, text in rows.items())
+        show((BLANK, line(title), *told) if rows else ())
     return chat
 
 

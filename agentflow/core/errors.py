@@ -12,6 +12,7 @@ AgentflowError            has .hint and the exit code of CONTRACT section 2
 A ToolError becomes a tool result for the model; all others end the command.
 """
 
+import errno
 from enum import IntEnum
 
 
@@ -48,6 +49,13 @@ def describe_os_error(error: OSError) -> str:
     """Return what the operating system refused, and of which file."""
     place = f": {error.filename}" if error.filename else ""
     return f"{error.strerror or error}{place}"
+
+
+def advise_on_os_error(error: OSError, otherwise: str = "") -> str:
+    """Return what a person can do about a file that could not be written."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "free some disk space, then run the command again; what was done so far is kept"
+    return otherwise
 
 
 class UsageError(AgentflowError):

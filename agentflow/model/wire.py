@@ -167,6 +167,9 @@ def to_connection_error(
         return NobodyThere(
             f"{_NO_REPLY}: nothing listens at {way}", hint=f"start the server, or check {ADDRESS}"
         )
+    # what h11 and httpx say of it is about their own states
+    if any(type(cause).__name__.endswith("ProtocolError") for cause in causes):
+        return TryFailed(f"{_NO_REPLY}: the connection was closed before a whole reply")
     said = next(filter(None, (getattr(cause, "strerror", None) or str(cause) for cause in causes)), "")
     unsaid = "it took too long" if isinstance(error, TimeoutError) else "the connection broke off"
     return TryFailed(f"{_NO_REPLY}: {said or unsaid}")

@@ -266,7 +266,8 @@ def _parse_command(root: Path, command: str) -> Target:
             words[1:],
         )
     else:
-        raise ModelRejected(f"repair runs pytest and unittest only, not: {command}", hint=ADVICE)
+        said = "the built-in repair engine can only fix Python code tested by one pytest or unittest command"
+        raise ModelRejected(f"{said}; the tests here are run by: {command}", hint=ADVICE)
     return Target(
         interpreter=interpreter,
         runner=runner,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from agentflow.core.errors import ConfigError, InvalidFile, TaskLocked
+from agentflow.core.errors import ConfigError, InvalidFile, TaskLocked, advise_on_os_error
 from agentflow.core.pending import Budget
 from agentflow.core.record import Record, encode
 from agentflow.core.task import TaskState
@@ -91,7 +91,7 @@ def writer_lock(root: Path) -> Iterator[None]:
         except OSError as error:
             raise ConfigError(
                 f"cannot write {folder}: {error.strerror}",
-                hint="agentflow keeps its state below .claude/ in the repository",
+                hint=advise_on_os_error(error, "agentflow keeps its state below .claude/ in the repository"),
             ) from None
         holder = folder / HOLDER
         stack.callback(holder.unlink, missing_ok=True)

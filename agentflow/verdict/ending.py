@@ -8,14 +8,17 @@ from typing import NamedTuple
 from agentflow.core.errors import Exit
 from agentflow.core.events import GatesMerged
 from agentflow.core.evidence import RED, CheckRun, summarize_evidence
+from agentflow.core.messages import ToolCall, ToolResult
 from agentflow.core.role import Claim, Issue, Judgement, Review, ReviewVerdict, Severity
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.core.verdict import Caveat, FailReason, Verdict
 from agentflow.process import timestamp
-from agentflow.redact import list_some
+from agentflow.redact import list_some, one_line
 from agentflow.routing.route import is_stalled
 from agentflow.workspace.changes import FileChange
+
+_REFUSAL = 200
 
 
 def conclude(task: TaskState) -> Ending:
@@ -166,8 +169,8 @@ WITHOUT_RESULT: Mapping[RunOutcome, Meaning] = MappingProxyType(
             Exit.NOT_VERIFIED,
             "stopped: every tool call of the {role}'s last three turns was refused{by}",
         ),
-        RunOutcome.NO_SUBMISSION: _invalid("it ended without a submission"),
-        RunOutcome.ANSWERED: _invalid("it ended without a submission"),
+        RunOutcome.NO_SUBMISSION: _invalid("it ended without a submission{refused}"),
+        RunOutcome.ANSWERED: _invalid("it ended without a submission{refused}"),
         RunOutcome.SUBMITTED: Meaning(Status.FAILED, Exit.NOT_VERIFIED, "the {role} gave no result"),
     }
 )
@@ -179,8 +182,21 @@ def end_without_result(run: Run) -> Ending:
     meaning = WITHOUT_RESULT[run.outcome or RunOutcome.ERROR]
     why = run.halt or run.stop or ""
     by = f" (by {', '.join(run.refused_by)})" if run.refused_by else ""
-    reason = meaning.reason.replace("{role}", run.head.role).replace("{why}", why).replace("{by}", by)
+    refused = _find_refusal(run)
+    refused = f"; its last one was refused: {refused}" if refused else ""
+    places = {"{role}": run.head.role, "{by}": by, "{refused}": refused, "{why}": why}
+    reason = meaning.reason
+    for place, text in places.items():
+        reason = reason.replace(place, text)
     return Ending(status=meaning.status, exit_code=meaning.exit_code, reason=reason)
+
+
+def _find_refusal(run: Run) -> str:
+    """Return why the last submission of a run was refused, or nothing where there was none."""
+    parts = [part for message in run.messages for part in message.parts]
+    calls = {part.id for part in parts if isinstance(part, ToolCall) and part.name == run.head.submit}
+    results = [part for part in parts if isinstance(part, ToolResult) and part.call_id in calls]
+    return one_line(results[-1].content, _REFUSAL) if results and results[-1].is_error else ""
 
 
 def list_objections(review: Review, flagged: tuple[str, ...]) -> tuple[str, ...]:

@@ -148,6 +148,8 @@ def _proof(snapshot: Snapshot) -> str:
     """Return in words what the checks show of a change that was verified."""
     state = snapshot.state
     base = {one.check.name: snapshot.find(one.evidence) for one in state.baseline}
+    if not any(snapshot.find(one.evidence) for one in state.final):
+        return "no check could run here, so none shows that the change works."
     turned = green = 0
     for one in state.final:
         before, after = base.get(one.check.name), snapshot.find(one.evidence)
@@ -305,7 +307,7 @@ def _next_in_short(snapshot: Snapshot, elsewhere: str) -> Iterator[Line]:
     if state.status in RESUMABLE:
         command, after = "resume", "continues it"
     elif state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:
-        command, after = "evidence", "shows each output; agentflow undo reverts"
+        command, after = "evidence", f"shows each output; agentflow undo{place} reverts"
     else:
         command, after = "log", "shows each step; agentflow evidence shows each output"
     yield label_row("next", span(f"agentflow {command}{place}", Style.ACCENT), span(f"  {after}", Style.DIM))

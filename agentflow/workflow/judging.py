@@ -227,7 +227,8 @@ def _decide_by(crew: Crew, task: TaskState, verdict: Verdict, run: Run | None) -
     agent = run.head.agent if run is not None else None
     if verdict.passed:
         caveats = f" with caveat: {', '.join(verdict.caveats)}" if verdict.caveats else ""
-        message = f"- every required check passes (evidence {', '.join(verdict.evidence)}){caveats}"
+        found = f"every required check passes (evidence {', '.join(verdict.evidence)})"
+        message = f"- {found if verdict.evidence else 'no check was run'}{caveats}"
         return decide_gate(task, GateStatus.PASSED, message, agent=agent, phase=Phase.VERIFICATION)
     red = (check_line(run) for run in crew.checking.runs(task.final) if not run.green)
     message = "\n".join((*(f"- {reason}" for reason in verdict.reasons), *red))

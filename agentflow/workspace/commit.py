@@ -21,6 +21,7 @@ _LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
 _REGULAR = ("100644", "100755")
 _SUBMODULE = "160000"
 _BY_HAND = "commit this task by hand, after you have looked at `git diff`"
+_WHO = 'tell it: git config --global user.name "Your Name"; git config --global user.email you@example.com'
 
 
 class Blob(Record):
@@ -223,7 +224,18 @@ def _run(repo: "Repo", *words: str, env: Mapping[str, str] | None = None) -> str
             return str(repo.git.execute(["git", *words]))
         except GitCommandError as error:
             said = "\n".join(str(part).strip() for part in (error.stderr, error.stdout) if part)
+            if words[0] == "commit" and not _is_identity_known(repo):
+                raise StateError("git does not know who makes the commit", hint=_WHO) from None
             raise StateError(f"git {words[0]} failed: {_unwrap(said)}") from None
+
+
+def _is_identity_known(repo: "Repo") -> bool:
+    from git.exc import GitCommandError
+
+    try:
+        return all(repo.git.var(name) for name in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"))
+    except GitCommandError:
+        return False
 
 
 def _unwrap(said: str) -> str:

@@ -1,0 +1,160 @@
+"""What a newcomer meets on an unfriendly machine: one clear message that says what to do."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.support import play
+from tests.support.repo import COMMAND, NewRepo, Repo, eventually
+from tests.support.session_terminal import open_terminal
+
+FULL_DISK = """
+mount -t tmpfs -o size=1m none "$1" && cp -r . "$1/repo" && cd "$1/repo" || exit 99
+cat /dev/zero > ../filler
+exec "$2" task make the failing tests pass
+"""
+SLOW_GIT = """#!/bin/sh
+case " $* " in *" cat-file "*) touch {mark}; sleep 1;; esac
+exec {git} "$@"
+"""
+
+
+@pytest.fixture
+def repo(new_repo: NewRepo) -> Repo:
+    return new_repo(play.CALC)
+
+
+def test_a_ctrl_c_that_meets_git_is_an_interruption_and_no_failure_of_git(repo: Repo, tmp_path: Path) -> None:
+    mark, git = tmp_path / "mark", tmp_path / "bin/git"
+    git.parent.mkdir()
+    git.write_text(SLOW_GIT.format(mark=mark, git=shutil.which("git")))
+    git.chmod(0o755)
+    path = f"{git.parent}{os.pathsep}{repo.environment['PATH']}"
+    words = ("task", play.WHOLE_CREW, "--model", repo.scripted(play.mending()))
+    with subprocess.Popen(
+        [str(COMMAND), *words],
+        cwd=repo.root,
+        env={**repo.environment, "PATH": path},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        eventually(mark.exists)
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "cat-file" not in err
+
+
+def test_a_model_that_says_done_and_did_nothing_is_told_with_the_reason(repo: Repo) -> None:
+    done = repo.task(script=play.crew(play.submit("calc.py"), play.turn(text="done")))
+    assert done.code == 1
+    assert "it ended without a submission; its last one was refused: no file differs" in done.out
+
+
+def test_a_commit_without_a_name_says_how_to_give_one(repo: Repo) -> None:
+    repo.git("config", "user.useConfigOnly", "true")
+    assert repo.task(script=play.mending()).code == 0
+    refused = repo.run("commit", env={"HOME": str(repo.home)})
+    assert refused.code == 2
+    said, advice = refused.err.splitlines()[-2:]
+    assert said == "agentflow: git does not know who makes the commit"
+    assert advice.startswith('  tell it: git config --global user.name "Your Name"; git config')
+
+
+def test_a_home_that_cannot_be_written_is_named(repo: Repo) -> None:
+    refused = repo.run("init", env={"AGENTFLOW_HOME": "/proc/nobody"})
+    assert refused.code == 2
+    assert "/proc/nobody" in refused.err
+    assert "set HOME to one that you can write" in refused.err
+
+
+def test_tests_of_another_language_are_named_when_no_model_can_be_asked(new_repo: NewRepo) -> None:
+    repo = new_repo({"Makefile": "test:\n\tfalse\n", "calc.sh": "true\n"})
+    done = repo.task("make the failing tests pass")
+    assert done.code == 6
+    assert "can only fix Python code tested by one pytest or unittest command" in done.out
+    assert "the tests here are run by: make test. Set ANTHROPIC_API_KEY" in done.out
+
+
+def test_a_change_that_no_check_could_judge_does_not_speak_of_tests_that_failed(new_repo: NewRepo) -> None:
+    repo = new_repo(
+        {
+            "calc.py": "#\n#\n",
+            "notes.txt": "one\n",
+            "Cargo.toml": '[package]\nname = "x"\nversion = "0.1.0"\n',
+        }
+    )
+    turns = (*play.edit("notes.txt", "one", "two"), play.submit("notes.txt"))
+    folders = (folder for folder in repo.environment["PATH"].split(os.pathsep))
+    path = os.pathsep.join(folder for folder in folders if not (Path(folder) / "cargo").exists())
+    done = repo.task(play.TEXT, script=play.crew(*turns), env={"PATH": path})
+    assert done.code == 4, done.err
+    assert "no check could run here, so none shows that the change works." in done.out
+    assert "failed before" not in done.out
+    assert "(evidence )" not in done.err
+
+
+def test_an_endpoint_that_hangs_up_is_told_in_plain_words(repo: Repo) -> None:
+    config = repo.home / ".config/agentflow/config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text("retry: {tries: 2, base_seconds: 0, max_seconds: 0}\nrepair_seconds: 0\n")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=hang_up, args=(listener,), daemon=True).start()
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        done = repo.task(
+            "make the failing tests pass", env={"ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": "k"}
+        )
+        listener.shutdown(socket.SHUT_RDWR)
+    assert done.code == 6
+    assert "the connection was closed before a whole reply" in done.out
+    assert "SEND_RESPONSE" not in done.out + done.err
+
+
+def hang_up(listener: socket.socket) -> None:
+    """Read the beginning of each request and close the connection."""
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError:
+            return
+        with connection:
+            connection.recv(65_536)
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(65_536):
+                pass
+
+
+def test_the_help_of_a_session_fits_80_columns(repo: Repo) -> None:
+    with open_terminal(repo, columns=80) as terminal:
+        terminal.wait_for("leaves.")
+        terminal.enter("/help")
+        terminal.wait_for("A message is")
+        shown = terminal.wait_for("Yours, the repository's and skills") + terminal.wait_for(
+            "/verification-gates"
+        )
+        terminal.enter("/quit")
+        assert terminal.wait_end() == 0
+    assert max(len(row) for row in shown.splitlines()) <= 80
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mounts a small disk in a namespace")
+def test_a_full_disk_is_one_message_that_says_what_to_do(repo: Repo, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    shell = ["unshare", "-Urm", "sh", "-c", FULL_DISK, "sh", str(disk), str(COMMAND)]
+    done = subprocess.run(
+        shell, cwd=repo.root, env=repo.environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode in (1, 99) and "agentflow" not in done.stderr:
+        pytest.skip(f"no namespace to mount in: {done.stderr}")
+    assert done.returncode == 2, done.stderr
+    assert "No space left on device" in done.stderr
+    assert "free some disk space" in done.stderr
