@@ -20,6 +20,15 @@ def test_a_changed_dependency_is_told_and_is_no_caveat(new_repo: NewRepo) -> Non
     assert "dependency audit: not run (the network is closed to checks" in report
 
 
+def test_a_changed_dependency_alone_is_unproved_and_says_how_to_try_it(new_repo: NewRepo) -> None:
+    repo = new_repo({**play.GREEN, "requirements.txt": FILES["requirements.txt"]})
+    work = play.role("implementer", *MOVED, play.submit("requirements.txt"))
+    script = [play.findings(), play.plan("requirements.txt"), work, play.verified("ev-0002")]
+    done = repo.task("raise alpha to 1.1", "--json", script=script)
+    assert (done.code, done.json["caveats"]) == (4, ["unproved"])
+    assert "no test sees which version is named: install it, run the tests" in str(done.json["unproved"])
+
+
 def test_an_odd_dependency_is_a_caveat_that_its_record_cannot_leave_out(new_repo: NewRepo) -> None:
     repo = new_repo(FILES)
     done = repo.task(script=play.mending(*play.MENDED, *ODD))
