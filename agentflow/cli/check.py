@@ -250,6 +250,8 @@ def _script_problem(script: Script, root: Path) -> str | None:
     words = [_PLACES.sub(lambda found: known[found[1]], word) for word in words]
     while words and script.args is None and _ASSIGNMENT.fullmatch(words[0]):
         words = words[1:]
+    if script.args is None:
+        words = [str(Path(word).expanduser()) if word.startswith("~/") else word for word in words]
     return _program_problem(words, root, is_shell=script.args is None) if words else None
 
 

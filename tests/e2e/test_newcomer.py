@@ -1,5 +1,6 @@
 """What a newcomer meets on an unfriendly machine: one clear message that says what to do."""
 
+import json
 import os
 import shutil
 import signal
@@ -143,6 +144,20 @@ def test_the_help_of_a_session_fits_80_columns(repo: Repo) -> None:
         terminal.enter("/quit")
         assert terminal.wait_end() == 0
     assert max(len(row) for row in shown.splitlines()) <= 80
+
+
+def test_a_hook_in_the_home_folder_is_found_by_check(repo: Repo) -> None:
+    settings, hook = repo.home / ".claude/settings.json", repo.home / ".claude/hooks/no-lock-files.sh"
+    hook.parent.mkdir(parents=True)
+    command = {"type": "command", "command": "~/.claude/hooks/no-lock-files.sh"}
+    settings.write_text(json.dumps({"hooks": {"PreToolUse": [{"matcher": "Edit", "hooks": [command]}]}}))
+    for mode, said in ((None, "is not there"), (0o644, "is not executable"), (0o755, "0 problems")):
+        if mode is not None:
+            hook.write_text("#!/bin/sh\n")
+            hook.chmod(mode)
+        done = repo.run("check", env={"HOME": str(repo.home)})
+        assert done.code == (0 if mode == 0o755 else 2)
+        assert said in done.out
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="mounts a small disk in a namespace")
