@@ -186,7 +186,7 @@ def test_a_terminal_for_the_input_alone_is_none(repo: Repo) -> None:
     person, terminal = os.openpty()
     try:
         process = repo.start("task", play.WHOLE_CREW, "--model", repo.scripted(CREW), stdin=terminal)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=90)
     finally:
         os.close(person)
         os.close(terminal)

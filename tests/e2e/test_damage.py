@@ -200,12 +200,12 @@ def check_damage(repo: Repo, named: str) -> None:
     row = TABLE[named]
     row.damage(repo.folder)
     before = {path: path.read_bytes() for path in repo.folder.rglob("*.*") if path.is_file()}
-    shown = repo.run("status", "--json", timeout=30)
+    shown = repo.run("status", "--json")
     assert (shown.code, row.said in shown.err) == (row.status, True), shown.err
     assert {path: path.read_bytes() for path in before} == before
     if shown.code == 0:
         assert (shown.json["status"], shown.json["iteration"]) == ("suspended", 1)
-    done = repo.run("cancel", repo.folder.name, timeout=30)
+    done = repo.run("cancel", repo.folder.name)
     assert (done.code, row.said in done.err) == (row.cancel, True), done.err
     if done.code == 2:
         assert {path: path.read_bytes() for path in before} == before
@@ -263,7 +263,7 @@ def test_an_untouched_task_says_nothing(repo: Repo) -> None:
 def test_a_damaged_run_is_named_and_nothing_is_changed(repo: Repo, damage: Damage, said: str) -> None:
     damage(repo.folder)
     events = (repo.folder / EVENTS).read_bytes()
-    done = repo.run("resume", "--yes", timeout=60)
+    done = repo.run("resume", "--yes")
     assert said in done.err
     assert done.code == (2 if said else 0), done.err
     if said:

@@ -147,6 +147,6 @@ def test_the_first_test_ever_is_judged_although_nothing_was_there_to_run(new_rep
         play.role("implementer", *turns, play.submit(*play.GREEN)),
         play.verified("ev-0001"),
     ]
-    done = repo.task("--no-input", "--json", "write calc.py with add and double", script=script, timeout=60)
+    done = repo.task("--no-input", "--json", "write calc.py with add and double", script=script)
     assert done.code in (0, 4), done.err
     assert [each["exit_code"] for each in done.json["checks"]][:1] == [0]

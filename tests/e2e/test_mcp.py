@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.support import play
-from tests.support.repo import NewRepo, Recorded, Repo
+from tests.support.repo import NewRepo, Recorded, Repo, eventually
 
 SERVER = str(Path(__file__).parents[1] / "support" / "mcp_server.py")
 TOKEN = "small-token-0123456789"
@@ -78,7 +78,7 @@ def address() -> Iterator[str]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with subprocess.Popen([sys.executable, SERVER, "http", str(port)], stderr=subprocess.DEVNULL) as server:
-        for _ in range(400):
+        for _ in range(1200):
             try:
                 socket.create_connection(("127.0.0.1", port), timeout=1).close()
                 break
@@ -330,18 +330,13 @@ def test_nothing_is_left_where_the_task_is_stopped_or_killed(repo: Repo) -> None
         begun = repo.start_task(
             play.mending(play.turn(play.call("mcp__small__wait", seconds=100)), play.turn())
         )
-        for _ in range(600):
-            if any("mcp__small__wait" in path.read_text("utf-8") for path in repo.root.rglob("events.jsonl")):
-                break
-            time.sleep(0.05)
+        eventually(
+            lambda: any("mcp__small__wait" in path.read_text() for path in repo.root.rglob("events.jsonl"))
+        )
         assert is_running(own)
         begun.send_signal(number)
-        begun.communicate(timeout=20)
-        for _ in range(100):
-            if not is_running(own):
-                break
-            time.sleep(0.05)
-        assert not is_running(own), number
+        begun.communicate(timeout=60)
+        eventually(lambda: not is_running(own))
         for path in repo.root.rglob("events.jsonl"):
             path.unlink()
 

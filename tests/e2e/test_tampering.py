@@ -233,7 +233,7 @@ def test_files_swapped_while_the_checks_run_change_nothing(tmp_path: Path) -> No
         attempt.repo.write({"pager/core.py": RIGHT})
         time.sleep(1)
         attempt.repo.write({"pager/core.py": still_wrong})
-        running.communicate(timeout=60)
+        running.communicate(timeout=120)
 
     assert running.returncode == 3
     assert "tests/test_core.py::test_last_page" in attempt.report

@@ -91,7 +91,7 @@ def test_what_lies_in_the_place_of_the_number_of_the_process_holds_nobody_up(
     done: Repo, words: tuple[str, ...]
 ) -> None:
     os.mkfifo(done.folder.parent / "writer.pid")
-    assert done.run(*words, timeout=20).code == 0
+    assert done.run(*words).code == 0
 
 
 @pytest.mark.parametrize("width", [80, 120])

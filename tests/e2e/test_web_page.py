@@ -282,7 +282,7 @@ def test_to_stop_a_waiting_task_stops_no_other(asking: Repo) -> None:
         assert "another task is at work" in page.act(waiting.name, "stop").json["error"]
         assert process.poll() is None
         assert page.act(running.name, "stop").code == 200
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
     assert process.returncode == 143
 
 
