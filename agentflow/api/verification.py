@@ -19,7 +19,7 @@ from agentflow.sandbox.run import Sandbox, likely_reason
 from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.settings import Patience, Settings, load_settings, with_project
 from agentflow.store.reading import find
-from agentflow.verdict.runner import PATIENCE, WHOLE, CheckResult, Known, Place, find_flaky
+from agentflow.verdict.runner import PATIENCE, WHOLE, CheckResult, Circumstances, Place, find_flaky
 from agentflow.view.text import Line, Span, Style, column, line, span
 from agentflow.view.words import duration, pass_mark, plural
 from agentflow.workspace.git import open_repository
@@ -199,7 +199,7 @@ def _run_and_repeat(
 
     first = CheckResult(check=check, runs=(begin(1),))
     is_tests = check.name is CheckName.TESTS
-    known = Known(passed=frozenset(first.runs[0].outcomes) | {WHOLE} if is_tests else frozenset())
+    known = Circumstances(passed=frozenset(first.runs[0].outcomes) | {WHOLE} if is_tests else frozenset())
     return place.run_again(first, known, patience, begin)
 
 

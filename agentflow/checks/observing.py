@@ -45,7 +45,7 @@ class Reads(Record):
         )
 
 
-class Observer:
+class ReadObserver:
     """One run under observation."""
 
     def __init__(self, place: Path, env: Mapping[str, str]) -> None:
@@ -75,7 +75,7 @@ class Observer:
         return _read(self._place / _AT)[:_MOST_NAME]
 
 
-def install_hook(scratch: Path, roots: Iterable[Path], import_path: str, longest: float = 0) -> Observer:
+def install_hook(scratch: Path, roots: Iterable[Path], import_path: str, longest: float = 0) -> ReadObserver:
     """Put our hook into a folder, and return what observes a run whose repository lies at one of the roots.
 
     `import_path` is the PYTHONPATH that the run has otherwise. A test that uses more than `longest` seconds
@@ -88,10 +88,10 @@ def install_hook(scratch: Path, roots: Iterable[Path], import_path: str, longest
     (place / _ROOT).write_text("\0".join(tops), "utf-8", "surrogateescape")
     (place / _LONGEST).write_text(str(longest), "utf-8")
     entries = filter(None, (str(place), import_path))
-    return Observer(place, {"PYTHONPATH": os.pathsep.join(entries)})
+    return ReadObserver(place, {"PYTHONPATH": os.pathsep.join(entries)})
 
 
-def keep_hook(command: str, observer: Observer) -> str:
+def keep_hook(command: str, observer: ReadObserver) -> str:
     """Return a command that sets an import path of its own, with ours in front of it."""
     ours = observer.env["PYTHONPATH"].split(os.pathsep)[0]
     return _OWN_PATH.sub(
@@ -100,7 +100,7 @@ def keep_hook(command: str, observer: Observer) -> str:
 
 
 @contextmanager
-def watch_folders(observer: Observer, folders: Iterable[Path]) -> Iterator[None]:
+def watch_folders(observer: ReadObserver, folders: Iterable[Path]) -> Iterator[None]:
     """Note which files below some folders are opened meanwhile; where the system cannot, the gap says why."""
     if not sys.platform.startswith("linux"):
         observer.add((), "this system does not report which files are opened")

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from agentflow.checks.observing import Observer, Reads, install_hook, keep_hook, watch_folders
+from agentflow.checks.observing import ReadObserver, Reads, install_hook, keep_hook, watch_folders
 from agentflow.checks.printed import (
     Told,
     ask_for_json,
@@ -144,7 +144,7 @@ class _Job(Record):
 
     check: Check
     sandbox: Sandbox
-    observer: Observer | None = None
+    observer: ReadObserver | None = None
 
     @property
     def is_json(self) -> bool:
@@ -178,13 +178,13 @@ class _Job(Record):
         return install_reporters(scratch, self.sandbox.opened.environment.get("NODE_OPTIONS", ""))
 
 
-def _observer(sandbox: Sandbox, scratch: Path, env: Mapping[str, str], longest: float) -> Observer:
+def _observer(sandbox: Sandbox, scratch: Path, env: Mapping[str, str], longest: float) -> ReadObserver:
     """Return what sees which files of the repository a check reads."""
     declared = env.get("PYTHONPATH") or sandbox.opened.environment.get("PYTHONPATH", "")
     return install_hook(scratch, (sandbox.place, sandbox.root), declared, longest)
 
 
-def _follow_tests(observer: Observer, watch: CheckWatch) -> Callable[[], bool]:
+def _follow_tests(observer: ReadObserver, watch: CheckWatch) -> Callable[[], bool]:
     """Return what asks whether to stop, and tells now and then of a test that runs for long."""
     test, since, looked, due = "", time.monotonic(), 0.0, _LONG_SECONDS
 

@@ -99,6 +99,7 @@ _RUN = (
         "Tell a running task something. The role that works reads it before its next turn.",
         "agentflow say leave the public functions as they are",
         is_text=True,
+        function="say_to_task",
     ),
     CommandRow("cancel", "waiting", "Stop a task. `resume` can still continue it.", "agentflow cancel"),
     CommandRow(

@@ -20,7 +20,7 @@ from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say, say_json
 from agentflow.cli.tasks import folder_of
 from agentflow.core.errors import Exit, StateError
-from agentflow.core.events import PersonSaid, Stamped, StateChanged, TaskEnded
+from agentflow.core.events import PersonSaid, Stamped, StateChanged, TaskEnded, TaskStarted
 from agentflow.core.pending import Consent
 from agentflow.core.record import Record, encode, plain
 from agentflow.core.task import Status, TaskState
@@ -39,13 +39,16 @@ _CUT = (Status.CANCELLED, Status.ERROR)
 _APART = frozenset(
     {
         *("Warned", "Signalled", "Retried", "Searched", "RepairTried", "Answered", "StateChanged"),
-        *("CheckStarted", "TestRunsLong", "Probed", "TaskUndone"),
+        *("Asked", "CheckStarted", "TestRunsLong", "Probed", "TaskUndone"),
     }
 )
 """Events about the machine, the person and the store, not about what the task did.
 
-Checks that run at once start in any order; their results are told in the order of the checks.
+Checks that run at once start in any order; their results are told in the order of the checks. A request
+that got no reply is made again when the task is resumed, and counts as a turn.
 """
+_BEGINNINGS = frozenset({"TaskStarted", "PhaseStarted", "RunStarted", "ToolStarted"})
+"""Events that a resumed task has again where it goes on with what was cut off."""
 _NOTHING = '{"type":"nothing"}'
 _NAMING = ("phase", "role", "tool", "check")
 """What tells an event from others of its type."""
@@ -53,6 +56,8 @@ _WIDE = 600
 _VOLATILE = frozenset(
     {
         "seconds",
+        "turn",
+        "turns",
         "files",
         "report",
         "model",
@@ -128,6 +133,8 @@ def _replay(git: Git, path: Path) -> Replayed:
     assert ended.ending is not None
     same = (ended.status, ended.ending.exit_code) == (task.status, task.ending and task.ending.exit_code)
     told = told or ("" if same else f"it ended {ended.status} in place of {task.status}")
+    if told and _was_cut(happened):
+        told += "; this task was stopped and resumed, and what was cut off then runs to its end in a replay"
     return Replayed(
         task_id=task.task_id,
         status=ended.status,
@@ -137,10 +144,23 @@ def _replay(git: Git, path: Path) -> Replayed:
     )
 
 
+def _list_ends(happened: tuple[Stamped, ...]) -> list[Status | None]:
+    """Return how each process that worked on a task ended its work, None where it was killed."""
+    marks = [one.event for one in happened if isinstance(one.event, TaskStarted | TaskEnded)]
+    return [
+        following.status if isinstance(following, TaskEnded) else None
+        for one, following in zip_longest(marks, marks[1:])
+        if isinstance(one, TaskStarted)
+    ]
+
+
 def _ran_through(happened: tuple[Stamped, ...]) -> bool:
-    ends = [one.event for one in happened if isinstance(one.event, TaskEnded)]
-    cut = any(end.status in _CUT for end in ends)
-    return bool(ends) and not cut and ends[-1].status is not Status.SUSPENDED
+    ends = _list_ends(happened)
+    return bool(ends) and ends[-1] not in (None, Status.SUSPENDED, *_CUT)
+
+
+def _was_cut(happened: tuple[Stamped, ...]) -> bool:
+    return any(end is None or end in _CUT for end in _list_ends(happened)[:-1])
 
 
 def _begin_again(setup: Setup, happened: tuple[Stamped, ...], recorded: TaskState) -> TaskState:
@@ -225,14 +245,20 @@ def _streams(happened: tuple[Stamped, ...], roots: tuple[str, ...]) -> dict[int,
     """Return the events of each run in their order, those of the task itself under 0.
 
     Calls of one turn that only read are made at once and end in any order: they stand by their ids.
+    However often a task was stopped, it begins once and ends once, and so does each part of it.
     """
     streams: dict[int, list[tuple[str, str]]] = {}
+    last = max((one.seq for one in happened if isinstance(one.event, TaskEnded)), default=None)
     for one in happened:
         kind = type(one.event).__name__
-        if kind not in _APART:
-            told = {"type": kind, **_drop_volatile(plain(one.event))}
-            text = steady(encode(told).decode(), roots)
-            streams.setdefault(told.get("run", 0), []).append((told.get("call_id", ""), text))
+        if kind in _APART or (kind == "TaskEnded" and one.seq != last):
+            continue
+        told = {"type": kind, **_drop_volatile(plain(one.event))}
+        text = steady(encode(told).decode(), roots)
+        stream = streams.setdefault(told.get("run", 0), [])
+        row = (told.get("call_id", ""), text)
+        if kind not in _BEGINNINGS or row not in stream:
+            stream.append(row)
     return {run: list(_by_call(stream)) for run, stream in streams.items()}
 
 

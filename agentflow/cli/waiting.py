@@ -22,8 +22,7 @@ from agentflow.cli.arguments import (
     consent_of,
     detail_of,
 )
-from agentflow.cli.printing import say as write
-from agentflow.cli.printing import say_json, tell_edits
+from agentflow.cli.printing import say, say_json, tell_edits
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import Answer
 from agentflow.core.record import plain
@@ -135,10 +134,10 @@ def cancel(
     tell_edits(root, found)
     ending = cancel_task(root, found.name)
     said = "was asked to stop, and is still ending" if ending.is_pending else str(ending.status)
-    write(f"{found.name} {said}")
+    say(f"{found.name} {said}")
 
 
-def say(
+def say_to_task(
     words: list[str] = typer.Argument(
         ...,
         metavar="[TASK] TEXT",
@@ -157,7 +156,7 @@ def say(
     git = open_home(folder, task_id)
     found = folder_of(git.root, task_id, prefer=lambda task: task.active)
     send_message(git, found, " ".join(said))
-    write(f"{found.name} will read it before its next turn")
+    say(f"{found.name} will read it before its next turn")
 
 
 def _decide(folder: Path, pending_id: str, decision: Answer) -> None:
@@ -168,9 +167,9 @@ def _decide(folder: Path, pending_id: str, decision: Answer) -> None:
     tell_edits(root, find_pending(root, pending_id))
     told = decide_approval(root, pending_id, decision)
     if told.before:
-        write(f"{pending_id} was decided before: {told.word}")
+        say(f"{pending_id} was decided before: {told.word}")
     else:
-        write(f"{pending_id} {told.word}. Continue with: agentflow resume {told.task_id}")
+        say(f"{pending_id} {told.word}. Continue with: agentflow resume {told.task_id}")
 
 
 _GET_BACK = "GIT_ALTERNATE_OBJECT_DIRECTORIES=$(git rev-parse --git-path agentflow/objects) git show {}:FILE"
@@ -204,20 +203,20 @@ def _show(task_id: str, told: dict[str, Any]) -> None:
     from agentflow.api.undo import MOST_LISTED
 
     if told["state"] == "already_undone":
-        write(f"task {task_id} was undone {told['at'] or 'before'}; nothing to do")
+        say(f"task {task_id} was undone {told['at'] or 'before'}; nothing to do")
         return
     if told["state"] == "nothing_to_undo":
-        write(f"task {task_id} left no change that is still there; nothing to do")
+        say(f"task {task_id} left no change that is still there; nothing to do")
         return
     is_plan = told["state"] == "would_undo"
-    write(f"{'would undo' if is_plan else 'undid'} task {task_id}")
+    say(f"{'would undo' if is_plan else 'undid'} task {task_id}")
     for verb in ("restored", "removed"):
         for path in told[verb]:
             note = "  (changed since)" if path in told["in_the_way"] else ""
-            write(f"  {verb.removesuffix('d') if is_plan else verb:<9} {one_line(path)}{note}")
+            say(f"  {verb.removesuffix('d') if is_plan else verb:<9} {one_line(path)}{note}")
     for path in told["kept"][:MOST_LISTED]:
-        write(f"  {'keep' if is_plan else 'kept':<9} {one_line(path)}  (not changed by the task)")
+        say(f"  {'keep' if is_plan else 'kept':<9} {one_line(path)}  (not changed by the task)")
     if told["in_the_way"] and told["replaced"]:
-        write(f"what was there is kept: {_GET_BACK.format(told['replaced'])}")
+        say(f"what was there is kept: {_GET_BACK.format(told['replaced'])}")
     if is_plan and told["in_the_way"]:
-        write(f"{len(told['in_the_way'])} of these changed since: it takes --force, and they are kept")
+        say(f"{len(told['in_the_way'])} of these changed since: it takes --force, and they are kept")

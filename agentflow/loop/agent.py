@@ -120,7 +120,7 @@ def note(agent: Agent, run: Run, entry: RunEntry) -> Run:
     return advance(run, entry)
 
 
-def say(agent: Agent, run: Run, text: str, notice: Notice) -> Run:
+def add_notice(agent: Agent, run: Run, text: str, notice: Notice) -> Run:
     """Add a user message from the program."""
     message = Message(speaker=Speaker.USER, parts=(Text(text=text),))
     return note(agent, run, MessageAdded(message=message, notice=notice))
@@ -144,4 +144,4 @@ def open_run(agent: Agent, prompt: str, earlier: Run | None = None) -> Run:
         continues=earlier.head.run if earlier else None,
     )
     agent.around.journal.append(head)
-    return say(agent, begin_run(head, earlier), prompt, Notice.FAILED if earlier else Notice.BRIEF)
+    return add_notice(agent, begin_run(head, earlier), prompt, Notice.FAILED if earlier else Notice.BRIEF)

@@ -29,7 +29,7 @@ from agentflow.core.points import (
 from agentflow.core.record import copy_shared
 from agentflow.core.run import CallAnswered, Run, RunOutcome, RunStopped
 from agentflow.core.tool import Tool
-from agentflow.loop.agent import Agent, note, say
+from agentflow.loop.agent import Agent, add_notice, note
 from agentflow.loop.history import pair_results
 from agentflow.loop.next_step import is_stopped
 from agentflow.redact import one_line
@@ -79,7 +79,7 @@ async def ask_to_stop(agent: Agent, run: Run, outcome: RunOutcome) -> tuple[Run,
     if wanted and run.held >= MAX_BLOCKS:
         why = f"{Point.TASK_COMPLETED} hooks blocked {MAX_BLOCKS} times: {wanted}"
         return note(agent, run, RunStopped(reason=why)), None, False
-    return (say(agent, run, wanted, Notice.HELD) if wanted else run), None, bool(wanted)
+    return (add_notice(agent, run, wanted, Notice.HELD) if wanted else run), None, bool(wanted)
 
 
 async def _ask_subagent_stop(agent: Agent, run: Run, outcome: RunOutcome) -> tuple[Run, str | None, bool]:
@@ -99,7 +99,7 @@ async def _ask_subagent_stop(agent: Agent, run: Run, outcome: RunOutcome) -> tup
         return apply_hook_result(agent, run, said.replace(contexts=())), None, False
     wanted = said.reason if said.decision is Decision.DENY else said.context
     holds = bool(wanted) and outcome is RunOutcome.ANSWERED and run.held < MAX_HELD
-    return (say(agent, run, wanted, Notice.HELD) if holds else run), said.bail, holds
+    return (add_notice(agent, run, wanted, Notice.HELD) if holds else run), said.bail, holds
 
 
 def last_said(run: Run) -> str:
@@ -213,7 +213,7 @@ def repair_messages(agent: Agent, messages: tuple[Message, ...], since: int = 0)
 def apply_hook_result(agent: Agent, run: Run, said: HookDecision, point: Point | None = None) -> Run:
     """Return the run with what hooks decided: text for the model, and whether run or task ends here."""
     if said.context:
-        run = say(agent, run, said.context, Notice.HOOK)
+        run = add_notice(agent, run, said.context, Notice.HOOK)
     if said.halt is not None:
         return note(agent, run, RunStopped(reason=said.halt, halt=True))
     if said.decision is Decision.DENY:

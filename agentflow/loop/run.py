@@ -27,7 +27,7 @@ from agentflow.core.run import (
     RunOutcome,
 )
 from agentflow.core.tool import Category, Effect
-from agentflow.loop.agent import Agent, note, open_run, resolve_agent, say
+from agentflow.loop.agent import Agent, add_notice, note, open_run, resolve_agent
 from agentflow.loop.call import answer, error_of
 from agentflow.loop.compact import compact, with_recall
 from agentflow.loop.history import adopt_reply, list_served_calls, redact_reply, request_of
@@ -147,7 +147,7 @@ def pass_on_messages(agent: Agent, run: Run) -> Run:
     """Tell the role what a person has said since its last turn."""
     for text in agent.around.hear(run.turns) if agent.around.hear else ():
         agent.observe(PersonSaid(run=agent.around.number, turn=run.turns, text=one_line(text)))
-        run = say(agent, run, prompt_text("said.md").format(text=text), Notice.PERSON)
+        run = add_notice(agent, run, prompt_text("said.md").format(text=text), Notice.PERSON)
     return run
 
 
@@ -254,20 +254,20 @@ async def close(agent: Agent, run: Run) -> Run:
 async def remind(agent: Agent, run: Run) -> Run:
     """Tell a role that stopped without a result to submit one."""
     text = prompt_text("reminder.md").format(submit=run.head.submit)
-    return say(agent, run, text, Notice.REMINDER)
+    return add_notice(agent, run, text, Notice.REMINDER)
 
 
 async def nudge(agent: Agent, run: Run) -> Run:
     tool = next(tool.name for tool in agent.tools if tool.name in TODO_TOOLS)
     text = prompt_text("todo-reminder.md").format(turns=run.turns - run.todo_turn, tool=tool)
-    return say(agent, run, text, Notice.TODOS)
+    return add_notice(agent, run, text, Notice.TODOS)
 
 
 async def finalize(agent: Agent, run: Run) -> Run:
     """Tell a role that its limit is reached, and ask for its result now."""
     name = "finalize.md" if find_spent_limit(run, agent.role.limits) else "refused.md"
     text = prompt_text(name).format(submit=run.head.submit or "your answer")
-    return say(agent, run, text, Notice.FINALIZE)
+    return add_notice(agent, run, text, Notice.FINALIZE)
 
 
 NODES: Mapping[Step, Callable[[Agent, Run], Awaitable[Run]]] = {

@@ -125,6 +125,10 @@ _VOLATILE = (
     (re.compile(r"\b\d+(?:\.\d+)? ?(?:m?s|seconds?)\b"), "<duration>"),
     (re.compile(r"/[\w./-]*/agentflow-[\w-]+"), "<folder>"),
     (re.compile(r"\b0x[0-9a-f]{6,}\b"), "<address>"),
+    (
+        re.compile(r"\bc(\d+)-\d+-(\d+)\b"),
+        r"c\1-<turn>-\2",
+    ),  # a call; a request that was cut off counts as a turn
 )
 """What differs between two runs that are the same."""
 
@@ -197,7 +201,7 @@ def _text(value: object) -> str:
 
 
 def steady(text: str, roots: Sequence[str] = ()) -> str:
-    """Return text without what differs between two runs that are the same: times, names of tasks, folders."""
+    """Return text without what differs between two runs that are the same: times, tasks, folders, turns."""
     for root in sorted(roots, key=len, reverse=True):
         text = text.replace(root, "<repository>")
     for form, word in _VOLATILE:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import FrameType, TracebackType
 
-RED = ("failed", "error")
+_RED = ("failed", "error")
 _VALUED = (
     *("-k", "-m", "-c", "-p", "-o", "-W", "-n", "-r"),
     *("--rootdir", "--ignore", "--deselect", "--confcutdir"),
@@ -49,7 +49,7 @@ class Recorder:
         """Called with what made a test red."""
 
     def note(self, test: str, outcome: str) -> None:
-        if self.outcomes.get(test) not in RED:
+        if self.outcomes.get(test) not in _RED:
             self.outcomes[test] = outcome
 
     def blame(self, test: str, error: BaseException | None, traceback: TracebackType | None) -> None:
@@ -62,7 +62,7 @@ class Recorder:
                 found.append((place, traceback.tb_lineno))
             traceback = traceback.tb_next
         if error is not None:
-            self.messages.setdefault(test, say(error))
+            self.messages.setdefault(test, _describe_error(error))
             self.fail(test, error)
         if isinstance(error, ImportError) and str(error).startswith(_LOADING):
             places = [(self.place(name), int(line)) for name, line in _FRAME.findall(str(error))]
@@ -97,7 +97,7 @@ class Recorder:
         }
 
 
-def say(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     """Return what an exception says, with its type where it is no failed assertion."""
     try:
         said = str(error)
@@ -310,7 +310,7 @@ def observe(spec: dict[str, Any], failfast: bool = False) -> dict[str, Any]:
     began = time.monotonic()
 
     def is_enough() -> bool:
-        return failfast and any(outcome in RED for outcome in recorder.outcomes.values())
+        return failfast and any(outcome in _RED for outcome in recorder.outcomes.values())
 
     collect(spec, recorder, lambda tests: tests.run(list(tests.items), is_enough))
     return {**recorder.report(), "lines": {}, "seconds": time.monotonic() - began}

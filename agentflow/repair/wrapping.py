@@ -197,13 +197,13 @@ def _add_term(code: Code, node: ast.expr, hints: Hints) -> Iterator[Mutation]:
     types, text = find_types(code, node, hints), code.text(node)
     for name in [*find_names(code, node), *find_fields(code, node)][:_MOST_PARTNERS]:
         other = find_name_types(code, node, name, hints)
-        if name == text or not fit(types, other):
+        if name == text or not is_fitting(types, other):
             continue
         signs = "+" if types & {"str", "list", "tuple"} else "+-*"
         yield from (code.swap(node, f"{text} {sign} {name}", "missing term", 4) for sign in signs)
 
 
-def fit(types: frozenset[str], other: frozenset[str]) -> bool:
+def is_fitting(types: frozenset[str], other: frozenset[str]) -> bool:
     """Say whether two expressions may have the same type, as far as it is known."""
     return not types or not other or bool(types & other) or bool(types & NUMBERS and other & NUMBERS)
 
@@ -214,7 +214,7 @@ def _reuse(code: Code, node: ast.expr, hints: Hints) -> Iterator[Mutation]:
         return
     types, text = find_types(code, node, hints), code.text(node)
     for other, kinds in _short_expressions(code, node, hints):
-        if other != text and fit(types, kinds):
+        if other != text and is_fitting(types, kinds):
             yield code.swap(node, other, "other expression", 4 if types and kinds else 5)
 
 

@@ -36,7 +36,7 @@ def {word}(part, value={word!r}, kind=object, place=__import__("os").path.abspat
 _Node = TypeVar("_Node", ast.For, ast.AsyncFor, ast.ExceptHandler, ast.match_case)
 
 
-class Part(Record):
+class Branch(Record):
     """A condition or a branch on changed lines."""
 
     path: str
@@ -53,7 +53,7 @@ class Watched(Record):
 
     text: str
     path: str
-    parts: tuple[Part, ...]
+    parts: tuple[Branch, ...]
     word: str
     first: int
     """The number of the first part; that of the load of the file stands before it."""
@@ -105,7 +105,7 @@ class _Watch(ast.NodeTransformer):
     def __init__(
         self, change: ChangedTexts, word: str, first: int, known: frozenset[tuple[str, str]]
     ) -> None:
-        self.parts: list[Part] = []
+        self.parts: list[Branch] = []
         self._path = change.path
         self._lines = find_changed_lines(change)
         self._word = word
@@ -236,7 +236,7 @@ class _Watch(ast.NodeTransformer):
         is_ran = value is None
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
         line = getattr(node, "lineno", 1)
-        self.parts.append(Part(path=self._path, line=line, text="" if is_ran else shown))
+        self.parts.append(Branch(path=self._path, line=line, text="" if is_ran else shown))
         arguments: list[ast.expr] = [ast.Constant(value=number), *([] if value is None else [value])]
         return ast.Call(func=ast.Name(id=self._word, ctx=ast.Load()), args=arguments, keywords=[])
 

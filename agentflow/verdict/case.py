@@ -24,7 +24,7 @@ from agentflow.verdict.surface import belongs
 from agentflow.workspace.changes import ChangeKind, FileChange
 from agentflow.workspace.ignored_files import CACHES
 
-Shown = Callable[[tuple[RequiredCheck, ...]], tuple[CheckRun, ...]]
+FindRuns = Callable[[tuple[RequiredCheck, ...]], tuple[CheckRun, ...]]
 """Tells what checks showed."""
 
 
@@ -141,7 +141,7 @@ class Case(Record):
         return bool(failing) and code == 1 and failing <= known
 
 
-def list_runs(task: TaskState, shown: Shown) -> tuple[CheckRun, ...]:
+def list_runs(task: TaskState, shown: FindRuns) -> tuple[CheckRun, ...]:
     """Return all runs of the checks of a task, each with whose code and whose checks it ran."""
     sides = (
         (task.baseline, Side.BASE, Side.BASE),
@@ -251,10 +251,10 @@ def describe_leavings(drift: tuple[FileChange, ...]) -> list[str]:
     return [f"new files appeared while the checks ran: {list_some(added)}"] if added else []
 
 
-Results = Iterable[ProbeResult]
+_Results = Iterable[ProbeResult]
 
 
-def explain_silence(results: Results) -> tuple[str, ...]:
+def explain_silence(results: _Results) -> tuple[str, ...]:
     """Return why no result of the tests can be trusted."""
     found = tuple(results)
     tests = CheckName.TESTS
@@ -266,11 +266,11 @@ def explain_silence(results: Results) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _list_softened(results: Results) -> list[str]:
+def _list_softened(results: _Results) -> list[str]:
     return [said for each in results if each.kind is ProbeKind.ORACLE for said in each.softened]
 
 
-def list_proven_tests(results: Results) -> frozenset[str]:
+def list_proven_tests(results: _Results) -> frozenset[str]:
     """Return the new and changed tests if every probe shows that they fail without the code."""
     kinds = (ProbeKind.TESTS_ONLY, ProbeKind.WITHOUT_HUNK)
     found = [each for each in results if each.kind in kinds]
@@ -278,7 +278,7 @@ def list_proven_tests(results: Results) -> frozenset[str]:
     return frozenset(test for each in found if is_clear for test in each.tests)
 
 
-def find_blind_checks(results: Results, changed: Iterable[str]) -> tuple[str, ...]:
+def find_blind_checks(results: _Results, changed: Iterable[str]) -> tuple[str, ...]:
     """Return the checks that saw planted errors in the old code and miss them in the new code."""
     found = tuple(results)
     broken = [each for each in found if _is_of_code_checker(each)]
@@ -297,14 +297,14 @@ def _is_of_code_checker(result: ProbeResult) -> bool:
     return result.kind is ProbeKind.BROKEN_CODE and result.check is not CheckName.TESTS
 
 
-def green_with_broken_code(results: Results) -> tuple[ProbeResult, ...]:
+def green_with_broken_code(results: _Results) -> tuple[ProbeResult, ...]:
     """Return the probes in which tests passed although the changed code was broken."""
     kinds = (ProbeKind.BROKEN_CODE, ProbeKind.ORACLE)
     found = (each for each in results if each.kind in kinds and each.check is CheckName.TESTS)
     return tuple(each for each in found if each.end is ProbeEnd.SILENT and not each.softened)
 
 
-def hunks_of(results: Results) -> tuple[Hunk, ...]:
+def hunks_of(results: _Results) -> tuple[Hunk, ...]:
     """Return the changed lines that were taken back, and whether a check failed without them."""
     found: dict[Hunk, bool] = {}
     for each in (each for each in results if each.kind is ProbeKind.WITHOUT_HUNK):
@@ -313,36 +313,36 @@ def hunks_of(results: Results) -> tuple[Hunk, ...]:
     return (*(hunk.replace(proved=proved) for hunk, proved in found.items()), *_list_untried(results))
 
 
-def _list_untried(results: Results) -> tuple[Hunk, ...]:
+def _list_untried(results: _Results) -> tuple[Hunk, ...]:
     """Return the changed lines that no test tries."""
     return tuple(hunk for hunk in _last_watch(results) if not hunk.proved)
 
 
-def list_tried_lines(results: Results) -> frozenset[tuple[str, int]]:
+def list_tried_lines(results: _Results) -> frozenset[tuple[str, int]]:
     """Return the conditions that tests evaluated both ways, by path and line."""
     found = tuple(results)
     tried = {(hunk.path, hunk.line) for hunk in _last_watch(found) if hunk.proved}
     return frozenset(tried - {(hunk.path, hunk.line) for hunk in _list_untried(found)})
 
 
-def _last_watch(results: Results) -> tuple[Hunk, ...]:
+def _last_watch(results: _Results) -> tuple[Hunk, ...]:
     """Return what the last run on watched code showed of each of its branches."""
     runs = (each for each in results if each.kind is ProbeKind.UNTRIED)
     applied = [each for each in runs if each.end not in (ProbeEnd.NOT_APPLIED, ProbeEnd.LEFT_OUT)]
     return applied[-1].hunks if applied else ()
 
 
-def list_differing(results: Results) -> tuple[str, ...]:
+def list_differing(results: _Results) -> tuple[str, ...]:
     """Return the proving tests whose result depends on their surroundings."""
     return tuple(dict.fromkeys(test for each in results for test in each.differing))
 
 
-def list_late(results: Results) -> tuple[ProbeResult, ...]:
+def list_late(results: _Results) -> tuple[ProbeResult, ...]:
     """Return the probes for which there was no time."""
     return tuple(each for each in results if each.end is ProbeEnd.LEFT_OUT)
 
 
-def note_probes(results: Results, changed: Iterable[str]) -> Iterator[str]:
+def note_probes(results: _Results, changed: Iterable[str]) -> Iterator[str]:
     """Yield notes on the probes for a person; `changed` are the changed files of the product."""
     found, files = tuple(results), list_some(changed)
     yield from dict.fromkeys(
@@ -364,7 +364,7 @@ def _why_green(result: ProbeResult, changed: str) -> str:
     return f"passes with {places} broken: {why}"
 
 
-def _odd(results: Results) -> Iterator[str]:
+def _odd(results: _Results) -> Iterator[str]:
     """Yield what a probe could not show, which may be the repository's own doing."""
     for each in (each for each in results if each.kind is ProbeKind.BROKEN_CODE):
         files = list_some(each.subjects)

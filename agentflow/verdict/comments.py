@@ -39,7 +39,7 @@ _BLOCK = regex(r"(?s)(?<![\"'`\w])/\*.*?\*/")
 
 _TRAILING = regex(r"(?:(?<=\s)|^)//(?![^\"'`]*[\"'`]\s*[;,)]).*|(?:(?<=\s)|^)#(?!\[|!)\s.*")
 
-Span = tuple[tuple[int, int], tuple[int, int]]
+_Region = tuple[tuple[int, int], tuple[int, int]]
 
 _SILENCED: Mapping[CheckName, re.Pattern[str]] = MappingProxyType(
     {
@@ -100,7 +100,7 @@ def _python_lines(text: str) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def _docstrings(tree: ast.Module) -> Iterator[Span]:
+def _docstrings(tree: ast.Module) -> Iterator[_Region]:
     """Yield the places of strings that are statements."""
     for node in ast.walk(tree):
         if (
@@ -111,7 +111,7 @@ def _docstrings(tree: ast.Module) -> Iterator[Span]:
             yield (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0)
 
 
-def _comments(text: str) -> Iterator[Span]:
+def _comments(text: str) -> Iterator[_Region]:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             begin = len(token.line[: token.start[1]].encode())

@@ -26,7 +26,7 @@ from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.profile import CHECKS
 from agentflow.verdict.case import (
     Case,
-    Shown,
+    FindRuns,
     find_blind_checks,
     find_hook_files,
     list_runs,
@@ -130,7 +130,7 @@ def split_by(surface: Surface) -> TreeSplit:
 
 
 def build_case(
-    git: Git, task: TaskState, trees: tuple[str, str] | None, shown: Shown, seen: Inspection
+    git: Git, task: TaskState, trees: tuple[str, str] | None, shown: FindRuns, seen: Inspection
 ) -> Case:
     """Gather what a verdict rests on: the results of the checks, and what the diff shows.
 
@@ -279,13 +279,13 @@ async def _run_audit(context: JudgeContext, task: TaskState, command: str) -> st
     return f"{command}: {describe_end(execution)}{f': {last}' if last else ''}"
 
 
-Plan = Callable[[ProbeContext, tuple[ProbeResult, ...]], tuple[Probe, ...]]
+PlanProbes = Callable[[ProbeContext, tuple[ProbeResult, ...]], tuple[Probe, ...]]
 _AT_ONCE = 2
 _LEAST_SECONDS = 60.0
 
 
 async def run_probes(
-    context: JudgeContext, task: TaskState, probing: ProbeContext, plan: Plan
+    context: JudgeContext, task: TaskState, probing: ProbeContext, plan: PlanProbes
 ) -> tuple[ProbeResult, ...]:
     """Run the probes of a plan until it has no more; return their results in order.
 

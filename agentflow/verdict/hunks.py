@@ -25,7 +25,7 @@ _HASHED = (".yml", ".yaml", ".toml", *gather(lambda each: each.suffixes if each.
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-class Span(Record):
+class LineSpan(Record):
     """Changed lines of one file; counted from 0, the ends excluded."""
 
     path: str
@@ -42,7 +42,7 @@ class Span(Record):
 class Piece(Record):
     """Changed lines that have to be reverted together."""
 
-    hunks: tuple[Span, ...]
+    hunks: tuple[LineSpan, ...]
 
     @property
     def place(self) -> str:
@@ -107,11 +107,11 @@ def _pieces(change: ChangedTexts) -> list[Piece]:
             merged[-1] = (merged[-1][0], span[1], merged[-1][2], span[3])
         else:
             merged.append(span)
-    hunks = (Span(path=change.path, old=(i, j), new=(k, m)) for i, j, k, m in merged)
+    hunks = (LineSpan(path=change.path, old=(i, j), new=(k, m)) for i, j, k, m in merged)
     return [Piece(hunks=(part,)) for hunk in hunks for part in _by_definition(change, hunk)]
 
 
-def _by_definition(change: ChangedTexts, hunk: Span) -> Iterator[Span]:
+def _by_definition(change: ChangedTexts, hunk: LineSpan) -> Iterator[LineSpan]:
     """Yield inserted Python lines, cut where functions and classes begin."""
     begins = _begins(change) if hunk.old[0] == hunk.old[1] else ()
     first, last = hunk.new

@@ -23,7 +23,7 @@ _FENCE = "```"
 _QUOTES = regex(r"'(?:\\.|[^\\'\n])'|\"(?:\\.|[^\"\\])*\"|//[^\n]*|/\*.*?\*/|r(#*)\".*?\"\1", re.DOTALL)
 
 
-class Part(Record):
+class CheckPart(Record):
     """A piece of a file that is a check, from one character to another."""
 
     name: str
@@ -61,7 +61,7 @@ def mix_parts(path: str, before: str, now: str) -> str:
     return "".join((*pieces, now[start:], *(f"\n{text}\n" for part in lost if (text := _alone(path, part)))))
 
 
-def _alone(path: str, part: Part) -> str:
+def _alone(path: str, part: CheckPart) -> str:
     """Return a check whose place no longer exists, in a form that still runs."""
     if path.endswith(".rs"):
         return "" if part.name.startswith(("doc ", "file")) else part.text
@@ -99,18 +99,18 @@ def _compares(node: ast.AST) -> bool:
     return isinstance(node, ast.Assert) or any(isinstance(each, ast.Raise) for each in inner)
 
 
-def _parts(path: str, text: str) -> list[Part]:
+def _parts(path: str, text: str) -> list[CheckPart]:
     """Return the checks in a file and the places where others could stand, in order."""
     found = [*_modules(text), *_doc_blocks(text)] if path.endswith(".rs") else list(_docstrings(text))
     inner = [part for part in found if any(each.begin < part.begin < each.end for each in found)]
     return sorted((part for part in found if part not in inner), key=lambda part: part.begin)
 
 
-def _modules(text: str) -> Iterator[Part]:
+def _modules(text: str) -> Iterator[CheckPart]:
     bare = _QUOTES.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
     for found in _TEST_MODULE.finditer(bare):
         end = _find_end(bare, found.end())
-        yield Part(name=f"mod {found[1]}", begin=found.start(), end=end, text=text[found.start() : end])
+        yield CheckPart(name=f"mod {found[1]}", begin=found.start(), end=end, text=text[found.start() : end])
 
 
 def _find_end(text: str, start: int) -> int:
@@ -122,16 +122,16 @@ def _find_end(text: str, start: int) -> int:
     return len(text)
 
 
-def _doc_blocks(text: str) -> Iterator[Part]:
+def _doc_blocks(text: str) -> Iterator[CheckPart]:
     """Yield the comments of Rust whose examples are tests."""
     for found in _DOC_BLOCK.finditer(text):
         item = _ITEM.search(text, found.end())
         name = "file" if found[0].lstrip().startswith("//!") else f"doc {item[1] if item else ''}"
         is_named = _FENCE in found[0]
-        yield Part(name=name, begin=found.start(), end=found.end(), text=found[0], is_named=is_named)
+        yield CheckPart(name=name, begin=found.start(), end=found.end(), text=found[0], is_named=is_named)
 
 
-def _docstrings(text: str) -> Iterator[Part]:
+def _docstrings(text: str) -> Iterator[CheckPart]:
     """Yield each docstring; what has none is the place for one."""
     tree = read_python(text)
     if tree is None:
@@ -147,10 +147,10 @@ def _docstrings(text: str) -> Iterator[Part]:
         if isinstance(first.value.value, str):
             begin, end = _place(text, starts, first)
             is_named = _EXAMPLE in first.value.value
-            yield Part(name=name, begin=begin, end=end, text=text[begin:end], is_named=is_named)
+            yield CheckPart(name=name, begin=begin, end=end, text=text[begin:end], is_named=is_named)
 
 
-def _tests(text: str, starts: list[int], tree: ast.Module) -> Iterator[Part]:
+def _tests(text: str, starts: list[int], tree: ast.Module) -> Iterator[CheckPart]:
     """Yield the tests of a Python file."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -159,7 +159,7 @@ def _tests(text: str, starts: list[int], tree: ast.Module) -> Iterator[Part]:
             begin, end = _place(text, starts, node)
             marks = [_place(text, starts, mark)[0] for mark in node.decorator_list]
             begin = min((text.rindex("@", 0, place) for place in marks), default=begin)
-            yield Part(name=f"{_TEST}{node.name}", begin=begin, end=end, text=text[begin:end])
+            yield CheckPart(name=f"{_TEST}{node.name}", begin=begin, end=end, text=text[begin:end])
 
 
 def _place(text: str, starts: list[int], node: ast.stmt | ast.expr) -> tuple[int, int]:

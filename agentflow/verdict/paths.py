@@ -71,7 +71,7 @@ class Observation(Record):
     """The checks whose imports led somewhere before the task."""
 
 
-def observe(seen: Observation) -> Observed:
+def observe_paths(seen: Observation) -> Observed:
     """Return the kinds of the files that a run read, and the source files that only checks use."""
     leads = {path: set(named) for path, named in find_leads(seen.texts).items()}
     for path, reader in seen.by_code:
@@ -238,7 +238,7 @@ def observe_base(git: Git, task: TaskState, reads: Reads | None, runs: Iterable[
     tests = _list_tests(runs)
     told = _Known(tests=frozenset(test for test in tests if "::" not in test))
     seen = _to_observation(git, task.base_tree, task.surface, reads, told)
-    found = observe(seen)
+    found = observe_paths(seen)
     is_watched = reads is not None and not reads.gap and bool(reads.opened)
     return task.surface.replace(
         observed=dict(found.checks),
@@ -285,7 +285,7 @@ def observe_after(context: JudgeContext, task: TaskState) -> Surface:
         return surface
     reads = context.checking.reads(task.tree)
     told = _Known(new=new, loaded=_files_loaded(context, task) if new else frozenset())
-    found = observe(_to_observation(context.git, task.tree, surface, reads, told))
+    found = observe_paths(_to_observation(context.git, task.tree, surface, reads, told))
     checks = {path: why for path, why in found.checks.items() if path in open_ones}
     product = {path: why for path, why in found.product.items() if path in open_ones}
     read = (*surface.read, *product, *(path for path in found.both if path in checks))

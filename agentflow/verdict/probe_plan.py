@@ -18,7 +18,7 @@ from agentflow.verdict.surface import Kind, belongs, kind_of
 from agentflow.verdict.target_tests import narrow, narrow_quietly
 from agentflow.workspace.mixed_tree import ChangedTexts
 
-Results = tuple[ProbeResult, ...]
+_Results = tuple[ProbeResult, ...]
 _SEEING = (CheckName.LINT, CheckName.TYPES)
 _TEXT_BYTES = 200_000
 _MOST_PIECES = 8
@@ -26,7 +26,7 @@ _PIECES_SECONDS = 30.0
 """How long all pieces of a change may take, one after the other; there are fewer where a run takes long."""
 
 
-def due_canaries(context: ProbeContext, known: Results) -> tuple[Probe, ...]:
+def due_canaries(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
     """Return the canary test to run: on the new code, and on the old code if it stayed silent there."""
     if known and (known[-1].code is Side.BASE or known[-1].end is not ProbeEnd.SILENT):
         return ()
@@ -53,7 +53,7 @@ def _modules_in_change(context: ProbeContext) -> list[str]:
     return [path for path in changed if path.endswith(".py") and not belongs(context.task.surface, path)]
 
 
-def due_probes(context: ProbeContext, known: Results) -> tuple[Probe, ...]:
+def due_probes(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
     """Return the probes to run next, if all checks pass; none if nothing is left to find out."""
     if not holds(context.case) or explain_silence(known):
         return ()
@@ -98,7 +98,7 @@ def _break_change(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> I
 
 
 def _break_for_others(
-    context: ProbeContext, product: tuple[ChangedTexts, ...], known: Results
+    context: ProbeContext, product: tuple[ChangedTexts, ...], known: _Results
 ) -> Iterator[Probe]:
     """Yield the other checks with the changed files unreadable, and again on the old code if they passed."""
     sources = [each for each in product if each.after and PurePosixPath(each.path).suffix in PROBED]
@@ -114,7 +114,9 @@ def _break_for_others(
             yield with_patience(run, made)
 
 
-def _plant_names(context: ProbeContext, product: tuple[ChangedTexts, ...], known: Results) -> Iterator[Probe]:
+def _plant_names(
+    context: ProbeContext, product: tuple[ChangedTexts, ...], known: _Results
+) -> Iterator[Probe]:
     """Yield checkers that prove the change, with unknown names planted in the code, new and then old."""
     proved = {*find_proof(context.case)}
     for run in (each for each in context.case.after if str(each.check.name) in proved):
@@ -142,7 +144,7 @@ def _files_with_faults(context: ProbeContext, run: CheckRun) -> frozenset[str]:
     return frozenset(path for path in known if not belongs(context.task.surface, path))
 
 
-def _without(context: ProbeContext, product: tuple[ChangedTexts, ...], known: Results) -> Iterator[Probe]:
+def _without(context: ProbeContext, product: tuple[ChangedTexts, ...], known: _Results) -> Iterator[Probe]:
     """Yield the checks with one piece of the change taken back, until one of them fails."""
     checks = list(_provers(context))
     told = [each for each in known if each.kind is ProbeKind.WITHOUT_HUNK]
@@ -167,7 +169,7 @@ def _without(context: ProbeContext, product: tuple[ChangedTexts, ...], known: Re
 
 
 def _watch_branches(
-    context: ProbeContext, product: tuple[ChangedTexts, ...], known: Results
+    context: ProbeContext, product: tuple[ChangedTexts, ...], known: _Results
 ) -> Iterator[Probe]:
     """Yield the proving tests, then all tests, on code that records which of its branches they try."""
     told = [each for each in known if each.kind is ProbeKind.UNTRIED]

@@ -37,7 +37,7 @@ from agentflow.store.reading import EVENTS, events, fold_state, read_evidence
 from agentflow.verdict.case import Case, find_hook_files, is_written_by_hooks, list_misused
 from agentflow.verdict.earlier_runs import contrast
 from agentflow.verdict.ending import conclude
-from agentflow.verdict.gather import Plan, add_inspection, build_case, split_by
+from agentflow.verdict.gather import PlanProbes, add_inspection, build_case, split_by
 from agentflow.verdict.inspection import NO_INSPECTION, Inspection, approval_id, inspect_change
 from agentflow.verdict.judge import judge
 from agentflow.verdict.paths import join_surfaces, observe_base
@@ -367,7 +367,7 @@ def is_observed(evidence: Evidence) -> bool:
 
 
 def _rerun(
-    copies: Copies, probing: ProbeContext, plan: Plan, seen: tuple[str, ...]
+    copies: Copies, probing: ProbeContext, plan: PlanProbes, seen: tuple[str, ...]
 ) -> tuple[ProbeResult, ...]:
     """Run the probes of a plan again, in copies."""
     known: tuple[ProbeResult, ...] = ()

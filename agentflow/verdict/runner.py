@@ -49,7 +49,7 @@ WHOLE = ""
 """Stands for the check as a whole, among its tests."""
 
 
-class Known(Record):
+class Circumstances(Record):
     """What speaks for or against a failure, beside its own run."""
 
     passed: frozenset[str] = frozenset()
@@ -61,7 +61,7 @@ class Known(Record):
 
 
 def explain_retry(
-    runs: Sequence[Shown], faults: Sequence[Fault], known: Known, patience: Mapping[Fault, Patience]
+    runs: Sequence[Shown], faults: Sequence[Fault], known: Circumstances, patience: Mapping[Fault, Patience]
 ) -> Fault | None:
     """Return why a check runs again after its last failure; None if the result stands."""
     fault = _fault(runs[-1], known)
@@ -96,7 +96,7 @@ def _find_red(shown: Shown) -> frozenset[str]:
     return red or frozenset(() if shown.execution.exit_code == 0 else (WHOLE,))
 
 
-def _fault(shown: Shown, known: Known) -> Fault | None:
+def _fault(shown: Shown, known: Circumstances) -> Fault | None:
     """Return the likely cause of a failure, if it can be something else than the code."""
     red, said = _find_red(shown), shown.execution.tail
     if shown.execution.timed_out:
@@ -180,7 +180,7 @@ class Place(Record):
     def run_again(
         self,
         ran: CheckResult,
-        known: Known,
+        known: Circumstances,
         patience: Mapping[Fault, Patience],
         begin: Callable[[int], Shown],
         belongs: Callable[[str], bool] = lambda _: False,
@@ -336,14 +336,14 @@ class CheckRunner:
         self._firsts[check.name] = self._firsts.get(check.name, frozenset()) | find_passing(shown)
         return (shown,)
 
-    def _find_known(self, order: CheckJob, check: Check) -> Known:
+    def _find_known(self, order: CheckJob, check: Check) -> Circumstances:
         """Return what speaks against a failure; on the old code a failure is no news."""
         sandbox, before = self._bench.sandbox, self._bench.before.get(check.name)
         online = sandbox.level is Level.NONE or CHECKS in sandbox.opened.network
         if order.code is Side.BASE or before is None or before.evidence is None:
-            return Known(online=online)
+            return Circumstances(online=online)
         green = {""} if before.green else set[str]()
-        return Known(
+        return Circumstances(
             passed=before.ids(TestOutcome.PASSED) | green | self._firsts.get(check.name, frozenset()),
             hangs=before.evidence.timed_out,
             online=online,

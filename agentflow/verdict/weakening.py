@@ -260,14 +260,14 @@ _SEVERAL = 3
 """Literals of the tests on one line, or on neighbouring ones, before code is said to know them."""
 
 
-class Place(StrEnum):
+class _Where(StrEnum):
     SURFACE = "surface"
     CODE = "code"
 
 
 class _Rule(Record):
     kind: str
-    place: Place
+    place: _Where
     files: str
     lines: tuple[str, ...]
     sure: bool = False
@@ -300,7 +300,7 @@ def find_tampering(changed: Sequence[TextDiff], tests: Sequence[str] = ()) -> tu
 
 def _look(changed: TextDiff, known: frozenset[str], values: Known) -> Iterator[Remark]:
     added = _lines_added(changed)
-    place = Place.SURFACE if changed.surface else Place.CODE
+    place = _Where.SURFACE if changed.surface else _Where.CODE
     for rule in _rules():
         if rule.place is place and re.fullmatch(rule.files, changed.path):
             pattern = _either(rule.lines)
@@ -308,7 +308,7 @@ def _look(changed: TextDiff, known: frozenset[str], values: Known) -> Iterator[R
             for line, text in added:
                 if pattern.search(text):
                     yield _to_finding(Tampering[rule.kind.upper()], changed, line, text, rule.sure and is_new)
-    if place is Place.CODE:
+    if place is _Where.CODE:
         yield from _find_repeated(changed, added, known)
         yield from _find_knowing(changed, added, values)
         yield from find_careless_comparisons(changed.path, changed.before, changed.after)

@@ -112,7 +112,7 @@ def cut(one: Line, width: int) -> Line:
     return one.replace(spans=tuple(kept))
 
 
-def fit(lines: Iterable[Line], width: int) -> Iterator[Line]:
+def fit_lines(lines: Iterable[Line], width: int) -> Iterator[Line]:
     """Yield lines none of which is wider than `width`, wrapped between words where one was."""
     room = max(width, _NARROWEST)
     for one in lines:
@@ -235,7 +235,7 @@ def write_lines(lines: Iterable[Line], stream: TextIO, medium: Medium) -> bool:
 def render(lines: Iterable[Line], medium: Medium, width: int | None) -> str:
     """Return lines as the text of a stream, each ended by a newline."""
     shown = map(in_ascii, lines) if medium.ascii else lines
-    fitted = shown if width is None else fit(shown, width)
+    fitted = shown if width is None else fit_lines(shown, width)
     return "".join(f"{paint(one, medium)}\n" for one in fitted)
 
 

@@ -364,7 +364,7 @@ def _summary(task: TaskState, phase: Phase) -> str:
     return f"- {found.summary}" if found else "- done"
 
 
-async def explore(crew: Crew, task: TaskState) -> TaskState:
+async def run_exploration(crew: Crew, task: TaskState) -> TaskState:
     """Run one explorer, or one for each angle where exploring is the task."""
     return await (work if task.focus is None else explore_deeply)(crew, task)
 
@@ -389,7 +389,7 @@ async def complete(crew: Crew, task: TaskState) -> TaskState:
 PHASES: Mapping[Phase, Callable[[Crew, TaskState], Awaitable[TaskState]]] = MappingProxyType(
     {
         Phase.REFINEMENT: refine,
-        Phase.EXPLORATION: explore,
+        Phase.EXPLORATION: run_exploration,
         Phase.PLANNING: work,
         Phase.IMPLEMENTATION: implement,
         Phase.REVIEW: judge_change,

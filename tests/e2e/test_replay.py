@@ -1,6 +1,7 @@
 """`replay TASK`: a saved task once more, from its recorded replies (F4)."""
 
 import json
+import signal
 import sys
 import zlib
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support import play
-from tests.support.repo import NewRepo, Repo
+from tests.support.repo import NewRepo, Repo, eventually
 
 SCRIPT = play.mending()
 NO_SOCKETS = """
@@ -128,6 +129,41 @@ def test_a_task_that_was_cut_short_is_refused(done: Repo) -> None:
     seen = done.run("replay", done.tasks[-1].name)
     assert seen.code == 2
     assert "ran to its end" in seen.err
+
+
+def stop_and_resume(repo: Repo, script: list[dict[str, Any]], at: Callable[[], bool], sign: int) -> None:
+    """Run a task, end its process when something holds, and resume it with a script that does not wait."""
+    process = repo.start_task(script)
+    eventually(at)
+    process.send_signal(sign)
+    process.communicate(timeout=60)
+    (repo.home / "script.yaml").write_text(json.dumps([{**entry, "delay": 0} for entry in script]))
+    done = repo.run("resume")
+    assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM])
+def test_a_task_that_was_stopped_and_resumed_comes_to_the_same(new_repo: NewRepo, sign: int) -> None:
+    repo = new_repo(play.CALC)
+    turns = [play.turn(play.call("Read", file_path="calc.py")), *SCRIPT[1]["turns"]]
+    slow = [SCRIPT[0], {**SCRIPT[1], "turns": turns, "delay": 60}, *SCRIPT[2:]]
+    stop_and_resume(repo, slow, lambda: len(repo.events("Asked")) == 2, sign)
+    seen = repo.run("replay", repo.folder.name)
+    assert seen.code == 0, seen.out
+
+
+def test_a_call_that_was_cut_off_is_why_a_resumed_task_differs(new_repo: NewRepo) -> None:
+    repo = new_repo(play.CALC)
+    bash = play.turn(play.call("Bash", command="test -e /nowhere || sleep 5"))
+    script = play.mending(bash, evidence="ev-0002")
+
+    def is_at_work() -> bool:
+        return any(event["tool"] == "Bash" for event in repo.events("ToolStarted"))
+
+    stop_and_resume(repo, script, is_at_work, signal.SIGKILL)
+    seen = repo.run("replay", repo.folder.name)
+    assert seen.code == 1
+    assert "stopped and resumed, and what was cut off then runs to its end" in seen.out
 
 
 def swapped(repo: Repo, kind: str) -> None:

@@ -6,12 +6,12 @@ import pytest
 
 from agentflow.checks.run import Shown
 from agentflow.core.evidence import CheckName, Execution, Fault, TestOutcome
-from agentflow.verdict.runner import PATIENCE, Known, explain_retry, find_flaky, seconds_to_wait
+from agentflow.verdict.runner import PATIENCE, Circumstances, explain_retry, find_flaky, seconds_to_wait
 
 PASSED, FAILED = TestOutcome.PASSED, TestOutcome.FAILED
 RED, GREEN = {"t1": FAILED, "t2": PASSED}, {"t1": PASSED, "t2": PASSED}
 HUNG: dict[str, Any] = {"timed_out": True}
-PASSED_BEFORE = Known(passed=frozenset({"t1", "t2", ""}), hangs=False)
+PASSED_BEFORE = Circumstances(passed=frozenset({"t1", "t2", ""}), hangs=False)
 
 
 def shown(outcomes: dict[str, TestOutcome] | None = None, said: str = "", **changes: Any) -> Shown:
@@ -31,21 +31,21 @@ def shown(outcomes: dict[str, TestOutcome] | None = None, said: str = "", **chan
     return Shown(execution=run, counts=None, outcomes=found, findings={})
 
 
-FAULTS: dict[str, tuple[Shown, Known, Fault | None]] = {
+FAULTS: dict[str, tuple[Shown, Circumstances, Fault | None]] = {
     "green": (shown(GREEN), PASSED_BEFORE, None),
     "a test that passed before": (shown(RED), PASSED_BEFORE, Fault.FLAKY),
-    "a test that was red before": (shown(RED), Known(passed=frozenset({"t2"})), None),
+    "a test that was red before": (shown(RED), Circumstances(passed=frozenset({"t2"})), None),
     "a new test": (shown({"new": FAILED}), PASSED_BEFORE, None),
     "a check without tests that was green": (shown(exit_code=1), PASSED_BEFORE, Fault.FLAKY),
-    "a check without tests that was red": (shown(exit_code=1), Known(), None),
+    "a check without tests that was red": (shown(exit_code=1), Circumstances(), None),
     "a hang that is new": (shown(**HUNG), PASSED_BEFORE, Fault.TIMEOUT),
-    "a hang as before": (shown(**HUNG), Known(), None),
-    "no room": (shown(said="OSError: No space left on device"), Known(), Fault.RESOURCES),
-    "a lost connection": (shown(said="read ECONNRESET"), Known(online=True), Fault.NETWORK),
-    "a network that is closed anyway": (shown(said="Network is unreachable"), Known(), None),
+    "a hang as before": (shown(**HUNG), Circumstances(), None),
+    "no room": (shown(said="OSError: No space left on device"), Circumstances(), Fault.RESOURCES),
+    "a lost connection": (shown(said="read ECONNRESET"), Circumstances(online=True), Fault.NETWORK),
+    "a network that is closed anyway": (shown(said="Network is unreachable"), Circumstances(), None),
     "a green run that talks of the network": (
         shown(said="ECONNRESET", exit_code=0),
-        Known(online=True),
+        Circumstances(online=True),
         None,
     ),
 }

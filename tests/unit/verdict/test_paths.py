@@ -1,7 +1,7 @@
 import pytest
 
 from agentflow.core.evidence import Surface
-from agentflow.verdict.paths import Observation, Observed, PathKind, explain, observe
+from agentflow.verdict.paths import Observation, Observed, PathKind, explain, observe_paths
 
 SHOP = {
     "shop/__init__.py": "from shop.cart import total\n",
@@ -20,7 +20,7 @@ def observed(files: dict[str, str], *by_code: tuple[str, str], opened: set[str] 
         by_code=frozenset(by_code),
         opened=frozenset(opened),
     )
-    return observe(seen)
+    return observe_paths(seen)
 
 
 def a_test(module: str, aid: str, line: str) -> str:
@@ -197,8 +197,11 @@ def test_a_source_that_alone_says_the_name_of_a_test_is_a_check() -> None:
     }
     seen = Observation(files=frozenset(files), texts=files, checks=frozenset())
 
-    assert observe(seen.replace(tests=frozenset({"upper bound"}))).checks.keys() == {"t/run.c", "t/tap.h"}
-    assert observe(seen.replace(tests=frozenset({"lower bound"}))).checks == {}
+    assert observe_paths(seen.replace(tests=frozenset({"upper bound"}))).checks.keys() == {
+        "t/run.c",
+        "t/tap.h",
+    }
+    assert observe_paths(seen.replace(tests=frozenset({"lower bound"}))).checks == {}
 
 
 def test_a_new_module_in_place_of_another_is_a_check() -> None:
@@ -207,8 +210,8 @@ def test_a_new_module_in_place_of_another_is_a_check() -> None:
     tests = frozenset({"tests/test_a.py"})
     seen = Observation(files=frozenset(files), texts=files, checks=tests, new=frozenset({"decoder.py"}))
 
-    assert observe(seen.replace(loaded=tests)).checks.keys() == {"decoder.py"}
-    assert observe(seen).checks == {}
+    assert observe_paths(seen.replace(loaded=tests)).checks.keys() == {"decoder.py"}
+    assert observe_paths(seen).checks == {}
 
 
 def test_what_tests_use_is_the_product_where_an_entry_point_beside_it_is_used_by_none() -> None:

@@ -8,7 +8,7 @@ from agentflow.core.evidence import Side
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status
 from agentflow.view.status import evidence_detail, evidence_table, picture
 from agentflow.view.tasks import Snapshot, load
-from agentflow.view.text import Line, Style, fit
+from agentflow.view.text import Line, Style, fit_lines
 from tests.unit.view.test_text import HOSTILE
 
 Golden = Callable[[str, Iterable[Line]], None]
@@ -22,7 +22,7 @@ def test_status_of_each_phase(stage: str, folder: Callable[[str], Path], golden:
 
 @pytest.mark.parametrize("width", [80, 40])
 def test_status_in_a_narrow_terminal(width: int, finished: Snapshot, golden: Golden) -> None:
-    golden(f"status_complete_{width}", fit(picture(finished, at_work=True), width))
+    golden(f"status_complete_{width}", fit_lines(picture(finished, at_work=True), width))
 
 
 def test_evidence_as_a_table(finished: Snapshot, golden: Golden) -> None:
@@ -36,7 +36,7 @@ def test_one_record_with_its_output(finished: Snapshot, golden: Golden) -> None:
 
 def test_the_table_fits_eighty_columns(finished: Snapshot) -> None:
     rows = evidence_table(finished)
-    assert tuple(fit(rows, 80)) == rows
+    assert tuple(fit_lines(rows, 80)) == rows
 
 
 def test_a_red_and_a_green_run_look_different(finished: Snapshot) -> None:

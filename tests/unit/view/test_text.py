@@ -1,6 +1,6 @@
 import pytest
 
-from agentflow.view.text import Line, Style, cells, clip, column, cut, fit, line, span
+from agentflow.view.text import Line, Style, cells, clip, column, cut, fit_lines, line, span
 
 HOSTILE = (
     "\x1b[2Jgone",
@@ -66,36 +66,36 @@ LONG = line(
 
 @pytest.mark.parametrize("width", range(10, 130, 3))
 def test_no_fitted_line_is_too_wide_and_none_loses_a_character(width: int) -> None:
-    rows = list(fit([LONG], width))
+    rows = list(fit_lines([LONG], width))
     assert max(cells(row.text) for row in rows) <= width
     together = "".join(row.text for row in rows).replace(" ", "")
     assert together == LONG.text.replace(" ", "")
 
 
 def test_a_wrapped_line_hangs_and_breaks_between_words() -> None:
-    rows = [row.text for row in fit([line("label  ", "one two three four", hang=7)], 17)]
+    rows = [row.text for row in fit_lines([line("label  ", "one two three four", hang=7)], 17)]
     assert rows == ["label  one two", "       three four"]
 
 
 def test_a_line_that_fits_is_left_alone() -> None:
     padded = line(column("name", 12), "x   y")
-    assert list(fit([padded], 17)) == [padded]
+    assert list(fit_lines([padded], 17)) == [padded]
 
 
 def test_filling_of_columns_goes_before_words_are_wrapped() -> None:
     row = line("✓ ", column("lint", 12), column("0", 12), "ruff")
-    assert [one.text for one in fit([row], 20)] == ["✓ lint  0  ruff"]
+    assert [one.text for one in fit_lines([row], 20)] == ["✓ lint  0  ruff"]
 
 
 def test_columns_stay_where_they_fit_and_only_the_rest_is_wrapped() -> None:
     row = line("✓ ", column("lint", 12), "ruff check .", hang=4)
-    assert [one.text for one in fit([row], 20)] == ["✓ lint        ruff", "    check ."]
+    assert [one.text for one in fit_lines([row], 20)] == ["✓ lint        ruff", "    check ."]
 
 
 def test_indentation_within_a_span_is_not_filling() -> None:
     row = line("    ", span("+        return first and second"), hang=5)
-    assert next(fit([row], 30)).text == "    +        return first and"
+    assert next(fit_lines([row], 30)).text == "    +        return first and"
 
 
 def test_an_empty_line_stays_empty() -> None:
-    assert list(fit([Line(), line("")], 10)) == [Line(), line("")]
+    assert list(fit_lines([Line(), line("")], 10)) == [Line(), line("")]

@@ -8,7 +8,7 @@ from agentflow.core.messages import Usage
 from agentflow.core.task import Ending, Failure, Phase, Status
 from agentflow.core.verdict import Verdict
 from agentflow.view.tasks import Snapshot
-from agentflow.view.text import Line, Style, fit
+from agentflow.view.text import Line, Style, fit_lines
 from agentflow.view.verdict import file_diffs, verdict
 from tests.unit.view.test_text import HOSTILE
 
@@ -41,7 +41,7 @@ def words(lines: Iterable[Line]) -> str:
 
 @pytest.mark.parametrize("width", [100, 80, 40])
 def test_the_report_of_a_verified_task(width: int, finished: Snapshot, golden: Golden) -> None:
-    golden(f"verdict_{width}", fit(verdict(finished, DIFF), width))
+    golden(f"verdict_{width}", fit_lines(verdict(finished, DIFF), width))
 
 
 def test_a_task_whose_checks_stay_red_says_how_many_tests_fail(finished: Snapshot) -> None:
