@@ -25,7 +25,7 @@ LONGEST = 60
 _NUMBER, _SIGN = re.compile(r"\d+(?:\.\d+)?"), re.compile(r"[^\w\s]")
 
 
-class Pool:
+class NamedValues:
     """What the code and the recorded inputs name: numbers around which it may decide, and signs of texts."""
 
     def __init__(self, constants: list[Any], recorded: list[Any]) -> None:
@@ -74,7 +74,7 @@ def near_inputs(
 ) -> Iterator[tuple[str, Callable[[], tuple[list[Any], dict[str, Any]]]]]:
     """Yield each function with what makes its arguments: recorded ones, then others near them."""
     chance = random.Random(0)  # noqa: S311  # no secret
-    pool = Pool(constants, [part for raws in calls.values() for raw in raws for part in parts_of(raw)])
+    pool = NamedValues(constants, [part for raws in calls.values() for raw in raws for part in parts_of(raw)])
     for name, raws in calls.items():
         seen = dict.fromkeys(raws)
         made = dict.fromkeys(raw for base in raws for raw in variants_of(base, raws, pool, chance))
@@ -136,7 +136,7 @@ def is_in_order(values: list[Any]) -> bool:
         return False
 
 
-def variants_of(base: bytes, raws: list[bytes], pool: Pool, chance: random.Random) -> Iterator[bytes]:
+def variants_of(base: bytes, raws: list[bytes], pool: NamedValues, chance: random.Random) -> Iterator[bytes]:
     """Yield arguments that differ from recorded ones in one value, then some that differ in two."""
     given, named = unpack(base)
     others = [unpack(raw)[0] for raw in raws]
@@ -162,7 +162,7 @@ def try_to_pack(given: list[Any], named: dict[str, Any]) -> Iterator[bytes]:
         yield pack(given, named)
 
 
-def near(value: Any, pool: Pool) -> list[Any]:
+def near(value: Any, pool: NamedValues) -> list[Any]:
     """Return other values of the same type, the nearest first."""
     if isinstance(value, bool):
         return [not value]
@@ -182,7 +182,7 @@ def near(value: Any, pool: Pool) -> list[Any]:
     return near_objects(value, pool)
 
 
-def near_texts(value: str, pool: Pool) -> list[str]:
+def near_texts(value: str, pool: NamedValues) -> list[str]:
     more = [value[:-1], value[1:], value + value[:1], value + "x", "", value.upper(), value.lower()]
     more += [f" {value} ", value[::-1], value * 2, value.replace(" ", "  "), f"{value} a"]
     more += [_NUMBER.sub(other, value, count=1) for other in ("2.5", "7", "12")]
@@ -194,7 +194,7 @@ def near_texts(value: str, pool: Pool) -> list[str]:
     return [each for each in dict.fromkeys(more) if each != value]
 
 
-def near_lists(value: Any, pool: Pool) -> list[Any]:
+def near_lists(value: Any, pool: NamedValues) -> list[Any]:
     """Return lists or tuples with less, more and other elements, and in another order."""
     items = list(value)
     made = [items[:-1], items[1:], items[::-1], items + items[:1], [], items[:1], items + items]
@@ -207,7 +207,7 @@ def near_lists(value: Any, pool: Pool) -> list[Any]:
     return []
 
 
-def near_dicts(value: dict[Any, Any], pool: Pool) -> list[Any]:
+def near_dicts(value: dict[Any, Any], pool: NamedValues) -> list[Any]:
     keys = list(value)
     made: list[Any] = [{key: value[key] for key in keys if key != gone} for gone in keys[:4]]
     made.append(dict(reversed(list(value.items()))))
@@ -216,7 +216,7 @@ def near_dicts(value: dict[Any, Any], pool: Pool) -> list[Any]:
     return [*made, {}] if type(value) is dict else []
 
 
-def near_objects(value: Any, pool: Pool) -> list[Any]:
+def near_objects(value: Any, pool: NamedValues) -> list[Any]:
     """Return copies of an object in each of which one attribute has another value."""
     made = []
     for name, held in list(getattr(value, "__dict__", {}).items())[:6]:
