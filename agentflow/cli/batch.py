@@ -13,7 +13,7 @@ import typer
 
 from agentflow.cli.arguments import NETWORK, NO_INPUT, NO_SANDBOX, PLAIN, YES, consent_of
 from agentflow.cli.printing import say_json, show, write_result
-from agentflow.core.errors import ConfigError, UsageError
+from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.pending import Budget
 from agentflow.view.text import (
     Line,
@@ -127,6 +127,7 @@ def batch(
     from agentflow.model.retry import SharedLimits
 
     consent_of(yes=yes, no_input=no_input)
+    _require_folders(junit, html)
     cluster = choose_cluster(engine, address, cpus, memory)
     switches = {"--yes": yes, "--no-input": no_input, "--no-sandbox": no_sandbox, "--network": network}
     budget, limits = Budget(cost=max_cost, tokens=max_tokens), SharedLimits(at_once=requests, per_minute=rate)
@@ -197,7 +198,18 @@ def run_in_front(
         _show_progress(folders, plain=plain) as tell,
         _open_engine(options, out) as (fitted, do),
     ):
-        return run_batch(folders, fitted, tell, do)
+        outcome = run_batch(folders, fitted, tell, do)
+    if outcome.missing:
+        more = " and a larger limit" if outcome.exit_code is Exit.LIMIT else ""
+        send(f"To go on, give the same command with --resume{more}.\n", sys.stderr)
+    return outcome
+
+
+def _require_folders(*targets: Path | None) -> None:
+    """Raise ConfigError for a file that could not be written at the end, as its folder is missing."""
+    for target in targets:
+        if target is not None and not target.absolute().parent.is_dir():
+            raise ConfigError(f"cannot write {target}: there is no folder {target.parent}")
 
 
 def _require_possible(options: "BatchOptions") -> None:
@@ -289,9 +301,9 @@ def tabulate_outcome(outcome: "BatchOutcome") -> Iterator[Line]:
 
     yield from map(_describe_result, outcome.results)
     for name in outcome.missing:
-        yield line(span(f"○ {name}  not run", Style.DIM))
+        yield line(span(f"○ {name}  not done", Style.DIM))
     counts = ", ".join(f"{number} {status}" for status, number in count_statuses(outcome.results).items())
-    left = f", {len(outcome.missing)} not run" if outcome.missing else ""
+    left = f", {len(outcome.missing)} not done" if outcome.missing else ""
     tokens = sum(result.usage.tokens for result in outcome.results)
     costs = [result.usage.cost_usd for result in outcome.results if result.usage.cost_usd is not None]
     cost = f", ${sum(costs):.2f}" if costs else ""

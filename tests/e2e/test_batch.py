@@ -138,12 +138,15 @@ def test_a_budget_of_all_tasks_is_set_aside_before_each(repo: Repo) -> None:
     tasks = ({"id": name, "max_tokens": 1200} for name in ("first", "second"))
     path = plan(repo, *tasks, scripts={"good": script})
     done = run(repo, path, "--max-tokens", "1500", "--jobs", "2")
-    assert (done.code, "○ second  not run" in done.out) == (3, True), done.err
-    assert "2 tasks: 1 verified, 1 not run" in done.out
+    assert (done.code, "○ second  not done" in done.out) == (3, True), done.err
+    assert "2 tasks: 1 verified, 1 not done" in done.out
+    assert "give the same command with --resume and a larger limit." in done.err
 
 
 def test_fail_fast_begins_nothing_after_the_first_that_is_not_verified(repo: Repo) -> None:
     path = plan(repo, {"id": "a", "commit": "nowhere"}, {"id": "b"})
+    early = run(repo, path, "--junit", "nowhere/results.xml")
+    assert (early.code, "there is no folder nowhere" in early.err) == (2, True), early.err
     done = run(repo, path, "--fail-fast", "--jobs", "1")
     assert (done.code, "○ b" in done.out) == (1, True)
 
