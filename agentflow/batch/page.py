@@ -43,7 +43,7 @@ class BatchRow(Record):
 
     @property
     def words(self) -> str:
-        return self.result.status.replace("_", " ") if self.result else "not run"
+        return self.result.status.replace("_", " ") if self.result else "not done"
 
     @property
     def tone(self) -> str:

@@ -89,7 +89,7 @@ DoTask = Callable[[TaskFolder, Budget, BatchOptions], Awaitable[BatchResult | No
 """What does one task within its share of the budget; None where the machine that did it is lost."""
 
 
-class Pool:
+class TaskPool:
     """The tasks that are still to be done, and what of the budget is left."""
 
     def __init__(

@@ -119,7 +119,7 @@ def to_junit(results: Iterable[BatchResult], missing: Iterable[str]) -> str:
             ET.SubElement(case, "failure", told)
     for name in missing:
         count, skipped = count + 1, skipped + 1
-        ET.SubElement(_add_case(suite, name, "", 0), "skipped", {"message": "not run"})
+        ET.SubElement(_add_case(suite, name, "", 0), "skipped", {"message": "not done"})
     suite.attrib.update(tests=str(count), failures=str(failed), errors="0", skipped=str(skipped))
     ET.indent(top)
     return ET.tostring(top, encoding="unicode", xml_declaration=True) + "\n"

@@ -13,7 +13,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from agentflow.batch.folder import TaskFolder
-from agentflow.batch.pool import LIMITS_FOLDER, BatchOptions, DoTask, Pool, TellResult, do_task
+from agentflow.batch.pool import LIMITS_FOLDER, BatchOptions, DoTask, TaskPool, TellResult, do_task
 from agentflow.batch.results import BatchResult, choose_batch_exit, read_result
 from agentflow.batch.task import BatchTask
 from agentflow.core.errors import ConfigError, Exit, UsageError
@@ -97,7 +97,7 @@ def run_batch(
     order = list(folders)
     if options.seed is not None:
         random.Random(options.seed).shuffle(order)  # noqa: S311  # an order, not a secret
-    pool = Pool(order, options, tell, do)
+    pool = TaskPool(order, options, tell, do)
     caught = anyio.run(_run, pool)
     found = [(folder.task.id, read_result(folder.place)) for folder in folders]
     results = tuple(result for _, result in found if result is not None)
@@ -107,7 +107,7 @@ def run_batch(
     return BatchOutcome(results=results, missing=missing, exit_code=code)
 
 
-async def _run(pool: Pool) -> Exit | None:
+async def _run(pool: TaskPool) -> Exit | None:
     """Run a pool to its end or to the first signal, whose exit code is returned."""
     caught: list[Exit] = []
     async with anyio.create_task_group() as group:

@@ -5,7 +5,7 @@ from pathlib import Path
 import anyio
 
 from agentflow.batch.folder import TaskFolder
-from agentflow.batch.pool import BatchOptions, Pool
+from agentflow.batch.pool import BatchOptions, TaskPool
 from agentflow.batch.results import BatchResult, add_lost, read_result, save_result
 from agentflow.batch.task import BatchTask
 from agentflow.core.messages import Usage
@@ -26,7 +26,7 @@ class Play:
         self.folders = [TaskFolder(task=task, place=place / task.id) for task in tasks]
         for folder in self.folders:
             folder.place.mkdir(exist_ok=True)
-        self.pool = Pool(self.folders, options, self.told.append, self._do)
+        self.pool = TaskPool(self.folders, options, self.told.append, self._do)
         anyio.run(self.pool.run)
 
     async def _do(self, folder: TaskFolder, share: Budget, options: BatchOptions) -> BatchResult | None:
