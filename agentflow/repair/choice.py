@@ -33,6 +33,13 @@ _STEP = 2
 _FAR = 3
 """How much heavier than the chosen edit another one has to be to be no rival of it; one more in doubt."""
 
+_FAULTY = 4
+"""How much heavier an edit counts that leaves errors where another edit gives a result and leaves fewer."""
+
+_UNMEANT = frozenset(
+    {"KeyError", "IndexError", "TypeError", "AttributeError", "ZeroDivisionError", "UnboundLocalError"}
+)
+
 _GUESS = "a guess: only the failing tests name that value"
 
 
@@ -69,8 +76,16 @@ def rank_survivors(survivors: Sequence[Candidate], seen: Compared) -> RepairChoi
         """Rank by weight, then by how few inputs end in an error, then by how many versions agree."""
         vector, candidate = vectors[index], survivors[index]
         agreed = sum(votes[at][outcome] for at, outcome in enumerate(vector))
-        errors = sum(outcome.startswith("! ") for outcome in vector)
-        return candidate.is_special, _weigh(candidate), candidate.cost, errors, -agreed, index
+        weight = _weigh(candidate) + (_FAULTY if index in faulty else 0)
+        return candidate.is_special, weight, candidate.cost, len(errors[index]), -agreed, index
+
+    errors = [_find_errors(vector) for vector in vectors]
+    faulty = {
+        at
+        for at, found in enumerate(errors)
+        for other, fewer in enumerate(errors)
+        if fewer < found and vectors[other] and _find_doubt(survivors[other]) < _FAR
+    }
 
     best = min(range(len(survivors)), key=place)
     winner = survivors[best]
@@ -86,6 +101,11 @@ def rank_survivors(survivors: Sequence[Candidate], seen: Compared) -> RepairChoi
         rivals=tuple(rival for rival, _ in found),
         differing=tuple(where for _, where in found),
     )
+
+
+def _find_errors(vector: Sequence[str]) -> frozenset[int]:
+    """Return the inputs that end in an error of the sort that nobody means."""
+    return frozenset(at for at, outcome in enumerate(vector) if outcome.removeprefix("! ") in _UNMEANT)
 
 
 def is_rival(other: Candidate, chosen: Candidate) -> bool:

@@ -17,7 +17,10 @@ def _extend(code: Code, node: ast.If | ast.While | ast.IfExp, hints: Hints) -> I
 
 
 def _result(code: Code, node: ast.Return, hints: Hints) -> Iterator[Mutation]:
-    """Add a condition to a result that is one, and a way out to any other."""
+    """Add a condition to a result that is one, and a way out to any other; compute one that is fixed."""
+    if isinstance(node.value, ast.Constant) and isinstance(node.value.value, bool):
+        for weight, test in list_conditions(code, node, hints):
+            yield code.swap(node.value, test, "missing condition", weight)
     if isinstance(node.value, ast.Compare | ast.BoolOp | ast.UnaryOp):
         yield from _join(code, node.value, hints)
     elif node.value is not None and not isinstance(node.value, ast.Constant):

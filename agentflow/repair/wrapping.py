@@ -1,6 +1,7 @@
 """Single edits that put an expression into a call, a method, a slice or a sum, chosen by the types seen."""
 
 import ast
+import itertools
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -39,6 +40,8 @@ _SLICED = frozenset({"str", "list", "tuple"})
 _MOST_PARTNERS = 8
 
 _MOST_REUSED = 14
+
+_MOST_GIVEN = 4
 
 _WINDOW = 32
 """Places before a line, and after it, that are looked at for what may stand there too."""
@@ -83,10 +86,7 @@ def is_value(code: Code, node: ast.expr) -> bool:
 
 def _own_functions(code: Code, node: ast.expr) -> Iterator[str]:
     """Yield the functions of the file that take one argument, and those that the file calls with one."""
-    inside = code.scope(node)
-    for each in code.tree.body:
-        if isinstance(each, FunctionNode) and each is not inside and _takes_one(each.args):
-            yield each.name
+    yield from _list_takers(code, node)
     yield from code.once("called with one", lambda: _find_called(code))
 
 
@@ -216,6 +216,19 @@ def _reuse(code: Code, node: ast.expr, hints: Hints) -> Iterator[Mutation]:
     for other, kinds in _short_expressions(code, node, hints):
         if other != text and is_fitting(types, kinds):
             yield code.swap(node, other, "other expression", 4 if types and kinds else 5)
+    if isinstance(node, ast.Name) and isinstance(code.parents.get(node), ast.Call):
+        for called in itertools.product(_list_takers(code, node), find_names(code, node)[:_MOST_GIVEN]):
+            yield code.swap(node, "{}({})".format(*called), "other expression", 5)
+
+
+def _list_takers(code: Code, node: ast.expr) -> list[str]:
+    """Return the functions of the file that take one argument."""
+    inside = code.scope(node)
+    return [
+        each.name
+        for each in code.tree.body
+        if isinstance(each, FunctionNode) and each is not inside and _takes_one(each.args)
+    ]
 
 
 def _short_expressions(code: Code, node: ast.expr, hints: Hints) -> list[tuple[str, frozenset[str]]]:

@@ -88,6 +88,10 @@ def compared(*outcomes: tuple[str, ...]) -> Compared:
         ((OPERATOR, an_edit("operator", "*"), an_edit("logic", "or")), (("1",), ("2",), ("2",)), None, ()),
         ((OPERATOR, an_edit("operator", "/")), (("! TypeError", "2"), ("1", "2")), None, ()),
         ((OPERATOR, CONSTANT), ((), ()), OPERATOR, (CONSTANT,)),
+        ((WRAP, NAME), (("! KeyError", "1"), ("2", "1")), None, ()),
+        ((WRAP, NAME), (("! KeyError", "1"), ("2", "! KeyError")), WRAP, (NAME,)),
+        ((WRAP, NAME), (("! ValueError", "1"), ("2", "1")), WRAP, (NAME,)),
+        ((OPERATOR, GUARD), (("! IndexError", "1"), ("2", "1")), OPERATOR, ()),
         ((OPERATOR, CONSTANT), (("1", "2"), ()), OPERATOR, (CONSTANT,)),
     ],
 )
@@ -141,6 +145,12 @@ def test_versions_are_told_apart_on_inputs_near_those_of_the_tests(tmp_path: Pat
     differing = [call for call, mine, theirs in zip(calls, same, boxes, strict=True) if mine != theirs]
     assert differing
     assert all(call.startswith("Box.grow(") for call in differing)
+
+
+def test_versions_are_told_apart_at_the_numbers_that_the_code_names(tmp_path: Path) -> None:
+    full = CORE.replace("range(top)", "range(top % 3600)")
+    same, other = run_compare(tmp_path, full, full.replace("3600", "3000"))["outcomes"]
+    assert same != other
 
 
 def test_functions_that_only_the_tests_have_are_given_as_they_are(tmp_path: Path) -> None:

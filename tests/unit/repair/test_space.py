@@ -1,6 +1,7 @@
 """The edits that are proposed: what each kind mends, in which order, and that nothing else changes."""
 
 import ast
+import cProfile
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,12 @@ MENDS = {
     "an expression of the function": ("return a if a < b else a", "return a if a < b else b"),
     "a condition and another": ("if a: return b", "if a and b: return b"),
     "a filter": ("return [each for each in names]", "return [each for each in names if each]"),
+    "a filter by what is looked up": (
+        "return [[names[each]] for each in a]",
+        "return [[names[each]] for each in a if each in names]",
+    ),
+    "a condition for a fixed result": ("return True", "return a is not None"),
+    "an element taken once more": ("b = a.pop()\n    return b", "b = a.pop()\n    a.pop()\n    return b"),
     "a way out": ("return a / b", "return a / b if b else 0"),
     "a negation of a part": ("return a and b", "return a and not b"),
     "get for an index": ("return a[b]", "return a.get(b, 0)"),
@@ -110,6 +117,11 @@ TYPED = {
     "strip of a text": ("return a", "return a.strip()", {"a": ("str",)}),
     "the larger of two": ("a = b", "a = max(b, a)", {"a": ("int",), "b": ("int",)}),
     "a copy of a dict": ("return a", "return dict(a)", {"a": ("dict",)}),
+    "a question for the type of a name": (
+        "if a in b: return 0",
+        "if not isinstance(b, dict) or a in b: return 0",
+        {"a": ("str",), "b": ("dict", "int")},
+    ),
 }
 
 
@@ -169,6 +181,16 @@ def test_edits_are_bounded_ordered_and_never_alike(tmp_path: Path) -> None:
     assert [each.cost for each in found] == sorted(each.cost for each in found)
     assert len({apply_mutation(text.encode(), each.mutation) for each in found}) == len(found)
     assert found == propose(tmp_path, text)
+
+
+def test_the_work_grows_with_the_lines_of_a_function_and_not_with_their_square(tmp_path: Path) -> None:
+    def count_calls(lines: int) -> int:
+        body = "".join(f"    x{n} = a[{n}] + b if a > {n} else names[b:{n}]\n" for n in range(lines))
+        profile = cProfile.Profile()
+        profile.runcall(propose, tmp_path, f"def run(a, b, names=()):\n{body}    return x1\n")
+        return sum(each.callcount for each in profile.getstats())
+
+    assert count_calls(24) < 6 * count_calls(6)
 
 
 def test_the_same_text_is_never_proposed_twice(tmp_path: Path) -> None:
