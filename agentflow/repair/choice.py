@@ -31,7 +31,7 @@ _DOUBT: Mapping[str, int] = {
 _STEP = 2
 
 _FAR = 3
-"""How much heavier than the chosen edit another one has to be to be no rival of it; one more in doubt."""
+"""How much heavier than the chosen edit a rival of it is at most; one more in doubt."""
 
 _FAULTY = 4
 """How much heavier an edit counts that leaves errors where another edit gives a result and leaves fewer."""
@@ -114,7 +114,7 @@ def is_rival(other: Candidate, chosen: Candidate) -> bool:
         return False
     parts = [frozenset(each.mutation.note.split("; ")) for each in (chosen, other)]
     far = _FAR + (_find_doubt(chosen) > 0)
-    return not parts[0] < parts[1] and _weigh(other) < _weigh(chosen) + far
+    return not parts[0] < parts[1] and _weigh(other) <= _weigh(chosen) + far
 
 
 def _weigh(candidate: Candidate) -> int:
