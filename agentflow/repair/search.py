@@ -22,6 +22,9 @@ from agentflow.sandbox.throwaway import scratch_folder
 
 SEARCH_SECONDS = 60.0
 WATCH_SECONDS = 180.0
+_TIMES_SLOW = 4
+_MOST_MORE = 240.0
+"""A search is given so many times more seconds as the failing tests take, at most these."""
 _MOST_RIVALS = 24
 _MOST_TOLD = 5
 _MOST_KEPT = 4
@@ -125,10 +128,18 @@ class Search:
 
         Raises ModelRejected, which names the error, when a worker crashes by itself, or too many do.
         """
+        slow = sum(seen.took.get(test, 0.0) for test in seen.reds)
+        self._give(min(_MOST_MORE, _TIMES_SLOW * slow))
         fresh = [each for each in candidates if identify(each) not in self._lost]
         self._result = self._result.replace(total=len(fresh))
         self._hunt(self._bench, seen, fresh, ())
         return self._result.replace(lost=frozenset(self._lost))
+
+    def _give(self, seconds: float) -> None:
+        """Give the search more time, where nobody waits for its end."""
+        more = max(0.0, min(seconds, self._bench.watch.seconds_left - self._result.seconds))
+        self._deadline += more
+        self._result = self._result.replace(seconds=self._result.seconds + more)
 
     def _hunt(
         self, bench: Bench, seen: TestTrace, todo: Sequence[Candidate], kept: tuple[RepairChoice, ...]
@@ -213,6 +224,7 @@ class Search:
     ) -> Iterator[Candidate]:
         """Yield the edits of about the same cost that mend everything too."""
         found = 0
+        workers.confirms = not workers.is_hurried  # slow tests are run again for the first only
         for trial in workers.try_edits(list_rivals(first, others)):
             self._note(trial, is_first=False)
             if trial.is_plausible:

@@ -11,6 +11,7 @@ from anyio import from_thread
 from msgspec import Meta
 
 from agentflow.core.errors import ModelRejected, ToolError
+from agentflow.core.evidence import CheckName
 from agentflow.core.ports import Observer
 from agentflow.core.record import Record, plain
 from agentflow.core.role import FirstTry, Replacement
@@ -21,9 +22,11 @@ from agentflow.repair.explain import describe_search
 from agentflow.repair.policy import tell_progress, work_in_thread
 from agentflow.repair.search import SearchResult
 from agentflow.repair.sources import read_sources
-from agentflow.repair.target import read_brief
+from agentflow.repair.target import Brief, read_brief, read_record
 from agentflow.sandbox.run import Sandbox
 
+_QUICK, _TIMES_SLOW, _MOST_MORE = 2.0, 3, 60.0
+"""For each second above the first two that the tests took, a search gets three more, at most so many."""
 _EDIT = "Edit"
 _SEVERAL = "each of these edits makes the failing tests pass; they differ on other inputs, so none was made:"
 _NONE = "the built-in repair engine cannot run these tests: it knows pytest and unittest only"
@@ -46,10 +49,10 @@ class RepairSearch(Record):
         return await work_in_thread(partial(self._search, run, only))
 
     def _search(self, run: int, only: str, is_cancelled: Callable[[], bool]) -> FirstTry | None:
-        tell, until = partial(tell_progress, self.observe, run), time.monotonic() + self.seconds
-        watch = SearchWatch(tell=tell, cancelled=is_cancelled, until=until)
-        tell(Hope(tried=0, total=0, seconds_left=self.seconds, best=""))
         brief = read_brief(self.prompt).replace(failed=())
+        tell, seconds = partial(tell_progress, self.observe, run), self.seconds + self._find_slowness(brief)
+        watch = SearchWatch(tell=tell, cancelled=is_cancelled, until=time.monotonic() + seconds)
+        tell(Hope(tried=0, total=0, seconds_left=seconds, best=""))
         sources = read_sources(self.sandbox.root, None).replace(only=only)
         try:
             case = RepairCase(self.sandbox, brief, sources, watch, {})
@@ -59,6 +62,15 @@ class RepairSearch(Record):
             return _to_first_try(case, case.searched)
         except ModelRejected as error:
             return FirstTry(account=str(error))
+
+    def _find_slowness(self, brief: Brief) -> float:
+        """Return how much more time tests get that took long before: they are run more than once."""
+        reds = (shown for shown in brief.before if shown.name == CheckName.TESTS and not shown.is_green)
+        try:
+            took = max((read_record(self.sandbox.root, shown).seconds for shown in reds), default=0.0)
+        except ModelRejected:
+            return 0.0
+        return min(_MOST_MORE, _TIMES_SLOW * max(0.0, took - _QUICK))
 
 
 def _to_first_try(case: RepairCase, found: SearchResult) -> FirstTry:

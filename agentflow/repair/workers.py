@@ -26,6 +26,8 @@ _SHORTEST_WALL = (2.0, 5.0)
 """Seconds that they may take in any case: the failing ones, and then the others."""
 _START_SECONDS = 60.0
 _MOST_CRASHES = 6
+_MOST_WAITED = 2.0
+"""Seconds of the failing tests after which it is worth it to shorten their sleeps."""
 _MOST_GUARD_SECONDS = 5.0
 """Slow tests that passed are left to the program's own check."""
 _TICK = 0.05
@@ -153,6 +155,10 @@ class Workers:
         self.ending = tuple(test for test in self.failing if test not in set(seen.slow))
         """Those that end by themselves; the others are red because they do not."""
         self.kind = "warm"
+        self.is_hurried = False
+        """Sleeps end at once in a warm worker."""
+        self.confirms = True
+        """What looks plausible in a warm worker is tried in a fresh one too."""
         loaded: dict[str, list[int]] = {}
         for path, line in seen.lines.get("", ()):
             loaded.setdefault(path, []).append(line)
@@ -188,15 +194,21 @@ class Workers:
         """Run the tests in a warm worker as they are, to know how long they take; else only fresh ones do."""
         guards = [test for test in self.passed if seen.took.get(test, 0.0) < _MOST_GUARD_SECONDS]
         first = [10 * part for part in self.plans["fresh"]["wall"]]
-        plan = {"failing": self.ending, "guards": guards, "cpu": first, "wall": first}
-        self.plans["warm"] = plan
-        answer, kind = self._workers[0].attempt(None, "warm") if not self.loading else ({}, "fresh")
-        outcomes = answer.get("outcomes", {})
-        if kind != "warm" or not all(outcomes.get(test) in RED for test in self.ending):
+        plan: dict[str, Any] = {"failing": self.ending, "guards": guards, "cpu": first, "wall": first}
+        took = sum(seen.took.get(test, 0.0) for test in self.ending)
+        self.is_hurried = took > _MOST_WAITED
+        if not (answer := self._try_as_is({**plan, "hurried": self.is_hurried})) and self.is_hurried:
+            self.is_hurried = False
+            self._workers[0].close()
+            self._workers[0] = Worker(self)
+            answer = self._try_as_is(plan)
+        if not answer:
             self.kind = "fresh"
             return
+        outcomes = answer["outcomes"]
         plan = {
             **plan,
+            "hurried": self.is_hurried,
             "failing": self.failing,
             "guards": [test for test in guards if outcomes.get(test) == "passed"],
             "cpu": _slow_down(_SHORTEST_CPU, answer["cpu"]),
@@ -205,10 +217,17 @@ class Workers:
         self.plans["warm"] = plan
         self.base = self._near(answer["near"], 0)[0]
 
+    def _try_as_is(self, plan: dict[str, Any]) -> dict[str, Any]:
+        """Return what a warm worker says of the code as it is; nothing where that fails otherwise there."""
+        self.plans["warm"] = plan
+        answer, kind = self._workers[0].attempt(None, "warm") if not self.loading else ({}, "fresh")
+        outcomes = answer.get("outcomes", {})
+        return answer if kind == "warm" and all(outcomes.get(test) in RED for test in self.ending) else {}
+
     def try_edits(self, candidates: Iterable[Candidate]) -> Iterator[Trial]:
         """Yield what each edit does, in order; end early when the time is over.
 
-        What looks plausible in a warm worker has been tried in a fresh one too.
+        What looks plausible in a warm worker has been tried in a fresh one too, as long as it `confirms`.
         """
         yield from self._spread(candidates, self.kind)
 
@@ -245,7 +264,8 @@ class Workers:
         if answer["end"] == "unready":
             return None
         trial = self._judge(candidate, answer, used)
-        return self._try(worker, candidate, "fresh") if trial.is_plausible and used == "warm" else trial
+        is_open = trial.is_plausible and used == "warm" and self.confirms
+        return self._try(worker, candidate, "fresh") if is_open else trial
 
     def _judge(self, candidate: Candidate, answer: Mapping[str, Any], kind: str) -> Trial:
         if answer["end"] != End.RAN:

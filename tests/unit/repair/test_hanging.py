@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import ModelRejected
-from agentflow.repair.bench import Bench, SearchWatch
+from agentflow.repair.bench import DRIVER, Bench, SearchWatch
 from agentflow.repair.candidates import list_candidates
 from agentflow.repair.locate import localise
 from agentflow.repair.search import Search, trace_tests
@@ -83,3 +83,20 @@ def test_a_check_that_was_only_slow_is_told_from_one_that_hangs(tmp_path: Path) 
     bench = open_bench(tmp_path, ENDLESS.replace("low = mid\n", "low = mid + 1\n"), 60)
     with pytest.raises(ModelRejected, match="each of them ends: give them more time with `timeouts`"):
         trace_tests(bench)
+
+
+WAITING = """import runpy, sys, time
+from time import sleep
+driver = runpy.run_path(sys.argv[1])
+driver["shorten_waits"]()
+began = time.monotonic(), time.time(), time.perf_counter()
+time.sleep(300)
+sleep(300)
+print([round(now - then) for now, then in zip((time.monotonic(), time.time(), time.perf_counter()), began)])
+"""
+
+
+def test_sleeps_that_are_shortened_take_their_time_by_every_clock() -> None:
+    words = (sys.executable, "-c", WAITING, str(DRIVER.with_name("sealed.py")))
+    done = subprocess.run(words, capture_output=True, check=True, timeout=100)
+    assert done.stdout.decode() == "[600, 600, 600]\n"
