@@ -45,7 +45,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
 
 def test_the_demo_needs_no_key_and_proves_its_repair(demo: Demo) -> None:
     assert demo.done.code == 0, demo.done.err
-    assert demo.seconds < 30
+    assert demo.seconds < 90  # some five on a quiet machine
     assert demo.repo.root.name == "shop"
     records = [record for record in demo.repo.evidence() if record["check"] == "tests"]
     assert {(record["code"], record["exit_code"]) for record in records} >= PAIR
