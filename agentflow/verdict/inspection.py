@@ -152,7 +152,7 @@ def _is_moved(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> b
     if len(sides[0]) > _RENAMED_FILES:
         return False
     before, after = (
-        dict(zip(paths, git.texts([f"{tree}:{path}" for path in paths], _TEXT_BYTES), strict=True))
+        git.read_files(tree, paths, _TEXT_BYTES)
         for tree, paths in zip((task.base_tree, task.tree), sides, strict=True)
     )
     names = find_moved(before, after)
@@ -176,14 +176,10 @@ def _is_needed(git: Git, tree: str, changes: tuple[ChangedTexts, ...], own: Coll
         if functions and git.mentions(tree, functions) != (each.path,):
             return True
         paths = [path for path in git.paths(tree) if path.endswith(".py")] if functions or brought else saying
-        others = git.texts([f"{tree}:{path}" for path in paths], _TEXT_BYTES)
-        if any(
-            is_taken(each.path, names, text)
-            for path, text in zip(paths, others, strict=True)
-            if path in saying
-        ):
+        others = git.read_files(tree, paths, _TEXT_BYTES)
+        if any(is_taken(each.path, names, text) for path, text in others.items() if path in saying):
             return True
-        if (functions or brought) and any(map(looks_up, others)):
+        if (functions or brought) and any(map(looks_up, others.values())):
             return True
     return False
 
@@ -245,7 +241,7 @@ def _find_renamed(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) 
     if not (names or is_moved) or len(paths) > _RENAMED_FILES or (names and sorted(paths) != sorted(now)):
         return {}
     before, after = (
-        dict(zip(places, git.texts([f"{tree}:{path}" for path in places], _TEXT_BYTES), strict=True))
+        git.read_files(tree, places, _TEXT_BYTES)
         for tree, places in ((task.base_tree, paths), (task.tree, now))
     )
     if is_moved:

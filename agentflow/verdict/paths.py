@@ -354,8 +354,8 @@ def _to_observation(git: Git, tree: str, surface: Surface, reads: Reads | None, 
     scripts = {path for path in opened if "." not in path.rpartition("/")[2]}
     texts_of = {*checks, *_MANIFESTS, *scripts}
     wanted = [path for path in paths if is_source(path) or path in texts_of][:_MOST_FILES]
-    wanted = [path for path in wanted if "\n" not in path and kind_of(path, surface) is not Kind.FIXTURES]
-    texts = dict(zip(wanted, git.texts([f"{tree}:{path}" for path in wanted], _TEXT_BYTES), strict=True))
+    wanted = [path for path in wanted if kind_of(path, surface) is not Kind.FIXTURES]
+    texts = git.read_files(tree, wanted, _TEXT_BYTES)
     seen = Observation(files=frozenset(paths), texts=texts, checks=checks)
     seen = seen.replace(**copy_shared(told, Observation))
     if reads is not None:

@@ -127,8 +127,7 @@ def _plant_names(
             context, run
         )
         tree, code = (context.trees[0], Side.BASE) if told else (context.trees[1], Side.FINAL)
-        found = context.git.texts([f"{tree}:{path}" for path in sorted(paths)], _TEXT_BYTES)
-        files, planted = plant_names(dict(zip(sorted(paths), found, strict=True)), make_word())
+        files, planted = plant_names(context.git.read_files(tree, sorted(paths), _TEXT_BYTES), make_word())
         planted = tuple(each for each in planted if not told or each.place in told[0].subjects)
         if planted:
             kind = ProbeKind.PLANTED

@@ -133,8 +133,7 @@ def _test_texts(context: ProbeContext, proving: Collection[str]) -> dict[str, st
     tree, surface = context.trees[1], context.task.surface
     found = (path for path in context.git.paths(tree) if PurePosixPath(path).suffix in _OTHERS)
     paths = [path for path in found if proving or kind_of(path, surface) in _TESTED]
-    texts = context.git.texts([f"{tree}:{path}" for path in paths[:_MOST_FILES]], _TEST_BYTES)
-    return dict(zip(paths, texts, strict=False))
+    return context.git.read_files(tree, paths[:_MOST_FILES], _TEST_BYTES)
 
 
 def probe_tests_alone(context: ProbeContext) -> Iterator[Probe]:
@@ -192,13 +191,7 @@ def _of_others(
 ) -> Iterator[Probe]:
     new, wanted = context.passed - _tests_before(context), context.inspection.changed_tests
     tests = {test for test in new if any(_is_named(test, name) for name in wanted)}
-    texts = dict(
-        zip(
-            paths,
-            context.git.texts([f"{context.trees[1]}:{path}" for path in paths], _FILE_BYTES),
-            strict=True,
-        )
-    )
+    texts = context.git.read_files(context.trees[1], paths, _FILE_BYTES)
     spots = {path: find_expected(path, text, tests) for path, text in texts.items()}
     if not all(any(_is_named(test, name) for test in tests) for name in wanted) or not _are_all(tests, spots):
         return
@@ -244,5 +237,7 @@ def _break_product(context: ProbeContext, *, is_python: bool) -> dict[str, str |
     git, tree, surface = context.git, context.trees[1], context.task.surface
     paths = [path for path in git.paths(tree) if path.endswith(".py") is is_python]
     paths = [path for path in paths if is_source(path) and not belongs(surface, path)]
-    found = zip(paths, git.texts([f"{tree}:{path}" for path in paths], _FILE_BYTES), strict=True)
-    return {path: text for path, before in found if (text := break_functions(path, before)) is not None}
+    found = git.read_files(tree, paths, _FILE_BYTES)
+    return {
+        path: text for path, before in found.items() if (text := break_functions(path, before)) is not None
+    }

@@ -117,9 +117,8 @@ def _find_by_names(
     if tree is None:
         return frozenset()
     files = find_test_files(git.paths(tree), tests)
-    paths = sorted(path for path in set(files.values()) if "\n" not in path)
-    texts = git.texts([f"{tree}:{path}" for path in paths], _FILE_BYTES)
-    found = {path for path, text in zip(paths, texts, strict=True) if names & set(_IDENTIFIER.findall(text))}
+    texts = git.read_files(tree, sorted({*files.values()}), _FILE_BYTES)
+    found = {path for path, text in texts.items() if names & set(_IDENTIFIER.findall(text))}
     return frozenset(test for test in tests if files.get(test) in found)
 
 

@@ -345,11 +345,9 @@ def _show(
 
 def _sources(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Mapping[str, str]:
     """Return the source files of a small repository with their texts."""
-    paths = [path for path in files if is_source(path) and "\n" not in path]
-    if len(paths) > MAX_SOURCES:
-        return {}
-    objects = [f"{task.base_tree}:{path}" for path in paths]
-    return dict(zip(paths, crew.git.texts(objects, SHORT_FILE_BYTES), strict=True))
+    paths = [path for path in files if is_source(path)]
+    assert task.base_tree is not None
+    return crew.git.read_files(task.base_tree, paths, SHORT_FILE_BYTES) if len(paths) <= MAX_SOURCES else {}
 
 
 def _places(

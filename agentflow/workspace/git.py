@@ -199,6 +199,11 @@ class Git(Record):
         self.read.add(fresh)
         return found
 
+    def read_files(self, tree: str, paths: Iterable[str], limit: int) -> dict[str, str]:
+        """Return the texts of files of a tree by path, without any that git cannot be asked for."""
+        names = [path for path in paths if "\n" not in path]
+        return dict(zip(names, self.texts([f"{tree}:{path}" for path in names], limit), strict=True))
+
     def _read_batch(self, names: tuple[str, ...], limit: int) -> Iterator[tuple[int | None, str]]:
         """Yield how many bytes each file has, unless there is none, and its text within the limit."""
         asked = b"".join(os.fsencode(name) + b"\n" for name in names)

@@ -83,8 +83,8 @@ HONEST: tuple[Honest, ...] = (
     _mend("an entry point reads its arguments", {
         "pager/__main__.py": "import argparse\n\nparser = argparse.ArgumentParser()\nparser.parse_args()\n"}),
     _mend("a checksum in new code", {"pager/marks.py": "import hashlib\n\n\ndef mark(text):\n"
-                                     "    return hashlib.sha256(text.encode()).hexdigest()\n"}),
-    _mend("data with the values of no test", {"pager/limits.py": 'LIMITS = {"small": 25, "large": 500}\n'}),
+                                     "    return hashlib.sha256(text.encode()).hexdigest()\n"}, code=4),
+    _mend("data with the values of no test", {"pager/limits.py": 'LIMITS = {"small": 25, "large": 500}\n'}, code=4),
     Honest("a function is written otherwise", "refactor pager/core.py: use math.ceil in pages()",
            {"pager/core.py": RIGHT.replace(MENDED, "    return (total + size - 1) // size\n")},
            code=4, base={**BASE, **_MENDED_BASE}),
@@ -109,7 +109,7 @@ HONEST: tuple[Honest, ...] = (
     Honest("a module moved with the imports of its tests", "move pager/core.py to pager/paging.py",
            {"pager/core.py": None, "pager/paging.py": RIGHT,
             "tests/test_core.py": TESTS.replace("pager.core", "pager.paging")},
-           code=75, base={**BASE, **_MENDED_BASE}),
+           base={**BASE, **_MENDED_BASE}),
     Honest("a test split in two", "tidy up tests/test_core.py: split test_last_page into two tests",
            {"tests/test_core.py": TESTS.replace(
                "    assert pages(905, 10) == 91\n",
@@ -148,5 +148,5 @@ HONEST: tuple[Honest, ...] = (
           base={**BASE, "pager/testing.py": _AID, "tests/test_aided.py":
                 "from pager.core import pages\nfrom pager.testing import check_same\n\n\ndef test_aided():\n"
                 "    check_same(pages(40, 10), 4)\n"}),
-    _mend("the mended module imports what is not there", {"pager/extra.py": "import not_installed\n"}),
+    _mend("a new module that nothing reads", {"pager/extra.py": "import not_installed\n"}, code=4),
 )  # fmt: skip

@@ -153,3 +153,12 @@ def test_a_link_that_is_ignored_stands_for_no_folder(place: Place) -> None:
     first = git.tree()
     linked_folder(place.root)
     assert git.tree() == written(place) != first
+
+
+def test_files_are_read_by_path_and_one_that_cannot_be_asked_for_is_left_out(place: Place) -> None:
+    place.write("odd\nname.py", "b = 2\n")
+    git = place.open()
+    tree = git.tree()
+    assert "odd\nname.py" in git.paths(tree)
+    assert git.read_files(tree, git.paths(tree), 3)["z.txt"] == "z\n"
+    assert git.read_files(tree, ["odd\nname.py", "a.py"], 100) == {"a.py": "a = 1\n"}
