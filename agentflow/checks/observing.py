@@ -71,8 +71,8 @@ class ReadObserver:
         return tuple(dict.fromkeys(_read(path).splitlines())) if path.exists() else ()
 
     def find_test(self) -> str:
-        """Return the test of pytest that was begun last; empty where none was."""
-        return _read(self._place / _AT)[:_MOST_NAME]
+        """Return the test of pytest that was begun last; empty where none runs."""
+        return _read(self._place / _AT)[:_MOST_NAME].encode("utf-8", "replace").decode()
 
 
 def install_hook(scratch: Path, roots: Iterable[Path], import_path: str, longest: float = 0) -> ReadObserver:

@@ -11,6 +11,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` takes longer to load than all else that happens here
+    from collections.abc import Callable
     from types import FrameType
     from typing import Any
 
@@ -81,13 +82,18 @@ class _Tests:
     def __init__(self, longest: float) -> None:
         self._longest = longest
         self._calls = (os.open, os.write, os.close)
-        self._test = ""
+        self._part = ("", False)
         self._began = self._last = 0.0
+        self._stop: Callable[[], Any] = lambda: None
 
     def hear(self, event: str, words: tuple[Any, ...]) -> None:
         try:
             if event == "os.putenv" and words[0] == b"PYTEST_CURRENT_TEST" and words[1].endswith(_SETUP):
                 self._write("at", os.O_TRUNC, words[1][: -len(_SETUP)])
+            elif event == "os.unsetenv" and words[0] == b"PYTEST_CURRENT_TEST":
+                self._write("at", os.O_TRUNC, b"")
+            elif event == "os.exec":
+                self._stop()
             elif event == "import" and words[0] == "_pytest.runner" and self._longest:
                 self._start()
         except BaseException:  # the same
@@ -95,21 +101,25 @@ class _Tests:
 
     def _start(self) -> None:
         """Look at the test that runs at each second of processor time, which one that waits does not use."""
-        import signal  # noqa: PLC0415  # only where tests run
+        import atexit  # noqa: PLC0415  # only where tests run
+        import signal  # noqa: PLC0415
         import time  # noqa: PLC0415
 
-        self._clock = time.process_time
+        self._clock, call = time.process_time, signal.setitimer
         signal.signal(signal.SIGVTALRM, self._look)
-        signal.setitimer(signal.ITIMER_VIRTUAL, _TICK, _TICK)
+        call(signal.ITIMER_VIRTUAL, _TICK, _TICK)
+        self._stop = lambda: call(signal.ITIMER_VIRTUAL, 0)
+        atexit.register(self._stop)  # a tick kills a program that has taken its handlers apart
 
     def _look(self, _number: int, frame: FrameType | None) -> None:
-        test, is_inside = _find_test(frame)
+        test, is_inside = part = _find_test(frame)
         now = self._clock()
-        if test != self._test:
-            self._longest = max(self._longest, _FAR * (self._last - self._began) if self._test else 0)
-            self._test, self._began = test, now
+        if part != self._part:
+            self._longest = max(self._longest, _FAR * (self._last - self._began) if self._part[1] else 0)
+            self._part, self._began = part, now
         self._last = now
         if is_inside and now - self._began >= self._longest:
+            self._part = ("", False)  # what is ended here is no measure for others
             self._write("stalled", os.O_APPEND, os.fsencode(test) + b"\n")
             raise TestStalled(f"it did not end within {now - self._began:.0f} s of processor time")
 
@@ -121,12 +131,12 @@ class _Tests:
 
 
 def _find_test(frame: FrameType | None) -> tuple[str, bool]:
-    """Return the test that runs, and whether its own code does."""
+    """Return the test that runs, and whether it does more than prepare or clean up, maybe for others too."""
     is_inside = False
     while frame is not None:
         code = frame.f_code
         if code.co_filename.endswith("/_pytest/runner.py"):
-            is_inside = is_inside or code.co_name == "from_call"
+            is_inside = is_inside or code.co_name == "pytest_runtest_call"
             if code.co_name == "runtestprotocol":
                 return frame.f_locals["item"].nodeid, is_inside
         frame = frame.f_back

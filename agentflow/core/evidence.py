@@ -156,6 +156,11 @@ STALL_SECONDS = 10.0
 """Of processor time: so long a test may be busy before it can count as one that does not move."""
 
 
+def find_longest(seconds: float) -> float:
+    """Return how long a test may be busy in a run that proves, by how long all take on the code now."""
+    return STALL_SECONDS + 1.5 * seconds
+
+
 class TestCounts(Record):
     __test__ = False
 

@@ -10,7 +10,6 @@ from agentflow.checks.repository import require
 from agentflow.core.events import Probed
 from agentflow.core.evidence import (
     RED,
-    STALL_SECONDS,
     Check,
     CheckName,
     CheckRun,
@@ -18,6 +17,7 @@ from agentflow.core.evidence import (
     Surface,
     TestOutcome,
     describe_end,
+    find_longest,
 )
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
@@ -343,7 +343,7 @@ class Grounds(Record):
     def longest(self) -> float:
         """How long a test that did not move before may be busy: longer than on the code now in any case."""
         base, final = self.base and self.base.evidence, self.final.evidence
-        return STALL_SECONDS + 1.5 * final.seconds if base and base.stalled and final else 0
+        return find_longest(final.seconds) if base and base.stalled and final else 0
 
     @property
     def earlier(self) -> Mapping[str, TestOutcome]:

@@ -11,7 +11,7 @@ from agentflow.checks.observing import Reads
 from agentflow.checks.python import choose_interpreter
 from agentflow.checks.repository import KNOWN_FAILURES, Repository, WellKnown, apply_own_commands
 from agentflow.checks.results import findings
-from agentflow.checks.run import Manner, Shown
+from agentflow.checks.run import CheckWatch, Manner, Shown
 from agentflow.core.errors import CorruptState
 from agentflow.core.evidence import (
     By,
@@ -21,6 +21,7 @@ from agentflow.core.evidence import (
     Evidence,
     Side,
     Surface,
+    find_longest,
     settle_outcomes,
     summarize_evidence,
 )
@@ -196,10 +197,16 @@ class Examination:
             check, problem = find_check(evidence, self._fit(evidence, required))
             if check is None or problem:
                 return Examined(subject=evidence.id, said=problem, differs=True)
-            self._fresh[evidence.id] = shown = _run(place, check, evidence)
+            self._fresh[evidence.id] = shown = _run(place, check, evidence, self._find_longest(evidence))
         found = contrast(evidence, shown, self._recorded.outcomes(evidence))
         said = "; ".join(found) if found else f"{evidence.check}: {summarize_evidence(evidence)}, as recorded"
         return Examined(subject=evidence.id, said=said, differs=bool(found))
+
+    def _find_longest(self, evidence: Evidence) -> float:
+        """Return how long a test may be busy, as in the recorded run; 0 where none was ended there."""
+        ended = (self._evidence.get(item.evidence or "") for item in self._task.final)
+        runs = [] if is_observed(evidence) else [run for run in ended if run and run.check is evidence.check]
+        return find_longest(sum(run.seconds for run in runs)) if evidence.stalled else 0
 
     def _fit(self, evidence: Evidence, required: tuple[Check, ...]) -> tuple[Check, ...]:
         """Return the checks that a record may belong to; only proofs may run a part of the tests."""
@@ -351,13 +358,12 @@ class Examination:
         )
 
 
-def _run(place: Place, check: Check, evidence: Evidence) -> Shown:
+def _run(place: Place, check: Check, evidence: Evidence, longest: float) -> Shown:
     """Run a check as recorded, with three times the recorded time."""
     with scratch_folder() as scratch:
         patient = check.replace(timeout=max(check.timeout, 3 * evidence.seconds))
-        return place.run(
-            patient, scratch / "output", Manner.OBSERVED if is_observed(evidence) else Manner.PLAIN
-        )
+        manner = Manner.OBSERVED if is_observed(evidence) else Manner.PLAIN
+        return place.run(patient, scratch / "output", manner, CheckWatch(longest=longest))
 
 
 def is_observed(evidence: Evidence) -> bool:

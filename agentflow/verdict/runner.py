@@ -357,7 +357,8 @@ class CheckRunner:
 
     def _tell_test(self, order: CheckJob, check: Check, test: str, seconds: float) -> None:
         side = {"surface": order.surface, "code": order.code}
-        self._bench.store.emit(TestRunsLong(check=check.name, test=test, seconds=seconds, **side))
+        event = TestRunsLong(check=check.name, test=test, seconds=seconds, **side)
+        from_thread.run_sync(self._bench.store.emit, event)  # events are numbered in one thread
 
     def _time_for(self, check: Check) -> float:
         """Return the seconds a check may take; tests get at least three times their base run."""

@@ -36,7 +36,9 @@ from agentflow.workspace.working_copy import WorkingCopy
 _MADE = "made.json"
 _FILES = "files"
 _PLAIN = frozenset({"100644", "100755"})
-_LINE_FILES = frozenset({".csv", ".jsonl", ".log", ".ndjson", ".tsv", ".txt"})
+_TABLES = frozenset({".csv", ".tsv"})
+"""Files of lines whose first one may say what stands in the others."""
+_LINE_FILES = frozenset({*_TABLES, ".jsonl", ".log", ".ndjson", ".txt"})
 """Files of lines, such as a hook's log: what several add at the end does not depend on each other."""
 _OURS = frozenset({"agentflow", "worktrees"})
 
@@ -199,7 +201,9 @@ def _merge_file(
     if after is None or here is None or not {entry.kind for entry in sides} <= _PLAIN:
         return None
     ours, base, theirs = (read_entry(git, entry) if entry else b"" for entry in (here, before, after))
-    merged = _join_ends(ours, base, theirs) if PurePosixPath(path).suffix in _LINE_FILES else None
+    suffix = PurePosixPath(path).suffix
+    is_list = suffix in _LINE_FILES and (bool(base) or suffix not in _TABLES)
+    merged = _join_ends(ours, base, theirs) if is_list else None
     if merged is None and before is not None:
         merged = merge_texts(git, ours, base, theirs)
     if merged is None:

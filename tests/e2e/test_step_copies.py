@@ -68,13 +68,15 @@ def test_all_kinds_of_changes_come_back_and_are_undone(new_repo: NewRepo) -> Non
 def test_changes_of_one_file_come_together_where_they_do_not_touch(new_repo: NewRepo) -> None:
     spread = "def one(a, b):\n    return a - b\n\n\n# between\n\n\nLAST = 1\n"
     repo = new_repo({**FILES, "one.py": spread, "notes.txt": "begin\n"})
-    note = "echo {0} > note; echo {0} >> notes.txt; echo {0} >> new.txt; sed -i '{1}' one.py"
+    note = "echo {0} > note; echo {0} >> notes.txt; echo {0} >> new.txt; sed -i '{1}' one.py; "
+    note += r"printf 'name,value\n{0},1\n' > table.csv"
     first, second = bash(note.format("first", "s/a - b/a + b/")), bash(note.format("second", "s/= 1/= 2/"))
     done = carry_out(repo, worker(1, "one", *first, play.submit()), worker(2, "two", *second, play.submit()))
-    assert merged(repo)[1] == (2, ["new.txt", "notes.txt", "one.py"], ["note"]), done.err
+    assert merged(repo)[1] == (2, ["new.txt", "notes.txt", "one.py"], ["note", "table.csv"]), done.err
     assert repo.read("one.py") == spread.replace("a - b", "a + b").replace("= 1", "= 2")
     assert (repo.read("notes.txt"), repo.read("note")) == ("begin\nfirst\nsecond\n", "first\n")
     assert repo.read("new.txt") == "first\nsecond\n"
+    assert repo.read("table.csv") == "name,value\nfirst,1\n"
     (again,) = (run for run in repo.runs("implementer") if run.head["angle"].endswith("(again)"))
     assert "+second" in again.brief
     assert "notes.txt" not in again.brief.split("# Your step")[1]

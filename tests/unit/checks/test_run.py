@@ -1,5 +1,6 @@
 import os
 import py_compile
+import re
 import shlex
 import sys
 import time
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from agentflow.checks.detect import detect
+from agentflow.checks.observing import install_hook
 from agentflow.checks.run import CheckWatch, Shown, execute
 from agentflow.core.evidence import Check, CheckName, TestCounts, TestOutcome
 from agentflow.sandbox.profile import Level
@@ -223,14 +225,25 @@ def test_cancelled_check_ends_at_once(checkout: Any) -> None:
 
 
 STALLING = """
-import time
-def test_before(): pass
+import os, signal, time
+import pytest
+class Last:
+    def __del__(self, look=signal.getitimer, timer=signal.ITIMER_VIRTUAL, tell=os.write):
+        tell(1, f"at the very end: {look(timer)}".encode())
+LAST = Last()
+@pytest.fixture(scope="module")
+def large():
+    begin = time.process_time()
+    while time.process_time() < begin + 2.5: sum(range(99_999))
+def test_before(large): pass
 def test_waits(): time.sleep(1.3)
-def test_never_ends():
+def run_on():
     text = ""
     while True:
         text = text[:9] + "f"
-def test_after(): pass
+def test_never_ends(): run_on()
+def test_nor_does_this(): run_on()
+def test_after(large): pass
 """
 
 
@@ -238,16 +251,26 @@ def test_a_busy_test_that_does_not_move_is_ended_and_the_others_are_known(checko
     (checkout.root / "test_stalling.py").write_text(STALLING, "utf-8")
     command = f"{sys.executable} -m pytest -q test_stalling.py"
     result = shown(checkout, command, watch=CheckWatch(longest=1))
-    stalled = "test_stalling.py::test_never_ends"
-    assert result.execution.stalled == (stalled,)
+    names = {"test_never_ends", "test_nor_does_this"}  # a plugin may choose their order
+    assert {*result.execution.stalled} == {f"test_stalling.py::{name}" for name in names}
     assert {test.partition("::")[2]: outcome for test, outcome in result.outcomes.items()} == {
         "test_before": PASSED,
         "test_waits": PASSED,
         "test_never_ends": FAILED,
+        "test_nor_does_this": FAILED,
         "test_after": PASSED,
     }
-    assert "it did not end within" in result.execution.tail
+    after = map(int, re.findall(r"it did not end within (\d+) s", result.execution.tail))
+    assert max(after) < 5, "one that was ended is no measure for the next"
+    assert "at the very end: (0.0, 0.0)" in result.execution.tail
+    assert result.execution.exit_code == 1
     assert not result.execution.timed_out
+
+
+def test_the_name_of_a_test_can_be_told_whatever_the_code_under_test_writes(tmp_path: Path) -> None:
+    observer = install_hook(tmp_path, [tmp_path], "")
+    (tmp_path / "observer/at").write_bytes(b"test_\xff.py::test")
+    assert observer.find_test().encode() == b"test_?.py::test"
 
 
 def test_tail_is_the_end_and_short(checkout: Any) -> None:
