@@ -37,7 +37,7 @@ STATE = {
 EVIDENCE = {
     *("id", "task_id", "iteration", "role", "by", "check", "command", "cwd", "exit_code", "timed_out"),
     *("started_at", "seconds", "stdout_sha256", "bytes", "tree_before", "tree_after", "surface", "code"),
-    *("sandbox", "changed", "tests", "tries", "flaky", "surroundings", "reads_file", "taken_from"),
+    *("sandbox", "changed", "tests", "tries", "flaky", "surroundings", "reads_file", "taken_from", "stalled"),
 }
 SCRIPT = play.mending()
 
