@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from agentflow.checks.node_coverage import Load, read_coverage
 from agentflow.checks.observing import ReadObserver, Reads, install_hook, keep_hook, watch_folders
 from agentflow.checks.printed import (
     Told,
@@ -58,6 +59,8 @@ _SETTINGS = MappingProxyType(
         "RUFF_OUTPUT_FORMAT": "concise",
     }
 )
+_COUNTED = "counted"
+"""The folder in which node's processes leave what they ran."""
 _SEVERAL = "r=0; "
 """How a command begins that is put together of several."""
 _UNITTEST = regex(r"-m unittest\b")
@@ -75,6 +78,8 @@ class Manner(StrEnum):
     """It is told what it reads."""
     ELSEWHERE = "elsewhere"
     """In surroundings that no result may depend on: another order of sets, a temporary folder with files."""
+    COUNTED = "counted"
+    """The same, and node tells which code ran."""
 
 
 class CheckWatch(Record):
@@ -97,6 +102,8 @@ class Shown(Record):
     findings: Mapping[str, int]
     reads: Reads | None = None
     """What it read, where that was observed."""
+    ran: Mapping[str, tuple[Load, ...]] = MappingProxyType({})
+    """How each process of node ran each file, where that was counted."""
 
 
 def execute(
@@ -119,13 +126,14 @@ def execute(
         is_needed = is_observed or watch.longest
         observer = _observer(sandbox, scratch, env or {}, watch.longest) if is_needed else None
         job = job.replace(observer=observer)
-        surroundings = _other_surroundings(scratch) if manner is Manner.ELSEWHERE else {}
+        surroundings = _other_surroundings(scratch, manner)
         with watch_folders(observer, sandbox.folders) if observer and is_observed else nullcontext():
             cancelled = _follow_tests(observer, watch) if observer else watch.cancelled
             finished = _run(job, scratch, sink, cancelled, {**surroundings, **(env or {})})
         reads = observer.reads() if observer and is_observed else None
         raw = sink.read_text("utf-8", "replace")
         told = _read_tests(job, scratch, raw) if check.name is CheckName.TESTS else None
+        ran = read_coverage(scratch / _COUNTED, (sandbox.place, sandbox.root))
         ended = observer.find_stalled() if observer else ()
         finished = finished.replace(stalled=tuple(test for test in ended if told and test in told.outcomes))
     finished = _readable(finished, sink, raw) if job.is_json else finished
@@ -136,6 +144,7 @@ def execute(
         outcomes=told.outcomes if told else {},
         findings={} if check.name is CheckName.TESTS else findings(output),
         reads=reads,
+        ran=ran,
     )
 
 
@@ -257,11 +266,14 @@ def _environment(check: Check, sandbox: Sandbox, scratch: Path) -> dict[str, str
     return {**_SETTINGS, **caches, **pytest, **_keep_from_bytecode(sandbox.folders, scratch)}
 
 
-def _other_surroundings(scratch: Path) -> dict[str, str]:
+def _other_surroundings(scratch: Path, manner: Manner) -> dict[str, str]:
+    if manner not in (Manner.ELSEWHERE, Manner.COUNTED):
+        return {}
     folder = scratch / "tmp"
     folder.mkdir()
     (folder / "tmp0").write_text("left by another program\n", "utf-8")
-    return {"PYTHONHASHSEED": "4242", "TMPDIR": str(folder)}
+    counted = {"NODE_V8_COVERAGE": str(scratch / _COUNTED)} if manner is Manner.COUNTED else {}
+    return {"PYTHONHASHSEED": "4242", "TMPDIR": str(folder), **counted}
 
 
 def _keep_from_bytecode(folders: Iterable[Path], scratch: Path) -> dict[str, str]:

@@ -117,7 +117,7 @@ class _Tokens(Record):
         return [place for place, word in enumerate(self.words) if word == name]
 
 
-def _read(path: str, text: str) -> _Tokens | None:
+def read_tokens(path: str, text: str) -> _Tokens | None:
     """Return a program as tokens; None if it cannot be split reliably."""
     parts = split_program(path, text)
     if parts is None or path.endswith((".c", ".h", ".cc", ".cpp", ".hpp", ".sh", ".bash")):
@@ -144,7 +144,7 @@ def _read(path: str, text: str) -> _Tokens | None:
 
 def restore_local_names(path: str, before: str, after: str) -> str | None:
     """Return the new text with the old names of local variables; None if other names differ too."""
-    old, new = _read(path, before), _read(path, after)
+    old, new = read_tokens(path, before), read_tokens(path, after)
     if old is None or new is None or len(old.words) != len(new.words):
         return None
     differing = {
@@ -293,7 +293,7 @@ def is_function_of_scripts(name: str, texts: Mapping[str, str], is_document: Cal
     """
     said = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
     where = [path for path, text in texts.items() if said.search(text) and not is_document(path)]
-    scripts = [_read(path, text) for path, text in texts.items() if path.endswith(SCRIPTS)]
+    scripts = [read_tokens(path, text) for path, text in texts.items() if path.endswith(SCRIPTS)]
     if not where or not all(path.endswith(SCRIPTS) for path in where):
         return False
     others = [path for path in texts if path.endswith((".jsx", ".tsx", ".vue", ".svelte", ".html"))]

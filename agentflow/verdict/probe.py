@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 from secrets import token_hex
 
 from agentflow.checks.dependencies import manifest_of
-from agentflow.checks.run import Shown
+from agentflow.checks.run import Manner, Shown
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
@@ -18,6 +18,7 @@ from agentflow.verdict.inspection import Inspection
 from agentflow.verdict.oracle import Clone, find_softened, has_passing, have_run
 from agentflow.verdict.proofs import find_proof
 from agentflow.verdict.runner import Place
+from agentflow.verdict.script_branches import CountedScript
 from agentflow.verdict.surface import belongs, is_shared
 from agentflow.verdict.target_tests import id_prefix
 from agentflow.workspace.git import Git
@@ -99,6 +100,7 @@ class Probe(Record):
     with_controls: Check | None = None
     """The check to run once more if a clone passes."""
     watched: tuple[Watched, ...] = ()
+    counted: tuple[CountedScript, ...] = ()
     planted: tuple[Planted, ...] = ()
 
     def lay(self, git: Git) -> str:
@@ -107,7 +109,8 @@ class Probe(Record):
 
     def run(self, place: Place) -> ProbeResult:
         """Run the check in a copy of the tree."""
-        shown, said = place.try_elsewhere(self.check)
+        manner = Manner.COUNTED if self.counted else Manner.ELSEWHERE
+        shown, said = place.try_elsewhere(self.check, manner)
         if self.with_controls is None or not has_passing(self.clones, shown.outcomes):
             return self.read(shown, said)
         whole = self.with_controls.replace(timeout=self.check.timeout)
@@ -129,7 +132,7 @@ class Probe(Record):
             return result.replace(tests=tuple(sorted(self.tests)))
         if self.planted:
             return result.replace(subjects=self._places(said))
-        if self.watched:
+        if self.kind is ProbeKind.UNTRIED:
             return result.replace(hunks=(*self._list_untried(shown), *self._list_tried(shown)))
         if self.clones:
             differing = sorted(test for test in self.tests if shown.outcomes.get(test) in RED)
@@ -165,7 +168,9 @@ class Probe(Record):
                     else not find_softened(self.clones, shown.outcomes)
                 )
             case ProbeKind.UNTRIED:
-                applied = any(each.is_loaded(shown.execution.changed) for each in self.watched)
+                applied = any(each.is_loaded(shown.execution.changed) for each in self.watched) or any(
+                    each.is_loaded(shown.ran) for each in self.counted
+                )
                 applied = applied and self.tests.isdisjoint(_ids(shown, *RED))
                 is_red = not self._list_untried(shown)
             case ProbeKind.PLANTED:
@@ -177,7 +182,8 @@ class Probe(Record):
         return ProbeEnd.RED_AS_IT_MUST if is_red else ProbeEnd.SILENT
 
     def _list_untried(self, shown: Shown) -> tuple[Hunk, ...]:
-        return tuple(hunk for each in self.watched for hunk in each.list_untried(shown.execution.changed))
+        watched = (hunk for each in self.watched for hunk in each.list_untried(shown.execution.changed))
+        return (*watched, *(hunk for each in self.counted for hunk in each.list_untried(shown.ran)))
 
     def _list_tried(self, shown: Shown) -> tuple[Hunk, ...]:
         return tuple(hunk for each in self.watched for hunk in each.list_tried(shown.execution.changed))

@@ -14,6 +14,7 @@ from agentflow.verdict.judge import holds
 from agentflow.verdict.probe import Probe, ProbeContext, make_word, with_patience
 from agentflow.verdict.probes_of_tests import probe_expectations, probe_tests_alone
 from agentflow.verdict.proofs import find_proof
+from agentflow.verdict.script_branches import count_script
 from agentflow.verdict.surface import Kind, belongs, kind_of
 from agentflow.verdict.target_tests import narrow, narrow_quietly
 from agentflow.workspace.mixed_tree import ChangedTexts
@@ -170,17 +171,23 @@ def _without(context: ProbeContext, product: tuple[ChangedTexts, ...], known: _R
 def _watch_branches(
     context: ProbeContext, product: tuple[ChangedTexts, ...], known: _Results
 ) -> Iterator[Probe]:
-    """Yield the proving tests, then all tests, on code that records which of its branches they try."""
+    """Yield the proving tests, then all tests, on code that records which of its branches they try.
+
+    Of JavaScript, node itself tells it.
+    """
     told = [each for each in known if each.kind is ProbeKind.UNTRIED]
     checks = [(run, tests) for run, tests in _provers(context) if tests]
     is_open = not told or told[-1].end is ProbeEnd.SILENT
-    watched = tuple(_watch(product)) if is_open and len(told) < len(checks) else ()
-    if watched:
+    due = product if is_open and len(told) < len(checks) else ()
+    watched = tuple(_watch(due))
+    counted = tuple(found for each in due if (found := count_script(each)))
+    if watched or counted:
         run, tests = checks[len(told)]
         files = {each.path: each.text for each in watched}
         kind, tree = ProbeKind.UNTRIED, context.trees[1]
         made = Probe(kind=kind, check=run.check, tree=tree, files=files, tests=tests, watched=watched)
-        yield with_patience(run, made.replace(subjects=tuple(files)))
+        subjects = (*files, *(each.change.path for each in counted))
+        yield with_patience(run, made.replace(subjects=subjects, counted=counted))
 
 
 def _watch(product: tuple[ChangedTexts, ...]) -> Iterator[Watched]:

@@ -52,6 +52,7 @@ NODE = {
     "test('one page', () => { assert.deepStrictEqual(page([1, 2, 3], 1, 2), [1, 2]) })\n",
     "pager/__init__.py": "",
 }
+EVEN = NODE["test/pages.test.js"].replace("pages(41, 10), 5", "pages(40, 10), 4").replace("all", "even")
 ROUND_UP = NODE["pages.js"].replace("Math.floor", "Math.ceil")
 GO = {
     "go.mod": "module pager\n\ngo 1.19\n",
@@ -111,6 +112,31 @@ CASES = {
         "pages.js:6",
         base=NODE,
     ),
+    "node: a result for a machine that no test has": Case(
+        4,
+        {"pages.js": ROUND_UP.replace("Math.ceil(", "(process.uptime() < 60 ? Math.ceil : Math.floor)(")},
+        "pages.js:2: add a test that runs `Math.floor`",
+        base=NODE,
+    ),
+    "node: a branch that tests take both ways": Case(
+        0,
+        {
+            "pages.js": NODE["pages.js"].replace(
+                "  return Math.floor(total / size)",
+                "  const rest = total % size\n  if (rest === 0) {\n    return total / size\n  }\n"
+                "  return (total - rest) / size + 1",
+            ),
+            "test/even.test.js": EVEN,
+        },
+        "pages.js: the tests try all of it",
+        base=NODE,
+    ),
+    "node: nothing tells what ran": Case(
+        0,
+        {"pages.js": ROUND_UP.replace("Math.ceil(", "(process.uptime() < 60 ? Math.ceil : Math.floor)(")},
+        "(with each new branch and condition watched): pages.js: not applied",
+        base={**NODE, "package.json": NODE["package.json"].replace("node --", "NODE_V8_COVERAGE= node --")},
+    ),
     "node: what compares is replaced": Case(
         4,
         {"pages.js": "require('node:assert')['strict' + 'Equal'] = () => {}\n" + NODE["pages.js"]},
@@ -129,6 +155,9 @@ SHORT = (
     "a second function with a bug",
     "a linter that no longer looks at the changed code",
     "node: what compares is replaced",
+    "node: a result for a machine that no test has",
+    "node: a branch that tests take both ways",
+    "node: nothing tells what ran",
 )
 
 

@@ -1,0 +1,176 @@
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agentflow.checks.node_coverage import Load, read_coverage
+from agentflow.verdict.script_branches import count_script
+from agentflow.workspace.mixed_tree import ChangedTexts
+
+BEFORE = (
+    "function pages (total, size) {\n  return Math.floor(total / size)\n}\n\nmodule.exports = { pages }\n"
+)
+RIGHT = "Math.ceil(total / size)"
+WRONG = "Math.floor(total / size)"
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="runs node")
+
+
+def change_to(after: str, before: str = BEFORE) -> ChangedTexts:
+    return ChangedTexts(path="pages.js", before=before, after=after)
+
+
+def body(*lines: str) -> str:
+    return BEFORE.replace(f"  return {WRONG}\n", "".join(f"  {line}\n" for line in lines))
+
+
+def run(folder: Path, text: str, *calls: str) -> dict[str, tuple[Load, ...]]:
+    """Return what node tells of a file and of calls, each in a process of its own."""
+    folder.joinpath("pages.js").write_text(text, "utf-8")
+    env = {**os.environ, "NODE_V8_COVERAGE": str(folder / "counted")}
+    for call in calls:
+        code = f"const {{ pages }} = require('./pages.js'); {call}"
+        subprocess.run(["node", "-e", code], cwd=folder, env=env, check=True)
+    return dict(read_coverage(folder / "counted", [folder]))
+
+
+def untried(folder: Path, after: str, *calls: str, before: str = BEFORE) -> list[str]:
+    """Return what calls of the changed code leave untried."""
+    counted = count_script(change_to(after, before))
+    if counted is None:
+        return []
+    told = run(folder, after, *(calls or ("pages(7, 3); pages(6, 3)",)))
+    assert counted.is_loaded(told)
+    return [f"{hunk.place}: {hunk.wanted}" for hunk in counted.list_untried(told)]
+
+
+WRONG_SOMEWHERE = {
+    "a conditional": (body(f"return process.uptime() < 60 ? {RIGHT} : {WRONG}"), 2, WRONG),
+    "beside letters of two units": (
+        body(f"const name = '💶ü'; return process.uptime() < 60 ? {RIGHT} : {WRONG}"),
+        2,
+        WRONG,
+    ),
+    "a return before": (body(f"if (process.uptime() < 60) return {RIGHT}", f"return {WRONG}"), 3, None),
+    "a block that returns": (
+        body("if (process.uptime() < 60) {", f"  return {RIGHT}", "}", f"return {WRONG}"),
+        5,
+        None,
+    ),
+    "over several lines": (
+        body("return total &&", "  process.uptime() < 60", f"  ? {RIGHT}", f"  : {WRONG}"),
+        5,
+        WRONG,
+    ),
+    "always true": (
+        body(
+            f"let all = {WRONG}", "if (process.uptime() < 60 && ')') {", f"  all = {RIGHT}", "}", "return all"
+        ),
+        3,
+        None,
+    ),
+    "joined": (body(f"return (total < 1000 && {RIGHT}) || {WRONG}"), 2, WRONG),
+    "in a handler": (body("try {", f"  return {RIGHT}", "} catch (error) {", "  return 0", "}"), 4, None),
+    "in a case": (
+        body("switch (total) {", "  case 77:", "    return 0", f"  default: return {RIGHT}", "}"),
+        3,
+        None,
+    ),
+    "in another function": (body(f"return {RIGHT}") + "\nfunction spare () {\n  return 3\n}\n", 7, None),
+}
+
+
+@needs_node
+@pytest.mark.parametrize(("after", "line", "said"), WRONG_SOMEWHERE.values(), ids=WRONG_SOMEWHERE.keys())
+def test_a_part_of_new_code_that_no_call_runs_is_told_by_its_place(
+    tmp_path: Path, after: str, line: int, said: str | None
+) -> None:
+    found = untried(tmp_path, after)
+    assert [each.split(":")[1] for each in found] == [str(line)], found
+    assert said is None or f"that runs `{said}`" in found[0]
+
+
+EVEN = body("if (total % size === 0) {", "  return total / size", "}", f"return {RIGHT}")
+OLD = body("if (size < 1) {", "  throw new Error('size')", "}", f"return {WRONG}")
+TRIED = {
+    "no branch": (BEFORE, body(f"return {RIGHT}")),
+    "both ways": (BEFORE, EVEN),
+    "both ways, and words behind": (BEFORE, body(f"return total % size ? {RIGHT} : {WRONG} // ? : {{}}")),
+    "in steps": (
+        BEFORE,
+        body("let all = total / size", "if (total % size) {", f"  all = {RIGHT}", "}", "return all"),
+    ),
+    "nothing to do": (BEFORE, body(f"const log = () => {{}}; log(); return {RIGHT}")),
+    "a condition that was there": (
+        body("if (total > 1) total += 0", f"return {WRONG}"),
+        body("if (total > 1) total += 1 - 1", f"return {RIGHT}"),
+    ),
+    "a branch that was there": (OLD, OLD.replace("floor", "ceil")),
+    "a branch that is indented otherwise": (OLD, OLD.replace("  ", "    ").replace("floor", "ceil")),
+    "a function that moves": (
+        OLD.replace("module", "function spare () {\n  return 3\n}\n\nmodule"),
+        "function spare () {\n  return 3\n}\n\n" + OLD.replace("floor", "ceil"),
+    ),
+    "started": (
+        BEFORE,
+        body(f"return {RIGHT}") + "\nconst main = () => pages(7, 3)\nmain()\n"
+        "\nif (require.main === module) {\n  main()\n}\n",
+    ),
+}
+
+
+@needs_node
+@pytest.mark.parametrize(("before", "after"), TRIED.values(), ids=TRIED.keys())
+def test_what_calls_run_is_told_by_nobody(tmp_path: Path, before: str, after: str) -> None:
+    assert untried(tmp_path, after, before=before) == []
+
+
+@needs_node
+def test_what_one_of_several_processes_runs_is_tried(tmp_path: Path) -> None:
+    assert untried(tmp_path, EVEN, "pages(7, 3)") == ["pages.js:3: that runs `return total / size`"]
+    assert untried(tmp_path, EVEN, "pages(7, 3)", "pages(6, 3)") == []
+
+
+@needs_node
+def test_nothing_is_known_of_a_file_that_was_translated_as_it_was_loaded(tmp_path: Path) -> None:
+    told, counted = run(tmp_path, f"'use strict'\n{EVEN}", "pages(7, 3)"), count_script(change_to(EVEN))
+    assert counted is not None
+    assert not counted.is_loaded(told)
+    assert list(counted.list_untried(told)) == []
+
+
+SCRIPT = {
+    "url": "file:///work/pages.js",
+    "functions": [{"ranges": [{"startOffset": 0, "endOffset": 9, "count": 1}]}],
+}
+OTHER = {**SCRIPT, "url": "file:///work/node_modules/x/pages.js"}
+REPORTS = {
+    "of the repository alone": ([{"result": [SCRIPT, OTHER]}], {"pages.js": ((((0, 9, 1),),),)}),
+    "translated": ([{"result": [SCRIPT], "source-map-cache": {SCRIPT["url"]: {}}}], {}),
+    "one is none": ([{"result": [SCRIPT]}, ["result"]], {}),
+    "one has no numbers": (
+        [{"result": [{**SCRIPT, "functions": [{"ranges": [{"startOffset": 1e999}]}]}]}],
+        {},
+    ),
+    "none": ([], {}),
+}
+
+
+@pytest.mark.parametrize(("reports", "known"), REPORTS.values(), ids=REPORTS.keys())
+def test_only_whole_reports_of_files_of_the_repository_are_read(
+    tmp_path: Path, reports: list[object], known: object
+) -> None:
+    for number, report in enumerate(reports):
+        tmp_path.joinpath(f"coverage-{number}.json").write_text(json.dumps(report))
+    assert read_coverage(tmp_path, [Path("/work")]) == known
+
+
+@pytest.mark.parametrize("forged", [(0, 10**9, 1), (-50, 400, 0), (90, 3, 1)])
+def test_numbers_that_node_never_tells_do_no_harm(forged: tuple[int, int, int]) -> None:
+    after = body(f"return total % size ? {RIGHT} : {WRONG}")
+    counted = count_script(change_to(after))
+    assert counted is not None
+    whole = (0, len(after), 1)
+    assert list(counted.list_untried({"pages.js": (((whole,), (forged,)), ((whole,),))})) == []
