@@ -69,10 +69,12 @@ def capture(
     env: Mapping[str, str] | None = None,
     stdin: bytes = b"",
     timeout: float = 60,
+    may_ask: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a short program of our own choosing (git, rg, an interpreter probe) and return what it said.
 
-    Raises OSError when it cannot be started, and of these TimeoutError when it takes too long.
+    A program that may ask a person shares our terminal, its Ctrl-C too; for any other a Ctrl-C is ours alone
+    to answer. Raises OSError when it cannot be started, and of these TimeoutError when it takes too long.
     """
     with mark_children():
         process = subprocess.Popen(
@@ -82,7 +84,7 @@ def capture(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            process_group=0,  # a Ctrl-C at the terminal is for us alone to answer
+            process_group=None if may_ask else 0,
         )
     with process:
         try:

@@ -66,7 +66,7 @@ def _run_command(argv: tuple[str, ...], environ: Mapping[str, str]) -> str:
     """
     own = {name: value for name, value in environ.items() if name not in (KEY, TOKEN)}
     try:
-        done = capture(argv, cwd=Path.home(), env=own, timeout=COMMAND_SECONDS)
+        done = capture(argv, cwd=Path.home(), env=own, timeout=COMMAND_SECONDS, may_ask=True)
     except OSError as error:
         raise ModelRejected(f"{_COMMAND} gave no key: {error.strerror or error}") from None
     text = done.stdout.decode("utf-8", "replace").strip()

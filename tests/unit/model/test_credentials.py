@@ -45,6 +45,12 @@ def test_the_command_does_not_run_in_the_repository(tmp_path: Path, monkeypatch:
     assert endpoint({}, printing("import os; print(os.getcwd())")).secrets == ("/",)
 
 
+def test_the_command_may_ask_at_the_terminal() -> None:
+    """A program in the background that reads from the terminal is stopped."""
+    code = "import os; print('shared' if os.getpgrp() == os.getpgid(os.getppid()) else 'apart')"
+    assert endpoint({}, printing(code)).secrets == ("shared",)
+
+
 WRONG: dict[str, tuple[Settings, type[AgentflowError], str]] = {
     "a variable that is not set": (Settings(api_key_env="MINE"), ModelRejected, "holds no MINE"),
     "both": (Settings(api_key_env="MINE", api_key_command=("x",)), ConfigError, "both"),
