@@ -34,6 +34,17 @@ _MAX_VALUES = 2_000
 _PLAIN_VALUE = regex(r"^(\s*[\w-]+:[ \t]+)([^\s\"'\[{|>&*!].*?|\[[^\]]*\][ \t]*[^\s#].*?)[ \t]*$")
 _MERGED = regex(rf"(?:(?!\n{FENCE}).)*?<<\s*:", re.DOTALL)
 """Merged keys may make many of few before any value can be counted."""
+_KIND = regex(r"`([\w |]+)`")
+_KINDS = {
+    "object": "keys and values",
+    "array": "a list",
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "null": "nothing",
+}
+"""The types of JSON, as somebody who writes YAML calls them."""
 _KEY = regex(r"([^\s:#\"'-][^:]*):")
 _FORBIDDEN = regex("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
@@ -130,29 +141,36 @@ def read_yaml(kind: type[T], text: str, source: str) -> T:
     try:
         return fit(kind, _EMPTY[get_origin(kind) is tuple] if found is None else found, lax=True)
     except Mismatch as error:
-        raise InvalidFile(source, str(error), line=find_line(text, error.key, error.problem)) from None
+        line = find_line(text, error.key, error.problem)
+        raise InvalidFile(source, _KIND.sub(_name_kind, str(error)), line=line) from None
+
+
+def _name_kind(found: re.Match[str]) -> str:
+    """Return the type that a message names in the words of people; any other word as it is."""
+    kinds = [kind for kind in found[1].split(" | ") if kind != "null"] or ["null"]
+    return " or ".join(_KINDS[kind] for kind in kinds) if set(kinds) <= _KINDS.keys() else found[0]
 
 
 def find_line(text: str, key: str, problem: str = "") -> int | None:
-    """Return the line of the value that does not fit, or of the key that is not known."""
-    node = _Loader(text).get_single_node()
+    """Return the line of the key whose value does not fit, or of the key that is not known."""
+    node = place = _Loader(text).get_single_node()
     steps = re.findall(r"[^.\[\]]+", key)
-    unknown = re.search(r"unknown field `([^`]+)`", problem)
+    unknown = re.search(r"(?:unknown field `|enum value ')([^`']+)", problem)
     for step in [*steps, *([unknown[1]] if unknown else [])]:
         below = _below(node, step)
         if below is None:
+            place = node  # one of what it holds
             break
-        node = below
-    return node.start_mark.line + 1 if node is not None else None
+        place, node = below
+    return place.start_mark.line + 1 if place is not None else None
 
 
-def _below(node: yaml.Node | None, step: str) -> yaml.Node | None:
-    """Return what a key or an index leads to."""
+def _below(node: yaml.Node | None, step: str) -> tuple[yaml.Node, yaml.Node] | None:
+    """Return where a key or an item stands, and its value."""
     if isinstance(node, yaml.SequenceNode) and step.isdigit() and int(step) < len(node.value):
-        found: yaml.Node = node.value[int(step)]
-        return found
+        return node.value[int(step)], node.value[int(step)]
     if isinstance(node, yaml.MappingNode):
-        return next((value for key, value in node.value if key.value == step), None)
+        return next(((key, value) for key, value in node.value if key.value == step), None)
     return None
 
 

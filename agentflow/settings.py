@@ -17,6 +17,13 @@ from agentflow.frontmatter import read_yaml
 PROJECT_FILE = ".claude/agentflow.yaml"
 PLUGIN_MANIFEST = ".claude-plugin/plugin.json"
 _OWN = "a repository says checks, routing, limits and surface; everything else is for your own config.yaml"
+_EXAMPLES = {
+    "checks": "checks: {tests: python -m pytest -q}",
+    "limits": "limits: {iterations: 5, cost: 2}",
+    "routing": "routing: {keywords: {complex: [kernel]}}",
+    "surface": "surface: {add: [fixtures/**]}",
+}
+"""How each key of a repository is written."""
 MODEL_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
 """Any of them in the user's environment makes `anthropic` the default model."""
 
@@ -247,7 +254,9 @@ def read_project(text: str) -> Project:
     try:
         return read_yaml(Project, text, PROJECT_FILE)
     except InvalidFile as error:
-        raise InvalidFile(PROJECT_FILE, error.problem, line=error.line, hint=_OWN) from None
+        example = _EXAMPLES.get(error.problem.partition(":")[0].partition(".")[0])
+        hint = f"write it as in `{example}`" if example else _OWN
+        raise InvalidFile(PROJECT_FILE, error.problem, line=error.line, hint=hint) from None
 
 
 def tighten(project: Project, settings: Settings) -> Project:

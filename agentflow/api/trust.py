@@ -17,6 +17,7 @@ from agentflow.api.trust_items import (
     list_skill_hooks,
     list_written,
     read_own_plugin,
+    reject_item,
     to_relative,
 )
 from agentflow.checks.repository import (
@@ -190,7 +191,7 @@ def _list_settings(root: Path) -> Iterator[Item]:
             hooks, _ = load_hooks((place,))
             rules = read_rules(place.path).allow
         except InvalidFile as error:
-            yield Item(kind="hooks", file=file, does=f"do nothing, as it is not valid: {error.problem}")
+            yield reject_item("hooks", file, error)
             continue
         yield from describe_hooks(hooks, file, root)
         if rules:
@@ -208,10 +209,9 @@ def _list_check_files(root: Path) -> Iterator[Item]:
         try:
             said = plain(read_project_file(root))
             keys = [key for key, value in said.items() if value != plain(Project())[key]]
-            does = f"set {', '.join(keys) or 'nothing'}"
+            yield Item(kind="settings", file=PROJECT_FILE, does=f"set {', '.join(keys) or 'nothing'}")
         except InvalidFile as error:
-            does = f"nothing, as it is not valid: {error.problem}"
-        yield Item(kind="settings", file=PROJECT_FILE, does=one_line(does))
+            yield reject_item("settings", PROJECT_FILE, error)
     for file in CHECK_FILES:
         if (root / file).is_file():
             yield Item(kind="checks", file=file, does="change which checks are required")
@@ -270,6 +270,5 @@ def _list_own_plugin(root: Path) -> tuple[Item, ...]:
     try:
         plugin = read_own_plugin(root)
     except InvalidFile as error:
-        does = f"do nothing, as it is not valid: {error.problem}"
-        return (Item(kind="plugin", file=PLUGIN_MANIFEST, does=one_line(does)),)
+        return (reject_item("plugin", PLUGIN_MANIFEST, error),)
     return () if plugin is None else tuple(list_plugin_items(plugin))

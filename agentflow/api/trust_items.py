@@ -38,6 +38,15 @@ class Item(Record):
     file: str
     does: str
     sha256: str = ""
+    problem: str = ""
+    """Why the file is not valid; then it cannot be trusted."""
+
+
+def reject_item(kind: str, file: str, error: InvalidFile) -> Item:
+    """Return a file that cannot be trusted, as it is not valid."""
+    place = "" if error.line is None else f" (line {error.line})"
+    does = f"do nothing, as it is not valid: {error.problem}{place}"
+    return Item(kind=kind, file=file, does=one_line(does), problem=one_line(error.problem))
 
 
 def list_scripts(hook: Hook, root: Path) -> tuple[str, ...]:
@@ -88,7 +97,7 @@ def describe_role(path: Path, root: Path) -> Item:
         part = f"play the {role.part} with" if role.part else f"be the role {role.name} with"
         does = f"{part} {', '.join(map(str, role.tools)) or 'the tools of its caller'}"
     except InvalidFile as error:
-        does = f"do nothing, as it is not valid: {error.problem}"
+        return reject_item("role", to_relative(path, root), error)
     return Item(kind="role", file=to_relative(path, root), does=one_line(does))
 
 
@@ -132,7 +141,7 @@ def _describe_place(place: HookFile, root: Path) -> Iterator[Item]:
     try:
         hooks, _ = load_hooks((place,))
     except InvalidFile as error:
-        yield Item(kind="hooks", file=file, does=f"do nothing, as it is not valid: {error.problem}")
+        yield reject_item("hooks", file, error)
         return
     yield from describe_hooks(hooks, file, root)
 
@@ -169,7 +178,7 @@ def describe_command(path: Path, place: "CommandFolder", root: Path) -> Item:
         runs = f", which runs in the sandbox: {'; '.join(lines)}" if lines else ""
         does = f"be called as /{command.called}{runs}"
     except InvalidFile as error:
-        does = f"do nothing, as it is not valid: {error.problem}"
+        return reject_item("command", to_relative(path, root), error)
     return Item(kind="command", file=to_relative(path, root), does=one_line(does))
 
 
@@ -216,7 +225,7 @@ def _list_hooks(path: Path, plugin: "Plugin") -> Iterator[Item]:
     except InvalidFile as error:
         if plugin.origin == "plugin":
             raise
-        yield Item(kind="hooks", file=file, does=f"do nothing, as it is not valid: {error.problem}")
+        yield reject_item("hooks", file, error)
         return
     yield from describe_hooks(hooks, file, plugin.root)
     yield from (

@@ -190,7 +190,7 @@ def name_problem(file: str, message: str, line: int | None = None, severity: str
 def problem_of(file: str, error: AgentflowError) -> Problem:
     """Return an error of a file as a problem, with the key that its message begins with."""
     if isinstance(error, InvalidFile):
-        return name_problem(file, error.problem, error.line)
+        return name_problem(file, "; ".join(filter(None, (error.problem, error.hint))), error.line)
     return Problem(file=file, message=str(error).removeprefix(f"{file}: "))
 
 

@@ -182,7 +182,8 @@ def init(json: bool = JSON, folder: Path = FOLDER) -> None:
     from agentflow.workspace.git import open_repository
 
     git = open_repository(folder)
-    told = {"root": str(git.root), "files": _write_files(git), **_find_setup(git)}
+    found = _find_setup(git)  # what is wrong is said before a file is written
+    told = {"root": str(git.root), "files": _write_files(git), **found}
     if json:
         say_json(told)
     else:
@@ -190,16 +191,19 @@ def init(json: bool = JSON, folder: Path = FOLDER) -> None:
 
 
 def _write_files(git: "Git") -> list[dict[str, str]]:
-    """Write what is missing. Raises ConfigError where it cannot be written."""
+    """Write what is missing. Raises ConfigError where it cannot be written; then no settings are left."""
     from agentflow.settings import PROJECT_FILE
     from agentflow.workspace.ignored_files import write_shared_block
 
+    was_there = os.path.lexists(git.root / PROJECT_FILE)
     try:
         return [
             {"path": PROJECT_FILE, "state": _write_settings(git.root / PROJECT_FILE, git.root)},
             {"path": _IGNORE, "state": write_shared_block(git)},
         ]
     except OSError as error:
+        if not was_there and (git.root / PROJECT_FILE).is_file():
+            (git.root / PROJECT_FILE).unlink()
         place = Path(error.filename or PROJECT_FILE)
         hint = "agentflow keeps its files below .claude/"
         if not place.is_relative_to(git.root):

@@ -9,12 +9,15 @@ import typer
 
 from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say, say_json
-from agentflow.core.errors import AgentflowError, Exit, UsageError
+from agentflow.core.errors import AgentflowError, ConfigError, Exit, UsageError
 from agentflow.core.record import plain
+from agentflow.redact import list_some
 from agentflow.view.words import plural
 
 if TYPE_CHECKING:
     from agentflow.api.plugin_changes import PluginCandidate
+    from agentflow.api.trust_items import Item
+    from agentflow.trust import Trusted
 
 
 def trust(
@@ -33,21 +36,34 @@ def trust(
     before, notes = load_trust_here(root), list_hook_notes(root)
     if not json:
         for item in found:
-            state = "trusted" if item not in left else "changed" if item.file in before.files else "new"
-            say(f"{state:<8} {item.kind:<12} {item.file}")
+            say(f"{_stand(item, left, before):<8} {item.kind:<12} {item.file}")
             say(f"{'':<8} may {item.does}")
         for note in notes:
             say(f"note     {note}")
+    invalid = {item.file for item in found if item.problem}
+    valid, left = (tuple(item for item in each if item.file not in invalid) for each in (found, left))
     may_ask = bool(left) and not json and sys.stdin.isatty()
     agreed = bool(left) and (yes or (may_ask and _agrees(len({item.file for item in left}))))
     if agreed:
-        record_trust(folders(os.environ).config, root, {item.file: item.sha256 for item in found})
+        record_trust(folders(os.environ).config, root, {item.file: item.sha256 for item in valid})
     if json:
-        told = [{**plain(item), "trusted": agreed or item not in left} for item in found]
+        told = [{**plain(item), "trusted": item in valid and (agreed or item not in left)} for item in found]
         say_json({"root": str(root), "items": told, "notes": list(notes)})
     else:
-        say(_outcome(bool(left), agreed, len(found)))
+        say(_outcome(bool(left), agreed, len(valid)) if valid or not invalid else "Nothing was trusted.")
+    if invalid:
+        names = list_some(sorted(invalid))
+        raise ConfigError(f"not valid, so not trusted: {names}", hint="`agentflow check` says what to mend")
     return Exit.VERIFIED if agreed or not left else Exit.CONFIG
+
+
+def _stand(item: "Item", left: "tuple[Item, ...]", before: "Trusted") -> str:
+    """Return in one word what becomes of a file."""
+    if item.problem:
+        return "invalid"
+    if item not in left:
+        return "trusted"
+    return "changed" if item.file in before.files else "new"
 
 
 def _agrees(files: int) -> bool:

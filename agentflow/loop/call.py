@@ -225,7 +225,7 @@ def _refuse_unknown(agent: Agent, call: ToolCall) -> CallAnswered:
     offered = ", ".join(tool.name for tool in agent.tools)
     owner = agent.around.owners.get(call.name)
     if owner is None:
-        return error_of(call, f"there is no tool {call.name}; yours are {offered}")
+        return _block(agent, call, f"there is no tool {call.name}; yours are {offered}")
     why = "is not available here" if owner == agent.role.part else f"belongs to the {owner}"
     blocked = _block(agent, call, f"{call.name} {why}; yours are {offered}", owner)
     return blocked.replace(refused_by=f"the list of the {agent.role.name}")

@@ -132,6 +132,20 @@ def test_bad_surroundings_are_one_line(repo: Repo, tmp_path: Path) -> None:
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
+def test_an_init_that_fails_leaves_no_settings_behind(repo: Repo, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    refused = repo.run("init", env={"AGENTFLOW_HOME": str(tmp_path / "file")})
+    assert refused.code == 2
+    assert "set HOME to one that you can write" in refused.err
+    assert not (repo.root / SETTINGS).exists()
+    config = repo.home / ".config/agentflow/config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text("parallel: [2]\n")
+    assert repo.run("init").code == 2
+    assert not (repo.root / SETTINGS).exists()
+    assert not (repo.root / ".gitignore").exists()
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="modes do not bind root")
 def test_a_folder_that_cannot_be_written_is_one_line(repo: Repo) -> None:
     repo.root.chmod(0o500)

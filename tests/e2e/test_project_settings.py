@@ -2,6 +2,7 @@
 
 import pytest
 
+from agentflow.trust import fingerprint, record_trust
 from tests.support import play
 from tests.support.repo import NewRepo, Repo
 
@@ -16,6 +17,13 @@ routing:
   complex_when: [{words: [ledger], reason: payment}]
   requires: {implementation: [review]}
 """
+
+
+def trust_as_it_is(repo: Repo) -> None:
+    """Have the settings trusted although they may be wrong, as an older version did."""
+    digest = fingerprint(repo.root, FILE)
+    assert digest is not None
+    record_trust(repo.home / ".config/agentflow/config.yaml", repo.root, {FILE: digest})
 
 
 def sources(repo: Repo) -> dict[str, tuple[object, str]]:
@@ -105,16 +113,38 @@ def test_what_only_a_person_says_is_an_error_once_trusted(new_repo: NewRepo, lin
     found = repo.run("check")
     assert found.code == 2
     assert f"{FILE}:2: error: object contains unknown field `{key}`" in found.out
-    repo.run("trust", "--yes")
+    assert "your own config.yaml" in found.out
+    trust_as_it_is(repo)
     refused = repo.run("verify")
     assert refused.code == 2
     assert f"{FILE}:2: object contains unknown field `{key}`" in refused.err
     assert "your own config.yaml" in refused.err
 
 
+def test_a_file_that_is_not_valid_is_not_trusted(new_repo: NewRepo) -> None:
+    role = ".claude/agents/odd.md"
+    repo = new_repo({**play.CALC, FILE: f"{NEVER[0]}\n", role: "---\nname: [a]\n---\n"})
+    repo.write({".claude/test-command": "true\n"})
+    refused = repo.run("trust", "--yes")
+    assert refused.code == 2
+    assert f"invalid  settings     {FILE}" in refused.out
+    assert f"not valid, so not trusted: {FILE}, {role}" in refused.err
+    assert "agentflow check" in refused.err
+    assert "Trusted 1 entry." in refused.out
+    told = {item["file"]: item["trusted"] for item in repo.run("trust", "--json").json["items"]}
+    assert told == {FILE: False, role: False, ".claude/test-command": True}
+    assert repo.run("verify").code != 2
+
+    repo.write(
+        {FILE: "limits: {iterations: 2}\n", role: "---\nname: odd\ndescription: it is odd\n---\nBe odd.\n"}
+    )
+    assert repo.run("trust", "--yes").code == 0
+    assert sources(repo)["max_iterations"] == (2, FILE)
+
+
 def test_a_task_does_not_begin_under_wrong_settings(new_repo: NewRepo) -> None:
     repo = new_repo({**play.CALC, FILE: f"{NEVER[0]}\n"})
-    repo.run("trust", "--yes")
+    trust_as_it_is(repo)
     refused = repo.run("task", play.TEXT)
     assert refused.code == 2
     assert "your own config.yaml" in refused.err
@@ -124,19 +154,22 @@ def test_a_task_does_not_begin_under_wrong_settings(new_repo: NewRepo) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("limits:\n  iterations: 0\n", ":2: limits.iterations: expected `int` >= 1"),
-        ("limits:\n  iterations: many\n", ":2: limits.iterations: expected `int | null`"),
+        ("limits:\n  iterations: 0\n", ":2: limits.iterations: expected a whole number >= 1"),
+        ("limits:\n  iterations: many\n", ":2: limits.iterations: expected a whole number"),
         ("checks:\n  vibes: x\n", ":2: checks: invalid enum value 'vibes'"),
         ("checks:\n  lint: {skip: ''}\n", ":2: checks"),
         ("checks: [\n", ":2: "),
+        ("limits: {}\nchecks:\n  - pytest\n", ":2: checks: expected keys and values, got a list"),
     ],
 )
 def test_a_wrong_value_is_named_with_its_line(new_repo: NewRepo, text: str, said: str) -> None:
     repo = new_repo({**play.CALC, FILE: text})
-    repo.run("trust", "--yes")
+    trust_as_it_is(repo)
     refused = repo.run("verify")
     assert refused.code == 2
     assert f"{FILE}{said}" in refused.err
+    if "checks: " in said:
+        assert "write it as in `checks: {tests: python -m pytest -q}`" in refused.err
 
 
 def test_a_link_out_of_the_repository_says_nothing(new_repo: NewRepo) -> None:

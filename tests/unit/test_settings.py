@@ -53,10 +53,10 @@ def test_settings_are_read(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("modle: x\n", "modle"),
-        ("max_iterations: many\n", "max_iterations: expected `int`"),
+        ("max_iterations: many\n", "max_iterations: expected a whole number"),
         ("timeouts: {cooking: 3}\n", "timeouts"),
-        ("models: [a]\n", "models: expected `object`, got `array`"),
-        ("- a\n", "expected `object`, got `array`"),
+        ("models: [a]\n", "models: expected keys and values, got a list"),
+        ("- a\n", "expected keys and values, got a list"),
         ("a: 1\na: 2\n", ":2: key 'a' stands twice"),
         ("retry: {tries: 0}\n", "retry.tries"),
         ("models: {deep: []}\n", "models"),

@@ -66,6 +66,13 @@ def test_a_foreign_tool_is_told_with_its_owner(stage: Stage) -> None:
     assert [(e.tool, e.role, e.owner) for e in stage.of(ToolBlocked)] == [("Peek", "builder", "explorer")]
 
 
+def test_a_tool_that_nobody_has_is_told_too(stage: Stage) -> None:
+    stage.play(turn(call("Nothing", "a")), submit())
+    (blocked,) = stage.of(ToolBlocked)
+    assert (blocked.tool, blocked.owner) == ("Nothing", None)
+    assert blocked.reason.startswith("there is no tool Nothing; yours are Look")
+
+
 def test_a_tool_outside_the_list_of_the_role_is_refused_at_the_call(stage: Stage) -> None:
     stage.role = stage.role.replace(tools=(ToolRule(tool="Change"),))
     stage.play(turn(call("Look", "a"), call("Change", "b")), submit())

@@ -154,7 +154,7 @@ def test_a_script_is_read_from_its_file(tmp_path: Path) -> None:
         ("- turns: [{txt: a}]\n", "txt"),
         ("- match: {rule: a}\n  turns: []\n", "rule"),
         ("- {}\n", "turns"),
-        ("turns: []\n", "array"),
+        ("turns: []\n", "expected a list"),
         ("- turns: [\n", "script.yaml:"),
         ("- turns: [{error: many}]\n", "turns[0].error"),
     ],
