@@ -7,8 +7,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,6 +36,8 @@ _MUCH_BYTES = 4 * 1024
 """Less than what fills the smallest pipe that the system gives, to a user who has many: two pages."""
 _CALM_SECONDS = 1.0
 """After much was read at once, nobody who prints is kept waiting for that long."""
+_LOOK_SECONDS = 0.1
+"""Between two questions whether somebody still waits for a program of ours."""
 FLOOD_BYTES = 4 * 1024 * 1024
 """An exchange that prints more is ended."""
 
@@ -69,13 +71,32 @@ def capture(
     env: Mapping[str, str] | None = None,
     stdin: bytes = b"",
     timeout: float = 60,
-    may_ask: bool = False,
+    cancelled: Callable[[], bool] = lambda: False,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a short program of our own choosing (git, rg, an interpreter probe) and return what it said.
 
-    A program that may ask a person shares our terminal, its Ctrl-C too; for any other a Ctrl-C is ours alone
-    to answer. Raises OSError when it cannot be started, and of these TimeoutError when it takes too long.
+    A Ctrl-C is ours alone to answer: it has a group of its own, which is killed once nobody waits any more.
+    Raises OSError when it cannot be started, and of these TimeoutError when it takes too long.
     """
+    with _start_short(argv, cwd, env, timeout, 0) as process:
+        said = _communicate(process, stdin, timeout, cancelled)
+    return subprocess.CompletedProcess(argv, process.returncode, *said)
+
+
+def capture_attended(
+    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout: float
+) -> subprocess.CompletedProcess[bytes]:
+    """Do as `capture` with a program that may ask a person: it shares our terminal, its Ctrl-C too."""
+    with _start_short(argv, cwd, env, timeout, None) as process:
+        said = process.communicate(timeout=timeout)
+    return subprocess.CompletedProcess(argv, process.returncode, *said)
+
+
+@contextmanager
+def _start_short(
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str] | None, timeout: float, group: int | None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Yield a program that has ended afterwards."""
     with mark_children():
         process = subprocess.Popen(
             argv,
@@ -84,16 +105,37 @@ def capture(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            process_group=None if may_ask else 0,
+            process_group=group,
         )
     with process:
         try:
-            stdout, stderr = process.communicate(stdin, timeout)
+            yield process
         except subprocess.TimeoutExpired:
             raise TimeoutError(f"{argv[0]} took longer than {timeout:g} s and was stopped") from None
         finally:
-            process.kill()
-    return subprocess.CompletedProcess(argv, process.returncode, stdout, stderr)
+            _kill(process)
+
+
+def _communicate(
+    process: subprocess.Popen[bytes], stdin: bytes, timeout: float, cancelled: Callable[[], bool]
+) -> tuple[bytes, bytes]:
+    """Return what a program says until it ends, or is killed since nobody waits. Raises TimeoutExpired."""
+    until = time.monotonic() + timeout
+    while (left := until - time.monotonic()) > _LOOK_SECONDS:
+        try:
+            return process.communicate(stdin, _LOOK_SECONDS)
+        except subprocess.TimeoutExpired:
+            stdin = b""  # it is kept, and may be given once
+        if cancelled():
+            _kill(process)
+    return process.communicate(stdin, left)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a program that has not ended, and what it started, as git its ssh, where it leads a group."""
+    if process.returncode is None:
+        signal_group(process.pid, signal.SIGKILL)
+        process.kill()
 
 
 def run(command: Command, sink: Path, cancelled: Callable[[], bool] = lambda: False) -> Execution:

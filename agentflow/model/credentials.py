@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from agentflow.core.errors import ConfigError, ModelRejected
 from agentflow.model.tiers import REPAIR, choice_of
 from agentflow.model.wire import VENDOR, Endpoint, Secret
-from agentflow.process import capture
+from agentflow.process import capture_attended
 from agentflow.settings import Settings
 
 KEY = "ANTHROPIC_API_KEY"
@@ -66,7 +66,7 @@ def _run_command(argv: tuple[str, ...], environ: Mapping[str, str]) -> str:
     """
     own = {name: value for name, value in environ.items() if name not in (KEY, TOKEN)}
     try:
-        done = capture(argv, cwd=Path.home(), env=own, timeout=COMMAND_SECONDS, may_ask=True)
+        done = capture_attended(argv, cwd=Path.home(), env=own, timeout=COMMAND_SECONDS)
     except OSError as error:
         raise ModelRejected(f"{_COMMAND} gave no key: {error.strerror or error}") from None
     text = done.stdout.decode("utf-8", "replace").strip()

@@ -244,7 +244,7 @@ class CheckBench(Record):
     @asynccontextmanager
     async def copy(self, tree: str) -> AsyncIterator[Place]:
         """Yield a copy of a tree."""
-        stage = WorkingCopy(self.git, tree, self.seen)
+        stage = WorkingCopy(self.git.replace(cancelled=stop_asked), tree, self.seen)
         try:
             await to_thread.run_sync(stage.fill, self.underlay)
             yield Place(

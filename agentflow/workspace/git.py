@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -106,6 +106,8 @@ class Git(Record):
     """Where git keeps its files: what is this work tree's alone, and what it shares with others."""
     within: tuple[str, ...] = ()
     """The words by which git is started where its files are to be seen nowhere else."""
+    cancelled: Callable[[], bool] = lambda: False
+    """Tells whether nobody waits for git any more, which is killed then."""
 
     def call(self, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> bytes:
         """Run git and return what it printed. Raises StateError with its message."""
@@ -115,6 +117,7 @@ class Git(Record):
             env={**_ENVIRONMENT, **(env or {})},
             stdin=stdin,
             timeout=300,
+            cancelled=self.cancelled,
         )
         if finished.returncode:
             said = finished.stderr.decode("utf-8", "replace").strip().splitlines()

@@ -1,5 +1,6 @@
 import hashlib
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ from agentflow.core.evidence import Command, Execution
 from agentflow.process import GRACE_SECONDS, capture, environment, run, timestamp
 from agentflow.streams import KEEP_BYTES, TAIL_BYTES
 from tests.support.processes import processes
+from tests.support.repo import eventually
 
 F_SETPIPE_SZ = 1031
 
@@ -334,12 +336,28 @@ def test_captured_streams_are_apart_and_input_is_given(tmp_path: Path) -> None:
     assert (finished.stdout, finished.stderr, finished.returncode) == (b"given", b"bad\n", 4)
 
 
-def test_a_short_program_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+def test_a_short_program_that_takes_too_long_is_ended_with_what_it_started(tmp_path: Path) -> None:
     begin, seconds = time.monotonic(), f"60.{os.getpid()}"
-    with pytest.raises(TimeoutError, match=r"^sleep took longer than 0\.3 s and was stopped$"):
-        capture(("sleep", seconds), cwd=tmp_path, timeout=0.3)
+    with pytest.raises(TimeoutError, match=r"^bash took longer than 0\.3 s and was stopped$"):
+        capture(("bash", "-c", f"sleep {seconds} & wait"), cwd=tmp_path, timeout=0.3)
     assert time.monotonic() - begin < 30
-    assert processes(f"sleep {seconds}") == set()
+    eventually(lambda: processes(f"sleep {seconds}") == set())
+
+
+def test_a_short_program_that_nobody_waits_for_is_ended_with_what_it_started(tmp_path: Path) -> None:
+    begin, seconds = time.monotonic(), f"61.{os.getpid()}"
+    script = ("bash", "-c", f"cat; sleep {seconds} & touch begun; wait")
+    ran = capture(script, cwd=tmp_path, stdin=b"given", cancelled=(tmp_path / "begun").exists)
+    assert (ran.stdout, ran.returncode) == (b"given", -signal.SIGKILL)
+    assert time.monotonic() - begin < 30
+    eventually(lambda: processes(f"sleep {seconds}") == set())
+
+
+def test_what_a_short_program_leaves_running_beside_its_pipes_goes_on(tmp_path: Path) -> None:
+    seconds = f"62.{os.getpid()}"
+    said = capture(("bash", "-c", f"sleep {seconds} <&- >&- 2>&- & echo $!"), cwd=tmp_path).stdout
+    eventually(lambda: processes(f"sleep {seconds}") == {int(said)})
+    os.kill(int(said), signal.SIGKILL)
 
 
 def test_commands_that_begin_together_end_apart(tmp_path: Path) -> None:
