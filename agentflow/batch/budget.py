@@ -20,7 +20,7 @@ class SharedBudget:
 
     @property
     def is_idle(self) -> bool:
-        """TellResult whether no task has anything set aside, so that nothing more will be given back."""
+        """Tell whether no task has anything set aside, so that nothing more will be given back."""
         return self._running == 0
 
     def spend(self, used: Usage) -> None:

@@ -43,7 +43,15 @@ _STARTS = 2
 _MACHINES = 3
 """A task whose machine is lost is begun anew on another one."""
 _OPEN = (Status.RUNNING, Status.SUSPENDED, Status.CANCELLED)
-TellResult = Callable[[BatchResult], None]
+
+
+class TaskBegun(Record):
+    """A task of the batch is at work."""
+
+    id: str
+
+
+TellProgress = Callable[[TaskBegun | BatchResult], None]
 
 
 class RayCluster(Record):
@@ -93,7 +101,7 @@ class TaskPool:
     """The tasks that are still to be done, and what of the budget is left."""
 
     def __init__(
-        self, folders: Sequence[TaskFolder], options: BatchOptions, tell: TellResult, do: DoTask
+        self, folders: Sequence[TaskFolder], options: BatchOptions, tell: TellProgress, do: DoTask
     ) -> None:
         self._options = options
         self._do = do
@@ -140,6 +148,7 @@ class TaskPool:
             if reserved is None:
                 self.is_over = True
                 return None
+            self._tell(TaskBegun(id=folder.task.id))
             result = await self._do(folder, reserved, self._options)
             async with self._changed:
                 self._budget.settle(reserved, to_usage(reserved) if result is None else result.usage)

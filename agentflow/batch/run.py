@@ -13,7 +13,7 @@ import anyio
 from anyio.abc import TaskStatus
 
 from agentflow.batch.folder import TaskFolder
-from agentflow.batch.pool import LIMITS_FOLDER, BatchOptions, DoTask, TaskPool, TellResult, do_task
+from agentflow.batch.pool import LIMITS_FOLDER, BatchOptions, DoTask, TaskPool, TellProgress, do_task
 from agentflow.batch.results import BatchResult, choose_batch_exit, read_result
 from agentflow.batch.task import BatchTask
 from agentflow.core.errors import ConfigError, Exit, UsageError
@@ -89,7 +89,7 @@ def _lock(out: Path) -> Iterator[None]:
 
 
 def run_batch(
-    folders: Sequence[TaskFolder], options: BatchOptions, tell: TellResult, do: DoTask = do_task
+    folders: Sequence[TaskFolder], options: BatchOptions, tell: TellProgress, do: DoTask = do_task
 ) -> BatchOutcome:
     """Run the tasks that have no result yet, and return what came of all of them."""
     out = folders[0].place.parent

@@ -15,6 +15,7 @@ from agentflow.cli.arguments import NETWORK, NO_INPUT, NO_SANDBOX, PLAIN, YES, c
 from agentflow.cli.printing import say_json, show, write_result
 from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.pending import Budget
+from agentflow.redact import list_some
 from agentflow.view.text import (
     Line,
     Medium,
@@ -32,7 +33,7 @@ from agentflow.view.words import duration, plural, status_mark, status_style
 
 if TYPE_CHECKING:
     from agentflow.batch.folder import TaskFolder
-    from agentflow.batch.pool import BatchOptions, DoTask, RayCluster, TellResult
+    from agentflow.batch.pool import BatchOptions, DoTask, RayCluster, TaskBegun, TellProgress
     from agentflow.batch.results import BatchResult
     from agentflow.batch.run import BatchOutcome
     from agentflow.batch.task import BatchTask
@@ -244,9 +245,9 @@ def _open_engine(options: "BatchOptions", out: Path) -> "Iterator[tuple[BatchOpt
 
 
 @contextmanager
-def _show_progress(folders: "Sequence[TaskFolder]", *, plain: bool) -> "Iterator[TellResult]":
-    """Show each result as it comes: one bar with counts at a terminal, else a line each."""
-    from agentflow.batch.results import read_result
+def _show_progress(folders: "Sequence[TaskFolder]", *, plain: bool) -> "Iterator[TellProgress]":
+    """Show how far a batch is: one bar with counts and what runs at a terminal, else a line each result."""
+    from agentflow.batch.results import BatchResult, read_result
 
     known = [result for folder in folders if (result := read_result(folder.place)) and result.is_settled]
     done = [*known]
@@ -256,29 +257,41 @@ def _show_progress(folders: "Sequence[TaskFolder]", *, plain: bool) -> "Iterator
             yield draw
         return
 
-    def tell(result: "BatchResult") -> None:
-        done.append(result)
-        write_lines((_describe_result(result, f"{len(done)}/{len(folders)}"),), sys.stderr, medium)
+    def tell(news: "TaskBegun | BatchResult") -> None:
+        if isinstance(news, BatchResult):
+            done.append(news)
+            write_lines((_describe_result(news, f"{len(done)}/{len(folders)}"),), sys.stderr, medium)
 
     yield tell
 
 
 @contextmanager
-def _draw_bar(total: int, done: "list[BatchResult]", medium: Medium) -> "Iterator[TellResult]":
-    """Yield what adds a result to one line of a terminal, which is taken away at the end."""
-    from agentflow.batch.results import count_statuses
+def _draw_bar(total: int, done: "list[BatchResult]", medium: Medium) -> "Iterator[TellProgress]":
+    """Yield what keeps one line of a terminal up to date, which is taken away at the end."""
+    from agentflow.batch.results import BatchResult, count_statuses
 
     full, empty = "#-" if medium.ascii else "█░"
+    running: list[str] = []
 
-    def draw(*results: "BatchResult") -> None:
-        done.extend(results)
+    def draw() -> None:
         filled = _BAR * len(done) // total
-        told = ", ".join(f"{number} {status}" for status, number in count_statuses(done).items())
+        counts = [f"{number} {status}" for status, number in count_statuses(done).items()]
+        told = "; ".join(
+            filter(None, (", ".join(counts), f"running {list_some(running, 3)}" if running else ""))
+        )
         text = f"{full * filled}{empty * (_BAR - filled)} {len(done)}/{total}  {told}"
         send(f"{_ERASE}{clip(text, (width_of(sys.stderr) or 80) - 1)}", sys.stderr)
 
+    def tell(news: "TaskBegun | BatchResult") -> None:
+        running[:] = [name for name in running if name != news.id]
+        if isinstance(news, BatchResult):
+            done.append(news)
+        else:
+            running.append(news.id)
+        draw()
+
     draw()
-    yield draw
+    yield tell
     send(_ERASE, sys.stderr)
 
 

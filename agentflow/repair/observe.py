@@ -270,6 +270,18 @@ def run_unittest(spec: dict[str, Any], recorder: Recorder, serve: Serve) -> None
 
 
 def unittest_suites(given: list[str], files: list[str]) -> Iterator[unittest.TestSuite]:
+    """Yield what the arguments of `python -m unittest` load; `&&` stands between those of several runs."""
+    runs: list[list[str]] = [[]]
+    for word in given:
+        if word == "&&":
+            runs.append([])
+        else:
+            runs[-1].append(word)
+    for run in runs:
+        yield from load_suites(run, files)
+
+
+def load_suites(given: list[str], files: list[str]) -> Iterator[unittest.TestSuite]:
     loader = unittest.TestLoader()
     parser = argparse.ArgumentParser()
     parser.add_argument("-s", "--start-directory", dest="start", default=".")

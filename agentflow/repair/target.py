@@ -21,6 +21,10 @@ _PYTHON = re.compile(r"^python[\d.]*$")
 _CLASS = re.compile(r"\(([\w.]+)\)\s*$")
 
 _LOADER = "unittest.loader._FailedTest."
+AND = "&&"
+_EACH = re.compile(r"r=0; (.*); exit \$r")
+"""A command of `checks.repository.every`, and its parts."""
+_PART = re.compile(r"\{ (.*?); \} \|\| r=1")
 
 _FENCE = re.compile(r"^(`{3,}|~{3,})")
 
@@ -247,9 +251,29 @@ def read_record(root: Path, shown: CheckLine) -> Evidence:
 
 
 def _parse_command(root: Path, command: str) -> Target:
-    """Return how a command runs the tests. Raises ModelRejected for one that is not ours to run."""
+    """Return how a command runs the tests. Raises ModelRejected for one that is not ours to run.
+
+    Several discoveries of unittest, one a folder, count as one whose arguments stand with `&&` between them.
+    """
+    each = _EACH.fullmatch(command)
+    parts = _PART.findall(each[1]) if each else command.split(f" {AND} ")
+    first, *others = (_parse_run(root, part, command) for part in parts)
+    for other in others:
+        if first.runner is not RepairRunner.UNITTEST or other != first.replace(arguments=other.arguments):
+            raise _reject_command(command)
+        first = first.replace(arguments=(*first.arguments, AND, *other.arguments))
+    return first
+
+
+def _reject_command(command: str) -> ModelRejected:
+    said = "the built-in repair engine can only fix Python code tested by one pytest or unittest command"
+    return ModelRejected(f"{said}; the tests here are run by: {command}", hint=ADVICE)
+
+
+def _parse_run(root: Path, part: str, command: str) -> Target:
+    """Return how a part of a command runs tests. Raises ModelRejected."""
     try:
-        words = shlex.split(command)
+        words = shlex.split(part)
     except ValueError:
         words = []
     env = {}
@@ -266,8 +290,7 @@ def _parse_command(root: Path, command: str) -> Target:
             words[1:],
         )
     else:
-        said = "the built-in repair engine can only fix Python code tested by one pytest or unittest command"
-        raise ModelRejected(f"{said}; the tests here are run by: {command}", hint=ADVICE)
+        raise _reject_command(command)
     return Target(
         interpreter=interpreter,
         runner=runner,

@@ -16,6 +16,7 @@ from agentflow.process import capture
 from tests.support import play
 from tests.support.processes import processes
 from tests.support.repo import Done, NewRepo, Repo, eventually
+from tests.support.terminal import at_terminal
 
 PLAN = "plan.jsonl"
 MARKUP = "<img src=x onerror=alert(1)>"
@@ -50,6 +51,17 @@ def run(repo: Repo, path: Path, *words: str) -> Done:
 
 def results(done: Done) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.out.splitlines()]
+
+
+def test_the_bar_shows_what_runs_before_anything_has_ended(repo: Repo) -> None:
+    missing = {"commit": "no-such-branch"}
+    path = plan(repo, {"id": "first", **missing}, {"id": "second", **missing})
+    shown = at_terminal(repo, "batch", str(path), "--jobs", "1", columns=80, term="xterm").text
+    drawn = [row.partition(" ")[2] for row in shown.split("\r\x1b[K") if "/2  " in row]
+    assert drawn == [
+        *("0/2  ", "0/2  running first", "1/2  1 error"),
+        *("1/2  1 error; running second", "2/2  2 error"),
+    ]
 
 
 def test_each_task_has_a_clone_of_its_own_and_leaves_patch_record_and_result(repo: Repo) -> None:

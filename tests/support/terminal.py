@@ -26,7 +26,12 @@ class Seen(NamedTuple):
 
 
 def at_terminal(
-    repo: Repo, *words: str, says: tuple[str, ...] = (), stdout: int | None = None, columns: int = 0
+    repo: Repo,
+    *words: str,
+    says: tuple[str, ...] = (),
+    stdout: int | None = None,
+    columns: int = 0,
+    term: str = "dumb",
 ) -> Seen:
     """Run the command at a terminal of its own; somebody who says no more presses Ctrl-C."""
     person, terminal = pty.openpty()
@@ -35,7 +40,7 @@ def at_terminal(
     process = subprocess.Popen(
         [str(COMMAND), *words],
         cwd=repo.root,
-        env={**repo.environment, "NO_COLOR": "1", "TERM": "dumb"},
+        env={**repo.environment, "NO_COLOR": "1", "TERM": term},
         stdin=terminal,
         stdout=terminal if stdout is None else stdout,
         stderr=terminal,

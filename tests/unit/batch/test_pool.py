@@ -5,7 +5,7 @@ from pathlib import Path
 import anyio
 
 from agentflow.batch.folder import TaskFolder
-from agentflow.batch.pool import BatchOptions, TaskPool
+from agentflow.batch.pool import BatchOptions, TaskBegun, TaskPool
 from agentflow.batch.results import BatchResult, add_lost, read_result, save_result
 from agentflow.batch.task import BatchTask
 from agentflow.core.messages import Usage
@@ -26,8 +26,14 @@ class Play:
         self.folders = [TaskFolder(task=task, place=place / task.id) for task in tasks]
         for folder in self.folders:
             folder.place.mkdir(exist_ok=True)
-        self.pool = TaskPool(self.folders, options, self.told.append, self._do)
+        self.pool = TaskPool(self.folders, options, self._tell, self._do)
         anyio.run(self.pool.run)
+
+    def _tell(self, news: TaskBegun | BatchResult) -> None:
+        if isinstance(news, BatchResult):
+            self.told.append(news)
+        else:
+            assert news.id in self._ends
 
     async def _do(self, folder: TaskFolder, share: Budget, options: BatchOptions) -> BatchResult | None:
         assert (share.tokens, options.keep) == (600, False)

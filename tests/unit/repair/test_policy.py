@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from agentflow.checks.repository import every
 from agentflow.core.errors import ModelRejected
 from agentflow.core.messages import Reply, Request, ToolCall, ToolResult, ToolSpec
 from agentflow.core.verdict import PLAUSIBLE
@@ -239,6 +240,17 @@ def test_a_test_beside_the_code_is_no_code_to_edit(tmp_path: Path) -> None:
     stage = Stage(tmp_path, files, f"{sys.executable} -m unittest discover -v -p 'check_*.py'")
     give_up(stage)
     assert stage.changed() == {}
+
+
+def test_the_tests_of_several_folders_are_run_for_each_edit(tmp_path: Path) -> None:
+    files = shop(LIMIT, LIMIT_TESTS)
+    files["more/test_other.py"] = files["tests/test_core.py"]
+    files["tests/test_core.py"] = (
+        "import unittest\n\n\nclass T(unittest.TestCase):\n    def test_it(self):\n        pass\n"
+    )
+    command = every([f"{sys.executable} -m unittest discover -v -s {name}" for name in ("tests", "more")])
+    (summary,) = Stage(tmp_path, files, command).mend(Repair(boxed(tmp_path)))
+    assert summary.endswith(f"; {PLAUSIBLE}")
 
 
 def test_a_green_repository_has_nothing_to_mend(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from agentflow.checks.repository import every
 from agentflow.core.errors import ModelRejected
 from agentflow.repair.target import Brief, RepairRunner, locate_tests, read_brief, read_target
 from tests.unit.repair.stage import Stage
@@ -62,6 +63,30 @@ def test_a_command_is_understood(
         env,
     )
     assert target.is_module == (" -m " in command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python3 -m unittest discover -s a && python3 -m unittest discover -s b -v",
+        every(["python3 -m unittest discover -s a", "python3 -m unittest discover -s b -v"]),
+    ],
+)
+def test_several_folders_of_unittest_are_one_target(command: str, tmp_path: Path) -> None:
+    target = read_target(tmp_path, brief(tmp_path, command), FILES)
+    assert target.arguments == ("discover", "-s", "a", "&&", "discover", "-s", "b", "-v")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("pytest a && pytest b", "python3 -m unittest a && make", "python3 -m unittest a && pytest"),
+        "X=1 python3 -m unittest a && python3 -m unittest b",
+    ],
+)
+def test_a_command_of_different_runs_is_refused(command: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelRejected, match="tested by one pytest or unittest command"):
+        read_target(tmp_path, brief(tmp_path, command), FILES)
 
 
 @pytest.mark.parametrize(
