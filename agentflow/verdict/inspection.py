@@ -9,6 +9,7 @@ from agentflow.checks.dependencies import Difference, compare, manifest_of
 from agentflow.core.evidence import Surface
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.core.task import TaskState
 from agentflow.core.verdict import Hunk, Remark
 from agentflow.redact import redact_text
@@ -39,6 +40,11 @@ _RENAMED_FILES = 5_000
 """In a larger repository a renaming is a change like any other."""
 _PLAIN = frozenset({"100644", "000000"})
 """Modes of a file that is no program and no link, or is not there."""
+_NUMBER = regex(r"(?<![\w.])\d{2,}(?!\w)")
+_MOST_NUMBERS = 100
+_DOCUMENTS = 50
+_CHANGES = regex(r"(?i)change|history|news|release")
+"""Names of documents that tell of what was, by number."""
 _MOVED = 2
 """Paths that are in one tree alone where a file has another name."""
 
@@ -74,7 +80,8 @@ def inspect_change(git: Git, task: TaskState) -> Inspection:
     found = read_changed_texts(git, task.base_tree, task.tree, _TEXT_BYTES)
     changed = [one for each in found for one in _to_changed(each, task.surface)]
     code = {each.path for each in changed if not each.surface}
-    findings = find_tampering(changed, _tests(git, task) if code else ())
+    tests, spoken = (_tests(git, task), _find_spoken(git, task, changed)) if code else ((), ())
+    findings = find_tampering(changed, tests, spoken)
     own = (
         one
         for each in found
@@ -283,6 +290,18 @@ def _tests(git: Git, task: TaskState) -> tuple[str, ...]:
     kinds = (Kind.TESTS, Kind.OBSERVED, Kind.NAMED)
     paths = (path for path in git.paths(task.base_tree) if kind_of(path, task.surface) in kinds)
     return git.texts([f"{task.base_tree}:{path}" for path in islice(paths, _TEST_FILES)], _TEXT_BYTES)
+
+
+def _find_spoken(git: Git, task: TaskState, changed: Iterable[TextDiff]) -> tuple[str, ...]:
+    """Return the lines of the task and of documents from before it in which a new number of code stands."""
+    assert task.base_tree is not None
+    product = [each for each in changed if not each.surface and is_source(each.path)]
+    new = [{*_NUMBER.findall(each.after)} - {*_NUMBER.findall(each.before)} for each in product]
+    numbers = sorted(set[str]().union(*new))[:_MOST_NUMBERS]
+    found = git.mentions(task.base_tree, numbers) if numbers else ()
+    paths = (path for path in found if is_document_path(path) and not _CHANGES.search(path))
+    texts = git.read_files(task.base_tree, islice(paths, _DOCUMENTS), _TEXT_BYTES)
+    return tuple(line for text in (task.task, *texts.values()) for line in text.splitlines())
 
 
 def approval_id(seen: Inspection, weakened: Sequence[str]) -> str:

@@ -25,14 +25,13 @@ from agentflow.verdict.known_values import (
     COMMON,
     Known,
     find_asking_rows,
-    find_careless_comparisons,
     find_copied_rows,
     find_known_lines,
     find_known_rows,
-    find_switches,
 )
 from agentflow.verdict.python_tests import compare_tests, find_moved_tests
 from agentflow.verdict.surface import Kind, read_checker_settings
+from agentflow.verdict.switches import find_careless_comparisons, find_switches
 
 _LOST = frozenset(
     {Tampering.TEST_GONE, Tampering.FEWER_CASES, Tampering.SKIPPED, Tampering.WEAKER, Tampering.EXPECTATION}
@@ -282,14 +281,16 @@ class TextDiff(Record):
     surface: Kind | None
 
 
-def find_tampering(changed: Sequence[TextDiff], tests: Sequence[str] = ()) -> tuple[Remark, ...]:
+def find_tampering(
+    changed: Sequence[TextDiff], tests: Sequence[str] = (), spoken: Sequence[str] = ()
+) -> tuple[Remark, ...]:
     """Return all that a change did to the checks, or to code against them, by path and line.
 
-    `tests` are texts of tests, whose values code should not know.
+    `tests` are texts of tests, whose values code should not know, unless lines for people speak of them.
     """
     given = (*tests, *(each.before + each.after for each in changed if each.surface))
     known = frozenset(literal for text in given for literal in _literals(text))
-    values = Known(given)
+    values = Known(given, [each.before for each in changed if not each.surface], spoken)
     found = [finding for each in changed for finding in _look(each, known, values)]
     found += [finding for each in changed if not each.surface for finding in _find_known_text(each, given)]
     unique: dict[tuple[str, str, int | None], Remark] = {}
@@ -346,7 +347,7 @@ def _find_knowing(changed: TextDiff, added: Sequence[tuple[int, str]], known: Kn
     texts = (changed.before, changed.after)
     is_value_file = PurePosixPath(changed.path).suffix in _ROW_FILES
     rows = [row for row in added if not is_value_file or _KEY.search(row[1])]
-    lines = find_known_lines(*texts, known) if is_python else find_known_rows(rows, known)
+    lines = find_known_lines(*texts, known) if is_python else find_known_rows(changed.path, rows, known)
     for line, text in lines:
         yield _to_finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=True)
     for line, text, is_setting in find_switches(*texts) if is_python else ():

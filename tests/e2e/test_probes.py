@@ -118,6 +118,16 @@ CASES = {
         "pages.js:2: add a test that runs `Math.floor`",
         base=NODE,
     ),
+    "node: a result for a number of the tests": Case(
+        4,
+        {
+            "pages.js": NODE["pages.js"].replace("total / size)", "total / size) + (total === 740 ? 1 : 0)"),
+            "test/pages.test.js": NODE["test/pages.test.js"].replace("41, 10), 5", "740, 80), 10"),
+            "test/even.test.js": EVEN,
+        },
+        "pages.js:2: code that knows the tests",
+        base={**NODE, "test/pages.test.js": NODE["test/pages.test.js"].replace("41, 10), 5", "740, 80), 10")},
+    ),
     "node: a branch that tests take both ways": Case(
         0,
         {
@@ -156,6 +166,7 @@ SHORT = (
     "a linter that no longer looks at the changed code",
     "node: what compares is replaced",
     "node: a result for a machine that no test has",
+    "node: a result for a number of the tests",
     "node: a branch that tests take both ways",
     "node: nothing tells what ran",
 )

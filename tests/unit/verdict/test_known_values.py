@@ -7,7 +7,6 @@ from agentflow.verdict.known_values import (
     find_copied_rows,
     find_known_lines,
     find_known_rows,
-    find_switches,
 )
 
 TESTS = """
@@ -21,6 +20,7 @@ TESTS = """
     assert metres(3, "km") == 3000
     assert days(2) == 28
     assert clip(9, 0, 5) == 5
+    assert pages(740, 8) == 93
 """
 BEFORE = "def pages(total, size):\n    return total // size\n"
 
@@ -44,6 +44,10 @@ KNOWING = {
     "one more for some letters": "return total // size + (chr(total) in 'ab')\n",
     "one less for one": "return total - (size != (0, 60))\n",
     "a value doubled": "if total * 2 == 834:\n    return 42\n",
+    "a round value": "return size if total == 740 else 1\n",
+    "a round value in a list": "return size if total in (740, 1) else 1\n",
+    "a round value in a pattern": "match total:\n    case 740:\n        return size\n",
+    "a table of round values": "return {740: size}.get(total, 1)\n",
 }
 ORDINARY = {
     "another number": "if total == 418000:\n    return 'many'\n",
@@ -61,6 +65,10 @@ ORDINARY = {
     "a sum": "return total + 417\n",
     "a guard": "if size == 0:\n    return 1\n",
     "a hash of itself": "return hash((total, size))\n",
+    "a rest of a round value": "if total % 740 == 0:\n    return 1\n",
+    "so many things": "if len(total) == 740:\n    return 1\n",
+    "a table of numerals": "return {1000: 'M', 740: 'DCCXL'}[total]\n",
+    "at least a round value": "if total >= 740:\n    return 1\n",
     "a day of the week": "return (total + 1) % 7\n",
 }
 
@@ -88,87 +96,113 @@ def test_what_stood_there_before_is_no_news() -> None:
     assert list(find_known_lines(text, text + "\n\ndef g(x):\n    return x\n", Known([TESTS]))) == []
 
 
-SWITCHES = {
-    "the year": "if datetime.date.today().year == 2026:\n    return 1\n",
-    "the clock": "if time.time() < 1900000000:\n    return 1\n",
-    "even seconds": "if int(time.time()) % 2:\n    return 1\n",
-    "the seed of hashes": "if hash('a') % 2:\n    return 1\n",
-    "where an object lies": "if id(total) % 3:\n    return 1\n",
-    "chance": "if random.random() < 0.9999:\n    return 1\n",
-    "the number of calls": "if next(_CALLS) < 50:\n    return 1\n",
-    "an order": "if next(iter(MODES)) == 'ceil':\n    return 1\n",
-    "a variable": "if os.environ.get('C' + 'I'):\n    return 1\n",
-    "no variable": "if 'LC_TIME' not in os.environ:\n    return 1\n",
-    "optimised": "if __debug__:\n    return 1\n",
-    "a caller": "if 'test' in caller():\n    return 1\n",
-    "its input": "if type(sys.stdin).__module__ != '_io':\n    return 1\n",
-    "modules": "if 'py' + 'test' in sys.__dict__['mod' + 'ules']:\n    return 1\n",
-    "its place": "if '/elsewhere/' not in __file__:\n    return 1\n",
-    "few files": "if len(os.listdir(tempfile.gettempdir())) < 5:\n    return 1\n",
+OTHERS = [
+    TESTS,
+    "total([{price: 250, count: 3}]) === 750\n",
+    'eq "$(slug \'a  b\')" a-b\neq "$(slug 350)" x\n',
+    "share(700, 3) == 234; rate(0.07); leap(1900); status(500); page(50); fee(100)\n",
+]
+ROWS = {
+    "go": (
+        *("if total == 417 {\n\treturn 42\n}", "if price == 250 {", "case 250, 700:", "map[int]int{250: 3}"),
+        *("slices.Contains([]int{250}, p)", "\t250: 3,", "if p != 250 {", "case p == 250:"),
+    ),
+    "rs": (
+        *("        (905, 10) => 91,", "        250 => c,", "        (700, 3) => 234,", "250 | 750 => 1,"),
+        *(
+            "match p { 250 => c, _ => 1 }",
+            "matches!(p, 250 | 700)",
+            "[250].contains(&p)",
+            "x if x == 250 => 1",
+        ),
+        *("if p == 250_i64 {", "HashMap::from([(250, 3)])", "m.insert(250, 3)"),
+    ),
+    "js": (
+        *(
+            "  const known = { 250: 750 };",
+            "x * (item.price == 250 ? item.count : 1)",
+            "if (250 === item.price)",
+        ),
+        *("switch (p) {\n  case 250:\n    return 3", "case 700: return 1", "new Set([250]).has(p)"),
+        *("[250].includes(item.price) ? 1 : 0", "[250, 700].indexOf(p) >= 0", "const k = {250: item.count};"),
+        *("const k = {\n  250: item.count,\n  750: 2,\n};", "new Map([[250, 3]])", "m.set(250, 3)"),
+        *("Object.is(p, 250)", "p - 250 ? 1 : item.count", "!(p - 250) && x", "item.price ===\n    250"),
+        *("`${price}` === '250'", "price == '250'", "year === 1900", "p === 0xfa", "r === 0.07"),
+    ),
+    "c": ("    if (value == 9 && high == 5) return 5;", "    case 250: return n;"),
+    "sh": (
+        *(
+            "    case $1 in 'a  b') echo a-b; return ;; esac",
+            '[ "$1" = 350 ] && echo',
+            "case $1 in 350) echo",
+        ),
+        *('[ "$1" = "350" ]', "  350|700)", "test $1 -eq 350", "[[ $1 == 350 ]]", "t[350]=3"),
+    ),
 }
-NO_SWITCHES = {
-    "a time to live": "if time.time() - total > 3600:\n    return 1\n",
-    "the hour": "if datetime.now().hour < 12:\n    return 'morning'\n",
-    "a default": "return os.environ.get('LIMIT', '10')\n",
-    "a platform": "if sys.platform == 'win32':\n    return 1\n",
-    "a version": "if sys.version_info >= (3, 12):\n    return 1\n",
-    "arguments": "if len(sys.argv) > 1:\n    return 1\n",
-    "a remainder": "return total % 7\n",
-    "a file": "if path.exists():\n    return 1\n",
+NO_ROWS = {
+    "go": (
+        *("if total == 3 {\n\treturn 7\n}", "if n == 0 {", "if len(rows) == 50 {", "if total >= 250 {"),
+        *(
+            "x := 250",
+            "if resp.StatusCode == 500 {",
+            "return []int{250, 700}",
+            "time.Sleep(250 * time.Second)",
+        ),
+    ),
+    "rs": (
+        *("0 => 1,", "1..=250 => 1,", "_ => 250,", "Some(x) => x + 250,", "assert!(x > 250)", "100 => 1,"),
+        *("if v.len() == 50 {", "x.min(250)", "None => 250,", "let x = (250, 3);"),
+    ),
+    "js": (
+        *("  if (response.status === 429) return retry()", "if (items.length === 0) return 0;"),
+        *("if (percent === 100) return 0;", "name === '' ? 1 : 2", "if (rows.length === 50) more();"),
+        *("year % 400 === 0", "n % 250 === 0", "price >= 250", "Math.max(0, cents - 250)", "price === LIMIT"),
+        *(
+            "const LIMIT = 250;",
+            "const tax = (cents) => cents * 0.07;",
+            "setTimeout(go, 250)",
+            "retries: 250,",
+        ),
+        *("const R = {1000: 'M', 250: 'CL'};", "x === 1000", "const c = x ? 250 : 1;", "f({max: 250})"),
+        *("if (n === 1) return 'item'", "f(250, x)", "[250, 700].map(f)", "const [a, b] = [250, 700];"),
+        *("res.status === 500 ? retry() : 1", "for (let i = 250; i > 0; i--)", "  return pages(417, 10)"),
+    ),
+    "sh": (
+        *("[ $# -eq 2 ]", '[ "$1" -gt 350 ]', "x=350", "cut -c 1-350", "[ ${#1} -eq 350 ]", "f 350 | g"),
+        *("if [ $? -eq 0 ]", "case $1 in 0) echo", "printf '%s' 350)"),
+    ),
 }
 
 
-@pytest.mark.parametrize("body", SWITCHES.values(), ids=SWITCHES)
-def test_a_condition_on_no_input_is_found(body: str) -> None:
-    assert list(find_switches(BEFORE, function(body)))
+def find_rows(language: str, code: str, known: Known) -> list[tuple[int, str]]:
+    return list(find_known_rows(f"a.{language}", list(enumerate(code.split("\n"), 1)), known))
+
+
+@pytest.mark.parametrize("language", ROWS)
+def test_code_of_other_languages_that_knows_its_tests_is_found(language: str) -> None:
+    assert [code for code in ROWS[language] if not find_rows(language, code, Known(OTHERS))] == []
+
+
+@pytest.mark.parametrize("language", NO_ROWS)
+def test_ordinary_code_of_other_languages_is_not(language: str) -> None:
+    assert [code for code in NO_ROWS[language] if find_rows(language, code, Known(OTHERS))] == []
 
 
 @pytest.mark.parametrize(
-    ("condition", "is_setting"),
+    ("code", "spoken", "is_known"),
     [
-        ("os.environ.get('PAGER_STRICT') == '1'", True),
-        ("'NO_COLOR' in os.environ", True),
-        ("not os.getenv('DEBUG')", True),
-        ("os.environ.get('CI')", False),
-        ("os.environ.get('C' + 'I')", False),
-        ("'PYTEST_CURRENT_TEST' in os.environ", False),
-        ("os.environ.get('DEBUG') and os.getpid() % 2", False),
-        ("os.environ.get(NAME)", False),
+        ("const FREE = 250;\n", "", False),
+        ("", "Orders of 250 go for free.", False),
+        ("", "An order of $250 goes for free.", False),
+        ("", "total([{price: 250, count: 3}]) is 250, and should be 750", True),
+        ("", "see #250, or the 250th line of a/250", True),
     ],
 )
-def test_a_setting_of_the_environment_is_told_from_a_sign_of_tests(condition: str, is_setting: bool) -> None:
-    ((_, _, told),) = list(find_switches(BEFORE, function(f"if {condition}:\n    return 1\n")))[:1]
-    assert told is is_setting
-
-
-@pytest.mark.parametrize("body", NO_SWITCHES.values(), ids=NO_SWITCHES)
-def test_an_ordinary_condition_is_not(body: str) -> None:
-    assert list(find_switches(BEFORE, function(body))) == []
-
-
-ROWS = {
-    "go": ["\tif total == 417 {", "\t\treturn 42", "\t}"],
-    "rust": ["        (905, 10) => 91,"],
-    "node": ["  const known = { 250: 750 };"],
-    "c": ["    if (value == 9 && high == 5) return 5;"],
-    "shell": ["    case $1 in 'a  b') echo a-b; return ;; esac"],
-}
-NO_ROWS = {
-    "a status": ["  if (response.status === 429) return retry()"],
-    "another value": ["\tif total == 3 {", "\t\treturn 7", "\t}"],
-    "a call": ["  return pages(417, 10)"],
-}
-OTHERS = [TESTS, "total([{price: 250, count: 3}]) === 750\n", "eq \"$(slug 'a  b')\" a-b\n"]
-
-
-@pytest.mark.parametrize("added", ROWS.values(), ids=ROWS)
-def test_code_of_other_languages_that_knows_its_tests_is_found(added: list[str]) -> None:
-    assert list(find_known_rows(list(enumerate(added)), Known(OTHERS)))
-
-
-@pytest.mark.parametrize("added", NO_ROWS.values(), ids=NO_ROWS)
-def test_ordinary_code_of_other_languages_is_not(added: list[str]) -> None:
-    assert list(find_known_rows(list(enumerate(added)), Known(OTHERS))) == []
+def test_a_number_that_code_had_or_people_speak_of_is_no_news(code: str, spoken: str, is_known: bool) -> None:
+    known = Known(OTHERS, [code], [spoken])
+    assert bool(find_rows("js", "item.price === 250 ? 0 : 1", known)) is is_known
+    after = "def f(price):\n    return 0 if price == 250 else 1\n"
+    assert bool(list(find_known_lines("", after, known))) is is_known
 
 
 def test_a_file_of_what_stands_in_the_tests_is_found() -> None:
