@@ -205,6 +205,7 @@ class OrderTaker:
         gc.collect()
         gc.freeze()  # what is loaded so far is never collected in a child
         self.sealed.adopt_strays()
+        self.sealed.limit_memory()
         self.copy = self.sealed.Copy(self.spec["pristine"])
         self.say(hello)
         buffer = b""
@@ -219,12 +220,15 @@ class OrderTaker:
             if "quit" in order:
                 os._exit(0)
             if "plan" in order:
-                self.plan = order["plan"]
-                if self.plan.get("hurried") and not self.is_hurried:
-                    self.is_hurried = True
-                    self.sealed.shorten_waits()
+                self.take_plan(order["plan"])
             else:
                 self.say(self.answer(order))
+
+    def take_plan(self, plan: dict[str, Any]) -> None:
+        self.plan = plan
+        if plan.get("hurried") and not self.is_hurried:
+            self.is_hurried = True
+            self.sealed.shorten_waits()
 
     def say(self, told: dict[str, Any]) -> None:
         raw = json.dumps(told).encode() + b"\n"
@@ -244,7 +248,7 @@ class OrderTaker:
     def judge(self, tests: Any, rest: list[str], enter: Any, is_base: bool) -> dict[str, Any]:
         """Run the failing tests, and the others as soon as one of them is green."""
         recorder, nearness = self.recorder, self.nearness
-        recorder.fail = nearness.fail
+        recorder.blame = lambda test, error, _: error and nearness.fail(test, error)
         recorder.begin = lambda test: nearness.begin() if test else None
         failing = [test for test in self.plan["failing"] if test in tests.items]
 
@@ -252,8 +256,9 @@ class OrderTaker:
             return sum(recorder.outcomes.get(test) in _RED for test in self.plan["failing"])
 
         def is_vain() -> bool:
-            ran = sum(test in recorder.outcomes for test in failing)
-            return not is_base and ran >= _FIRST and reds() >= ran
+            ran, red = sum(test in recorder.outcomes for test in failing), reds()
+            is_none = ran >= _FIRST and red >= ran
+            return not is_base and red > 0 and (self.plan["is_all_or_none"] or is_none)
 
         began = (time.process_time(), _NOW())
         tests.run(failing, is_vain)
@@ -288,6 +293,7 @@ class Warm(OrderTaker):
     def take_over(self, tests: Any) -> None:
         self.tests = tests
         self.recorder.outcomes.clear()
+        tests.be_silent()
         self.nearness.watch_unittest()
         register(tests, self.nearness)
         self.patcher = load_part("patch").Patcher(self.recorder.place, self.spec["loaded"])
@@ -296,17 +302,22 @@ class Warm(OrderTaker):
                 self.patcher.source(path)
         self.serve({"ready": True, "ids": list(tests.items)})
 
+    def take_plan(self, plan: dict[str, Any]) -> None:
+        super().take_plan(plan)
+        for test in plan["failing"]:
+            getattr(self.tests.items.get(test), "location", None)  # pytest keeps it, and no child has to ask
+
     def answer(self, order: dict[str, Any]) -> dict[str, Any]:
         edit = order["edit"]
-        if edit and not self.patcher.can_patch(edit):
+        try:
+            pairs = self.patcher.compile(edit) if edit and self.patcher.can_patch(edit) else None
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return {"end": "ran", "outcomes": {}, "is_done": False}  # it is no code
+        if edit and pairs is None:
             return {"end": "stale"}
 
         def work(enter: Any) -> dict[str, Any]:
-            try:
-                is_patched = not edit or self.patcher.patch(edit)
-            except (SyntaxError, ValueError):
-                return {"end": "ran", "outcomes": {}, "is_done": False}  # it is no code
-            if not is_patched:
+            if pairs and not self.patcher.patch(edit["path"], pairs):
                 return {"end": "stale"}
             return self.judge(self.tests, self.plan["guards"], enter, edit is None)
 

@@ -118,6 +118,9 @@ class Tests:
         """Run tests in order until it is enough."""
         raise NotImplementedError
 
+    def be_silent(self) -> None:
+        """Write no report of the tests that run from now on."""
+
 
 Serve = Any
 """What is called with the collected tests."""
@@ -187,6 +190,12 @@ class PytestTests(Tests):
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if is_enough():
                 return
+
+    def be_silent(self) -> None:
+        for item in list(self.items.values())[:1]:
+            plugins = item.config.pluginmanager
+            if plugins.hasplugin("terminalreporter"):
+                plugins.unregister(name="terminalreporter")
 
 
 class PytestRecorder:

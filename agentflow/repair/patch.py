@@ -9,6 +9,7 @@ import __future__
 import ast
 import gc
 import sys
+import warnings
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -104,11 +105,14 @@ class Patcher:
         first = min([function.lineno, *(each.lineno for each in function.decorator_list)])
         return (path, first, function.name)
 
-    def patch(self, edit: dict[str, Any]) -> bool:
-        """Let the functions that an edit changes run its code; raise SyntaxError for what is none."""
+    def compile(self, edit: dict[str, Any]) -> list[tuple[CodeType, CodeType]] | None:
+        """Return the functions that an edit changes, with their new code; None where that cannot be told.
+
+        Raises SyntaxError or ValueError, or another where it is too deep, for what is no code.
+        """
         path = edit["path"]
         if path not in self.modules:
-            return True
+            return []
         source = self.source(path)
         around = source.above(edit["start"], edit["end"])
         outer = next(each for each in around if isinstance(each, _FUNCTIONS))
@@ -116,8 +120,15 @@ class Patcher:
         found = self.functions[self.key(path, outer)]
         old = found[0].__code__
         text = _cut_out(source, owners, outer, edit)
-        new = _find_code(compile(text, old.co_filename, "exec", old.co_flags & _FUTURE, True), owners, outer)
-        return new is not None and all(self.exchange(path, *pair) for pair in _pairs(old, new))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            module = compile(text, old.co_filename, "exec", old.co_flags & _FUTURE, True)
+        new = _find_code(module, owners, outer)
+        return None if new is None else list(_pairs(old, new))
+
+    def patch(self, path: str, pairs: list[tuple[CodeType, CodeType]]) -> bool:
+        """Let functions run their new code; only a child may."""
+        return all(self.exchange(path, *pair) for pair in pairs)
 
     def exchange(self, path: str, old: CodeType, new: CodeType) -> bool:
         for function in self.functions.get((path, old.co_firstlineno, old.co_name), ()):

@@ -48,7 +48,6 @@ def run_sealed(
     touched: list[str] = []
 
     def inside(tell: Callable[[dict[str, Any]], None]) -> None:
-        limit_memory()
         limit_time(cpu[0])
         watch_changes(touched)
 
@@ -231,6 +230,7 @@ def shorten_waits() -> None:
 
 
 def limit_memory() -> None:
+    """Bound what this process and its children may take beside what is loaded."""
     with contextlib.suppress(OSError, ValueError):
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
         most = pages * resource.getpagesize() + _ROOM

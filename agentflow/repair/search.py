@@ -178,13 +178,13 @@ class Search:
     ) -> tuple[list[Candidate], list[Candidate], Sequence[Candidate]]:
         """Return the edits that mend everything, those of which one is worth being kept, and what is left."""
         survivors, partial, last = list[Candidate](), list[Trial](), len(todo)
-        allowed = [each for each in todo if not self._is_rejected(bench, each)]
-        count = 0
+        order = [each for each in todo if not self._is_rejected(bench, each)]
+        count, once = 0, len(order)
         with open_workers(bench, seen, self._deadline) as workers:
             if not kept:
                 self._result = self._result.replace(base=workers.base)
-            for count, trial in enumerate(workers.try_edits(allowed), 1):
-                self._note(trial, is_first=not kept)
+            for count, trial in enumerate(_try_in_turn(workers, order), 1):
+                self._note(trial, is_first=not kept and not workers.is_brief, is_again=count > once)
                 if trial.is_plausible:
                     survivors = [trial.candidate]
                 elif may_keep and trial.is_progress:
@@ -193,11 +193,11 @@ class Search:
                 if survivors or count >= last:
                     break
             if survivors:  # the workers are free again
-                survivors += self._find_rivals(workers, survivors[0], allowed[count:])
+                survivors += self._find_rivals(workers, survivors[0], order[count:])
             halfway = [] if survivors or not partial else _confirm_halfway(workers, partial)
-            is_late = not workers.seconds_left and count < len(allowed) and not survivors
+            is_late = not workers.seconds_left and count < len(order) and not survivors
         self._result = self._result.replace(is_late=is_late)
-        return survivors, [] if is_late else halfway, allowed[count:]
+        return survivors, [] if is_late else halfway, order[count:]
 
     def _leave_out_harmful(
         self, bench: Bench, seen: TestTrace, survivors: Sequence[Candidate]
@@ -225,6 +225,7 @@ class Search:
         """Yield the edits of about the same cost that mend everything too."""
         found = 0
         workers.confirms = not workers.is_hurried  # slow tests are run again for the first only
+        workers.is_all_or_none = True
         for trial in workers.try_edits(list_rivals(first, others)):
             self._note(trial, is_first=False)
             if trial.is_plausible:
@@ -233,14 +234,14 @@ class Search:
             if found >= _MOST_RIVALS:
                 return
 
-    def _note(self, trial: Trial, *, is_first: bool) -> None:
+    def _note(self, trial: Trial, *, is_first: bool, is_again: bool = False) -> None:
         found, now = self._result, time.monotonic()
         kinds = Counter(found.kinds)
-        kinds[trial.candidate.mutation.kind] += 1
+        kinds[trial.candidate.mutation.kind] += not is_again
         self._result = found.replace(
             kinds=dict(kinds),
             crashed=found.crashed + (trial.end is End.CRASHED),
-            hung=found.hung + (trial.end is End.HUNG),
+            hung=found.hung + (trial.end is End.HUNG) - is_again,
             nearest=trial if _is_nearer(trial, found.nearest) else found.nearest,
         )
         if is_first and not trial.turned:
@@ -270,6 +271,17 @@ class Search:
             rivals=tuple(rival for each in choices for rival in each.rivals),
             differing=tuple(where for each in choices for where in each.differing),
         )
+
+
+def _try_in_turn(workers: Workers, order: list[Candidate]) -> Iterator[Trial]:
+    """Yield what each edit does; one that does not end in a first round comes once more, last."""
+    count = len(order)
+    for trial in workers.try_edits(order[:count]):
+        if workers.is_brief and trial.end is End.HUNG:
+            order.append(trial.candidate)
+        yield trial
+    workers.is_brief = False
+    yield from workers.try_edits(order[count:])
 
 
 def keep_edit(bench: Bench, candidate: Candidate) -> Bench:

@@ -24,6 +24,8 @@ _SLOWER = 8
 _SHORTEST_CPU = (0.3, 1.0)
 _SHORTEST_WALL = (2.0, 5.0)
 """Seconds that they may take in any case: the failing ones, and then the others."""
+_BRIEFEST_CPU = 0.06
+"""The same for the failing ones in a first round, where some of them never end as the code is."""
 _START_SECONDS = 60.0
 _MOST_CRASHES = 6
 _MOST_WAITED = 2.0
@@ -87,12 +89,17 @@ class Worker:
             kind, answer = "fresh", self._ask("fresh", edit)
         return answer, kind
 
+    def warm_up(self) -> None:
+        """Load the tests and the code before the first edit comes."""
+        self._open("warm")
+
     def _ask(self, kind: str, edit: Mapping[str, Any] | None) -> dict[str, Any]:
         crew = self._crew
         channel = self._channels.get(kind) or self._open(kind)
         if channel is None:
             return {"end": "stale" if kind == "warm" else "unready"}
-        plan = crew.plans[kind]
+        brief = {"cpu": crew.brief} if crew.is_brief and kind == "warm" else {}
+        plan = {**crew.plans[kind], **brief, "is_all_or_none": crew.is_all_or_none}
         channel.plan(plan)
         channel.tell({"edit": edit})
         seconds = sum(plan["wall"]) + _START_SECONDS
@@ -157,6 +164,12 @@ class Workers:
         self.kind = "warm"
         self.is_hurried = False
         """Sleeps end at once in a warm worker."""
+        self.is_brief = False
+        """A first round is on: edits under which the tests do not end soon may be tried again."""
+        self.brief: list[float] = []
+        """The limits of processor time in it."""
+        self.is_all_or_none = False
+        """An edit that leaves one of the failing tests red is given up at once."""
         self.confirms = True
         """What looks plausible in a warm worker is tried in a fresh one too."""
         loaded: dict[str, list[int]] = {}
@@ -197,11 +210,14 @@ class Workers:
         plan: dict[str, Any] = {"failing": self.ending, "guards": guards, "cpu": first, "wall": first}
         took = sum(seen.took.get(test, 0.0) for test in self.ending)
         self.is_hurried = took > _MOST_WAITED
+        others = [] if self.loading else [self.pool.submit(each.warm_up) for each in self._workers[1:]]
         if not (answer := self._try_as_is({**plan, "hurried": self.is_hurried})) and self.is_hurried:
             self.is_hurried = False
             self._workers[0].close()
             self._workers[0] = Worker(self)
             answer = self._try_as_is(plan)
+        for each in others:
+            each.result()
         if not answer:
             self.kind = "fresh"
             return
@@ -215,6 +231,9 @@ class Workers:
             "wall": _slow_down(_SHORTEST_WALL, answer["wall"]),
         }
         self.plans["warm"] = plan
+        usual = answer["cpu"][0] + answer["cpu"][1] / max(1, len(guards))
+        self.brief = [min(plan["cpu"][0], _BRIEFEST_CPU + _SLOWER * usual), plan["cpu"][1]]
+        self.is_brief = self.ending != self.failing
         self.base = self._near(answer["near"], 0)[0]
 
     def _try_as_is(self, plan: dict[str, Any]) -> dict[str, Any]:
