@@ -167,7 +167,7 @@ def _count_implementers(setup: Setup, asked: int | None) -> int:
 def _require_apart(setup: Setup) -> None:
     """Raise UsageError where commands of one implementer could reach the files of all."""
     if setup.sandbox.level is Level.NONE:
-        hint = "leave out --parallel, or --no-sandbox"
+        hint = "leave out --no-sandbox; only a new task can do without --parallel"
         raise UsageError("without a sandbox nothing keeps implementers in copies apart", hint=hint)
 
 

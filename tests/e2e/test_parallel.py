@@ -1,8 +1,10 @@
 """Independent steps of one plan, carried out at the same time by several implementers."""
 
 import json
+import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +25,7 @@ FILES = {f"{name}.py": f"def {name}(a, b):\n    return a - b\n" for name in NAME
     "tests/test_all.py": "".join(TESTS)
 }
 EVIDENCE = "ev-0002"
+SERVER = str(Path(__file__).parents[1] / "support/mcp_server.py")
 
 
 def step(name: str, *after: int, files: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -183,6 +186,29 @@ def test_a_task_without_the_option_knows_nothing_of_it(repo: Repo) -> None:
     (planner,) = repo.runs("planner")
     assert "'after'" not in str(planner.head["tools"])
     assert "at the same time" not in planner.brief
+
+
+def test_a_task_with_servers_says_what_its_steps_lack_and_goes_on_in_a_sandbox_only(repo: Repo) -> None:
+    server = {"command": sys.executable, "args": [SERVER]}
+    (repo.home / ".claude.json").write_text(json.dumps({"mcpServers": {"small": server}}), "utf-8")
+    config = repo.home / ".config/agentflow/config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text("mcp_tools: {explorer: [], planner: [], implementer: [mcp__small], verifier: []}\n")
+    script = [play.findings("one.py"), INDEPENDENT, *WORKERS, play.verified(EVIDENCE)]
+    paused = repo.task(play.WHOLE_CREW, "--parallel", "2", "--pause-after", "planning", script=script)
+    assert paused.code == 75, paused.err
+    assert "carried out at the same time have no tools of MCP servers" in paused.err
+    before = repo.state()
+    refused = repo.run("resume", "--no-sandbox")
+    assert refused.code == 2
+    assert "without a sandbox nothing keeps implementers in copies apart" in refused.err
+    assert "leave out --no-sandbox" in refused.err
+    assert repo.state() == before
+    done = repo.run("resume")
+    assert done.code == 0, done.err
+    workers = repo.runs("implementer")
+    assert len(workers) == 3
+    assert not any("mcp__small" in str(run.head["tools"]) for run in workers)
 
 
 def test_a_killed_task_goes_on_where_each_step_was(repo: Repo) -> None:
