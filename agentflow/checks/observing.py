@@ -72,7 +72,7 @@ class ReadObserver:
 
     def find_test(self) -> str:
         """Return the test of pytest that was begun last; empty where none runs."""
-        return _read(self._place / _AT)[:_MOST_NAME].encode("utf-8", "replace").decode()
+        return _read(self._place / _AT)[:_MOST_NAME].rstrip("\0").encode("utf-8", "replace").decode()
 
 
 def install_hook(scratch: Path, roots: Iterable[Path], import_path: str, longest: float = 0) -> ReadObserver:

@@ -19,6 +19,8 @@ _APART = ("/site-packages/", "/node_modules/", "/__pycache__/", "/.git/")
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _WRITE_ONLY = 1
 _SETUP = b" (setup)"
+_ROOM = 1000
+"""So long is the file of the test that runs; it is written over in place, for to empty it first is slow."""
 _TICK = 1.0
 _FAR = 10
 """So many times longer than any test before it is too long."""
@@ -89,9 +91,9 @@ class _Tests:
     def hear(self, event: str, words: tuple[Any, ...]) -> None:
         try:
             if event == "os.putenv" and words[0] == b"PYTEST_CURRENT_TEST" and words[1].endswith(_SETUP):
-                self._write("at", os.O_TRUNC, words[1][: -len(_SETUP)])
+                self._tell(words[1][: -len(_SETUP)])
             elif event == "os.unsetenv" and words[0] == b"PYTEST_CURRENT_TEST":
-                self._write("at", os.O_TRUNC, b"")
+                self._tell(b"")
             elif event == "os.exec":
                 self._stop()
             elif event == "import" and words[0] == "_pytest.runner" and self._longest:
@@ -122,6 +124,9 @@ class _Tests:
             self._part = ("", False)  # what is ended here is no measure for others
             self._write("stalled", os.O_APPEND, os.fsencode(test) + b"\n")
             raise TestStalled(f"it did not end within {now - self._began:.0f} s of processor time")
+
+    def _tell(self, test: bytes) -> None:
+        self._write("at", 0, test[:_ROOM].ljust(_ROOM, b"\0"))
 
     def _write(self, name: str, way: int, text: bytes) -> None:
         opening, writing, closing = self._calls

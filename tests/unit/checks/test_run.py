@@ -267,9 +267,26 @@ def test_a_busy_test_that_does_not_move_is_ended_and_the_others_are_known(checko
     assert not result.execution.timed_out
 
 
+NAMED = """
+import os
+def is_told():
+    with open(os.environ["PYTHONPATH"].split(os.pathsep)[0] + "/at") as file:
+        return file.read().rstrip("\\0") == os.environ["PYTEST_CURRENT_TEST"].removesuffix(" (call)")
+def test_of_a_longer_name(): assert is_told()
+def test_b(): assert is_told()
+"""
+
+
+def test_the_test_that_runs_is_told_with_no_rest_of_the_one_before(checkout: Any) -> None:
+    (checkout.root / "test_named.py").write_text(NAMED, "utf-8")
+    command = f"{sys.executable} -m pytest -q -p no:randomly test_named.py"
+    result = shown(checkout, command, watch=CheckWatch(longest=1))
+    assert result.execution.exit_code == 0, result.execution.tail
+
+
 def test_the_name_of_a_test_can_be_told_whatever_the_code_under_test_writes(tmp_path: Path) -> None:
     observer = install_hook(tmp_path, [tmp_path], "")
-    (tmp_path / "observer/at").write_bytes(b"test_\xff.py::test")
+    (tmp_path / "observer/at").write_bytes(b"test_\xff.py::test".ljust(1000, b"\0"))
     assert observer.find_test().encode() == b"test_?.py::test"
 
 
