@@ -133,6 +133,8 @@ class ProbeEnd(StrEnum):
     """Nothing shows that the broken code was in place, so the result says nothing."""
     LEFT_OUT = "left out"
     """All probes together would have taken too long."""
+    TOO_DEEP = "too deep"
+    """Its code lies so deep in brackets or branches that none can be made of it."""
 
 
 def describe_probe(kind: ProbeKind, end: ProbeEnd) -> str:
@@ -142,6 +144,8 @@ def describe_probe(kind: ProbeKind, end: ProbeEnd) -> str:
             return "not applied: nothing shows that the changed files were read"
         case ProbeEnd.LEFT_OUT:
             return "left out: the probes before it took too long"
+        case ProbeEnd.TOO_DEEP:
+            return "left out: the code is nested too deep to be changed"
         case ProbeEnd.RED_AS_IT_MUST if kind is ProbeKind.UNTRIED:
             return "the tests try all of it"
         case ProbeEnd.SILENT if kind is ProbeKind.UNTRIED:
@@ -251,7 +255,7 @@ _MEANINGS: Mapping[str, str] = MappingProxyType(
         Caveat.KNOWS_THE_TESTS: "parts of the new code look written for these tests: see the notes",
         Caveat.GREEN_WHEN_BROKEN: "these tests still pass when the changed code is broken: see the notes",
         Caveat.DEPENDS_ON_SURROUNDINGS: "a proving test fails under other conditions: see the notes",
-        Caveat.NOT_ALL_TRIED: "the tests are too slow to run every probe: see the notes",
+        Caveat.NOT_ALL_TRIED: "not every probe could be run: see the notes",
         Caveat.DEPENDENCIES: "the dependencies changed; a person should review them: see the notes",
         Caveat.AMBIGUOUS_REPAIR: "other edits pass the same tests and do something else on other inputs: "
         "see the notes",

@@ -328,7 +328,7 @@ def list_tried_lines(results: _Results) -> frozenset[tuple[str, int]]:
 def _last_watch(results: _Results) -> tuple[Hunk, ...]:
     """Return what the last run on watched code showed of each of its branches."""
     runs = (each for each in results if each.kind is ProbeKind.UNTRIED)
-    applied = [each for each in runs if each.end not in (ProbeEnd.NOT_APPLIED, ProbeEnd.LEFT_OUT)]
+    applied = [each for each in runs if each.end in (ProbeEnd.RED_AS_IT_MUST, ProbeEnd.SILENT)]
     return applied[-1].hunks if applied else ()
 
 
@@ -338,8 +338,8 @@ def list_differing(results: _Results) -> tuple[str, ...]:
 
 
 def list_late(results: _Results) -> tuple[ProbeResult, ...]:
-    """Return the probes for which there was no time."""
-    return tuple(each for each in results if each.end is ProbeEnd.LEFT_OUT)
+    """Return the probes that were not run, for want of time or since the code is nested too deep."""
+    return tuple(each for each in results if each.end in (ProbeEnd.LEFT_OUT, ProbeEnd.TOO_DEEP))
 
 
 def note_probes(results: _Results, changed: Iterable[str]) -> Iterator[str]:
@@ -351,8 +351,14 @@ def note_probes(results: _Results, changed: Iterable[str]) -> Iterator[str]:
     if tests := list_differing(found):
         yield f"fails with another order of sets or another temporary folder: {list_some(tests)}"
     if late := list_late(found):
-        subjects = dict.fromkeys(subject for each in late for subject in each.subjects)
-        yield f"no time was left to see whether the checks fail without, or broken: {list_some(subjects)}"
+        deep, slow = (
+            dict.fromkeys(part for each in late if (each.end is end) for part in each.subjects)
+            for end in (ProbeEnd.TOO_DEEP, ProbeEnd.LEFT_OUT)
+        )
+        if slow:
+            yield f"no time was left to see whether the checks fail without, or broken: {list_some(slow)}"
+        if deep:
+            yield f"nested too deep to see whether anything can fail: {list_some(deep)}"
     yield from _odd(found)
 
 

@@ -6,14 +6,11 @@ import re
 import sys
 import tokenize
 import warnings
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from pathlib import PurePosixPath
-from types import MappingProxyType
 from typing import TypeGuard
 
-from agentflow.core.evidence import CheckName
 from agentflow.core.languages import Lexer, lexer_of
 from agentflow.core.regex import regex
 
@@ -41,36 +38,45 @@ _TRAILING = regex(r"(?:(?<=\s)|^)//(?![^\"'`]*[\"'`]\s*[;,)]).*|(?:(?<=\s)|^)#(?
 
 _Region = tuple[tuple[int, int], tuple[int, int]]
 
-_SILENCED: Mapping[CheckName, re.Pattern[str]] = MappingProxyType(
-    {
-        CheckName.LINT: regex(
-            r"#\s*(?:(?:ruff|flake8)\s*:\s*)?noqa\b[^#\n]*|#\s*(?:pylint\s*:\s*(?:disable|skip)|nosec\b|fmt\s*:\s*(?:off|skip)"
-            r"|isort\s*:\s*(?:skip|off))[^#\n]*|/[/*]\s*(?:eslint|biome|oxlint|tslint|stylelint)[-:\w]*(?:disable|ignore)[^\n]*"
-            r"|//\s*nolint\b[^\n]*|#!?\[(?:allow|expect)\([^\]]*\]|#\s*(?:rubocop|shellcheck)\s*:?\s*disable[^\n]*"
-        ),
-        CheckName.TYPES: regex(
-            r"#\s*(?:type\s*:\s*ignore|(?:pyright|mypy|ty|pyre)\s*:\s*(?:ignore|basic)|pyre-(?:ignore|fixme))[^#\n]*"
-            r"|/[/*]\s*@ts-(?:ignore|expect-error|nocheck)[^\n]*"
-        ),
-        CheckName.TESTS: regex(
-            r"#\s*pragma\s*:\s*no\s*(?:cover|branch)[^#\n]*|/\*\s*(?:istanbul|c8|v8)\s+ignore[^\n]*"
-            r"|#\[ignore\b[^\]]*\]|//\s*(?:coverage:ignore|go:build\s+ignore)[^\n]*|LCOV_EXCL_\w+"
-        ),
-    }
-)
-
-
 NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What Python raises for a text that is no code, or too deep to look at."""
+
+
+_MOST_LEVELS = 1_000
+_FRAMES = 10_000
+"""So deep Python may call itself; a level of a tree takes up to six calls to be copied."""
 
 
 def read_python(text: str) -> ast.Module | None:
     """Return the tree of Python code; None for a text that is none, or too deep to look at."""
     try:
-        with warnings.catch_warnings(action="ignore"):
-            return ast.parse(text)
+        return _read_levels(text)
     except NO_PYTHON:
         return None
+
+
+def is_too_deep(text: str) -> bool:
+    """Tell whether a text may be Python code whose expressions or branches lie too deep to look at."""
+    try:
+        _read_levels(text)
+    except (RecursionError, MemoryError):
+        return True
+    except (SyntaxError, ValueError):
+        pass
+    return False
+
+
+def _read_levels(text: str) -> ast.Module:
+    """Return the tree of Python code, if what follows can walk through it."""
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
+    with warnings.catch_warnings(action="ignore"):
+        tree = ast.parse(text)
+    level: list[ast.AST] = [tree]
+    for _ in range(_MOST_LEVELS):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return tree
+    raise RecursionError
 
 
 def parse_python(text: str) -> ast.Module:
@@ -198,36 +204,6 @@ def _keeps_docs(parts: list[tuple[str, str]]) -> bool:
     docs = "\n".join(part for kind, part in parts if kind == "comment" and _DOCUMENTED.match(part))
     code = "".join(part for kind, part in parts if kind == "code")
     return bool(_EXAMPLE.search(docs) or _TAKES_DOCS.search(code))
-
-
-def find_suppressions(
-    before: str, after: str, checks: Collection[CheckName]
-) -> Iterator[tuple[int, str, CheckName]]:
-    """Yield the line, the text and the check of each comment that keeps a required check from looking.
-
-    What only moved is no news.
-    """
-    for check, silenced in _SILENCED.items():
-        is_checked = check in checks or (check is CheckName.LINT and CheckName.FORMAT in checks)
-        known = Counter(_bare(found[0]) for found in silenced.finditer(before))
-        for number, line in enumerate(after.splitlines(), 1) if is_checked else ():
-            for found in silenced.finditer(line):
-                said = _bare(found[0])
-                known[said] -= 1
-                if known[said] < 0:
-                    yield number, said, check
-
-
-def describe_suppressions(
-    path: str, before: str, after: str, checks: Collection[CheckName]
-) -> tuple[str, ...]:
-    """Return each new suppression as a line of text."""
-    found = find_suppressions(before, after, checks)
-    return tuple(f"{path}:{number}: {said} keeps {check} from looking" for number, said, check in found)
-
-
-def _bare(said: str) -> str:
-    return " ".join(said.split()).removesuffix("*/").strip()
 
 
 _IMPORTS = (ast.Import, ast.ImportFrom)

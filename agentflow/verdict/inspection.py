@@ -13,7 +13,7 @@ from agentflow.core.regex import regex
 from agentflow.core.task import TaskState
 from agentflow.core.verdict import Hunk, Remark
 from agentflow.redact import redact_text
-from agentflow.verdict.comments import describe_suppressions, find_dropped_names, is_taken, looks_up
+from agentflow.verdict.comments import find_dropped_names, is_taken, looks_up
 from agentflow.verdict.equivalence import (
     READS_TEXTS,
     is_description,
@@ -21,7 +21,7 @@ from agentflow.verdict.equivalence import (
     is_document_path,
     is_same_behaviour,
 )
-from agentflow.verdict.inline_tests import extract_checks, find_own_checks, has_parts
+from agentflow.verdict.inline_tests import describe_suppressions, extract_checks, find_own_checks, has_parts
 from agentflow.verdict.inlining import find_extracted
 from agentflow.verdict.moved_code import find_moved
 from agentflow.verdict.other_tests import find_added_tests

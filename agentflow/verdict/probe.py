@@ -102,6 +102,8 @@ class Probe(Record):
     watched: tuple[Watched, ...] = ()
     counted: tuple[CountedScript, ...] = ()
     planted: tuple[Planted, ...] = ()
+    is_too_deep: bool = False
+    """No run can be made of its files."""
 
     def lay(self, git: Git) -> str:
         """Write the tree that the check runs on, and return its id."""
@@ -109,6 +111,8 @@ class Probe(Record):
 
     def run(self, place: Place) -> ProbeResult:
         """Run the check in a copy of the tree."""
+        if self.is_too_deep:
+            return self.leave_out()
         manner = Manner.COUNTED if self.counted else Manner.ELSEWHERE
         shown, said = place.try_elsewhere(self.check, manner)
         if self.with_controls is None or not has_passing(self.clones, shown.outcomes):
@@ -143,11 +147,11 @@ class Probe(Record):
         return result.replace(reached=reached)
 
     def leave_out(self) -> ProbeResult:
-        """Return the result of a probe for which no time was left."""
+        """Return the result of a probe that is not run."""
         return ProbeResult(
             kind=self.kind,
             check=self.check.name,
-            end=ProbeEnd.LEFT_OUT,
+            end=ProbeEnd.TOO_DEEP if self.is_too_deep else ProbeEnd.LEFT_OUT,
             seconds=0,
             subjects=self.subjects,
             hunks=self.hunks,

@@ -9,6 +9,7 @@ from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.branches import Watched, watch_change
 from agentflow.verdict.breaking import Canary, Marks, break_change, make_canary, plant_names, refuse
 from agentflow.verdict.case import explain_silence
+from agentflow.verdict.comments import is_too_deep
 from agentflow.verdict.hunks import Piece, split_change, take_back
 from agentflow.verdict.judge import holds
 from agentflow.verdict.probe import Probe, ProbeContext, make_word, with_patience
@@ -63,9 +64,19 @@ def due_probes(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
     product = context.product()
     if not product:
         return ()
-    first = () if known else (*_break_change(context, product), *probe_expectations(context))
+    first = () if known else (*_find_too_deep(context, product), *_break_change(context, product))
+    first = first if known else (*first, *probe_expectations(context))
     later = (_break_for_others, _plant_names, _without, _watch_branches)
     return (*first, *(probe for plan in later for probe in plan(context, product, known)))
+
+
+def _find_too_deep(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> Iterator[Probe]:
+    """Yield what cannot be tried, since Python code is nested too deep for a probe to be made of it."""
+    final = context.tests
+    paths = tuple(each.path for each in product if each.path.endswith(".py") and is_too_deep(each.after))
+    if paths and final is not None:
+        kind, tree = ProbeKind.BROKEN_CODE, context.trees[1]
+        yield Probe(kind=kind, check=final.check, tree=tree, files={}, subjects=paths, is_too_deep=True)
 
 
 def _break_change(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> Iterator[Probe]:

@@ -7,6 +7,7 @@ from agentflow.core.evidence import CheckName, CheckRun
 from agentflow.core.languages import PROBED, is_source
 from agentflow.core.verdict import ProbeKind
 from agentflow.verdict.breaking import break_functions
+from agentflow.verdict.comments import is_too_deep
 from agentflow.verdict.oracle import Clone, clone_tests
 from agentflow.verdict.other_tests import Expected, expect_other, find_expected
 from agentflow.verdict.probe import Probe, ProbeContext, make_word, with_patience
@@ -48,9 +49,10 @@ def probe_expectations(context: ProbeContext) -> tuple[Probe, ...]:
 def _clone(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
     """Yield the proving Python tests together with copies that expect other values."""
     word, names, controls = make_word(), {*context.proving}, set[str]()
-    files, clones = dict[str, str | None](), list[Clone]()
+    files, clones, deep = dict[str, str | None](), list[Clone](), list[str]()
     for path, tests in _by_file(context).items():
         (text,) = context.git.texts([f"{context.trees[1]}:{path}"], _TEST_BYTES)
+        deep += [path] if is_too_deep(text) else []
         cloned = clone_tests(text, {*map(function_of, tests)}, word, _MOST_CLONES - len(clones))
         if cloned is not None:
             files[path] = cloned.text
@@ -70,6 +72,8 @@ def _clone(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
     )
     if clones:
         yield with_patience(final, made)
+    if deep:
+        yield made.replace(files={}, subjects=tuple(deep), clones=(), is_too_deep=True)
 
 
 def _by_file(context: ProbeContext) -> dict[str, list[str]]:

@@ -65,6 +65,11 @@ GO_RIGHT = GO["pages.go"].replace("total / size", "(total + size - 1) / size")
 LINTED = {"pyproject.toml": SETTINGS + '\n[tool.ruff]\nlint.select = ["F"]\n'}
 
 
+DEEP = "\n\nDEEP = " + " + ".join(["1"] * 2_000) + "\n"
+DEEP_TEST = "from pager.core import pages\n\n\ndef test_deep():\n    one = " + " + ".join(["1"] * 500)
+DEEP_TEST += "\n    assert pages(41, 10) == 5\n"
+
+
 CASES = {
     "a result that equals everything": Case(
         1, {"pager/core.py": EQUAL.format(word="named", said="''") + SPELT + FOOLED}, "whatever it expects"
@@ -97,6 +102,13 @@ CASES = {
             .replace("\n\n\ndef pages", "\n\nimport math\n\n\ndef pages")
             .replace("    start =", '    """Cut."""\n    # counted from 1\n    start =')
         },
+    ),
+    "code that is nested too deep to be changed, and a test that is nearly so": Case(
+        4,
+        {"pager/core.py": RIGHT + DEEP, "tests/test_deep.py": DEEP_TEST},
+        "nested too deep to see whether anything can fail: pager/core.py\n",
+        "oracle (with other values expected): tests: failed, as it must",
+        "not_all_tried",
     ),
     "a linter that no longer looks at the changed code": Case(
         75,
@@ -163,6 +175,7 @@ CASES = {
 SHORT = (
     "a result that equals everything",
     "a second function with a bug",
+    "code that is nested too deep to be changed, and a test that is nearly so",
     "a linter that no longer looks at the changed code",
     "node: what compares is replaced",
     "node: a result for a machine that no test has",

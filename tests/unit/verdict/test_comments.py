@@ -7,6 +7,7 @@ from agentflow.verdict.comments import (
     find_dropped_names,
     is_equal_but_comments,
     is_taken,
+    is_too_deep,
     looks_up,
     read_python,
 )
@@ -101,6 +102,10 @@ DEEP = f"x = {'-' * 20_000}1\n"
 
 def test_code_too_deep_for_its_parser_is_looked_at_like_any_text() -> None:
     assert read_python(DEEP) is None
+    assert is_too_deep(DEEP)
+    assert is_too_deep("if a:\n    b\n" + "elif c:\n    d\n" * 2_000)
+    assert not is_too_deep("x = " + " + ".join("a" * 800))
+    assert not is_too_deep("x =")
     assert code_lines("a.py", DEEP) == [DEEP.rstrip()]
     assert looks_up(DEEP)
     assert is_taken("b.py", {"f"}, DEEP)

@@ -1,8 +1,7 @@
 import pytest
 
 from agentflow.core.evidence import CheckName
-from agentflow.verdict.comments import describe_suppressions
-from agentflow.verdict.inline_tests import extract_checks, find_own_checks, mix_parts
+from agentflow.verdict.inline_tests import describe_suppressions, extract_checks, find_own_checks, mix_parts
 
 RUST = """pub fn total(cart: &[u32]) -> u32 { %s }
 
