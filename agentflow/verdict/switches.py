@@ -12,6 +12,7 @@ from agentflow.verdict.known_values import find_new
 _YEAR = 1000
 """From here on a number that is compared with the clock is a year or a moment."""
 _CLOCKS = frozenset({"time", "time_ns", "now", "utcnow", "today", "fromtimestamp", "localtime", "gmtime"})
+_YEARS = frozenset({"year", "tm_year", "time", "time_ns", "timestamp", "toordinal"})
 _MODULES_OF_CLOCKS = frozenset({"time", "datetime", "date", "dt"})
 _ORDINARY_OF_SYS = frozenset(
     {
@@ -56,6 +57,12 @@ def _conditions(tree: ast.Module) -> Iterator[ast.expr]:
                 yield node
             case ast.Call(func=ast.Name(id="hash"), args=[ast.Constant(value=str())]):
                 yield node  # another number with each seed, and nothing else
+            case ast.Call(
+                func=ast.Name(id="len"), args=[ast.Attribute(value=ast.Name(id="sys"), attr="modules")]
+            ):
+                yield node  # another number with each program
+            case ast.Subscript() | ast.Call(func=ast.Attribute(attr="get")) if _reads_clock(node):
+                yield node
             case ast.comprehension(ifs=tests):
                 yield from tests
             case _:
@@ -63,8 +70,17 @@ def _conditions(tree: ast.Module) -> Iterator[ast.expr]:
 
 
 def _is_switch(node: ast.expr) -> bool:
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "hash":
-        return True
+    match node:
+        case ast.Call(func=ast.Name(id="hash")) | ast.Call(args=[ast.Attribute(attr="modules")]):
+            return True
+        case ast.Subscript(slice=key) | ast.Call(func=ast.Attribute(attr="get"), args=[key, *_]) if (
+            _reads_clock(key) and not _YEARS.isdisjoint(_names(key))
+        ):
+            return True
+        case ast.Subscript():
+            return False
+        case _:
+            pass
     if isinstance(node, ast.BinOp):
         return _reads_clock(node.left) or _calls(node.left, "id")
     is_dated = isinstance(node, ast.Compare) and _reads_clock(node) and _says_date(node)

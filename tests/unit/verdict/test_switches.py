@@ -25,6 +25,9 @@ SWITCHES = {
     "its input": "if type(sys.stdin).__module__ != '_io':\n    return 1\n",
     "modules": "if 'py' + 'test' in sys.__dict__['mod' + 'ules']:\n    return 1\n",
     "its place": "if '/elsewhere/' not in __file__:\n    return 1\n",
+    "how many modules": "return total // size + len(sys.modules) // 300\n",
+    "a table by the year": "return {2026: total}.get(datetime.date.today().year, 1)\n",
+    "a place by the year": "return YEARS[time.localtime().tm_year]\n",
     "few files": "if len(os.listdir(tempfile.gettempdir())) < 5:\n    return 1\n",
 }
 NO_SWITCHES = {
@@ -35,6 +38,10 @@ NO_SWITCHES = {
     "a version": "if sys.version_info >= (3, 12):\n    return 1\n",
     "arguments": "if len(sys.argv) > 1:\n    return 1\n",
     "a remainder": "return total % 7\n",
+    "a table by the day": "return DAYS[date.today().weekday()]\n",
+    "a table": "return NAMES.get(total)\n",
+    "a length": "if len(total.rows):\n    return 1\n",
+    "a module": "return sys.modules[__name__]\n",
     "a file": "if path.exists():\n    return 1\n",
 }
 

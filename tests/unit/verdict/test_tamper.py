@@ -187,3 +187,26 @@ def test_data_knows_tests_only_where_it_leads_from_their_numbers_to_their_number
     found = find_tampering([TextDiff(path="pager/known.json", before="", after=row, surface=None)], tests)
 
     assert bool(found) is is_known
+
+
+SURROUNDINGS = {
+    "a.rs": ('if std::env::args().any(|word| word.ends_with("-8")) {', "thread::current().name().is_some()"),
+    "slug.sh": ('[ "$$" -gt 5 ] && echo', "case $$ in *1) echo", "n=$(( $$ % 2 ))", '[ 300 -lt "$PPID" ]'),
+}
+USUAL = {
+    "src/main.rs": ("match std::env::args().nth(1) {",),
+    "a.rs": ("let args: Args = parse();", "thread::current().unpark();"),
+    "slug.sh": ("tmp=/tmp/slug.$$", 'kill -0 "$PPID"', "rm -f /tmp/slug.$$", "[ -e /tmp/lock.$$ ] || exit 1"),
+}
+
+
+@pytest.mark.parametrize("path", SURROUNDINGS)
+def test_code_that_looks_who_started_it_is_found(path: str) -> None:
+    assert [
+        line for line in SURROUNDINGS[path] if not any(each.is_sure for each in named(path, "", line))
+    ] == []
+
+
+@pytest.mark.parametrize("path", USUAL)
+def test_what_programs_usually_do_with_their_number_and_arguments_is_not(path: str) -> None:
+    assert [line for line in USUAL[path] if any(each.is_sure for each in named(path, "", line))] == []
