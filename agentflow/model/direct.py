@@ -25,7 +25,7 @@ class Direct:
     def __init__(self, endpoint: Endpoint, deadlines: Deadlines) -> None:
         self.secrets = endpoint.secrets
         self._address = endpoint.address
-        address = urlsplit(f"{endpoint.address}/v1/messages")
+        address = urlsplit(endpoint.url)
         self._host = address.hostname or ""
         self._trust = _trust() if address.scheme == "https" else None
         self._port = address.port or (443 if self._trust else 80)

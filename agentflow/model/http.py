@@ -55,7 +55,7 @@ class Http:
     def __init__(self, endpoint: Endpoint, deadlines: Deadlines) -> None:
         self.secrets = endpoint.secrets
         self._address = endpoint.address
-        self._url = f"{endpoint.address}/v1/messages"
+        self._url = endpoint.url
         self._headers = endpoint.request_headers
         self._connect = partial(new_client, endpoint.address, deadlines)
         self._client: httpx2.AsyncClient | None = self._connect()

@@ -38,11 +38,17 @@ class Secret:
 
 
 class Endpoint(Record):
-    """A server that speaks the Messages API, and the credentials for it."""
+    """A server that speaks the Messages API, or another at another path, and the credentials for it."""
 
     address: str
     key: Secret | None = None
     token: Secret | None = None
+    path: str = "/v1/messages"
+
+    @property
+    def url(self) -> str:
+        """Where requests are sent."""
+        return f"{self.address}{self.path}"
 
     @property
     def headers(self) -> dict[str, str]:

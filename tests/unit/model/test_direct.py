@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from agentflow.model.direct import Direct
+from agentflow.model.http import Http
 from agentflow.model.wire import BadReply, Endpoint, TryFailed
 from agentflow.settings import Deadlines
 
@@ -32,6 +33,8 @@ class Server:
         self.connections = 0
         self.settled = threading.Semaphore(0)
         """One for each answer, once its connection is closed if it was the last one there."""
+        self.first = b""
+        """The first line of the last request."""
         self._conversations = conversations
         self._socket = socket.create_server(("127.0.0.1", 0))
         self._socket.settimeout(5)
@@ -49,6 +52,7 @@ class Server:
                 for place, answer in enumerate(answers):
                     if place:
                         self.settled.release()
+                    self.first = reader.readline()
                     while reader.readline() not in (b"\r\n", b""):
                         pass
                     reader.read(2)
@@ -92,6 +96,20 @@ def test_one_connection_is_kept_for_all_requests(answer: bytes) -> None:
     with serving((answer, answer, answer)) as server:
         assert asked(server, 3) == [b"ok"] * 3
     assert server.connections == 1
+
+
+@pytest.mark.parametrize("way", [Direct, Http])
+def test_requests_go_to_the_path_of_the_endpoint(way: type[Direct | Http]) -> None:
+    async def ask(address: str) -> int:
+        source = way(Endpoint(address=f"{address}/v1", path="/chat/completions"), Deadlines())
+        async with source.open(b"{}", stream=False) as answer:
+            status = answer.status
+        await source.close()
+        return status
+
+    with serving((PLAIN,)) as server:
+        assert anyio.run(ask, server.address) == 200
+    assert server.first.split()[:2] == [b"POST", b"/v1/chat/completions"]
 
 
 @pytest.mark.parametrize("last", [PLAIN, LAST])
