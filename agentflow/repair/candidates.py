@@ -20,11 +20,20 @@ from agentflow.repair.wrapping import WRAPPING_RULES
 MOST_CANDIDATES = 6_000
 """Candidates tried before we say that nothing mends it."""
 
-SLACK = 1
-"""How much heavier than the first plausible edit others may be that it is compared with."""
+FAR = 4
+"""How much heavier than a plausible edit another may be that is compared with it."""
 
-_NEAR_SLACK = 2
-"""The same for edits of the same line."""
+_STEP = 2
+"""What the steps by which an edit is unusual are counted in, so that doubts are parts of one."""
+
+_DOUBT: Mapping[str, int] = {
+    **dict.fromkeys(("missing call", "missing statement"), 1),
+    **dict.fromkeys(("constant", "extra operand", "other expression", "missing term", "wrong access"), 2),
+    **dict.fromkeys(("extra increment", "extra guard"), 2),
+    **dict.fromkeys(("missing guard", "missing bound", "missing increment", "missing decrement"), 3),
+    **dict.fromkeys(("missing slice",), 3),
+}
+"""How much heavier an edit counts that passes a test by chance more often than a name does."""
 
 MOST_RIVALS = 400
 """How many edits are tried beside the first plausible one at most."""
@@ -67,6 +76,16 @@ class Candidate(Record):
         return f"{self.path}:{self.mutation.line} {self.mutation.kind}: {self.mutation.note}"
 
     @property
+    def doubt(self) -> int:
+        """How easily it passes a test by chance."""
+        return max(_DOUBT.get(kind, 0) for kind in self.mutation.kind.split(" and "))
+
+    @property
+    def weight(self) -> int:
+        """How unusual it is, the more so where it passes a test by chance."""
+        return _STEP * self.cost + self.doubt
+
+    @property
     def rank(self) -> tuple[int, int, str, int, int, str]:
         edit = self.mutation
         return (self.cost, self.distance, self.path, edit.start, edit.end - edit.start, edit.text)
@@ -89,16 +108,14 @@ def list_candidates(
 
 
 def list_rivals(first: Candidate, others: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Return the edits to compare a plausible one with: of its line, then any of about the same cost."""
-    place = (first.path, first.mutation.line)
-    near = [
-        each
-        for each in others
-        if (each.path, each.mutation.line) == place and each.cost <= first.cost + _NEAR_SLACK
-    ]
-    known = {each.rank for each in near}
-    far = (each for each in others if each.cost <= first.cost + SLACK and each.rank not in known)
-    return (*near, *far)[:MOST_RIVALS]
+    """Return the edits to compare a plausible one with, the likeliest first; its line comes first."""
+
+    def place(each: Candidate) -> tuple[int, int]:
+        is_near = (each.path, each.mutation.line) == (first.path, first.mutation.line)
+        return (each.weight - (_STEP if is_near else 0), each.distance)
+
+    near = [each for each in others if each.weight <= first.weight + FAR]
+    return tuple(sorted(near, key=place)[:MOST_RIVALS])
 
 
 def _core_of(raw: bytes, mutation: Mutation) -> tuple[int, int, bytes] | None:

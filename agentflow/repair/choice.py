@@ -3,7 +3,7 @@
 import ast
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from agentflow.core.record import Record
@@ -19,26 +19,23 @@ LEAST_SECONDS = 5.0
 
 MOST_COMPARED = 16
 
-_DOUBT: Mapping[str, int] = {
-    **dict.fromkeys(("missing call", "missing statement"), 1),
-    **dict.fromkeys(("constant", "extra operand", "other expression", "missing term", "wrong access"), 2),
-    **dict.fromkeys(("extra increment", "extra guard"), 2),
-    **dict.fromkeys(("missing guard", "missing bound", "missing increment", "missing decrement"), 3),
-    **dict.fromkeys(("missing slice",), 3),
-}
-"""How much of a step heavier an edit counts that passes a test by chance more often than a name does."""
-
-_STEP = 2
-
 _FAR = 3
 """How much heavier than the chosen edit a rival of it is at most; one more in doubt."""
 
 _FAULTY = 4
 """How much heavier an edit counts that leaves errors where another edit gives a result and leaves fewer."""
 
-_UNMEANT = frozenset(
+_ACCIDENT = "? "
+"""How the outcome of a call begins that ends in an error which the code does not raise itself."""
+
+_MISTAKES = frozenset(
     {"KeyError", "IndexError", "TypeError", "AttributeError", "ZeroDivisionError", "UnboundLocalError"}
 )
+
+_PART = " | "
+"""Stands between what a call gives, what it leaves of its arguments, and a number for all of both."""
+
+_SHOWN = 60
 
 _GUESS = "a guess: only the failing tests name that value"
 
@@ -76,7 +73,7 @@ def rank_survivors(survivors: Sequence[Candidate], seen: Compared) -> RepairChoi
         """Rank by weight, then by how few inputs end in an error, then by how many versions agree."""
         vector, candidate = vectors[index], survivors[index]
         agreed = sum(votes[at][outcome] for at, outcome in enumerate(vector))
-        weight = _weigh(candidate) + (_FAULTY if index in faulty else 0)
+        weight = candidate.weight + (_FAULTY if index in faulty else 0)
         return candidate.is_special, weight, candidate.cost, len(errors[index]), -agreed, index
 
     errors = [_find_errors(vector) for vector in vectors]
@@ -84,7 +81,7 @@ def rank_survivors(survivors: Sequence[Candidate], seen: Compared) -> RepairChoi
         at
         for at, found in enumerate(errors)
         for other, fewer in enumerate(errors)
-        if fewer < found and vectors[other] and _find_doubt(survivors[other]) < _FAR
+        if fewer < found and vectors[other] and survivors[other].doubt < _FAR
     }
 
     best = min(range(len(survivors)), key=place)
@@ -92,7 +89,7 @@ def rank_survivors(survivors: Sequence[Candidate], seen: Compared) -> RepairChoi
     others = [
         at
         for at, vector in enumerate(vectors)
-        if (not vector or vector != vectors[best]) and is_rival(survivors[at], winner)
+        if (not vector or _find_differing(vectors[best], vector)) and is_rival(survivors[at], winner)
     ]
     guesses = ((winner, _GUESS),) if winner.is_special else ()
     found = (*((survivors[at], _describe(seen, vectors, best, at)) for at in others), *guesses)
@@ -104,8 +101,14 @@ def rank_survivors(survivors: Sequence[Candidate], seen: Compared) -> RepairChoi
 
 
 def _find_errors(vector: Sequence[str]) -> frozenset[int]:
-    """Return the inputs that end in an error of the sort that nobody means."""
-    return frozenset(at for at, outcome in enumerate(vector) if outcome.removeprefix("! ") in _UNMEANT)
+    """Return the inputs that end in an error which tells of a mistake in the code."""
+    return frozenset(at for at, outcome in enumerate(vector) if outcome.removeprefix(_ACCIDENT) in _MISTAKES)
+
+
+def _find_differing(mine: Sequence[str], theirs: Sequence[str]) -> list[int]:
+    """Return the inputs with which an edit does another thing than the chosen one, and does not just fail."""
+    pairs = enumerate(zip(mine, theirs, strict=False))
+    return [at for at, (own, other) in pairs if own != other and not other.startswith(_ACCIDENT)]
 
 
 def is_rival(other: Candidate, chosen: Candidate) -> bool:
@@ -113,32 +116,33 @@ def is_rival(other: Candidate, chosen: Candidate) -> bool:
     if other == chosen or (other.is_special and not chosen.is_special):
         return False
     parts = [frozenset(each.mutation.note.split("; ")) for each in (chosen, other)]
-    far = _FAR + (_find_doubt(chosen) > 0)
-    return not parts[0] < parts[1] and _weigh(other) <= _weigh(chosen) + far
-
-
-def _weigh(candidate: Candidate) -> int:
-    """Return how unusual an edit is, the more so where it fits a test by chance."""
-    return _STEP * candidate.cost + _find_doubt(candidate)
-
-
-def _find_doubt(candidate: Candidate) -> int:
-    return max(_DOUBT.get(kind, 0) for kind in candidate.mutation.kind.split(" and "))
+    far = _FAR + (chosen.doubt > 0)
+    return not parts[0] < parts[1] and other.weight <= chosen.weight + far
 
 
 def _describe(seen: Compared, vectors: Sequence[tuple[str, ...]], best: int, other: int) -> str:
-    if not vectors[best] or not vectors[other]:
+    """Return the shortest input that tells two edits apart, and what they do with it."""
+    mine, theirs = vectors[best], vectors[other]
+    if not mine or not theirs:
         return "no input could be made to compare them"
-    pairs = zip(seen.inputs, vectors[best], vectors[other], strict=False)
-    text, mine, theirs = next(each for each in pairs if each[1] != each[2])
-    return f"{text} gives {_shorten(mine)}, or {_shorten(theirs)}"
+    at = min(_find_differing(mine, theirs), key=lambda at: (len(seen.inputs[at]), at))
+    own, another = (each[at].split(_PART) for each in (mine, theirs))
+    if own[0] != another[0]:
+        left, right = _shorten(own[0], another[0])
+        return f"{seen.inputs[at]} gives {left}, or {right}"
+    left, right = _shorten(own[1], another[1])
+    return f"{seen.inputs[at]} gives {own[0]} and leaves {left}, or {right}"
 
 
-def _shorten(outcome: str) -> str:
-    if outcome.startswith("! "):
-        return outcome[2:]
-    result = outcome.partition(" | ")[0]
-    return result if len(result) <= 60 else f"{result[:60]}…"
+def _shorten(one: str, other: str) -> tuple[str, str]:
+    """Return two outcomes in short, with what differs in them."""
+    alike = next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), 0)
+    start = 0 if max(len(one), len(other)) <= _SHOWN else max(0, alike - _SHOWN // 2)
+    left, right = (
+        f"{'…' * bool(start)}{each[start : start + _SHOWN]}{'…' * (len(each) > start + _SHOWN)}"
+        for each in (one.removeprefix("! ").removeprefix(_ACCIDENT), other.removeprefix("! "))
+    )
+    return left, right
 
 
 def _compare(bench: Bench, survivors: Sequence[Candidate]) -> Compared:

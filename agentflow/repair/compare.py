@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dis
 import inspect
 import itertools
 import json
@@ -18,13 +19,15 @@ import select
 import signal
 import sys
 import time
+import zlib
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import CodeType, FrameType, ModuleType
+    from types import CodeType, FrameType
 
 MOST_CALLS = 12
 LARGEST = 20_000
@@ -34,8 +37,10 @@ WAIT_SECONDS = 1.0
 VERSION_SECONDS = 4.0
 _TICK = 0.05
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-_SHOWN = 120
-
+_LATE = "? took too long"
+_LONGEST = 300
+_MOST_SHOWN = 2_000
+"""Parts of a value of which the text tells."""
 
 Make = Any
 """Makes the positional and the keyword arguments of a call, anew each time."""
@@ -189,7 +194,17 @@ def answer_all(path: str, text: str, inputs: list[tuple[str, Make]], writer: int
     for name, make in inputs:
         if time.process_time() > deadline:
             return
-        os.write(writer, json.dumps(answer_one(module, name, make)).encode() + b"\n")
+        try:
+            answer = answer_one(module, name, make)
+        except TookTooLong:  # the other of both times was over while the first was dealt with
+            end_times()
+            answer = _LATE
+        os.write(writer, json.dumps(answer).encode() + b"\n")
+
+
+def end_times() -> None:
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def find_module(path: str) -> ModuleType:
@@ -202,7 +217,10 @@ def stop_call(*_: object) -> None:
 
 
 def answer_one(module: ModuleType, name: str, make: Make) -> str:
-    """Return what a call comes to: its result, what it makes of its arguments, or the type of its error."""
+    """Return what a call comes to: its result and what it makes of its arguments, or its error.
+
+    An error begins with `! ` where the code raises it, and with `? ` where it is an accident.
+    """
     signal.setitimer(signal.ITIMER_REAL, WAIT_SECONDS)
     signal.setitimer(signal.ITIMER_PROF, CALL_SECONDS)
     try:
@@ -216,48 +234,94 @@ def answer_one(module: ModuleType, name: str, make: Make) -> str:
         result = called(*given, **named)
         if inspect.isgenerator(result):
             result = list(itertools.islice(result, 50))
-        return f"{show_value(result)} | {show_value(given)} {show_value(named)}"[:2000]
+        whole = f"{Text(is_whole=True).show(result)} {Text(is_whole=True).show([given, named])}"
+        after = show_call("", given, named)
+        return f"{Text().show(result)[:_LONGEST]} | {after[:_LONGEST]} | {zlib.crc32(whole.encode())}"
     except TookTooLong:
-        return "! took too long"
+        return _LATE
     except BaseException as error:  # noqa: BLE001  # whatever a version raises is compared
-        return f"! {type(error).__name__}"
+        return f"{'!' if is_raised(error) else '?'} {type(error).__name__}"
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.setitimer(signal.ITIMER_PROF, 0)
+        end_times()
 
 
-def show_value(value: Any, depth: int = 4) -> str:
-    """Return a value as text that is the same in every process."""
-    if depth == 0:
-        return "…"
-    if type(value) is float and value.is_integer() and abs(value) < 2**53:
-        return repr(int(value))  # 2.0 == 2, for a test as well
-    if isinstance(value, (set, frozenset)):
-        return f"{{{', '.join(sorted(show_value(each, depth - 1) for each in value))}}}"
-    if isinstance(value, (list, tuple)):
-        return f"{type(value).__name__}({', '.join(show_value(each, depth - 1) for each in value)})"
-    if isinstance(value, dict):
-        items = [f"{show_value(key, 2)}: {show_value(value[key], depth - 1)}" for key in value]
-        return f"dict({', '.join(items)})"
-    if hasattr(value, "__dict__") and has_no_text(value):
-        return f"{type(value).__name__}({show_value(vars(value), depth - 1)})"
-    return _ADDRESS.sub("", repr(value))
+def is_raised(error: BaseException) -> bool:
+    """Say whether a statement of the project raised an error, so that somebody means it."""
+    if not isinstance(error, Exception):
+        return True
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is None:
+        return False
+    code = last.tb_frame.f_code
+    is_ours = code.co_filename.startswith(str(Path.cwd()) + os.sep)
+    return is_ours and code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+
+
+class Text:
+    """Writes values as a person would, the same in every process, however deep they are nested."""
+
+    def __init__(self, *, is_whole: bool = False) -> None:
+        self.is_whole = is_whole
+        """Also what the text of an object leaves out."""
+        self.left = _MOST_SHOWN
+        self.above: set[int] = set()
+
+    def show(self, value: Any) -> str:
+        """Return the text of a value; what contains itself, or too much, ends with dots."""
+        self.left -= 1
+        if self.left < 0 or id(value) in self.above:
+            return "…"
+        self.above.add(id(value))
+        try:
+            return self.show_parts(value)
+        finally:
+            self.above.discard(id(value))
+
+    def show_parts(self, value: Any) -> str:
+        kind = type(value)
+        if kind is float and value.is_integer() and abs(value) < 2**53:
+            return repr(int(value))  # 2.0 == 2, for a test as well
+        if isinstance(value, (set, frozenset)):
+            return wrap_name(kind, set, f"{{{', '.join(sorted(map(self.show, value)))}}}" if value else "")
+        if isinstance(value, tuple):
+            return wrap_name(kind, tuple, f"({', '.join(map(self.show, value))}{',' * (len(value) == 1)})")
+        if isinstance(value, list):
+            return wrap_name(kind, list, f"[{', '.join(map(self.show, value))}]")
+        if isinstance(value, dict):
+            items = [f"{self.show(key)}: {self.show(value[key])}" for key in value]
+            return wrap_name(kind, dict, f"{{{', '.join(items)}}}")
+        if not has_fields(value):
+            return _ADDRESS.sub("", repr(value))
+        if has_own_text(value) and not self.is_whole:
+            return _ADDRESS.sub("", repr(value))
+        own = _ADDRESS.sub("", repr(value)) if has_own_text(value) else ""
+        parts = [f"{key}={self.show(held)}" for key, held in sorted(vars(value).items())]
+        return f"{own}{kind.__name__}({', '.join(parts)})"
+
+
+def wrap_name(kind: type, plain: type, text: str) -> str:
+    """Return the text of a collection, with its name where it is one of another type."""
+    return text if kind is plain and text else f"{kind.__name__}({text})"
+
+
+def has_fields(value: Any) -> bool:
+    """Say whether a value is an object with attributes of its own."""
+    is_plain = isinstance(value, (type, ModuleType)) or callable(value)
+    return not is_plain and bool(getattr(value, "__dict__", None))
+
+
+def has_own_text(value: Any) -> bool:
+    return getattr(type(value), "__repr__", None) is not object.__repr__
 
 
 def show_input(name: str, make: Make) -> str:
     """Return a call as a person would write it."""
-    given, named = make()
-    parts = [show_plain(each) for each in given] + [
-        f"{key}={show_plain(value)}" for key, value in named.items()
-    ]
-    text = f"{name}({', '.join(parts)})"
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    text = show_call(name, *make())
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def show_plain(value: Any) -> str:
-    return show_value(value) if has_no_text(value) else _ADDRESS.sub("", repr(value))
-
-
-def has_no_text(value: Any) -> bool:
-    """Say whether a value has no text of its own."""
-    return getattr(type(value), "__repr__", None) == getattr(object, "__repr__", None)
+def show_call(name: str, given: list[Any], named: dict[str, Any]) -> str:
+    parts = [Text().show(each) for each in given]
+    return f"{name}({', '.join([*parts, *(f'{key}={Text().show(held)}' for key, held in named.items())])})"

@@ -22,6 +22,7 @@ MOST_INPUTS = 160
 MOST_VALUES = 14
 MOST_OF_CODE = 12
 LONGEST = 60
+MOST_WORDS = 5
 _NUMBER, _SIGN = re.compile(r"\d+(?:\.\d+)?"), re.compile(r"[^\w\s]")
 
 
@@ -85,17 +86,18 @@ def near_inputs(
 
 
 def find_usual(raws: list[bytes]) -> Callable[[bytes], bool]:
-    """Return what tells whether arguments keep to what all recorded ones do: no negatives, sorted lists."""
+    """Return what tells whether arguments keep to what all recorded ones do: no negatives, ordered parts."""
     recorded = [part for raw in raws for part in parts_of(raw)]
-    lists = [part for part in recorded if is_long(part)]
-    is_sorted = len(lists) > 1 and all(map(is_in_order, lists))
     has_negatives = any(map(is_negative, recorded))
+    ordered = [
+        kind for kind in (list, tuple) if are_in_order([part for part in recorded if is_long(part, kind)])
+    ]
 
     def is_usual(raw: bytes) -> bool:
         parts = list(parts_of(raw))
         if not has_negatives and any(map(is_negative, parts)):
             return False
-        return not is_sorted or all(is_in_order(part) for part in parts if is_long(part))
+        return all(is_in_order(part) for part in parts for kind in ordered if is_long(part, kind))
 
     return is_usual
 
@@ -125,8 +127,12 @@ def is_negative(value: Any) -> bool:
     return isinstance(value, (int, float)) and value < 0
 
 
-def is_long(value: Any) -> bool:
-    return isinstance(value, list) and len(value) > 1
+def is_long(value: Any, kind: Any) -> bool:
+    return isinstance(value, kind) and len(value) > 1
+
+
+def are_in_order(found: list[Any]) -> bool:
+    return len(found) > 1 and all(map(is_in_order, found))
 
 
 def is_in_order(values: list[Any]) -> bool:
@@ -185,6 +191,7 @@ def near(value: Any, pool: NamedValues) -> list[Any]:
 def near_texts(value: str, pool: NamedValues) -> list[str]:
     more = [value[:-1], value[1:], value + value[:1], value + "x", "", value.upper(), value.lower()]
     more += [f" {value} ", value[::-1], value * 2, value.replace(" ", "  "), f"{value} a"]
+    more += near_words(value)
     more += [_NUMBER.sub(other, value, count=1) for other in ("2.5", "7", "12")]
     signs = dict.fromkeys(_SIGN.findall(value))
     for one, other in itertools.islice(itertools.combinations(signs, 2), 3):
@@ -194,17 +201,36 @@ def near_texts(value: str, pool: NamedValues) -> list[str]:
     return [each for each in dict.fromkeys(more) if each != value]
 
 
+def near_words(value: str) -> list[str]:
+    """Return texts of less, more and other words, and in another order."""
+    words = value.split()
+    if not 1 < len(words) < LONGEST:
+        return []
+    made = [words[:at] + words[at + 1 :] for at in range(min(len(words), MOST_WORDS))]
+    made += [words[1:] + words[:1], words[::-1], words[:1] + words]
+    return [" ".join(each) for each in made]
+
+
 def near_lists(value: Any, pool: NamedValues) -> list[Any]:
-    """Return lists or tuples with less, more and other elements, and in another order."""
+    """Return lists or tuples with less, more and other elements, and in another order.
+
+    A tuple is rather a record: other elements come first.
+    """
+    if hasattr(value, "_fields") or type(value) not in (list, tuple, set, frozenset):
+        return []
     items = list(value)
     made = [items[:-1], items[1:], items[::-1], items + items[:1], [], items[:1], items + items]
     with contextlib.suppress(TypeError):
         made.append(sorted(items))
-    for at, item in itertools.islice(enumerate(items), 4):
-        made += [[*items[:at], other, *items[at + 1 :]] for other in near(item, pool)[:4]]
-    if not hasattr(value, "_fields") and type(value) in (list, tuple):
-        return [type(value)(each) for each in made]
-    return []
+    others = [near(item, pool) for item in items[:4]]
+    changed = [
+        [*items[:at], found[turn], *items[at + 1 :]]
+        for turn in range(4)
+        for at, found in enumerate(others)
+        if turn < len(found)
+    ]
+    made = changed + made if type(value) is tuple else made + changed
+    return [type(value)(each) for each in made]
 
 
 def near_dicts(value: dict[Any, Any], pool: NamedValues) -> list[Any]:
@@ -220,7 +246,7 @@ def near_objects(value: Any, pool: NamedValues) -> list[Any]:
     """Return copies of an object in each of which one attribute has another value."""
     made = []
     for name, held in list(getattr(value, "__dict__", {}).items())[:6]:
-        for other in near(held, pool)[:5] if not hasattr(held, "__dict__") else []:
+        for other in near(held, pool)[:10] if not hasattr(held, "__dict__") else []:
             with contextlib.suppress(Exception):
                 copy = unpack(pack([value], {}))[0][0]
                 setattr(copy, name, other)

@@ -38,6 +38,9 @@ _ARITHMETIC: Mapping[type[ast.AST], tuple[tuple[str, int], ...]] = {
     ast.RShift: (("<<", 1),),
 }
 
+_IDLE = ("*", "/", "//", "**")
+"""Operators that do nothing with a 1 on their right; that operand is dropped by an edit of its own."""
+
 _COUNTED = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp)
 
 _CAUGHT = ("KeyError", "ValueError", "IndexError", "TypeError", "AttributeError", "LookupError", "OSError")
@@ -86,9 +89,11 @@ def _comparison(code: Code, node: ast.Compare) -> Iterator[Mutation]:
 
 
 def _arithmetic(code: Code, node: ast.BinOp) -> Iterator[Mutation]:
-    yield from _between(code, (node.left, node.right), _ARITHMETIC.get(type(node.op), ()), "operator")
     left, right = code.text(node.left), code.text(node.right)
     is_step = isinstance(node.right, ast.Constant) and node.right.value == 1
+    choices = _ARITHMETIC.get(type(node.op), ())
+    choices = tuple(each for each in choices if not is_step or each[0] not in _IDLE)
+    yield from _between(code, (node.left, node.right), choices, "operator")
     yield code.swap(node, left, "extra increment" if is_step else "extra operand", 1 if is_step else 3)
     yield code.swap(node, right, "extra operand", 4)
     if isinstance(node.op, ast.Mult | ast.Div | ast.FloorDiv | ast.Mod):
@@ -109,7 +114,7 @@ def _assignment(code: Code, node: ast.AugAssign) -> Iterator[Mutation]:
     yield from _between(code, (node.target, node.value), (*choices, ("=", 3)), "operator")
 
 
-_GATHERING = (("+=", 2), ("-=", 2), ("*=", 3), ("//=", 3), ("|=", 3), ("/=", 4), ("%=", 4))
+_GATHERING = (("+=", 2), ("-=", 3), ("*=", 3), ("//=", 3), ("|=", 5), ("/=", 4), ("%=", 4))
 
 
 def _accumulate(code: Code, node: ast.Assign, target: ast.expr) -> Iterator[Mutation]:

@@ -64,7 +64,8 @@ def _wrap(code: Code, node: ast.expr, hints: Hints) -> Iterator[Mutation]:
         if isinstance(node, ast.GeneratorExp):
             inner = text if shape.startswith("{}") else text[1:-1].strip() if text[:1] == "(" else text
         kind = "missing slice" if shape.endswith("]") else "missing call"
-        yield code.swap(node, shape.format(inner), kind, 2 + plus + (index > 3))
+        is_odd = index > 3 or shape == "-{}"
+        yield code.swap(node, shape.format(inner), kind, 2 + plus + is_odd)
     for name in _own_functions(code, node):
         yield code.swap(node, f"{name}({text})", "missing call", 3 + plus)
 
@@ -117,7 +118,8 @@ def _limit(code: Code, node: ast.expr, hints: Hints) -> Iterator[Mutation]:
     for partner in (*numbers, *_partners(code, node, hints)):
         if partner != text:
             for name in ("min", "max"):
-                yield code.swap(node, f"{name}({text}, {partner})", "missing bound", 3 + plus)
+                is_odd = (name, partner) == ("min", "0")
+                yield code.swap(node, f"{name}({text}, {partner})", "missing bound", 3 + plus + is_odd)
 
 
 def _partners(code: Code, node: ast.expr, hints: Hints) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Among edits that all make the tests pass, which one is made, and when that is said to be a guess."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,7 @@ import core
 import inputs
 
 def observe(spec, failfast):
-    core.run(4, [3, 1], "ab")
+    core.run(4, {pairs}, {words!r})
     core.Box(2).grow(by=3)
     core.twice(lambda value: value + 1, 3)
     core.Box(2).is_big
@@ -87,13 +88,16 @@ def compared(*outcomes: tuple[str, ...]) -> Compared:
         ((WRAP, NAME), (("1", "2"), ("1", "3")), WRAP, (NAME,)),
         ((FAR_WRAP, an_edit("constant", "7", cost=3)), (("1",), ("3",)), FAR_WRAP, None),
         ((OPERATOR, an_edit("operator", "*"), an_edit("logic", "or")), (("1",), ("2",), ("2",)), None, ()),
-        ((OPERATOR, an_edit("operator", "/")), (("! TypeError", "2"), ("1", "2")), None, ()),
+        ((OPERATOR, an_edit("operator", "/")), (("? TypeError", "2"), ("1", "2")), None, ()),
         ((OPERATOR, CONSTANT), ((), ()), OPERATOR, (CONSTANT,)),
-        ((WRAP, NAME), (("! KeyError", "1"), ("2", "1")), None, ()),
-        ((WRAP, NAME), (("! KeyError", "1"), ("2", "! KeyError")), WRAP, (NAME,)),
+        ((WRAP, NAME), (("? KeyError", "1"), ("2", "1")), None, ()),
+        ((WRAP, NAME), (("? KeyError", "1"), ("2", "? KeyError")), WRAP, (NAME,)),
         ((WRAP, NAME), (("! ValueError", "1"), ("2", "1")), WRAP, (NAME,)),
-        ((OPERATOR, GUARD), (("! IndexError", "1"), ("2", "1")), OPERATOR, ()),
+        ((OPERATOR, GUARD), (("? IndexError", "1"), ("2", "1")), OPERATOR, ()),
         ((OPERATOR, CONSTANT), (("1", "2"), ()), OPERATOR, (CONSTANT,)),
+        ((OPERATOR, CONSTANT), (("1", "2"), ("1", "? ValueError")), OPERATOR, ()),
+        ((OPERATOR, CONSTANT), (("1", "2"), ("1", "! ValueError")), OPERATOR, (CONSTANT,)),
+        ((OPERATOR, CONSTANT), (("1", "? KeyError"), ("1", "? IndexError")), OPERATOR, ()),
     ],
 )
 def test_the_choice(
@@ -119,12 +123,31 @@ def test_an_edit_that_only_fits_the_tested_value_is_said_to_be_a_guess() -> None
     assert rank_survivors((OPERATOR,), Compared()).differing == ()
 
 
-def run_compare(folder: Path, *versions: str) -> dict[str, list[list[str]]]:
+def test_what_tells_two_edits_apart_is_short_and_shows_the_difference() -> None:
+    long = "x" * 100
+    seen = Compared(
+        inputs=("run([1, 2])", "run([1])", "run(2)"),
+        outcomes=(("1", "1", "5"), ("2", f"{long}1", "5")),
+    )
+    choice = rank_survivors((OPERATOR, CONSTANT), seen)
+    assert choice.differing == (f"run([1]) gives 1, or {'x' * 60}…",)
+    seen = Compared(inputs=("run(1)",), outcomes=((f"{long}1",), (f"{long}2",)))
+    choice = rank_survivors((OPERATOR, CONSTANT), seen)
+    assert choice.differing == (f"run(1) gives …{'x' * 30}1, or …{'x' * 30}2",)
+    seen = Compared(inputs=("add([1])",), outcomes=(("None | ([1]) | 7",), ("None | ([1, 2]) | 8",)))
+    choice = rank_survivors((OPERATOR, CONSTANT), seen)
+    assert choice.differing == ("add([1]) gives None and leaves ([1]), or ([1, 2])",)
+
+
+def run_compare(
+    folder: Path, *versions: str, words: str = "ab", pairs: str = "[3, 1]"
+) -> dict[str, list[list[str]]]:
     (folder / "core.py").write_text(CORE)
     order = {"compare": {"path": str(folder / "core.py"), "functions": [13], "versions": versions}}
     root = str(Path(agentflow.repair.compare.__file__).parent)
-    script = RUN.format(folder=str(folder), root=root, order=order)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    script = RUN.format(folder=str(folder), root=root, order=order, words=words, pairs=pairs)
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     found: dict[str, list[list[str]]] = json.loads(done.stdout)
     return found
 
@@ -154,6 +177,35 @@ def test_versions_are_told_apart_at_the_numbers_that_the_code_names(tmp_path: Pa
     assert same != other
 
 
+def test_versions_are_told_apart_by_what_lies_deep_in_an_object(tmp_path: Path) -> None:
+    deep = CORE.replace("self.size += by", "self.kept = [{'a': [by]}]")
+    same, other = run_compare(tmp_path, deep, deep.replace("[by]", "[by + 1]"))["outcomes"]
+    assert same != other
+
+
+def test_texts_of_other_words_tell_versions_apart(tmp_path: Path) -> None:
+    first = CORE.replace("a + len(b)", "c.split()[0] if ' ' in c else c")
+    last = first.replace("[0]", "[-1]")
+    assert len(set(map(tuple, run_compare(tmp_path, first, last, words="one two two")["outcomes"]))) == 2
+    seen = run_compare(tmp_path, first, last, words="one two two")
+    assert any("'two two'" in str(each) for each in seen["inputs"])
+
+
+def test_pairs_are_in_order_where_all_recorded_ones_are(tmp_path: Path) -> None:
+    calls = [str(each) for each in run_compare(tmp_path, CORE, pairs="[(1, 3), (4, 6)]")["inputs"]]
+    found = [pair for call in calls for pair in re.findall(r"\((\d+), (\d+)\)", call)]
+    assert len(set(found)) > 2
+    assert all(int(low) <= int(high) for low, high in found)
+
+
+def test_an_error_that_the_code_raises_is_no_accident(tmp_path: Path) -> None:
+    raises = CORE.replace("return a + len(b)", "raise ValueError(a)")
+    fails = CORE.replace("return a + len(b)", "return int('x')")
+    meant, accident = run_compare(tmp_path, raises, fails)["outcomes"]
+    assert "! ValueError" in meant
+    assert "? ValueError" in accident
+
+
 def test_functions_that_only_the_tests_have_are_given_as_they_are(tmp_path: Path) -> None:
     once = CORE.replace("change(change(start))", "change(start)")
     same, other = run_compare(tmp_path, CORE, once)["outcomes"]
@@ -172,7 +224,7 @@ def test_a_version_that_hangs_forks_or_ends_its_process_ends_alone(tmp_path: Pat
     forks = CORE.replace("return a + len(b)", "__import__('os').fork() or __import__('time').sleep(60)")
     same, hung, ended, forked, again = run_compare(tmp_path, CORE, hangs, ends, forks, CORE)["outcomes"]
     assert same == again
-    assert "! took too long" in hung
+    assert "? took too long" in hung
     assert len(ended) < len(same)
     assert forked != same
 

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.repair.candidates import MOST_CANDIDATES, MOST_RIVALS, Candidate, list_candidates, list_rivals
+from agentflow.repair.candidates import (
+    FAR,
+    MOST_CANDIDATES,
+    MOST_RIVALS,
+    Candidate,
+    list_candidates,
+    list_rivals,
+)
 from agentflow.repair.locate import EditPlace
 from agentflow.repair.locate import TestTrace as Trace
 from agentflow.repair.sources import Sources, apply_mutation
@@ -211,7 +218,7 @@ def test_an_edit_that_makes_a_case_of_a_tested_value_comes_late(tmp_path: Path) 
     assert not any(each.is_special for each in found if each.mutation.text == "min(b * 7, 7)")
 
 
-def test_rivals_are_looked_for_on_the_same_line_first(tmp_path: Path) -> None:
+def test_rivals_are_the_likeliest_edits_those_of_the_same_line_first(tmp_path: Path) -> None:
     text = "def run(a, b):\n    c = a * 3\n    return c - b\n"
     found = propose(tmp_path, text)
     first = next(each for each in found if each.mutation.line == 3)
@@ -219,4 +226,6 @@ def test_rivals_are_looked_for_on_the_same_line_first(tmp_path: Path) -> None:
     assert rivals[0].mutation.line == 3
     assert len(rivals) <= MOST_RIVALS
     assert first not in rivals
-    assert {each.mutation.line for each in rivals if each.cost > first.cost + 1} <= {3}
+    assert max(each.weight for each in rivals) <= first.weight + FAR
+    far = [each.weight for each in rivals if each.mutation.line == 2]
+    assert far == sorted(far)
