@@ -20,7 +20,7 @@ from agentflow.repair.wrapping import WRAPPING_RULES
 MOST_CANDIDATES = 6_000
 """Candidates tried before we say that nothing mends it."""
 
-FAR = 4
+RIVAL_REACH = 4
 """How much heavier than a plausible edit another may be that is compared with it."""
 
 _STEP = 2
@@ -114,7 +114,7 @@ def list_rivals(first: Candidate, others: Sequence[Candidate]) -> tuple[Candidat
         is_near = (each.path, each.mutation.line) == (first.path, first.mutation.line)
         return (each.weight - (_STEP if is_near else 0), each.distance)
 
-    near = [each for each in others if each.weight <= first.weight + FAR]
+    near = [each for each in others if each.weight <= first.weight + RIVAL_REACH]
     return tuple(sorted(near, key=place)[:MOST_RIVALS])
 
 

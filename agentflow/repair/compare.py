@@ -234,9 +234,9 @@ def answer_one(module: ModuleType, name: str, make: Make) -> str:
         result = called(*given, **named)
         if inspect.isgenerator(result):
             result = list(itertools.islice(result, 50))
-        whole = f"{Text(is_whole=True).show(result)} {Text(is_whole=True).show([given, named])}"
+        whole = f"{ValueText(is_whole=True).show(result)} {ValueText(is_whole=True).show([given, named])}"
         after = show_call("", given, named)
-        return f"{Text().show(result)[:_LONGEST]} | {after[:_LONGEST]} | {zlib.crc32(whole.encode())}"
+        return f"{ValueText().show(result)[:_LONGEST]} | {after[:_LONGEST]} | {zlib.crc32(whole.encode())}"
     except TookTooLong:
         return _LATE
     except BaseException as error:  # noqa: BLE001  # whatever a version raises is compared
@@ -259,7 +259,7 @@ def is_raised(error: BaseException) -> bool:
     return is_ours and code.co_code[last.tb_lasti] == dis.opmap["RAISE_VARARGS"]
 
 
-class Text:
+class ValueText:
     """Writes values as a person would, the same in every process, however deep they are nested."""
 
     def __init__(self, *, is_whole: bool = False) -> None:
@@ -323,5 +323,7 @@ def show_input(name: str, make: Make) -> str:
 
 
 def show_call(name: str, given: list[Any], named: dict[str, Any]) -> str:
-    parts = [Text().show(each) for each in given]
-    return f"{name}({', '.join([*parts, *(f'{key}={Text().show(held)}' for key, held in named.items())])})"
+    parts = [ValueText().show(each) for each in given]
+    return (
+        f"{name}({', '.join([*parts, *(f'{key}={ValueText().show(held)}' for key, held in named.items())])})"
+    )

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from agentflow.repair.candidates import (
-    FAR,
     MOST_CANDIDATES,
     MOST_RIVALS,
+    RIVAL_REACH,
     Candidate,
     list_candidates,
     list_rivals,
@@ -226,6 +226,6 @@ def test_rivals_are_the_likeliest_edits_those_of_the_same_line_first(tmp_path: P
     assert rivals[0].mutation.line == 3
     assert len(rivals) <= MOST_RIVALS
     assert first not in rivals
-    assert max(each.weight for each in rivals) <= first.weight + FAR
+    assert max(each.weight for each in rivals) <= first.weight + RIVAL_REACH
     far = [each.weight for each in rivals if each.mutation.line == 2]
     assert far == sorted(far)
