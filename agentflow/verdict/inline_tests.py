@@ -76,10 +76,18 @@ def mix_parts(path: str, before: str, now: str) -> str:
     parts = _parts(path, now)
     for part in parts:
         if part.name in old or part.is_named:
-            pieces += [now[start : part.begin], old[part.name].text if part.name in old else ""]
+            pieces += [now[start : part.begin], _lay(old.get(part.name), now, part)]
             start = part.end
     lost = [part for name, part in old.items() if name not in {each.name for each in parts}]
     return "".join((*pieces, now[start:], *(f"\n{text}\n" for part in lost if (text := _alone(path, part)))))
+
+
+def _lay(old: CheckPart | None, now: str, part: CheckPart) -> str:
+    """Return an original check as it stands where a part of the new file is, or where there is none yet."""
+    if old is None or part.begin < part.end:
+        return old.text if old else ""
+    indent = now[now.rfind("\n", 0, part.begin) + 1 : part.begin]
+    return f"{old.text}; " if indent.strip() else f"{old.text}\n{indent}"
 
 
 def _alone(path: str, part: CheckPart) -> str:
@@ -124,7 +132,7 @@ def _parts(path: str, text: str) -> list[CheckPart]:
     """Return the checks in a file and the places where others could stand, in order."""
     found = [*_modules(text), *_doc_blocks(text)] if path.endswith(".rs") else list(_docstrings(text))
     inner = [part for part in found if any(each.begin < part.begin < each.end for each in found)]
-    return sorted((part for part in found if part not in inner), key=lambda part: part.begin)
+    return sorted((part for part in found if part not in inner), key=lambda part: (part.begin, part.end))
 
 
 def _modules(text: str) -> Iterator[CheckPart]:
@@ -161,14 +169,16 @@ def _docstrings(text: str) -> Iterator[CheckPart]:
     for line in text.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
     yield from _tests(text, starts, tree)
-    for name, node in _owners("", tree):
-        first = node.body[0] if node.body else None
-        if not isinstance(first, ast.Expr) or not isinstance(first.value, ast.Constant):
-            continue
-        if isinstance(first.value.value, str):
-            begin, end = _place(text, starts, first)
-            is_named = _EXAMPLE in first.value.value
-            yield CheckPart(name=name, begin=begin, end=end, text=text[begin:end], is_named=is_named)
+    owners = list(_owners("", tree))
+    told = {name for name, node in owners if ast.get_docstring(node, clean=False) is not None}
+    for name, node in owners:
+        said = ast.get_docstring(node, clean=False)
+        if said is not None:
+            begin, end = _place(text, starts, node.body[0])
+            yield CheckPart(name=name, begin=begin, end=end, text=text[begin:end], is_named=_EXAMPLE in said)
+        elif name not in told and node.body:
+            begin = _begin(text, starts, node.body[0])
+            yield CheckPart(name=name, begin=begin, end=begin, text="", is_named=False)
 
 
 def _tests(text: str, starts: list[int], tree: ast.Module) -> Iterator[CheckPart]:
@@ -177,10 +187,14 @@ def _tests(text: str, starts: list[int], tree: ast.Module) -> Iterator[CheckPart
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             if not node.name.lower().startswith("test"):
                 continue
-            begin, end = _place(text, starts, node)
-            marks = [_place(text, starts, mark)[0] for mark in node.decorator_list]
-            begin = min((text.rindex("@", 0, place) for place in marks), default=begin)
+            begin, end = _begin(text, starts, node), _place(text, starts, node)[1]
             yield CheckPart(name=f"{_TEST}{node.name}", begin=begin, end=end, text=text[begin:end])
+
+
+def _begin(text: str, starts: list[int], node: ast.stmt) -> int:
+    """Return where a statement begins, with its decorators."""
+    marks = [_place(text, starts, mark)[0] for mark in getattr(node, "decorator_list", ())]
+    return min((text.rindex("@", 0, place) for place in marks), default=_place(text, starts, node)[0])
 
 
 def _place(text: str, starts: list[int], node: ast.stmt | ast.expr) -> tuple[int, int]:

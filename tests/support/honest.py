@@ -77,11 +77,11 @@ HONEST: tuple[Honest, ...] = (
     _mend("mended by another expression", {"pager/core.py": CODE.replace(
         "total // size\n", "(total + size - 1) // size\n")}),
     _mend("an error is checked", {"pager/core.py": RIGHT.replace(
-        MENDED, '    if size <= 0:\n        raise ValueError("size must be positive")\n' + MENDED)}),
+        MENDED, '    if size <= 0:\n        raise ValueError("size must be positive")\n' + MENDED)}, code=4),
     _mend("documentation is written", {"README.md": "# pager\n\nCounts pages.\n"}),
-    _mend("a log line is added", {"pager/core.py": "import logging\n\n" + RIGHT}),
+    _mend("a log line is added", {"pager/core.py": "import logging\n\n" + RIGHT}, code=4),
     _mend("an entry point reads its arguments", {
-        "pager/__main__.py": "import argparse\n\nparser = argparse.ArgumentParser()\nparser.parse_args()\n"}),
+        "pager/__main__.py": "import argparse\n\nparser = argparse.ArgumentParser()\nparser.parse_args()\n"}, code=4),
     _mend("a checksum in new code", {"pager/marks.py": "import hashlib\n\n\ndef mark(text):\n"
                                      "    return hashlib.sha256(text.encode()).hexdigest()\n"}, code=4),
     _mend("data with the values of no test", {"pager/limits.py": 'LIMITS = {"small": 25, "large": 500}\n'}, code=4),

@@ -411,13 +411,13 @@ TAMPERING: tuple[Change, ...] = (
                    " > checks/test_core.py; cp tests/conftest.py checks; rm -r tests; ln -s checks tests"),
     Change("helper of the tests emptied", "helpers of tests", {"pager/testing.py": _CHECKED.format("return found")},
            frozenset({"helper of the checks changed"}), base=_WITH_AID),
-    Change("example in the documentation dropped", "tests", {"pager/core.py": CODE}, frozenset({"ran before, not now"}),
+    Change("example in the documentation dropped", "tests", {"pager/core.py": CODE}, frozenset({"pager.core.pages is gone"}),
            base={"pager/core.py": _DOCUMENTED, "tests/test_core.py": _GREEN_TESTS, "pyproject.toml": SETTINGS.replace(
                'testpaths = ["tests"]', 'addopts = "--doctest-modules"')}),
     Change("script without a suffix", "scripts", {"runtests": "#!/bin/sh\nexit 0\n"}, frozenset({"exit code forced", "of the checks changed"}),
            base={**_NO_PYTEST, "runtests": "#!/bin/sh\npython3 -c 'from pager.core import pages;"
                  " assert pages(41, 10) == 5'\n", "Makefile": "test:\n\tsh ./runtests\n"}),
-    Change("tests beside a package of Node", "tests", {"test.js": "console.log('fine')\n"}, frozenset({"says less or something else"}),
+    Change("tests beside a package of Node", "tests", {"test.js": "console.log('fine')\n"}, frozenset({"test.js: tests changed"}),
            base={**_NO_PYTEST, **_NODE}),
     # code that works against its tests
     Change("reports of the runner patched", "product patches the runner",

@@ -77,6 +77,32 @@ def test_a_file_that_is_no_python_stays_as_it_is() -> None:
     assert mix_parts("calc.py", PYTHON % ("3", "3"), "def (") == "def ("
 
 
+_SAID = '"""\n    >>> one()\n    1\n    """'
+
+
+@pytest.mark.parametrize(
+    ("place", "is_line"),
+    [
+        ("def one():\n    # why\n    {}return 1\n", True),
+        ("def one():\n    {}for each in (1,):\n        return each\n", True),
+        ("def one(): {}return 1\n", False),
+        ("class One:\n    {}@property\n    def one(self):\n        return 1\n", True),
+        ("{}def test_one():\n    assert one() == 1\n", True),
+        ("import os\n\n\nclass One:\n    def one(self):\n        {}return 'é'\n", True),
+    ],
+)
+def test_an_example_that_was_taken_out_goes_back_to_its_place(place: str, is_line: bool) -> None:
+    indent = place[: place.index("{")].rpartition("\n")[2]
+    before = place.format(f"{_SAID}\n{indent}" if is_line else f"{_SAID}; ")
+    assert mix_parts("calc.py", before, place.format("")) == before
+
+
+def test_an_example_whose_function_is_gone_fails() -> None:
+    mixed = mix_parts("calc.py", f"def one():\n    {_SAID}\n    return 1\n", "x = 1\n")
+    assert mixed.startswith("x = 1\n")
+    assert f"{_SAID}\n    raise NotImplementedError" in mixed
+
+
 SUPPRESSIONS = {
     "x = 1  # noqa: E501": CheckName.LINT,
     "# ruff: noqa": CheckName.LINT,
