@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -84,6 +85,7 @@ def _measure(bugs: Sequence[Bug], kept: "_Kept") -> Iterator[Outcome]:
             kept.add(outcome)
             yield outcome
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would only cut off the table
         print("ended early: the figures are of what was measured", file=sys.stderr)
     finally:
         pool.shutdown(wait=False, cancel_futures=True)  # the one at work ends by itself
