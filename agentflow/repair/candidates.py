@@ -1,19 +1,22 @@
 """The single edits of suspicious lines that are tried."""
 
 import ast
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 from agentflow.core.record import Record
 from agentflow.repair.combining import pair_edits, repeat_edits
 from agentflow.repair.conditions import CONDITION_RULES
-from agentflow.repair.hints import Hints, Rule, read_hints
+from agentflow.repair.hints import Hints, Rule, list_tested, read_hints
 from agentflow.repair.literals import LITERAL_RULES
 from agentflow.repair.locate import EditPlace, TestTrace
 from agentflow.repair.naming import mutate_names
 from agentflow.repair.operators import mutate_access, mutate_operators, mutate_statements
-from agentflow.repair.sources import Code, Mutation, Sources, header_lines, parse_code
+from agentflow.repair.sources import Code, FunctionNode, Mutation, Sources, header_lines, parse_code
 from agentflow.repair.statements import STATEMENT_RULES
 from agentflow.repair.wrapping import WRAPPING_RULES
 
@@ -95,15 +98,21 @@ def list_candidates(
     sources: Sources, places: tuple[EditPlace, ...], seen: TestTrace
 ) -> tuple[Candidate, ...]:
     """Return the edits to try: nearest and smallest first, no two alike."""
-    ordered = sorted(_all(sources, places, seen), key=lambda candidate: candidate.rank)
-    texts = {place.path: sources.read(place.path) for place in places}
     found: dict[tuple[str, int, int, bytes], Candidate] = {}
-    for candidate in ordered:
+    texts = {place.path: sources.read(place.path) for place in places}
+    waiting: dict[int, list[Candidate]] = defaultdict(list)
+    for group, following in pairwise((*_group_nodes(sources, places, seen), None)):
+        assert group is not None
+        for candidate in group.propose():
+            waiting[candidate.cost].append(candidate)
+        least = following.level if following else math.inf
+        for cost in sorted(each for each in waiting if each < least):  # no other group has one of it
+            for candidate in sorted(waiting.pop(cost), key=lambda each: each.rank):
+                key = _core_of(texts[candidate.path], candidate.mutation)
+                if key is not None and len(found) < MOST_CANDIDATES:
+                    found.setdefault((candidate.path, *key), candidate)
         if len(found) == MOST_CANDIDATES:
             break
-        key = _core_of(texts[candidate.path], candidate.mutation)
-        if key is not None:
-            found.setdefault((candidate.path, *key), candidate)
     return tuple(found.values())
 
 
@@ -143,25 +152,83 @@ def _count_alike(one: bytes, other: bytes) -> int:
     return next((at for at, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
 
 
-def _all(sources: Sources, places: tuple[EditPlace, ...], seen: TestTrace) -> Iterator[Candidate]:
-    levels = {
-        score: level for level, score in enumerate(sorted({place.score for place in places}, reverse=True))
-    }
+class _File(NamedTuple):
+    """A file whose lines are suspected, and what is known of it."""
+
+    path: str
+    code: Code
+    hints: Hints
+    tested: frozenset[str]
+    """Constants that only the failing tests name, as texts."""
+    nearest: Mapping[ast.AST | None, EditPlace]
+    """Function, module or statement to its most suspicious line."""
+
+
+class _Group(NamedTuple):
+    """The suspicious nodes of one function with those inside, or of a module outside of all."""
+
+    file: _File
+    levels: Mapping[float, int]
+    around: ast.AST
+    nodes: list[tuple[ast.AST, EditPlace]]
+
+    @property
+    def level(self) -> int:
+        """How far its most suspicious line is from the most suspicious of all: no edit of it is lighter."""
+        known = self.file.nearest.get(self.around)
+        places = [*([known] if known else []), *(place for _, place in self.nodes)]
+        return min(self.levels[place.score] for place in places)
+
+    def propose(self) -> Iterator[Candidate]:
+        """Yield the edits of its nodes: single ones, then those of several places at once."""
+        code, hints = self.file.code, self.file.hints
+        by_scope: dict[ast.AST | None, list[Mutation]] = defaultdict(list)
+        by_statement: dict[ast.AST | None, list[Mutation]] = defaultdict(list)
+        for node, place in self.nodes:
+            found = [mutation for rule in _RULES for mutation in rule.apply(code, node, hints)]
+            by_statement[code.statement(node)] += found
+            by_scope[code.scope(node)] += found
+            yield from (self._rate(place, mutation) for mutation in found)
+        for groups, join in ((by_scope, repeat_edits), (by_statement, pair_edits)):
+            for around, those in groups.items():
+                place = self.file.nearest[around]
+                yield from (self._rate(place, mutation) for mutation in join(code, those))
+
+    def _rate(self, place: EditPlace, mutation: Mutation) -> Candidate:
+        is_special = _is_special(mutation, self.file.tested)
+        return Candidate(
+            path=self.file.path,
+            mutation=mutation,
+            cost=self.levels[place.score] + mutation.weight + (_SPECIAL if is_special else 0),
+            distance=place.distance,
+            is_special=is_special,
+        )
+
+
+def _group_nodes(sources: Sources, places: tuple[EditPlace, ...], seen: TestTrace) -> list[_Group]:
+    """Return the nodes of suspicious lines by function, those first whose edits may be the lightest."""
+    scores = sorted({place.score for place in places}, reverse=True)
+    levels = {score: level for level, score in enumerate(scores)}
+    named = list_tested(sources, seen)
+    groups = list[_Group]()
     for path in sorted({place.path for place in places}):
-        lines = {place.line: place for place in places if place.path == path}
         code = parse_code(sources.read(path))
-        if code is not None:
-            hints = read_hints(sources, seen, path)
-            tested = hints.literals - _find_literals(code)
-            for place, mutation in _propose(code, lines, hints):
-                is_special = _is_special(mutation, tested)
-                yield Candidate(
-                    path=path,
-                    mutation=mutation,
-                    cost=levels[place.score] + mutation.weight + (_SPECIAL if is_special else 0),
-                    distance=place.distance,
-                    is_special=is_special,
-                )
+        if code is None:
+            continue
+        lines = {place.line: place for place in places if place.path == path}
+        hints = read_hints(named, seen, path)
+        nearest: dict[ast.AST | None, EditPlace] = {}
+        file = _File(path, code, hints, hints.literals - _find_literals(code), nearest)
+        by_function: dict[ast.AST, list[tuple[ast.AST, EditPlace]]] = defaultdict(list)
+        for node in ast.walk(code.tree):
+            if place := _place_of(code, node, lines):
+                functions = [each for each in (node, *code.above(node)) if isinstance(each, FunctionNode)]
+                by_function[functions[-1] if functions else code.tree].append((node, place))
+                nearest.setdefault(code.statement(node), place)
+                scope = code.scope(node)
+                nearest[scope] = max(nearest.get(scope, place), place, key=lambda each: each.score)
+        groups += [_Group(file, levels, *each) for each in by_function.items()]
+    return sorted(groups, key=lambda group: group.level)
 
 
 def _find_literals(code: Code) -> frozenset[str]:
@@ -175,30 +242,6 @@ def _is_special(edit: Mutation, tested: frozenset[str]) -> bool:
         return False
     found = (each.replace('"', "'") for each in _LITERAL.findall(edit.text))
     return not tested.isdisjoint({*found} - _HARMLESS)
-
-
-def _propose(
-    code: Code, lines: Mapping[int, EditPlace], hints: Hints
-) -> Iterator[tuple[EditPlace, Mutation]]:
-    """Yield the edits of one file with their places: single ones, then those of several places at once."""
-    by_scope: dict[ast.AST, list[Mutation]] = defaultdict(list)
-    by_statement: dict[ast.AST | None, list[Mutation]] = defaultdict(list)
-    nearest: dict[ast.AST | None, EditPlace] = {}
-    for node in ast.walk(code.tree):
-        place = _place_of(code, node, lines)
-        if place is None:
-            continue
-        found = [mutation for rule in _RULES for mutation in rule.apply(code, node, hints)]
-        statement, scope = code.statement(node), code.scope(node)
-        by_statement[statement] += found
-        by_scope[scope] += found
-        nearest.setdefault(statement, place)
-        nearest[scope] = min(nearest.get(scope, place), place, key=lambda each: -each.score)
-        yield from ((place, mutation) for mutation in found)
-    for around, group in by_scope.items():
-        yield from ((nearest[around], mutation) for mutation in repeat_edits(code, group))
-    for inside, group in by_statement.items():
-        yield from ((nearest[inside], mutation) for mutation in pair_edits(code, group))
 
 
 def _place_of(code: Code, node: ast.AST, lines: Mapping[int, EditPlace]) -> EditPlace | None:

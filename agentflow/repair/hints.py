@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentflow.core.evidence import RED
@@ -76,11 +76,11 @@ class Rule(NamedTuple):
             yield from self.propose(code, node, hints)
 
 
-def read_hints(sources: Sources, seen: TestTrace, path: str) -> Hints:
-    """Return what the run and the failing tests say about one file."""
+def read_hints(named: Sequence[object], seen: TestTrace, path: str) -> Hints:
+    """Return what the run and the constants of the failing tests say about one file."""
     own = {place: names for place, names in seen.types.items() if place.rpartition(":")[0] == path}
     numbers, words = list[str](), list[str]()
-    for each in _find_constants(sources, seen):
+    for each in named:
         if isinstance(each, str):
             words.append(each)
         elif not isinstance(each, bool) and isinstance(each, int | float):
@@ -92,8 +92,9 @@ def read_hints(sources: Sources, seen: TestTrace, path: str) -> Hints:
     )
 
 
-def _find_constants(sources: Sources, seen: TestTrace) -> Iterator[object]:
-    """Yield the constants of the tests that fail, in the order in which they stand."""
+def list_tested(sources: Sources, seen: TestTrace) -> tuple[object, ...]:
+    """Return the constants of the tests that fail, in the order in which they stand."""
+    constants = list[object]()
     red = {test for test, outcome in seen.outcomes.items() if outcome in RED}
     names = {found[1] for test in red if (found := _TEST_NAME.search(test.rpartition("::")[2]))}
     names |= {part for test in red for part in test.split(".")}
@@ -102,7 +103,8 @@ def _find_constants(sources: Sources, seen: TestTrace) -> Iterator[object]:
             continue
         for function in ast.walk(code.tree):
             if isinstance(function, FunctionNode) and function.name in names:
-                yield from (each.value for each in ast.walk(function) if isinstance(each, ast.Constant))
+                constants += [each.value for each in ast.walk(function) if isinstance(each, ast.Constant)]
+    return tuple(constants)
 
 
 def find_types(code: Code, node: ast.AST, hints: Hints) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 import ast
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from agentflow.core.evidence import RED
@@ -67,11 +68,10 @@ def localise(sources: Sources, seen: TestTrace) -> tuple[EditPlace, ...]:
     loaded = {path for path, _ in (*suspects, *seen.lines.get("", ()))} - set(seen.files)
     paths = {path for path in loaded if is_editable(sources, path)}
     _add_constants(sources, paths, touched)
-    innermost = [frame for test in sorted(reds) if (frame := _innermost(seen, test, paths))]
-    found = [
-        _place(line, reds, touched, innermost)
-        for line in sorted({line for test in reds for line in touched[test] if line[0] in paths})
-    ]
+    innermost = {frame for test in reds if (frame := _innermost(seen, test, paths))}
+    failing = Counter(line for test in reds for line in touched[test] if line[0] in paths)
+    passing = Counter(line for test, lines in touched.items() if test not in reds for line in lines)
+    found = [_place(line, (count, passing[line], len(reds)), innermost) for line, count in failing.items()]
     return tuple(sorted(found, key=lambda place: (-place.score, place.distance, place.path, place.line)))
 
 
@@ -83,14 +83,11 @@ def _lines(seen: TestTrace, test: str) -> set[tuple[str, int]]:
 
 
 def _place(
-    line: tuple[str, int],
-    reds: set[str],
-    touched: dict[str, set[tuple[str, int]]],
-    innermost: Iterable[tuple[str, int]],
+    line: tuple[str, int], counts: tuple[int, int, int], innermost: Iterable[tuple[str, int]]
 ) -> EditPlace:
-    tests = {test for test, lines in touched.items() if line in lines}
-    failing, passing = len(tests & reds), len(tests - reds)
-    score = failing / math.sqrt(len(reds) * (failing + passing))
+    """Return a line with the tests that execute it, failing and passing, of so many failing ones."""
+    failing, passing, total = counts
+    score = failing / math.sqrt(total * (failing + passing))
     distances = [abs(number - line[1]) for path, number in innermost if path == line[0]]
     return EditPlace(
         path=line[0],
