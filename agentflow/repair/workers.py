@@ -176,15 +176,7 @@ class Workers:
         for path, line in seen.lines.get("", ()):
             loaded.setdefault(path, []).append(line)
         self.spec = {"pristine": str(pristine), "loaded": loaded, "paths": sorted(loaded)}
-        fresh = 1.0 + _SLOWER * (seen.load + sum(seen.took.get(test, 0.0) for test in self.failing))
-        rest = 1.0 + _SLOWER * sum(seen.took.values())
-        plan = {
-            "failing": self.failing,
-            "skip": (*seen.slow, *seen.unwatched),
-            "cpu": (fresh, rest),
-            "wall": (fresh * 3, rest * 3),
-        }
-        self.plans: dict[str, dict[str, Any]] = {"fresh": plan}
+        self.plans: dict[str, dict[str, Any]] = {"fresh": _plan_fresh(seen, self.failing)}
         self.base = 0.0
         """How near the failing tests are without any edit."""
         count = os.cpu_count() or 1
@@ -361,6 +353,18 @@ class _Queue:
                 return
             self.room.release()
             yield trial
+
+
+def _plan_fresh(seen: TestTrace, failing: tuple[str, ...]) -> dict[str, Any]:
+    """Return which tests are run where everything is loaded anew, and how long they may take."""
+    first = 1.0 + _SLOWER * (seen.load + sum(seen.took.get(test, 0.0) for test in failing))
+    rest = 1.0 + _SLOWER * sum(seen.took.values())
+    return {
+        "failing": failing,
+        "skip": (*seen.slow, *seen.unwatched),
+        "cpu": (first, rest),
+        "wall": (first * 3, rest * 3),
+    }
 
 
 def _slow_down(shortest: Iterable[float], took: Iterable[float]) -> list[float]:
