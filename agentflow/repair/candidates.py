@@ -39,7 +39,7 @@ _DOUBT: Mapping[str, int] = {
 """How much heavier an edit counts that passes a test by chance more often than a name does."""
 
 MOST_RIVALS = 400
-"""How many edits are tried beside the first plausible one at most."""
+"""How many edits are tried beside the first plausible one at most, unless that one came late."""
 
 _SPECIAL = 3
 """How much heavier an edit is that makes a case of a value that only the tests name."""
@@ -116,15 +116,18 @@ def list_candidates(
     return tuple(found.values())
 
 
-def list_rivals(first: Candidate, others: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Return the edits to compare a plausible one with, the likeliest first; its line comes first."""
+def list_rivals(first: Candidate, others: Sequence[Candidate], tried: int = 0) -> tuple[Candidate, ...]:
+    """Return the edits to compare a plausible one with, the likeliest first; its line comes first.
+
+    The more were tried before it, the less sure it is, and the more are tried beside it.
+    """
 
     def place(each: Candidate) -> tuple[int, int]:
         is_near = (each.path, each.mutation.line) == (first.path, first.mutation.line)
         return (each.weight - (_STEP if is_near else 0), each.distance)
 
     near = [each for each in others if each.weight <= first.weight + RIVAL_REACH]
-    return tuple(sorted(near, key=place)[:MOST_RIVALS])
+    return tuple(sorted(near, key=place)[: max(MOST_RIVALS, tried // 2)])
 
 
 def _core_of(raw: bytes, mutation: Mutation) -> tuple[int, int, bytes] | None:

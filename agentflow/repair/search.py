@@ -193,7 +193,7 @@ class Search:
                 if survivors or count >= last:
                     break
             if survivors:  # the workers are free again
-                survivors += self._find_rivals(workers, survivors[0], order[count:])
+                survivors += self._find_rivals(workers, list_rivals(survivors[0], order[count:], count))
             halfway = [] if survivors or not partial else _confirm_halfway(workers, partial)
             is_late = not workers.seconds_left and count < len(order) and not survivors
         self._result = self._result.replace(is_late=is_late)
@@ -219,14 +219,12 @@ class Search:
         harmful = [each.candidate for each in trials if each.broke or not red <= set(each.turned)]
         return [each for each in survivors if each not in harmful]
 
-    def _find_rivals(
-        self, workers: Workers, first: Candidate, others: Sequence[Candidate]
-    ) -> Iterator[Candidate]:
-        """Yield the edits of about the same cost that mend everything too."""
+    def _find_rivals(self, workers: Workers, others: Sequence[Candidate]) -> Iterator[Candidate]:
+        """Yield the edits of others that mend everything too."""
         found = 0
         workers.confirms = not workers.is_hurried  # slow tests are run again for the first only
         workers.is_all_or_none = True
-        for trial in workers.try_edits(list_rivals(first, others)):
+        for trial in workers.try_edits(others):
             self._note(trial, is_first=False)
             if trial.is_plausible:
                 found += 1

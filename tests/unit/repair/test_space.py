@@ -229,3 +229,6 @@ def test_rivals_are_the_likeliest_edits_those_of_the_same_line_first(tmp_path: P
     assert max(each.weight for each in rivals) <= first.weight + RIVAL_REACH
     far = [each.weight for each in rivals if each.mutation.line == 2]
     assert far == sorted(far)
+    many = [first.replace(distance=number) for number in range(3 * MOST_RIVALS)]
+    assert len(list_rivals(first, many, tried=10)) == MOST_RIVALS
+    assert len(list_rivals(first, many, tried=4 * MOST_RIVALS)) == 2 * MOST_RIVALS
