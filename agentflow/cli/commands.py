@@ -86,6 +86,7 @@ _RUN = (
         "waiting",
         "Continue a stopped, killed or waiting task from where it left off.",
         "agentflow resume 20260102T03",
+        function="resume_task",
     ),
     CommandRow(
         "commit",
@@ -101,12 +102,19 @@ _RUN = (
         is_text=True,
         function="say_to_task",
     ),
-    CommandRow("cancel", "waiting", "Stop a task. `resume` can still continue it.", "agentflow cancel"),
+    CommandRow(
+        "cancel",
+        "waiting",
+        "Stop a task. `resume` can still continue it.",
+        "agentflow cancel",
+        function="stop_task",
+    ),
     CommandRow(
         "undo",
         "waiting",
         "Restore the files to their state before a task. Your later edits are kept.",
         "agentflow undo --dry-run",
+        function="restore_files",
     ),
 )
 _DECIDE = (
@@ -116,6 +124,7 @@ _DECIDE = (
         "Answer a task's question and continue the task.",
         "agentflow answer B",
         is_text=True,
+        function="answer_task",
     ),
     CommandRow(
         "approve",
@@ -196,6 +205,7 @@ _PROVE = (
         "verify",
         "Run this repository's checks, or re-run the checks recorded for a task.",
         "agentflow verify --junit checks.xml",
+        function="verify_here",
     ),
     CommandRow(
         "replay",

@@ -34,7 +34,7 @@ DRY_RUN = typer.Option(False, "--dry-run", help="Only list the checks and their 
 CHECKS_NETWORK = typer.Option(False, "--network", help="Let the checks reach the network.")
 
 
-def verify(
+def verify_here(
     task_id: str | None = RECORDED,
     quick: bool = QUICK,
     junit: Path | None = CHECKS_JUNIT,

@@ -33,7 +33,7 @@ BY = typer.Option("", "--by", metavar="NAME", help="Your name, recorded with the
 COMMENT = typer.Option("", "--comment", metavar="TEXT", help="A remark, recorded with the decision.")
 
 
-def resume(
+def resume_task(
     task_id: str | None = TASK,
     model: str | None = MODEL,
     yes: bool = YES,
@@ -94,7 +94,7 @@ def deny(
     _decide(folder, pending_id, Answer(approved=False, text=reason, by=by, comment=comment))
 
 
-def answer(
+def answer_task(
     words: list[str] = typer.Argument(
         ...,
         metavar="[TASK] CHOICE|TEXT",
@@ -120,7 +120,7 @@ def answer(
     return relaunch(git.root, found.name, Job(detail=detail_of(quiet=quiet, verbose=verbose)))
 
 
-def cancel(
+def stop_task(
     task_id: str | None = TASK,
     folder: Path = FOLDER,
 ) -> None:
@@ -175,7 +175,7 @@ def _decide(folder: Path, pending_id: str, decision: Answer) -> None:
 _GET_BACK = "GIT_ALTERNATE_OBJECT_DIRECTORIES=$(git rev-parse --git-path agentflow/objects) git show {}:FILE"
 
 
-def undo(
+def restore_files(
     task_id: str | None = TASK,
     dry_run: bool = typer.Option(False, "--dry-run", help="Only show what would change."),
     force: bool = typer.Option(
@@ -185,14 +185,14 @@ def undo(
     folder: Path = FOLDER,
 ) -> None:
     """Restore the files to their state before a task. Your later edits are kept."""
-    from agentflow.api.undo import undo as restore
+    from agentflow.api.undo import undo
     from agentflow.api.worktree import open_home
     from agentflow.cli.tasks import folder_of
 
     root = open_home(folder, task_id).root
     found = folder_of(root, task_id)
     tell_edits(root, found, goes_on=True)
-    told = restore(found.name, folder=root, dry_run=dry_run, force=force)
+    told = undo(found.name, folder=root, dry_run=dry_run, force=force)
     if json:
         say_json(told)
     else:

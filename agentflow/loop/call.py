@@ -245,7 +245,7 @@ def _block(agent: Agent, call: ToolCall, reason: str, owner: str | None = None) 
     return error_of(call, reason)
 
 
-async def answer(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | RunPaused:
+async def answer_call(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | RunPaused:
     """Make a call, return why it is not made, or let it wait; no mistake of a model raises."""
     admitted = await authorize(agent, run, call)
     if not isinstance(admitted, AuthorizedCall):
@@ -330,7 +330,7 @@ def _make_inside(
     known = tool.values(given, Subject.PATH) if tool else ()  # whoever makes it has read what it changes
     run = run.replace(head=run.head.replace(shown=(*run.head.shown, *known)))
     inner = ToolCall(id=f"{outer.id}-{len(made) + 1}", name=name, input=given)
-    found = from_thread.run(answer, agent, run, inner)
+    found = from_thread.run(answer_call, agent, run, inner)
     if isinstance(found, RunPaused):
         raise NotAllowed(f"a rule wants {name} approved: call it yourself, then somebody is asked")
     made.append(found)

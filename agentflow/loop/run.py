@@ -28,7 +28,7 @@ from agentflow.core.run import (
 )
 from agentflow.core.tool import Category, Effect
 from agentflow.loop.agent import Agent, add_notice, note, open_run, resolve_agent
-from agentflow.loop.call import answer, error_of
+from agentflow.loop.call import answer_call, error_of
 from agentflow.loop.compact import compact, with_recall
 from agentflow.loop.history import adopt_reply, list_served_calls, redact_reply, request_of
 from agentflow.loop.lifecycle import (
@@ -187,7 +187,7 @@ async def act(agent: Agent, run: Run) -> Run:
         nonlocal run
         async with children if call.name == DELEGATE else reads:
             try:
-                entry = await answer(agent, run, call)
+                entry = await answer_call(agent, run, call)
             except ModelUnavailable as error:  # of a sub-agent: the others come to their end first
                 lost.append(error)
                 return

@@ -38,7 +38,7 @@ _FIRST = 6
 """Failing tests that are run before an edit is given up, where none of them turns green."""
 
 
-def main() -> None:
+def run_spec() -> None:
     spec = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     sys.path[:1] = [str(Path.cwd())] if spec["module"] else []
     sys.argv[1:] = []
@@ -374,4 +374,4 @@ def load_pytest() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_spec()

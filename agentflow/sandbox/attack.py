@@ -33,7 +33,7 @@ _SECRET = re.compile(rb"(?:^|\0)[A-Z_]*(?:KEY|TOKEN|SECRET|PASSWORD)[A-Z_]*=")
 _LATER = "sleep 0.4; echo late > {}"
 
 
-def main(spec: dict[str, Any]) -> None:
+def run_attacks(spec: dict[str, Any]) -> None:
     """Try everything and print what got through."""
     through = {name: _try(attack) for name, attack in _attacks(spec).items()}
     for place in spec["writes"]:
@@ -215,4 +215,4 @@ def _call(number: int) -> bool:
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    run_attacks(json.loads(sys.argv[1]))

@@ -37,7 +37,7 @@ _TCP = 3
 _ABSTRACT_SOCKETS_AND_SIGNALS = 3
 
 
-def main(step: str, words: list[str]) -> None:
+def run_step(step: str, words: list[str]) -> None:
     """Prepare this process and become the command. Raises OSError."""
     kernel = ctypes.CDLL(None, use_errno=True)
     if step == "overlay":
@@ -168,7 +168,7 @@ def _check(result: int, what: str) -> None:
 
 if __name__ == "__main__":
     try:
-        main(sys.argv[1], sys.argv[2:])
+        run_step(sys.argv[1], sys.argv[2:])
     except OSError as error:
         sys.stderr.write(f"agentflow: the sandbox could not be set up: {error}\n")
         raise SystemExit(FAILED) from None
