@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import re
+import resource
 import select
 import signal
 import sys
@@ -186,7 +187,6 @@ def read_pending(reader: int) -> bytes:
 
 def answer_all(path: str, text: str, inputs: list[tuple[str, Make]], writer: int) -> None:
     """Put a version in place of its module and write what it does, one line an input."""
-    signal.signal(signal.SIGALRM, stop_call)
     signal.signal(signal.SIGPROF, stop_call)
     module = find_module(path)
     exec(compile(text, path, "exec"), module.__dict__)  # noqa: S102  # the version is what is tried
@@ -216,11 +216,24 @@ def stop_call(*_: object) -> None:
     raise TookTooLong
 
 
+def stop_wait(before: int, *_: object) -> None:
+    """Stop a call that waits; one that only got no processor goes on."""
+    if count_waits() > before:
+        raise TookTooLong
+    signal.setitimer(signal.ITIMER_REAL, WAIT_SECONDS)
+
+
+def count_waits() -> int:
+    """Return how often this process has given the processor up by itself."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+
+
 def answer_one(module: ModuleType, name: str, make: Make) -> str:
     """Return what a call comes to: its result and what it makes of its arguments, or its error.
 
     An error begins with `! ` where the code raises it, and with `? ` where it is an accident.
     """
+    signal.signal(signal.SIGALRM, partial(stop_wait, count_waits()))
     signal.setitimer(signal.ITIMER_REAL, WAIT_SECONDS)
     signal.setitimer(signal.ITIMER_PROF, CALL_SECONDS)
     try:

@@ -67,7 +67,7 @@ def watch_tests(spec: dict[str, Any]) -> dict[str, Any]:
     recorder = observe.Recorder(str(Path.cwd()))
     tracer = load_part("trace").Tracer(recorder.place)
     began = time.monotonic()
-    found: dict[str, Any] = {"lines": {}, "types": {}, "took": {}, "slow": [], "load": 0.0}
+    found: dict[str, Any] = {"lines": {}, "types": {}, "took": {}, "slept": {}, "slow": [], "load": 0.0}
 
     def serve(tests: Any) -> None:
         tracer.end()
@@ -118,11 +118,11 @@ def watch_some(
     """
 
     def work(tell: Callable[[dict[str, Any]], None]) -> None:
-        state: dict[str, Any] = {"test": "", "since": 0.0}
+        state: dict[str, Any] = {"test": "", "since": 0.0, "asked": sealed.note_sleeps()}
 
         def begin(test: str) -> None:
             if test:
-                state.update(test=test, since=time.monotonic())
+                state.update(test=test, since=time.monotonic(), before=state["asked"]())
                 sealed.call_after(limits[test] * _STOPPED, stop)
                 tracer.begin(test)
                 return
@@ -161,6 +161,7 @@ def describe_test(
         "lines": report["lines"].get(state["test"], []),
         "types": report["types"],
         "seconds": time.monotonic() - state["since"],
+        "slept": state["asked"]() - state["before"],
         "stopped": False,
     }
 
@@ -170,6 +171,7 @@ def merge(found: dict[str, Any], recorder: Any, each: dict[str, Any]) -> None:
     recorder.note(test, each["outcome"])
     found["lines"][test] = each["lines"]
     found["took"][test] = each["seconds"]
+    found["slept"][test] = each["slept"]
     if each["frames"]:
         recorder.frames[test] = each["frames"]
     if each["message"]:

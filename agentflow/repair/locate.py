@@ -28,6 +28,8 @@ class TestTrace(Record):
     """Seconds until the tests were collected."""
     took: Mapping[str, float] = {}
     """Test to the seconds it took."""
+    slept: Mapping[str, float] = {}
+    """Test to the seconds that it asked to sleep."""
     unwatched: tuple[str, ...] = ()
     """Tests of the same files that were not run."""
     slow: tuple[str, ...] = ()

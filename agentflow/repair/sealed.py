@@ -208,6 +208,28 @@ def adopt_strays() -> None:
         ctypes.CDLL(None).prctl(_ADOPT, 1, 0, 0, 0)
 
 
+def note_sleeps() -> Callable[[], float]:
+    """Return what tells for how many seconds the code has asked to sleep since now."""
+    whole, asked = time.sleep, 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal asked
+        asked += max(0.0, seconds)
+        whole(seconds)
+
+    put_in_place(whole, sleep)
+    return lambda: asked
+
+
+def put_in_place(whole: Callable[[float], None], sleep: Callable[[float], None]) -> None:
+    """Let all that is loaded sleep in another way."""
+    time.sleep = sleep  # type: ignore[assignment]
+    for module in list(sys.modules.values()):
+        for name, value in list(getattr(module, "__dict__", {}).items()):
+            if value is whole:
+                setattr(module, name, sleep)
+
+
 def shorten_waits() -> None:
     """Let every sleep end at once, and the clocks say that it took its time; only children may sleep then."""
     whole, skipped = time.sleep, 0.0
@@ -220,13 +242,9 @@ def shorten_waits() -> None:
     def shift(clock: Callable[[], float]) -> Callable[[], float]:
         return lambda: clock() + skipped
 
-    time.sleep = sleep  # type: ignore[assignment]
+    put_in_place(whole, sleep)
     for name in ("time", "monotonic", "perf_counter"):
         setattr(time, name, shift(getattr(time, name)))
-    for module in list(sys.modules.values()):
-        for name, value in list(getattr(module, "__dict__", {}).items()):
-            if value is whole:
-                setattr(module, name, sleep)
 
 
 def limit_memory() -> None:

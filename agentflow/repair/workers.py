@@ -28,8 +28,8 @@ _BRIEFEST_CPU = 0.06
 """The same for the failing ones in a first round, where some of them never end as the code is."""
 _START_SECONDS = 60.0
 _MOST_CRASHES = 6
-_MOST_WAITED = 2.0
-"""Seconds of the failing tests after which it is worth it to shorten their sleeps."""
+_MOST_SLEPT = 2.0
+"""Seconds that the failing tests may ask to sleep before that is cut short."""
 _MOST_GUARD_SECONDS = 5.0
 """Slow tests that passed are left to the program's own check."""
 _TICK = 0.05
@@ -200,8 +200,7 @@ class Workers:
         guards = [test for test in self.passed if seen.took.get(test, 0.0) < _MOST_GUARD_SECONDS]
         first = [10 * part for part in self.plans["fresh"]["wall"]]
         plan: dict[str, Any] = {"failing": self.ending, "guards": guards, "cpu": first, "wall": first}
-        took = sum(seen.took.get(test, 0.0) for test in self.ending)
-        self.is_hurried = took > _MOST_WAITED
+        self.is_hurried = sum(seen.slept.get(test, 0.0) for test in self.ending) > _MOST_SLEPT
         others = [] if self.loading else [self.pool.submit(each.warm_up) for each in self._workers[1:]]
         if not (answer := self._try_as_is({**plan, "hurried": self.is_hurried})) and self.is_hurried:
             self.is_hurried = False

@@ -85,6 +85,17 @@ def test_a_check_that_was_only_slow_is_told_from_one_that_hangs(tmp_path: Path) 
         trace_tests(bench)
 
 
+def test_what_a_test_asks_to_sleep_is_known_whatever_time_it_takes(tmp_path: Path) -> None:
+    code = (
+        "from time import sleep\n\n\ndef find(values, wanted):\n    sleep(0.01)\n    return 5 - values[0]\n"
+    )
+    seen = trace_tests(open_bench(tmp_path, code, 60))
+    assert {test: round(seconds, 3) for test, seconds in seen.slept.items()} == {
+        HANGING: 0.07,
+        HANGING.replace("find", "first"): 0.01,
+    }
+
+
 WAITING = """import runpy, sys, time
 from time import sleep
 driver = runpy.run_path(sys.argv[1])
