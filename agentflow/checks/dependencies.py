@@ -248,6 +248,7 @@ def load_known() -> KnownDependencies:
 
 
 _MISSING = regex(r"\bModuleNotFoundError: No module named '(?P<module>[\w.]+)'")
+_NOT_INSTALLED = regex(r"\bPackageNotFoundError: No package metadata was found for (?P<package>[\w.-]+)")
 _NOT_FOUND = 127
 """What a shell ends with that knows no such command."""
 _NOT_FOUND_IN_MAKE = regex(r"(?m)^make.*\bError 127$")
@@ -310,25 +311,29 @@ def _why_tests_cannot_run(run: CheckRun, output: str, repository: Repository, ru
     wanted = read_required_python(repository)
     if wanted and running and not _fits(running, wanted):
         return f"requires-python {wanted}, running {'.'.join(map(str, running))}"
-    modules = _foreign(run, output, repository)
-    listed = next((name for name in _LISTS if repository.has(name)), "")
-    install = f"pip install -r {listed}" if listed else f"pip install {' '.join(modules)}"
-    said = f"ModuleNotFoundError: {', '.join(modules)} is neither here nor in the repository: {install}"
-    return said if modules else ""
-
-
-def _foreign(run: CheckRun, output: str, repository: Repository) -> list[str]:
-    """Return the missing modules that keep test files from loading, unless one is the repository's own."""
     found = [match["module"] for match in _MISSING.finditer(output)]
+    lacking = [match["package"] for match in _NOT_INSTALLED.finditer(output)]
     unloaded = run.ids(TestOutcome.ERROR)
     ran = run.ids(TestOutcome.PASSED, TestOutcome.FAILED)
     is_all = not ran or (bool(unloaded) and not any("::" in test for test in unloaded))
-    if not found or not is_all or len(found) < len(unloaded):
-        return []
+    if not is_all or len(found) + len(lacking) < max(len(unloaded), 1):
+        return ""
+    return _tell_missing({module.partition(".")[0] for module in found}, {*lacking}, repository)
+
+
+def _tell_missing(modules: set[str], packages: set[str], repository: Repository) -> str:
+    """Say what keeps test files from loading; empty where a module of the repository itself is missing."""
     paths = [PurePosixPath(path) for path in repository.files]
     own = {name for path in paths for name in (*path.parts, path.stem)}
-    tops = {module.partition(".")[0] for module in found}
-    return sorted(tops) if own.isdisjoint(tops) and tops.isdisjoint(sys.stdlib_module_names) else []
+    if not (own.isdisjoint(modules) and modules.isdisjoint(sys.stdlib_module_names)):
+        return ""
+    mine = {name for name in packages if name.replace("-", "_") in own}
+    listed = next((f"-r {name}" for name in _LISTS if repository.has(name)), "")
+    others = modules | (packages - mine)
+    wanted = ["-e ."] * bool(mine) + [listed or " ".join(sorted(others))] * bool(others)
+    told = [f"ModuleNotFoundError: {', '.join(sorted(modules))} is neither here nor in the repository"]
+    told = told * bool(modules) + [f"not installed: {', '.join(sorted(packages))}"] * bool(packages)
+    return f"{'; '.join(told)}: pip install {' '.join(wanted)}"
 
 
 def _fits(running: Version, wanted: str) -> bool:

@@ -98,7 +98,7 @@ def brief_rows(event: Event, memory: Memory) -> tuple[Row, ...]:
     if isinstance(event, Classified):
         memory.reads_only = Phase.IMPLEMENTATION not in event.steps
     if isinstance(event, EvidenceRecorded) and event.check and event.surface is event.code:
-        memory.shown[event.check] = _describe_check(event)
+        memory.shown.setdefault(event.check, _describe_check(event))  # later ones are of some tests alone
     if not isinstance(event, PhaseEnded) or event.status is GateStatus.SKIPPED or memory.reads_only:
         return ()
     return _phase_in_short(event, memory)

@@ -42,6 +42,28 @@ def test_a_check_that_could_not_begin_is_the_machines_fault(
     assert said in blockage(run, output, repository(checkout), None)
 
 
+_UNKNOWN = "E   PackageNotFoundError: No package metadata was found for pager\n"
+_FOREIGN = "E   ModuleNotFoundError: No module named 'frozen'\n"
+_NEITHER = "ModuleNotFoundError: frozen is neither here nor in the repository"
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        (_FOREIGN * 2, f"{_NEITHER}: pip install frozen"),
+        (_UNKNOWN + _FOREIGN, f"{_NEITHER}; not installed: pager: pip install -e . frozen"),
+        (_UNKNOWN * 2, "not installed: pager: pip install -e ."),
+        (_UNKNOWN.replace("pager", "a-b") * 2, "not installed: a-b: pip install a-b"),
+        (_UNKNOWN, ""),
+        (_UNKNOWN + _FOREIGN.replace("frozen", "pager.lost"), ""),
+    ],
+)
+def test_tests_that_need_what_is_not_installed_cannot_run(checkout: Any, output: str, said: str) -> None:
+    run = before(TESTS, {"test_a.py": TestOutcome.ERROR, "test_b.py": TestOutcome.ERROR})
+    known = repository(checkout).replace(files=("src/pager/core.py", "test_a.py", "test_b.py"))
+    assert blockage(run, output, known, None) == said
+
+
 ABLE: dict[str, tuple[CheckRun, str]] = {
     "it found something": (before(LINT, exit_code=127, findings={"a.py: x": 1}), "sh: 1: x: not found\n"),
     "a test failed": (before(TESTS, {"t1": TestOutcome.FAILED}), "Could not resolve host: example\n"),

@@ -381,6 +381,7 @@ def test_in_short_each_phase_is_one_row_of_what_its_checks_showed() -> None:
         PhaseStarted(phase=Phase.VERIFICATION, iteration=1),
         a_check(CheckName.TESTS, 0, TestCounts(passed=9)),
         a_check(CheckName.TESTS, 1, TestCounts(failed=2), without_change=True),
+        a_check(CheckName.TESTS, 0, TestCounts(passed=2)),
         an_end(Phase.VERIFICATION, GateStatus.PASSED, "- every required check passes"),
     ) == [
         "· before the change: lint: passes; tests: 2 failed",
