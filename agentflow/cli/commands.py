@@ -250,7 +250,7 @@ _SET_UP = (
     ),
     CommandRow("acp", "servers", "Serve an editor over stdin and stdout.", "agentflow acp --model anthropic"),
     CommandRow("config", "config", "Show each setting and where it came from.", "agentflow config --explain"),
-    CommandRow("check", "check", "Validate settings, roles, skills and hooks.", "agentflow check"),
+    CommandRow("check", "config", "Validate settings, roles, skills and hooks.", "agentflow check"),
     CommandRow(
         "doctor",
         "doctor",

@@ -1,4 +1,4 @@
-"""`init` and `config`: the files that agentflow needs in a repository, and each setting with its source."""
+"""`init`, `config` and `check`: the settings of a repository, where each comes from, and what is wrong."""
 
 import os
 from collections.abc import Iterator
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from agentflow.cli.arguments import FOLDER, JSON
-from agentflow.cli.printing import say_json, show
-from agentflow.core.errors import ConfigError, NoSandbox, advise_on_os_error
+from agentflow.cli.printing import say, say_json, show
+from agentflow.core.errors import ConfigError, Exit, NoSandbox, advise_on_os_error
 from agentflow.core.record import plain
+from agentflow.redact import one_line
 from agentflow.view.text import BLANK, Line, Style, column, label_row, line, span
+from agentflow.view.words import plural
 
 if TYPE_CHECKING:
     from agentflow.api.wiring import Setup
@@ -294,3 +296,26 @@ def _checks(checks: list[dict[str, Any]] | None) -> Iterator[Line]:
         missing = span(f"  cannot run: {check['missing']}" if check["missing"] else "", Style.WARN)
         name = column(check["check"], 7, Style.BOLD)
         yield label_row("" if number else "checks", name, span(check["command"]), missing)
+
+
+def check(json: bool = JSON, folder: Path = FOLDER) -> int:
+    """Validate settings, roles, skills and hooks. Permission rules and hook scripts are checked too."""
+    from agentflow.api.extensions import list_extensions
+    from agentflow.api.validation import ERROR, validate
+
+    found, parts = validate(folder), list_extensions(folder.resolve())
+    commands = sum(kind == "command" for kind, _ in parts)
+    counts = {"agents": found.agents, "skills": found.skills, "hooks": found.hooks, "commands": commands}
+    if json:
+        told = [{"kind": kind, **plain(part)} for kind, part in parts]
+        say_json({"problems": found.problems, "counts": counts, "extensions": told})
+    else:
+        for problem in found.problems:
+            say(problem.text)
+        for kind, part in parts:
+            why = f": {part.reason}" if part.reason else ""
+            say(f"{one_line(f'{kind} {part.name}')}: {part.standing}{one_line(why)}  [{part.file}]")
+        numbers = {"role file": found.agents, "skill": found.skills, "hook": found.hooks}
+        looked_at = ", ".join(plural(number, noun) for noun, number in numbers.items())
+        say(f"{looked_at}, {plural(len(found.problems), 'problem')}")
+    return Exit.CONFIG if any(problem.severity == ERROR for problem in found.problems) else Exit.VERIFIED

@@ -1,4 +1,4 @@
-"""`check`: problems in settings, hooks, role files and skills, each with file, line and key."""
+"""What is wrong in settings, hooks, role files and skills, each problem with file, line and key."""
 
 import json
 import os
@@ -10,14 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.api.content import list_skill_folders
-from agentflow.api.extensions import list_extensions
 from agentflow.api.trust import read_project_file
 from agentflow.api.trust_items import place_role, place_skill
-from agentflow.cli.arguments import FOLDER, JSON
-from agentflow.cli.printing import say, say_json
-from agentflow.core.errors import AgentflowError, Exit, InvalidFile, ToolError
+from agentflow.core.errors import AgentflowError, InvalidFile, ToolError
 from agentflow.core.hook import Hook, Script
-from agentflow.core.record import Record, plain
+from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE
 from agentflow.hooks.entries import HookFile, project_places, read_hooks, user_places
@@ -27,11 +24,9 @@ from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill, read_ski
 from agentflow.library.skill_tests import read_situations
 from agentflow.library.skills import SkillFolder, Skills, describe_unknown_skill, find_skill_folders
 from agentflow.permissions.rules import parse_rules
-from agentflow.redact import one_line
 from agentflow.settings import PROJECT_FILE, folders, load_settings
 from agentflow.tools.registry import Toolbox, standard
 from agentflow.trust import content
-from agentflow.view.words import plural
 
 ERROR = "error"
 WARNING = "warning"
@@ -62,26 +57,6 @@ class Problem(Record):
     def text(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
         return f"{place}: {self.severity}: {self.message}"
-
-
-def check(json: bool = JSON, folder: Path = FOLDER) -> int:
-    """Validate settings, roles, skills and hooks. Permission rules and hook scripts are checked too."""
-    found, parts = validate(folder), list_extensions(folder.resolve())
-    commands = sum(kind == "command" for kind, _ in parts)
-    counts = {"agents": found.agents, "skills": found.skills, "hooks": found.hooks, "commands": commands}
-    if json:
-        told = [{"kind": kind, **plain(part)} for kind, part in parts]
-        say_json({"problems": found.problems, "counts": counts, "extensions": told})
-    else:
-        for problem in found.problems:
-            say(problem.text)
-        for kind, part in parts:
-            why = f": {part.reason}" if part.reason else ""
-            say(f"{one_line(f'{kind} {part.name}')}: {part.standing}{one_line(why)}  [{part.file}]")
-        numbers = {"role file": found.agents, "skill": found.skills, "hook": found.hooks}
-        looked_at = ", ".join(plural(number, noun) for noun, number in numbers.items())
-        say(f"{looked_at}, {plural(len(found.problems), 'problem')}")
-    return Exit.CONFIG if any(problem.severity == ERROR for problem in found.problems) else Exit.VERIFIED
 
 
 class Validation(Record):
