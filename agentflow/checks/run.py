@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from agentflow.checks.node_coverage import Load, read_coverage
+from agentflow.checks.code_coverage import Load, count_go, read_coverage, read_go_coverage
 from agentflow.checks.observing import ReadObserver, Reads, install_hook, keep_hook, watch_folders
 from agentflow.checks.printed import (
     Told,
@@ -61,6 +61,7 @@ _SETTINGS = MappingProxyType(
 )
 _COUNTED = "counted"
 """The folder in which node's processes leave what they ran."""
+_GO_PROFILE = "go.profile"
 _SEVERAL = "r=0; "
 """How a command begins that is put together of several."""
 _UNITTEST = regex(r"-m unittest\b")
@@ -79,7 +80,7 @@ class Manner(StrEnum):
     ELSEWHERE = "elsewhere"
     """In surroundings that no result may depend on: another order of sets, a temporary folder with files."""
     COUNTED = "counted"
-    """The same, and node tells which code ran."""
+    """The same, and node or Go tells which code ran."""
 
 
 class CheckWatch(Record):
@@ -103,7 +104,7 @@ class Shown(Record):
     reads: Reads | None = None
     """What it read, where that was observed."""
     ran: Mapping[str, tuple[Load, ...]] = MappingProxyType({})
-    """How each process of node ran each file, where that was counted."""
+    """How each process ran each file, where that was counted."""
 
 
 def execute(
@@ -120,7 +121,7 @@ def execute(
     `env` is added last, such as the import path of a copy.
     """
     watch = watch or CheckWatch()
-    job = _Job(check=check, sandbox=sandbox)
+    job = _Job(check=check, sandbox=sandbox, is_counted=manner is Manner.COUNTED)
     with scratch_folder() as scratch:
         is_observed = manner is Manner.OBSERVED
         is_needed = is_observed or watch.longest
@@ -133,7 +134,7 @@ def execute(
         reads = observer.reads() if observer and is_observed else None
         raw = sink.read_text("utf-8", "replace")
         told = _read_tests(job, scratch, raw) if check.name is CheckName.TESTS else None
-        ran = read_coverage(scratch / _COUNTED, (sandbox.place, sandbox.root))
+        ran = _read_ran(scratch, sandbox)
         ended = observer.find_stalled() if observer else ()
         finished = finished.replace(stalled=tuple(test for test in ended if told and test in told.outcomes))
     finished = _readable(finished, sink, raw) if job.is_json else finished
@@ -148,12 +149,20 @@ def execute(
     )
 
 
+def _read_ran(scratch: Path, sandbox: Sandbox) -> Mapping[str, tuple[Load, ...]]:
+    """Return what node and Go left of how each process ran each file."""
+    of_node = read_coverage(scratch / _COUNTED, (sandbox.place, sandbox.root))
+    return {**of_node, **read_go_coverage(scratch / _GO_PROFILE, sandbox.folders)}
+
+
 class _Job(Record):
     """A check in its sandbox."""
 
     check: Check
     sandbox: Sandbox
     observer: ReadObserver | None = None
+    is_counted: bool = False
+    """Whether what runs is counted."""
 
     @property
     def is_json(self) -> bool:
@@ -178,6 +187,7 @@ class _Job(Record):
     def command(self, scratch: Path) -> str:
         """Return the command with the options by which its runner tells of each test."""
         said = keep_hook(self.check.command, self.observer) if self.observer else self.check.command
+        said = count_go(said, scratch / _GO_PROFILE) if self.is_counted and self.is_json else said
         return ask_for_json(add_report(said, self.package, scratch)) if self._is_tests else said
 
     def set_up_reports(self, scratch: Path) -> dict[str, str]:

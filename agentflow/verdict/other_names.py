@@ -88,7 +88,7 @@ _ATTRIBUTES = frozenset(
 """Attributes of Rust that do not read the names of a function."""
 
 
-class _Tokens(Record):
+class Tokens(Record):
     """A program as tokens, without comments; a string is one token."""
 
     path: str
@@ -117,7 +117,7 @@ class _Tokens(Record):
         return [place for place, word in enumerate(self.words) if word == name]
 
 
-def read_tokens(path: str, text: str) -> _Tokens | None:
+def read_tokens(path: str, text: str) -> Tokens | None:
     """Return a program as tokens; None if it cannot be split reliably."""
     parts = split_program(path, text)
     if parts is None or path.endswith((".c", ".h", ".cc", ".cpp", ".hpp", ".sh", ".bash")):
@@ -139,7 +139,7 @@ def read_tokens(path: str, text: str) -> _Tokens | None:
         return None
     words = tuple(each[0] for each in found)
     places = tuple(each.start() for each in found)
-    return _Tokens(path=path, text=text, words=words, places=places, partners=partners, around=tuple(around))
+    return Tokens(path=path, text=text, words=words, places=places, partners=partners, around=tuple(around))
 
 
 def restore_local_names(path: str, before: str, after: str) -> str | None:
@@ -168,7 +168,7 @@ def restore_local_names(path: str, before: str, after: str) -> str | None:
     return restored + after[end:]
 
 
-def _has_plain_attributes(code: _Tokens) -> bool:
+def _has_plain_attributes(code: Tokens) -> bool:
     """Tell whether all attributes of a Rust file are known not to read names."""
     starts = [place + 1 + (code.word(place + 1) == "!") for place in code.places_of("#")]
     if code.is_script:
@@ -176,7 +176,7 @@ def _has_plain_attributes(code: _Tokens) -> bool:
     return all(code.word(place) == "[" and code.word(place + 1) in _ATTRIBUTES for place in starts)
 
 
-def _is_renamed_in(region: range, old: _Tokens, new: _Tokens, names: tuple[str, str]) -> bool:
+def _is_renamed_in(region: range, old: Tokens, new: Tokens, names: tuple[str, str]) -> bool:
     """Tell whether every use of a name in a region got the new name, which was unused there."""
     was, now = names
     uses = [place for place in region if old.words[place] == was]
@@ -194,12 +194,12 @@ def _is_renamed_in(region: range, old: _Tokens, new: _Tokens, names: tuple[str, 
     )
 
 
-def _is_odd_macro(code: _Tokens, place: int) -> bool:
+def _is_odd_macro(code: Tokens, place: int) -> bool:
     is_macro = code.word(place + 1) == "!" and code.word(place + 2) in _OPENS
     return code.path.endswith(".rs") and is_macro and code.word(place) not in _MACROS
 
 
-def _names_function(code: _Tokens, place: int) -> bool:
+def _names_function(code: Tokens, place: int) -> bool:
     """Tell whether a function takes its `name` from this place."""
     if code.word(place - 1) == "function":
         return True
@@ -208,7 +208,7 @@ def _names_function(code: _Tokens, place: int) -> bool:
     return code.word(place + 1) == "=" and (code.word(behind) in ("function", "async", "class") or is_arrow)
 
 
-def _is_member(code: _Tokens, place: int, start: int) -> bool:
+def _is_member(code: Tokens, place: int, start: int) -> bool:
     """Tell whether a name may be a field, a key, a label, a method or a path."""
     last, following = code.word(place - 1), code.word(place + 1)
     is_given = code.around[place] == start or place == start
@@ -220,7 +220,7 @@ def _is_member(code: _Tokens, place: int, start: int) -> bool:
     return is_short or is_key or is_method or is_path or is_label
 
 
-def _regions(code: _Tokens, name: str) -> Iterator[range]:
+def _regions(code: Tokens, name: str) -> Iterator[range]:
     """Yield the functions and blocks in which a name is a parameter or a local variable."""
     for place in code.places_of(name):
         begin = code.around[place]
@@ -234,7 +234,7 @@ def _regions(code: _Tokens, name: str) -> Iterator[range]:
             yield range(begin, code.partners[begin] + 1)
 
 
-def _is_parameter(code: _Tokens, place: int) -> bool:
+def _is_parameter(code: Tokens, place: int) -> bool:
     last, following = code.word(place - 1), code.word(place + 1)
     if code.is_script:
         return last in ("(", ",", "...") and following in (",", ")", "=", ":", "?")
@@ -245,7 +245,7 @@ def _is_parameter(code: _Tokens, place: int) -> bool:
     )  # Go: a type follows
 
 
-def _is_variable(code: _Tokens, place: int) -> bool:
+def _is_variable(code: Tokens, place: int) -> bool:
     """Tell whether a name is declared here, before any other use in its block."""
     begin, last = code.around[place], code.word(place - 1)
     is_declared = last in ("let", "const") or (last == "mut" and code.word(place - 2) == "let")
@@ -258,7 +258,7 @@ def _is_variable(code: _Tokens, place: int) -> bool:
     return code.word(end) == ";" and name not in (*earlier, *code.words[place + 1 : end])
 
 
-def _end_of_function(code: _Tokens, begin: int) -> int:
+def _end_of_function(code: Tokens, begin: int) -> int:
     """Return the place behind the function whose parameters begin at a bracket; 0 for other brackets."""
     end = code.partners[begin]
     if code.is_script:
@@ -275,7 +275,7 @@ def _end_of_function(code: _Tokens, begin: int) -> int:
     return code.partners[body] + 1 if is_function and code.word(body) == "{" else 0
 
 
-def _end_of_arrow(code: _Tokens, arrow: int) -> int:
+def _end_of_arrow(code: Tokens, arrow: int) -> int:
     """Return the place behind the body of an arrow function."""
     place = arrow + 1
     if code.word(place) == "{":
@@ -312,7 +312,7 @@ def is_function_of_scripts(name: str, texts: Mapping[str, str], is_document: Cal
     )
 
 
-def _takes_names_plainly(code: _Tokens) -> bool:
+def _takes_names_plainly(code: Tokens) -> bool:
     """Tell whether a script imports modules of the repository only by fixed names."""
     if not _NAMES_MATTER.isdisjoint(code.words) or "@" in code.words:
         return False
@@ -331,7 +331,7 @@ def _takes_names_plainly(code: _Tokens) -> bool:
     return is_plain and exports and own and loads and not is_late
 
 
-def _is_plain_load(code: _Tokens, place: int) -> bool:
+def _is_plain_load(code: Tokens, place: int) -> bool:
     """Tell whether a `require` has a fixed path, and binds a module of the repository to names."""
     text, begin = code.string(place + 2), code.word(place - 2)
     is_told = code.word(place + 1) == "(" and bool(text) and code.word(place + 3) == ")"
@@ -339,7 +339,7 @@ def _is_plain_load(code: _Tokens, place: int) -> bool:
     return is_told and ((code.word(place - 1) == "=" and is_bound) or text[1:2] != ".")
 
 
-def _places_of_modules(code: _Tokens) -> Iterator[int]:
+def _places_of_modules(code: Tokens) -> Iterator[int]:
     """Yield the places where a whole module of the repository is bound to a name."""
     for place in range(len(code.words)):
         is_own = code.string(place)[1:2] == "."
@@ -349,7 +349,7 @@ def _places_of_modules(code: _Tokens) -> Iterator[int]:
             yield place - 2
 
 
-def _kind_of_use(code: _Tokens, place: int) -> str:
+def _kind_of_use(code: Tokens, place: int) -> str:
     """Return how a name is used: defined, called, reached or listed; empty for anything else."""
     last, following = code.word(place - 1), code.word(place + 1)
     if last == "function" and following == "(" and code.around[place] == -1:
@@ -365,19 +365,19 @@ def _kind_of_use(code: _Tokens, place: int) -> str:
     return "listed" if is_listed and _is_list_of_names(code, code.around[place]) else ""
 
 
-def _is_method(code: _Tokens, begin: int) -> bool:
+def _is_method(code: Tokens, begin: int) -> bool:
     """Tell whether the bracket follows the name of a method, right in the body of a class."""
     block = code.around[begin]
     head = code.words[max(block - 4, 0) : block]
     return code.word(block) == "{" and "class" in head and ")" not in head and "." not in head
 
 
-def _is_in_class(code: _Tokens, place: int) -> bool:
+def _is_in_class(code: Tokens, place: int) -> bool:
     begin = code.around[place]
     return code.word(begin) == "{" and not _TYPES.isdisjoint(code.words[max(begin - 4, 0) : begin])
 
 
-def _is_list_of_names(code: _Tokens, begin: int) -> bool:
+def _is_list_of_names(code: Tokens, begin: int) -> bool:
     """Tell whether a brace lists exports, or imports from a file of the repository."""
     end = code.partners[begin]
     if code.around[begin] != -1:

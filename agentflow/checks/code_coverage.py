@@ -1,0 +1,117 @@
+"""What node and Go tell of the code that ran: how often each block of each file did."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from agentflow.core.regex import regex
+
+Block = tuple[int, int, int]
+"""Start and end in UTF-16 units, and how often the part between them ran."""
+Load = tuple[tuple[Block, ...], ...]
+"""A file as one process ran it: its functions, the whole file first; each begins with a block of its own."""
+
+_GO_TEST = regex(r"go test(?= |$)(?![^;&|]* -cover)")
+_GO_ROW = regex(r"(?P<file>.+):(\d+)\.(\d+),(\d+)\.(\d+) \d+ (\d+)")
+_GO_MODULE = regex(r"(?m)^module[ \t]+\"?([^\s\"]+)")
+_GO_FUNCTION = regex(r"(?ms)^func\b.*?^\}")
+_BYTES = 256 << 20
+"""Of all processes together; where they tell more, nothing is known."""
+
+
+def read_coverage(folder: Path, roots: Iterable[Path]) -> Mapping[str, tuple[Load, ...]]:
+    """Return how each process ran each file below the roots, by its path there.
+
+    Nothing is known where one report cannot be read, nor of a file that was translated as it was loaded.
+    """
+    paths = [path for path in folder.glob("*.json") if path.is_file() and not path.is_symlink()]
+    if sum(path.stat().st_size for path in paths) > _BYTES:
+        return {}
+    begins = tuple(f"file://{place}/" for root in roots for place in (root, root.resolve()))
+    found: dict[str, list[Load]] = {}
+    translated: set[str] = set()
+    try:
+        for path in sorted(paths):
+            told = json.loads(path.read_bytes())
+            translated |= {_place(url, begins) for url in told.get("source-map-cache", ())}
+            for script in told["result"]:
+                if place := _place(script["url"], begins):
+                    found.setdefault(place, []).append(_read_load(script))
+    except (OSError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        return {}
+    return {place: tuple(loads) for place, loads in found.items() if place not in translated}
+
+
+def _place(url: str, begins: Iterable[str]) -> str:
+    """Return a file's path in the repository; empty for one that lies elsewhere or is a package's."""
+    path = unquote(url)
+    place = next((path.removeprefix(begin) for begin in begins if path.startswith(begin)), "")
+    return "" if "node_modules/" in place else place
+
+
+def _read_load(script: Mapping[str, Any]) -> Load:
+    return tuple(
+        tuple(
+            (int(each["startOffset"]), int(each["endOffset"]), int(each["count"])) for each in told["ranges"]
+        )
+        for told in script["functions"]
+    )
+
+
+def count_go(command: str, profile: Path) -> str:
+    """Return a command whose one `go test` counts what runs of all packages; the same for any other."""
+    options = f"go test -covermode=atomic -coverpkg=./... -coverprofile={profile}"
+    return _GO_TEST.sub(options, command) if len(_GO_TEST.findall(command)) == 1 else command
+
+
+def read_go_coverage(profile: Path, folders: Iterable[Path]) -> Mapping[str, tuple[Load, ...]]:
+    """Return how the tests ran each file of the module at the root, by its path there.
+
+    A file lies in one of the folders, the last that has it. All processes count as one.
+    """
+    places = tuple(reversed(tuple(folders)))
+    named = _GO_MODULE.search(_read(places, "go.mod"))
+    if named is None or not profile.is_file() or profile.stat().st_size > _BYTES:
+        return {}
+    counted: dict[str, dict[tuple[int, ...], int]] = {}
+    for row in profile.read_text("utf-8", "replace").splitlines():
+        if (found := _GO_ROW.fullmatch(row)) and found["file"].startswith(f"{named[1]}/"):
+            blocks = counted.setdefault(found["file"].removeprefix(f"{named[1]}/"), {})
+            *spot, count = map(int, found.groups()[1:])
+            blocks[tuple(spot)] = blocks.get(tuple(spot), 0) + count
+    return {path: (_load_go(_read(places, path), blocks),) for path, blocks in counted.items()}
+
+
+def _read(folders: Iterable[Path], path: str) -> str:
+    files = (folder / path for folder in folders)
+    found = next((file for file in files if file.is_file() and not file.is_symlink()), None)
+    return found.read_text("utf-8", "replace") if found else ""
+
+
+def _load_go(text: str, counted: Mapping[tuple[int, ...], int]) -> Load:
+    """Return the blocks of a file, the file itself first, then each function with those that it has."""
+    starts = [0]
+    lines = text.splitlines(keepends=True)
+    for line in lines:
+        starts.append(starts[-1] + _units(line))
+
+    def place(line: int, column: int) -> int:
+        begin = lines[line - 1].encode()[: column - 1] if line <= len(lines) else b""
+        return starts[min(line, len(starts)) - 1] + _units(begin.decode("utf-8", "replace"))
+
+    blocks = sorted((place(*spot[:2]), place(*spot[2:]), count) for spot, count in counted.items())
+    return ((((0, starts[-1], 1),)), *_split_go(text, blocks))
+
+
+def _split_go(text: str, blocks: list[Block]) -> Iterator[tuple[Block, ...]]:
+    for function in _GO_FUNCTION.finditer(text):
+        start, end = _units(text[: function.start()]), _units(text[: function.end()])
+        inner = [block for block in blocks if start <= block[0] < end]
+        if inner:
+            yield (start, end, inner[0][2]), *inner
+
+
+def _units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
