@@ -98,8 +98,9 @@ def trace_tests(bench: Bench) -> TestTrace:
         try:
             seen = fit(TestTrace, json.loads(report.read_bytes()))
         except (OSError, ValueError, Mismatch):
-            silent = f"they did not end within {seconds:.0f} s" if finished.timed_out else "they said nothing"
-            said = finished.tail.strip().splitlines()[-1:] or [silent]
+            said = finished.tail.strip().splitlines()[-1:] or ["they said nothing"]
+            if finished.timed_out:  # the last line is just how far they came
+                said = [f"they did not end within {seconds:.0f} s"]
             raise ModelRejected(f"the tests cannot be run in a copy: {said[0]}", hint=ADVICE) from None
     if not set(seen.outcomes.values()) & set(RED):
         raise ModelRejected(_HANGS if bench.target.hangs else _PASSES, hint=ADVICE)

@@ -85,6 +85,12 @@ def test_a_check_that_was_only_slow_is_told_from_one_that_hangs(tmp_path: Path) 
         trace_tests(bench)
 
 
+def test_tests_that_cannot_be_loaded_in_time_are_said_to_be_late_whatever_they_print(tmp_path: Path) -> None:
+    code = "import time\n\nprint('FFEE', flush=True)\ntime.sleep(60)\n"
+    with pytest.raises(ModelRejected, match=r"cannot be run in a copy: they did not end within [12] s"):
+        trace_tests(open_bench(tmp_path, code, 2))
+
+
 def test_what_a_test_asks_to_sleep_is_known_whatever_time_it_takes(tmp_path: Path) -> None:
     code = (
         "from time import sleep\n\n\ndef find(values, wanted):\n    sleep(0.01)\n    return 5 - values[0]\n"
