@@ -26,7 +26,7 @@ LIMITS = {
 def test_a_limit_of_the_task_ends_it_with_its_own_reason(
     new_repo: NewRepo, options: tuple[str, ...], usage: dict[str, float], said: str
 ) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.LIGHT)
     done = repo.task(*options, play.WHOLE_CREW, script=script(**usage))
     assert done.code == 3
     assert said in done.out
@@ -38,7 +38,7 @@ def test_a_limit_of_the_task_ends_it_with_its_own_reason(
 
 
 def test_a_single_run_is_held_to_what_is_left_of_the_task(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.LIGHT)
     endless = [
         {**play.turn(play.call("Read", file_path="calc.py")), "usage": {"input": 100}} for _ in range(20)
     ]
@@ -53,11 +53,11 @@ def test_a_limit_that_is_wide_enough_changes_nothing(
     new_repo: NewRepo, options: tuple[str, str], usage: dict[str, float], _: str
 ) -> None:
     wide = (options[0], str(float(options[1]) * 100).removesuffix(".0"))
-    assert new_repo(play.CALC).task(*wide, play.WHOLE_CREW, script=script(**usage)).code == 0
+    assert new_repo(play.LIGHT).task(*wide, play.WHOLE_CREW, script=script(**usage)).code == 4
 
 
 def test_time_ends_a_task_with_its_partial_result(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.LIGHT)
     slow = [entry if number != 2 else {**entry, "delay": 60} for number, entry in enumerate(script())]
     began = time.monotonic()
     done = repo.task("--timeout", "4", play.WHOLE_CREW, script=slow)
@@ -69,11 +69,11 @@ def test_time_ends_a_task_with_its_partial_result(new_repo: NewRepo) -> None:
 
 
 def test_an_unknown_price_is_said_and_not_guessed(new_repo: NewRepo) -> None:
-    done = new_repo(play.CALC).task("--max-cost", "1", play.WHOLE_CREW, script=script(input=5))
-    assert done.code == 0
+    done = new_repo(play.LIGHT).task("--max-cost", "1", play.WHOLE_CREW, script=script(input=5))
+    assert done.code == 4
     assert done.err.count("--max-cost was not enforced") == 1
 
 
 @pytest.mark.parametrize("options", [("--max-tokens", "0"), ("--timeout", "-1"), ("--max-cost", "x")])
 def test_a_limit_that_is_none_is_a_usage_error(new_repo: NewRepo, options: tuple[str, str]) -> None:
-    assert new_repo(play.CALC).task(*options, play.WHOLE_CREW, script=[]).code == 2
+    assert new_repo(play.LIGHT).task(*options, play.WHOLE_CREW, script=[]).code == 2

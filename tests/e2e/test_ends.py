@@ -75,7 +75,7 @@ ENDS: dict[str, tuple[list[dict[str, Any]], tuple[str, ...], Way | None, int]] =
 @pytest.mark.parametrize("name", ["the model gives up", "a limit of time", "a hook says stop"])
 def test_an_end_after_an_edit_tells_of_the_edit(new_repo: NewRepo, name: str) -> None:
     turns, options, way, code = ENDS[name]
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.LIGHT)
     if way:
         way(repo)
     done = repo.task("make the failing tests pass", "--json", *options, script=turns)
@@ -89,7 +89,7 @@ def is_calling(repo: Repo) -> bool:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_after_an_edit_tells_of_the_edit(new_repo: NewRepo, number: int, code: int) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.LIGHT)
     with repo.start_task(slow(), "--json") as process:
         eventually(lambda: is_calling(repo))
         process.send_signal(number)
@@ -99,7 +99,7 @@ def test_a_signal_after_an_edit_tells_of_the_edit(new_repo: NewRepo, number: int
 
 
 def test_a_change_that_is_gone_again_is_in_no_result(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.LIGHT)
     back = play.turn(play.call("Bash", command="sed -i 's/a + b/a - b/' calc.py"))
     done = repo.task("make the failing tests pass", "--json", script=script(back, {"error": 400}))
     assert (done.code, done.json["files_changed"]) == (6, [])
@@ -107,7 +107,7 @@ def test_a_change_that_is_gone_again_is_in_no_result(new_repo: NewRepo) -> None:
 
 
 def test_what_was_changed_by_hand_while_a_killed_task_lay_is_told_at_its_end(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.LIGHT)
     with repo.start_task(slow()) as process:
         eventually(lambda: is_calling(repo))
         process.kill()
@@ -119,7 +119,7 @@ def test_what_was_changed_by_hand_while_a_killed_task_lay_is_told_at_its_end(new
 
 
 def test_a_task_that_was_cut_short_goes_on_in_the_run_it_had(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.LIGHT)
     turns = play.mending(play.turn(play.call("Bash", command="echo x > new.txt; sleep 300")))
     with repo.start_task(turns) as process:
         eventually((repo.root / "new.txt").exists)
@@ -133,7 +133,7 @@ def test_a_task_that_was_cut_short_goes_on_in_the_run_it_had(new_repo: NewRepo) 
 
 def test_what_changes_after_the_verdict_is_not_verified(new_repo: NewRepo, tmp_path: Path) -> None:
     """The session's last hook waits here until somebody else has changed a file."""
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.LIGHT)
     place, asked, changed = repo.root / "calc.py", tmp_path / "asked", tmp_path / "changed"
     user_hook(repo, "SessionEnd", f"touch {asked}; while ! test -e {changed}; do sleep 0.01; done")
     text = place.read_text()
@@ -151,7 +151,7 @@ def test_what_changes_after_the_verdict_is_not_verified(new_repo: NewRepo, tmp_p
 def test_files_that_cannot_be_looked_at_are_told_as_unknown_and_the_task_ends_as_it_does(
     new_repo: NewRepo,
 ) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.LIGHT)
     user_hook(repo, "SessionEnd", "mv .git gone")
     done = repo.task("make the failing tests pass", "--json", script=script({"error": 400}))
     assert (done.code, done.json["files_changed"]) == (6, None), done.err
@@ -161,14 +161,14 @@ def test_files_that_cannot_be_looked_at_are_told_as_unknown_and_the_task_ends_as
 
 
 def test_a_cost_that_is_not_known_is_told_so_in_the_report_too(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.LIGHT)
     done = repo.task("make the failing tests pass", "--json", script=[play.role("explorer", {"error": 400})])
     assert done.json["usage"]["cost_usd"] is None
     assert "cost unknown" in report(repo)
 
 
 def test_cancelling_a_task_that_waits_tells_what_is_on_the_disk_then(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.LIGHT)
     stop = ("--pause-after", "implementation")
     assert repo.task("make the failing tests pass", *stop, script=play.mending()).code == 75
     repo.write({"notes.txt": "mine\n"})
@@ -181,7 +181,7 @@ def test_cancelling_a_task_that_waits_tells_what_is_on_the_disk_then(new_repo: N
 
 
 def test_a_task_whose_model_is_gone_can_be_cancelled(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.LIGHT)
     stop = ("--pause-after", "implementation")
     assert repo.task("make the failing tests pass", *stop, script=play.mending()).code == 75
     (repo.home / "script.yaml").unlink()
@@ -190,7 +190,7 @@ def test_a_task_whose_model_is_gone_can_be_cancelled(new_repo: NewRepo) -> None:
 
 
 def test_cancel_does_not_wait_for_a_process_that_does_not_end(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.LIGHT)
     with repo.start_task(slow()) as process:
         eventually(lambda: is_calling(repo))
         process.send_signal(signal.SIGSTOP)
@@ -207,7 +207,7 @@ def test_cancel_does_not_wait_for_a_process_that_does_not_end(new_repo: NewRepo)
 def test_what_the_system_refuses_in_the_middle_of_a_task_has_one_code_and_one_message(
     new_repo: NewRepo,
 ) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.LIGHT)
     user_hook(repo, "PostToolUse", "rm -rf .claude/agentflow/*Z-*/evidence", matcher="Edit")
     done = repo.task("make the failing tests pass", script=play.mending())
     (end,) = repo.events("TaskEnded")

@@ -33,7 +33,7 @@ EVIL = '"add; echo PWNED"'
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo({**play.CALC, COMMAND: FIX}).write({".env": "KEY=hunter2hunter2\n"})
+    return new_repo({**play.LIGHT, COMMAND: FIX}).write({".env": "KEY=hunter2hunter2\n"})
 
 
 def ask(repo: Repo, *words: str) -> "tuple[int, str]":

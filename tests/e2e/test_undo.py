@@ -28,7 +28,7 @@ def files(repo: Repo) -> Files:
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
     repo = Repo(tmp_path / "repo", tmp_path / "home")
-    repo.write({**play.CALC, "kept.txt": "committed\n", "crlf.txt": "x", ".gitattributes": "* text=auto\n"})
+    repo.write({**play.LIGHT, "kept.txt": "committed\n", "crlf.txt": "x", ".gitattributes": "* text=auto\n"})
     repo.write({".gitignore": "*.log\nignored/\n", "script.sh": "#!/bin/sh\n"}).commit()
     (repo.root / "crlf.txt").write_bytes(b"one\r\ntwo\nthree\r\n")
     (repo.root / "kept.txt").write_text("not committed\n")

@@ -8,7 +8,7 @@ import pytest
 from tests.support import play
 from tests.support.repo import NewRepo, Repo, eventually
 
-COUNTING = {**play.CALC, ".gitignore": "count\n"}
+COUNTING = {**play.LIGHT, ".gitignore": "count\n"}
 COUNTED = play.turn(play.call("Bash", command="echo x >> count"))
 
 
@@ -59,7 +59,7 @@ def test_approved_elsewhere_it_is_made_once_and_its_siblings_are_not_repeated(as
     assert asking.run("approve", item["id"], "--by", "somebody").code == 0
     assert asking.run("approve", item["id"]).code == 0
     done = asking.run("resume")
-    assert done.code == 0, done.err
+    assert done.code == 4, done.err
     assert count(asking) == 1
     assert "a + b" in asking.read("calc.py")
     assert asking.state()["answers"][item["id"]]["by"] == "somebody"
@@ -78,11 +78,11 @@ def test_denied_the_model_sees_the_reason_and_goes_on(asking: Repo) -> None:
 def test_an_approval_may_change_the_input(asking: Repo) -> None:
     given = {"file_path": "calc.py", "old_string": "a - b", "new_string": "b + a"}
     asking.run("approve", pending(asking)["id"], "--args", json.dumps(given))
-    assert asking.run("resume").code == 0
+    assert asking.run("resume").code == 4
     assert "b + a" in asking.read("calc.py")
 
 
-@pytest.mark.parametrize(("switch", "code"), [("--yes", 0), ("--no-input", 1)])
+@pytest.mark.parametrize(("switch", "code"), [("--yes", 4), ("--no-input", 1)])
 def test_consent_given_beforehand_asks_nobody(new_repo: NewRepo, switch: str, code: int) -> None:
     repo = new_repo(COUNTING)
     settings(repo, permissions={"ask": ["Edit(calc.py)"]})
@@ -125,7 +125,7 @@ def test_a_question_suspends_and_its_answer_is_the_result(new_repo: NewRepo) -> 
     assert done.code == 75
     assert pending(repo)["options"] == ["integers", "floats"]
     task_id = repo.folder.name
-    assert repo.run("answer", task_id, "B").code == 0
+    assert repo.run("answer", task_id, "B").code == 4
     assert repo.runs("explorer")[0].results[0]["content"] == "floats"
 
 
@@ -136,7 +136,7 @@ def test_pause_after_a_phase(new_repo: NewRepo) -> None:
     )
     assert done.code == 75
     assert repo.runs("implementer") == []
-    assert repo.run("resume").code == 0
+    assert repo.run("resume").code == 4
     assert repo.task("--pause-after", "dreaming", play.TEXT, script=[]).code == 2
 
 
@@ -155,7 +155,7 @@ def test_killed_in_the_middle_it_goes_on_without_repeating_what_was_done(new_rep
         process.kill()
     assert repo.state()["task"] == play.WHOLE_CREW
     done = repo.run("resume")
-    assert done.code == 0, done.err
+    assert done.code == 4, done.err
     assert count(repo) == 1
     (run,) = repo.runs("implementer")
     assert sum("interrupted" in result["content"] for result in run.results) == 1
@@ -167,7 +167,7 @@ def test_a_provider_that_was_down_is_asked_again_on_resume(new_repo: NewRepo) ->
     assert repo.task(script=script).code == 6
     path = repo.home / "script.yaml"
     path.write_text(json.dumps(submitting(*play.MENDED, evidence="ev-0002")))
-    assert repo.run("resume").code == 0
+    assert repo.run("resume").code == 4
 
 
 def test_cancel_ends_a_running_task_from_another_terminal(new_repo: NewRepo) -> None:
@@ -216,7 +216,7 @@ def test_a_guard_that_cannot_do_its_work_blocks(new_repo: NewRepo, body: str, mo
 def test_a_plain_failure_of_a_hook_decides_nothing_and_is_shown(new_repo: NewRepo) -> None:
     repo = new_repo(COUNTING)
     hooked(repo, "echo oops >&2; exit 1")
-    assert repo.task(script=submitting(COUNTED, *play.MENDED)).code == 0
+    assert repo.task(script=submitting(COUNTED, *play.MENDED)).code == 4
     assert any("oops" in event["message"] for event in repo.events("Warned"))
 
 
@@ -244,7 +244,7 @@ def test_a_prompt_hook_refuses_a_task_and_a_session_hook_adds_context(new_repo: 
     assert done.code == 5
     assert "not on Sundays" in done.err + done.out
     hooked(repo, "echo 'house rule: no globals'", "SessionStart")
-    assert repo.task(script=submitting(*play.MENDED, evidence="ev-0002")).code == 0
+    assert repo.task(script=submitting(*play.MENDED, evidence="ev-0002")).code == 4
     brief = next(path for task in repo.tasks for path in task.glob("runs/1-explorer.jsonl")).read_text()
     assert "house rule: no globals" in brief
 
@@ -254,7 +254,7 @@ def test_hooks_of_the_repository_count_only_once_they_are_trusted(new_repo: NewR
     handler = {"type": "command", "command": "exit 2"}
     planted = {"hooks": {"PreToolUse": [{"matcher": "Edit", "hooks": [handler]}]}}
     repo.write({".claude/settings.json": json.dumps(planted)}).commit()
-    assert repo.task(script=submitting(COUNTED, *play.MENDED)).code == 0
+    assert repo.task(script=submitting(COUNTED, *play.MENDED)).code == 4
     repo.git("checkout", "-q", "calc.py")
     assert repo.run("trust", "--yes").code == 0
     repo.task(script=submitting(COUNTED, *play.MENDED))
@@ -287,7 +287,7 @@ def test_killed_right_after_a_role_had_its_result_the_role_is_not_run_again(
     new_repo: NewRepo, tmp_path: Path
 ) -> None:
     repo = new_repo(COUNTING)
-    assert repo.task(script=submitting(COUNTED, *play.MENDED)).code == 0
+    assert repo.task(script=submitting(COUNTED, *play.MENDED)).code == 4
     used = repo.state()["usage"]
     shutil.copytree(repo.root, tmp_path / "finished", symlinks=True)
     for name in ("explorer", "planner", "implementer", "verifier"):
@@ -296,17 +296,17 @@ def test_killed_right_after_a_role_had_its_result_the_role_is_not_run_again(
         repo.git("checkout", "-q", "calc.py") if name in {"explorer", "planner"} else None
         killed_after(repo, "RunEnded", role=name)
         done = repo.run("resume")
-        assert done.code == 0, (name, done.err)
+        assert done.code == 4, (name, done.err)
         assert all(len(repo.runs(role)) == 1 for role in ("explorer", "planner", "implementer", "verifier"))
         assert repo.state()["usage"] == used
 
 
 def test_killed_before_the_end_was_told_resume_tells_it(new_repo: NewRepo) -> None:
     repo = new_repo(COUNTING)
-    assert repo.task(script=submitting(COUNTED, *play.MENDED)).code == 0
+    assert repo.task(script=submitting(COUNTED, *play.MENDED)).code == 4
     killed_after(repo, "StateChanged", changed=repo.events("StateChanged")[-1]["changed"])
     done = repo.run("resume")
-    assert done.code == 0, done.err
+    assert done.code == 4, done.err
     assert (repo.folder / "report.md").exists()
     assert repo.run("resume").code == 2
 
@@ -316,6 +316,6 @@ def test_refused_calls_end_in_a_forced_submission_not_in_a_failure(new_repo: New
     explorer = play.findings()
     explorer["turns"][:0] = [play.turn(play.call("Bash", command="find . -delete")) for _ in range(3)]
     done = repo.task(script=[explorer, *submitting(*play.MENDED, evidence="ev-0002")[1:]])
-    assert done.code == 0, done.err
+    assert done.code == 4, done.err
     (run,) = repo.runs("explorer")
     assert run.forced[-1] == "SubmitFindings"

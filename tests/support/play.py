@@ -82,4 +82,13 @@ class CalcTest(unittest.TestCase):
 """,
 }
 """A repository with one red test: `add` subtracts."""
+LIGHT = {
+    "calc.py": CALC["calc.py"],
+    "Makefile": "test:\n\t@sh tests/test_calc.sh\n",
+    "tests/test_calc.sh": "! grep -q 'a - b' calc.py\n",
+}
+"""The same with a test that costs next to nothing, for what is about other things than the verdict.
+
+Its tests cannot be counted, so whoever mends it ends with 4.
+"""
 GREEN = {**CALC, "calc.py": CALC["calc.py"].replace("a - b", "a + b")}
