@@ -90,7 +90,7 @@ class Repo:
         command: Sequence[str] = (str(COMMAND),),
         env: Mapping[str, str] | None = None,
         stdin: str = "",
-        timeout: float = 120,
+        timeout: float = 300,
     ) -> Done:
         whole = {**self.environment, **(env or {})}
         if tuple(command) == (str(COMMAND),) and not self.identity and can_run(words, env or {}, stdin):
@@ -228,7 +228,7 @@ class Recorded:
         return str(part["text"])
 
 
-def eventually(claim: Callable[[], bool], seconds: float = 60) -> None:
+def eventually(claim: Callable[[], bool], seconds: float = 180) -> None:
     """Wait until a claim holds, files that are not there yet included; fail when it does not in time."""
     end = time.monotonic() + seconds
     while not _holds(claim):
