@@ -115,3 +115,10 @@ async def write_pipe(pipe: IO[bytes] | None, content: bytes) -> bool:
         except OSError:
             return False
     return True
+
+
+async def feed_pipe(pipe: IO[bytes] | None, content: bytes) -> None:
+    """Write all that a program reads, and close the pipe."""
+    assert pipe is not None
+    await write_pipe(pipe, content)
+    pipe.close()

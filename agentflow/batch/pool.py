@@ -31,7 +31,7 @@ from agentflow.core.task import Status, TaskState
 from agentflow.model.retry import SharedLimits
 from agentflow.process import Program, start
 from agentflow.sandbox.confine import tie_command
-from agentflow.streams import read_pipe, write_pipe
+from agentflow.streams import feed_pipe, read_pipe
 
 _STOP_SECONDS = 10.0
 """For a task that is stopped, to write down how far it came."""
@@ -277,9 +277,7 @@ async def _run_command(
         async with anyio.create_task_group() as group:
             group.start_soon(_drop_output, program)
             group.start_soon(_keep_tail, program, said)
-            await write_pipe(program.process.stdin, text.encode())
-            assert program.process.stdin is not None
-            program.process.stdin.close()
+            await feed_pipe(program.process.stdin, text.encode())
     finally:
         with anyio.CancelScope(shield=True):
             code = await anyio.to_thread.run_sync(program.end, _STOP_SECONDS)

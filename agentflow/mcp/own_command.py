@@ -12,7 +12,7 @@ import anyio.to_thread
 from agentflow.core.evidence import Command
 from agentflow.core.record import Record
 from agentflow.process import start
-from agentflow.streams import read_pipe, write_pipe
+from agentflow.streams import feed_pipe, read_pipe
 
 TellLine = Callable[[str], Awaitable[None]]
 KeepLine = Callable[[str], None]
@@ -50,9 +50,7 @@ async def run_own_command(
             keep_output = None if on_output else said.append
             group.start_soon(_take_lines, program.process.stdout, keep_output, on_output)
             group.start_soon(_take_lines, program.process.stderr, told.append, on_progress)
-            await write_pipe(program.process.stdin, text.encode())
-            assert program.process.stdin is not None
-            program.process.stdin.close()
+            await feed_pipe(program.process.stdin, text.encode())
     finally:
         with anyio.CancelScope(shield=True):
             code = await anyio.to_thread.run_sync(program.end, _STOP_SECONDS)
