@@ -23,7 +23,7 @@ def asking(repo: Repo, *rules: str) -> None:
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.LIGHT)
     asking(repo, "Edit(calc.py)", "Bash(echo *)")
     return repo
 
@@ -34,12 +34,12 @@ def task(repo: Repo, *switches: str, says: tuple[str, ...] = (), crew: list[dict
 
 def test_a_call_is_approved_at_the_terminal_and_the_task_goes_on(repo: Repo) -> None:
     seen = task(repo, says=("y",))
-    assert seen.code == 0, seen.text
+    assert seen.code == 4, seen.text
     shown = (
         "? approval p3-1: Edit\n  calc.py\n    @@ -1,4 +1,4 @@\n     def add(a, b):\n    -    return a - b\n"
     )
     assert f"{shown}    +    return a + b\n" in seen.text
-    assert "verified: " in seen.text
+    assert "verified with caveat: " in seen.text
     (answered,) = repo.events("Answered")
     assert (answered["pending"], answered["approved"], answered["by"]) == (
         "p3-1",
@@ -74,12 +74,12 @@ def test_who_does_not_decide_leaves_it_waiting(repo: Repo, said: str) -> None:
     assert repo.state()["status"] == "suspended"
     assert repo.diff() == ""
     assert repo.run("approve", "p3-1").code == 0
-    assert repo.run("resume").code == 0
+    assert repo.run("resume").code == 4
 
 
 def test_what_is_no_answer_is_asked_again(repo: Repo) -> None:
     seen = task(repo, says=("perhaps", "yess", " y "))
-    assert seen.code == 0
+    assert seen.code == 4
     assert seen.text.count("approve? ") == 3
 
 
@@ -98,7 +98,7 @@ def test_several_calls_are_asked_one_after_the_other(repo: Repo) -> None:
     turns = (play.turn(play.call("Bash", command="echo one"), play.call("Bash", command="echo two")),)
     implementer = play.role("implementer", *turns, *play.MENDED, play.submit("calc.py"))
     seen = task(repo, says=("YES", "n", "", "y"), crew=[*CREW[:2], implementer, play.verified("ev-0003")])
-    assert seen.code == 0, seen.text
+    assert seen.code == 4, seen.text
     assert seen.unused == []
     results = [result["content"] for result in repo.runs("implementer")[0].results]
     assert "one" in results[0]
@@ -109,13 +109,13 @@ def test_resume_at_a_terminal_asks_what_still_waits(repo: Repo) -> None:
     assert repo.task(play.WHOLE_CREW, script=CREW).code == 75
     assert at_terminal(repo, "resume", says=("s",)).code == 75
     seen = at_terminal(repo, "resume", says=("y",))
-    assert seen.code == 0, seen.text
+    assert seen.code == 4, seen.text
     assert "a + b" in repo.read("calc.py")
 
 
 def test_a_person_edits_the_call_sees_the_result_and_then_approves_it(repo: Repo) -> None:
     seen = task(repo, says=("e", "b + a", "m", "y"))
-    assert seen.code == 0, seen.text
+    assert seen.code == 4, seen.text
     assert seen.text.count("    +    return b + a\n") == 3  # edited, shown in full, and in the result
     assert "    return b + a\n" in repo.read("calc.py")
     (answer,) = repo.state()["answers"].values()
@@ -129,7 +129,7 @@ def test_an_edited_call_is_judged_by_the_rules_like_any_other(repo: Repo) -> Non
     implementer = play.role("implementer", *turns, *play.MENDED, play.submit("calc.py"))
     crew = [*CREW[:2], implementer, play.verified("ev-0002")]
     seen = task(repo, says=("a", "e", "touch planted", "y"), crew=crew)
-    assert seen.code == 0, seen.text  # outside a session a is no choice, and asked again
+    assert seen.code == 4, seen.text  # outside a session a is no choice, and asked again
     assert "    $ touch planted" not in seen.text
     assert "  $ touch planted\n" in seen.text
     result = repo.runs("implementer")[0].results[0]
@@ -156,7 +156,7 @@ def test_a_question_is_answered_at_the_terminal(repo: Repo, said: str, content: 
     assert repo.runs("explorer")[0].results[0]["content"] == content
 
 
-@pytest.mark.parametrize(("switch", "code"), [("--yes", 0), ("--no-input", 1)])
+@pytest.mark.parametrize(("switch", "code"), [("--yes", 4), ("--no-input", 1)])
 def test_who_decided_beforehand_is_asked_nothing(repo: Repo, switch: str, code: int) -> None:
     seen = task(repo, switch)
     assert seen.code == code, seen.text
@@ -168,8 +168,8 @@ def test_stdout_stays_the_answer_alone(repo: Repo) -> None:
     with place.open("wb") as file:
         words = ("task", play.WHOLE_CREW, "--json", "--model", repo.scripted(CREW))
         seen = at_terminal(repo, *words, says=("y",), stdout=file.fileno())
-    assert seen.code == 0, seen.text
-    assert json.loads(place.read_text())["status"] == "verified"
+    assert seen.code == 4, seen.text
+    assert json.loads(place.read_text())["status"] == "verified_with_caveat"
     assert "approve? " in seen.text
 
 

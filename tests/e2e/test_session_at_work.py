@@ -19,7 +19,7 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2J looked"
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
-    files = {**play.CALC, ".gitignore": "*.log\n"}
+    files = {**play.LIGHT, ".gitignore": "*.log\n"}
     return Repo(tmp_path / "a repository", tmp_path / "home").write(files).commit()
 
 
@@ -60,7 +60,7 @@ def test_a_line_is_queued_a_pause_comes_after_the_call_and_a_correction_is_read(
         assert repo.state()["status"] == "suspended"
         assert [one["is_error"] for one in repo.events("ToolFinished") if one["tool"] == "Bash"] == [False]
         terminal.enter("keep double")
-        terminal.wait_for("✓ verified")
+        terminal.wait_for("verified with caveat")
         terminal.wait_for(">")
         terminal.enter("/quit")
         assert terminal.wait_end() == 0
@@ -89,7 +89,7 @@ def test_stopped_at_a_pause_the_task_waits_and_a_later_session_goes_on(repo: Rep
     with open_terminal(repo, "--continue", env={"AGENTFLOW_MODEL": model}) as terminal:
         terminal.wait_for("Not finished")
         terminal.enter("/resume")
-        terminal.wait_for("✓ verified")
+        terminal.wait_for("verified with caveat")
         terminal.enter("/quit")
         assert terminal.wait_end() == 0
     assert "a + b" in repo.read("calc.py")
@@ -146,7 +146,7 @@ def test_a_narrow_terminal_that_changes_its_size_and_a_long_paste_break_nothing(
         terminal.enter("")
         terminal.wait_for("queued: line 0")
         go(repo)
-        terminal.wait_for("✓ verified")
+        terminal.wait_for("verified with caveat")
         terminal.enter("/quit")
         assert terminal.wait_end() == 0
     (said,) = repo.events("PersonSaid")
@@ -164,7 +164,7 @@ def test_a_second_session_in_the_repository_is_told_that_a_task_works(repo: Repo
             second.enter("/quit")
             assert second.wait_end() == 0
         go(repo)
-        first.wait_for("✓ verified")
+        first.wait_for("verified with caveat")
     assert len(repo.tasks) == 1
 
 
@@ -198,7 +198,7 @@ def test_a_session_goes_on_when_its_last_task_cannot_be_read(repo: Repo) -> None
     with open_terminal(repo, env={"AGENTFLOW_MODEL": model}) as terminal:
         terminal.wait_for("leaves.")
         terminal.enter(play.WHOLE_CREW)
-        terminal.wait_for("✓ verified")
+        terminal.wait_for("verified with caveat")
         (repo.folder / "events.jsonl").write_text("{}\n")
         terminal.enter("/status")
         terminal.wait_for("damaged")
