@@ -30,6 +30,6 @@ def without_bubblewrap(place: Path) -> str:
     for entry in os.environ["PATH"].split(os.pathsep):
         for program in Path(entry).iterdir() if Path(entry).is_dir() else ():
             link = folder / program.name
-            if program.name != "bwrap" and not link.is_symlink():
-                link.symlink_to(program)
+            if program.name != "bwrap" and not link.is_symlink() and os.access(program, os.X_OK):
+                link.symlink_to(program.resolve())
     return str(folder)
