@@ -17,10 +17,10 @@ from agentflow.core.record import Record
 from agentflow.parse import Mismatch, fit
 from agentflow.repair.sources import Sources
 from agentflow.repair.target import ADVICE, Target
-from agentflow.sandbox.profile import REPAIR_ENGINE
+from agentflow.sandbox.profile import REPAIR_ENGINE, Level
 from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.throwaway import scratch_folder
-from agentflow.workspace.working_copy import copy_files, to_pythonpath
+from agentflow.sandbox.throwaway import View, make_overlay_view, scratch_folder
+from agentflow.workspace.working_copy import copy_files, is_mountable, to_pythonpath
 
 DRIVER = Path(__file__).with_name("driver.py")
 
@@ -49,6 +49,11 @@ class SearchWatch(Record):
     def seconds_left(self) -> float:
         return max(0.0, self.until - time.monotonic())
 
+    def look_up(self) -> None:
+        """Raise ModelRejected where nobody waits any more."""
+        if self.cancelled():
+            raise ModelRejected("the search was stopped")
+
 
 class Bench(Record):
     """What is needed to run the target tests in a copy."""
@@ -59,22 +64,39 @@ class Bench(Record):
     places: tuple[str, ...]
     """From where the code is imported, relative to the root."""
     watch: SearchWatch = SearchWatch()
+    below: Path | None = None
+    """A copy that no driver writes, above which the others are layers."""
 
 
 @contextmanager
-def open_copy(bench: Bench) -> Iterator[Path]:
-    """Yield a copy of the repository as it was before any attempt."""
+def open_copy(bench: Bench) -> Iterator[View]:
+    """Yield a copy of the repository as it was before any attempt. Raises ModelRejected once cancelled."""
+    if bench.below is not None:
+        with scratch_folder() as scratch:
+            yield make_overlay_view(bench.below, scratch / "layer")
+        return
     sources = bench.sources
-    with copy_files(sources.root, sources.files) as copy:
+    with copy_files(sources.root, sources.files, bench.watch.look_up) as copy:
         for path, raw in sources.overlay.items():
             (copy / path).unlink(missing_ok=True)
             (copy / path).write_bytes(raw)
-        yield copy
+        yield View(folder=copy)
 
 
-def drive(bench: Bench, copy: Path, folder: Path, spec: Mapping[str, Any], timeout: float) -> Execution:
+@contextmanager
+def open_pristine(bench: Bench) -> Iterator[tuple[Path, Bench]]:
+    """Yield a copy that drivers only read, and a bench whose copies are layers above it where they can be."""
+    with open_copy(bench) as copy, scratch_folder() as trial:
+        sandbox, place = bench.sandbox, copy.folder
+        opened = sandbox.opened.replace(readable=(*sandbox.opened.readable, place))
+        is_below = sandbox.level is Level.FULL and is_mountable(place, trial / "layer")
+        sandbox = sandbox.replace(opened=opened)
+        yield place, bench.replace(sandbox=sandbox, below=place if is_below else None)
+
+
+def drive(bench: Bench, copy: View, folder: Path, spec: Mapping[str, Any], timeout: float) -> Execution:
     """Run the driver in a copy to its end."""
-    target = bench.target
+    target, place = bench.target, copy.place
     told = {
         "runner": target.runner,
         "module": target.is_module,
@@ -88,16 +110,16 @@ def drive(bench: Bench, copy: Path, folder: Path, spec: Mapping[str, Any], timeo
     (folder / "spec.json").write_text(json.dumps({**told, **spec}), encoding="utf-8")
     env = {
         **target.env,
-        "PYTHONPATH": to_pythonpath(copy, bench.places),
+        "PYTHONPATH": to_pythonpath(place, bench.places),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
     }
     argv = (target.interpreter, str(DRIVER), str(folder / "spec.json"))
-    order = Command(argv=argv, cwd=str(copy), timeout=timeout, env=env)
+    order = Command(argv=argv, cwd=str(place), timeout=timeout, env=env)
     try:
         # it may write its own folders and what the drivers share
-        sandbox = bench.sandbox.of(REPAIR_ENGINE, copy, folder, *bench.sandbox.writable)
-        return sandbox.run(order, folder / "output", bench.watch.cancelled)
+        sandbox = bench.sandbox.of(REPAIR_ENGINE, place, folder, *bench.sandbox.writable)
+        return sandbox.replace(layer=copy.overlay).run(order, folder / "output", bench.watch.cancelled)
     except OSError as error:
         raise ModelRejected(
             f"{target.interpreter} cannot be started: {error.strerror}", hint=ADVICE
@@ -110,15 +132,16 @@ class Channel:
     def __init__(
         self, bench: Bench, spec: Mapping[str, Any], pool: ThreadPoolExecutor, seconds: float
     ) -> None:
-        self._stack = ExitStack()
-        folder = self._stack.enter_context(scratch_folder())
-        copy = self._stack.enter_context(open_copy(bench))
         self._pipes = []
-        for name in ("orders", "answers"):
-            os.mkfifo(folder / name)
-            pipe = os.open(folder / name, os.O_RDWR | os.O_NONBLOCK)
-            self._stack.callback(os.close, pipe)
-            self._pipes.append(pipe)
+        with ExitStack() as stack:  # a copy may be stopped halfway
+            folder = stack.enter_context(scratch_folder())
+            copy = stack.enter_context(open_copy(bench))
+            for name in ("orders", "answers"):
+                os.mkfifo(folder / name)
+                pipe = os.open(folder / name, os.O_RDWR | os.O_NONBLOCK)
+                stack.callback(os.close, pipe)
+                self._pipes.append(pipe)
+            self._stack = stack.pop_all()
         told = {**spec, "orders": str(folder / "orders"), "answers": str(folder / "answers")}
         self._over: Future[Execution] = pool.submit(drive, bench, copy, folder, told, seconds)
         self._read = b""

@@ -14,7 +14,7 @@ from typing import Any
 from agentflow.core.errors import ModelRejected
 from agentflow.core.evidence import RED
 from agentflow.core.record import Record
-from agentflow.repair.bench import Bench, Channel, open_copy
+from agentflow.repair.bench import Bench, Channel, open_pristine
 from agentflow.repair.candidates import Candidate
 from agentflow.repair.locate import TestTrace
 from agentflow.repair.target import RepairRunner
@@ -375,10 +375,8 @@ def _slow_down(shortest: Iterable[float], took: Iterable[float]) -> list[float]:
 def open_workers(bench: Bench, seen: TestTrace, deadline: float) -> Iterator[Workers]:
     """Yield the workers; no process and no file of theirs stays."""
     count = os.cpu_count() or 1
-    with open_copy(bench) as pristine, ThreadPoolExecutor(4 * count) as pool:
-        opened = bench.sandbox.opened.replace(readable=(*bench.sandbox.opened.readable, pristine))
-        bench = bench.replace(sandbox=bench.sandbox.replace(opened=opened))
-        workers = Workers(bench, seen, pristine, pool, deadline)
+    with open_pristine(bench) as (pristine, layered), ThreadPoolExecutor(4 * count) as pool:
+        workers = Workers(layered, seen, pristine, pool, deadline)
         try:
             workers.prepare(seen)
             yield workers

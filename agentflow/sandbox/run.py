@@ -53,6 +53,8 @@ class Sandbox(Record):
     """A role's part in the pipeline, or `checks`."""
     writable: tuple[Path, ...] = ()
     """Folders beside the repository that a command may write."""
+    layer: tuple[str, str] | None = None
+    """The files below and the folders of a layer, which is mounted at one of these folders."""
     view: View | None = None
     git: tuple[Path, ...] = ()
     """Where git keeps its files: read by every command, written by none."""
@@ -169,9 +171,8 @@ class Sandbox(Record):
         # bubblewrap has a folder in memory
         with nullcontext() if self.level is Level.FULL else scratch_folder() as folder:
             profile = self._profile(command, access, self.root, folder)
-            return self._inside(
-                command, sink, cancelled, profile.replace(protected=self._list_protected(names))
-            )
+            profile = profile.replace(protected=self._list_protected(names))
+            return self._inside(command, sink, cancelled, profile, self.layer)
 
     def _on_view(self, command: Command, sink: Path, cancelled: IsCancelled, view: View) -> Execution:
         """Run a command on a copy that somebody else made; what it leaves there stays."""

@@ -58,7 +58,7 @@ class LowerDirectory:
             if self._below is None:
                 outer = self._opened.enter_context(scratch_folder())
                 self._below, self._tree = write_tree(self._git, tree, outer), tree
-                self._is_mountable = _is_mountable(self._below.view.folder, outer / "trial")
+                self._is_mountable = is_mountable(self._below.view.folder, outer / "trial")
             return self._below
 
     def layer(self, tree: str, outer: Path) -> WrittenTree | None:
@@ -215,8 +215,13 @@ def write_tree(git: Git, tree: str, outer: Path) -> WrittenTree:
 
 
 @contextmanager
-def copy_files(root: Path, files: Iterable[str]) -> Iterator[Path]:
-    """Yield a private folder with some files of a repository. Raises OutsideWorkspace."""
+def copy_files(
+    root: Path, files: Iterable[str], look_up: Callable[[], object] = lambda: None
+) -> Iterator[Path]:
+    """Yield a private folder with some files of a repository. Raises OutsideWorkspace.
+
+    Before each file it looks up, which raises where nobody waits any more.
+    """
     names = tuple(files)
     for name in names:
         if not _lies_below(name):
@@ -225,6 +230,7 @@ def copy_files(root: Path, files: Iterable[str]) -> Iterator[Path]:
         for parent in sorted({PurePosixPath(name).parent for name in names}):
             (folder / parent).mkdir(parents=True, exist_ok=True)
         for name in names:
+            look_up()
             source = root / name
             if source.is_symlink() or source.is_file():
                 shutil.copy2(source, folder / name, follow_symlinks=False)
@@ -234,7 +240,8 @@ def copy_files(root: Path, files: Iterable[str]) -> Iterator[Path]:
         yield folder
 
 
-def _is_mountable(files: Path, scratch: Path) -> bool:
+def is_mountable(files: Path, scratch: Path) -> bool:
+    """Tell whether a layer can be put above files here."""
     words = (*build_mount_words(str(make_overlay_view(files, scratch).folder), str(scratch)), "true")
     return capture(words, cwd=files).returncode == 0
 
