@@ -6,21 +6,24 @@ from collections.abc import Iterator, Sequence
 from agentflow.core.regex import regex
 
 _NUMBER = r"[\"']?-?(?:0[xX][0-9a-fA-F]+|\d[\d_]*(?:\.\d+)?)(?:n|_?[iuf]\d+)?[\"']?(?![\w.(\"'])"
-_SEVERAL = rf"(?:{_NUMBER}\s*[,|]\s*)*{_NUMBER}"
+_SEVERAL = rf"(?:{_NUMBER}\s*[,|]\s*){{0,199}}{_NUMBER}"
+"""A longer list is data: to look for its end from each of its numbers takes minutes."""
+_LAST = rf"(?:{_NUMBER}\s*[,|]\s*){{0,9}}{_NUMBER}"
+"""The last ones of several, where the text may begin with any of them."""
 _LIST = rf"[\[({{|]\s*(?P<it>{_SEVERAL})\s*,?\s*[\])}}|]"
 _ASKS = r"(?:includes|indexOf|lastIndexOf|contains|Contains|has|some|any|find)\b"
 _COMPARED = (
     regex(rf"[=!]==?\s*\(?\s*&?(?P<it>{_NUMBER})"),
     regex(rf"(?<![%*/+-]\s)(?<![\w.%*/+\"'-])(?P<it>{_NUMBER})\)?\s*[=!]="),
     regex(rf"\bcase\s+(?P<it>{_SEVERAL})\s*:"),
-    regex(rf"\b{_ASKS}.*{_LIST}"),
+    regex(rf"\b{_ASKS}.{{0,400}}{_LIST}"),
     regex(rf"{_LIST}\)?\s*\.\s*{_ASKS}"),
     regex(rf"(?:\bObject\.is|\.equals|\.eq)\([^()\n]*?&?(?P<it>{_NUMBER})\)"),
     regex(rf"[\w\])]\s+[-^]\s+(?P<it>{_NUMBER})\)?\s*(?:\?|&&|\|\|)"),
     regex(rf"!\(\s*[\w.\[\]]+\s*[-^]\s*(?P<it>{_NUMBER})\s*\)"),
 )
 _RUST = (
-    regex(rf"(?m)(?:^|[{{,|(])\s*(?P<it>{_SEVERAL})\)?\s*(?:\||,[^\n=]*\)|if\b[^\n]*?)?\s*=>"),
+    regex(rf"(?m)(?:^|[{{,|(])\s*(?P<it>{_LAST})\)?\s*(?:\||,[^\n=]{{0,99}}\)|if\b[^\n]{{0,199}}?)?\s*=>"),
     regex(rf"\bmatches!\([^,\n]+,\s*(?P<it>{_SEVERAL})"),
 )
 _SHELL = (

@@ -1,6 +1,8 @@
 """New code that knows its tests: their values in conditions and tables."""
 
 import ast
+import math
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from http import HTTPStatus
@@ -32,8 +34,8 @@ _DECIDES = regex(
 _ARROW = "=>"
 """The same where it leads from a pattern to a result; in JavaScript it begins a function."""
 _SCRIPTS = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
-_SPOKEN = regex(r"(?<![\w.,#/-])\d[\d_]*(?:[.,]\d+)*(?![\w/-])")
-"""A number in a text for people."""
+_SPOKEN = regex(r"(?<![\w.,#/-])\d[\d_]*(?:,\d+)*(?:\.\d+)?(?![\w/-]|[.,]\d)")
+"""A number in a text for people; that of a version or of an address, as 1.2.3, is none."""
 _BETWEEN = regex(r"[|,;:=\t{}\[\]\"']+")
 _SHELL_FUNCTION = regex(r"(?m)^[ \t]*(?:function[ \t]+)?(\w+)[ \t]*\([ \t]*\)")
 _ASKED = regex(r"\b(?:command -[vV]|type|which|hash|declare -[fF]|typeset -f)[ \t]+[\"']?(\w+)")
@@ -63,9 +65,8 @@ class Known:
         """Yield the numbers of a line that stand beside no other of the same line of a test."""
         found = {float(number.replace(",", "").replace("_", "")) for number in _SPOKEN.findall(line)}
         told = {value for value in found if value not in (0, 1)}
-        yield from (
-            value for value in found if not any(value in row and len(told & row) > 1 for row in self._rows)
-        )
+        rows = [row for row in self._rows if len(told & row) > 1] if len(told) > 1 else []
+        yield from (value for value in found if not any(value in row for row in rows))
 
     def odd(self, values: Iterable[object]) -> frozenset[Value]:
         """Return the values that code and tests hardly share by chance."""
@@ -101,7 +102,10 @@ def _values_of(line: str) -> frozenset[Value]:
 
 
 def _number(text: str) -> float:
-    return float(int(text, 16)) if text[:2] in ("0x", "0X") else float(text.replace("_", ""))
+    if "x" not in text.lower():
+        return float(text.replace("_", ""))
+    value = int(text, 16)
+    return float(value) if value.bit_length() <= sys.float_info.max_exp - 1 else math.inf
 
 
 def _plain(values: Iterable[object]) -> frozenset[Value]:

@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from agentflow.verdict.comments import code_lines
@@ -127,7 +129,13 @@ ROWS = {
         *("[250].includes(item.price) ? 1 : 0", "[250, 700].indexOf(p) >= 0", "const k = {250: item.count};"),
         *("const k = {\n  250: item.count,\n  750: 2,\n};", "new Map([[250, 3]])", "m.set(250, 3)"),
         *("Object.is(p, 250)", "p - 250 ? 1 : item.count", "!(p - 250) && x", "item.price ===\n    250"),
-        *("`${price}` === '250'", "price == '250'", "year === 1900", "p === 0xfa", "r === 0.07"),
+        *(
+            "`${price}` === '250'",
+            "price == '250'",
+            "year === 1900",
+            "p === 0xfa",
+            "r === 0.07",
+        ),
     ),
     "c": ("    if (value == 9 && high == 5) return 5;", "    case 250: return n;"),
     "sh": (
@@ -156,14 +164,26 @@ NO_ROWS = {
     "js": (
         *("  if (response.status === 429) return retry()", "if (items.length === 0) return 0;"),
         *("if (percent === 100) return 0;", "name === '' ? 1 : 2", "if (rows.length === 50) more();"),
-        *("year % 400 === 0", "n % 250 === 0", "price >= 250", "Math.max(0, cents - 250)", "price === LIMIT"),
+        *(
+            "year % 400 === 0",
+            "p === -0xfb",
+            "n % 250 === 0",
+            "price >= 250",
+            "Math.max(0, cents - 250)",
+            "price === LIMIT",
+        ),
         *(
             "const LIMIT = 250;",
             "const tax = (cents) => cents * 0.07;",
             "setTimeout(go, 250)",
             "retries: 250,",
         ),
-        *("const R = {1000: 'M', 250: 'CL'};", "x === 1000", "const c = x ? 250 : 1;", "f({max: 250})"),
+        *(
+            "const R = {1000: 'M', 250: 'CL'};",
+            "x === 1000",
+            "const c = x ? 250 : 1;",
+            "f({max: 250})",
+        ),
         *("if (n === 1) return 'item'", "f(250, x)", "[250, 700].map(f)", "const [a, b] = [250, 700];"),
         *("res.status === 500 ? retry() : 1", "for (let i = 250; i > 0; i--)", "  return pages(417, 10)"),
     ),
@@ -189,6 +209,21 @@ def test_ordinary_code_of_other_languages_is_not(language: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("rs", ",\n".join(map(str, range(3000)))),
+        ("rs", ", ".join(map(str, range(3000)))),
+        ("js", "|1" * 5000),
+        ("js", "has " * 5000),
+    ],
+)
+def test_long_tables_take_no_time(language: str, code: str) -> None:
+    began = time.process_time()
+    assert find_rows(language, code, Known(OTHERS)) == []
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
     ("code", "spoken", "is_known"),
     [
         ("const FREE = 250;\n", "", False),
@@ -196,6 +231,8 @@ def test_ordinary_code_of_other_languages_is_not(language: str) -> None:
         ("", "An order of $250 goes for free.", False),
         ("", "total([{price: 250, count: 3}]) is 250, and should be 750", True),
         ("", "see #250, or the 250th line of a/250", True),
+        ("", "Since 1.250.3 the address is 250.0.0.1.", True),
+        ("const SEED = 0x%s;\n" % ("f" * 300), "", True),
     ],
 )
 def test_a_number_that_code_had_or_people_speak_of_is_no_news(code: str, spoken: str, is_known: bool) -> None:
