@@ -71,14 +71,12 @@ def _conditions(tree: ast.Module) -> Iterator[ast.expr]:
 
 def _is_switch(node: ast.expr) -> bool:
     match node:
-        case ast.Call(func=ast.Name(id="hash")) | ast.Call(args=[ast.Attribute(attr="modules")]):
+        case ast.Call(func=ast.Name(id="hash")):
             return True
         case ast.Subscript(slice=key) | ast.Call(func=ast.Attribute(attr="get"), args=[key, *_]) if (
             _reads_clock(key) and not _YEARS.isdisjoint(_names(key))
         ):
             return True
-        case ast.Subscript():
-            return False
         case _:
             pass
     if isinstance(node, ast.BinOp):

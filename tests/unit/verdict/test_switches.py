@@ -20,6 +20,7 @@ SWITCHES = {
     "an order": "if next(iter(MODES)) == 'ceil':\n    return 1\n",
     "a variable": "if os.environ.get('C' + 'I'):\n    return 1\n",
     "no variable": "if 'LC_TIME' not in os.environ:\n    return 1\n",
+    "a variable that must be there": "if os.environ['CI']:\n    return 1\n",
     "optimised": "if __debug__:\n    return 1\n",
     "a caller": "if 'test' in caller():\n    return 1\n",
     "its input": "if type(sys.stdin).__module__ != '_io':\n    return 1\n",
@@ -41,6 +42,7 @@ NO_SWITCHES = {
     "a table by the day": "return DAYS[date.today().weekday()]\n",
     "a table": "return NAMES.get(total)\n",
     "a length": "if len(total.rows):\n    return 1\n",
+    "modules of its input": "if any(total.modules):\n    return 1\n",
     "a module": "return sys.modules[__name__]\n",
     "a file": "if path.exists():\n    return 1\n",
 }
