@@ -89,7 +89,8 @@ def rank_survivors(survivors: Sequence[Candidate], seen: Compared) -> RepairChoi
     others = [
         at
         for at, vector in enumerate(vectors)
-        if (not vector or _find_differing(vectors[best], vector)) and is_rival(survivors[at], winner)
+        if (not vector or not vectors[best] or _find_differing(vectors[best], vector))
+        and is_rival(survivors[at], winner)
     ]
     guesses = ((winner, _GUESS),) if winner.is_special else ()
     found = (*((survivors[at], _describe(seen, vectors, best, at)) for at in others), *guesses)

@@ -1,6 +1,7 @@
 """The search for an edit that makes the failing tests pass, or for several, one after the other."""
 
 import json
+import math
 import re
 import time
 from collections import Counter
@@ -178,7 +179,7 @@ class Search:
         may_keep: bool,
     ) -> tuple[list[Candidate], list[Candidate], Sequence[Candidate]]:
         """Return the edits that mend everything, those of which one is worth being kept, and what is left."""
-        survivors, partial, last = list[Candidate](), list[Trial](), len(todo)
+        survivors, partial, last = list[Candidate](), list[Trial](), math.inf
         order = [each for each in todo if not self._is_rejected(bench, each)]
         count, once = 0, len(order)
         with open_workers(bench, seen, self._deadline) as workers:

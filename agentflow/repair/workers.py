@@ -5,7 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -181,6 +181,7 @@ class Workers:
         """How near the failing tests are without any edit."""
         count = os.cpu_count() or 1
         self._workers = [Worker(self) for _ in range(count)]
+        self._warming: list[Future[None]] = []
 
     @property
     def seconds_left(self) -> float:
@@ -201,13 +202,14 @@ class Workers:
         first = [10 * part for part in self.plans["fresh"]["wall"]]
         plan: dict[str, Any] = {"failing": self.ending, "guards": guards, "cpu": first, "wall": first}
         self.is_hurried = sum(seen.slept.get(test, 0.0) for test in self.ending) > _MOST_SLEPT
-        others = [] if self.loading else [self.pool.submit(each.warm_up) for each in self._workers[1:]]
+        if not self.loading:
+            self._warming = [self.pool.submit(each.warm_up) for each in self._workers[1:]]
         if not (answer := self._try_as_is({**plan, "hurried": self.is_hurried})) and self.is_hurried:
             self.is_hurried = False
             self._workers[0].close()
             self._workers[0] = Worker(self)
             answer = self._try_as_is(plan)
-        for each in others:
+        for each in self._warming:
             each.result()
         if not answer:
             self.kind = "fresh"
@@ -312,6 +314,7 @@ class Workers:
 
     def close(self) -> None:
         self.is_stopped.set()
+        wait(self._warming)  # what they open is closed as well
         for worker in self._workers:
             worker.close()
 

@@ -71,7 +71,9 @@ WRAP, FAR_WRAP = an_edit("missing call", "abs(b)", cost=2), an_edit("missing cal
 
 
 def compared(*outcomes: tuple[str, ...]) -> Compared:
-    return Compared(inputs=tuple(f"run({number})" for number in range(len(outcomes[0]))), outcomes=outcomes)
+    return Compared(
+        inputs=tuple(f"run({number})" for number in range(max(map(len, outcomes)))), outcomes=outcomes
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,6 +92,7 @@ def compared(*outcomes: tuple[str, ...]) -> Compared:
         ((OPERATOR, an_edit("operator", "*"), an_edit("logic", "or")), (("1",), ("2",), ("2",)), None, ()),
         ((OPERATOR, an_edit("operator", "/")), (("? TypeError", "2"), ("1", "2")), None, ()),
         ((OPERATOR, CONSTANT), ((), ()), OPERATOR, (CONSTANT,)),
+        ((OPERATOR, CONSTANT), ((), ("1",)), OPERATOR, (CONSTANT,)),
         ((WRAP, NAME), (("? KeyError", "1"), ("2", "1")), None, ()),
         ((WRAP, NAME), (("? KeyError", "1"), ("2", "? KeyError")), WRAP, (NAME,)),
         ((WRAP, NAME), (("! ValueError", "1"), ("2", "1")), WRAP, (NAME,)),
