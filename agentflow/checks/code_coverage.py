@@ -1,6 +1,7 @@
 """What node and Go tell of the code that ran: how often each block of each file did."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ Load = tuple[tuple[Block, ...], ...]
 """A file as one process ran it: its functions, the whole file first; each begins with a block of its own."""
 
 _GO_TEST = regex(r"go test(?= |$)(?![^;&|]* -cover)")
-_GO_ROW = regex(r"(?P<file>.+):(\d+)\.(\d+),(\d+)\.(\d+) \d+ (\d+)")
+_GO_ROW = regex(r"(?P<file>.+):(\d{1,9})\.(\d{1,9}),(\d{1,9})\.(\d{1,9}) \d+ (\d{1,20})", re.ASCII)
 _GO_MODULE = regex(r"(?m)^module[ \t]+\"?([^\s\"]+)")
 _GO_FUNCTION = regex(r"(?ms)^func\b.*?^\}")
 _BYTES = 256 << 20
@@ -69,11 +70,13 @@ def count_go(command: str, profile: Path) -> str:
 def read_go_coverage(profile: Path, folders: Iterable[Path]) -> Mapping[str, tuple[Load, ...]]:
     """Return how the tests ran each file of the module at the root, by its path there.
 
-    A file lies in one of the folders, the last that has it. All processes count as one.
+    A file lies in one of the folders, the last that has it. All processes count as one. Nothing is known
+    where the tests left something else than a profile.
     """
     places = tuple(reversed(tuple(folders)))
     named = _GO_MODULE.search(_read(places, "go.mod"))
-    if named is None or not profile.is_file() or profile.stat().st_size > _BYTES:
+    is_there = profile.is_file() and not profile.is_symlink()
+    if named is None or not is_there or profile.stat().st_size > _BYTES:
         return {}
     counted: dict[str, dict[tuple[int, ...], int]] = {}
     for row in profile.read_text("utf-8", "replace").splitlines():
@@ -85,15 +88,21 @@ def read_go_coverage(profile: Path, folders: Iterable[Path]) -> Mapping[str, tup
 
 
 def _read(folders: Iterable[Path], path: str) -> str:
+    """Return the text of a file as it is; empty for one that lies elsewhere or cannot be read."""
+    if path.startswith("/") or ".." in path.split("/"):
+        return ""
     files = (folder / path for folder in folders)
-    found = next((file for file in files if file.is_file() and not file.is_symlink()), None)
-    return found.read_text("utf-8", "replace") if found else ""
+    try:
+        found = next((file for file in files if file.is_file() and not file.is_symlink()), None)
+        return found.read_bytes().decode("utf-8", "replace") if found else ""
+    except OSError:
+        return ""
 
 
 def _load_go(text: str, counted: Mapping[tuple[int, ...], int]) -> Load:
     """Return the blocks of a file, the file itself first, then each function with those that it has."""
     starts = [0]
-    lines = text.splitlines(keepends=True)
+    lines = [f"{line}\n" for line in text.split("\n")]  # Go knows no other end of a line
     for line in lines:
         starts.append(starts[-1] + _units(line))
 
@@ -102,7 +111,7 @@ def _load_go(text: str, counted: Mapping[tuple[int, ...], int]) -> Load:
         return starts[min(line, len(starts)) - 1] + _units(begin.decode("utf-8", "replace"))
 
     blocks = sorted((place(*spot[:2]), place(*spot[2:]), count) for spot, count in counted.items())
-    return ((((0, starts[-1], 1),)), *_split_go(text, blocks))
+    return (((0, _units(text), 1),), *_split_go(text, blocks))
 
 
 def _split_go(text: str, blocks: list[Block]) -> Iterator[tuple[Block, ...]]:

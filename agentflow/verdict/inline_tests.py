@@ -1,6 +1,7 @@
 """Checks inside source files: the original tests with the new code, and comments that switch checks off."""
 
 import ast
+import io
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -166,7 +167,7 @@ def _docstrings(text: str) -> Iterator[CheckPart]:
     if tree is None:
         return
     starts = [0]
-    for line in text.splitlines(keepends=True):
+    for line in io.StringIO(text, newline=""):  # a form feed ends no line of Python
         starts.append(starts[-1] + len(line))
     yield from _tests(text, starts, tree)
     owners = list(_owners("", tree))

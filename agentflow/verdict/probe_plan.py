@@ -64,8 +64,15 @@ def due_probes(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
     product = context.product()
     if not product:
         return ()
-    first = () if known else (*_find_too_deep(context, product), *_break_change(context, product))
-    first = first if known else (*first, *probe_expectations(context))
+    first = (
+        ()
+        if known
+        else (
+            *_find_too_deep(context, product),
+            *_break_change(context, product),
+            *probe_expectations(context),
+        )
+    )
     later = (_break_for_others, _plant_names, _without, _watch_branches)
     return (*first, *(probe for plan in later for probe in plan(context, product, known)))
 

@@ -97,6 +97,12 @@ def test_an_example_that_was_taken_out_goes_back_to_its_place(place: str, is_lin
     assert mix_parts("calc.py", before, place.format("")) == before
 
 
+def test_a_form_feed_ends_no_line() -> None:
+    text = "\x0c\nclass One:\n    @property\n    def one(self):\n        return 1\n"
+    before = text.replace("    @prop", f"    {_SAID}\n    @prop")
+    assert mix_parts("calc.py", before, text) == before
+
+
 def test_an_example_whose_function_is_gone_fails() -> None:
     mixed = mix_parts("calc.py", f"def one():\n    {_SAID}\n    return 1\n", "x = 1\n")
     assert mixed.startswith("x = 1\n")

@@ -266,6 +266,26 @@ def test_nothing_follows_where_go_tells_nothing(tmp_path: Path) -> None:
     assert list_untried_go(tmp_path, "mode: atomic\nelse.org/x/pager.go:6.33,7.28 1 1\n") == []
 
 
+@pytest.mark.parametrize("text", [GO.replace("\n", "\r\n"), GO.replace("er\n", "er // a\x0cb\u2028c\n", 1)])
+def test_lines_of_go_end_where_go_ends_them(text: str, tmp_path: Path) -> None:
+    found = list_untried_go(tmp_path, PROFILE, text=text)
+    told = [each.partition(": ")[2] for each in found]
+    assert told == ["that runs `return total / size`", "that runs `return true, nil`"]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "example.org/pager/../../etc/passwd:1.1,2.2 1 1",
+        "example.org/pager//etc/passwd:1.1,2.2 1 1",
+        f"example.org/pager/{'a' * 300}.go:1.1,2.2 1 1",
+        f"example.org/pager/pager.go:1.1,2.2 1 {'9' * 5000}",
+    ],
+)
+def test_a_profile_that_tests_wrote_themselves_is_no_error(row: str, tmp_path: Path) -> None:
+    assert "pager.go:10: that runs `return total / size`" in list_untried_go(tmp_path, f"{PROFILE}{row}\n")
+
+
 def test_only_one_run_of_go_counts() -> None:
     assert " -coverprofile=/x ./..." in count_go("go test ./...", Path("/x"))
     for command in ("go test ./a && go test ./b", "go test -cover ./...", "make test"):
