@@ -293,7 +293,7 @@ def _tests(git: Git, task: TaskState) -> tuple[str, ...]:
 
 
 def _find_spoken(git: Git, task: TaskState, changed: Iterable[TextDiff]) -> tuple[str, ...]:
-    """Return the lines of the task and of documents from before it in which a new number of code stands."""
+    """Return the lines of the task, and of older documents that speak of a new number of the code."""
     assert task.base_tree is not None
     product = [each for each in changed if not each.surface and is_source(each.path)]
     new = [{*_NUMBER.findall(each.after)} - {*_NUMBER.findall(each.before)} for each in product]

@@ -16,7 +16,7 @@ from agentflow.verdict.compared_numbers import find_compared
 _EVERYDAY = frozenset(
     {
         *(12, 15, 16, 24, 32, 60, 64, 80, 90, 100, 128, 180, 255, 256, 270, 360, 365),
-        *(404, 512, 1000, 1024, 1440, 3600),
+        *(404, 443, 512, 1000, 1024, 1440, 3600, 8080),
     }
 )
 """Numbers that code compares with wherever it is written."""
