@@ -143,8 +143,7 @@ class TaskPool:
     async def _bring_result(self, folder: TaskFolder) -> BatchResult | None:
         """Return the result of a task, begun anew where its machine is lost; None where it is left out."""
         for _ in range(_MACHINES):
-            state = await anyio.to_thread.run_sync(read_state, folder)
-            reserved = await self._reserve(folder, state)
+            reserved = await self._reserve(folder)
             if reserved is None:
                 self.is_over = True
                 return None
@@ -159,14 +158,15 @@ class TaskPool:
         save_result(folder.place, result)
         return result
 
-    async def _reserve(self, folder: TaskFolder, state: TaskState | None) -> Budget | None:
-        """Set a task's share aside; wait while tasks that run may give something back."""
+    async def _reserve(self, folder: TaskFolder) -> Budget | None:
+        """Set a task's share aside, in the order of the tasks; wait while others may give something back."""
         task = folder.task
         own = Budget(
             cost=task.max_cost, tokens=task.max_tokens, seconds=task.timeout or self._options.timeout
         )
-        wanted = own if state is None else state.budget
         async with self._changed:
+            state = await anyio.to_thread.run_sync(read_state, folder)
+            wanted = own if state is None else state.budget
             while True:
                 reserved = self._budget.reserve(wanted, len(self._waiting) + 1)
                 if reserved is not None or self._budget.is_idle:
