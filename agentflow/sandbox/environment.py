@@ -34,12 +34,19 @@ def find_variables(root: Path) -> dict[str, str]:
 
 
 def find_environment(root: Path) -> Path | None:
-    """Return the Python environment that the user named or the repository holds."""
-    named = find_active_environment(root)
-    marked = (
+    """Return the Python environment that the user activated or the repository holds.
+
+    The one that runs us comes last, and only counts as the project's if pytest was installed in it.
+    """
+    name = os.environ.get("VIRTUAL_ENV", "")
+    active = [root / name] if name else []
+    folders = [
         root / name for name in PYTHON_ENVIRONMENTS if name == ".venv" or is_python_environment(root / name)
-    )
-    folders = (*((root / named,) if named else ()), *marked)
+    ]
+    if active and _is_ours(active[0], root):
+        folders += [folder for folder in active if (folder / "bin" / "pytest").is_file()]
+    else:
+        folders = [*active, *folders]
     return next((folder for folder in folders if (folder / "bin" / "python").is_file()), None)
 
 
@@ -64,12 +71,6 @@ def find_search_path(root: Path) -> str:
     entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
     kept = [entry for entry in entries if _is_outside(entry, root) and not _is_ours(Path(entry).parent, root)]
     return os.pathsep.join(kept) or os.defpath
-
-
-def find_active_environment(root: Path) -> str:
-    """Return VIRTUAL_ENV, or empty when it is not set or is our own environment."""
-    named = os.environ.get("VIRTUAL_ENV", "")
-    return "" if named and _is_ours(Path(named), root) else named
 
 
 def find_shown(word: str) -> Iterator[Path]:

@@ -74,9 +74,13 @@ def test_project_tool_by_its_lock_file(lock: str, tool: str, shown: str, project
 
 @pytest.mark.skipif(sys.prefix == sys.base_prefix, reason="we are not in an environment of our own")
 class TestOurOwnEnvironment:
-    def test_is_never_the_active_one(self, project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_the_project_s_if_it_is_active_and_has_pytest(
+        self, project: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
-        assert command(project) == "python3 -m pytest -q"
+        assert command(project) == f"{sys.prefix}/bin/python -m pytest -q"
+        project.own_python()
+        assert command(project) == ".venv/bin/python -m pytest -q"
 
     def test_is_never_found_on_path(self, checkout: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         checkout.write(TESTS)

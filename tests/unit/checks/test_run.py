@@ -303,7 +303,6 @@ def test_check_sees_neither_secrets_nor_our_own_environment(
     monkeypatch.setenv("SOME_API_KEY", "hidden")
     monkeypatch.setenv("PYTHONPATH", "hidden")
     monkeypatch.setenv("PYTEST_ADDOPTS", "hidden")
-    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
     own = str(Path(sys.prefix, "bin"))
     monkeypatch.setenv("PATH", os.pathsep.join([own, str(checkout.programs)]))
     result = shown(checkout, "env", env={"PYTHONPATH": "copy"})
