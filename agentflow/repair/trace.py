@@ -51,12 +51,12 @@ class Tracer:
             _MONITORING.set_events(_TOOL, 0)
 
     def watch(self, monitoring: Any) -> None:
+        events = monitoring.events
         if monitoring.get_tool(_TOOL) is None:
-            events = monitoring.events
             monitoring.use_tool_id(_TOOL, "agentflow")
-            monitoring.register_callback(_TOOL, events.LINE, self.step_on)
-            monitoring.register_callback(_TOOL, events.PY_RETURN, self.leave_with)
-            monitoring.set_events(_TOOL, events.LINE | events.PY_RETURN)
+        monitoring.register_callback(_TOOL, events.LINE, self.step_on)
+        monitoring.register_callback(_TOOL, events.PY_RETURN, self.leave_with)
+        monitoring.set_events(_TOOL, events.LINE | events.PY_RETURN)
         monitoring.restart_events()
 
     def step_on(self, code: CodeType, line: int) -> Any:
