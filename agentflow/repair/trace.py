@@ -54,10 +54,15 @@ class Tracer:
         events = monitoring.events
         if monitoring.get_tool(_TOOL) is None:
             monitoring.use_tool_id(_TOOL, "agentflow")
+        monitoring.register_callback(_TOOL, events.PY_START, self.enter_code)
         monitoring.register_callback(_TOOL, events.LINE, self.step_on)
         monitoring.register_callback(_TOOL, events.PY_RETURN, self.leave_with)
-        monitoring.set_events(_TOOL, events.LINE | events.PY_RETURN)
+        monitoring.set_events(_TOOL, events.PY_START | events.LINE | events.PY_RETURN)
         monitoring.restart_events()
+
+    def enter_code(self, code: CodeType, _offset: int) -> Any:
+        """Note the first line of a function, which is no step of its own where its body stands there."""
+        return self.step_on(code, code.co_firstlineno)
 
     def step_on(self, code: CodeType, line: int) -> Any:
         place = self.place(code.co_filename)

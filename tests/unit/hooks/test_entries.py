@@ -97,7 +97,7 @@ def test_settings_without_hooks_are_fine(tmp_path: Path, content: str) -> None:
     ("content", "said"),
     [
         ("", ":1: not JSON"),
-        ('{"hooks": {},\n}', ":2: not JSON"),
+        ('{"hooks": {},\n!}', ":2: not JSON"),
         ('{"hooks": {}} {"hooks": {}}', ":1: not JSON"),
         ("[]", "must be a JSON object"),
         ("[" * 100_000, "cannot be read"),

@@ -7,8 +7,16 @@ import pytest
 
 from agentflow.repair.trace import Tracer
 
-CODE = "def total(n):\n    found = 0\n    for i in range(n):\n        found += i\n    return found\n"
-HEAD, LOOP = {2, 3, 5}, {2, 3, 4, 5}
+CODE = """def total(n):
+    found = 0
+    for i in range(n):
+        found += i
+    return found
+
+
+is_even = lambda n: n % 2 == 0
+"""
+HEAD, LOOP = {1, 2, 3, 5}, {1, 2, 3, 4, 5}
 
 
 @pytest.fixture
@@ -35,13 +43,12 @@ def test_each_test_has_the_lines_it_runs(module: ModuleType, tracer: Tracer) -> 
         tracer.begin(name)
         module.total(number)
         tracer.end()
+    tracer.begin("short")
+    module.is_even(2)
+    tracer.end()
     module.total(5)
-    lines = {
-        name: {line for _, line in found if line > 1}  # the line of `def` itself depends on the version
-        for name, found in tracer.report()["lines"].items()
-        if name
-    }
-    assert lines == {"first": LOOP, "second": HEAD, "third": LOOP}
+    lines = {name: {line for _, line in found} for name, found in tracer.report()["lines"].items() if name}
+    assert lines == {"first": LOOP, "second": HEAD, "third": LOOP, "short": {8}}
 
 
 def test_values_have_their_types(module: ModuleType, tracer: Tracer) -> None:
