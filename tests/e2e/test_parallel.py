@@ -133,7 +133,7 @@ def test_a_conflict_goes_back_to_the_later_step(repo: Repo) -> None:
         "implementer",
         *play.edit("one.py", "# first\n", "# first and second\n"),
         play.submit("one.py", "two.py"),
-        contains="another step has changed some of the same files",
+        contains="another step changed some of the same files",
     )
     script = [
         play.findings("one.py"),
@@ -286,7 +286,7 @@ def test_what_commands_may_not_make_is_not_made_by_a_step_either(repo: Repo) -> 
             "implementer",
             *play.edit("one.py", "a - b", "a + b"),
             play.submit("one.py"),
-            contains="another step has changed some of the same files",
+            contains="another step changed some of the same files",
         ),
         worker(1, "one", *begin, play.submit("one.py")),
         worker(2, "two"),

@@ -145,7 +145,7 @@ def test_fifty_skills_cost_little_until_one_is_opened(repo: Repo) -> None:
         repo.write({f".claude/skills/{name}/SKILL.md": head + "body\n" * 400})
     assert repo.task(script=play.mending()).code == 0
     assert 20 * 150 < size(repo) - before < 4_500
-    assert "skills are installed. Call Skill with words" in heads(repo)["implementer"]["system"]
+    assert "skills are installed. To find one, call Skill with words" in heads(repo)["implementer"]["system"]
 
 
 def size(repo: Repo) -> int:
@@ -403,7 +403,7 @@ def test_with_two_hundred_skills_and_roles_a_request_is_small_and_the_nearest_co
         assert 20 < len(lines) < 80
         assert sum(map(len, lines)) < 4_000
     system = heads(repo)["implementer"]["system"]
-    assert "more are installed. Call Agent with words of the work" in system
+    assert "more are installed. To find one, call Agent with words" in system
     assert system.index("- adding-sums") < system.index("- skill-")
     assert results(repo)[0].splitlines()[1].startswith("- skill-177")
 
