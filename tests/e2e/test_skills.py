@@ -340,7 +340,7 @@ def test_a_command_in_a_skill_runs_for_readers_under_the_rules(repo: Repo) -> No
     body = "Here: !`echo it is $0`\nNot: !`cat calc.py`\nNor: !`touch owned` end"
     repo.write({SKILL: f"{HEAD}{body}\n"})
     assert (
-        "run, as it is opened, in the sandbox of roles that read: echo it is $0"
+        "run, when it is opened, in the sandbox of read-only roles: echo it is $0"
         in repo.run("trust", "--yes").out
     )
     opened = play.call("Skill", skill="money", arguments="'; touch owned'")
@@ -412,7 +412,7 @@ def test_a_start_for_a_skill_or_role_passes_check_and_its_own_test(repo: Repo) -
     for words in (("skills", "new", "dates"), ("agents", "new", "scout", "--user")):
         assert repo.run(*words).code == 0
         again = repo.run(*words)
-        assert (again.code, "exists already" in again.err) == (2, True)
+        assert (again.code, "already exists" in again.err) == (2, True)
         assert repo.run(*words[:2], "No Name").code == 2
     checked = repo.run("check", "--json")
     assert (checked.code, checked.json["problems"]) == (0, [])
