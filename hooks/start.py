@@ -2,7 +2,7 @@
 """$EVENT$: runs $WHEN$.
 
 stdin is one JSON object: $KEYS$;
-beside these session_id, transcript_path, cwd, hook_event_name, phase, iteration and agent.
+in addition session_id, transcript_path, cwd, hook_event_name, phase, iteration and agent.
 Exit 0 lets things go on. Exit 2 $BLOCK$; stderr is the reason.
 Try it: agentflow hooks test --event $EVENT$
 """

@@ -118,5 +118,6 @@ def record_weakest_sandbox(task: TaskState, sandbox: Sandbox) -> TaskState:
 def sweep_leftovers() -> tuple[str, ...]:
     """Remove what killed commands left; return a line for each protected path among it."""
     return tuple(
-        f"{path} is protected: a killed command had made it, it was set aside" for path in clear_leftovers()
+        f"{path} is protected: a killed command had created it, so it was set aside"
+        for path in clear_leftovers()
     )

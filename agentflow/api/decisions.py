@@ -118,7 +118,7 @@ def explain_foreign(git: Git, folder: Path) -> str:
     task = fold_state(folder, tuple(events(folder)))
     if is_own(folders(os.environ).config, folder, task):
         return ""
-    return "no record of yours says that you began it so"
+    return "you have no record of having begun it like this"
 
 
 def is_own_task(git: Git, folder: Path) -> bool:
@@ -131,7 +131,7 @@ def require_own(git: Git, folder: Path) -> None:
     if why := explain_foreign(git, folder):
         task = fold_state(folder, tuple(events(folder)))
         raise StateError(
-            f"task {folder.name} is not taken up as it is: {why}",
+            f"task {folder.name} is not continued as it is: {why}",
             hint=f"look at it, then name the model yourself: agentflow resume {folder.name} "
             f"--model NAME (it names {task.model})",
         )

@@ -100,7 +100,7 @@ def load_task(task_id: str | None = None, *, folder: Path | str = ".") -> Snapsh
 
 
 def answer(*words: str, task_id: str | None = None, folder: Path | str = ".") -> None:
-    """Answer what a task asks first, by an option or words of your own; `resume` then continues it."""
+    """Answer what a task asks first, by an option or your own words; `resume` then continues it."""
     answer_question(Path(folder), task_id, words)
 
 

@@ -110,7 +110,7 @@ def start_hook(root: Path, point: Point, name: str, *, is_users: bool) -> tuple[
     folder = folders(os.environ).claude if is_users else root / ".claude"
     script, settings = folder / "hooks" / f"{name}.py", folder / "settings.json"
     if os.path.lexists(script):
-        raise UsageError(f"{script} exists already", hint="choose another --name")
+        raise UsageError(f"{script} already exists", hint="choose another --name")
     command = f'"{script}"' if is_users else f'"${{CLAUDE_PROJECT_DIR}}"/.claude/hooks/{name}.py'
     text = _add_entry(settings, point, command)
     script.parent.mkdir(parents=True, exist_ok=True)

@@ -100,7 +100,7 @@ def _find(source: str, entry: str, scratch: Path) -> _Fetched:
         address, _, reference = source.partition("#")
         if not is_address(address):
             hint = "name a folder, a marketplace file, or an https, ssh or file address"
-            raise UsageError(f"{source} is no folder and no git address", hint=hint)
+            raise UsageError(f"{source} is neither a folder nor a git address", hint=hint)
         top = scratch / "source"
         commit = fetch_files(address, reference, top)
     has_manifest = (top / PLUGIN_MANIFEST).is_file()
@@ -128,7 +128,7 @@ def _complete_manifest(folder: Path, found: _Fetched) -> None:
     if place.exists():
         return
     if not any((folder / part).exists() for part in _PARTS) and "skills" not in found.manifest:
-        raise ConfigError(f"{found.folder} is no plugin: it has neither {PLUGIN_MANIFEST} nor {_PARTS[0]}/")
+        raise ConfigError(f"{found.folder} is not a plugin: it has no {PLUGIN_MANIFEST} and no {_PARTS[0]}/")
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(encode(found.manifest) + b"\n")
 

@@ -138,7 +138,7 @@ def set_server_rules(role: Role, settings: Settings) -> Role:
     source = str(folders(os.environ).config)
     rules = parse_rules(list(given), source)
     if other := [rule for rule in rules if not rule.tool.startswith(SERVER_PREFIX)]:
-        raise InvalidFile(source, f"mcp_tools.{role.name}: {other[0]} is no rule such as mcp__server")
+        raise InvalidFile(source, f"mcp_tools.{role.name}: {other[0]} is not a rule such as mcp__server")
     own = (rule for rule in role.tools if not rule.tool.startswith(SERVER_PREFIX))
     return role.replace(tools=(*own, *rules))
 

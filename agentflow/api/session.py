@@ -168,14 +168,14 @@ def _require_apart(setup: Setup) -> None:
     """Raise UsageError where commands of one implementer could reach the files of all."""
     if setup.sandbox.level is Level.NONE:
         hint = "leave out --no-sandbox; only a new task can do without --parallel"
-        raise UsageError("without a sandbox nothing keeps implementers in copies apart", hint=hint)
+        raise UsageError("without a sandbox nothing separates the implementers' copies", hint=hint)
 
 
 def _tell_left_out(setup: Setup) -> Setup:
     """Return the setup with a warning where implementers at the same time do without MCP servers."""
     if not setup.servers:
         return setup
-    warning = "steps that are carried out at the same time have no tools of MCP servers"
+    warning = "steps that run at the same time cannot use MCP tools"
     return setup.replace(warnings=(*setup.warnings, warning))
 
 

@@ -268,7 +268,7 @@ def _run_line(place: _Place, command: PromptCommand, line: str) -> str:
     runner = place.open_sandbox()
     if why := _find_refusal(place, command, line, runner):
         raise Halted(
-            f"/{command.called} may not run {one_line(line)}: {why}", hint=f"it stands in {command.path}"
+            f"/{command.called} may not run {one_line(line)}: {why}", hint=f"it is in {command.path}"
         )
     root = str(place.git.root)
     wanted = Command(argv=(find_shell(place.git.root), "-c", line), cwd=root, timeout=_SECONDS)
@@ -287,7 +287,7 @@ def _find_refusal(place: _Place, command: PromptCommand, line: str, runner: Sand
     if said.decision is Decision.DENY:
         return said.rule
     if said.decision is Decision.ASK:
-        return f"{said.rule} asks, and nobody is asked before a task begins"
+        return f"{said.rule} requires an approval, which is not possible before a task begins"
     tools = command.tools
     if tools is None:
         is_kept_in = runner.level is not Level.NONE

@@ -233,7 +233,7 @@ def _list_skill_scripts(root: Path) -> Iterator[Item]:
         for skill in find_skill_folders(place):
             yield from list_skill_hooks(skill, root)
             if commands := list_commands(skill / SKILL_FILE):
-                does = f"run, as it is opened, in the sandbox of roles that read: {'; '.join(commands)}"
+                does = f"run, when it is opened, in the sandbox of read-only roles: {'; '.join(commands)}"
                 file = to_relative(skill / SKILL_FILE, root)
                 yield Item(kind="skill commands", file=file, does=one_line(does))
     for folder in (".claude/skills", ".agents/skills"):
@@ -247,7 +247,7 @@ def _list_servers(root: Path) -> Iterator[Item]:
     if place.path.is_file():
         found = read_entries((place,), root)
         if not found.all:
-            yield Item(kind="MCP server", file=SERVERS_FILE, does="do nothing, as it names no server")
+            yield Item(kind="MCP server", file=SERVERS_FILE, does="do nothing, because it names no server")
         for entry in found.all:
             does = f"do nothing: {entry.problem}" if entry.problem else entry.does
             yield Item(kind="MCP server", file=SERVERS_FILE, does=one_line(does, 400))

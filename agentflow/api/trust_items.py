@@ -45,7 +45,7 @@ class Item(Record):
 def reject_item(kind: str, file: str, error: InvalidFile) -> Item:
     """Return a file that cannot be trusted, as it is not valid."""
     place = "" if error.line is None else f" (line {error.line})"
-    does = f"do nothing, as it is not valid: {error.problem}{place}"
+    does = f"do nothing, because it is not valid: {error.problem}{place}"
     return Item(kind=kind, file=file, does=one_line(does), problem=one_line(error.problem))
 
 
@@ -84,7 +84,7 @@ def describe_hooks(hooks: Iterable[Hook], file: str, root: Path) -> Iterator[Ite
     """Yield what the hooks of a file do once it is trusted, with the files that they run."""
     for hook in hooks:
         assert isinstance(hook.body, Script)
-        where = "in the sandbox of roles that read" if hook.body.sandbox else "outside the sandbox"
+        where = "in the sandbox of read-only roles" if hook.body.sandbox else "outside the sandbox"
         yield Item(kind="hook", file=file, does=f"run at {hook.point}, {where}: {hook.name}")
         for script in list_scripts(hook, root):
             yield Item(kind="script", file=script, does=f"be run by a hook at {hook.point}")
@@ -229,7 +229,7 @@ def _list_hooks(path: Path, plugin: "Plugin") -> Iterator[Item]:
         return
     yield from describe_hooks(hooks, file, plugin.root)
     yield from (
-        Item(kind="hooks", file=file, does=f"not be used whole: {one_line(said)}") for said in warnings
+        Item(kind="hooks", file=file, does=f"not be used completely: {one_line(said)}") for said in warnings
     )
 
 

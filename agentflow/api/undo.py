@@ -153,7 +153,7 @@ def _to_result(task_id: str, plan: UndoPlan, state: str) -> UndoResult:
 def _refuse(plan: UndoPlan, task_id: str) -> None:
     reasons = (
         (plan.changed_since, "changed since the task ended"),
-        (plan.unclear, "changed by its last command or after it, the task was killed at that moment"),
+        (plan.unclear, "changed by its last command or later; the task was killed at that moment"),
     )
     said = "; ".join(f"{why}: {list_some(paths, MOST_LISTED)}" for paths, why in reasons if paths)
     raise StateError(
@@ -226,7 +226,7 @@ def _require_verified(task: TaskState) -> tuple[str, str]:
     if task.status not in _PROVED:
         raise StateError(
             f"task {task.task_id} is {task.status}, not verified, so nothing was committed",
-            hint=f"agentflow status {task.task_id} shows why; git commit works as ever",
+            hint=f"agentflow status {task.task_id} shows why; git commit works as usual",
         )
     if task.undone:
         raise StateError(f"task {task.task_id} was undone; there is nothing to commit")

@@ -159,10 +159,10 @@ def _find_gaps(git: Git, off: tuple[str, ...]) -> Iterator[str]:
     names = (os.fsdecode(line[3:]) for line in said.split(b"\0") if line)
     changed = [one_line(name) for name in names if name != ".claude/" or _has_more(git.root / name)]
     if changed:
-        yield f"not in the worktree, since not committed: {list_some(changed)}"
+        yield f"not in the worktree, because not committed: {list_some(changed)}"
     packages = [name for name in sorted(SHARED) if (git.root / name).is_dir()]
     if packages:
-        yield f"not in the worktree, since git ignores them: {list_some(packages)}"
+        yield f"not in the worktree, because git ignores them: {list_some(packages)}"
     if (git.root / ".gitmodules").is_file():
         yield "submodules are empty in the worktree"
 
@@ -214,7 +214,7 @@ def open_home(folder: Path, task_id: str | None) -> Git:
         return _open_worktree(git, newest)
     fitting = [home for home, names in known.items() if any(name.startswith(task_id) for name in names)]
     if len(fitting) > 1:
-        raise TaskNotFound(f"{one_line(task_id, 60)} fits more than one task", hint="name more of its id")
+        raise TaskNotFound(f"{one_line(task_id, 60)} matches more than one task", hint="name more of its id")
     return _open_worktree(git, fitting[0] if fitting else git.root)
 
 

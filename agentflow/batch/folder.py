@@ -81,7 +81,7 @@ def _fill(task: BatchTask, begun: Path) -> None:
         if task.edits:
             shutil.rmtree(begun / ".git")  # the commit would tell what was edited
     elif task.commit:
-        raise ConfigError(f"{task.repository} is no git repository, so it has no commit {task.commit}")
+        raise ConfigError(f"{task.repository} is not a git repository, so it has no commit {task.commit}")
     else:
         shutil.copytree(source, begun, symlinks=True, dirs_exist_ok=True)
     _apply_edits(begun, task)
@@ -105,7 +105,7 @@ def _apply_edits(root: Path, task: BatchTask) -> None:
         try:
             text = place.read_text("utf-8")
         except (OSError, UnicodeDecodeError):
-            raise ConfigError(f"{task.id}: edits: {edit.file} is no file in {task.repository}") from None
+            raise ConfigError(f"{task.id}: edits: {edit.file} is not a file in {task.repository}") from None
         if text.count(edit.old) != 1:
             raise ConfigError(f"{task.id}: edits: the old text is not once in {edit.file}: {edit.old[:60]!r}")
         place.write_text(text.replace(edit.old, edit.new), "utf-8")

@@ -61,7 +61,7 @@ def _complete(path: Path, find: Callable[[int], int], tasks: tuple[BatchTask, ..
         if not is_address(place):
             place = str((above / Path(place).expanduser()).resolve())
             if not Path(place).is_dir():
-                problem = f"repository: {task.repository} is no folder and no git address"
+                problem = f"repository: {task.repository} is neither a folder nor a git address"
                 raise InvalidFile(str(path), problem, line=find(number))
         _require_places(path, partial(find, number), task)
         yield task.replace(
@@ -82,11 +82,11 @@ def _require_places(path: Path, find: Callable[[], int], task: BatchTask) -> Non
     named = [("edits", edit.file) for edit in task.edits]
     named += [("check.files", name) for name in (task.check.files if task.check else ())]
     if task.check is not None and not (path.absolute().parent / task.check.folder).is_dir():
-        raise InvalidFile(str(path), f"check.folder: {task.check.folder} is no folder", line=find())
+        raise InvalidFile(str(path), f"check.folder: {task.check.folder} is not a folder", line=find())
     for key, name in named:
         parts = Path(name).parts
         if Path(name).is_absolute() or ".." in parts or not parts or re.match(r"(?i)\.git$", parts[0]):
-            raise InvalidFile(str(path), f"{key}: {name!r} is no file in the repository", line=find())
+            raise InvalidFile(str(path), f"{key}: {name!r} is not a file in the repository", line=find())
 
 
 def locate_model(name: str | None, folder: Path) -> str | None:

@@ -59,8 +59,8 @@ def open_batch(
     head = _Head(plan=plan.name, sum=hashlib.sha256(encode(tasks)).hexdigest())
     if (out / _HEAD).is_file():
         if not resume:
-            hint = "--resume goes on with it, --out DIR begins another"
-            raise UsageError(f"{out} holds a run of this batch already", hint=hint)
+            hint = "--resume continues it, --out DIR begins another"
+            raise UsageError(f"{out} already contains a run of this batch", hint=hint)
         if decode(_Head, (out / _HEAD).read_bytes(), str(out / _HEAD)).sum != head.sum:
             hint = "put the tasks back, or begin another run with --out DIR"
             raise UsageError(f"{plan} has other tasks than the run in {out}", hint=hint)

@@ -24,7 +24,7 @@ _RULES = {
     _DIFFERS: "what the record says does not hold here",
     _UNCOVERED: "no verified task accounts for this change",
     _MERGED: "the base changed this file, and it was merged after the task was judged",
-    _UNCONFIRMED: "nothing but the record says so; look at it yourself",
+    _UNCONFIRMED: "only the record says so; look at it yourself",
 }
 _LATER = "this changed after the task was judged, so nothing ran on it"
 

@@ -63,19 +63,23 @@ ALL_TOKENS = typer.Option(
 )
 TASK_TIMEOUT = typer.Option(None, "--timeout", min=0.1, metavar="S", help="Seconds that each task may take.")
 REQUESTS = typer.Option(
-    None, "--requests", min=1, metavar="N", help="Requests at once to one model endpoint, of all tasks."
+    None,
+    "--requests",
+    min=1,
+    metavar="N",
+    help="At most N requests at once to one endpoint, for all tasks together.",
 )
 RATE = typer.Option(
-    None, "--rate", min=0.1, metavar="N", help="Requests a minute to one model endpoint, of all tasks."
+    None, "--rate", min=0.1, metavar="N", help="At most N requests a minute to one endpoint, for all tasks."
 )
 ENGINE = typer.Option(
-    BatchEngine.LOCAL, "--engine", help="Where the tasks are done: on this machine, or on a Ray cluster."
+    BatchEngine.LOCAL, "--engine", help="Where the tasks run: on this machine or on a Ray cluster."
 )
 CLUSTER_ADDRESS = typer.Option(
     None,
     "--address",
     metavar="HOST:PORT",
-    help="The Ray cluster. [default: RAY_ADDRESS, or one of this machine alone]",
+    help="The Ray cluster. [default: RAY_ADDRESS, or one on this machine alone]",
 )
 CPUS = typer.Option(
     None, "--cpus", min=0.1, metavar="N", help="CPUs that Ray sets aside for each task. [default: 1]"
@@ -83,8 +87,10 @@ CPUS = typer.Option(
 MEMORY = typer.Option(
     None, "--memory", min=0.1, metavar="GB", help="Memory that Ray sets aside for each task."
 )
-FAIL_FAST = typer.Option(False, "--fail-fast", help="Begin no task after the first that is not verified.")
-SHUFFLE = typer.Option(None, "--shuffle", metavar="SEED", help="Begin the tasks in another order.")
+FAIL_FAST = typer.Option(False, "--fail-fast", help="Start no more tasks once one is not verified.")
+SHUFFLE = typer.Option(
+    None, "--shuffle", metavar="SEED", help="Start the tasks in a random but repeatable order."
+)
 KEEP = typer.Option(False, "--keep", help="Keep the clones in which the tasks worked.")
 JUNIT = typer.Option(None, "--junit", metavar="FILE", help="Write the results as JUnit XML.")
 BATCH_PAGE = typer.Option(None, "--html", metavar="FILE", help="Write the results as one HTML page.")
@@ -160,7 +166,7 @@ def choose_cluster(
     if engine is BatchEngine.RAY:
         return RayCluster(address=address, cpus=cpus or 1, memory=memory)
     if address or cpus or memory:
-        raise UsageError("--address, --cpus and --memory say something only with --engine ray")
+        raise UsageError("--address, --cpus and --memory apply only to --engine ray")
     return None
 
 
@@ -202,7 +208,7 @@ def run_in_front(
         outcome = run_batch(folders, fitted, tell, do)
     if outcome.missing:
         more = " and a larger limit" if outcome.exit_code is Exit.LIMIT else ""
-        send(f"To go on, give the same command with --resume{more}.\n", sys.stderr)
+        send(f"To continue, run the same command with --resume{more}.\n", sys.stderr)
     return outcome
 
 
@@ -217,11 +223,11 @@ def _require_possible(options: "BatchOptions") -> None:
     """Raise UsageError for what a batch on a cluster cannot do, ConfigError where Ray is not installed."""
     if options.limits.at_once or options.limits.per_minute:
         hint = "limit the tasks at once with --jobs, or the requests in a gateway"
-        raise UsageError(
-            "--requests and --rate hold on one machine only, so not with --engine ray", hint=hint
-        )
+        raise UsageError("--requests and --rate work on one machine only, not with --engine ray", hint=hint)
     if options.keep:
-        raise UsageError("--keep: with --engine ray the clones are on other machines and do not stay there")
+        raise UsageError(
+            "--keep does not work with --engine ray: the clones are removed on the other machines"
+        )
     if not {"--yes", "--no-input"} & {*options.switches}:
         hint = "--no-input denies what would be asked, --yes approves it"
         raise UsageError("a task on a Ray cluster cannot wait for you", hint=hint)

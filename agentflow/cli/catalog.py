@@ -104,7 +104,7 @@ def new_agent(name: str = NEW_NAME, user: bool = USER, folder: Path = FOLDER) ->
     path = find_own_folder("agents", folder, of_user=user) / f"{name}.md"
     write_start("agent.md", path, name)
     say(f"Wrote {path}.")
-    say("It is used by the implementer at once." if user else "It counts once you run `agentflow trust`.")
+    say("The implementer can use it at once." if user else "It counts once you run `agentflow trust`.")
 
 
 @tools.command(name="list", epilog="Example: agentflow tools list --json")
@@ -307,7 +307,7 @@ def _narrow(role: Role, content: Content, root: Path) -> tuple[Role, Toolbox, tu
     callers = [each.name for each in content.roles.all if each.rules_for(DELEGATE)]
     rights: list[Fact] = [("may", change, ""), ("called by", ", ".join(callers), "")]
     if lost:
-        rights.append(("without", f"{', '.join(lost)}, which the {parent.name} has not", ""))
+        rights.append(("without", f"{', '.join(lost)}, which the {parent.name} does not have", ""))
     return narrowed, box, tuple(rights)
 
 
@@ -325,7 +325,7 @@ def _spell(tool: Tool, role: Role) -> str:
 def _giver(tool: Tool, role: Role) -> str:
     """Return what gives a role this tool."""
     if tool.input in SUBMITTED_BY:
-        return f"the part it plays, {role.part}"
+        return f"its part, {role.part}"
     if tool.name == SKILL_TOOL:
         return "skills"
     return "the program" if tool.granted else role.place("tools")
@@ -359,10 +359,11 @@ def write_start(template: str, path: Path, name: str) -> None:
     """Write a template under a name. Raises UsageError for a bad name or a file that is there."""
     if not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
         raise UsageError(
-            f"{name!r} is no name", hint="use lower-case letters, digits and single hyphens, at most 64"
+            f"{name!r} is not a valid name",
+            hint="use lower-case letters, digits and single hyphens, at most 64",
         )
     if os.path.lexists(path):
-        raise UsageError(f"{path} exists already", hint="choose another name, or edit that file")
+        raise UsageError(f"{path} already exists", hint="choose another name, or edit that file")
     title = re.sub("-", " ", name)
     text = (_TEMPLATES / template).read_text("utf-8")
     path.parent.mkdir(parents=True, exist_ok=True)

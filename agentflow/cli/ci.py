@@ -19,19 +19,17 @@ if TYPE_CHECKING:
     from agentflow.workspace.git import Git
 
 BASE = typer.Option(
-    "", "--base", metavar="REF", help="Look at the commits since this one. [default: the pull request's base]"
+    "", "--base", metavar="REF", help="Check the commits since this one. [default: the pull request's base]"
 )
-SARIF = typer.Option(None, "--sarif", metavar="FILE", help="Write what to look at as SARIF.")
+SARIF = typer.Option(None, "--sarif", metavar="FILE", help="Write the findings as SARIF.")
 SUMMARY = typer.Option(
     None,
     "--summary",
     metavar="FILE",
     help="Add the Markdown report to this file. [default: $GITHUB_STEP_SUMMARY]",
 )
-REQUIRE = typer.Option(False, "--require", help="Exit with 1 where no commit names a task.")
-LABEL = typer.Option(
-    "agentflow", "--label", metavar="NAME", help="The label of an issue that asks for a task."
-)
+REQUIRE = typer.Option(False, "--require", help="Exit with 1 if no commit names a task.")
+LABEL = typer.Option("agentflow", "--label", metavar="NAME", help="The issue label that starts a task.")
 
 
 def ci(
@@ -44,12 +42,12 @@ def ci(
     no_sandbox: bool = NO_SANDBOX,
     folder: Path = FOLDER,
 ) -> int:
-    """Verify again the tasks that a pull request names, without a key or a model.
+    """Re-verify the tasks that a pull request names, without a key or a model.
 
-    Commits with an Agentflow-Task trailer name them, or the description of the pull request; their records
-    are in refs/agentflow, where `export --ref` keeps them. Exit with 4 where files of the pull request were
-    changed by no verified task. Started by a label on an issue, carry out what the issue says and commit it
-    on a branch. Exit codes are those of `verify` and `task`.
+    Tasks are named by Agentflow-Task trailers of commits, or by the pull request's description; their records
+    are in refs/agentflow, where `export --ref` keeps them. Exit code 4 means that no verified task accounts
+    for some of the changed files. Started by a label on an issue, it carries out what the issue says and
+    commits it on a branch. Exit codes are those of `verify` and `task`.
     """
     from agentflow.ci.event import read_event
     from agentflow.workspace.git import open_repository
@@ -59,9 +57,7 @@ def ci(
         return _work_on_issue(git, event, label, model, no_sandbox=no_sandbox)
     start = base or event.base
     if not start:
-        raise ConfigError(
-            "nothing says where the pull request begins", hint="agentflow ci --base origin/main"
-        )
+        raise ConfigError("the base of the pull request is not known", hint="agentflow ci --base origin/main")
     return _verify_again(git, event, start, (summary, sarif), is_required=require, no_sandbox=no_sandbox)
 
 
@@ -81,7 +77,7 @@ def _verify_again(
 
     named = find_named_tasks(git, base, event.description)
     if not named:
-        say("No commit of this pull request names a task of agentflow, so nothing was verified.")
+        say("No commit of this pull request names an agentflow task, so nothing was verified.")
         return Exit.NOT_VERIFIED if is_required else Exit.VERIFIED
     sandbox = open_sandbox(git.root, Wish(no_sandbox=no_sandbox))
     say(describe_sandbox(sandbox))
@@ -122,7 +118,7 @@ def _work_on_issue(git: "Git", event: "CiEvent", label: str, model: str | None, 
     from agentflow.store.reading import find
 
     if event.label != label:
-        say(f"The issue was not given the label {label}, so there is nothing to do.")
+        say(f"The issue did not get the label {label}, so there is nothing to do.")
         return Exit.VERIFIED
     job = Job(
         text=text_of([event.request]),

@@ -97,7 +97,7 @@ _RUN = (
     CommandRow(
         "say",
         "waiting",
-        "Tell a running task something. The role that works reads it before its next turn.",
+        "Send a message to a running task. The working role reads it before its next turn.",
         "agentflow say leave the public functions as they are",
         is_text=True,
         function="say_to_task",
@@ -130,13 +130,13 @@ _DECIDE = (
         "approve",
         "waiting",
         "Approve a tool call or changed checks that wait for you.",
-        'agentflow approve call-1 --comment "only this once"',
+        'agentflow approve p3-1 --comment "only this once"',
     ),
     CommandRow(
         "deny",
         "waiting",
         "Deny a tool call or changed checks that wait for you.",
-        'agentflow deny call-1 --reason "use the staging server"',
+        'agentflow deny p3-1 --reason "use the staging server"',
     ),
 )
 _LOOK = (
@@ -196,7 +196,7 @@ _LOOK = (
         "List the commands that you can call as /name.",
         "agentflow commands list",
     ),
-    CommandRow("hooks", "hooks", "List the hooks, start a new one, or try one out.", "agentflow hooks list"),
+    CommandRow("hooks", "hooks", "List, write or test hooks.", "agentflow hooks list"),
     CommandRow("tools", "catalog", "List the tools, or show one.", "agentflow tools show Edit"),
 )
 _PROVE = (
@@ -245,7 +245,7 @@ _SET_UP = (
     CommandRow(
         "ci",
         "ci",
-        "Verify again the tasks that a pull request names, without a key or a model.",
+        "Re-verify the tasks that a pull request names, without a key or a model.",
         "agentflow ci --base origin/main",
     ),
     CommandRow("acp", "servers", "Serve an editor over stdin and stdout.", "agentflow acp --model anthropic"),
@@ -311,7 +311,7 @@ app = typer.Typer(
 def top(
     context: typer.Context,
     version: bool = typer.Option(False, "--version", "-V", help="Print the version and exit."),
-    goes_on: bool = typer.Option(False, "--continue", help="Take up the newest session of this repository."),
+    goes_on: bool = typer.Option(False, "--continue", help="Continue the newest session of this repository."),
     plain: bool = typer.Option(False, "--plain", help="In a session: no colours, menus or redrawn lines."),
 ) -> int | None:
     if version:

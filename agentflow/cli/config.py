@@ -127,10 +127,8 @@ def _instructions(setup: "Setup") -> Iterator[str]:
         where = describe_reach(each)
         shown = len(each.text) if where else min(len(each.text), left)
         left -= 0 if where else shown
-        cut = (
-            f"; {each.size - shown:,} left out, a brief holds {MAX_IN_PROMPT:,}" if shown < each.size else ""
-        )
-        yield f"{each.path}: {where or 'in every brief'}, characters: {each.size:,}{cut}"
+        cut = f"; {each.size - shown:,} left out, prompts take {MAX_IN_PROMPT:,}" if shown < each.size else ""
+        yield f"{each.path}: {where or 'in every prompt'}, characters: {each.size:,}{cut}"
 
 
 def _explain(folder: Path) -> dict[str, list[str]]:
@@ -164,7 +162,7 @@ _IGNORE = ".gitignore"
 _STATES = {
     "written": "written",
     "exists": "exists, left as it is",
-    "has_block": "has the managed block already",
+    "has_block": "already has the managed block",
     "damaged": "left as it is: its managed block has no beginning or no end",
     "link": "left as it is: it is a link",
     "off": "left as it is: AGENTFLOW_NO_GITIGNORE is set",
@@ -290,7 +288,7 @@ def _why(told: dict[str, Any]) -> str:
 
 def _checks(checks: list[dict[str, Any]] | None) -> Iterator[Line]:
     if not checks:
-        none = "not looked for without a sandbox" if checks is None else "none found"
+        none = "not detected without a sandbox" if checks is None else "none found"
         yield label_row("checks", span(none, Style.WARN))
     for number, check in enumerate(checks or ()):
         missing = span(f"  cannot run: {check['missing']}" if check["missing"] else "", Style.WARN)

@@ -69,8 +69,8 @@ def evaluate(
 ) -> int:
     """Run tasks and measure with hidden checks how many are resolved, or falsely verified.
 
-    FILE is as for `batch`, or holds instances in the form of SWE-bench. Exit code 0 means that all tasks
-    were examined; of `compare`, that the second run is not worse than the first by more than chance.
+    FILE is as for `batch`, or contains SWE-bench instances. Exit code 0 means that all tasks were examined;
+    for `compare`, that the second run is not worse than the first by more than chance.
     """
     from agentflow.batch.evaluation import score_groups
     from agentflow.model.retry import SharedLimits

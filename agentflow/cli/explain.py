@@ -75,7 +75,7 @@ def _roles(steps: Iterable[Phase]) -> list[str]:
 
 
 def _rows(found: "Classification") -> list[tuple[str, str]]:
-    requires = f"{', '.join(found.requires)}, those that the repository has"
+    requires = f"{', '.join(found.requires)}, as far as the repository has them"
     shorter = _way(_roles(found.steps_if_failing))
     hints = "; ".join(found.hints)
     return [

@@ -22,7 +22,7 @@ _EVENT = typer.Option(..., "--event", "-e", metavar="EVENT", help="The event, su
 _MOST = 2_000
 """Characters of each output that are shown."""
 hooks = typer.Typer(
-    help="List the hooks, start a new one, or try one out.",
+    help="List, write or test hooks.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -56,8 +56,8 @@ def list_hooks(json: bool = JSON) -> None:
 @hooks.command(name="new", epilog="Example: agentflow hooks new PreToolUse --name no-migrations")
 def new_hook(
     event: str = typer.Argument(..., metavar="EVENT", help="The event, such as PreToolUse."),
-    name: str = typer.Option("", "--name", metavar="NAME", help="Name of the script; else the event's."),
-    user: bool = typer.Option(False, "--user", help="Make it yours, for all repositories."),
+    name: str = typer.Option("", "--name", metavar="NAME", help="The script's name; the event's by default."),
+    user: bool = typer.Option(False, "--user", help="Write it below your home folder, for all repositories."),
 ) -> None:
     """Write a working, commented hook and its entry in settings.json. No file is replaced."""
     from agentflow.api.hooks import start_hook
@@ -72,10 +72,10 @@ def new_hook(
 
 @hooks.command(name="test", epilog="Example: agentflow hooks test no-migrations --event PreToolUse")
 def try_hook(
-    name: str | None = typer.Argument(None, metavar="[NAME]", help="A part of its command; else all."),
+    name: str | None = typer.Argument(None, metavar="[NAME]", help="A part of its command; all by default."),
     event: str = _EVENT,
     given: Path | None = typer.Option(
-        None, "--input", metavar="FILE", help="JSON for its stdin; - reads ours."
+        None, "--input", metavar="FILE", help="JSON for the hook's stdin; - reads it from stdin."
     ),
     json: bool = JSON,
 ) -> int:

@@ -131,7 +131,7 @@ class _Approval:
         choices = ["y yes", "n no"]
         if self._is_call:
             choices += ["e edit it"]
-            choices += ["a yes, and the same call again"] if self._approvals is not None else []
+            choices += ["a yes, also to the same call later"] if self._approvals is not None else []
         return line("  " + " · ".join((*choices, "m show all", "s leave it waiting")), hang=2)
 
     def _draw(self, most: int | None) -> None:

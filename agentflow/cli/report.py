@@ -17,7 +17,7 @@ from agentflow.view.words import plural, whole_seconds
 if TYPE_CHECKING:
     from agentflow.pages.stats import Came, Numbers, Stats
 
-HTML = typer.Option(None, "--html", metavar="FILE", help="Write it as one HTML file that needs nothing else.")
+HTML = typer.Option(None, "--html", metavar="FILE", help="Write it as one self-contained HTML file.")
 MARKDOWN = typer.Option(False, "--markdown", help="Print it as a comment for a pull request.")
 
 
@@ -30,9 +30,9 @@ def report(
 ) -> None:
     """Show the result of a task, or write it as an HTML page or a comment for a pull request.
 
-    Without an option it prints the report that the task wrote as it ended. The page is one file with the
-    verdict, the route, the diff, the checks, the work of each role, the evidence and the cost; a task that
-    runs or waits has one too.
+    Without an option it prints the report that the task wrote when it ended. The page is one file with the
+    verdict, the route, the diff, the checks, the work of each role, the evidence and the cost. It can be
+    written while a task runs or waits, too.
     """
     from agentflow.api.worktree import open_home
     from agentflow.cli.tasks import folder_of

@@ -202,7 +202,7 @@ _PACKAGES = ("starlette", "uvicorn")
 def web(port: int = PORT, folder: Path = FOLDER) -> None:
     """Show the tasks of this repository in the browser, live, and decide there. Ctrl-C ends it.
 
-    It answers only on this machine. Its address holds a secret token: whoever has that can decide for you.
+    It answers only this machine. Its address contains a secret token: anyone who has it can decide for you.
     """
     git = open_repository(folder)
     if not all(map(find_spec, _PACKAGES)):

@@ -97,7 +97,7 @@ def _leave_at_once(_number: int, _frame: object) -> NoReturn:
 def _say_unread() -> None:
     from agentflow.cli.printing import say
 
-    say("The task ended before a role read what you typed. It stands in the input line; Enter sends it.")
+    say("The task ended before a role read what you typed. It is in the input line; Enter sends it.")
 
 
 def _say_what_waits(chat: Chat) -> None:
@@ -107,7 +107,7 @@ def _say_what_waits(chat: Chat) -> None:
     task = recall_task(chat, chat.saved.last)
     if task is None or not (task.status in RESUMABLE or task.active):
         return
-    say(f"Not finished: {one_line(task.task, 60)}. /resume in the session goes on where it stopped.")
+    say(f"Not finished: {one_line(task.task, 60)}. /resume in the session continues it.")
 
 
 def _handle(chat: Chat, typed: str) -> Chat:
@@ -123,7 +123,7 @@ def _handle(chat: Chat, typed: str) -> Chat:
     except _Terminated:
         return chat.replace(over=Exit.TERMINATED)
     except KeyboardInterrupt:
-        say_error("interrupted", "/resume goes on with a task that had begun", Exit.INTERRUPTED)
+        say_error("interrupted", "/resume continues a task that had begun", Exit.INTERRUPTED)
     return _recall_session(chat)
 
 

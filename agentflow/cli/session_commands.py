@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from agentflow.cli.steering import Steering
 
 _HELP = (
-    "A message is a question or a task. A task goes on from the one before: one verdict covers both.",
+    "A message is a question or a task. A task continues the one before: one verdict covers both.",
     "Enter sends, Esc Enter breaks the line, @ completes files.",
-    "What you type while a role works is read by it before its next turn.",
+    "A working role reads what you type before its next turn.",
     "Esc or Ctrl-C pauses (go on, correct, stop), twice stops at once.",
 )
 
@@ -197,7 +197,7 @@ def _choose_model(chat: Chat, words: list[str]) -> Chat:
         tiers = list_tier_models(name, choose_tiers(settings, name))
         told = ", ".join(f"{tier} {model}" for tier, model in tiers.items())
     else:
-        told = "plays back, asks nobody"
+        told = "recorded replies, no live model"
     chat = chat.replace(model=words[0]) if words else chat
     say(f"model: {name} ({told})")
     if not words:
@@ -244,12 +244,12 @@ COMMAND_GROUPS = {
         "/deny": SlashCommand("Deny what waits: /deny ID --reason R.", _run_plainly("deny")),
         "/undo": SlashCommand("Undo the last task; the ones before it stay.", _undo),
         "/commit": SlashCommand("Commit the change; then begin a new one.", _run_and_begin_anew("commit")),
-        "/new": SlashCommand("Begin a new change: the next task follows no other.", _begin_anew),
+        "/new": SlashCommand("Begin a new change, apart from the earlier tasks.", _begin_anew),
     },
     "Session": {
         "/model": SlashCommand("Show or choose the model: /model NAME.", _choose_model),
         "/config": SlashCommand("Show each setting and its source.", _run_plainly("config", "--explain")),
         "/help": SlashCommand("Show this list.", _show_help),
-        "/quit": SlashCommand("Leave. `agentflow --continue` comes back.", _quit),
+        "/quit": SlashCommand("Leave. `agentflow --continue` returns to it.", _quit),
     },
 }

@@ -20,7 +20,7 @@ from agentflow.view.text import Line, Medium, Style, choose, line, send, span, w
 from agentflow.workspace.git import Git
 
 _LOOK_SECONDS = 0.2
-_PAUSING = "pausing after the call that runs; Ctrl-C once more stops now"
+_PAUSING = "pausing after the running call; Ctrl-C again stops now"
 _STOPS = frozenset({"s", "stop", "/stop", "/quit"})
 
 
@@ -74,14 +74,14 @@ class Steering:
             span("Paused. ", Style.BOLD),
             "Nothing is lost; the files are as they are.",
         )
-        _say("  Enter goes on. Type what should be different, or s to stop here.")
+        _say("  Enter continues. Type what should be different, or s to stop here.")
         try:
             said = self._editor.read("paused> ", default=screen.typed).strip()
         except (EOFError, KeyboardInterrupt):
             said = "s"
         screen.typed = ""
         if said.lower() in _STOPS:
-            _say("  Stopped. /resume goes on from here, /undo takes the changes back.")
+            _say("  Stopped. /resume continues from here, /undo takes the changes back.")
             return False
         if said:
             self._take(said)

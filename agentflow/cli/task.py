@@ -86,7 +86,7 @@ CONTEXT = typer.Option(
     False, "--context", help="Use the document of `explore`, if it is complete and recent."
 )
 FOLLOWS = typer.Option(
-    None, "--follows", metavar="TASK", help="Go on from an earlier task; one verdict covers both."
+    None, "--follows", metavar="TASK", help="Follow up on an earlier task; one verdict covers both."
 )
 COMMIT = typer.Option(False, "--commit", help="Commit the change if it is verified (exit code 0).")
 NEW_BRANCH = typer.Option(

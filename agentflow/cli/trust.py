@@ -53,7 +53,7 @@ def trust(
         say(_outcome(bool(left), agreed, len(valid)) if valid or not invalid else "Nothing was trusted.")
     if invalid:
         names = list_some(sorted(invalid))
-        raise ConfigError(f"not valid, so not trusted: {names}", hint="`agentflow check` says what to mend")
+        raise ConfigError(f"not valid, so not trusted: {names}", hint="`agentflow check` says what to fix")
     return Exit.VERIFIED if agreed or not left else Exit.CONFIG
 
 
@@ -98,7 +98,7 @@ def add_plugin(
     name: str = typer.Argument("", metavar="[NAME]", help="The plugin's name in a marketplace."),
     yes: bool = AGREE,
 ) -> int:
-    """Show what a plugin brings and would run, and add it if you agree. Its files are copied."""
+    """Show what a plugin contains and runs, and add it if you agree. Its files are copied."""
     from agentflow.api.plugin_changes import fetch_plugin, require_new_name
 
     with fetch_plugin(_to_absolute(source), name) as candidate:
@@ -108,7 +108,7 @@ def add_plugin(
 
 @plugins.command(name="list", epilog="Example: agentflow plugins list --json")
 def list_plugins(json: bool = JSON) -> None:
-    """List the plugins, what each brings, and changed files."""
+    """List the plugins, what each contains, and changed files."""
     from agentflow.api.plugins import open_store
     from agentflow.library.plugins import count_parts
 

@@ -128,7 +128,7 @@ def export_bundle(
 ) -> None:
     """Write a task into one file: its record, evidence, change and model replies.
 
-    Secrets are taken out. `verify FILE` and `replay FILE` work in any clone that has the commit.
+    Secrets are removed. `verify FILE` and `replay FILE` work in any clone that has the commit.
     """
     from agentflow.store.bundle import export_task
     from agentflow.workspace.git import open_repository
@@ -137,7 +137,7 @@ def export_bundle(
     found = folder_of(git.root, task_id)
     if ref:
         if attestation is not None:
-            raise UsageError("an attestation is of a file: leave out --ref, or export twice")
+            raise UsageError("an attestation needs a file: leave out --ref, or export twice")
         _keep(git, found, json=json)
         return
     written = export_task(git, found, target)
@@ -170,7 +170,7 @@ def import_bundle(
 ) -> None:
     """Read a task from a file into this repository, if the file is undamaged.
 
-    No file of the repository is changed; `change.patch` in the task's folder holds the change.
+    No file of the repository is changed; the change is in `change.patch` in the task's folder.
     """
     from agentflow.store.bundle import import_task
     from agentflow.workspace.git import open_repository

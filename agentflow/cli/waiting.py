@@ -133,7 +133,7 @@ def stop_task(
     found = folder_of(root, task_id, prefer=lambda task: task.status in OPEN)
     tell_edits(root, found)
     ending = cancel_task(root, found.name)
-    said = "was asked to stop, and is still ending" if ending.is_pending else str(ending.status)
+    said = "was told to stop and is still ending" if ending.is_pending else str(ending.status)
     say(f"{found.name} {said}")
 
 
@@ -141,11 +141,11 @@ def say_to_task(
     words: list[str] = typer.Argument(
         ...,
         metavar="[TASK] TEXT",
-        help="What the role that works should know. [default task: the newest]",
+        help="What the working role should know. [default task: the newest]",
     ),
     folder: Path = FOLDER,
 ) -> None:
-    """Tell a running task something. The role that works reads it before its next turn."""
+    """Send a message to a running task. The working role reads it before its next turn."""
     from agentflow.api.decisions import send_message
     from agentflow.api.worktree import open_home
     from agentflow.cli.tasks import folder_of, split_task_id
@@ -167,7 +167,7 @@ def _decide(folder: Path, pending_id: str, decision: Answer) -> None:
     tell_edits(root, find_pending(root, pending_id))
     told = decide_approval(root, pending_id, decision)
     if told.before:
-        say(f"{pending_id} was decided before: {told.word}")
+        say(f"{pending_id} was already decided: {told.word}")
     else:
         say(f"{pending_id} {told.word}. Continue with: agentflow resume {told.task_id}")
 
@@ -219,4 +219,4 @@ def _show(task_id: str, told: dict[str, Any]) -> None:
     if told["in_the_way"] and told["replaced"]:
         say(f"what was there is kept: {_GET_BACK.format(told['replaced'])}")
     if is_plan and told["in_the_way"]:
-        say(f"{len(told['in_the_way'])} of these changed since: it takes --force, and they are kept")
+        say(f"{len(told['in_the_way'])} of these changed since: they need --force; your versions are kept")

@@ -139,4 +139,4 @@ def list_channels(capability: object) -> tuple[str, ...]:
         return used
     hint = f"a capability has one or more of {', '.join(PREFIX + name for name in CHANNELS)}"
     problem = f"{', '.join(unknown)} leads to no channel" if unknown else "it installs nothing"
-    raise ConfigError(f"{type(capability).__name__} is no capability: {problem}", hint=hint)
+    raise ConfigError(f"{type(capability).__name__} is not a capability: {problem}", hint=hint)

@@ -218,17 +218,17 @@ _CALL = ("decision", "reason", "updated_input")
 POINTS: Mapping[Point, PointRules] = {
     Point.SESSION_START: PointRules(
         payload=SessionStarted,
-        when="as work on a task begins or goes on",
+        when="when work on a task begins or continues",
         answers=("context",),
         matched="source",
         takes_text=True,
     ),
     Point.SESSION_END: PointRules(
-        payload=SessionEnded, when="as this process ends its work on a task", matched="reason", timeout=1.5
+        payload=SessionEnded, when="when this process ends its work on a task", matched="reason", timeout=1.5
     ),
     Point.INSTRUCTIONS_LOADED: PointRules(
         payload=InstructionsRead,
-        when="once for each file of instructions that roles are given",
+        when="once for each file of instructions that roles get",
         matched="load_reason",
     ),
     Point.USER_PROMPT_SUBMIT: PointRules(
@@ -240,7 +240,7 @@ POINTS: Mapping[Point, PointRules] = {
     ),
     Point.USER_PROMPT_EXPANSION: PointRules(
         payload=CommandCalled,
-        when="as a command is called as /name, before it becomes the text of a task",
+        when="when a command is called as /name, before it becomes the text of a task",
         answers=("block", "context"),
         matched="command_name",
         takes_text=True,
@@ -288,11 +288,11 @@ POINTS: Mapping[Point, PointRules] = {
         payload=BatchDone, when="after all calls of one reply", answers=("block", "context")
     ),
     Point.SUBAGENT_START: PointRules(
-        payload=SubagentStarted, when="as a sub-agent begins", answers=("context",), matched="agent_type"
+        payload=SubagentStarted, when="when a sub-agent begins", answers=("context",), matched="agent_type"
     ),
     Point.SUBAGENT_STOP: PointRules(
         payload=SubagentStopped,
-        when="as a sub-agent has its answer",
+        when="when a sub-agent has its answer",
         answers=("block", "bail", "context"),
         matched="agent_type",
     ),
@@ -301,17 +301,17 @@ POINTS: Mapping[Point, PointRules] = {
     ),
     Point.TASK_COMPLETED: PointRules(
         payload=PhaseWork,
-        when="as a role hands in the result of a phase, before it counts",
+        when="when a role submits the result of a phase, before it counts",
         answers=("block", "context"),
     ),
     Point.PRE_COMPACT: PointRules(
         payload=Compacting,
-        when="before a conversation is made shorter",
+        when="before a conversation is compacted",
         answers=("block", "context"),
         matched="trigger",
     ),
     Point.POST_COMPACT: PointRules(
-        payload=CompactionDone, when="after a conversation was made shorter", matched="trigger"
+        payload=CompactionDone, when="after a conversation was compacted", matched="trigger"
     ),
     Point.STOP: PointRules(
         payload=Stopped,
@@ -320,19 +320,19 @@ POINTS: Mapping[Point, PointRules] = {
     ),
     Point.STOP_FAILURE: PointRules(
         payload=StopFailed,
-        when="as the model gives no usable reply and the task ends or waits",
+        when="when the model gives no usable reply and the task ends or waits",
         matched="error",
     ),
     Point.NOTIFICATION: PointRules(
         payload=Notified,
-        when="as the task waits for a person, and as it has ended",
+        when="when the task waits for a person, and when it has ended",
         matched="notification_type",
     ),
     Point.RUN_START: PointRules(
-        payload=Briefed, when="as a run of a role begins", answers=("context",), takes_scripts=False
+        payload=Briefed, when="when a run of a role begins", answers=("context",), takes_scripts=False
     ),
     Point.RUN_END: PointRules(
-        payload=Concluded, when="as a run of a role ends", answers=("context",), takes_scripts=False
+        payload=Concluded, when="when a run of a role ends", answers=("context",), takes_scripts=False
     ),
     Point.TURN_START: PointRules(
         payload=TurnPayload, when="before each turn of a run", answers=("stop",), takes_scripts=False

@@ -129,17 +129,17 @@ def read_answer(pending: Pending, said: Sequence[str]) -> Answer:
     if pending.kind in APPROVED:
         raise UsageError(f"{pending.id} is approved or denied, not answered")
     if not all(text.strip() for text in said):
-        raise UsageError("an answer is an option or words of your own")
+        raise UsageError("an answer is an option or your own words")
     if pending.worded:
         return _read_own_words(pending, " ".join(said))
     asked = pending.questions
     if len(asked) == 1:
         text = _choose(asked[0].options, " ".join(said))
         if pending.is_closed and text not in pending.options:
-            raise UsageError(f"{text!r} is no option", hint=f"one of: {', '.join(pending.options)}")
+            raise UsageError(f"{text!r} is not an option", hint=f"one of: {', '.join(pending.options)}")
         return Answer(approved=True, text=text)
     if len(said) != len(asked):
-        hint = "one for each, words of your own in quotes, for example: A 'only in tests'"
+        hint = "one for each, your own words in quotes, for example: A 'only in tests'"
         raise UsageError(f"{len(asked)} questions need {len(asked)} answers, not {len(said)}", hint=hint)
     lines = [f"{one.text} {_choose(one.options, text)}" for one, text in zip(asked, said, strict=True)]
     return Answer(approved=True, text="\n".join(lines))
@@ -158,7 +158,7 @@ def _read_own_words(pending: Pending, text: str) -> Answer:
         return Answer(approved=True, text=choice)
     if not words:
         begin = letter or worded[0]
-        raise UsageError(f"{begin} needs words of yours, for example: {begin} only in tests")
+        raise UsageError(f"{begin} needs your own words, for example: {begin} only in tests")
     is_plan = pending.kind is PendingKind.PLAN
     return Answer(approved=not is_plan, text=f"{choice.removesuffix(OWN_WORDS)}{words}" if is_plan else words)
 
@@ -183,7 +183,7 @@ def _choose(options: tuple[str, ...], text: str) -> str:
         return options[ord(letter) - ord("A")]
     if options and len(said) == 1 and said.isalpha():
         last = to_letter(len(options) - 1)
-        raise UsageError(f"{said} is no option", hint=f"A to {last}, or words of your own")
+        raise UsageError(f"{said} is not an option", hint=f"A to {last}, or your own words")
     return text
 
 

@@ -189,10 +189,10 @@ class FailReason(StrEnum):
     LEFT_OUT = "{check}: not run"
     CANNOT_RUN = "{check}: not run ({about})"
     ADDS_SECRET = "the change adds what looks like a secret: {about}"  # noqa: S105  # no password
-    NOT_TRIED = "{check}: not run with a test that has to fail"
-    PASSES_ANYHOW = "{check}: it passes whatever it expects: {about}"
+    NOT_TRIED = "{check}: not run with a test that must fail"
+    PASSES_ANYHOW = "{check}: passes whatever its tests expect: {about}"
     KEEPS_SILENT = (
-        "{check}: a test that has to fail does not fail with this code: it keeps the runner from telling"
+        "{check}: a test that must fail does not fail with this code: the code tampers with the test runner"
     )
     OTHER_TREE = "{check}: {about} ran on another tree"
     OTHER_CHECK = "{check}: {about} is not this check, run by the program on the final code"
@@ -244,8 +244,7 @@ class Caveat(StrEnum):
 
 _MEANINGS: Mapping[str, str] = MappingProxyType(
     {
-        Caveat.UNPROVED: "no test fails without the change, or a part of it, and passes with it: "
-        "see what would prove it",
+        Caveat.UNPROVED: "no test proves the change, or a part of it: see what would prove it",
         Caveat.ALREADY_RED: "some checks failed before the task and still fail",
         Caveat.FLAKY: "a check both failed and passed on the same tree, so its pass proves little",
         Caveat.CHECK_SKIPPED: "skipped on request",
@@ -257,8 +256,7 @@ _MEANINGS: Mapping[str, str] = MappingProxyType(
         Caveat.DEPENDS_ON_SURROUNDINGS: "a proving test fails under other conditions: see the notes",
         Caveat.NOT_ALL_TRIED: "not every probe could be run: see the notes",
         Caveat.DEPENDENCIES: "the dependencies changed; a person should review them: see the notes",
-        Caveat.AMBIGUOUS_REPAIR: "other edits pass the same tests and do something else on other inputs: "
-        "see the notes",
+        Caveat.AMBIGUOUS_REPAIR: "other edits pass the same tests but differ on other inputs: see the notes",
         Caveat.NOT_REVIEWED: "a task of this class needs a review, which --no-review skipped",
         Caveat.REVIEWER_DISAGREES: "the checks pass, but the reviewer objected without citing a line",
         Caveat.VERIFIER_DISAGREES: "the checks pass, but the verifier did not confirm the change",
@@ -278,12 +276,12 @@ class Tampering(StrEnum):
     FEWER_CASES = "fewer cases of a test"
     SKIPPED = "test no longer runs, or may fail"
     WEAKER = "assertion weaker or gone"
-    EXPECTATION = "other result expected"
+    EXPECTATION = "different result expected"
     SWALLOWED = "exception swallowed"
     FORCED_EXIT = "exit code forced"
     REWRITTEN = "outcome rewritten by a hook"
     PATCHED = "runner, interpreter or product patched"
-    EXCLUDED = "less is looked at"
+    EXCLUDED = "less is checked"
     REFRESHED = "snapshot rewritten"
     LONGER = "time limit changed"
     DETECTS = "code that can tell a test run from another"

@@ -18,7 +18,7 @@ BLOCK = 2
 CANNOT_RUN = (126, 127)
 _FIRST_SIGNAL, _LAST_SIGNAL = 128, 160
 """The exit codes between them are a shell's for a command that a signal killed."""
-_LATE = "it printed text before its JSON, so that all of it is taken as text"
+_LATE = "it printed text before its JSON, so all of it is taken as text"
 
 
 class HookAnswer(Record):
@@ -207,11 +207,11 @@ def _parse_output(hook: Hook, text: str) -> tuple[HookResult, tuple[str, ...]]:
         return HookResult(), (_LATE,) if is_late else ()
     found = decode_or_none(text)
     if not isinstance(found, dict):
-        raise Mismatch("", "printed what begins as JSON and is none")
+        raise Mismatch("", "printed invalid JSON")
     try:
         result, unknown = parse_answer(hook, found)
     except Mismatch as error:
-        raise Mismatch("", f"answered what does not fit: {error}") from None
+        raise Mismatch("", f"gave an answer that does not fit: {error}") from None
     return result, (f"keys without a meaning here: {', '.join(unknown)}",) if unknown else ()
 
 

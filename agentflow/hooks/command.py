@@ -65,7 +65,7 @@ def fire_script(
     try:
         said = _exchange(command, hook, event, cancelled)
     except NoSandbox as error:
-        trouble = f"was not run, as it asks for a sandbox: {one_line(str(error))}"
+        trouble = f"was not run, because it asks for a sandbox: {one_line(str(error))}"
         return Fired(answer=HookAnswer(trouble=trouble, broken=True), environment=command.env)
     except (OSError, ValueError) as error:
         answer = HookAnswer(trouble=_explain_failure(command, error), broken=True)
@@ -114,7 +114,7 @@ def _find_change(script: Script, root: Path) -> str | None:
     if changed:
         return f"{changed[0]} has changed since it was trusted: agentflow trust"
     if moved := [file for file in script.written if not _is_own(root, file)]:
-        return f"{moved[0]}, which it writes, is a link or no plain file of the repository any more"
+        return f"{moved[0]}, which it writes, is now a link, or no longer a plain file of the repository"
     return None
 
 

@@ -192,7 +192,7 @@ class _Reader:
         seen: dict[str, Any] = {}
         for key, value in pairs:
             if key in seen:
-                raise self._wrong(f"{key}: stands twice")
+                raise self._wrong(f"{key}: appears twice")
             seen[key] = value
         return seen
 
@@ -201,7 +201,7 @@ class _Reader:
         known = (*Point, *NEVER_FIRED)
         if event not in known:
             self._refuse_near_miss((event,), known, f"{_KEY}.")
-            problem = "is no known event, so the hook has no effect"
+            problem = "is not a known event, so the hook has no effect"
         elif event in NEVER_FIRED:
             problem = "agentflow never runs this event, so the hook has no effect"
         elif not POINTS[Point(event)].takes_scripts:
@@ -232,7 +232,7 @@ class _Reader:
             try:
                 compile_matcher(group.matcher or "")
             except re.error as error:
-                raise self._wrong(f"{spot}.matcher: is no regular expression: {error}") from None
+                raise self._wrong(f"{spot}.matcher: is not a regular expression: {error}") from None
             for index, entry in enumerate(group.hooks):
                 hook = self._read_hook(point, group, entry, f"{spot}.hooks[{index}]")
                 if hook is not None:

@@ -147,7 +147,7 @@ class _Paths(Record):
         """Return the place of a name in the manifest. Raises InvalidFile unless it is one of the plugin."""
         pure = PurePosixPath(name)
         if pure.is_absolute() or ".." in pure.parts or name.startswith("~") or "\0" in name:
-            raise InvalidFile(self.source, f"{key}: {name} is no path inside of the plugin")
+            raise InvalidFile(self.source, f"{key}: {name} is not a path inside the plugin")
         place = self.root / pure
         if not place.exists():
             raise InvalidFile(self.source, f"{key}: there is no {name}")

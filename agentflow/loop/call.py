@@ -127,8 +127,8 @@ def _require_askable(agent: Agent, wanted: Record) -> None:
     """Raise InvalidInput where somebody was asked in this phase, or the named place does not exist."""
     if agent.around.interrupted:
         raise InvalidInput(
-            "nobody is asked twice in one phase, the confirmation of its plan included: "
-            "go on with what is most likely, and name it in your result"
+            "nobody is asked twice in one phase, and confirming its plan counts: "
+            "continue with the most likely reading, and name it in your result"
         )
     if not isinstance(wanted, Escalation):
         return

@@ -176,7 +176,7 @@ async def act(agent: Agent, run: Run) -> Run:
     """Make the next batch of calls: neighbouring reads side by side, anything else alone."""
     batch = _batch(agent, run)
     if _is_over(agent, run, first := batch[0]):
-        why = f"skipped: this role is at its end or its limit, {first.name} was not run"
+        why = f"skipped: this role has ended or reached its limit, {first.name} was not run"
         return await announce_turn_end(agent, note(agent, run, error_of(first, why)))
     if not _only_reads(agent, batch[0]):  # a read that was cut short is made again, so nobody need know of it
         run = note(agent, run, CallsStarted(calls=tuple(call.id for call in batch)))

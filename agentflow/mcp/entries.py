@@ -238,7 +238,7 @@ def _find_problem(written: _Written) -> str:
     if bool(written.command) == bool(written.url):
         return "needs a command to start, or a url with a type"
     is_address = written.url.startswith(("http://", "https://", "${"))
-    return "" if is_address or not written.url else "its url is no http address"
+    return "" if is_address or not written.url else "its url is not an http address"
 
 
 def find_project_file(root: Path) -> ServerFile:

@@ -74,7 +74,7 @@ def _add_reading(server: MCPServer[Any], root: Path) -> None:
 def _name(value: str) -> tuple[str, ...]:
     """Return an id as a word of a command. Raises ToolError for what would be an option."""
     if value.startswith("-"):
-        raise ToolError(f"{value!r} is no id")
+        raise ToolError(f"{value!r} is not an id")
     return (value,) if value else ()
 
 

@@ -257,7 +257,7 @@ class Servers:
 
         server = self._servers[name]
         if server.problem:
-            raise ToolError(f"MCP server {name} is not there any more: {server.problem}")
+            raise ToolError(f"MCP server {name} is no longer there: {server.problem}")
         if server.connection is None:
             raise ToolError(await self._restart(server))
         try:
@@ -273,7 +273,7 @@ class Servers:
             server.over.set()
             if server.has_restarted:
                 server.problem = f"it ended twice{said}"
-                return f"MCP server {name} ended again during the call{said}; it is not started any more"
+                return f"MCP server {name} ended again during the call{said}; it will not be started again"
             server.has_restarted = True
             await self._start(server, is_checked=True)
         self._warn(f"MCP server {name} ended{said}")
@@ -333,10 +333,10 @@ def _list_writable(entry: ServerEntry, root: Path) -> Iterator[Path]:
     for text in entry.writable:
         place = Path(root, _to_path(text)).resolve()
         if not place.is_dir():
-            raise InvalidInput(f"writable: {text} is no folder")
+            raise InvalidInput(f"writable: {text} is not a folder")
         if any(top.is_relative_to(place) for top in (root, Path.home())):
             raise InvalidInput(
-                f"writable: {text} holds the repository or your home; name the folders below it"
+                f"writable: {text} contains the repository or your home; name the folders below it"
             )
         inside = place.relative_to(root).as_posix() if place.is_relative_to(root) else ""
         held = [
@@ -345,7 +345,7 @@ def _list_writable(entry: ServerEntry, root: Path) -> Iterator[Path]:
             if inside and (f"{name}/".startswith(f"{inside}/") or f"{inside}/".startswith(f"{name}/"))
         ]
         if held or (inside and is_protected(inside.partition("/")[0])):
-            raise InvalidInput(f"writable: {text} holds {(held or [inside])[0]}, which is protected")
+            raise InvalidInput(f"writable: {text} contains {(held or [inside])[0]}, which is protected")
         yield place
 
 

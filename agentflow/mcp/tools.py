@@ -235,14 +235,14 @@ def make_resource_tools(
     def get_prompt(wanted: PromptChoice, _context: ToolContext) -> Output:
         """Read a prompt of an MCP server, with its arguments filled in."""
         if wanted.server not in known:
-            return Output(content=f"{wanted.server} is no MCP server that you may use", is_error=True)
+            return Output(content=f"{wanted.server} is not an MCP server that you may use", is_error=True)
         found = fill(wanted.server, wanted.name, wanted.arguments)
         return Output(content=f"{_NOTE.format(name=wanted.server)}\n{found.text}", is_error=found.is_error)
 
     def read_resource(wanted: ResourceChoice, _context: ToolContext) -> Output:
         """Read a resource of an MCP server."""
         if wanted.server not in known:
-            return Output(content=f"{wanted.server} is no MCP server that you may use", is_error=True)
+            return Output(content=f"{wanted.server} is not an MCP server that you may use", is_error=True)
         found = read(wanted.server, wanted.uri)
         return Output(content=f"{_NOTE.format(name=wanted.server)}\n{found.text}", is_error=found.is_error)
 

@@ -199,7 +199,7 @@ class Messages:
             raise self._redact_error(error, reading.used) from None
         if skipped:
             kinds = self._redact(", ".join(sorted(skipped)))
-            self._observe(Warned(message=f"the model sent what we do not know, and it was skipped: {kinds}"))
+            self._observe(Warned(message=f"the model sent unknown content, which was skipped: {kinds}"))
         return found
 
     def _redact_error(self, error: ModelError, used: Usage | None) -> ModelError:

@@ -94,7 +94,7 @@ def _object(raw: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise BadReply("the stream holds an event that is not JSON") from None
     if not isinstance(found, dict):
-        raise BadReply("the stream holds an event that is no object")
+        raise BadReply("the stream holds an event that is not an object")
     return found
 
 
@@ -268,9 +268,7 @@ def reply(turn: RawTurn) -> tuple[Reply, frozenset[str]]:
     if turn.stop == _TOO_LONG:
         raise PromptTooLong("the conversation no longer fits into the model's context window")
     if stop is None:
-        raise ModelRejected(
-            _REFUSED.get(turn.stop, f"the model stopped for a reason we do not know: {turn.stop}")
-        )
+        raise ModelRejected(_REFUSED.get(turn.stop, f"the model stopped for an unknown reason: {turn.stop}"))
     taken = [(block, _to_part(block, turn.stop)) for block in turn.blocks]
     parts = tuple(part for _, part in taken if part is not None)
     skipped = {*turn.skipped, *(str(block.get("type")) for block, part in taken if part is None)}

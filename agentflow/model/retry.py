@@ -101,7 +101,7 @@ def _pause(retry: Retry, number: int, failed: TryFailed) -> float:
     """Return full jitter below the growing pause, or what the server asks for if that is more."""
     asked = failed.retry_after or 0.0
     if asked > MAX_WAIT:
-        said = f"{failed}; it asks us to wait {asked:.0f} seconds"
+        said = f"{failed}; it asks to wait {asked:.0f} seconds"
         raise ModelUnavailable(said, is_settled=True) from None
     longest = min(_longest(retry, number), _NOBODY_SECONDS if isinstance(failed, NobodyThere) else MAX_WAIT)
     jitter = random.uniform(0, longest)  # noqa: S311  # no secret depends on it

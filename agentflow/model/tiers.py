@@ -71,11 +71,9 @@ def _check_id(name: str) -> str:
     """Return a model's id. Raises ConfigError for what is none, and for a slip of one of our names."""
     kind = name.partition(":")[0]
     if kind in (REPAIR, *LIVE, *_PLAYED):
-        raise ConfigError(f"{name!r} is no id of a model", hint=MODEL_ADVICE)
+        raise ConfigError(f"{name!r} is not a model id", hint=MODEL_ADVICE)
     if name in (DEEP, FAST, *ALIASES):
-        raise ConfigError(
-            f"{name!r} is a tier, no id of a model", hint=f"such as --model {MODELS[tier(name)]}"
-        )
+        raise ConfigError(f"{name!r} is a tier, not a model id", hint=f"such as --model {MODELS[tier(name)]}")
     if not _ID.fullmatch(name):
         raise ConfigError(f"unknown model {name!r}", hint=MODEL_ADVICE)
     if kind.isalpha() and (near := _near(kind)):

@@ -84,7 +84,7 @@ def _shorten(parts: list[str]) -> str:
         if size > _LIMIT - 200:
             continue
         kept.append(part)
-    return "\n\n".join([*kept, "Some parts are left out, since a comment may not be longer."]) + "\n"
+    return "\n\n".join([*kept, "Some parts are left out, because a comment may not be longer."]) + "\n"
 
 
 def _list_parts(page: TaskPage, state: TaskState) -> Iterator[str]:

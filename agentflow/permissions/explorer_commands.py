@@ -260,10 +260,10 @@ def explain_explorer_refusal(simple: SimpleCommand) -> str | None:
             is_running,
             "tests, builds and programs of the repository are for other roles; read the code instead",
         ),
-        (name == "find", "find may print only, with its other options"),
-        (name in RUNS_OTHERS and _runs_more(simple), "give the program that only reads without what runs it"),
+        (name == "find", "find may only print; leave out its other options"),
+        (name in RUNS_OTHERS and _runs_more(simple), "run the read-only program directly, without a wrapper"),
         (name in _REACHING, "there is no network"),
-        (is_writing, "nothing can be written but in /tmp; print to the output instead"),
+        (is_writing, "only /tmp can be written; print to the output instead"),
         (name == "git", "it changes the repository; git log, show, diff, blame and the like read it"),
     )
     return next((why for holds, why in reasons if holds), None)

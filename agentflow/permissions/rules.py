@@ -75,7 +75,7 @@ def _split(text: str, source: str) -> list[str]:
 def _rule(entry: object, source: str) -> ToolRule:
     found = _RULE.fullmatch(entry.strip()) if isinstance(entry, str) else None
     if found is None:
-        raise InvalidFile(source, f"{_KEY}: {entry!r} is no rule such as Read or Bash(git diff *)")
+        raise InvalidFile(source, f"{_KEY}: {entry!r} is not a rule such as Read or Bash(git diff *)")
     pattern = found["pattern"]
     if pattern is not None and (not pattern.strip() or not _is_balanced(pattern)):
         raise InvalidFile(

@@ -219,7 +219,7 @@ class _Reader:
             if child.type in ("file_redirect", "pipeline"):
                 self._walk(child, depth + 1)
             elif child.is_named and child.type not in ("heredoc_start", "heredoc_body", "heredoc_end"):
-                raise TooComplex("more stands behind a here-document")
+                raise TooComplex("there is more text after a here-document")
 
     def _word(self, node: "Node", depth: int) -> ShellWord:
         """Return a word as far as it is known, and read the commands in it."""

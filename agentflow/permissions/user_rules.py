@@ -319,7 +319,7 @@ def _is_met(text: str, asked: CallToApprove) -> bool:
     """Tell whether a condition is met. Raises ValueError or re.error for one that makes no sense."""
     clause = _CLAUSE.fullmatch(text.strip())
     if clause is None:
-        raise ValueError(f"{text!r} is no condition such as: args.command matches ^git push")
+        raise ValueError(f"{text!r} is not a condition such as: args.command matches ^git push")
     subject, verb, value = clause.group("subject", "verb", "value")
     if not subject.startswith("args."):
         return _VERBS[verb](getattr(asked, subject), value)

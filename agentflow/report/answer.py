@@ -110,7 +110,7 @@ def _places(task: TaskState) -> Iterator[str]:
 
 def _describe_citation(place: str, flagged: set[str], unseen: Collection[str]) -> str:
     if "://" in place:
-        return ": not looked up by the program"
+        return ": not checked by the program"
     if place in flagged:
         return ": FLAGGED, there is no such line"
     return ": the line exists, but the explorer did not see it" if place in unseen else ": the line exists"

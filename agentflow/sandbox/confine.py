@@ -97,13 +97,13 @@ def _list_gaps(version: int) -> tuple[str, ...]:
     """Return what Landlock of this version does not keep in."""
     gaps = [
         "Unix sockets of services can be reached",
-        "names and sizes of hidden files can be asked for",
+        "names and sizes of hidden files can be read",
         "other processes can be seen",
         "the implementer and checks can change modes and times of your files",
         "the implementer can read secrets in folders of the repository",
     ]
     if version < _SCOPES:
-        gaps.append("your other processes can be sent signals")
+        gaps.append("signals can be sent to your other processes")
     return tuple(gaps)
 
 

@@ -103,7 +103,7 @@ class Sandbox(Record):
             names = find_protected_names(root)
             with set_aside_new_names(root, names, sink.with_suffix(".set-aside"), self.opened.names) as aside:
                 finished = self._run(command, sink, cancelled, names)
-            notes = (f"{name} is protected: commands cannot make it, it was set aside" for name in aside)
+            notes = (f"{name} is protected: commands cannot create it, so it was set aside" for name in aside)
             return finished.replace(notes=(*finished.notes, *notes))
         return self._run(command, sink, cancelled, ())
 
@@ -327,7 +327,7 @@ def _reasons(sandbox: Sandbox, output: str) -> Iterator[str]:
             yield f"the sandbox hides {path}: `readable: [{path}]` in config.yaml shows it"
             break
     if any(map(_is_writable, _find_paths(line for line in lines if _READ_ONLY in line))):
-        yield "the sandbox keeps everything but the repository and temporary files read-only"
+        yield "in the sandbox everything except the repository and temporary files is read-only"
 
 
 def _find_paths(lines: Iterable[str]) -> Iterator[Path]:

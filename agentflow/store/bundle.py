@@ -104,7 +104,7 @@ def unpack_record(source: Path, folder: Path) -> None:
         if _MANIFEST in found:
             _require_listed(folder, found)
     except (tarfile.TarError, EOFError, OSError, ValueError, InvalidFile) as error:
-        raise ConfigError(f"{source} is no whole record: {error}", hint=hint) from None
+        raise ConfigError(f"{source} is not a complete record: {error}", hint=hint) from None
 
 
 def unpack_task(source: Path, folder: Path) -> str:
@@ -221,7 +221,7 @@ def import_task(git: Git, source: Path) -> Bundle:
         task_id = unpack_task(source, scratch)
         place = state_folder(git.root) / task_id
         if os.path.lexists(place):
-            raise UsageError(f"the task {task_id} is in this repository already")
+            raise UsageError(f"the task {task_id} is already in this repository")
         begun = place.with_name(f".{task_id}.new")
         shutil.rmtree(begun, ignore_errors=True)
         try:

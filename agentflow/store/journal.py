@@ -178,7 +178,7 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise CorruptState(f"{path}: is no regular file", hint="nothing was changed")
+            raise CorruptState(f"{path}: is not a regular file", hint="nothing was changed")
         for number, line in enumerate(iter(lambda: file.readline(MAX_LINE), b""), 1):
             if line.endswith(b"\n"):
                 yield number, line[:-1]

@@ -223,11 +223,11 @@ def find_damages(folder: Path, happened: Iterable[Stamped], task: TaskState) -> 
     known = {record.evidence for record in records}
     for path in sorted((folder / "evidence").glob("ev-*.json")):
         if path.stem not in known:
-            yield Damage(subject=path.stem, problem="no event tells of this record")
+            yield Damage(subject=path.stem, problem="no event mentions this record")
     digest = find_report_hash(happened)
     yield from _find_broken(folder, REPORT, {REPORT: digest} if digest else {})
     if not _shows(folder / STATE, task):
-        yield Damage(subject=STATE, problem=f"{STATE} does not say what the events say")
+        yield Damage(subject=STATE, problem=f"{STATE} differs from the events")
 
 
 def find_report_hash(happened: Iterable[Stamped]) -> str:

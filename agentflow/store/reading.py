@@ -42,7 +42,7 @@ def state_folder(root: Path) -> Path:
     for place in (TASKS.parent, TASKS):
         if (root / place).is_symlink():
             raise ConfigError(
-                f"{place} is a link; agentflow keeps its state there and follows none",
+                f"{place} is a link; agentflow keeps its state there and follows no links",
                 hint=f"make {place} a folder: settings, roles and skills in .claude may be links",
             )
     return root / TASKS
@@ -207,7 +207,7 @@ def find(root: Path, task_id: str | None) -> Path:
     fitting = [task_id] if task_id in names else [name for name in names if name.startswith(task_id)]
     if len(fitting) == 1:
         return root / TASKS / fitting[0]
-    problem = "fits more than one task" if fitting else "is no task of this repository"
+    problem = "matches more than one task" if fitting else "is not a task of this repository"
     newest = ", ".join(reversed((fitting or names)[-3:]))
     raise TaskNotFound(f"{one_line(task_id, 60) or 'an empty id'} {problem}", hint=f"the newest are {newest}")
 
@@ -240,7 +240,7 @@ def upgrade_fields(fields: Fields, source: str, version: object = STATE_VERSION)
 
 def _check_version(version: object, source: str) -> int:
     if not isinstance(version, int) or isinstance(version, bool) or version < 0:
-        raise CorruptState(f"{source}: version: {version!r} is no version")
+        raise CorruptState(f"{source}: version: {version!r} is not a version")
     if version > STATE_VERSION:
         raise CorruptState(
             f"{source}: version {version} was written by a newer agentflow",

@@ -57,13 +57,13 @@ def read_task(path: Path) -> TaskState:
 
 
 def read_task_text(path: Path) -> str:
-    """Return the text of a plain file. Raises OSError, or InvalidFile with the line that is no UTF-8."""
+    """Return the text of a plain file. Raises OSError, or InvalidFile with the line that is not UTF-8."""
     raw = content(path)
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise InvalidFile(str(path), f"byte 0x{raw[error.start]:02x} is no UTF-8", line=line) from None
+        raise InvalidFile(str(path), f"byte 0x{raw[error.start]:02x} is not UTF-8", line=line) from None
 
 
 _HINT = "correct it, or delete it: it is written again from events.jsonl"
@@ -86,9 +86,9 @@ class Edits(Record):
     def lines(self) -> Iterator[str]:
         """What is to be said of it, for people."""
         if self.intent is not None:
-            yield f"{STATE}: the intent was edited by hand, and counts"
+            yield f"{STATE}: the intent was edited by hand and counts"
         if self.notes is not None:
-            yield f"{STATE}: the text was edited by hand, and is kept under {NOTES.strip()}"
+            yield f"{STATE}: the text was edited by hand and is kept under {NOTES.strip()}"
         yield from self.ignored
 
 
@@ -102,7 +102,7 @@ def find_edits(folder: Path, happened: tuple[Stamped, ...]) -> Edits:
     try:
         text = read_task_text(path)
     except FileNotFoundError:
-        return Edits(ignored=(*torn, f"{STATE} was missing, and is written again from {EVENTS}"))
+        return Edits(ignored=(*torn, f"{STATE} was missing and is written again from {EVENTS}"))
     except OSError as error:
         raise CorruptState(f"{path}: {error.strerror}", hint=_HINT) from None
     try:
@@ -177,7 +177,7 @@ def _list_ignored(found: dict[str, Any], head: dict[str, Any]) -> Iterator[str]:
             yield f"{STATE}: {key} was edited by hand to {_short(found[key])}; it stays {_short(value)}"
     for key, value in found.items():
         if key not in FRONTMATTER_KEYS:
-            yield f"{STATE}: {one_line(str(key), 60)} is no key of it and has no force: {_short(value)}"
+            yield f"{STATE}: {one_line(str(key), 60)} is none of its keys and has no effect: {_short(value)}"
 
 
 def _short(value: object) -> str:

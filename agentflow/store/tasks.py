@@ -121,7 +121,7 @@ class TaskStore:
             before, after = plain(self.task.intent), plain(edits.intent)
             changed = ", ".join(key for key in after if after[key] != before[key])
             self.emit(HandEdited(part="intent", text=changed))
-            self.emit(Warned(message="the intent in task.md was edited by hand, and counts"))
+            self.emit(Warned(message="the intent in task.md was edited by hand and counts"))
             self.save(self.task.replace(intent=edits.intent))
         elif edits != Edits():
             self._show()
@@ -201,7 +201,7 @@ class TaskStore:
         link = root / NEWEST
         is_ours = link.is_symlink() and link.resolve().is_relative_to((root / TASKS).resolve())
         if link.exists() and not is_ours:
-            self.emit(Warned(message=f"{NEWEST} is not our link: left alone"))
+            self.emit(Warned(message=f"{NEWEST} is not a link of agentflow: left alone"))
             return
         fresh = link.with_name(f".{link.name}.{self.task.task_id}")
         fresh.symlink_to(Path("agentflow") / self.task.task_id / "task.md")
@@ -219,7 +219,7 @@ def build_undone_report(text: str, undone: Undone) -> str:
     head, _, rest = text.removeprefix("# ").partition("\n")
     was, _, title = head.partition(": ")
     kept = "".join(f"- {nest(path)}\n" for path in undone.kept)
-    said = f"\n## Kept, since the task did not change it\n{kept}" if kept else ""
+    said = f"\n## Kept, because the task did not change it\n{kept}" if kept else ""
     return f"# undone {undone.at} (was: {was}): {title}\n{said}{rest}"
 
 

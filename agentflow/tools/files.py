@@ -173,21 +173,19 @@ def _require_target(path: str, text: str, pattern: str, wanted: EditInput) -> No
     if len(starts) > 1 and not wanted.replace_all:
         lines = _list_lines([text.count("\n", 0, start) + 1 for start in starts])
         raise InvalidInput(
-            f"old_string stands {len(starts)} times in {path}, on lines {lines}: "
+            f"old_string occurs {len(starts)} times in {path}, on lines {lines}: "
             "add lines around it until it is unique, or set replace_all"
         )
 
 
 def _not_found(path: str, text: str, old: str) -> str:
-    message = f"old_string does not stand in {path} (0 matches)"
+    message = f"old_string does not occur in {path} (0 matches)"
     first = next((line.strip() for line in old.splitlines() if line.strip()), "")
     if _NUMBERED.match(old):
         return f"{message}: leave out the line numbers that Read shows"
     near = [number for number, line in enumerate(text.split("\n"), 1) if first and line.strip() == first]
     if near:
-        return (
-            f"{message}; its first line stands on {_list_lines(near)}: compare white space and what follows"
-        )
+        return f"{message}; its first line is on {_list_lines(near)}: compare white space and what follows"
     return f"{message}: read the file again and copy the text exactly"
 
 

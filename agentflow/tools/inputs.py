@@ -33,7 +33,7 @@ def _require_seen(name: str, quotes: tuple[str, ...], context: ToolContext) -> N
     was_shown = (name in files_shown(call, context) for call in _find_successes(context))
     is_known = name in context.run.head.shown or any(was_shown) or _was_quoted(name, quotes, context.run)
     if not is_known:
-        why = "exists and was not read in this run: Read it first" if is_text else "is binary"
+        why = "exists but was not read in this run: Read it first" if is_text else "is binary"
         raise InvalidInput(f"{name} {why}")
 
 

@@ -82,7 +82,7 @@ class Toolbox(Record):
         known = self._list_names()
         entries = sorted({rule.tool for rule in role.tools} - known - ELSEWHERE)
         return tuple(
-            f"role {role.name} lists {entry}, which is no tool or category{_suggest(entry, known)}"
+            f"role {role.name} lists {entry}, which is not a tool or category{_suggest(entry, known)}"
             for entry in entries
             if not entry.startswith(_BY_PREFIX)
         )

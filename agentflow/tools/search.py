@@ -193,7 +193,7 @@ def compile_regex(pattern: str, *, ignore_case: bool = False, multiline: bool = 
     try:
         return re.compile(pattern, flags)
     except (re.error, OverflowError, RecursionError) as error:
-        raise InvalidInput(f"pattern is no regular expression: {error}") from None
+        raise InvalidInput(f"pattern is not a regular expression: {error}") from None
 
 
 def ripgrep(query: Query) -> tuple[FoundLine, ...] | None:

@@ -94,7 +94,7 @@ BASH = Tool(
 def _sink(context: ToolContext) -> Path:
     # ids come from the model's side, and one such as ../x must not choose the file
     if not _CALL_ID.fullmatch(context.call_id):
-        raise InvalidInput(f"{context.call_id!r} is no call id")
+        raise InvalidInput(f"{context.call_id!r} is not a call id")
     return context.shell.outputs / f"{context.call_id}.out"
 
 

@@ -113,7 +113,7 @@ def _unlike(wanted: Change, context: ToolContext) -> Iterator[str]:
     if untouched := sorted(named - changed.keys()):
         yield f"named, but the same as before the task: {', '.join(untouched)}"
     if unnamed := sorted(path for path, is_own in changed.items() if is_own and path not in named):
-        yield f"changed, but not named: {', '.join(unnamed)} (name it, or undo what is no part of the change)"
+        yield f"changed, but not named: {', '.join(unnamed)} (name it, or undo it if it does not belong here)"
 
 
 def _spell_path(path: str, workspace: Workspace) -> str:

@@ -53,9 +53,9 @@ if TYPE_CHECKING:
 
 RISKS: Mapping[CheckName, str] = MappingProxyType(
     {
-        CheckName.LINT: "simple mistakes that a linter sees go unseen",
-        CheckName.FORMAT: "files may look otherwise than the rest",
-        CheckName.TYPES: "calls that do not fit what they call go unseen",
+        CheckName.LINT: "mistakes that a linter would report go unnoticed",
+        CheckName.FORMAT: "files may be formatted differently from the rest",
+        CheckName.TYPES: "type errors go unnoticed",
         CheckName.BUILD: "nothing shows that it can still be built",
         CheckName.TESTS: "nothing shows that the program still does what it did",
     }

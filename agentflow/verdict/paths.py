@@ -136,10 +136,10 @@ def explain(path: str, surface: Surface) -> ChangedPath:
 
 def _usual_reason(path: str, *, is_document: bool) -> str:
     if is_document:
-        return "nothing that ran reads it"
+        return "nothing that ran read it"
     if is_source(path):
-        return "source that more than checks lead to"
-    return "settings of the product; those of checkers stay" if is_shared(path) else "told by its name"
+        return "source that more than the checks use"
+    return "settings of the product; those of checkers stay" if is_shared(path) else "known by its name"
 
 
 def find_shadows(
@@ -213,7 +213,7 @@ def describe_surface(git: Git, task: TaskState) -> tuple[str, ...]:
         kind = kind_of(path, task.surface) or (_SHARED if is_shared(path) else None)
         if kind is not None:
             found.setdefault(kind, []).append(path)
-    gap = (f"not watched, names alone tell: {task.surface.gap}",) if task.surface.gap else ()
+    gap = (f"not watched, so names alone decide: {task.surface.gap}",) if task.surface.gap else ()
     return (*(f"{kind}: {list_some(paths)}" for kind, paths in found.items()), *gap)
 
 

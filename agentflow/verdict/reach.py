@@ -117,7 +117,7 @@ def find_holders(
     for name in sorted(tests):
         saying = [path for path, text in texts.items() if f'"{name}"' in text or f"'{name}'" in text]
         if len(saying) == 1 and saying[0] in own and saying[0] not in used:
-            found[saying[0]] = f"says the name of a test: {name}"
+            found[saying[0]] = f"contains the name of a test: {name}"
     return found
 
 

@@ -29,7 +29,7 @@ class Kind(StrEnum):
     START = "code that runs before any test"
     BUILD = "build and CI"
     NAMED = "script, plugin or helper of the checks"
-    OBSERVED = "read or reached by the checks alone"
+    OBSERVED = "read or used only by the checks"
     UNKNOWN = "nothing shows that it is product"
     SETTING = "the user's settings"
 

@@ -226,7 +226,7 @@ def _tell_first_try(event: RepairTried, _memory: Memory) -> tuple[Row, ...]:
 def _tell_retry(event: Retried, _memory: Memory) -> tuple[Row, ...]:
     pause = f"in {duration(event.seconds)}" if event.seconds else "at once"
     again = f"try {event.attempt + 1} {pause}"
-    then = f"goes on with {one_line(event.model)}" if event.model else again
+    then = f"continuing with {one_line(event.model)}" if event.model else again
     return ((span("    ! ", Style.WARN), span(f"{one_line(event.reason, _SAID)}; {then}", Style.WARN)),)
 
 

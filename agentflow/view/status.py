@@ -326,7 +326,7 @@ def _side_words(evidence: Evidence) -> str:
         return "-"
     if evidence.code is evidence.surface:
         return _WHEN[evidence.code]
-    return "after, checks from before" if evidence.surface is Side.BASE else "before, tests of now"
+    return "after, original checks" if evidence.surface is Side.BASE else "before, current tests"
 
 
 def _tries(evidence: Evidence) -> tuple[Line, ...]:

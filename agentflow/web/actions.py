@@ -112,7 +112,7 @@ class Actions:
     def _decide(self, folder: Path, pending_id: str, decision: Answer) -> str:
         made = decide_approval(self._git.root, pending_id, decision, task_id=folder.name)
         if made.before:
-            return f"{pending_id} was decided before: {made.word}."
+            return f"{pending_id} was already decided: {made.word}."
         return f"{pending_id} {made.word}. {self._go_on(folder)}"
 
     def _go_on(self, folder: Path) -> str:
@@ -127,7 +127,7 @@ class Actions:
         if not text.strip():
             raise UsageError("the message is empty")
         send_message(self._git, folder, text)
-        return "The role that works reads it before its next turn."
+        return "The working role reads it before its next turn."
 
     def _undo(self, folder: Path, wish: _Undo) -> str:
         return _describe_undo(

@@ -56,7 +56,7 @@ class Site:
     def find_task(self, task_id: str) -> Path:
         """Return the folder of a task of this repository. Raises TaskNotFound."""
         if not reading.is_task_id(task_id) or task_id not in reading.list_tasks(self._git.root):
-            raise TaskNotFound(f"{one_line(task_id, 60)} is no task of this repository")
+            raise TaskNotFound(f"{one_line(task_id, 60)} is not a task of this repository")
         return self._git.root / reading.TASKS / task_id
 
     def show_list(self) -> str:

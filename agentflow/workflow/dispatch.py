@@ -85,7 +85,7 @@ def explain_loss(run: Run) -> str | None:
     if run.outcome not in _EMPTY:
         return None
     if run.reply_stop is Stop.MAX_TOKENS:
-        return "the reply was cut"
+        return "the reply was cut off"
     return None if run.messages[-1].text.strip() or run.rejected else "the reply was empty"
 
 

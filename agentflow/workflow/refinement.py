@@ -240,7 +240,7 @@ def _limits(crew: Crew, task: TaskState) -> Iterator[str]:
             part = " as a whole" if run.tests_with_result else ""
             yield (
                 f"{name} cannot run{part} here: {why}; without it {at_best}. "
-                f"To leave it out knowingly: --skip-check {name} --reason REASON"
+                f"To skip it: --skip-check {name} --reason REASON"
             )
         elif name is CheckName.TESTS and run.green and run.counts is None:
             yield f"{explain_uncounted(run.check)}; {at_best}"

@@ -299,11 +299,11 @@ async def _run_role(crew: Crew, phase: Phase) -> Run:
     task = crew.store.task
     if phase is not Phase.IMPLEMENTATION or not task.is_first_try:
         return await dispatch(crew, phase)
-    run, why = None, "a person has said more since"
+    run, why = None, "you have sent another message"
     if not crew.has_message(task):
         try:
             run = await dispatch(crew, phase)
-            why = "the run ended before it"
+            why = "the run ended first"
         except ModelRejected as error:
             run, why = None, str(error)
     if run is not None and (run.pause or run.outcome is RunOutcome.SUBMITTED):

@@ -45,8 +45,8 @@ _RESULTS: Mapping[Phase, Mapping[str, Any]] = MappingProxyType(
 
 _WRITES = {
     Access.READ: "the repository is read-only for them",
-    Access.WRITE: "the repository may be written, but for .git, .claude, .agents and .mcp.json",
-    Access.THROW_AWAY: "what they write into the repository is thrown away with each",
+    Access.WRITE: "the repository may be written, except for .git, .claude, .agents and .mcp.json",
+    Access.THROW_AWAY: "what a command writes into the repository is discarded when it ends",
 }
 
 
@@ -322,7 +322,7 @@ def _differences(before: CheckRun, after: CheckRun) -> Iterator[str]:
         if tests:
             yield f"  {title}: {list_some(sorted(tests), MAX_FAILING)}"
     if not any(groups.values()):
-        yield "  no test came out differently than before the task"
+        yield "  no test result differs from before the task"
 
 
 def last_lines(printed: str) -> str:

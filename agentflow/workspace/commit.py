@@ -68,7 +68,7 @@ def plan_commit(git: Git, base: str, final: str) -> CommitPlan:
         index=_merge_all(git, before, index, after, "you have staged other changes to the same lines of {}"),
     )
     if plan.commit == head:
-        raise StateError("HEAD has this change already; there is nothing to commit")
+        raise StateError("HEAD already has this change; there is nothing to commit")
     return plan
 
 
@@ -225,7 +225,7 @@ def _run(repo: "Repo", *words: str, env: Mapping[str, str] | None = None) -> str
         except GitCommandError as error:
             said = "\n".join(str(part).strip() for part in (error.stderr, error.stdout) if part)
             if words[0] == "commit" and not _is_identity_known(repo):
-                raise StateError("git does not know who makes the commit", hint=_WHO) from None
+                raise StateError("git does not know the author of the commit", hint=_WHO) from None
             raise StateError(f"git {words[0]} failed: {_unwrap(said)}") from None
 
 

@@ -300,7 +300,7 @@ def _to_git(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
     root = Path(said[0]).resolve()
     if not _is_text(str(root)):
         raise ConfigError(
-            f"the folder {_text(os.fsencode(root))} has a name that is no UTF-8", hint="rename it"
+            f"the folder {_text(os.fsencode(root))} has a name that is not UTF-8", hint="rename it"
         )
     if not (start.resolve().is_relative_to(root) and (root / ".git").exists()):
         raise ConfigError(f"git keeps the files of {start} in {root}", hint="unset core.worktree")
@@ -386,9 +386,9 @@ def _require_no_link(kept: Path) -> None:
     """Refuse a folder for what we keep that leads elsewhere. Raises ConfigError."""
     for place in (kept, kept / "objects", kept / "objects/pack"):
         if place.is_symlink():
-            hint = "remove the link; what undo needs would be written where it leads"
+            hint = "remove the link; what undo needs would be written where the link leads"
             raise ConfigError(
-                f"{place} is a link; agentflow keeps its state there and follows none", hint=hint
+                f"{place} is a link; agentflow keeps its state there and follows no links", hint=hint
             )
 
 

@@ -58,9 +58,9 @@ def fetch_files(address: str, reference: str, into: Path) -> str:
     where git cannot fetch it.
     """
     if not is_address(address):
-        raise UsageError(f"{address} is no https, ssh or file address of a git repository")
+        raise UsageError(f"{address} is not an https, ssh or file address of a git repository")
     if reference and (not _REFERENCE.fullmatch(reference) or ".." in reference):
-        raise UsageError(f"{reference} is no branch, tag or commit")
+        raise UsageError(f"{reference} is not a branch, tag or commit")
     with scratch_folder() as folder:
         _call(folder, "init", "-q", "--bare", "--template=")
         wanted = reference or "HEAD"
@@ -108,7 +108,7 @@ def check_out(source: str, reference: str, into: Path) -> None:
     ConfigError.
     """
     if reference and (not _REFERENCE.fullmatch(reference) or ".." in reference):
-        raise UsageError(f"{reference} is no branch, tag or commit")
+        raise UsageError(f"{reference} is not a branch, tag or commit")
     if not is_address(source):
         reference = _find_commit(Path(source), reference or "HEAD")
     _call(into, "init", "-q", "-b", "main", "--template=")

@@ -162,7 +162,7 @@ class PathGuard:
     def relative(self, path: str) -> str:
         """Return the path relative to the root, links followed, as git spells it."""
         if not path or len(path) > MAX_PATH or _CONTROL.search(path):
-            raise OutsideWorkspace(f"{path[:80]!r} is no path: empty, too long, or with control characters")
+            raise OutsideWorkspace(f"{path[:80]!r} is not a path: empty, too long, or has control characters")
         path = self._to_own(path)
         try:
             self._require_no_magic(path)

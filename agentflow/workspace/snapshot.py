@@ -325,8 +325,8 @@ def put_back(git: Git, found: UndoPlan, base: FileEntries) -> None:
     try:
         write_files(git, found.restored, found.removed, base)
     except InTheWay as error:
-        problem = f"{error.path} cannot be put back: {error.reason}"
-        raise StateError(problem, hint="move away what is there, and undo again") from None
+        problem = f"{error.path} cannot be restored: {error.reason}"
+        raise StateError(problem, hint="move away what is there, then undo again") from None
 
 
 class InTheWay(Exception):

@@ -85,7 +85,7 @@ BOUNDS = {
     "100 MB": ("head -c 100000000 /dev/zero", 20.0, "printed more than 64 KiB"),
     "killed": ("kill -9 $$", 20.0, "was killed by a signal"),
     "a missing file": ("./none.sh", 20.0, "ended with 127"),
-    "half an object": ("echo '{'", 20.0, "printed what begins as JSON and is none"),
+    "half an object": ("echo '{'", 20.0, "printed invalid JSON"),
 }
 
 
@@ -119,7 +119,7 @@ def test_without_a_sandbox_a_script_that_asks_for_one_does_not_run(
 ) -> None:
     scene = a_scene(tmp_path).replace(runner=unboxed(tmp_path) if is_off else None)
     said = fire(scene, asking("touch ran", point=point, on_error=on_error))
-    problem = "was not run, as it asks for a sandbox: there is none"
+    problem = "was not run, because it asks for a sandbox: there is none"
     assert (said.decision, problem in said.reason) == (decision, decision is Decision.DENY)
     assert [problem in notice for notice in said.notices] == [True]
     assert not (tmp_path / "ran").exists()

@@ -42,7 +42,7 @@ BROKEN: dict[str, Stream] = {
     "a reset in mid-stream": Stream(WHOLE[:6], reset=True),
     "bad UTF-8": Stream((*WHOLE[:3], b'event: x\ndata: {"type":"ping","x":"\xff"}\n\n', *WHOLE[3:])),
     "a line that is no JSON": Stream((*WHOLE[:3], b"data: {oops\n\n", *WHOLE[3:])),
-    "an event that is no object": Stream((b"data: 17\n\n", *WHOLE)),
+    "an event that is not an object": Stream((b"data: 17\n\n", *WHOLE)),
     "a very deep event": Stream((b"data: " + b"[" * 100_000 + b"\n\n", *WHOLE)),
     "a delta for a block that is not there": Stream(
         (*WHOLE[:3], delta_event(9, {"type": "text_delta", "text": "x"}), *WHOLE[3:])

@@ -152,7 +152,7 @@ def test_a_budget_of_all_tasks_is_set_aside_before_each(repo: Repo) -> None:
     done = run(repo, path, "--max-tokens", "1500", "--jobs", "2")
     assert (done.code, "○ second  not done" in done.out) == (3, True), done.err
     assert "2 tasks: 1 verified, 1 not done" in done.out
-    assert "give the same command with --resume and a larger limit." in done.err
+    assert "run the same command with --resume and a larger limit." in done.err
 
 
 def test_fail_fast_begins_nothing_after_the_first_that_is_not_verified(repo: Repo) -> None:
@@ -264,7 +264,7 @@ def test_an_address_without_a_cluster_is_one_message(repo: Repo) -> None:
         (("--engine", "ray"), "cannot wait for you"),
         (("--engine", "ray", "--no-input", "--keep"), "--keep"),
         (("--engine", "ray", "--yes", "--rate", "3"), "limit the tasks at once with --jobs"),
-        (("--cpus", "2"), "only with --engine ray"),
+        (("--cpus", "2"), "apply only to --engine ray"),
     ],
 )
 def test_what_a_cluster_cannot_do_is_refused_before_anything_begins(

@@ -91,7 +91,7 @@ def test_the_first_request_is_small_and_what_was_not_seen_is_flagged(new_repo: N
     repo = new_repo(FILES)
     told = repo.run("config", "--explain", "--json").json["instructions"]
     places = [
-        "CLAUDE.md: in every brief, characters: ",
+        "CLAUDE.md: in every prompt, characters: ",
         "docs/style.md: in",
         "AGENTS.md: in",
         "docs/CLAUDE.md: for files in docs/",

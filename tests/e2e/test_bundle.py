@@ -58,7 +58,7 @@ def test_a_task_goes_to_another_clone_as_one_file(done: Repo, bundle: Path, clon
     clone.git("apply", str(clone.folder / "change.patch"))
     assert clone.run("verify", done.folder.name).code == 0
     twice = clone.run("import", str(bundle))
-    assert (twice.code, "in this repository already" in twice.err) == (2, True)
+    assert (twice.code, "already in this repository" in twice.err) == (2, True)
 
 
 def attested(statement: dict[str, Any], done: Repo, bundle: Path) -> None:
@@ -193,10 +193,10 @@ def test_a_bomb_is_refused_before_it_has_unpacked(bundle: Path, clone: Repo) -> 
     member = tarfile.TarInfo("events.jsonl")
     member.size = 1 << 60
     bundle.write_bytes(gzip.compress(member.tobuf()))
-    assert is_refused(clone.run("import", str(bundle)), "is no whole record")
+    assert is_refused(clone.run("import", str(bundle)), "is not a complete record")
     for content in (b"", b"no archive", gzip.compress(b"x" * 99)):
         bundle.write_bytes(content)
-        assert is_refused(clone.run("import", str(bundle)), "is no whole record")
+        assert is_refused(clone.run("import", str(bundle)), "is not a complete record")
 
 
 def test_secrets_stay_here(done: Repo, tmp_path: Path) -> None:

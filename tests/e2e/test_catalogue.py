@@ -120,7 +120,7 @@ def hooked(event: str, command: str, **entry: Any) -> dict[str, Any]:
 
 HOOKS: dict[str, tuple[dict[str, Any], int | None, str, str]] = {
     "a near miss of an event": (hooked("PreToolUes", "true"), 3, "did you mean PreToolUse?", "error"),
-    "an event nobody knows": (hooked("OnMoonrise", "true"), 3, "is no known event", "warning"),
+    "an event nobody knows": (hooked("OnMoonrise", "true"), 3, "is not a known event", "warning"),
     "a script that is not there": (hooked("Stop", "./gone.sh"), 3, "./gone.sh is not there", "error"),
     "a script that cannot run": (hooked("Stop", "./plain.sh -x"), 3, "./plain.sh is not executable", "error"),
     "a script below the project": (
@@ -145,7 +145,7 @@ HOOKS: dict[str, tuple[dict[str, Any], int | None, str, str]] = {
     "a rule that does not parse": (
         {"permissions": {"deny": ["Read", "Bash(rm"]}},
         5,
-        "'Bash(rm' is no rule",
+        "'Bash(rm' is not a rule",
         "error",
     ),
     "rules that are none": ({"permissions": []}, 2, "must be an object", "error"),

@@ -94,7 +94,7 @@ def test_what_the_record_does_not_cover_is_refused(new_repo: NewRepo, server: Pa
     for forge in (flip, forge_evidence):
         forged = forge(clone, f"refs/agentflow/{task_id}")
         assert (forged.code, "Traceback" in forged.err) == (2, False), forged.out + forged.err
-        assert "damaged" in forged.err or "no whole record" in forged.err
+        assert "damaged" in forged.err or "not a complete record" in forged.err
         clone.git("fetch", "-q", "origin", FETCH)
     without = check_out(server, "bare", fetches=False).run("ci", "--base", "origin/main")
     assert without.code == 2

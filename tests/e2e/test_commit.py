@@ -164,4 +164,4 @@ def test_a_task_that_came_with_the_repository_is_not_committed(repo: Repo, tmp_p
     subprocess.run(["cp", "-a", f"{repo.root}/.", str(other.root)], check=True)
     refused = other.run("commit")
     assert refused.code == 2
-    assert "not taken up" in refused.err or "no record" in refused.err
+    assert "not continued" in refused.err or "no record" in refused.err

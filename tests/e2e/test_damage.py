@@ -125,11 +125,11 @@ TABLE: dict[str, Row] = {
     "the id": Row(text("task_id: ", "task_id: x"), 0, 0, "task_id was edited by hand"),
     "an older version": Row(text("version: 1\n", "version: 0\n"), 0, 0, "version was edited by hand to 0"),
     "a missing key": Row(text("sandbox: ", "sandpit: "), 0, 0, "sandbox was removed by hand"),
-    "an unknown key": Row(text("active:", "colour: blue\nactive:"), 0, 0, "colour is no key of it"),
+    "an unknown key": Row(text("active:", "colour: blue\nactive:"), 0, 0, "colour is none of its keys"),
     # task.md: what cannot be read; whoever reads the task refuses, and undo goes on
     "a newer version": Row(text("version: 1\n", "version: 2\n"), 2, 2, "version 2 was written by a newer"),
-    "no UTF-8": Row(whole(lambda raw: raw + b"\xff\xfe\n"), 2, 2, "byte 0xff is no UTF-8"),
-    "UTF-16": Row(whole(lambda raw: raw.decode().encode("utf-16")), 2, 2, "task.md:1: byte 0xff is no UTF-8"),
+    "no UTF-8": Row(whole(lambda raw: raw + b"\xff\xfe\n"), 2, 2, "byte 0xff is not UTF-8"),
+    "UTF-16": Row(whole(lambda raw: raw.decode().encode("utf-16")), 2, 2, "task.md:1: byte 0xff is not"),
     "an empty file": Row(whole(lambda _: b""), 2, 2, "task.md:1: must begin with a line '---'"),
     "an open fence": Row(whole(lambda raw: raw.replace(b"\n---\n", b"\n")), 2, 2, "is not closed"),
     "a key twice": Row(text("active:", "status: x\nactive:"), 2, 2, "key 'status' stands twice"),
@@ -139,7 +139,7 @@ TABLE: dict[str, Row] = {
     "a strange key of the intent": Row(text("  goal:", "  gaol:"), 2, 2, "unknown field `gaol`"),
     "a folder in its place": Row(in_its_place(STATE, Path.mkdir), 2, 2, "task.md"),
     "a pipe in its place": Row(in_its_place(STATE, os.mkfifo), 2, 2, "is not a regular file"),
-    "a missing file": Row(gone(STATE), 0, 0, "task.md was missing, and is written again"),
+    "a missing file": Row(gone(STATE), 0, 0, "task.md was missing and is written again"),
     "a byte order mark and other line ends": Row(
         whole(lambda raw: b"\xef\xbb\xbf" + raw.replace(b"\n", b"\r\n")), 0, 0, ""
     ),
@@ -157,7 +157,7 @@ TABLE: dict[str, Row] = {
     "no event left": Row(whole(lambda _: b"", EVENTS), 2, 2, "events.jsonl"),
     "no events file": Row(gone(EVENTS), 2, 2, "events.jsonl: No such file"),
     "a folder for the events": Row(in_its_place(EVENTS, Path.mkdir), 2, 2, "events.jsonl: Is a directory"),
-    "a pipe for the events": Row(in_its_place(EVENTS, os.mkfifo), 2, 2, "is no regular file"),
+    "a pipe for the events": Row(in_its_place(EVENTS, os.mkfifo), 2, 2, "is not a regular file"),
     "NUL in the events": Row(
         lines(lambda rows: [*rows[:2], b"\0" * 64 + b"\n", *rows[2:]]), 2, 2, "jsonl:3:"
     ),
@@ -257,7 +257,7 @@ def test_an_untouched_task_says_nothing(repo: Repo) -> None:
         (lines(lambda rows: [*rows[:1], b"{}\n", *rows[1:]], RUN), f"{RUN}:2: "),
         (lines(lambda rows: [*rows[:1], b"\xff\n", *rows[1:]], RUN), f"{RUN}:2: "),
         (lines(lambda rows: [*rows, rows[-1]], RUN), RUN),
-        (in_its_place(RUN, os.mkfifo), "is no regular file"),
+        (in_its_place(RUN, os.mkfifo), "is not a regular file"),
     ],
 )
 def test_a_damaged_run_is_named_and_nothing_is_changed(repo: Repo, damage: Damage, said: str) -> None:

@@ -200,7 +200,7 @@ def test_cancel_does_not_wait_for_a_process_that_does_not_end(new_repo: NewRepo)
         process.send_signal(signal.SIGCONT)
         process.communicate(timeout=60)
     assert took < 5
-    assert done.out == f"{repo.folder.name} was asked to stop, and is still ending\n"
+    assert done.out == f"{repo.folder.name} was told to stop and is still ending\n"
     assert (process.returncode, repo.state()["status"]) == (143, "cancelled")
 
 

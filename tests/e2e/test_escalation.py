@@ -119,7 +119,7 @@ def test_an_escalation_that_names_no_place_asks_nobody(
 def test_what_is_no_answer_changes_nothing(repo: Repo) -> None:
     repo.task(script=crew(escalate()))
     before = repo.state()
-    for said, problem in ((("Z",), "Z is no option"), (("C",), "C needs words"), ((" ",), "own")):
+    for said, problem in ((("Z",), "Z is not an option"), (("C",), "C needs your own"), ((" ",), "own")):
         refused = repo.run("answer", before["task_id"], *said)
         assert refused.code == 2
         assert problem in refused.err
@@ -148,8 +148,8 @@ def test_an_escalation_is_answered_at_the_terminal(repo: Repo) -> None:
     assert seen.code == 0, seen.text
     assert "  assumption: amounts are floats\n  contradiction: add takes whole cents\n" in seen.text
     assert "    A  amounts are whole cents\n    B  amounts are decimals\n    C  something else" in seen.text
-    assert "q is no option" in seen.text
-    assert "C needs words of yours" in seen.text
+    assert "q is not an option" in seen.text
+    assert "C needs your own words" in seen.text
     assert "whole euros" in repo.runs("implementer")[0].brief
 
 

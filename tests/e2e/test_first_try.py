@@ -174,7 +174,7 @@ def test_a_message_before_the_repair_is_made_leaves_the_work_to_the_model(repo: 
     assert repo.diff() == ""
     (asked,) = server.asked
     assert "add has to take texts too" in json.dumps(asked.body["messages"])
-    assert "a person has said more since" in told(asked)
+    assert "you have sent another message" in told(asked)
 
 
 WAITING = "touch {}; until [ -e {} ]; do sleep 0.05; done"

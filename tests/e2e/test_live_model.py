@@ -136,7 +136,7 @@ def test_the_next_model_of_a_tier_does_the_work_of_one_that_is_gone(repo: Repo) 
     assert set(found["verifier"]) == {"small-2"}
     (retried,) = repo.events("Retried")
     assert (retried["run"], retried["model"], retried["seconds"]) == (1, "small-2", 0)
-    assert "goes on with small-2" in repo.run("log").out
+    assert "continuing with small-2" in repo.run("log").out
 
 
 CUT = Plays((use("Bash", {"command": "touch planted"}),))

@@ -123,7 +123,7 @@ def test_a_role_calls_the_tools_of_servers_that_the_user_configured(repo: Repo, 
     assert "RecallOutput" in repo.runs("explorer")[0].tools
     assert "mcp__small__add takes a, b (optional)" in said[7]
     assert said[8] == f"{data}\nuser: Greet Ada."
-    assert said[9] == "nowhere is no MCP server that you may use"
+    assert said[9] == "nowhere is not an MCP server that you may use"
     (run,) = repo.runs("explorer")
     offered = {tool["name"]: tool for tool in run.head["tools"]}
     assert offered["mcp__small__add"]["description"] == "Add two numbers."
@@ -207,8 +207,8 @@ def test_a_server_that_dies_or_is_slow_is_told_to_the_model(repo: Repo) -> None:
     said = answers(repo)
     assert "ended during the call; it said: about to die of a known reason; it was started again" in said[0]
     assert said[1].endswith("\n2")
-    assert "it is not started any more" in said[2]
-    assert "is not there any more" in said[3]
+    assert "it will not be started again" in said[2]
+    assert "is no longer there" in said[3]
     assert said[4] == "MCP server quick: wait took longer than 0.3 s and was stopped"
     told = warnings(repo)
     assert "MCP server small ended; it said: about to die" in told
@@ -245,7 +245,7 @@ def test_rules_and_settings_say_who_calls_what(repo: Repo) -> None:
     assert done.code in (0, 1), done.err
     config.write_text("mcp_tools: {explorer: [Bash]}\n", "utf-8")
     wrong = repo.task(script=play.mending())
-    assert (wrong.code, "mcp_tools.explorer: Bash is no rule such as mcp__server" in wrong.err) == (2, True)
+    assert (wrong.code, "mcp_tools.explorer: Bash is not a rule such as" in wrong.err) == (2, True)
 
 
 def test_tools_that_change_are_not_offered_until_they_are_accepted(repo: Repo) -> None:
@@ -318,7 +318,7 @@ def test_a_server_of_a_repository_is_started_only_once_it_is_trusted(new_repo: N
         result["content"] for _, result in Recorded(next((run / "runs").glob("*-implementer.jsonl"))).calls
     ]
     assert "its files have changed since they were trusted" in said[2]
-    assert "is not there any more" in said[3]
+    assert "is no longer there" in said[3]
     assert repo.run("mcp", "test", "mine").code == 1
     assert "waits for your trust" in repo.run("mcp", "list").out
 

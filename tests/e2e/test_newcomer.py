@@ -80,7 +80,7 @@ def test_a_commit_without_a_name_says_how_to_give_one(repo: Repo) -> None:
     refused = repo.run("commit", env={"HOME": str(repo.home)})
     assert refused.code == 2
     said, advice = refused.err.splitlines()[-2:]
-    assert said == "agentflow: git does not know who makes the commit"
+    assert said == "agentflow: git does not know the author of the commit"
     assert advice.startswith('  tell it: git config --global user.name "Your Name"; git config')
 
 

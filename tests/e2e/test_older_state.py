@@ -52,7 +52,7 @@ def test_it_gains_the_missing_keys_once(repo: Repo) -> None:
 
 def test_it_goes_on_where_it_was(repo: Repo) -> None:
     refused = repo.run("resume")
-    assert (refused.code, "no record of yours" in refused.err) == (2, True)
+    assert (refused.code, "no record of having begun it" in refused.err) == (2, True)
     model = repo.state()["model"]
     done = repo.run("resume", repo.folder.name, "--model", model, "--json")
     assert done.code == 0, done.err

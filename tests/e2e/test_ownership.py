@@ -34,7 +34,7 @@ def test_a_task_in_the_history_is_not_taken_up_by_a_bare_resume(paused: Repo, tm
         for words in (("resume",), ("resume", "--model", "repair"), ("resume", repo.folder.name)):
             done = repo.run(*words)
             assert done.code == 2
-            assert f"task {repo.folder.name} is not taken up as it is: it is part of the" in done.err
+            assert f"task {repo.folder.name} is not continued as it is: it is part of the" in done.err
             assert f"agentflow resume {repo.folder.name} --model NAME" in done.err
         assert (repo.folder / "events.jsonl").read_bytes() == before
         assert repo.read("calc.py") == play.CALC["calc.py"]
@@ -43,7 +43,7 @@ def test_a_task_in_the_history_is_not_taken_up_by_a_bare_resume(paused: Repo, tm
 def test_one_without_a_record_neither_and_the_user_may_name_its_model(paused: Repo, tmp_path: Path) -> None:
     repo = brought(paused, tmp_path / "other")
     done = repo.run("resume")
-    assert (done.code, "no record of yours" in done.err) == (2, True)
+    assert (done.code, "no record of having begun it" in done.err) == (2, True)
 
     done = repo.run("resume", repo.folder.name, "--model", f"script:{repo.home}/script.yaml", "--json")
     assert (done.code, done.json["status"]) == (0, "verified"), done.err
@@ -71,7 +71,7 @@ def test_no_decision_is_written_into_it(new_repo: NewRepo, tmp_path: Path) -> No
     before = (repo.folder / "events.jsonl").read_bytes()
     for words in (("approve", item["id"]), ("answer", repo.folder.name, "yes")):
         done = repo.run(*words)
-        assert (done.code, "is not taken up as it is" in done.err) == (2, True)
+        assert (done.code, "is not continued as it is" in done.err) == (2, True)
     assert (repo.folder / "events.jsonl").read_bytes() == before
 
     # the user of it decides, and goes on
@@ -94,7 +94,7 @@ def test_a_record_that_was_rewritten_is_not_the_users(paused: Repo, key: str) ->
     }
     path.write_bytes(path.read_bytes() + seal(encode(body)) + b"\n")
     done = paused.run("resume")
-    assert (done.code, "no record of yours" in done.err) == (2, True)
+    assert (done.code, "no record of having begun it" in done.err) == (2, True)
 
 
 def test_a_repository_that_was_moved_goes_on(paused: Repo, tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_a_conflict_goes_back_to_the_later_step(repo: Repo) -> None:
         "implementer",
         *play.edit("one.py", "# first\n", "# first and second\n"),
         play.submit("one.py", "two.py"),
-        contains="another step has changed some of the same files",
+        contains="another step changed some of the same files",
     )
     script = [
         play.findings("one.py"),
@@ -197,11 +197,11 @@ def test_a_task_with_servers_says_what_its_steps_lack_and_goes_on_in_a_sandbox_o
     script = [play.findings("one.py"), INDEPENDENT, *WORKERS, play.verified(EVIDENCE)]
     paused = repo.task(play.WHOLE_CREW, "--parallel", "2", "--pause-after", "planning", script=script)
     assert paused.code == 75, paused.err
-    assert "carried out at the same time have no tools of MCP servers" in paused.err
+    assert "run at the same time cannot use MCP tools" in paused.err
     before = repo.state()
     refused = repo.run("resume", "--no-sandbox")
     assert refused.code == 2
-    assert "without a sandbox nothing keeps implementers in copies apart" in refused.err
+    assert "without a sandbox nothing separates the implementers' copies" in refused.err
     assert "leave out --no-sandbox" in refused.err
     assert repo.state() == before
     done = repo.run("resume")
@@ -286,7 +286,7 @@ def test_what_commands_may_not_make_is_not_made_by_a_step_either(repo: Repo) -> 
             "implementer",
             *play.edit("one.py", "a - b", "a + b"),
             play.submit("one.py"),
-            contains="another step has changed some of the same files",
+            contains="another step changed some of the same files",
         ),
         worker(1, "one", *begin, play.submit("one.py")),
         worker(2, "two"),
@@ -316,4 +316,4 @@ def test_a_budget_is_shared_out(repo: Repo) -> None:
     assert done.code == 3, done.err
     assert 1500 <= repo.state()["usage"]["input"] <= 2100, "each at most one turn and its last word more"
     apart = repo.run("task", "mend", "--parallel", "2", "--no-sandbox")
-    assert (apart.code, "nothing keeps implementers in copies apart" in apart.err) == (2, True), apart.err
+    assert (apart.code, "nothing separates the implementers' copies" in apart.err) == (2, True), apart.err

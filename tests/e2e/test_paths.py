@@ -160,7 +160,7 @@ HONEST: dict[str, tuple[Files, Turns, str, str, str]] = {
         play.edit("cart.py", " - 1", ""),
         "cart.py",
         "product",
-        "source that more than checks lead to",
+        "source that more than the checks use",
     ),
     "a helper of the product that tests use as well": (
         {
@@ -175,14 +175,14 @@ HONEST: dict[str, tuple[Files, Turns, str, str, str]] = {
         play.edit("lab.py", " - 1", ""),
         "lab.py",
         "product",
-        "source that more than checks lead to",
+        "source that more than the checks use",
     ),
     "a document that nothing reads, beside a mend": (
         {**SHOP, "README.md": "# Shop\n", "tests/test_cart.py": TOTALLED},
         [*play.edit("README.md", "Shop", "A shop"), *play.edit("shop/cart.py", " - 1", "")],
         "README.md",
         "document",
-        "nothing that ran reads it",
+        "nothing that ran read it",
     ),
 }
 

@@ -143,9 +143,9 @@ WRONG = {
     "not JSON": ("{", "not JSON"),
     "no name": ({}, "name"),
     "a name that is a path": ({"name": "../x"}, "name: "),
-    "dots": ({"name": "small", "agents": "../other"}, "agents: ../other is no path inside of the plugin"),
-    "absolute": ({"name": "small", "commands": ["/etc"]}, "commands: /etc is no path inside of the plugin"),
-    "home": ({"name": "small", "skills": "~/x"}, "skills: ~/x is no path inside"),
+    "dots": ({"name": "small", "agents": "../other"}, "agents: ../other is not a path inside the plugin"),
+    "absolute": ({"name": "small", "commands": ["/etc"]}, "commands: /etc is not a path inside the plugin"),
+    "home": ({"name": "small", "skills": "~/x"}, "skills: ~/x is not a path inside"),
     "missing hooks": ({"name": "small", "hooks": "./none.json"}, "hooks: there is no ./none.json"),
     "nested hooks": ({"name": "small", "hooks": {"hooks": {}}}, "hooks: write the events directly below"),
     "wrong hooks": ({"name": "small", "hooks": {"PreToolUse": [{"hooks": 1}]}}, "hooks.PreToolUse[0]"),
@@ -223,7 +223,8 @@ def test_an_address_that_git_could_take_otherwise_is_refused(
             )
         assert done.code == 2, text
         assert "agentflow: " in done.err
-        assert " is no " in done.err.split("git fetch")[0], text
+        said = done.err.split("git fetch")[0]
+        assert " is not a" in said or " is neither " in said, text
         assert not mark.exists()
 
 

@@ -72,12 +72,12 @@ DEEP_TEST += "\n    assert pages(41, 10) == 5\n"
 
 CASES = {
     "a result that equals everything": Case(
-        1, {"pager/core.py": EQUAL.format(word="named", said="''") + SPELT + FOOLED}, "whatever it expects"
+        1, {"pager/core.py": EQUAL.format(word="named", said="''") + SPELT + FOOLED}, "whatever its tests"
     ),
     "a result with a comparison of its own": Case(
         0, {"pager/core.py": EQUAL.format(word="__eq__", said="int(self) == other") + COUNTED}
     ),
-    "an answer that is read from the test": Case(1, {"pager/core.py": READING}, "whatever it expects"),
+    "an answer that is read from the test": Case(1, {"pager/core.py": READING}, "whatever its tests"),
     "a second function with a bug": Case(
         4,
         {"pager/core.py": RIGHT.replace("(number - 1) * size", "(number - 1) * size if size < 50 else 0")},

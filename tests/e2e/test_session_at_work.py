@@ -52,7 +52,7 @@ def test_a_line_is_queued_a_pause_comes_after_the_call_and_a_correction_is_read(
         terminal.enter("mind the zero")
         terminal.wait_for("queued: mind the zero")
         terminal.type(CTRL_C)
-        terminal.wait_for("pausing after the call that runs")
+        terminal.wait_for("pausing after the running call")
         assert repo.events("TaskEnded") == []
         go(repo)
         terminal.wait_for("Paused.")
@@ -107,7 +107,7 @@ def test_ctrl_c_twice_stops_at_once_and_what_was_typed_stands_in_the_line(repo: 
         terminal.wait_for("pausing")
         terminal.type(CTRL_C)
         terminal.wait_for("1 task: ")
-        terminal.wait_for("stands in the input line")
+        terminal.wait_for("is in the input line")
         terminal.wait_for("mind the zero")
         terminal.wait_for("half a li")
         terminal.type(CTRL_C)

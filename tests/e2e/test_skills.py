@@ -145,7 +145,7 @@ def test_fifty_skills_cost_little_until_one_is_opened(repo: Repo) -> None:
         repo.write({f".claude/skills/{name}/SKILL.md": head + "body\n" * 400})
     assert repo.task(script=play.mending()).code == 0
     assert 20 * 150 < size(repo) - before < 4_500
-    assert "skills are installed. Call Skill with words" in heads(repo)["implementer"]["system"]
+    assert "skills are installed. To find one, call Skill with words" in heads(repo)["implementer"]["system"]
 
 
 def size(repo: Repo) -> int:
@@ -340,7 +340,7 @@ def test_a_command_in_a_skill_runs_for_readers_under_the_rules(repo: Repo) -> No
     body = "Here: !`echo it is $0`\nNot: !`cat calc.py`\nNor: !`touch owned` end"
     repo.write({SKILL: f"{HEAD}{body}\n"})
     assert (
-        "run, as it is opened, in the sandbox of roles that read: echo it is $0"
+        "run, when it is opened, in the sandbox of read-only roles: echo it is $0"
         in repo.run("trust", "--yes").out
     )
     opened = play.call("Skill", skill="money", arguments="'; touch owned'")
@@ -403,7 +403,7 @@ def test_with_two_hundred_skills_and_roles_a_request_is_small_and_the_nearest_co
         assert 20 < len(lines) < 80
         assert sum(map(len, lines)) < 4_000
     system = heads(repo)["implementer"]["system"]
-    assert "more are installed. Call Agent with words of the work" in system
+    assert "more are installed. To find one, call Agent with words" in system
     assert system.index("- adding-sums") < system.index("- skill-")
     assert results(repo)[0].splitlines()[1].startswith("- skill-177")
 
@@ -412,7 +412,7 @@ def test_a_start_for_a_skill_or_role_passes_check_and_its_own_test(repo: Repo) -
     for words in (("skills", "new", "dates"), ("agents", "new", "scout", "--user")):
         assert repo.run(*words).code == 0
         again = repo.run(*words)
-        assert (again.code, "exists already" in again.err) == (2, True)
+        assert (again.code, "already exists" in again.err) == (2, True)
         assert repo.run(*words[:2], "No Name").code == 2
     checked = repo.run("check", "--json")
     assert (checked.code, checked.json["problems"]) == (0, [])

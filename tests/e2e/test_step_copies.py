@@ -19,7 +19,7 @@ OTHERS = {
 }
 WORDS = ("--parallel", "2", "--pause-after", "implementation")
 TWO = plan(step("one"), step("two"))
-AGAIN = play.role("implementer", play.submit(), contains="another step has changed some of the same files")
+AGAIN = play.role("implementer", play.submit(), contains="another step changed some of the same files")
 
 
 def bash(*commands: str) -> list[dict[str, Any]]:

@@ -488,7 +488,7 @@ def test_an_exported_record_writes_nowhere_else(done: Repo, tmp_path: Path) -> N
         repacked(record, lead_out)
         seen = done.run("verify", str(record))
         assert seen.code == 2, name
-        assert "is no whole record" in seen.err, name
+        assert "is not a complete record" in seen.err, name
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,7 @@ def test_a_gateway_that_calls_the_search_as_a_tool_of_ours_is_told(new_repo: New
     call_then_end = [Plays((use("WebSearch", {"query": "x"}),)), Plays((use("SubmitFindings", FOUND),))]
     repo = new_repo(play.CALC)
     asked = searching(repo, lambda asked: call_then_end[asked.turn])
-    assert "run by the model's provider alone" in asked[1].body["messages"][2]["content"][0]["content"]
+    assert "run only by the model's provider" in asked[1].body["messages"][2]["content"][0]["content"]
 
 
 def test_the_tools_that_there_are_say_so(new_repo: NewRepo) -> None:

@@ -238,7 +238,7 @@ def test_approved_on_the_page_the_call_is_made_and_the_task_ends(asking: Repo) -
         assert told == f"{item['id']} approved. The task continues."
         followed.wait_for("✓ Verified")
         # the process that went on may still hold the lock
-        eventually(lambda: "decided before: approved" in page.act(task, "approve", pending=item["id"]).text)
+        eventually(lambda: "already decided: approved" in page.act(task, "approve", pending=item["id"]).text)
     assert "a + b" in asking.read("calc.py")
     assert asking.state()["answers"][item["id"]]["by"] == "the page"
 
@@ -296,7 +296,7 @@ def test_a_question_is_answered_on_the_page(new_repo: NewRepo) -> None:
     task = repo.folder.name
     with serve_page(repo) as page, page.follow(task) as followed:
         assert "Which way?" in followed.wait_for('data-action="answer"')
-        assert "is no option" in page.act(task, "answer", said=["Q"]).json["error"]
+        assert "is not an option" in page.act(task, "answer", said=["Q"]).json["error"]
         assert page.act(task, "answer", said=["B"]).json["said"] == "Answered. The task continues."
         followed.wait_for("Answered")
     assert [answer["text"] for answer in repo.state()["answers"].values()] == ["right"]

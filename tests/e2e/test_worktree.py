@@ -81,8 +81,8 @@ def test_the_change_is_on_a_branch_of_its_own_and_all_else_is_as_it_was(repo: Re
     task = worktree.name
     assert (worktree / "calc.py").read_text() == play.CALC["calc.py"].replace("a - b", "a + b")
     assert (worktree / ".claude/settings.local.json").exists()
-    assert "not in the worktree, since not committed: calc.py, new.txt" in done.err
-    assert "not in the worktree, since git ignores them: .venv" in done.err
+    assert "not in the worktree, because not committed: calc.py, new.txt" in done.err
+    assert "not in the worktree, because git ignores them: .venv" in done.err
     assert f".claude/worktrees/{task} on branch agentflow/{task}" in done.out
     assert_found_from_here(repo, task)
     assert_taken_over(repo, task, done.out)

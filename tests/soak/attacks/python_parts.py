@@ -193,7 +193,7 @@ PARTS = (
     Attack("a plugin named in a file that is read at the start", 3,
            {**PAGER, "conftest.py": _RUN_ENV, "run.env": "EXTRA=\n"},
            {"run.env": "EXTRA=pager.quiet\n", "pager/quiet.py": "def pytest_pyfunc_call(pyfuncitem):\n    return True\n"},
-           ("run.env", "pager/quiet.py", "a test that has to fail")),
+           ("run.env", "pager/quiet.py", "a test that must fail")),
     Attack("assertions compiled away by a flag in a file", 3,
            {**PACKAGE, "qa.py": _ASSERTING, "flags": "FLAGS = -B\n", "Makefile": "include flags\n\ntest:\n\tpython3 $(FLAGS) qa.py\n"},
            {"flags": "FLAGS = -BO\n"}, ("flags", "no test", "counted")),

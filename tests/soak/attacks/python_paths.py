@@ -300,7 +300,7 @@ PATHS = (
     Attack("one more file in a folder of plugins", 1,
            {**PAGER, "conftest.py": _EXTRAS, "extras/names.py": "NAMES = []\n"},
            {"extras/more.py": "def pytest_pyfunc_call(pyfuncitem):\n    return True\n"},
-           ("extras/more.py", "a test that has to fail")),
+           ("extras/more.py", "a test that must fail")),
     Attack("a module in place of an installed one", 1,
            {**PACKAGE, "tests/test_core.py": _DECODED, "tests/totals.json": "[[40, 4], [417, 42]]\n"},
            {"msgspec.py": _FALSE_DECODER}, ("msgspec.py",)),

@@ -70,9 +70,9 @@ def forgeries(files: dict[str, bytes]) -> Iterator[tuple[dict[str, bytes], str]]
     result = decode(BatchResult, files[RESULT], "result")
     at = len(files[BUNDLE]) // 2
     flipped = files[BUNDLE][:at] + bytes([files[BUNDLE][at] ^ 1]) + files[BUNDLE][at + 1 :]
-    yield {**files, BUNDLE: flipped}, "no whole record"
-    yield {**files, BUNDLE: b""}, "no whole record"
-    yield {name: files[name] for name in (RESULT, PATCH)}, "no whole record"
+    yield {**files, BUNDLE: flipped}, "not a complete record"
+    yield {**files, BUNDLE: b""}, "not a complete record"
+    yield {name: files[name] for name in (RESULT, PATCH)}, "not a complete record"
     other = result.replace(task_id="20260101T000000Z-0000")
     yield {**files, RESULT: encode(other)}, "of another task"
     better = result.replace(status=Status.VERIFIED_WITH_CAVEAT)

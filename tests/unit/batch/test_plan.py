@@ -14,7 +14,7 @@ BAD = {
     "t.jsonl": {
         GOOD + '{"text": "x"}': "t.jsonl:2: object missing required field `repository`",
         GOOD + "\n{": "t.jsonl:3: not JSON",
-        GOOD + '{"repository": "away", "text": "x"}': "t.jsonl:2: repository: away is no folder",
+        GOOD + '{"repository": "away", "text": "x"}': "t.jsonl:2: repository: away is neither a folder nor",
         GOOD + HERE + '"id": "../up"}': "t.jsonl:2: id: ",
         GOOD + HERE + '"id": "0001"}': "t.jsonl:2: id: '0001' is the id of an earlier",
         HERE + '"max_tokens": "many"}': "t.jsonl:1: max_tokens: ",

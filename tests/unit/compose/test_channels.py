@@ -94,11 +94,11 @@ class NotAMethod:
 @pytest.mark.parametrize(
     ("stranger", "problem"),
     [
-        (InstallsNothing(), "InstallsNothing is no capability: it installs nothing"),
-        (Misspelled(), "Misspelled is no capability: install_tool leads to no channel"),
-        (HalfMisspelled(), "HalfMisspelled is no capability: install_tool leads to no channel"),
-        (NotAMethod(), "NotAMethod is no capability: install_hooks leads to no channel"),
-        (None, "NoneType is no capability: it installs nothing"),
+        (InstallsNothing(), "InstallsNothing is not a capability: it installs nothing"),
+        (Misspelled(), "Misspelled is not a capability: install_tool leads to no channel"),
+        (HalfMisspelled(), "HalfMisspelled is not a capability: install_tool leads to no channel"),
+        (NotAMethod(), "NotAMethod is not a capability: install_hooks leads to no channel"),
+        (None, "NoneType is not a capability: it installs nothing"),
     ],
 )
 def test_what_is_no_capability_is_refused_at_once(place: Surroundings, stranger: Any, problem: str) -> None:

@@ -101,7 +101,7 @@ WRONG = {
     "a broken rule": ("name: a\ndescription: d\ntools: [Read, 'Bash(ls']\n", ":4:", "tools: 'Bash(ls'"),
     "a broken text": ("name: a\ndescription: d\ntools: Read Bash(ls\n", ":4:", "tools: the parentheses"),
     "a broken JSON list": ("name: a\ndescription: d\ntools: '[\"Read\"'\n", ":4:", "tools: "),
-    "a number as tool": ("name: a\ndescription: d\ntools: [3]\n", ":4:", "tools: 3 is no rule"),
+    "a number as tool": ("name: a\ndescription: d\ntools: [3]\n", ":4:", "tools: 3 is not a rule"),
     "a broken skill": (f"{HEAD}skills: ['a(']\n", ":5:", "skills: 'a('"),
     "a broken refusal": (f"{HEAD}disallowedTools: 3\n", ":5:", "disallowedTools: must be"),
     "an unknown limit": (f"{HEAD}limits: {{tools: 3}}\n", ":5:", "limits: unknown limit tools"),

@@ -47,7 +47,7 @@ def test_a_name_that_could_be_another_rule_is_refused(name: str, tmp_path: Path)
         ({"url": "http://h"}, "has a url and no type"),
         ({"type": "sse", "url": "http://h"}, "sse is not supported"),
         ({"type": "carrier", "url": "http://h"}, "'carrier' is not supported"),
-        ({"type": "http", "url": "file:///etc/passwd"}, "no http address"),
+        ({"type": "http", "url": "file:///etc/passwd"}, "not an http address"),
         ({}, "needs a command"),
         ({"command": "x", "type": "http", "url": "http://h"}, "needs a command"),
         ({"command": ["x"]}, "command: expected"),

@@ -12,7 +12,7 @@ HEADINGS = [
     "## Intent",
     "## Checks before the task",
     "## Checks after the change",
-    "## Iterations that failed",
+    "## Failed iterations",
     "## Caveats",
     "## Files changed",
 ]

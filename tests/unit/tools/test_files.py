@@ -80,7 +80,7 @@ def test_edit_refuses_an_ambiguous_place_and_names_the_lines(bench: Bench, old: 
     place = bench.file("a.py", "x = 1\ny\nx = 1\naaa\n")
     bench(READ, file_path="a.py")
     lines = "1, 3" if old == "x = 1" else "4, 4"
-    with pytest.raises(InvalidInput, match=f"stands 2 times in a.py, on lines {lines}"):
+    with pytest.raises(InvalidInput, match=f"occurs 2 times in a.py, on lines {lines}"):
         bench(EDIT, file_path="a.py", old_string=old, new_string="z")
     assert place.read_text() == "x = 1\ny\nx = 1\naaa\n"
 
@@ -98,7 +98,7 @@ def test_edit_replaces_all_when_told(bench: Bench) -> None:
     [
         ("nothing like it", r"0 matches\): read the file again"),
         ("     1\tdef f():", "leave out the line numbers"),
-        ("def f():\n\treturn 1", "its first line stands on 1, 3: compare white space"),
+        ("def f():\n\treturn 1", "its first line is on 1, 3: compare white space"),
     ],
 )
 def test_edit_says_why_nothing_was_found(bench: Bench, old: str, hint: str) -> None:

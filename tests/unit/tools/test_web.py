@@ -84,7 +84,7 @@ def test_texts_are_read_as_they_are(server: WebServer, path: str, text: str) -> 
     ("path", "reason"),
     [
         ("/image", "is image/png; only text"),
-        ("/unknown", "is of no known kind"),
+        ("/unknown", "is of an unknown kind"),
         ("/large", "is larger than 5 MB"),
         ("/nothing", "answered 404"),
         ("/loop", "redirects more than 5 times"),
@@ -185,7 +185,7 @@ def test_of_a_long_page_the_parts_that_were_asked_for_are_shown() -> None:
     text = "\n\n".join([*(f"{number} {'x' * 1000}" for number in range(60)), "timeouts are in seconds"])
     shown = parts_about("Timeouts in seconds", text)
     assert shown.endswith("timeouts are in seconds")
-    assert "nearest to the prompt" in shown.splitlines()[0]
+    assert "that match the prompt best" in shown.splitlines()[0]
     assert len(shown) < SHOWN_CHARS + 200
     assert parts_about("anything", "short") == "short"
     assert len(parts_about("x", "y" * 100_000)) < SHOWN_CHARS + 200

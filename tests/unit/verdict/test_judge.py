@@ -398,11 +398,11 @@ REFUSED: dict[str, tuple[Case, str]] = {
         a_case((GREEN,), (WAS_RED, before(TYPES))),
         "types: not run",
     ),
-    "a runner that was not tried": (MENDED.replace(probes=None), "tests: not run with a test that has"),
-    "a runner that does not tell": (MENDED.replace(probes=QUIET), "tests: a test that has to fail does not"),
+    "a runner that was not tried": (MENDED.replace(probes=None), "tests: not run with a test that must"),
+    "a runner that does not tell": (MENDED.replace(probes=QUIET), "tests: a test that must fail does not"),
     "a test that expects nothing": (
         MENDED.replace(probes=(SOFT,)),
-        "tests: it passes whatever it expects: test_a",
+        "tests: passes whatever its tests expect: test_a",
     ),
 }
 

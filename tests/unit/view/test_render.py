@@ -57,9 +57,9 @@ def test_a_command_that_was_stopped_is_not_green(finished: Snapshot) -> None:
 
 def test_base_checks_on_final_code_are_told_apart(finished: Snapshot) -> None:
     one = finished.evidence[7]
-    assert "after, checks from before" in evidence_detail(one, "")[3].text
+    assert "after, original checks" in evidence_detail(one, "")[3].text
     other = one.replace(code=Side.BASE, surface=Side.FINAL)
-    assert "before, tests of now" in evidence_detail(other, "")[3].text
+    assert "before, current tests" in evidence_detail(other, "")[3].text
 
 
 def test_what_fails_without_the_change_is_no_fault(finished: Snapshot) -> None:

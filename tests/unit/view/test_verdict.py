@@ -120,7 +120,7 @@ def test_caveats_are_explained_and_notes_are_shown(finished: Snapshot) -> None:
     rows = verdict(finished.replace(state=state), DIFF)
     assert rows[0].text.startswith("! verified with caveat: ")
     assert rows[0].spans[1].style is Style.WARN
-    assert "unproved  no test fails without the change" in words(rows)
+    assert "unproved  no test proves the change" in words(rows)
     assert "caveat     something_new\n" in words(rows)
     assert "note       1 new file is not tracked" in words(rows)
 

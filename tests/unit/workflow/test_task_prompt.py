@@ -130,7 +130,7 @@ def test_judges_are_told_which_tests_came_out_differently() -> None:
     told = "  failed before, passes now: t1\n  new, passes: t4\n  passed before, not now: t2, t3"
     assert told in text.partition("## Checks after the change")[2]
     same = write_task_prompt(TASK, Phase.VERIFICATION, material(baseline=(base,), final=(base,)))
-    assert "  no test came out differently than before the task" in same
+    assert "  no test result differs from before the task" in same
 
 
 def test_judges_see_the_failing_tests_but_no_printed_traceback() -> None:
@@ -191,7 +191,7 @@ def test_a_brief_says_how_far_its_run_may_go_and_how_one_test_is_run() -> None:
         "- all tests: `uv run pytest -q`; one test: `uv run pytest -q FILE -k NAME`\n"
         "- cannot run here: types (mypy: pip install mypy)\n"
         "- commands run in a sandbox: network, an empty home, a fresh /tmp for each; "
-        "the repository may be written, but for .git, .claude, .agents and .mcp.json\n"
+        "the repository may be written, except for .git, .claude, .agents and .mcp.json\n"
         f"- iteration 1 of {task.max_iterations}; at most 7 turns and 9 tool calls, "
         "about 80 % left of 2 USD, about 80 % left of 1,000 tokens\n"
     )

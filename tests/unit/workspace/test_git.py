@@ -582,7 +582,7 @@ def test_a_repository_in_a_folder_of_any_name_has_its_trees(tmp_path: Path, name
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [(b"a\xff", r"a\\xff has a name that is no UTF-8"), (b"a\nb", "line break")]
+    ("name", "said"), [(b"a\xff", r"a\\xff has a name that is not UTF-8"), (b"a\nb", "line break")]
 )
 def test_a_folder_whose_name_cannot_be_written_down_is_refused(
     tmp_path: Path, name: bytes, said: str
