@@ -44,7 +44,7 @@ _CHARACTERS_A_TOKEN = 4
 _TASK_PROMPTS = (Notice.BRIEF, Notice.FAILED)
 """The notices that carry the task prompt."""
 _SHARE = 0.75
-"""The part of a too long request that the next requests stay below."""
+"""The share of a rejected request's length that later requests stay below."""
 
 
 def begin_run(head: RunOpened, earlier: Run | None) -> Run:
@@ -181,7 +181,7 @@ def _add_results(run: Run) -> Run:
 
 
 def _find_direct_answer(run: Run) -> str | None:
-    """Return the answers that sub-agents gave in place of the run, if all calls of its turn have one."""
+    """Return the joined answers of sub-agents, if every call of the turn has a direct answer."""
     asked = [call.id for call in run.messages[-1].calls if call.name == DELEGATE]
     returned = (run.returned.get(call_id) for call_id in asked)
     answers = [each.answer for each in returned if each is not None and each.answer is not None]
@@ -219,7 +219,7 @@ def head_size(head: RunOpened) -> int:
 
 
 def apply_compaction(run: Run, entry: HistoryCompacted) -> Run:
-    """Return the run with the history that an entry says."""
+    """Return the run with its history shortened as an entry describes."""
     head = run.head.replace(tools=entry.tools) if entry.tools else run.head
     messages = rewrite_messages(run.messages, entry)
     size = run.size if entry.is_empty else head_size(head) + sum(map(size_of, messages))
@@ -244,7 +244,7 @@ def apply_compaction(run: Run, entry: HistoryCompacted) -> Run:
 
 
 def rewrite_messages(messages: tuple[Message, ...], entry: HistoryCompacted) -> tuple[Message, ...]:
-    """Return messages as an entry rewrites them."""
+    """Return the messages that an entry leaves of a history."""
     if entry.is_empty:
         return messages
     kept = tuple(_shorten(message, entry) for message in messages[entry.until :])

@@ -1,4 +1,4 @@
-"""What a person decides: pending items and their answers, skipped checks, and budgets."""
+"""Decisions of a person: pending items and their answers, skipped checks, and budgets."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -29,7 +29,7 @@ _ASKED: Mapping[PendingKind, tuple[str, ...]] = {
 
 
 class Question(Record):
-    """One question, as a person is shown it."""
+    """One question and its options, as a person sees them."""
 
     text: str
     options: tuple[str, ...]
@@ -146,7 +146,7 @@ def read_answer(pending: Pending, said: Sequence[str]) -> Answer:
 
 
 def _read_own_words(pending: Pending, text: str) -> Answer:
-    """Return the answer to a question of which some options take the person's own words."""
+    """Return the answer to a question with options that take the person's own words."""
     worded, said = pending.worded, text.strip()
     first, _, words = said.partition(" ")
     letter = _find_letter(pending.options, said)
@@ -195,7 +195,7 @@ class Override(Record):
     by: str
     """Who said so: a person, or a file that one trusts."""
     risk: str
-    """What is not checked because of this."""
+    """What goes unchecked because of it."""
 
 
 class Budget(Record):

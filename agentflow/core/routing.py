@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 
 class Access(StrEnum):
-    """What becomes of what a command writes into the repository."""
+    """What happens to a command's writes into the repository."""
 
     READ = "read"
     """It cannot write there."""
@@ -22,7 +22,7 @@ class Access(StrEnum):
     THROW_AWAY = "throw away"
     """It is gone with the command."""
     COPY = "copy"
-    """It cannot write there; it works on a copy beside it, and does there what a check does."""
+    """It cannot write there; it works on a copy beside it, as a check does."""
 
 
 class PipelineRole(Record):
@@ -32,9 +32,9 @@ class PipelineRole(Record):
     phase: Phase
     """Where it works."""
     submits: type[Record]
-    """What it ends with: the input of its Submit tool."""
+    """The input of its Submit tool."""
     access: Access = Access.READ
-    """What becomes of what its commands write."""
+    """What happens to the writes of its commands."""
     may_run: str = ""
     """What it may run where its role file is the shipped one, in words for the model."""
 
@@ -90,7 +90,7 @@ class Requirement(StrEnum):
 
 
 class Forced(Record):
-    """Words that make a task complex, whatever else is said of it."""
+    """Words that make any task complex."""
 
     words: tuple[str, ...]
     reason: str
@@ -133,7 +133,7 @@ class Action(StrEnum):
 
 
 class Classification(Record):
-    """What the words of a task say about it."""
+    """The class and route of a task, derived from its words."""
 
     complexity: Complexity
     route: str
@@ -152,11 +152,11 @@ class Classification(Record):
     """The phases whose role runs."""
     requires: tuple[Requirement, ...]
     steps_if_failing: tuple[Phase, ...] = ()
-    """`steps` where a check that the task is about fails before it; empty where that makes no difference."""
+    """The steps if a check that the task is about already fails; empty if they are the same."""
     hints: tuple[str, ...] = ()
-    """Words that hint at another class, and did not decide."""
+    """Words that hint at another class without deciding it."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """All that the words say of the class, for programs."""
+        """All reasons and hints, for programs."""
         return (*self.decided, *self.hints, *(f"ambiguity: {name}" for name in self.ambiguities))

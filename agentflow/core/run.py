@@ -161,7 +161,7 @@ class CallAnswered(Record, tag=True):
 
 
 class HandedOver(Record, tag=True):
-    """Another role goes on with this conversation: what the head says of these is this from here on."""
+    """Another role continues the conversation; these values replace those of the head."""
 
     agent: str
     model: str
@@ -191,7 +191,7 @@ class HistoryCompacted(Record, tag=True, omit_defaults=True):
     instead: tuple[Message, ...] = ()
     """What stands in their place."""
     tools: tuple[ToolSpec, ...] = ()
-    """What is offered from here on; nothing where that does not change."""
+    """The tools from here on; empty if they stay the same."""
     reply: Reply | None = None
     """The model's summary."""
     failure: str | None = None
@@ -213,7 +213,7 @@ class RunStopped(Record, tag=True):
 
 
 class RunPaused(Record, tag=True, omit_defaults=True):
-    """A call waits for a person, or with `inside` a sub-agent that it runs; an answer lets the run go on."""
+    """A call waits for a person; with `inside`, the sub-agent that the call runs does."""
 
     call_id: str
     pending: Pending
@@ -230,9 +230,9 @@ class PauseAnswered(Record, tag=True):
 class RunClosed(Record, tag=True):
     outcome: RunOutcome
     changes: dict[str, Any] = {}
-    """New values of keys of the task's state, by an answer that came directly."""
+    """New values of keys of the task's state, from a direct answer."""
     bail: str | None = None
-    """What a hook gives as the answer of a sub-agent and of the run that asked for it."""
+    """A hook's answer, which replaces that of the sub-agent and of the run that started it."""
 
 
 RunEntry = (
@@ -256,11 +256,11 @@ class Run(Record):
 
     head: RunOpened
     task_prompt: str = ""
-    """What it was asked to do as it began."""
+    """The task as the run began."""
     messages: tuple[Message, ...] = ()
-    """Of the conversation, those of earlier runs too where it goes on in this one."""
+    """The conversation, including earlier runs that this one continues."""
     answers: tuple[ToolResult, ...] = ()
-    """Results of the newest reply's calls, as far as there are any."""
+    """The results so far of the newest reply's calls."""
     started: tuple[str, ...] = ()
     sent: int = 0
     """How many of the messages were in the newest request."""
@@ -271,7 +271,7 @@ class Run(Record):
     rate: float = TOKENS_A_CHARACTER
     """Tokens a character has, as the replies tell."""
     ceiling: int | None = None
-    """Tokens of a request above which it was too long for the provider."""
+    """Tokens above which a request was too long for the provider."""
     is_new: bool = False
     """Results came since the conversation was last compacted."""
     is_refused: bool = False
@@ -340,12 +340,12 @@ class Run(Record):
 
     @property
     def seen(self) -> tuple[Message, ...]:
-        """All messages that the role was ever shown, also those that are archived by now."""
+        """All messages that the role ever saw, including archived ones."""
         return (*self.replaced, *self.messages)
 
     @property
     def tokens(self) -> int:
-        """What the next request has, as far as is known."""
+        """The estimated tokens of the next request."""
         return ceil(self.size * self.rate)
 
     @property

@@ -33,11 +33,11 @@ class Subject(StrEnum):
     ADDRESS = "address"
     """An address of the web."""
     NAME = "name"
-    """A sub-agent, a skill, or what else a rule gives by name."""
+    """The name of a sub-agent, of a skill or the like."""
     TEXT = "text"
-    """Words that a call is told by, and no rule is about."""
+    """Text that describes a call; no rule applies to it."""
     QUOTE = "quote"
-    """A text that stands in the file that the call changes."""
+    """A text of the file that the call changes."""
 
 
 _BY_FIELD: Mapping[str, Subject] = {
@@ -53,7 +53,7 @@ _BY_FIELD: Mapping[str, Subject] = {
     "query": Subject.TEXT,
     "skill": Subject.NAME,
 }
-"""What the public names of inputs mean, for a tool that does not say it itself."""
+"""The subject of each public input name, for a tool that does not declare its own."""
 
 
 class Category(StrEnum):
@@ -165,9 +165,9 @@ class Tool(Record):
     schema: dict[str, Any] | None = None
     """The JSON schema of its input, where somebody else wrote it; None follows from the type."""
     subjects: dict[str, Subject] | None = None
-    """What its inputs name, first the one that a call is told by; None follows from their public names."""
+    """The subject of each input, the one that describes a call first; None: by the public input names."""
     shows_file: bool = False
-    """After a call the model knows the text of the file that it names, and so may change that file."""
+    """After a call the model knows the text of the named file, and may change the file."""
     granted: bool = False
     """It comes with a capability, so a role may call it without listing it."""
     reads: Callable[[dict[str, Any]], bool] | None = None
@@ -187,18 +187,18 @@ class Tool(Record):
 
     @property
     def named(self) -> Mapping[str, Subject]:
-        """What its inputs name, as it says itself or as their public names do."""
+        """The subject of each input, as the tool declares or by the public input names."""
         if self.subjects is not None:
             return self.subjects
         return {key: _BY_FIELD[key] for key in _BY_FIELD if key in self.input.__struct_encode_fields__}
 
     @property
     def bound(self) -> Subject:
-        """What a pattern in a role's list is about."""
+        """The subject that a pattern in a role's list is compared with."""
         return next((kind for kind in Subject if kind in self.named.values()), Subject.TEXT)
 
     def values(self, given: Mapping[str, Any], kind: Subject) -> tuple[str, ...]:
-        """Return what a call gives for the inputs of a kind; each item of a list counts."""
+        """Return a call's values for the inputs of a subject; each item of a list counts."""
         found = (given.get(key) for key, named in self.named.items() if named is kind)
         return tuple(text for value in found for text in _texts(value))
 
