@@ -1,4 +1,7 @@
-"""The public functions of `import agentflow`; the command line does the same and prints it."""
+"""The public functions of `import agentflow`, and beside them the other names that it offers.
+
+The command line does the same and prints it.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,35 +25,6 @@ from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolCon
 from agentflow.store.reading import find
 from agentflow.view.tasks import Snapshot, load
 from agentflow.workspace.git import open_repository
-
-__all__ = [
-    "AgentBuilder",
-    "AgentflowError",
-    "Capability",
-    "Category",
-    "Effect",
-    "Exit",
-    "Hook",
-    "HookEvent",
-    "HookResult",
-    "Order",
-    "Output",
-    "Point",
-    "Record",
-    "Role",
-    "Snapshot",
-    "Subject",
-    "Tool",
-    "ToolContext",
-    "answer",
-    "cancel",
-    "decide",
-    "load_task",
-    "resume",
-    "run_task",
-    "undo",
-    "verify",
-]
 
 Observe = Callable[[Stamped], None]
 _PLAIN = Order()
