@@ -1,12 +1,11 @@
-"""What a route that changes nothing comes to: the answer, and the document that keeps it."""
+"""The answer of a route that changes nothing, and the document that keeps it."""
 
 import re
 from collections.abc import Collection, Iterator
-from enum import IntEnum
 from pathlib import Path
 
 from agentflow.core.regex import regex
-from agentflow.core.role import Finding, Findings, Issue
+from agentflow.core.role import Finding, Issue
 from agentflow.core.task import Ending, Status, TaskState
 from agentflow.frontmatter import write_atomic
 from agentflow.redact import nest, visible
@@ -20,31 +19,12 @@ _EMPTY = frozenset(
 )
 
 
-class Rank(IntEnum):
-    """What a claim rests on; a lower number is stronger."""
-
-    COMMAND = 1
-    CONTENT = 2
-    CITATION = 3
-    ASSERTION = 4
-
-
-def rank_for(route: str) -> Rank:
-    """Return what the findings of a reading route have to rest on."""
-    return Rank.ASSERTION if route == "question" else Rank.CITATION
-
-
-def rank_of(findings: Findings, flagged: tuple[str, ...]) -> Rank:
-    """Return what findings rest on: lines that exist, or only the role's word."""
-    is_cited = any(_is_real(one.claim) and one.place not in flagged for one in findings.findings)
-    return Rank.CITATION if is_cited else Rank.ASSERTION
-
-
 def end_without_answer(task: TaskState) -> Ending | None:
     """Return how a reading task ends if its explorer found nothing, else None."""
     if task.findings is None or not _is_real(task.findings.summary):
         return fail("the explorer's summary is empty")
-    if rank_of(task.findings, task.flagged_findings) > rank_for(task.route):
+    cited = (one for one in task.findings.findings if one.place not in task.flagged_findings)
+    if task.route != "question" and not any(_is_real(one.claim) for one in cited):
         return fail("the explorer found nothing that it could cite")
     return None
 
