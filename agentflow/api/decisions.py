@@ -15,7 +15,7 @@ from agentflow.process import timestamp
 from agentflow.settings import folders, load_settings
 from agentflow.store.journal import add_message
 from agentflow.store.ownership import is_own, record_begun, writer_lock
-from agentflow.store.reading import TASKS, events, find, fold_state, list_tasks
+from agentflow.store.reading import TASKS, find, list_tasks, load_state
 from agentflow.store.tasks import TaskStore
 from agentflow.workflow.suspension import record_answer
 from agentflow.workspace.git import Git, open_repository
@@ -97,7 +97,7 @@ def find_pending(root: Path, pending_id: str, task_id: str | None = None) -> Pat
     """Return the folder of the newest task that waits under an id, or that once did; or of the one named."""
     known = reversed(list_tasks(root)) if task_id is None else (task_id,)
     folders = [find(root, name) for name in known]
-    states = [(folder, fold_state(folder, tuple(events(folder)))) for folder in folders]
+    states = [(folder, load_state(folder)) for folder in folders]
     waiting = [folder for folder, task in states if any(item.id == pending_id for item in task.pending)]
     decided = [folder for folder, task in states if pending_id in task.answers]
     if waiting or decided:
@@ -115,7 +115,7 @@ def explain_foreign(git: Git, folder: Path) -> str:
     name = f"{TASKS}/{folder.name}"
     if git.call("ls-files", "-z", "--", name):
         return "it is part of the repository's history"
-    task = fold_state(folder, tuple(events(folder)))
+    task = load_state(folder)
     if is_own(folders(os.environ).config, folder, task):
         return ""
     return "no record of yours says that you began it so"
@@ -129,7 +129,7 @@ def is_own_task(git: Git, folder: Path) -> bool:
 def require_own(git: Git, folder: Path) -> None:
     """Refuse a task that somebody else may have made. Raises StateError."""
     if why := explain_foreign(git, folder):
-        task = fold_state(folder, tuple(events(folder)))
+        task = load_state(folder)
         raise StateError(
             f"task {folder.name} is not taken up as it is: {why}",
             hint=f"look at it, then name the model yourself: agentflow resume {folder.name} "
@@ -157,7 +157,7 @@ def take_over(store: TaskStore, model: str) -> None:
 def send_message(git: Git, folder: Path, text: str) -> None:
     """Leave a message for the role that works in a task. Raises StateError for a task that is over."""
     require_own(git, folder)
-    task = fold_state(folder, tuple(events(folder)))
+    task = load_state(folder)
     if task.status not in (Status.RUNNING, Status.SUSPENDED):
         raise StateError(
             f"task {folder.name} is over: {task.status}",

@@ -33,7 +33,7 @@ from agentflow.model.tiers import (
 from agentflow.redact import keep_secret
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Deadlines, Settings
-from agentflow.store.journal import RecordedRequest, load_run, read_exchanges
+from agentflow.store.journal import RecordedRequest, load_runs, read_exchanges
 from agentflow.store.reading import find, read_evidence
 
 if TYPE_CHECKING:
@@ -205,8 +205,8 @@ def refuse_without_tools(model: Model, roles: Iterable[Role], settings: Settings
 
 def has_offered_search(name: str, root: Path) -> bool:
     """Return whether a saved task's requests offered tools that the provider runs. Raises TaskNotFound."""
-    files = (find(root, name.removeprefix("replay:")) / "runs").glob("*.jsonl")
-    return any(tool.by_provider for file in files if (run := load_run(file)) for tool in run.head.tools)
+    runs = load_runs(find(root, name.removeprefix("replay:")))
+    return any(tool.by_provider for run in runs for tool in run.head.tools)
 
 
 def load_recorded(name: str, root: Path) -> Recorded:

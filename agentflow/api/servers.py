@@ -30,7 +30,7 @@ from agentflow.parse import decode
 from agentflow.permissions.rules import SERVER_PREFIX, parse_rules
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Settings, folders
-from agentflow.store.journal import load_run
+from agentflow.store.journal import load_runs
 from agentflow.store.reading import find
 from agentflow.store.tasks import TaskStore
 from agentflow.trust import Trusted, content, load_trust
@@ -179,10 +179,7 @@ class RecordedServers:
     async def open_tools(self, role: Role) -> tuple[Tool, ...]:
         """Return the tools of servers that this role had."""
         specs, results = dict[str, ToolSpec](), dict[str, ToolResult]()
-        for file in sorted((self._folder / "runs").glob("*.jsonl")):
-            run = load_run(file)
-            if run is None:
-                continue
+        for run in load_runs(self._folder):
             if run.head.role == role.part:
                 specs.update((spec.name, spec) for spec in run.head.tools if _is_of_server(spec.name))
             parts = (*(part for message in run.seen for part in message.parts), *run.answers)

@@ -30,7 +30,7 @@ from agentflow.redact import list_some, one_line
 from agentflow.sandbox.profile import Level
 from agentflow.settings import TaskLimits
 from agentflow.store.ownership import writer_lock
-from agentflow.store.reading import events, find, find_recorded_end, fold_state
+from agentflow.store.reading import find, find_recorded_end, load_state
 from agentflow.store.tasks import TaskStore
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import read_fresh_document
@@ -352,7 +352,7 @@ def follow_task(git: Git, task: TaskState, earlier_id: str) -> TaskState:
     """
     folder = find(git.root, earlier_id)
     require_own(git, folder)
-    earlier = fold_state(folder, tuple(events(folder)))
+    earlier = load_state(folder)
     told = "\n".join(filter(None, (earlier.earlier, *_describe(git, earlier))))[-_MAX_CHARS:]
     task = task.replace(earlier=told)
     if (

@@ -14,9 +14,9 @@ from agentflow.core.pending import Consent
 from agentflow.core.record import Record
 from agentflow.core.task import Ending, Status, TaskState
 from agentflow.redact import list_some, one_line
-from agentflow.store.journal import load_run
+from agentflow.store.journal import load_runs
 from agentflow.store.ownership import find_writer, writer_lock
-from agentflow.store.reading import events, find, find_last_write_time, fold_state, list_tasks
+from agentflow.store.reading import events, find, find_last_write_time, list_tasks, load_state
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.case import find_hook_files
 from agentflow.workspace.commit import Committed, plan_commit, write_commit
@@ -98,11 +98,11 @@ def _undo(git: Git, folder: Path, *, dry_run: bool, force: bool) -> UndoResult:
     past = TaskSnapshots(git, folder.name)
     kept = past.load()
     if kept.replaced is not None:
-        undone = _load_state(folder).undone
+        undone = load_state(folder).undone
         return UndoResult(task_id=folder.name, state="already_undone", at=undone.at if undone else None)
     shot = past.now(kept)
     moments = Moments(base=past.files(kept.base), last=past.files(kept.last), now=past.files(shot))
-    spared = find_hook_files(_load_state(folder))
+    spared = find_hook_files(load_state(folder))
     plan = plan_undo(git.root, kept, moments, _find_death(folder, kept), spared)
     told = _to_result(folder.name, plan, "would_undo" if dry_run else "undone")
     if dry_run:
@@ -124,17 +124,12 @@ def _undo(git: Git, folder: Path, *, dry_run: bool, force: bool) -> UndoResult:
     return told
 
 
-def _load_state(folder: Path) -> TaskState:
-    return fold_state(folder, tuple(events(folder)))
-
-
 def _find_death(folder: Path, kept: KeptSnapshots) -> Death | None:
     """Return how a task was killed, or None for one that ended by itself."""
     if not kept.is_open:
         return None
     checks = [one.event for one in events(folder) if isinstance(one.event, CheckStarted | EvidenceRecorded)]
-    runs = (load_run(path) for path in (folder / "runs").glob("*.jsonl"))
-    is_calling = any(run is not None and run.outcome is None and run.started for run in runs)
+    is_calling = any(run.outcome is None and run.started for run in load_runs(folder))
     is_checking = bool(checks) and isinstance(checks[-1], CheckStarted)
     return Death(at=find_last_write_time(folder), in_flight=is_calling or is_checking)
 
@@ -164,10 +159,10 @@ def _refuse(plan: UndoPlan, task_id: str) -> None:
 
 def _is_others_turn(root: Path, folder: Path) -> bool:
     """Return whether it is another task that the process at work carries out, while this one waits."""
-    if _load_state(folder).status is Status.RUNNING:
+    if load_state(folder).status is Status.RUNNING:
         return False
     others = (find(root, name) for name in list_tasks(root) if name != folder.name)
-    return any(_load_state(other).status is Status.RUNNING for other in others)
+    return any(load_state(other).status is Status.RUNNING for other in others)
 
 
 def _interrupt(root: Path, asked: int | None) -> int | None:
@@ -216,7 +211,7 @@ def commit_task(folder: Path, task_id: str | None = None, *, branch: str | None 
     found = find(git.root, task_id)
     with writer_lock(git.root):
         require_own(git, found)
-        task = fold_state(found, tuple(events(found)))
+        task = load_state(found)
         base, final = _require_verified(task)
         return write_commit(git, plan_commit(git, base, final), write_message(task), branch)
 

@@ -28,10 +28,7 @@ from agentflow.api.models import (
     require_price,
 )
 from agentflow.api.servers import load_entries, open_servers, set_server_rules
-from agentflow.api.trust import (
-    load_project,
-    load_well_known,
-)
+from agentflow.api.trust import load_project, load_well_known
 from agentflow.compose.capability import Capability
 from agentflow.compose.standard import Approval, UseHooks
 from agentflow.core.errors import ModelRejected
@@ -58,15 +55,8 @@ from agentflow.routing.table import Table, load_table
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.protection import require_firm_links
 from agentflow.sandbox.run import Sandbox
-from agentflow.settings import (
-    Approvals,
-    Settings,
-    TaskLimits,
-    load_settings,
-    model_name,
-    with_project,
-)
-from agentflow.store.journal import load_run
+from agentflow.settings import Approvals, Settings, TaskLimits, load_settings, model_name, with_project
+from agentflow.store.journal import load_runs
 from agentflow.store.tasks import TaskStore, new_task_id
 from agentflow.tools.registry import Toolbox
 from agentflow.verdict.checking import Bounds, Checking, Inspections
@@ -196,10 +186,8 @@ def recall_runs(model: Model, folder: Path) -> None:
     if not model.name.startswith("script:"):
         return
     assert isinstance(model, Scripted)
-    for path in sorted((folder / "runs").glob("*.jsonl"), key=lambda path: int(path.name.split("-")[0])):
-        run = load_run(path)
-        if run is not None:
-            model.recall(request_of(run))
+    for run in load_runs(folder):
+        model.recall(request_of(run))
 
 
 def list_shared_capabilities(

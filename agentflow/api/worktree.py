@@ -20,7 +20,7 @@ from agentflow.frontmatter import write_whole
 from agentflow.redact import list_some, one_line
 from agentflow.sandbox.profile import SHARED
 from agentflow.settings import folders
-from agentflow.store.reading import TASKS, events, fold_state, is_task_id, list_tasks
+from agentflow.store.reading import TASKS, is_task_id, list_tasks, load_state
 from agentflow.store.tasks import new_task_id
 from agentflow.trust import content, record_trust
 from agentflow.workspace.git import Git, open_repository
@@ -103,7 +103,7 @@ def describe_kept(root: Path, task_id: str) -> KeptWorktree | None:
         return None
     git = open_repository(root)
     branch = git.call("branch", "--show-current").decode("utf-8", "replace").strip()
-    task = fold_state(root / TASKS / task_id, tuple(events(root / TASKS / task_id)))
+    task = load_state(root / TASKS / task_id)
     told = git.call("log", "-1", "--format=%(trailers:key=Agentflow-Task,valueonly)").decode(
         "utf-8", "replace"
     )
@@ -225,7 +225,7 @@ def open_home_of_pending(folder: Path, pending_id: str) -> Git:
     for home in reversed(list_homes(git.root)):
         with suppress(TaskNotFound):
             task = find_pending(home, pending_id)
-            state = fold_state(task, tuple(events(task)))
+            state = load_state(task)
             found[home] = any(item.id == pending_id for item in state.pending)
     waiting = [home for home, waits in found.items() if waits]
     return _open_worktree(git, next(iter((*waiting, *found)), git.root))

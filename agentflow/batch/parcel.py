@@ -31,7 +31,7 @@ from agentflow.parse import decode
 from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.settings import folders
 from agentflow.store.bundle import PATCH, unpack_task
-from agentflow.store.reading import events, fold_state
+from agentflow.store.reading import load_state
 from agentflow.trust import load_trust, record_trust
 
 _CLONE, _CHECK, _SCRIPT_FILE = "clone", "check", "script.yaml"
@@ -146,6 +146,6 @@ def _require_record(result: BatchResult, bundle: bytes) -> None:
         (scratch / "task").mkdir()
         (scratch / BUNDLE).write_bytes(bundle)
         task_id = unpack_task(scratch / BUNDLE, scratch / "task")
-        state = fold_state(scratch / "task", tuple(events(scratch / "task")))
+        state = load_state(scratch / "task")
     if (task_id, state.status) != (result.task_id, result.status):
         raise ConfigError("what came back from its machine is of another task, or of another result")

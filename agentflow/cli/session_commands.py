@@ -10,7 +10,7 @@ from agentflow.core.messages import Usage, total
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.redact import one_line
-from agentflow.store.reading import events, find, fold_state
+from agentflow.store.reading import find, load_state
 from agentflow.store.sessions import SavedSession, save_session
 from agentflow.store.task_file import format_plan
 from agentflow.view.text import line, span
@@ -110,18 +110,13 @@ def _require_last(chat: Chat) -> str:
 def recall_task(chat: Chat, task_id: str | None) -> TaskState | None:
     """Return a task of a session, or None without one and where it cannot be read."""
     try:
-        return _load(chat, task_id) if task_id else None
+        return load_state(find(chat.root, task_id)) if task_id else None
     except AgentflowError:
         return None
 
 
-def _last_state(chat: Chat) -> TaskState:
-    return _load(chat, _require_last(chat))
-
-
-def _load(chat: Chat, task_id: str) -> TaskState:
-    folder = find(chat.root, task_id)
-    return fold_state(folder, tuple(events(folder)))
+def _load_last(chat: Chat) -> TaskState:
+    return load_state(find(chat.root, _require_last(chat)))
 
 
 def _begin_anew(chat: Chat, _: list[str]) -> Chat:
@@ -136,7 +131,7 @@ def _undo(chat: Chat, words: list[str]) -> Chat:
     code = chat.run(["undo", _require_last(chat), *words, "-C", str(chat.root)])
     if code != Exit.VERIFIED or "--dry-run" in words:
         return chat
-    before = _last_state(chat).follows
+    before = _load_last(chat).follows
     saved = chat.saved.replace(last=before)
     save_session(chat.root, saved)
     return chat.replace(saved=saved)
@@ -147,7 +142,7 @@ def _show_diff(chat: Chat, _: list[str]) -> Chat:
     from agentflow.view.status import diff_style
     from agentflow.workspace.git import open_repository
 
-    task = _last_state(chat)
+    task = _load_last(chat)
     diff = open_repository(chat.root).diff(task.base_tree, task.tree) if task.base_tree and task.tree else ""
     rows = diff.splitlines() or ["the last task changed no file"]
     show(line(span(row, diff_style(row))) for row in rows)
@@ -157,7 +152,7 @@ def _show_diff(chat: Chat, _: list[str]) -> Chat:
 def _show_plan(chat: Chat, _: list[str]) -> Chat:
     from agentflow.cli.printing import say
 
-    plan = _last_state(chat).plan
+    plan = _load_last(chat).plan
     say(format_plan(plan) if plan else "the last task made no plan")
     return chat
 
@@ -168,8 +163,7 @@ def _show_cost(chat: Chat, _: list[str]) -> Chat:
     spent: list[Usage] = []
     for task_id, said in zip(chat.saved.tasks, chat.saved.said, strict=True):
         try:
-            folder = find(chat.root, task_id)
-            spent.append(fold_state(folder, tuple(events(folder))).usage)
+            spent.append(load_state(find(chat.root, task_id)).usage)
             told = _describe_usage(spent[-1])
         except AgentflowError:
             told = "cannot be read"

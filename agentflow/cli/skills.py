@@ -27,7 +27,7 @@ from agentflow.core.run import Run
 from agentflow.library.skill_file import Skill, list_skill_files, open_body
 from agentflow.library.skills import Skills, list_shared_words
 from agentflow.loop.open_skills import list_opened_names
-from agentflow.store.journal import load_run
+from agentflow.store.journal import load_runs
 from agentflow.store.reading import find
 from agentflow.view.text import Style, column, line, span
 from agentflow.workspace.git import open_repository
@@ -148,12 +148,7 @@ class OpenedSkill(Record):
 
 def list_opened_skills(folder: Path, skills: Skills) -> tuple[OpenedSkill, ...]:
     """Return the skills that the runs of a task opened, in the order of the runs."""
-    runs = (load_run(path) for path in sorted((folder / "runs").glob("*.jsonl"), key=_number_of))
-    return tuple(row for run in runs if run is not None for row in _list_of_run(run, skills))
-
-
-def _number_of(path: Path) -> int:
-    return int(path.name.split("-")[0])
+    return tuple(row for run in load_runs(folder) for row in _list_of_run(run, skills))
 
 
 def _list_of_run(run: Run, skills: Skills) -> Iterator[OpenedSkill]:

@@ -81,10 +81,10 @@ def _states(root: Path) -> Iterator[tuple[Path, TaskState]]:
 
 
 def _state(folder: Path) -> TaskState | None:
-    from agentflow.store.reading import events, fold_state
+    from agentflow.store.reading import load_state
 
     try:
-        return fold_state(folder, tuple(events(folder)))
+        return load_state(folder)
     except CorruptState:
         return None  # whoever goes on with it says what is wrong
 

@@ -10,7 +10,7 @@ from agentflow.core.evidence import Evidence
 from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
 from agentflow.redact import one_line
-from agentflow.store.reading import EVIDENCE, events, fold_state, read_evidence
+from agentflow.store.reading import EVIDENCE, events, fold_state, load_state, read_evidence
 from agentflow.view.text import Line, Span, Style, cells, clip, column, line, span
 from agentflow.view.words import plural, status_mark, status_style
 
@@ -49,7 +49,7 @@ class Described(Record):
 def describe_task(folder: Path, *, at_work: bool) -> Described:
     """Return what a list tells of a task; a damaged one is told of as well."""
     try:
-        state = fold_state(folder, tuple(events(folder)))
+        state = load_state(folder)
     except CorruptState as error:
         problem = str(error).replace(f"{folder}/", "")
         return Described(task_id=folder.name, error=one_line(problem, _MOST_WORDS))

@@ -13,7 +13,7 @@ from agentflow.parse import decode
 from agentflow.process import Detached, detach
 from agentflow.redact import list_some
 from agentflow.store.ownership import is_at_work
-from agentflow.store.reading import events, fold_state
+from agentflow.store.reading import load_state
 from agentflow.workspace.git import Git
 
 _NO_VERDICT = (Exit.CONFIG, Exit.NO_MODEL, Exit.NO_SANDBOX, Exit.INTERNAL)
@@ -117,7 +117,7 @@ class Actions:
 
     def _go_on(self, folder: Path) -> str:
         """Continue a task for which nothing is left to decide."""
-        waits = len(fold_state(folder, tuple(events(folder))).pending)
+        waits = len(load_state(folder).pending)
         if waits:
             return f"{waits} more to decide before the task continues."
         self._continuations.begin(folder.name)
@@ -135,7 +135,7 @@ class Actions:
         )
 
     def _stop(self, folder: Path) -> str:
-        status = fold_state(folder, tuple(events(folder))).status
+        status = load_state(folder).status
         if status not in OPEN:
             raise StateError(f"the task is over: {status}")
         ending = cancel_task(self._git.root, folder.name)
