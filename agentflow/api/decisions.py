@@ -15,7 +15,7 @@ from agentflow.process import timestamp
 from agentflow.settings import folders, load_settings
 from agentflow.store.journal import add_message
 from agentflow.store.ownership import is_own, record_begun, writer_lock
-from agentflow.store.reading import TASKS, find, list_tasks, load_state
+from agentflow.store.reading import TASKS, find, list_tasks, load_state, try_load_state
 from agentflow.store.tasks import TaskStore
 from agentflow.workflow.suspension import record_answer
 from agentflow.workspace.git import Git, open_repository
@@ -94,15 +94,22 @@ def record_decision(store: TaskStore, item: Pending, decision: Answer) -> None:
 
 
 def find_pending(root: Path, pending_id: str, task_id: str | None = None) -> Path:
-    """Return the folder of the newest task that waits under an id, or that once did; or of the one named."""
-    known = reversed(list_tasks(root)) if task_id is None else (task_id,)
-    folders = [find(root, name) for name in known]
-    states = [(folder, load_state(folder)) for folder in folders]
-    waiting = [folder for folder, task in states if any(item.id == pending_id for item in task.pending)]
-    decided = [folder for folder, task in states if pending_id in task.answers]
-    if waiting or decided:
-        return (waiting or decided)[0]
-    raise TaskNotFound(f"nothing waits under the id {pending_id}", hint="agentflow status shows what waits")
+    """Return the folder of the newest task that waits under an id, else of the newest that did.
+
+    Of the named task alone if one is named; else damaged tasks are passed over.
+    """
+    names = reversed(list_tasks(root)) if task_id is None else (task_id,)
+    decided: Path | None = None
+    for folder in (find(root, name) for name in names):
+        task = try_load_state(folder) if task_id is None else load_state(folder)
+        if task and any(item.id == pending_id for item in task.pending):
+            return folder
+        if task and pending_id in task.answers:
+            decided = decided or folder
+    if decided is None:
+        hint = "agentflow status shows what waits"
+        raise TaskNotFound(f"nothing waits under the id {pending_id}", hint=hint)
+    return decided
 
 
 def record_own_task(store: TaskStore) -> None:

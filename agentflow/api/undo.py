@@ -16,7 +16,7 @@ from agentflow.core.task import Ending, Status, TaskState
 from agentflow.redact import list_some, one_line
 from agentflow.store.journal import load_runs
 from agentflow.store.ownership import find_writer, writer_lock
-from agentflow.store.reading import events, find, find_last_write_time, list_tasks, load_state
+from agentflow.store.reading import events, find, find_last_write_time, list_tasks, load_state, try_load_state
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.case import find_hook_files
 from agentflow.workspace.commit import Committed, plan_commit, write_commit
@@ -161,8 +161,8 @@ def _is_others_turn(root: Path, folder: Path) -> bool:
     """Return whether it is another task that the process at work carries out, while this one waits."""
     if load_state(folder).status is Status.RUNNING:
         return False
-    others = (find(root, name) for name in list_tasks(root) if name != folder.name)
-    return any(load_state(other).status is Status.RUNNING for other in others)
+    others = (try_load_state(find(root, name)) for name in list_tasks(root) if name != folder.name)
+    return any(other is not None and other.status is Status.RUNNING for other in others)
 
 
 def _interrupt(root: Path, asked: int | None) -> int | None:

@@ -10,7 +10,7 @@ import typer
 
 from agentflow.cli.arguments import FOLDER, JSON, PLAIN, TASK
 from agentflow.cli.printing import say, say_json, say_line, show, tell_edits
-from agentflow.core.errors import CorruptState, TaskNotFound
+from agentflow.core.errors import TaskNotFound
 from agentflow.core.record import plain
 from agentflow.core.task import FRONTMATTER_KEYS, TaskState
 from agentflow.redact import one_line, visible
@@ -42,12 +42,12 @@ def folder_of(root: Path, task_id: str | None, prefer: Callable[[TaskState], boo
 
     Of several tasks, the newest whose state is as preferred comes first. Raises TaskNotFound.
     """
-    from agentflow.store.reading import find
+    from agentflow.store.reading import find, try_load_state
 
     if task_id is not None:
         return find(root, task_id)
     found = find(root, None)
-    state = _state(found)
+    state = try_load_state(found)  # whoever goes on with a damaged one says what is wrong
     if prefer is not None and not (state and prefer(state)):
         preferred = ((path, other) for path, other in _states(root) if prefer(other))
         found, state = next(preferred, (found, state))
@@ -75,18 +75,9 @@ def _states(root: Path) -> Iterator[tuple[Path, TaskState]]:
     from agentflow.store import reading
 
     for name in reversed(reading.list_tasks(root)):
-        state = _state(root / reading.TASKS / name)
+        state = reading.try_load_state(root / reading.TASKS / name)
         if state is not None:
             yield root / reading.TASKS / name, state
-
-
-def _state(folder: Path) -> TaskState | None:
-    from agentflow.store.reading import load_state
-
-    try:
-        return load_state(folder)
-    except CorruptState:
-        return None  # whoever goes on with it says what is wrong
 
 
 def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
