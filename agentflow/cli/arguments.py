@@ -89,6 +89,17 @@ def _takes_next(word: str, known: Mapping[str, bool], command: str) -> bool:
     )
 
 
+def make_group() -> typer.Typer:
+    """Return a group of commands, such as `skills`; its row in the table of commands has its help."""
+    return typer.Typer(
+        callback=_begin_group, no_args_is_help=True, add_completion=False, rich_markup_mode=None
+    )
+
+
+def _begin_group() -> None:
+    """Make typer treat even a single command as a group."""
+
+
 TASK = typer.Argument(None, metavar="TASK", help="A task's id or its beginning; the newest by default.")
 FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
 MODEL = typer.Option(

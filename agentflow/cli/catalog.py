@@ -20,7 +20,7 @@ from agentflow.api.content import (
 )
 from agentflow.api.models import choose_tiers
 from agentflow.api.wiring import list_shared_capabilities
-from agentflow.cli.arguments import FOLDER, JSON
+from agentflow.cli.arguments import FOLDER, JSON, make_group
 from agentflow.cli.printing import say, say_json, show
 from agentflow.compose.agents import Handoffs
 from agentflow.compose.builder import Draft, NoModel
@@ -51,15 +51,8 @@ from agentflow.workspace.git import open_repository
 NAME = typer.Argument(..., metavar="NAME", help="A name from `list`.")
 NEW_NAME = typer.Argument(..., metavar="NAME", help="Lower-case letters, digits and hyphens.")
 USER = typer.Option(False, "--user", help="Write it below your home folder, for all repositories.")
-agents = typer.Typer(
-    help="List, show or write roles.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
-tools = typer.Typer(
-    help="List the tools, or show one.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
-)
+agents = make_group()
+tools = make_group()
 
 
 @agents.command(name="list", epilog="Example: agentflow agents list --json")

@@ -334,6 +334,7 @@ def _build(command: CommandRow) -> "ClickCommand":
     )
     if isinstance(found, typer.Typer):
         built = get_command(found)
+        built.help = command.summary
     else:
         from agentflow.cli.arguments import TextCommand
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentflow.cli.arguments import FOLDER, JSON, text_of
+from agentflow.cli.arguments import FOLDER, JSON, make_group, text_of
 from agentflow.cli.printing import say_json, show
 from agentflow.core.record import plain
 from agentflow.core.task import Phase
@@ -98,17 +98,7 @@ def _way(roles: list[str]) -> str:
     return way.replace("reviewer, verifier", "reviewer and verifier")
 
 
-permissions = typer.Typer(
-    help="Show how the permission rules decide a command.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
-
-
-@permissions.callback()
-def _begin_group() -> None:
-    """Show how the permission rules decide a command."""
+permissions = make_group()
 
 
 @permissions.command(name="test", epilog='Example: agentflow permissions test "git push" --role implementer')

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentflow.cli.arguments import JSON
+from agentflow.cli.arguments import JSON, make_group
 from agentflow.cli.printing import say, say_json, show
 from agentflow.core.errors import UsageError
 from agentflow.core.hook import NEVER_FIRED, POINTS, Decision, Hook, Script
@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 _EVENT = typer.Option(..., "--event", "-e", metavar="EVENT", help="The event, such as PreToolUse.")
 _MOST = 2_000
 """Characters of each output that are shown."""
-hooks = typer.Typer(
-    help="List the hooks, start a new one, or try one out.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+hooks = make_group()
 
 
 @hooks.command(name="list", epilog="Example: agentflow hooks list --json")

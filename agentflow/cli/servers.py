@@ -11,7 +11,7 @@ import typer
 from agentflow.api.boundary import Wish, find_secrets, make_sandbox
 from agentflow.api.content import load_rules_here
 from agentflow.api.servers import find_accepted_file, load_entries, place_servers
-from agentflow.cli.arguments import FOLDER, JSON, MODEL
+from agentflow.cli.arguments import FOLDER, JSON, MODEL, make_group
 from agentflow.cli.printing import say, say_json
 from agentflow.core.errors import ConfigError, Exit, ToolError, UsageError
 from agentflow.core.record import Record
@@ -24,12 +24,7 @@ from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.settings import load_settings
 from agentflow.workspace.git import Git, open_repository
 
-mcp = typer.Typer(
-    help="List and try MCP servers, or serve agentflow as one.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+mcp = make_group()
 _NAME = typer.Argument(None, metavar="[SERVER]", help="A name from `list`; all servers without it.")
 _NO_SANDBOX = typer.Option(False, "--no-sandbox", help="Start servers with all your rights.")
 

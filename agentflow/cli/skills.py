@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from agentflow.api.content import Content
-from agentflow.cli.arguments import FOLDER, JSON
+from agentflow.cli.arguments import FOLDER, JSON, make_group
 from agentflow.cli.catalog import (
     NAME,
     NEW_NAME,
@@ -38,12 +38,7 @@ if TYPE_CHECKING:
 _UNOWNED = "every role, as it names no owner"
 ONE_NAME = typer.Argument(None, metavar="NAME", help="A name from `list`; all that have tests by default.")
 USED_IN = typer.Argument(None, metavar="TASK", help="A task's id or its beginning.")
-skills = typer.Typer(
-    help="List, show, write or test skills.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+skills = make_group()
 
 
 @skills.command(name="list", epilog="Example: agentflow skills list --json")
@@ -170,17 +165,7 @@ def _explain_call(skill: Skill | None, run: Run) -> str:
     return f"the role opened it{shared}"
 
 
-commands = typer.Typer(
-    help="List the commands that you can call as /name.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
-
-
-@commands.callback()
-def _begin_group() -> None:
-    """List the commands that you can call as /name."""
+commands = make_group()
 
 
 @commands.command(name="list", epilog="Example: agentflow commands list --json")

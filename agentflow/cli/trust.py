@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentflow.cli.arguments import FOLDER, JSON
+from agentflow.cli.arguments import FOLDER, JSON, make_group
 from agentflow.cli.printing import say, say_json
 from agentflow.core.errors import AgentflowError, ConfigError, Exit, UsageError
 from agentflow.core.record import plain
@@ -82,12 +82,7 @@ def _outcome(had_left: bool, agreed: bool, count: int) -> str:
 
 AGREE = typer.Option(False, "--yes", help="Agree to everything that is shown, without asking.")
 PLUGIN = typer.Argument(..., metavar="NAME", help="A name from `list`.")
-plugins = typer.Typer(
-    help="Add, list, update or remove plugins.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+plugins = make_group()
 
 
 @plugins.command(name="add", epilog="Example: agentflow plugins add ./review-kit")
