@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from agentflow.api.models import stream_model
 from agentflow.api.session import Ask, Order, Session, begin_session, resume_session, run_session
 from agentflow.api.wiring import prepare
-from agentflow.cli.printing import say_json, tell_edits
+from agentflow.cli.printing import say_json, show, tell_edits
 from agentflow.cli.prompts import agree, is_attended, settle
 from agentflow.cli.tasks import folder_of
 from agentflow.core.errors import ConfigError, Exit, UsageError
@@ -104,8 +104,7 @@ def _tell_worktree(root: Path, task_id: str, job: Job) -> None:
         ("remove", kept.remove, "  and the record of the task with it"),
     )
     stream = sys.stderr if job.events == "-" else sys.stdout
-    rows = (label_row(name, span(text), span(more, Style.DIM)) for name, text, more in told if text)
-    write_lines(rows, stream, choose(stream, os.environ))
+    show((label_row(name, span(text), span(more, Style.DIM)) for name, text, more in told if text), stream)
 
 
 def _expand(folder: Path, job: Job) -> tuple[Job, tuple[str, ...]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.api.decisions import parse_edited_input, record_decision
+from agentflow.cli.printing import show
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import (
     APPROVED,
@@ -24,7 +25,7 @@ from agentflow.core.record import encode
 from agentflow.redact import visible
 from agentflow.store.tasks import TaskStore
 from agentflow.view.status import diff_style, draw_changed_checks
-from agentflow.view.text import Line, Style, choose, line, send, span, write_lines
+from agentflow.view.text import Line, Style, line, send, span
 
 SUSPEND = "s"
 _PERSON = "a person at the terminal"
@@ -108,7 +109,7 @@ class _Approval:
         """Return the decision; None leaves it waiting."""
         self._draw(_MAX_LINES)
         while True:
-            write_lines([self._list_choices()], sys.stderr, choose(sys.stderr, os.environ))
+            show([self._list_choices()], sys.stderr)
             match _read_line("approve? [s]: ").lower():
                 case "y" | "yes":
                     return Answer(approved=True, input=self._given)
@@ -139,7 +140,7 @@ class _Approval:
         if most is None:
             _page(rows)
         else:
-            write_lines(rows, sys.stderr, choose(sys.stderr, os.environ))
+            show(rows, sys.stderr)
 
     def _edit(self) -> None:
         """Let the person change the input, and show what would be done then."""
@@ -166,7 +167,7 @@ def _page(rows: tuple[Line, ...]) -> None:
     """Write rows a screen at a time; q ends it."""
     height = max(5, shutil.get_terminal_size().lines - 2)
     for start in range(0, len(rows), height):
-        write_lines(rows[start : start + height], sys.stderr, choose(sys.stderr, os.environ))
+        show(rows[start : start + height], sys.stderr)
         is_last = start + height >= len(rows)
         if not is_last and _read_line("Enter = more, q = enough [more]: ").lower() == "q":
             return
@@ -174,12 +175,12 @@ def _page(rows: tuple[Line, ...]) -> None:
 
 def _answer(item: Pending, root: Path) -> Answer | None:
     """Return the answer to all questions, asked again until it is one; None leaves them waiting."""
-    write_lines(draw_item(item, root), sys.stderr, choose(sys.stderr, os.environ))
+    show(draw_item(item, root), sys.stderr)
     words = "an option" if item.is_closed else "an option or your own words"
     while True:
         said = []
         for question in item.questions:
-            write_lines(_question(question), sys.stderr, choose(sys.stderr, os.environ))
+            show(_question(question), sys.stderr)
             typed = _read_line(f"answer, {words}; s = leave it waiting [{item.default}]: ")
             if typed.lower() == SUSPEND:
                 return None

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from agentflow.cli.printing import say, show
 from agentflow.core.errors import AgentflowError, Exit, UsageError
 from agentflow.core.messages import Usage, total
 from agentflow.core.record import Record
@@ -13,7 +14,7 @@ from agentflow.redact import one_line
 from agentflow.store.reading import find, load_state
 from agentflow.store.sessions import SavedSession, save_session
 from agentflow.store.task_file import format_plan
-from agentflow.view.text import line, span
+from agentflow.view.text import BLANK, line, span
 from agentflow.view.words import plural
 
 if TYPE_CHECKING:
@@ -71,22 +72,16 @@ def end_if_terminated(chat: Chat, code: int) -> Chat:
     return chat.replace(over=code) if code == Exit.TERMINATED else chat
 
 
+def _run(chat: Chat, *words: str) -> int:
+    return chat.run([*words, "-C", str(chat.root)])
+
+
 def _run_on_last(*command: str) -> Callable[[Chat, list[str]], Chat]:
     """Return a command of the session that runs a command of agentflow on the last task."""
 
     def run(chat: Chat, words: list[str]) -> Chat:
-        chat.run([*command, _require_last(chat), *words, "-C", str(chat.root)])
+        _run(chat, *command, _require_last(chat), *words)
         return chat
-
-    return run
-
-
-def _run_and_begin_anew(*command: str) -> Callable[[Chat, list[str]], Chat]:
-    """Return a session command after which the next task starts a new change."""
-
-    def run(chat: Chat, words: list[str]) -> Chat:
-        code = chat.run([*command, _require_last(chat), *words, "-C", str(chat.root)])
-        return _begin_anew(chat, words) if code == Exit.VERIFIED else chat
 
     return run
 
@@ -95,7 +90,7 @@ def _run_plainly(*command: str) -> Callable[[Chat, list[str]], Chat]:
     """Return a command of the session that runs a command of agentflow with the words as they are."""
 
     def run(chat: Chat, words: list[str]) -> Chat:
-        chat.run([*command, *words, "-C", str(chat.root)])
+        _run(chat, *command, *words)
         return chat
 
     return run
@@ -126,9 +121,15 @@ def _begin_anew(chat: Chat, _: list[str]) -> Chat:
     return chat.replace(saved=saved)
 
 
+def _commit(chat: Chat, words: list[str]) -> Chat:
+    """Commit the change of the last task; the next task then starts a new one."""
+    code = _run(chat, "commit", _require_last(chat), *words)
+    return _begin_anew(chat, words) if code == Exit.VERIFIED else chat
+
+
 def _undo(chat: Chat, words: list[str]) -> Chat:
     """Undo the last task alone; the next message goes on from the one before it."""
-    code = chat.run(["undo", _require_last(chat), *words, "-C", str(chat.root)])
+    code = _run(chat, "undo", _require_last(chat), *words)
     if code != Exit.VERIFIED or "--dry-run" in words:
         return chat
     before = _load_last(chat).follows
@@ -138,7 +139,6 @@ def _undo(chat: Chat, words: list[str]) -> Chat:
 
 
 def _show_diff(chat: Chat, _: list[str]) -> Chat:
-    from agentflow.cli.printing import show
     from agentflow.view.status import diff_style
     from agentflow.workspace.git import open_repository
 
@@ -150,16 +150,12 @@ def _show_diff(chat: Chat, _: list[str]) -> Chat:
 
 
 def _show_plan(chat: Chat, _: list[str]) -> Chat:
-    from agentflow.cli.printing import say
-
     plan = _load_last(chat).plan
     say(format_plan(plan) if plan else "the last task made no plan")
     return chat
 
 
 def _show_cost(chat: Chat, _: list[str]) -> Chat:
-    from agentflow.cli.printing import say
-
     spent: list[Usage] = []
     for task_id, said in zip(chat.saved.tasks, chat.saved.said, strict=True):
         try:
@@ -181,7 +177,6 @@ def _describe_usage(usage: Usage) -> str:
 def _choose_model(chat: Chat, words: list[str]) -> Chat:
     """Show the model with the id of each tier, or choose another for the tasks to come."""
     from agentflow.api.models import choose_tiers, list_tier_models
-    from agentflow.cli.printing import say, show
     from agentflow.model.tiers import MODEL_ADVICE, choice_of
     from agentflow.settings import load_settings, model_name
 
@@ -200,9 +195,6 @@ def _choose_model(chat: Chat, words: list[str]) -> Chat:
 
 
 def _show_help(chat: Chat, _: list[str]) -> Chat:
-    from agentflow.cli.printing import show
-    from agentflow.view.text import BLANK, line
-
     groups = {
         title: {name: command.summary for name, command in rows.items()}
         for title, rows in COMMAND_GROUPS.items()
@@ -237,7 +229,7 @@ COMMAND_GROUPS = {
         "/approve": SlashCommand("Approve what waits: /approve ID.", _run_plainly("approve")),
         "/deny": SlashCommand("Deny what waits: /deny ID --reason R.", _run_plainly("deny")),
         "/undo": SlashCommand("Undo the last task; the ones before it stay.", _undo),
-        "/commit": SlashCommand("Commit the change; then begin a new one.", _run_and_begin_anew("commit")),
+        "/commit": SlashCommand("Commit the change; then begin a new one.", _commit),
         "/new": SlashCommand("Begin a new change: the next task follows no other.", _begin_anew),
     },
     "Session": {

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from agentflow.api.decisions import send_message
 from agentflow.api.session import PauseSwitch
 from agentflow.cli.line_editor import LineEditor, WorkPrompt
+from agentflow.cli.printing import show
 from agentflow.cli.prompts import StandingApprovals, settle
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import PersonSaid, Stamped
@@ -16,7 +17,7 @@ from agentflow.redact import one_line
 from agentflow.store.tasks import TaskStore
 from agentflow.view.board import Board
 from agentflow.view.region import Painter
-from agentflow.view.text import Line, Medium, Style, choose, line, send, span, write_lines
+from agentflow.view.text import Medium, Span, Style, line, send, span
 from agentflow.workspace.git import Git
 
 _LOOK_SECONDS = 0.2
@@ -118,9 +119,8 @@ class Steering:
             _say(span("‖ ", Style.WARN), _PAUSING)
 
 
-def _say(*parts: object) -> None:
-    row: Line = line(*parts)  # type: ignore[arg-type]
-    write_lines([row], sys.stderr, choose(sys.stderr, os.environ))
+def _say(*parts: Span | str) -> None:
+    show([line(*parts)], sys.stderr)
 
 
 class _LineReader:
