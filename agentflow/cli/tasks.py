@@ -56,6 +56,25 @@ def folder_of(root: Path, task_id: str | None, prefer: Callable[[TaskState], boo
     return found
 
 
+def locate_task(
+    folder: Path,
+    task_id: str | None,
+    prefer: Callable[[TaskState], bool] | None = None,
+    *,
+    goes_on: bool = False,
+) -> tuple[Path, Path]:
+    """Return the root of the repository or worktree that has a task, and the task's folder in it.
+
+    Says on stderr what was edited by hand in that folder; see `folder_of` and `tell_edits`.
+    """
+    from agentflow.api.worktree import open_home
+
+    root = open_home(folder, task_id).root
+    found = folder_of(root, task_id, prefer)
+    tell_edits(root, found, goes_on=goes_on)
+    return root, found
+
+
 def split_task_id(folder: Path, words: list[str]) -> tuple[str | None, list[str]]:
     """Return the task that the first of some words names, if it names one, and the other words."""
     from agentflow.api.worktree import list_homes
@@ -86,7 +105,7 @@ def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER)
     from agentflow.view.status import picture
     from agentflow.view.tasks import load
 
-    root, found = _task(folder, task_id)
+    root, found = locate_task(folder, task_id)
     snapshot = load(found)
     if json:
         state = plain(snapshot.state)
@@ -101,7 +120,7 @@ def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) ->
     from agentflow.store.reading import EVENTS, events
     from agentflow.view.progress import Story
 
-    _, found = _task(folder, task_id)
+    _, found = locate_task(folder, task_id)
     if json:
         whole = b"".join(line + b"\n" for _, line in lines(found / EVENTS))
         say_line(whole.decode("utf-8").removesuffix("\n"))
@@ -118,7 +137,7 @@ def watch(task_id: str | None = TASK, plain: bool = PLAIN, folder: Path = FOLDER
     from agentflow.view.status import picture
     from agentflow.view.tasks import load
 
-    root, found = _task(folder, task_id)
+    root, found = locate_task(folder, task_id)
     medium = choose(sys.stdout, os.environ)
     medium = medium.replace(live=medium.live and not plain)
     with Progress(sys.stdout, medium, open_region(found, medium, sys.stdout)) as progress:
@@ -146,35 +165,17 @@ def evidence(
 
     if task_id is not None and task_id.startswith("ev-"):
         task_id, evidence_id = None, task_id
-    root = _task(folder, task_id)[1]
+    _, record = locate_task(folder, task_id)
     if export is not None:
-        pack_record(root, export)
+        pack_record(record, export)
         say(f"Wrote {export}. Check it in another clone with `agentflow verify FILE`.")
         return
-    snapshot = load(root)
+    snapshot = load(record)
     if evidence_id is None:
-        found = snapshot.evidence
-    else:
-        found = tuple(record for record in snapshot.evidence if record.id == evidence_id)
-        if not found:
-            _no_such_evidence(evidence_id)
-    if json:
-        say_json(found if evidence_id is None else found[0])
-    elif evidence_id is None:
-        show(evidence_table(snapshot))
-    else:
-        show(evidence_detail(found[0], output_tail(snapshot.folder, evidence_id)))
-
-
-def _no_such_evidence(evidence_id: str) -> None:
-    raise TaskNotFound(f"there is no evidence {evidence_id} in this task", hint="agentflow evidence lists it")
-
-
-def _task(folder: Path, task_id: str | None) -> tuple[Path, Path]:
-    """Return the root of the repository or worktree that has a task, and the task's folder in it."""
-    from agentflow.api.worktree import open_home
-
-    root = open_home(folder, task_id).root
-    found = folder_of(root, task_id)
-    tell_edits(root, found)
-    return root, found
+        say_json(snapshot.evidence) if json else show(evidence_table(snapshot))
+        return
+    found = snapshot.find(evidence_id)
+    if found is None:
+        hint = "agentflow evidence lists it"
+        raise TaskNotFound(f"there is no evidence {evidence_id} in this task", hint=hint)
+    say_json(found) if json else show(evidence_detail(found, output_tail(snapshot.folder, evidence_id)))
