@@ -92,7 +92,7 @@ def verify(
     task_id: str | None = None, *, folder: Path | str = ".", quick: bool = False, sandbox: bool = True
 ) -> Verification:
     """Run this repository's checks, or re-run those recorded for a task."""
-    where = open_sandbox(Path(folder), Wish(no_sandbox=not sandbox))
+    where = open_sandbox(open_repository(Path(folder)), Wish(no_sandbox=not sandbox))
     shown = tuple(
         reverify_records(where, task_id) if task_id else run_checks(where, is_quick=quick, dry_run=False)
     )

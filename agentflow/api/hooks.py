@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from agentflow.api.boundary import Wish, find_secrets, make_sandbox
+from agentflow.api.boundary import Wish, hide_secrets, open_sandbox
 from agentflow.api.content import load_content, load_hooks_here, load_rules_here, open_toolbox
-from agentflow.api.trust import list_frontmatter_places, list_hook_notes, load_project
+from agentflow.api.trust import list_frontmatter_places, list_hook_notes
 from agentflow.core.errors import InvalidFile, UsageError
 from agentflow.core.hook import POINTS, Hook, Origin, Script
 from agentflow.core.points import Actor, HookEvent, Payload, Point, Scene
@@ -23,7 +23,7 @@ from agentflow.hooks.entries import load_hooks, name_shipped, project_places, us
 from agentflow.library.bundled import find_bundled
 from agentflow.parse import Mismatch, fit
 from agentflow.sandbox.run import Sandbox
-from agentflow.settings import folders, load_settings, with_project
+from agentflow.settings import folders
 from agentflow.workspace.git import open_repository
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
@@ -84,9 +84,7 @@ def make_event(root: Path, point: Point, outputs: Path, given: Path | None) -> H
 def open_hook_sandbox(root: Path) -> Sandbox:
     """Return the sandbox for hooks that ask for one; where there is none, it runs nothing."""
     git = open_repository(root)
-    settings = with_project(load_settings(os.environ), load_project(root))
-    made = make_sandbox(root, settings, Wish(must_run=True), git.folders)
-    return made.replace(opened=made.opened.replace(masked=find_secrets(git, load_rules_here(root))))
+    return hide_secrets(open_sandbox(git, Wish(must_run=True)), git, load_rules_here(root))
 
 
 def _read_input(path: Path) -> Mapping[str, Any]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import anyio
 
-from agentflow.api.boundary import Wish, find_secrets, make_sandbox
+from agentflow.api.boundary import Wish, hide_secrets, open_sandbox
 from agentflow.api.content import has_plugins, load_hooks_here, load_rules_here, load_skills_here
-from agentflow.api.trust import load_project, load_trust_here
+from agentflow.api.trust import load_trust_here
 from agentflow.core.errors import Halted, ToolError, UsageError
 from agentflow.core.evidence import Command
 from agentflow.core.hook import NO_DECISION, Decision, HookDecision
@@ -44,7 +44,7 @@ from agentflow.sandbox.environment import find_shell
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.throwaway import scratch_folder
-from agentflow.settings import folders, load_settings, with_project
+from agentflow.settings import folders
 from agentflow.store.reading import state_folder
 from agentflow.tools.files import READ
 from agentflow.tools.shell import BASH
@@ -77,13 +77,9 @@ class _Place(Record):
     rules: Rules
     wish: Wish
 
-    def open_sandbox(self) -> Sandbox:
+    def open_runner(self) -> Sandbox:
         """Return the sandbox of a role that only reads. Raises NoSandbox."""
-        settings = with_project(load_settings(os.environ), load_project(self.git.root))
-        made = make_sandbox(self.git.root, settings, self.wish, self.git.folders)
-        if made.level is not Level.NONE:
-            made = made.replace(opened=made.opened.replace(masked=find_secrets(self.git, self.rules)))
-        return made.of(_READER)
+        return hide_secrets(open_sandbox(self.git, self.wish), self.git, self.rules).of(_READER)
 
 
 def expand_command(start: Path, text: str, wish: Wish) -> Expanded | None:
@@ -265,7 +261,7 @@ def _run_line(place: _Place, command: PromptCommand, line: str) -> str:
 
     Raises Halted where a rule, or the command's own list of tools, forbids it.
     """
-    runner = place.open_sandbox()
+    runner = place.open_runner()
     if why := _find_refusal(place, command, line, runner):
         raise Halted(
             f"/{command.called} may not run {one_line(line)}: {why}", hint=f"it stands in {command.path}"

@@ -4,7 +4,7 @@ import os
 from functools import partial
 from pathlib import Path
 
-from agentflow.api.boundary import Wish, describe_sandbox, find_secrets, make_sandbox, sweep_leftovers
+from agentflow.api.boundary import Wish, describe_sandbox, hide_secrets, make_sandbox, sweep_leftovers
 from agentflow.api.content import (
     load_content,
     load_hooks_here,
@@ -104,9 +104,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     servers = load_entries(git.root)
     name = model_name(model, settings, os.environ)
     settings = choose_tiers(settings, name)
-    sandbox = make_sandbox(git.root, settings, wish, git.folders)
-    if sandbox.level is not Level.NONE:
-        sandbox = sandbox.replace(opened=sandbox.opened.replace(masked=find_secrets(git, rules)))
+    sandbox = hide_secrets(make_sandbox(git.root, settings, wish, git.folders), git, rules)
     require_firm_links(git.root, settings.unprotected)
     chosen = choose_model(name, sandbox, settings, os.environ)
     reason = chosen.refusal(text)

@@ -24,10 +24,8 @@ def examine(folder: TaskFolder, state: TaskState, switches: Collection[str]) -> 
     check = folder.task.check
     assert check is not None
     git = open_repository(folder.clone)
-    sandbox = open_sandbox(
-        folder.clone, Wish(no_sandbox="--no-sandbox" in switches, network="--network" in switches)
-    )
-    copies = Copies(git=git, sandbox=sandbox, said=WellKnown())
+    wish = Wish(no_sandbox="--no-sandbox" in switches, network="--network" in switches)
+    copies = Copies(git=git, sandbox=open_sandbox(git, wish), said=WellKnown())
     with copies.open(state.tree or git.tree(), ()) as place, scratch_folder() as scratch:
         root = place.sandbox.root
         if problem := _put_files(root, check):

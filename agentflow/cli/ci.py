@@ -83,7 +83,7 @@ def _verify_again(
     if not named:
         say("No commit of this pull request names a task of agentflow, so nothing was verified.")
         return Exit.NOT_VERIFIED if is_required else Exit.VERIFIED
-    sandbox = open_sandbox(git.root, Wish(no_sandbox=no_sandbox))
+    sandbox = open_sandbox(git, Wish(no_sandbox=no_sandbox))
     say(describe_sandbox(sandbox))
     review = review_pull_request(sandbox, git, base, named, show)
     _tell(review.remarks, review.text, targets)

@@ -118,9 +118,10 @@ def explain_command(
     from agentflow.tools.shell import BASH
     from agentflow.workspace.git import open_repository
 
-    root = open_repository(folder).root
+    git = open_repository(folder)
+    root = git.root
     found = load_content(root, standard()).role(role)
-    runner = open_sandbox(folder, Wish(must_run=True)).of(found.part)
+    runner = open_sandbox(git, Wish(must_run=True)).of(found.part)
     call = RuleCall(tool=BASH, given={"command": command}, root=root)
     answer = explain_call(found, load_rules_here(root), call, find_scope(found, BASH, runner))
     hooks = [hook.name for hook in load_hooks_here(root)[0] if hook.point is Point.PRE_TOOL_USE]

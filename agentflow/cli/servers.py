@@ -1,6 +1,5 @@
 """`web`, `acp` and `mcp`: agentflow served to others, and the MCP servers that it uses itself."""
 
-import os
 import time
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import anyio
 import typer
 
-from agentflow.api.boundary import Wish, find_secrets, make_sandbox
+from agentflow.api.boundary import Wish, hide_secrets, open_sandbox
 from agentflow.api.content import load_rules_here
 from agentflow.api.servers import find_accepted_file, load_entries, place_servers
 from agentflow.cli.arguments import FOLDER, JSON, MODEL, make_group
@@ -19,9 +18,7 @@ from agentflow.mcp.entries import ServerEntry
 from agentflow.mcp.servers import MISSING, MISSING_FOR_SERVER, ServerPlace, Servers, find_key, has_sdk
 from agentflow.mcp.tools import ServerListing, find_changed, name_tool, record_accepted
 from agentflow.redact import one_line
-from agentflow.sandbox.profile import Level
 from agentflow.sandbox.throwaway import scratch_folder
-from agentflow.settings import load_settings
 from agentflow.workspace.git import Git, open_repository
 
 mcp = make_group()
@@ -116,10 +113,7 @@ def _choose(known: tuple[ServerEntry, ...], name: str | None) -> tuple[ServerEnt
 
 
 def _try_all(entries: tuple[ServerEntry, ...], git: Git, *, no_sandbox: bool) -> tuple[Tried, ...]:
-    sandbox = make_sandbox(git.root, load_settings(os.environ), Wish(no_sandbox=no_sandbox), git.folders)
-    if sandbox.level is not Level.NONE:
-        masked = find_secrets(git, load_rules_here(git.root))
-        sandbox = sandbox.replace(opened=sandbox.opened.replace(masked=masked))
+    sandbox = hide_secrets(open_sandbox(git, Wish(no_sandbox=no_sandbox)), git, load_rules_here(git.root))
     with scratch_folder() as logs:
         place = place_servers(sandbox, logs)
         return anyio.run(_inspect, entries, place)

@@ -62,9 +62,10 @@ def verify_here(
     )
     from agentflow.api.worktree import open_home
     from agentflow.cli.prompts import agree
+    from agentflow.workspace.git import open_repository
 
-    folder = open_home(folder, task_id).root if task_id else folder
-    sandbox = open_sandbox(folder, Wish(no_sandbox=no_sandbox, network=network, agree=agree))
+    git = open_home(folder, task_id) if task_id else open_repository(folder)
+    sandbox = open_sandbox(git, Wish(no_sandbox=no_sandbox, network=network, agree=agree))
     if not json:
         for said in (*sweep_leftovers(), describe_sandbox(sandbox), *list_untrusted_checks(sandbox.root)):
             say(said)
