@@ -31,7 +31,7 @@ from agentflow.cli.printing import say_json, show
 from agentflow.core.errors import Exit, UsageError
 from agentflow.core.pending import Budget
 from agentflow.redact import list_some
-from agentflow.view.text import Line, Style, cells, clip, column, line, span
+from agentflow.view.text import Line, Style, clip, fill_columns, line, span
 from agentflow.view.words import duration, plural
 
 if TYPE_CHECKING:
@@ -143,10 +143,9 @@ def _tabulate(scores: "tuple[Score, ...]") -> Iterator[Line]:
 
 def _make_table(rows: "Sequence[tuple[str, Score]]") -> Iterator[Line]:
     """Yield a row for each score below the header, in columns as wide as what stands in them."""
-    table = [_HEADER, *((clip(name, _GROUP), *_format_score(score)) for name, score in rows)]
-    widths = [max(map(cells, texts)) + 2 for texts in zip(*table, strict=True)]
-    for style, row in zip((Style.BOLD, *(Style.PLAIN for _ in rows)), table, strict=True):
-        yield line(*(column(text, width, style) for text, width in zip(row, widths, strict=True)))
+    heads = [span(head, Style.BOLD) for head in _HEADER]
+    table = [[span(text) for text in (clip(name, _GROUP), *_format_score(score))] for name, score in rows]
+    yield from (line(*row) for row in fill_columns([heads, *table]))
 
 
 def _format_score(one: "Score") -> tuple[str, ...]:

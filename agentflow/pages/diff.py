@@ -206,14 +206,13 @@ def _keep(row: str, old: int, new: int) -> SideRow:
 
 def _pair(rows: list[str], old: int, new: int, judged: _Marks) -> Iterator[DiffBlock]:
     """Yield changed lines, the removed ones beside the added ones, a block for each mark."""
-    gone = [
-        FileLine(number=old + at, text=row[1:], is_changed=True)
-        for at, row in enumerate(row for row in rows if row[0] == "-")
-    ]
-    came = [
-        FileLine(number=new + at, text=row[1:], is_changed=True)
-        for at, row in enumerate(row for row in rows if row[0] == "+")
-    ]
+    gone, came = (
+        [
+            FileLine(number=number, text=row[1:], is_changed=True)
+            for number, row in enumerate((row for row in rows if row[0] == sign), first)
+        ]
+        for sign, first in (("-", old), ("+", new))
+    )
     pairs = [SideRow(old=left, new=right) for left, right in zip_longest(gone, came)]
     last = came[-1].number if came else max(new - 1, 0)
     numbers = [row.new.number if row.new else last for row in pairs]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentflow.core.errors import AgentflowError, CorruptState, InvalidFile, StateError
+from agentflow.core.errors import CorruptState, InvalidFile, StateError
 from agentflow.core.events import Stamped, StateChanged
 from agentflow.core.evidence import CheckName, Evidence, TestOutcome
 from agentflow.core.record import Record
@@ -89,7 +89,9 @@ def read_task_page(folder: Path, git: Git, *, at_work: bool, before: TaskPage | 
     try:
         state = fold_state(folder, happened)
     except CorruptState as error:
-        return TaskPage(task_id=folder.name, at_work=at_work, problems=(*problems, _tell(error, folder)))
+        return TaskPage(
+            task_id=folder.name, at_work=at_work, problems=(*problems, _describe_error(error, folder))
+        )
     records, damaged = _read_records(folder)
     told = tuple(one for one in happened if not isinstance(one.event, StateChanged))
     diff = _take_over(before, state) or _read_diff(folder, git, state)
@@ -107,7 +109,7 @@ def read_task_page(folder: Path, git: Git, *, at_work: bool, before: TaskPage | 
     )
 
 
-def _tell(error: AgentflowError, folder: Path) -> str:
+def _describe_error(error: Exception, folder: Path) -> str:
     return one_line(str(error).replace(f"{folder}/", ""), 300)
 
 
@@ -117,7 +119,7 @@ def _read_events(folder: Path) -> tuple[tuple[Stamped, ...], tuple[str, ...]]:
     try:
         found.extend(reading)
     except CorruptState as error:
-        return tuple(found), (_tell(error, folder),)
+        return tuple(found), (_describe_error(error, folder),)
     return tuple(found), ()
 
 
@@ -130,7 +132,7 @@ def _read_records(folder: Path) -> tuple[tuple[Evidence, ...], tuple[str, ...]]:
         try:
             found.append(decode(Evidence, content(path), path.name))
         except (InvalidFile, OSError) as error:
-            problems.append(one_line(str(error).replace(f"{folder}/", ""), 300))
+            problems.append(_describe_error(error, folder))
     return tuple(found), tuple(problems)
 
 

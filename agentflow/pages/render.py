@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agentflow import __version__
-from agentflow.core.evidence import Evidence, Side
+from agentflow.core.evidence import Evidence, Side, describe_end
 from agentflow.core.pending import Pending
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import Status, TaskState
@@ -295,22 +295,11 @@ def _render_evidence(page: TaskPage, link: str) -> str:
     if not records:
         return ""
     rows = [
-        (
-            record,
-            _describe_exit(record),
-            _find_tone(record),
-            None if link else read_output_end(folder, record.id),
-        )
-        for record in records
+        (one, describe_end(one), _find_tone(one), None if link else read_output_end(folder, one.id))
+        for one in records
     ]
     sides = {record.id: _describe_side(record) for record in records}
     return fill_template("pages/evidence.html", rows=rows, sides=sides, link=link)
-
-
-def _describe_exit(record: Evidence) -> str:
-    if record.timed_out:
-        return "timed out"
-    return "killed" if record.exit_code is None else f"exit {record.exit_code}"
 
 
 def _find_tone(record: Evidence) -> str:

@@ -105,14 +105,12 @@ def _begin_run(event: RunStarted, parent: int | None) -> RunView:
 
 def _go_on(run: RunView, event: Event) -> RunView:
     """Return a run after an event of it."""
-    match event:
-        case RunEnded():
-            return run.replace(outcome=event.outcome, usage=event.usage, seconds=event.seconds)
-        case Asked() | Replied() | ToolStarted() | ToolFinished() | ToolBlocked() | PersonSaid() | Retried():
-            turn = _open_turn(run, event)
-            return run.replace(turns=(*(one for one in run.turns if one.number != turn.number), turn))
-        case _:
-            return run
+    if isinstance(event, RunEnded):
+        return run.replace(outcome=event.outcome, usage=event.usage, seconds=event.seconds)
+    if isinstance(event, _OfTurn):
+        turn = _open_turn(run, event)
+        return run.replace(turns=(*(one for one in run.turns if one.number != turn.number), turn))
+    return run
 
 
 _OfTurn = Asked | Replied | ToolStarted | ToolFinished | ToolBlocked | PersonSaid | Retried

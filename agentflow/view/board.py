@@ -240,9 +240,14 @@ def _end_phase(event: PhaseEnded, board: Board, _now: float) -> Board:
     return board.replace(gates=gates, checks={} if board.phase is event.phase else board.checks)
 
 
+def _name_output(event: CheckStarted | TestRunsLong | EvidenceRecorded) -> str:
+    """Return how the names of a check's output files begin."""
+    return f"check-{event.check}-{event.surface}-{event.code}"
+
+
 @_update.register
 def _begin_check(event: CheckStarted, board: Board, now: float) -> Board:
-    output = f"check-{event.check}-{event.surface}-{event.code}"
+    output = _name_output(event)
     check = RunningCheck(
         name=event.check,
         command=one_line(event.command) + side_words(event.surface, event.code),
@@ -255,7 +260,7 @@ def _begin_check(event: CheckStarted, board: Board, now: float) -> Board:
 
 @_update.register
 def _note_slow_test(event: TestRunsLong, board: Board, now: float) -> Board:
-    check = board.checks.get(output := f"check-{event.check}-{event.surface}-{event.code}")
+    check = board.checks.get(output := _name_output(event))
     if check is None:
         return board
     since = now - event.seconds
@@ -268,7 +273,7 @@ def _note_slow_test(event: TestRunsLong, board: Board, now: float) -> Board:
 def _end_check(event: EvidenceRecorded, board: Board, _now: float) -> Board:
     if event.check is None:
         return board
-    output = f"check-{event.check}-{event.surface}-{event.code}"
+    output = _name_output(event)
     known = dict(board.expected)
     if event.surface is event.code and event.tests:
         known[event.check] = event.tests.ran + event.tests.skipped

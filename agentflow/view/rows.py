@@ -111,10 +111,14 @@ def _describe_check(event: EvidenceRecorded) -> str:
     return describe_counts(event.tests) + (", flaky" if event.is_flaky else "")
 
 
+def _list_reasons(event: PhaseEnded) -> list[str]:
+    return [one_line(text.strip().removeprefix("- "), _SAID) for text in event.message.splitlines()]
+
+
 def _phase_in_short(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
     """Return the end of a phase: why it failed, else what its checks showed, else what its role said."""
     checks = "; ".join(f"{name}: {shown}" for name, shown in memory.shown.items())
-    said = [one_line(text.strip().removeprefix("- "), _SAID) for text in event.message.splitlines()]
+    said = _list_reasons(event)
     is_failed, is_first = event.status is GateStatus.FAILED, event.phase is Phase.REFINEMENT
     told = said if is_failed or not checks else [checks]
     mark = span("· ", Style.DIM) if is_first and not is_failed else gate_mark(event.status)
@@ -174,7 +178,7 @@ def _tell_phase(event: PhaseStarted, memory: Memory) -> tuple[Row, ...]:
 
 @rows.register
 def _tell_phase_end(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
-    said = [one_line(text.strip().removeprefix("- "), _SAID) for text in event.message.splitlines()]
+    said = _list_reasons(event)
     known = one_line(memory.subject, _SAID) if event.status is GateStatus.PASSED else ""
     said = [text for text in said if text not in {"", known}]
     style = Style.BAD if event.status is GateStatus.FAILED else Style.DIM

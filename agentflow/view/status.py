@@ -8,7 +8,7 @@ from agentflow.core.role import PlanStep
 from agentflow.core.task import GateStatus, Phase, RequiredCheck, Status, TaskState
 from agentflow.redact import list_some, one_line
 from agentflow.view.tasks import Snapshot
-from agentflow.view.text import BLANK, Line, Span, Style, cells, clip, column, label_row, line, span
+from agentflow.view.text import BLANK, Line, Span, Style, clip, column, fill_columns, label_row, line, span
 from agentflow.view.words import (
     RESUMABLE,
     duration,
@@ -24,7 +24,7 @@ from agentflow.view.words import (
 )
 
 _COMMAND = 200
-_TASK = 400
+_TEXT = 400
 _KEPT = 5
 _LEFT = {GateStatus.PENDING: "not run", GateStatus.IN_PROGRESS: "stopped"}
 """What a phase without an end is called once the task has stopped."""
@@ -42,8 +42,8 @@ def picture(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
     iteration = f"{state.iteration} of {state.max_iterations}"
     return (
         _draw_interruption(state) if left else _draw_standing(state),
-        label_row("task", span(one_line(state.task, _TASK), Style.BOLD)),
-        *(() if state.invoked is None else (label_row("typed", span(one_line(state.invoked.typed, _TASK))),)),
+        label_row("task", span(one_line(state.task, _TEXT), Style.BOLD)),
+        *(() if state.invoked is None else (label_row("typed", span(one_line(state.invoked.typed, _TEXT))),)),
         label_row("started", span(_when(snapshot, at_work=at_work))),
         label_row("class", span(f"{state.task_complexity}, route {route}")),
         label_row("model", span(state.model)),
@@ -94,7 +94,7 @@ def _when(snapshot: Snapshot, *, at_work: bool) -> str:
 def _draw_end(state: TaskState) -> tuple[Line, ...]:
     if state.ending is None:
         return ()
-    reason = span(one_line(state.ending.reason, _TASK) or state.ending.status.replace("_", " "))
+    reason = span(one_line(state.ending.reason, _TEXT) or state.ending.status.replace("_", " "))
     shown = label_row("ended", reason, span(f"  exit {int(state.ending.exit_code)}", Style.DIM))
     if state.status in RESUMABLE and not state.pending:
         return shown, label_row("next", span(f"agentflow resume {state.task_id}", Style.ACCENT))
@@ -131,7 +131,7 @@ def plan_rows(state: TaskState) -> tuple[Line, ...]:
         return ()
     return (
         BLANK,
-        line(span("plan", Style.BOLD), f"  {one_line(plan.summary, _TASK)}", hang=6),
+        line(span("plan", Style.BOLD), f"  {one_line(plan.summary, _TEXT)}", hang=6),
         *(_step(number, step) for number, step in enumerate(plan.steps, 1)),
         *(_remark("must hold", text, Style.DIM) for text in plan.acceptance),
         *(_remark("risk", text, Style.WARN) for text in plan.risks),
@@ -139,12 +139,12 @@ def plan_rows(state: TaskState) -> tuple[Line, ...]:
 
 
 def _step(number: int, step: PlanStep) -> Line:
-    files = one_line(", ".join(step.files), _TASK)
-    return line(f"  {number:>2}. ", one_line(step.title, _TASK), span(f"  {files}", Style.ACCENT), hang=6)
+    files = one_line(", ".join(step.files), _TEXT)
+    return line(f"  {number:>2}. ", one_line(step.title, _TEXT), span(f"  {files}", Style.ACCENT), hang=6)
 
 
 def _remark(label: str, text: str, style: Style) -> Line:
-    return line("      ", span(f"{label}: ", style), one_line(text, _TASK), hang=8)
+    return line("      ", span(f"{label}: ", style), one_line(text, _TEXT), hang=8)
 
 
 def _checks(snapshot: Snapshot) -> tuple[Line, ...]:
@@ -261,8 +261,6 @@ def diff_style(row: str) -> Style:
     return {"+": Style.GOOD, "-": Style.BAD, "@": Style.ACCENT}.get(row[:1], Style.DIM)
 
 
-_COMMAND_WIDTH = 200
-_TASK_ID = 400
 _OUTPUT_LINES = 60
 _WHEN = {Side.BASE: "before", Side.FINAL: "after"}
 """The change."""
@@ -273,28 +271,15 @@ def evidence_table(snapshot: Snapshot) -> tuple[Line, ...]:
     """Return one row for each executed command, in the order they were run."""
     if not snapshot.evidence:
         return (line(span("no command was run", Style.DIM)),)
-    rows = [_cells(one) for one in snapshot.evidence]
-    widths = [max(cells(row[place].text) for row in (*rows, _heads())) for place in range(len(_HEADS))]
+    titles = tuple(span(head, Style.DIM) for head in _HEADS)
+    heads, *rows = fill_columns((titles, *map(_cells, snapshot.evidence)))
     return (
-        line("  ", *_fill_columns(_heads(), widths), span("command", Style.DIM), hang=4),
+        line("  ", *heads, span("command", Style.DIM), hang=4),
         *(
-            line(
-                evidence_mark(one),
-                *_fill_columns(row, widths),
-                span(one_line(one.command, _COMMAND_WIDTH)),
-                hang=4,
-            )
+            line(evidence_mark(one), *row, span(one_line(one.command, _COMMAND)), hang=4)
             for one, row in zip(snapshot.evidence, rows, strict=True)
         ),
     )
-
-
-def _heads() -> tuple[Span, ...]:
-    return tuple(span(head, Style.DIM) for head in _HEADS)
-
-
-def _fill_columns(row: tuple[Span, ...], widths: list[int]) -> tuple[Span, ...]:
-    return tuple(column(part.text, width + 2, part.style) for part, width in zip(row, widths, strict=True))
 
 
 def _cells(evidence: Evidence) -> tuple[Span, ...]:
@@ -332,7 +317,7 @@ def _side_words(evidence: Evidence) -> str:
 def _tries(evidence: Evidence) -> tuple[Line, ...]:
     """Return the runs before this one on the same tree, and what had mixed results among all of them."""
     runs = (f"{describe_end(each)} ({each.fault}), output in {each.output}" for each in evidence.tries)
-    mixed = (", ".join(one_line(name, _TASK_ID) for name in evidence.flaky),) if evidence.flaky else ()
+    mixed = (", ".join(one_line(name, _TEXT) for name in evidence.flaky),) if evidence.flaky else ()
     return (
         *(label_row("before", span(run, Style.WARN)) for run in runs),
         *(label_row("flaky", span(name, Style.WARN)) for name in mixed),
@@ -349,7 +334,7 @@ def evidence_detail(evidence: Evidence, output: str) -> tuple[Line, ...]:
         line(
             evidence_mark(evidence),
             span(evidence.id, Style.BOLD),
-            f"  {one_line(evidence.command, _TASK_ID)}",
+            f"  {one_line(evidence.command, _TEXT)}",
         ),
         label_row(
             "exit",

@@ -11,7 +11,7 @@ from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
 from agentflow.redact import one_line
 from agentflow.store.reading import EVIDENCE, events, fold_state, load_state, read_evidence
-from agentflow.view.text import Line, Span, Style, cells, clip, column, line, span
+from agentflow.view.text import Line, Span, Style, cells, clip, fill_columns, line, span
 from agentflow.view.words import plural, status_mark, status_style
 
 INTERRUPTED = "interrupted"
@@ -76,16 +76,15 @@ def draw_tasks(rows: tuple[Described, ...], now: datetime, width: int | None) ->
     if not rows:
         yield line(span('there is no task in this repository; agentflow task "…" starts one', Style.DIM))
         return
-    heads = tuple(span(head, Style.DIM) for head in _HEADS)
-    shown = [(one, _cells(one, now)) for one in rows if one.error is None]
-    widths = [
-        max(cells(row[place].text) for row in (heads, *(row for _, row in shown))) for place in range(5)
-    ]
-    room = _MOST_WORDS if width is None else max(_LEAST_WORDS, width - sum(widths) - 2 * len(widths))
-    if shown:
-        yield line(*_fill_columns(heads, widths), span("first words", Style.DIM), hang=4)
-    for one, row in shown:
-        yield line(*_fill_columns(row, widths), span(clip(one.task or "", room)), hang=4)
+    titles = tuple(span(head, Style.DIM) for head in _HEADS)
+    readable = [one for one in rows if one.error is None]
+    heads, *filled = fill_columns((titles, *(_cells(one, now) for one in readable)))
+    taken = sum(cells(head.text) for head in heads)
+    room = _MOST_WORDS if width is None else max(_LEAST_WORDS, width - taken)
+    if readable:
+        yield line(*heads, span("first words", Style.DIM), hang=4)
+    for one, row in zip(readable, filled, strict=True):
+        yield line(*row, span(clip(one.task or "", room)), hang=4)
     yield from _unread(rows)
 
 
@@ -95,11 +94,6 @@ def _unread(rows: Iterable[Described]) -> Iterator[Line]:
         yield line(span(f"! {plural(len(broken), 'task')} cannot be read", Style.WARN))
     for one in broken:
         yield line(f"  {one.task_id}  ", span(one.error or "", Style.DIM), hang=4)
-
-
-def _fill_columns(row: tuple[Span, ...], widths: list[int]) -> Iterator[Span]:
-    for part, width in zip(row, widths, strict=True):
-        yield column(part.text, width + 2, part.style)
 
 
 def _cells(one: Described, now: datetime) -> tuple[Span, ...]:

@@ -3,7 +3,7 @@
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import TextIO
 
@@ -69,6 +69,15 @@ def column(text: str, width: int, style: Style = Style.PLAIN) -> Span:
     """Return text filled up with spaces to a width, and never cut."""
     made = span(text, style)
     return made.replace(text=made.text + " " * (width - cells(made.text)))
+
+
+def fill_columns(rows: Sequence[Sequence[Span]]) -> list[tuple[Span, ...]]:
+    """Return rows of a table, each cell filled up to the widest of its column and two spaces more."""
+    widths = [max(cells(cell.text) for cell in stack) + 2 for stack in zip(*rows, strict=True)]
+    return [
+        tuple(column(cell.text, width, cell.style) for cell, width in zip(row, widths, strict=True))
+        for row in rows
+    ]
 
 
 def clip(text: str, width: int) -> str:

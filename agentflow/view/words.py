@@ -1,4 +1,4 @@
-"""Marks and short wordings that every page shares."""
+"""Marks and short phrases that all views share."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -80,14 +80,9 @@ def pass_mark(holds: bool) -> Span:
     return span("✓ ", Style.GOOD) if holds else span("✗ ", Style.BAD)
 
 
-def result_mark(exit_code: int | None) -> Span:
-    """Return the mark of a finished command."""
-    return pass_mark(exit_code == 0)
-
-
 def evidence_mark(evidence: Evidence | EvidenceRecorded) -> Span:
     """Return the mark of a recorded command; a check that should fail without the change has none."""
-    return span("· ", Style.DIM) if is_without_change(evidence) else result_mark(evidence.exit_code)
+    return span("· ", Style.DIM) if is_without_change(evidence) else pass_mark(evidence.exit_code == 0)
 
 
 def is_without_change(evidence: Evidence | EvidenceRecorded) -> bool:
