@@ -23,7 +23,7 @@ from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.store.reading import find
-from agentflow.view.tasks import Snapshot, load
+from agentflow.view.tasks import Snapshot, load_snapshot
 from agentflow.workspace.git import open_repository
 
 Observe = Callable[[Stamped], None]
@@ -70,7 +70,7 @@ def resume(
 
 def load_task(task_id: str | None = None, *, folder: Path | str = ".") -> Snapshot:
     """Return what the files of a task say, the newest by default. Raises CorruptState for a damaged file."""
-    return load(find(open_repository(Path(folder)).root, task_id))
+    return load_snapshot(find(open_repository(Path(folder)).root, task_id))
 
 
 def answer(*words: str, task_id: str | None = None, folder: Path | str = ".") -> None:
@@ -103,4 +103,4 @@ def _run_to_end(session: Session, observe: Observe | None) -> Snapshot:
     if observe is not None:
         session.store.observers.append(observe)
     run_session(session)
-    return load(session.store.folder)
+    return load_snapshot(session.store.folder)

@@ -182,7 +182,7 @@ class RecordedServers:
         for run in load_runs(self._folder):
             if run.head.role == role.part:
                 specs.update((spec.name, spec) for spec in run.head.tools if _is_of_server(spec.name))
-            parts = (*(part for message in run.seen for part in message.parts), *run.answers)
+            parts = (*(part for message in run.all_messages for part in message.parts), *run.answers)
             results.update((part.call_id, part) for part in parts if isinstance(part, ToolResult))
         if not specs:
             return ()

@@ -62,7 +62,7 @@ _NOTHING = ":"
 """A pattern that leaves only what reads."""
 
 
-class Expanded(Record):
+class ExpandedCommand(Record):
     """What a command became."""
 
     text: str
@@ -82,7 +82,7 @@ class _Place(Record):
         return hide_secrets(open_sandbox(self.git, self.wish), self.git, self.rules).of(_READER)
 
 
-def expand_command(start: Path, text: str, wish: Wish) -> Expanded | None:
+def expand_command(start: Path, text: str, wish: Wish) -> ExpandedCommand | None:
     """Return the task that a text with a leading slash stands for, or None for an ordinary text.
 
     A name with another slash in it, or that of an existing path, is text unless a command has it. Raises
@@ -194,7 +194,7 @@ def _explain_unknown(root: Path, name: str) -> UsageError:
     )
 
 
-def _expand(place: _Place, command: PromptCommand, typed: str, rest: str) -> Expanded:
+def _expand(place: _Place, command: PromptCommand, typed: str, rest: str) -> ExpandedCommand:
     folders_named = {"CLAUDE_PROJECT_DIR": str(place.git.root), "CLAUDE_SKILL_DIR": str(command.path.parent)}
     given = Arguments(
         text=rest,
@@ -224,7 +224,7 @@ def _expand(place: _Place, command: PromptCommand, typed: str, rest: str) -> Exp
         text = f"{text}\n\nARGUMENTS: {rest}"
     texts = (f'<file path="{name}">\n{held}\n</file>' for name, held in files.items())
     tools = None if command.tools is None else tuple(map(str, command.tools))
-    return Expanded(
+    return ExpandedCommand(
         text=redact_text("\n\n".join((text, *texts))),
         invoked=Invoked(typed=typed, file=str(command.path), tools=tools, model=command.model),
         warnings=tuple(f"/{command.called}: {warning}" for warning in dict.fromkeys(warnings)),

@@ -78,7 +78,7 @@ def validate(root: Path) -> Validation:
     problems.extend(_settings_problems(root))
     roles, told = _look_at_roles(paths)
     problems.extend(told)
-    looked = look(list_skill_folders(root), frozenset({*PIPELINE, *(role.name for role in roles)}))
+    looked = survey_skills(list_skill_folders(root), frozenset({*PIPELINE, *(role.name for role in roles)}))
     own, told = _look_at_hooks((*map(place_role, roles), *map(place_skill, looked.skills)), root)
     problems.extend((*looked.problems, *told))
     problems.extend(
@@ -259,7 +259,7 @@ def _line(path: Path, text: str) -> int | None:
     return numbers[0] if len(numbers) == 1 else None
 
 
-class Looked(Record):
+class SkillSurvey(Record):
     """The skills of all places, and what is wrong with them."""
 
     skills: tuple[Skill, ...]
@@ -267,7 +267,7 @@ class Looked(Record):
     problems: tuple[Problem, ...]
 
 
-def look(places: Iterable[SkillFolder], roles: frozenset[str]) -> Looked:
+def survey_skills(places: Iterable[SkillFolder], roles: frozenset[str]) -> SkillSurvey:
     """Look at every skill, also at those that another one of their name replaces."""
     skills: list[Skill] = []
     problems: list[Problem] = []
@@ -281,7 +281,7 @@ def look(places: Iterable[SkillFolder], roles: frozenset[str]) -> Looked:
         skills.append(skill)
         problems.extend(name_problem(odd.source, odd.problem, odd.line, WARNING) for odd in oddities)
         problems.extend((*_of_owners(skill, roles), *_of_links(skill), *_of_tests(skill)))
-    return Looked(skills=tuple(skills), folders=len(found), problems=tuple(problems))
+    return SkillSurvey(skills=tuple(skills), folders=len(found), problems=tuple(problems))
 
 
 def _of_owners(skill: Skill, roles: frozenset[str]) -> Iterator[Problem]:

@@ -70,7 +70,7 @@ def list_unconfirmed(task: TaskState) -> Iterator[ReviewRemark]:
 def _list_failures(rows: Sequence[VerificationRow]) -> Iterator[ReviewRemark]:
     for row in rows:
         if not row.holds:
-            said = f"{row.name}: {row.told.get('said', '')}"
+            said = f"{row.name}: {row.values.get('said', '')}"
             yield ReviewRemark(rule=_DIFFERS, message=one_line(said, 500), is_error=True)
 
 

@@ -20,7 +20,7 @@ from agentflow.view.text import (
     Line,
     Medium,
     Style,
-    choose,
+    choose_medium,
     clip,
     column,
     line,
@@ -251,7 +251,7 @@ def _show_progress(folders: "Sequence[TaskFolder]", *, plain: bool) -> "Iterator
 
     known = [result for folder in folders if (result := read_result(folder.place)) and result.is_settled]
     done = [*known]
-    medium = choose(sys.stderr, os.environ)
+    medium = choose_medium(sys.stderr, os.environ)
     if medium.live and not plain:
         with _draw_bar(len(folders), done, medium) as draw:
             yield draw

@@ -222,7 +222,7 @@ Fact = tuple[str, str, str]
 """A label, what it says, and where that comes from."""
 
 
-class Resolved(Record):
+class ResolvedRole(Record):
     """A role as it would run here."""
 
     role: Role
@@ -252,7 +252,7 @@ def _name_hooks(hooks: Iterable[Hook], role: Role) -> tuple[str, ...]:
     return tuple(f"{hook.name} at {hook.point} ({hook.origin.name.lower()})" for hook in asked)
 
 
-def resolve_role(role: Role, content: Content, root: Path) -> Resolved:
+def resolve_role(role: Role, content: Content, root: Path) -> ResolvedRole:
     """Return a role as it would run here, with its crew's capabilities and the user's settings applied."""
     settings = load_settings(os.environ)
     settings = choose_tiers(settings, model_name(None, settings, os.environ))
@@ -283,7 +283,7 @@ def resolve_role(role: Role, content: Content, root: Path) -> Resolved:
         *(("hook", name, "") for name in named),
         ("limits", bounds, role.place("maxTurns" if "maxTurns" in role.lines else "limits")),
     )
-    return Resolved(role=role, prompt=draft.write_prompt(tools), facts=facts, hooks=named, tools=tools)
+    return ResolvedRole(role=role, prompt=draft.write_prompt(tools), facts=facts, hooks=named, tools=tools)
 
 
 def _narrow(role: Role, content: Content, root: Path) -> tuple[Role, Toolbox, tuple[Fact, ...]]:

@@ -249,7 +249,7 @@ def _find_setup(git: "Git") -> dict[str, Any]:
         sandbox = make_sandbox(git.root, settings, Wish(), git.folders)
         said, checks = (
             describe_sandbox(sandbox),
-            [row.told for row in run_checks(sandbox, is_quick=False, dry_run=True)],
+            [row.values for row in run_checks(sandbox, is_quick=False, dry_run=True)],
         )
     except NoSandbox as error:
         said = f"{error}; {error.hint}"

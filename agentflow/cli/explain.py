@@ -12,7 +12,7 @@ from agentflow.cli.printing import say_json, show
 from agentflow.core.record import plain
 from agentflow.core.task import Phase
 from agentflow.view.text import Line, Style, column, label_row, line, span
-from agentflow.view.words import because
+from agentflow.view.words import list_reasons
 
 if TYPE_CHECKING:
     from agentflow.core.routing import Classification
@@ -86,7 +86,7 @@ def _rows(found: "Classification") -> list[tuple[str, str]]:
         ("ambiguity", f"{found.score}: {_MEANS[found.action]}"),
         *(
             ("" if number else "why", reason)
-            for number, reason in enumerate(because(found.decided, found.ambiguities))
+            for number, reason in enumerate(list_reasons(found.decided, found.ambiguities))
         ),
         *([("words", hints)] if hints else []),
     ]

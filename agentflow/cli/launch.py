@@ -26,8 +26,8 @@ from agentflow.store.reading import events
 from agentflow.store.tasks import TaskStore
 from agentflow.view.board import Board
 from agentflow.view.progress import Progress, open_region
-from agentflow.view.tasks import load
-from agentflow.view.text import BLANK, Style, choose, label_row, send, span, write_lines
+from agentflow.view.tasks import load_snapshot
+from agentflow.view.text import BLANK, Style, choose_medium, label_row, send, span, write_lines
 from agentflow.view.words import Detail
 from agentflow.workflow.crew import Crew
 from agentflow.workspace.git import Git
@@ -139,7 +139,7 @@ def _drive(session: Session, job: Job, sink: BinaryIO | None, steering: "Steerin
     """Run a task in front of whoever looks on, and print its result."""
     store = session.store
     with ExitStack() as stack:
-        medium = choose(sys.stderr, os.environ)
+        medium = choose_medium(sys.stderr, os.environ)
         if job.plain:
             medium = medium.replace(live=False)
         if job.stream:
@@ -216,7 +216,7 @@ def _pass_on(lines: bytes, sink: BinaryIO) -> bool:
 def _answer(crew: Crew, task: TaskState, job: Job) -> None:
     """Print the result: on stdout, unless the events are there."""
     from agentflow.api.worktree import find_main
-    from agentflow.view.verdict import verdict
+    from agentflow.view.verdict import draw_verdict
 
     if job.json:
         from agentflow.api.worktree import describe_kept
@@ -227,10 +227,10 @@ def _answer(crew: Crew, task: TaskState, job: Job) -> None:
         say_json({**result, "worktree": plain(kept)} if kept else result)
         return
     stream = sys.stderr if job.events == "-" else sys.stdout
-    medium, root = choose(stream, os.environ), crew.git.root
+    medium, root = choose_medium(stream, os.environ), crew.git.root
     is_here = any(Path.cwd().is_relative_to(place) for place in (root, find_main(root)))
     elsewhere = "" if is_here else str(root)
-    told = verdict(load(crew.store.folder), crew.diff(task), elsewhere, job.detail)
+    told = draw_verdict(load_snapshot(crew.store.folder), crew.diff(task), elsewhere, job.detail)
     write_lines((BLANK, *told) if medium.live and job.detail is Detail.FULL else told, stream, medium)
 
 

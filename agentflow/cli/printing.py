@@ -9,13 +9,13 @@ from typing import TextIO
 from agentflow.core.errors import AgentflowError, ConfigError, Exit
 from agentflow.core.record import encode
 from agentflow.redact import json_visible, visible
-from agentflow.view.text import Line, choose, line, send, write_lines
+from agentflow.view.text import Line, choose_medium, line, send, write_lines
 
 
 def show(lines: Iterable[Line], stream: TextIO | None = None) -> None:
     """Write lines to stdout or another stream, fitted to its terminal and coloured where it is one."""
     stream = stream or sys.stdout
-    write_lines(lines, stream, choose(stream, os.environ))
+    write_lines(lines, stream, choose_medium(stream, os.environ))
 
 
 def say(text: str = "") -> None:

@@ -91,7 +91,7 @@ def replay(
     return Exit.NOT_VERIFIED if found.difference else Exit.VERIFIED
 
 
-class Replayed(Record):
+class ReplayResult(Record):
     """What came of a task the second time."""
 
     task_id: str
@@ -102,7 +102,7 @@ class Replayed(Record):
     """Where it first went another way, or empty."""
 
 
-def replay_task(folder: Path, task_id: str | None) -> Replayed:
+def replay_task(folder: Path, task_id: str | None) -> ReplayResult:
     """Run a saved task again in a copy of the tree it began on. Raises StateError where that cannot be."""
     git = open_home(folder, task_id)
     if task_id is None or not Path(task_id).is_file():
@@ -111,7 +111,7 @@ def replay_task(folder: Path, task_id: str | None) -> Replayed:
         return _replay(git, path)
 
 
-def _replay(git: Git, path: Path) -> Replayed:
+def _replay(git: Git, path: Path) -> ReplayResult:
     happened = tuple(events(path))
     task = fold_state(path, happened)
     if task.base_tree is None or not _ran_through(happened):
@@ -135,7 +135,7 @@ def _replay(git: Git, path: Path) -> Replayed:
     told = told or ("" if same else f"it ended {ended.status} in place of {task.status}")
     if told and _was_cut(happened):
         told += "; this task was stopped and resumed, and what was cut off then runs to its end in a replay"
-    return Replayed(
+    return ReplayResult(
         task_id=task.task_id,
         status=ended.status,
         exit_code=ended.ending.exit_code,

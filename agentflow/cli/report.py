@@ -15,7 +15,7 @@ from agentflow.view.text import BLANK, Line, Span, Style, clip, column, line, se
 from agentflow.view.words import plural, whole_seconds
 
 if TYPE_CHECKING:
-    from agentflow.pages.stats import Came, Numbers, Stats
+    from agentflow.pages.stats import Numbers, ResultKind, Stats
 
 HTML = typer.Option(None, "--html", metavar="FILE", help="Write it as one HTML file that needs nothing else.")
 MARKDOWN = typer.Option(False, "--markdown", help="Print it as a comment for a pull request.")
@@ -185,19 +185,21 @@ def _draw_picture(stats: "Stats", width: int) -> Iterator[Line]:
         yield line(span(week.name.ljust(_NAME + 2)), *bar, span(told, Style.DIM))
 
 
-def _glyphs() -> Mapping["Came", Span]:
-    from agentflow.pages.stats import Came
+def _glyphs() -> Mapping["ResultKind", Span]:
+    from agentflow.pages.stats import ResultKind
 
     return {
-        Came.VERIFIED: span("█", Style.GOOD),
-        Came.CAVEAT: span("▓", Style.WARN),
-        Came.ANSWERED: span("▒", Style.ACCENT),
-        Came.NOT_VERIFIED: span("░", Style.BAD),
-        Came.OPEN: span("·", Style.DIM),
+        ResultKind.VERIFIED: span("█", Style.GOOD),
+        ResultKind.CAVEAT: span("▓", Style.WARN),
+        ResultKind.ANSWERED: span("▒", Style.ACCENT),
+        ResultKind.NOT_VERIFIED: span("░", Style.BAD),
+        ResultKind.OPEN: span("·", Style.DIM),
     }
 
 
-def _draw_bar(came: Mapping["Came", int], glyphs: Mapping["Came", Span], scale: float) -> Iterable[Span]:
+def _draw_bar(
+    came: Mapping["ResultKind", int], glyphs: Mapping["ResultKind", Span], scale: float
+) -> Iterable[Span]:
     """Yield the parts of a bar; rounding never makes it longer or shorter as a whole."""
     done, so_far = 0, 0
     for name, shape in glyphs.items():

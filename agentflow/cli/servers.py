@@ -51,7 +51,7 @@ def _to_row(entry: ServerEntry) -> dict[str, object]:
     return {**told, "does": entry.does, "counts": not entry.problem, "problem": entry.problem}
 
 
-class Tried(Record):
+class ServerTrial(Record):
     """What came of a try of one server."""
 
     name: str
@@ -76,7 +76,9 @@ def try_servers(
     if not has_sdk():
         raise ConfigError(MISSING)
     tried = _try_all(tuple(entry for entry in wanted if not entry.problem), git, no_sandbox=no_sandbox)
-    tried += tuple(Tried(name=each.name, seconds=0, problem=each.problem) for each in wanted if each.problem)
+    tried += tuple(
+        ServerTrial(name=each.name, seconds=0, problem=each.problem) for each in wanted if each.problem
+    )
     if yes:
         keys = {each.name: find_key(each, git.root) for each in wanted}
         for one in (one for one in tried if one.changed):
@@ -112,16 +114,16 @@ def _choose(known: tuple[ServerEntry, ...], name: str | None) -> tuple[ServerEnt
     return found
 
 
-def _try_all(entries: tuple[ServerEntry, ...], git: Git, *, no_sandbox: bool) -> tuple[Tried, ...]:
+def _try_all(entries: tuple[ServerEntry, ...], git: Git, *, no_sandbox: bool) -> tuple[ServerTrial, ...]:
     sandbox = hide_secrets(open_sandbox(git, Wish(no_sandbox=no_sandbox)), git, load_rules_here(git.root))
     with scratch_folder() as logs:
         place = place_servers(sandbox, logs)
         return anyio.run(_inspect, entries, place)
 
 
-async def _inspect(entries: tuple[ServerEntry, ...], place: ServerPlace) -> tuple[Tried, ...]:
+async def _inspect(entries: tuple[ServerEntry, ...], place: ServerPlace) -> tuple[ServerTrial, ...]:
     servers = Servers(entries, place, lambda _: None)
-    found: dict[str, Tried] = {}
+    found: dict[str, ServerTrial] = {}
 
     async def inspect(entry: ServerEntry) -> None:
         begin = time.monotonic()
@@ -132,7 +134,7 @@ async def _inspect(entries: tuple[ServerEntry, ...], place: ServerPlace) -> tupl
         seconds = round(time.monotonic() - begin, 2)
         key = find_key(entry, place.sandbox.root)
         changed = () if problem else tuple(sorted(find_changed(place.accepted, key, listing.tools)))
-        found[entry.name] = Tried(
+        found[entry.name] = ServerTrial(
             name=entry.name, seconds=seconds, listing=listing, changed=changed, problem=problem
         )
 
@@ -142,14 +144,14 @@ async def _inspect(entries: tuple[ServerEntry, ...], place: ServerPlace) -> tupl
     return tuple(found[entry.name] for entry in entries)
 
 
-def _to_json(one: Tried) -> dict[str, object]:
+def _to_json(one: ServerTrial) -> dict[str, object]:
     tools = [{"name": name_tool(one.name, each.name), "reads": each.reads} for each in one.listing.tools]
     offered = {"tools": tools, "resources": one.listing.resources, "prompts": one.listing.prompts}
     told = {"name": one.name, "seconds": one.seconds, "server": one.listing.server}
     return {**told, **offered, "changed": one.changed, "problem": one.problem}
 
 
-def _show(one: Tried, *, is_accepted: bool) -> None:
+def _show(one: ServerTrial, *, is_accepted: bool) -> None:
     if one.problem:
         say(f"{one.name}: {one.problem}")
         return

@@ -14,7 +14,7 @@ from agentflow.core.errors import TaskNotFound
 from agentflow.core.record import plain
 from agentflow.core.task import FRONTMATTER_KEYS, TaskState
 from agentflow.redact import one_line, visible
-from agentflow.view.text import choose, send, width_of
+from agentflow.view.text import choose_medium, send, width_of
 
 _ID_BEGINS = 4
 """Digits from which on a word before an answer can be the beginning of an id."""
@@ -102,16 +102,16 @@ def _states(root: Path) -> Iterator[tuple[Path, TaskState]]:
 def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
     """Show where a task stands, or how it ended."""
     from agentflow.store.ownership import is_at_work
-    from agentflow.view.status import picture
-    from agentflow.view.tasks import load
+    from agentflow.view.status import draw_status
+    from agentflow.view.tasks import load_snapshot
 
     root, found = locate_task(folder, task_id)
-    snapshot = load(found)
+    snapshot = load_snapshot(found)
     if json:
         state = plain(snapshot.state)
         say_json({key: state[key] for key in FRONTMATTER_KEYS})
     else:
-        show(picture(snapshot, at_work=is_at_work(root)))
+        show(draw_status(snapshot, at_work=is_at_work(root)))
 
 
 def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
@@ -134,16 +134,16 @@ def watch(task_id: str | None = TASK, plain: bool = PLAIN, folder: Path = FOLDER
     from agentflow.store.ownership import is_at_work
     from agentflow.store.reading import follow_events
     from agentflow.view.progress import Progress, open_region
-    from agentflow.view.status import picture
-    from agentflow.view.tasks import load
+    from agentflow.view.status import draw_status
+    from agentflow.view.tasks import load_snapshot
 
     root, found = locate_task(folder, task_id)
-    medium = choose(sys.stdout, os.environ)
+    medium = choose_medium(sys.stdout, os.environ)
     medium = medium.replace(live=medium.live and not plain)
     with Progress(sys.stdout, medium, open_region(found, medium, sys.stdout)) as progress:
         for event in follow_events(found, lambda: is_at_work(root)):
             progress(event)
-    show(picture(load(found), at_work=is_at_work(root)))
+    show(draw_status(load_snapshot(found), at_work=is_at_work(root)))
 
 
 def evidence(
@@ -161,7 +161,7 @@ def evidence(
     """Show the commands that a task ran, or one of them with its output."""
     from agentflow.store.bundle import pack_record
     from agentflow.view.status import evidence_detail, evidence_table
-    from agentflow.view.tasks import load, output_tail
+    from agentflow.view.tasks import load_snapshot, output_tail
 
     if task_id is not None and task_id.startswith("ev-"):
         task_id, evidence_id = None, task_id
@@ -170,7 +170,7 @@ def evidence(
         pack_record(record, export)
         say(f"Wrote {export}. Check it in another clone with `agentflow verify FILE`.")
         return
-    snapshot = load(record)
+    snapshot = load_snapshot(record)
     if evidence_id is None:
         say_json(snapshot.evidence) if json else show(evidence_table(snapshot))
         return

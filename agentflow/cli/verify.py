@@ -77,7 +77,7 @@ def verify_here(
             show(row.lines)
     _write_interchange(shown, junit, sarif)
     if json:
-        say_json([row.told for row in shown])
+        say_json([row.values for row in shown])
     else:
         show((summarize_records(shown) if task_id else summarize_checks(shown, dry_run=dry_run),))
     return choose_exit(shown)

@@ -47,7 +47,7 @@ class Execution(Record):
     """Tests that were ended since they used the processor for far longer than any before them."""
 
 
-class Exchanged(Record):
+class ProgramOutput(Record):
     """The answer of a program that was given input."""
 
     exit_code: int | None
@@ -238,10 +238,10 @@ class Evidence(Record):
     """Tests that were ended since they used the processor for far longer than any before them."""
 
 
-Ended = Evidence | Try | Execution
+FinishedRun = Evidence | Try | Execution
 
 
-def describe_end(run: Ended) -> str:
+def describe_end(run: FinishedRun) -> str:
     """Return how a command ended, in words."""
     if run.timed_out:
         return "timed out"
@@ -258,7 +258,7 @@ def describe_counts(tests: TestCounts) -> str:
 
 
 def describe_result(
-    run: Ended, tests: TestCounts | None, tries: Sequence[Ended] = (), flaky: Sequence[str] = ()
+    run: FinishedRun, tests: TestCounts | None, tries: Sequence[FinishedRun] = (), flaky: Sequence[str] = ()
 ) -> str:
     """Return what a command showed: its end, its tests, and the tries on the same tree before it."""
     parts = [f"{describe_end(run)} after {run.seconds:.0f} s" if run.timed_out else describe_end(run)]

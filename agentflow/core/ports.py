@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from agentflow.core.events import Event
-    from agentflow.core.evidence import By, Command, Evidence, Exchanged, Execution
+    from agentflow.core.evidence import By, Command, Evidence, Execution, ProgramOutput
     from agentflow.core.messages import Reply, Request
     from agentflow.core.role import Role
     from agentflow.core.run import RunEntry
@@ -87,7 +87,7 @@ class Runner(Protocol):
 
     def exchange(
         self, command: Command, given: bytes, readable: Iterable[Path], cancelled: Callable[[], bool]
-    ) -> Exchanged:
+    ) -> ProgramOutput:
         """Run a program on an input and return its answer; it can only read, and always has a sandbox."""
 
 

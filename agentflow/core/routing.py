@@ -89,7 +89,7 @@ class Requirement(StrEnum):
     REVIEW = "review"
 
 
-class Forced(Record):
+class RiskRule(Record):
     """Words that make any task complex."""
 
     words: tuple[str, ...]
@@ -100,7 +100,7 @@ class Forced(Record):
 class Routing(Record):
     """The rules that settings can extend: `routes` replaces one by name, the others only add."""
 
-    complex_when: tuple[Forced, ...] = ()
+    complex_when: tuple[RiskRule, ...] = ()
     keywords: dict[Complexity, tuple[str, ...]] = {}
     requires: dict[Complexity, tuple[Requirement, ...]] = {}
     routes: dict[str, tuple[Phase, ...]] = {}

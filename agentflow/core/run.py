@@ -339,7 +339,7 @@ class Run(Record):
     """Replies in a row that the provider paused."""
 
     @property
-    def seen(self) -> tuple[Message, ...]:
+    def all_messages(self) -> tuple[Message, ...]:
         """All messages that the role ever saw, including archived ones."""
         return (*self.replaced, *self.messages)
 
@@ -354,7 +354,7 @@ class Run(Record):
         return total((self.usage, *(each.usage for each in self.delegated)))
 
     @property
-    def used_up(self) -> Tally:
+    def active_tally(self) -> Tally:
         """What counts against the limits of the role that is active."""
         used = self.tally.since(self.before)
         return used.replace(turns=used.turns - self.finalized)

@@ -182,24 +182,24 @@ class Tool(Record):
     """None follows from the category."""
 
     @property
-    def kept_as(self) -> Retention:
+    def effective_retention(self) -> Retention:
         return self.retention or _BY_CATEGORY.get(self.category, Retention.SUMMARIZE_ARCHIVE)
 
     @property
-    def named(self) -> Mapping[str, Subject]:
+    def input_subjects(self) -> Mapping[str, Subject]:
         """The subject of each input, as the tool declares or by the public input names."""
         if self.subjects is not None:
             return self.subjects
         return {key: _BY_FIELD[key] for key in _BY_FIELD if key in self.input.__struct_encode_fields__}
 
     @property
-    def bound(self) -> Subject:
+    def rule_subject(self) -> Subject:
         """The subject that a pattern in a role's list is compared with."""
-        return next((kind for kind in Subject if kind in self.named.values()), Subject.TEXT)
+        return next((kind for kind in Subject if kind in self.input_subjects.values()), Subject.TEXT)
 
     def values(self, given: Mapping[str, Any], kind: Subject) -> tuple[str, ...]:
         """Return a call's values for the inputs of a subject; each item of a list counts."""
-        found = (given.get(key) for key, named in self.named.items() if named is kind)
+        found = (given.get(key) for key, named in self.input_subjects.items() if named is kind)
         return tuple(text for value in found for text in _texts(value))
 
     def only_reads(self, given: dict[str, Any]) -> bool:

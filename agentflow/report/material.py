@@ -28,7 +28,7 @@ class Material(Record):
 
     runs: tuple[CheckRun, ...]
     """All runs of the checks, each with whose code and whose checks it ran."""
-    shown: Callable[[tuple[str, ...]], tuple[CheckRun, ...]]
+    recall: Callable[[tuple[str, ...]], tuple[CheckRun, ...]]
     """Evidence ids to what the checks showed."""
     diff: str
     """From the tree before the task to the tree now."""

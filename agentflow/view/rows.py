@@ -37,10 +37,10 @@ from agentflow.core.verdict import ProbeEnd, describe_probe
 from agentflow.redact import list_some, one_line
 from agentflow.view.text import Span, Style, span
 from agentflow.view.words import (
-    because,
     duration,
     gate_mark,
     is_without_change,
+    list_reasons,
     pass_mark,
     plural,
     side_words,
@@ -74,7 +74,7 @@ class Memory:
         """What the call that ended last was about."""
         self.phase: Phase | None = None
         self.reads_only = False
-        self.shown: dict[CheckName, str] = {}
+        self.results: dict[CheckName, str] = {}
         """What each check showed in this phase, in short."""
         self.failed: dict[CheckName, int] = {}
         """How many tests of each check that was red before any change failed then."""
@@ -94,11 +94,11 @@ def brief_rows(event: Event, memory: Memory) -> tuple[Row, ...]:
         return rows(event, memory)
     if isinstance(event, PhaseStarted):
         memory.phase = event.phase
-        memory.shown = {}
+        memory.results = {}
     if isinstance(event, Classified):
         memory.reads_only = Phase.IMPLEMENTATION not in event.steps
     if isinstance(event, EvidenceRecorded) and event.check and event.surface is event.code:
-        memory.shown.setdefault(event.check, _describe_check(event))  # later ones are of some tests alone
+        memory.results.setdefault(event.check, _describe_check(event))  # later ones are of some tests alone
     if not isinstance(event, PhaseEnded) or event.status is GateStatus.SKIPPED or memory.reads_only:
         return ()
     return _phase_in_short(event, memory)
@@ -111,14 +111,14 @@ def _describe_check(event: EvidenceRecorded) -> str:
     return describe_counts(event.tests) + (", flaky" if event.is_flaky else "")
 
 
-def _list_reasons(event: PhaseEnded) -> list[str]:
+def _split_message(event: PhaseEnded) -> list[str]:
     return [one_line(text.strip().removeprefix("- "), _SAID) for text in event.message.splitlines()]
 
 
 def _phase_in_short(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
     """Return the end of a phase: why it failed, else what its checks showed, else what its role said."""
-    checks = "; ".join(f"{name}: {shown}" for name, shown in memory.shown.items())
-    said = _list_reasons(event)
+    checks = "; ".join(f"{name}: {shown}" for name, shown in memory.results.items())
+    said = _split_message(event)
     is_failed, is_first = event.status is GateStatus.FAILED, event.phase is Phase.REFINEMENT
     told = said if is_failed or not checks else [checks]
     mark = span("· ", Style.DIM) if is_first and not is_failed else gate_mark(event.status)
@@ -139,7 +139,7 @@ def _tell_start(event: TaskStarted, memory: Memory) -> tuple[Row, ...]:
 
 @rows.register
 def _tell_class(event: Classified, _memory: Memory) -> tuple[Row, ...]:
-    why = one_line("; ".join(because(event.reasons, event.ambiguities)), _SAID)
+    why = one_line("; ".join(list_reasons(event.reasons, event.ambiguities)), _SAID)
     return (
         (
             span("  ▸ ", Style.ACCENT),
@@ -178,7 +178,7 @@ def _tell_phase(event: PhaseStarted, memory: Memory) -> tuple[Row, ...]:
 
 @rows.register
 def _tell_phase_end(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
-    said = _list_reasons(event)
+    said = _split_message(event)
     known = one_line(memory.subject, _SAID) if event.status is GateStatus.PASSED else ""
     said = [text for text in said if text not in {"", known}]
     style = Style.BAD if event.status is GateStatus.FAILED else Style.DIM

@@ -11,12 +11,12 @@ from agentflow.view.tasks import Snapshot
 from agentflow.view.text import BLANK, Line, Span, Style, clip, column, fill_columns, label_row, line, span
 from agentflow.view.words import (
     RESUMABLE,
+    draw_sandbox,
     duration,
     evidence_mark,
     gate_mark,
     pass_mark,
     plural,
-    sandbox,
     seconds_between,
     status_mark,
     status_style,
@@ -31,7 +31,7 @@ _LEFT = {GateStatus.PENDING: "not run", GateStatus.IN_PROGRESS: "stopped"}
 _PHASES = tuple(phase for phase in Phase if phase is not Phase.COMPLETE)
 
 
-def picture(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
+def draw_status(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
     """Return where a task stands: its text, its phases, its checks and its end.
 
     Without a process at work in the repository, a task that has no end was interrupted.
@@ -47,7 +47,7 @@ def picture(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
         label_row("started", span(_when(snapshot, at_work=at_work))),
         label_row("class", span(f"{state.task_complexity}, route {route}")),
         label_row("model", span(state.model)),
-        label_row("sandbox", sandbox(state)),
+        label_row("sandbox", draw_sandbox(state)),
         *(() if state.reads_only else (label_row("iteration", span(iteration)),)),
         *_draw_end(state),
         *_hooks(state),
@@ -183,11 +183,11 @@ def _check(snapshot: Snapshot, base: RequiredCheck | None, final: RequiredCheck 
 
 
 def _change(before: Evidence | None, after: Evidence) -> tuple[Span, ...]:
-    first = span(describe_end(before) if before else "not run", colour(before))
-    return first, span(" → ", Style.DIM), span(describe_end(after), colour(after))
+    first = span(describe_end(before) if before else "not run", result_style(before))
+    return first, span(" → ", Style.DIM), span(describe_end(after), result_style(after))
 
 
-def colour(evidence: Evidence | None) -> Style:
+def result_style(evidence: Evidence | None) -> Style:
     """Return the style in which a command's result is shown."""
     if evidence is None:
         return Style.DIM
@@ -289,7 +289,7 @@ def _cells(evidence: Evidence) -> tuple[Span, ...]:
     return (
         span(evidence.id, Style.ACCENT),
         span("agent" if evidence.by is By.AGENT else evidence.check or "-"),
-        span(f"{code} flaky" if evidence.flaky else code, colour(evidence)),
+        span(f"{code} flaky" if evidence.flaky else code, result_style(evidence)),
         span(tree_words(evidence.tree_before), Style.DIM),
         span(_side(evidence)),
         span(str(tests.passed) if tests else "-"),
@@ -338,7 +338,7 @@ def evidence_detail(evidence: Evidence, output: str) -> tuple[Line, ...]:
         ),
         label_row(
             "exit",
-            span(describe_end(evidence), colour(evidence)),
+            span(describe_end(evidence), result_style(evidence)),
             span(f"  {describe_counts(evidence.tests) if evidence.tests else ''}"),
         ),
         *_tries(evidence),

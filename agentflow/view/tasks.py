@@ -32,7 +32,7 @@ _LEAST_WORDS = 10
 _MOST_WORDS = 200
 
 
-class Described(Record):
+class TaskRow(Record):
     """A task as a list shows it; of one that cannot be read only the id and the error."""
 
     task_id: str
@@ -46,14 +46,14 @@ class Described(Record):
     error: str | None = None
 
 
-def describe_task(folder: Path, *, at_work: bool) -> Described:
+def describe_task(folder: Path, *, at_work: bool) -> TaskRow:
     """Return what a list tells of a task; a damaged one is told of as well."""
     try:
         state = load_state(folder)
     except CorruptState as error:
         problem = str(error).replace(f"{folder}/", "")
-        return Described(task_id=folder.name, error=one_line(problem, _MOST_WORDS))
-    return Described(
+        return TaskRow(task_id=folder.name, error=one_line(problem, _MOST_WORDS))
+    return TaskRow(
         task_id=folder.name,
         started_at=state.started_at,
         task=one_line(state.task, _MOST_WORDS),
@@ -71,7 +71,7 @@ def name_status(state: TaskState, *, at_work: bool) -> str:
     return INTERRUPTED if state.status is Status.RUNNING and not at_work else state.status
 
 
-def draw_tasks(rows: tuple[Described, ...], now: datetime, width: int | None) -> Iterator[Line]:
+def draw_tasks(rows: tuple[TaskRow, ...], now: datetime, width: int | None) -> Iterator[Line]:
     """Yield a table of tasks that fits a width; below it what cannot be read."""
     if not rows:
         yield line(span('there is no task in this repository; agentflow task "…" starts one', Style.DIM))
@@ -88,7 +88,7 @@ def draw_tasks(rows: tuple[Described, ...], now: datetime, width: int | None) ->
     yield from _unread(rows)
 
 
-def _unread(rows: Iterable[Described]) -> Iterator[Line]:
+def _unread(rows: Iterable[TaskRow]) -> Iterator[Line]:
     broken = [one for one in rows if one.error is not None]
     if broken:
         yield line(span(f"! {plural(len(broken), 'task')} cannot be read", Style.WARN))
@@ -96,7 +96,7 @@ def _unread(rows: Iterable[Described]) -> Iterator[Line]:
         yield line(f"  {one.task_id}  ", span(one.error or "", Style.DIM), hang=4)
 
 
-def _cells(one: Described, now: datetime) -> tuple[Span, ...]:
+def _cells(one: TaskRow, now: datetime) -> tuple[Span, ...]:
     return (
         span(one.task_id, Style.ACCENT),
         span(_age(one.started_at, now), Style.DIM),
@@ -150,7 +150,7 @@ class Snapshot(Record):
         return next((one for one in self.evidence if one.id == evidence_id), None)
 
 
-def load(folder: Path) -> Snapshot:
+def load_snapshot(folder: Path) -> Snapshot:
     """Return what a task folder holds. Raises CorruptState naming the damaged file."""
     all_events = tuple(events(folder))
     happened = tuple(one for one in all_events if not isinstance(one.event, StateChanged))

@@ -214,7 +214,7 @@ class Medium(Record):
     """A terminal on which a line can be drawn again."""
 
 
-def choose(stream: TextIO, environ: Mapping[str, str]) -> Medium:
+def choose_medium(stream: TextIO, environ: Mapping[str, str]) -> Medium:
     """Decide, for one stream, what it can show."""
     terminal = stream.isatty()
     dumb = environ.get("TERM") == "dumb"

@@ -12,7 +12,7 @@ from agentflow.store.reading import TASKS
 from agentflow.view.status import check_rows, diff_style, draw_pending, plan_rows
 from agentflow.view.tasks import Snapshot
 from agentflow.view.text import BLANK, Line, Style, clip, label_row, line, span
-from agentflow.view.words import RESUMABLE, Detail, plural, sandbox, status_mark, status_style
+from agentflow.view.words import RESUMABLE, Detail, draw_sandbox, plural, status_mark, status_style
 
 _DIFF_LINES = 40
 _DIFF_WIDTH = 160
@@ -45,7 +45,7 @@ class FileDiff(Record):
     hunks: tuple[str, ...]
 
 
-def verdict(
+def draw_verdict(
     snapshot: Snapshot, diff: str, elsewhere: str = "", detail: Detail = Detail.FULL
 ) -> tuple[Line, ...]:
     """Return what a person reads at the end of a task, with its root for a person who is `elsewhere`."""
@@ -275,7 +275,7 @@ def _cautions(state: TaskState) -> Iterator[Line]:
         names = [one_line(path, _DIFF_WIDTH) for path in sorted(state.hook_files)]
         yield label_row("hooks", span(f"changed: {list_some(names, _FILES)}"))
     if state.sandbox != "full":
-        yield label_row("sandbox", sandbox(state))
+        yield label_row("sandbox", draw_sandbox(state))
     if state.is_found and state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:
         found = f"found by the repair engine; {PLAUSIBLE}" if state.is_first_try else PLAUSIBLE
         yield label_row("claim", span(found))

@@ -41,7 +41,7 @@ class Detail(Enum):
     FULL = "full"
 
 
-def sandbox(state: TaskState) -> Span:
+def draw_sandbox(state: TaskState) -> Span:
     """Return how well a task's commands were kept in."""
     if state.sandbox == "none":
         return span(UNSANDBOXED, Style.WARN)
@@ -56,7 +56,7 @@ def side_words(surface: Side, code: Side) -> str:
     return ", original checks" if surface is Side.BASE else ", without the change"
 
 
-def because(decided: Sequence[str], ambiguities: Sequence[str]) -> tuple[str, ...]:
+def list_reasons(decided: Sequence[str], ambiguities: Sequence[str]) -> tuple[str, ...]:
     """Return the reasons for a task's class; what is unclear is one item."""
     return (*decided, *([f"ambiguity: {', '.join(ambiguities)}"] if ambiguities else []))
 

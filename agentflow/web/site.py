@@ -14,7 +14,7 @@ from agentflow.pages.templates import fill_template, to_markup
 from agentflow.redact import one_line, strip_colours
 from agentflow.store import reading
 from agentflow.store.sessions import SavedSession, load_sessions
-from agentflow.view.tasks import INTERRUPTED, UNDONE, Described, describe_task
+from agentflow.view.tasks import INTERRUPTED, UNDONE, TaskRow, describe_task
 from agentflow.view.words import status_style
 from agentflow.web.actions import Actions, Continuations
 from agentflow.workspace.git import Git
@@ -50,7 +50,7 @@ class Site:
         self._git = git
         self._continuations = Continuations(git.root)
         self._tasks: dict[str, _KeptTask] = {}
-        self._rows: dict[str, tuple[_Stamp, Described]] = {}
+        self._rows: dict[str, tuple[_Stamp, TaskRow]] = {}
         self.actions = Actions(git, self._continuations)
 
     def find_task(self, task_id: str) -> Path:
@@ -121,7 +121,7 @@ class Site:
         shown = [to_markup(text) for part, text in (parts or {}).items() if not part.startswith(_INNER)]
         return fill_template(name, repository=self._git.root.name, parts=shown, **values)
 
-    def _describe(self, task_id: str, *, is_at_work: bool) -> Described:
+    def _describe(self, task_id: str, *, is_at_work: bool) -> TaskRow:
         """Return a task's row, read again only where its events have changed."""
         folder = self._git.root / reading.TASKS / task_id
         stamp = (_stamp(folder / reading.EVENTS), is_at_work)
