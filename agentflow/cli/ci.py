@@ -1,7 +1,10 @@
-"""`ci`: a pull request verified again without a model, and a task that an issue asks for."""
+"""`ci`: a pull request verified again without a model, and a task that an issue asks for.
+
+The file in which GitHub describes the event says which; no text of it reaches a shell.
+"""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,10 +14,10 @@ from agentflow.cli.arguments import FOLDER, MODEL, NO_SANDBOX, text_of
 from agentflow.cli.printing import say, show, write_result
 from agentflow.core.errors import ConfigError, Exit
 from agentflow.core.pending import Consent
-from agentflow.core.record import encode
+from agentflow.core.record import Record, encode
+from agentflow.parse import decode
 
 if TYPE_CHECKING:
-    from agentflow.ci.event import CiEvent
     from agentflow.ci.remarks import ReviewRemark
     from agentflow.workspace.git import Git
 
@@ -32,6 +35,56 @@ REQUIRE = typer.Option(False, "--require", help="Exit with 1 where no commit nam
 LABEL = typer.Option(
     "agentflow", "--label", metavar="NAME", help="The label of an issue that asks for a task."
 )
+_MOST_BYTES = 20_000_000
+
+
+class CiEvent(Record):
+    """A pull request, a label put on an issue, or neither."""
+
+    base: str = ""
+    """The commit that a pull request is compared with."""
+    description: str = ""
+    """The text of a pull request."""
+    issue: int = 0
+    """The number of the issue that was given a label; 0 for none."""
+    label: str = ""
+    request: str = ""
+    """The title and the text of that issue."""
+
+    @property
+    def branch(self) -> str:
+        """The branch for the change that an issue asks for; made of its number alone."""
+        return f"agentflow/issue-{self.issue}"
+
+
+def _read_event(environ: Mapping[str, str]) -> CiEvent:
+    """Return what started this job; an empty event where nothing says it. Raises ConfigError."""
+    path = environ.get("GITHUB_EVENT_PATH")
+    if not path:
+        return CiEvent()
+    try:
+        with Path(path).open("rb") as file:
+            told: object = decode(dict[str, object], file.read(_MOST_BYTES), path)
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    number = _find(told, "issue", "number")
+    if _text(told, "action") != "labeled" or not isinstance(number, int):
+        base, description = _text(told, "pull_request", "base", "sha"), _text(told, "pull_request", "body")
+        return CiEvent(base=base, description=description)
+    request = f"{_text(told, 'issue', 'title')}\n\n{_text(told, 'issue', 'body')}".strip()
+    return CiEvent(issue=number, label=_text(told, "label", "name"), request=request)
+
+
+def _find(event: object, *keys: str) -> object:
+    """Return the value under a path of keys, or None."""
+    for key in keys:
+        event = event.get(key) if isinstance(event, dict) else None
+    return event
+
+
+def _text(event: object, *keys: str) -> str:
+    found = _find(event, *keys)
+    return found if isinstance(found, str) else ""
 
 
 def ci(
@@ -51,10 +104,9 @@ def ci(
     changed by no verified task. Started by a label on an issue, carry out what the issue says and commit it
     on a branch. Exit codes are those of `verify` and `task`.
     """
-    from agentflow.ci.event import read_event
     from agentflow.workspace.git import open_repository
 
-    git, event = open_repository(folder), read_event(os.environ)
+    git, event = open_repository(folder), _read_event(os.environ)
     if event.issue:
         return _work_on_issue(git, event, label, model, no_sandbox=no_sandbox)
     start = base or event.base
@@ -67,7 +119,7 @@ def ci(
 
 def _verify_again(
     git: "Git",
-    event: "CiEvent",
+    event: CiEvent,
     base: str,
     targets: tuple[Path | None, Path | None],
     *,
@@ -113,7 +165,7 @@ def _append(place: Path, text: str) -> None:
         raise ConfigError(f"cannot write {place}: {error.strerror}") from None
 
 
-def _work_on_issue(git: "Git", event: "CiEvent", label: str, model: str | None, *, no_sandbox: bool) -> int:
+def _work_on_issue(git: "Git", event: CiEvent, label: str, model: str | None, *, no_sandbox: bool) -> int:
     """Carry out what an issue asks for and commit it on a branch of its own, where it is verified."""
     from agentflow.api.boundary import Wish
     from agentflow.api.undo import commit_task
