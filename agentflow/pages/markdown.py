@@ -77,13 +77,12 @@ def format_comment(page: TaskPage) -> str:
 
 
 def _shorten(parts: list[str]) -> str:
-    """Return the comment without the long parts at its end that GitHub would refuse."""
-    kept, size = list[str](), 0
+    """Return the comment without the parts for which it has no room."""
+    kept, room = list[str](), _LIMIT - 200
     for part in parts:
-        size += len(part) + 2
-        if size > _LIMIT - 200:
-            continue
-        kept.append(part)
+        if len(part) + 2 <= room:
+            kept.append(part)
+            room -= len(part) + 2
     return "\n\n".join([*kept, "Some parts are left out, since a comment may not be longer."]) + "\n"
 
 
