@@ -1,4 +1,4 @@
-"""What is written, sent or shown of foreign text: secrets taken out, control sequences made visible."""
+"""Takes secrets out of texts and makes control characters visible before they are written or shown."""
 
 import json
 import os
@@ -17,7 +17,7 @@ KEY_VARIABLES = (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_FOUNDRY_API_KEY", "AWS_BEARER_TOKEN_BEDROCK"),
     *("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "OPENAI_API_KEY", "GITHUB_TOKEN", "GH_TOKEN"),
 )
-"""Variables of ours whose very values are secrets, whatever they look like."""
+"""Variables whose values are always secrets."""
 _SHORTEST = 8
 """A value below this is no credential, and would be found in the middle of words."""
 _SIGNS = (
@@ -75,26 +75,26 @@ _FILE_BEGIN = regex(
     r"(?<!\w)(?:machine|default|username\S*|\[(?:pypi|testpypi|server-login)\])(?:\s++\S++){0,12}+\s*+\Z",
     re.ASCII,
 )
-"""Where one of them may have begun whose token is still to come."""
+"""The beginning of such a file whose token may still follow."""
 _NAMED = regex("aws_|_auth|_password", re.IGNORECASE)
 _HEAD = regex(
     r"(?:sk-(?:ant-(?:[a-z]+[0-9]+-)?|proj-|svcacct-|admin-)?|gh[pousr]_|github_pat_|AKIA|ASIA)", re.ASCII
 )
-"""What any key of its kind begins with, and so tells nothing."""
+"""The beginning that all keys of a kind share, and that reveals nothing."""
 _GRAM = 6
 _ECHO = 16
 """Characters of a key, in any spelling of it, that are no coincidence."""
 _BEGIN = "-----BEGIN"
 _END = regex("-----END[A-Z0-9 ]{0,60}-----")
 _LONGEST = 32_768
-"""Characters that are held back at most until it shows whether they are a secret."""
+"""The most characters that are held back because they may belong to a secret."""
 _COLOURS = regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-B])")
 _UNSEEN = regex(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff"
     "\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]"
 )
 _DEEP = " " * 6
-"""So deep that Markdown sees no heading, also below an item of a list."""
+"""An indent at which Markdown sees no heading, even below a list item."""
 
 
 def redact_text(text: str, environ: Mapping[str, str] | None = None) -> str:
@@ -114,12 +114,12 @@ def redact_text(text: str, environ: Mapping[str, str] | None = None) -> str:
 
 
 class _Own(Record):
-    """The user's own keys, and what a part of one looks like in the spellings in which it may come back."""
+    """The user's own keys, and an index of the pieces of their spellings."""
 
     values: tuple[str, ...] = ()
     spellings: tuple[str, ...] = ()
     grams: dict[str, tuple[int, int]] = {}
-    """Each piece of a spelling, to where it stands."""
+    """Each piece of a spelling, with its spelling and position."""
     runs: re.Pattern[str] | None = None
     """What is long enough to be an echo."""
 
@@ -178,7 +178,7 @@ def _spellings(value: str) -> Iterator[str]:
 
 
 def redact_bytes(raw: bytes) -> bytes:
-    """Return bytes without secrets: all of these are ASCII, whatever else is in between."""
+    """Return bytes without secrets, which are always ASCII; other bytes stay as they are."""
     text = raw.decode("latin-1")
     found = redact_text(text)
     return raw if found == text else found.encode("latin-1")
@@ -194,11 +194,11 @@ def redact_values(value: Any) -> Any:
 
 
 _KEPT: set[str] = set()
-"""Keys that came from elsewhere than the usual variables."""
+"""Keys from other sources than the usual variables."""
 
 
 def keep_secret(values: Iterable[str]) -> None:
-    """Take these out of all text from now on as well."""
+    """Redact these values from all texts from now on."""
     _KEPT.update(value for value in values if len(value) >= _SHORTEST)
     _own.cache_clear()
 
@@ -224,8 +224,8 @@ def _mark_end(found: re.Match[str]) -> str:
     return found["name"] + MARK
 
 
-class Redacting:
-    """Text that comes in pieces, passed on without secrets, also where one spans two pieces."""
+class Redactor:
+    """Passes on a text that comes in pieces, without secrets, even one that spans two pieces."""
 
     def __init__(self, take: Callable[[str], object]) -> None:
         self._take = take
@@ -246,7 +246,7 @@ class Redacting:
 
 
 def _settle(text: str) -> int:
-    """Return how much of a text no secret that is still coming can begin in."""
+    """Return the length of the beginning of a text that no unfinished secret reaches into."""
     end = max(text.rfind(" "), text.rfind("\n")) + 1
     if not end and len(text) <= _LONGEST:
         return 0

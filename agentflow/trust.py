@@ -34,7 +34,7 @@ def load_trust(config: Path, root: Path) -> Trusted:
 
 
 def record_trust(config: Path, root: Path, files: dict[str, str]) -> None:
-    """Write down that these files are trusted as their hashes say, and no others of this repository."""
+    """Record the trusted files of a repository with their hashes, in place of any earlier record."""
     trusted = Trusted(root=str(root.resolve()), files=files)
     place = _place(config, root)
     place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -63,7 +63,7 @@ def fingerprint(root: Path, file: str) -> str | None:
 
 
 def content(path: Path) -> bytes:
-    """Return what a plain file of bearable size holds. Raises OSError, or InvalidFile for another one."""
+    """Return the bytes of a regular file of bearable size. Raises OSError, or InvalidFile for any other."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as opened:
         status = os.fstat(descriptor)

@@ -27,14 +27,14 @@ def _agree_never(_: str) -> bool:
 
 
 class Wish(Record):
-    """What the command line says about the sandbox."""
+    """The options of a command line about the sandbox."""
 
     no_sandbox: bool = False
     network: bool = False
     must_run: bool = False
     """Everything it runs is trusted, so it also runs without a sandbox."""
     agree: Callable[[str], bool] = _agree_never
-    """Asks a person whether commands may run without a sandbox, given the reason why there is none."""
+    """Asks a person, with the reason, whether commands may run without a sandbox."""
 
 
 def open_sandbox(git: Git, wish: Wish) -> Sandbox:

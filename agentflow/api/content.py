@@ -54,7 +54,7 @@ class Content(Record):
 
 
 def open_toolbox(root: Path, model: str | None = None) -> Toolbox:
-    """Return the available tools: those that the user's settings open, and those that the provider runs."""
+    """Return the available tools, including those that the provider runs."""
     settings = load_settings(os.environ)
     box = build_toolbox(settings.network)
     if box.find("WebFetch") is None or not _has_search(
@@ -107,7 +107,7 @@ def remove_denied_tools(role: Role, rules: Rules, toolbox: Toolbox) -> Role:
 def withhold_provider_tools(
     toolbox: Toolbox, roles: Roles, hooks: Iterable[Hook], rules: Rules, approvals: Approvals
 ) -> Toolbox:
-    """Return the tools without those that the provider runs, where a hook, rule or mode has to be asked."""
+    """Return the tools without the provider's own where a hook, rule or approval mode must see each call."""
     explorer = roles.part("explorer")
     modes = [approvals.roles.get(name, "never") for name in (explorer.name, *explorer.handoffs)]
     served = [tool for tool in toolbox.tools if tool.by_provider]
@@ -194,7 +194,7 @@ def list_skill_folders(root: Path) -> tuple[SkillFolder, ...]:
 
 
 def _mark_trusted(skills: Skills, root: Path) -> Skills:
-    """Return skills of which those of the repository know what a person trusted of their files."""
+    """Return skills, those of the repository with the hash that a person trusted."""
     trusted = load_trust_here(root).files
 
     def mark(skill: Skill) -> Skill:

@@ -1,4 +1,4 @@
-"""Whose task it is, and the user's decisions, written into its state from any process."""
+"""Decisions about tasks, written into their state from any process, and whether a task is the user's own."""
 
 import os
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class DecisionResult(Record):
     task_id: str
     answer: Answer
     before: bool
-    """It was decided earlier, and that decision stays."""
+    """The item was decided earlier, and that decision stays."""
 
     @property
     def word(self) -> str:
@@ -39,7 +39,7 @@ class DecisionResult(Record):
 def decide_approval(
     start: Path, pending_id: str, decision: Answer, *, task_id: str | None = None
 ) -> DecisionResult:
-    """Write a decision about a pending item, of the newest task that has it; a later one changes nothing."""
+    """Record a decision about a pending item of the newest task that has it; the first decision stays."""
     git = open_repository(start)
     with writer_lock(git.root):
         folder = find_pending(git.root, pending_id, task_id)

@@ -1,4 +1,4 @@
-"""What a repository brings, one row for each kind of part: whether it counts, waits for trust, or cannot."""
+"""The parts of a repository for coding assistants, by kind, and whether each takes effect."""
 
 import json
 import os
@@ -30,7 +30,7 @@ MAX_EXTENSIONS = 500
 
 
 class Standing(StrEnum):
-    """What becomes of a part of the repository."""
+    """Whether a part of the repository takes effect."""
 
     COUNTS = "counts"
     WAITS = "waits for trust"
@@ -62,7 +62,7 @@ class RepositoryTrust(Record):
 
 
 class ExtensionKind(Record):
-    """A kind of part, and what lists the parts of that kind."""
+    """A kind of part, and the function that lists the parts of that kind."""
 
     name: str
     list_extensions: Callable[[RepositoryTrust], Iterator[Extension]]

@@ -1,4 +1,4 @@
-"""The hooks that there are, those that count and those that do not; a start for a new one."""
+"""All hooks and whether each runs here, example events for them, and a template for a new one."""
 
 import json
 import os
@@ -71,7 +71,7 @@ def _to_known(hook: Hook, *, is_running: bool) -> KnownHook:
 
 
 def make_event(root: Path, point: Point, outputs: Path, given: Path | None) -> HookEvent:
-    """Return an example of an event; a file's JSON stands in place of what is made up. Raises InvalidFile."""
+    """Return an example event; a file's JSON replaces made-up values. Raises InvalidFile."""
     said = {} if given is None else _read_input(given)
     name = said.get("tool_name", "Bash")
     tool = open_toolbox(root).find(str(name)) if POINTS[point].is_about_tool else None
@@ -135,7 +135,7 @@ def _add_entry(settings: Path, point: Point, command: str) -> str:
 
 
 def _fill_start(point: Point) -> str:
-    """Return the script that a new hook begins as."""
+    """Return the script of a new hook."""
     rules = POINTS[point]
     block = "keeps it from happening" if rules.can_block else "is shown to the person"
     words = {
@@ -172,7 +172,7 @@ _VALUES: Mapping[str, Any] = {
     "tool_use_id": "toolu_test",
     "trigger": "auto",
 }
-"""What a field holds that a matcher looks at, or that is no text; others hold their own name."""
+"""Values of the fields that matchers compare or that are no text; others hold their own name."""
 
 
 def make_sample(

@@ -36,7 +36,7 @@ class PluginSource(Record):
     folder: str = ""
     """The plugin's folder in there."""
     manifest: dict[str, Any] = {}
-    """What the marketplace says of it, for a plugin without a manifest of its own."""
+    """The marketplace entry, for a plugin without a manifest of its own."""
 
 
 class PluginCandidate(Record):
@@ -123,7 +123,7 @@ def _follow(said: PluginSource, base: Path, commit: str, scratch: Path) -> _Fetc
 
 
 def _complete_manifest(folder: Path, found: _Fetched) -> None:
-    """Write the manifest of a plugin that has none, which is optional, by what else is known of it."""
+    """Write the manifest of a plugin without one, from its marketplace entry or its folder's name."""
     place = folder / PLUGIN_MANIFEST
     if place.exists():
         return

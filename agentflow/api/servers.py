@@ -43,7 +43,7 @@ UNTRUSTED = "waits for your trust: agentflow trust"
 
 
 def find_accepted_file() -> Path:
-    """Return where it is kept which tools of servers were accepted."""
+    """Return the file that records the accepted tools of servers."""
     return folders(os.environ).config.parent / "trust" / "mcp-tools.json"
 
 
@@ -103,7 +103,7 @@ def is_trusted_server(entry: ServerEntry, root: Path) -> bool:
 
 
 def _read_choices(root: Path, trusted: Trusted) -> dict[str, Any]:
-    """Return which servers of the repository settings files switch on and off; all may switch off."""
+    """Return which servers of the repository are switched on or off; untrusted files may only switch off."""
     claude = folders(os.environ).claude
     names = (".claude/settings.json", ".claude/settings.local.json")
     files = [(claude / "settings.json", True), *((root / name, trusted.covers(name)) for name in names)]
@@ -158,7 +158,7 @@ def open_servers(
 
 
 def place_servers(sandbox: Sandbox, logs: Path) -> "ServerPlace":
-    """Return where servers run, and where they may not."""
+    """Return the sandbox of servers, their logs, and the condition for starting one."""
     from agentflow.mcp.servers import ServerPlace
 
     may_start = partial(is_trusted_server, root=sandbox.root)

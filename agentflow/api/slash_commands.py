@@ -59,11 +59,11 @@ _SECONDS = 60.0
 _NEAR = 3
 _READER = "explorer"
 _NOTHING = ":"
-"""A pattern that leaves only what reads."""
+"""A pattern that allows only reading commands."""
 
 
 class ExpandedCommand(Record):
-    """What a command became."""
+    """The task that a command stands for."""
 
     text: str
     invoked: Invoked
@@ -140,7 +140,7 @@ def _ask_hooks(
 def find_command(root: Path, name: str) -> PromptCommand | None:
     """Return the command of a name, one that counts before any other, or the skill of that name as one."""
     found = load_commands_here(root)
-    counting = found.replace(all=tuple(each for each in found.all if is_counting(root, each)))
+    counting = found.replace(all=tuple(each for each in found.all if may_be_called(root, each)))
     command = counting.find(name) or found.find(name)
     if command is not None:
         return command
@@ -167,7 +167,7 @@ def _to_command(skill: Skill) -> PromptCommand:
     return command.replace(name=skill.name, description=skill.description, body=command.body + note)
 
 
-def is_counting(root: Path, command: PromptCommand) -> bool:
+def may_be_called(root: Path, command: PromptCommand) -> bool:
     """Return whether a command may be called; a repository's own commands need its trust."""
     if command.origin != "project" or command.path.name == SKILL_FILE:
         return True
@@ -175,7 +175,7 @@ def is_counting(root: Path, command: PromptCommand) -> bool:
 
 
 def _require_trusted(root: Path, command: PromptCommand) -> None:
-    if not is_counting(root, command):
+    if not may_be_called(root, command):
         file = command.path.relative_to(root)
         raise UsageError(f"/{command.called} is not trusted: {file}", hint="review it with: agentflow trust")
 

@@ -260,7 +260,7 @@ def _line(path: Path, text: str) -> int | None:
 
 
 class SkillSurvey(Record):
-    """The skills of all places, and what is wrong with them."""
+    """The skills of all folders, and their problems."""
 
     skills: tuple[Skill, ...]
     folders: int
@@ -268,7 +268,7 @@ class SkillSurvey(Record):
 
 
 def survey_skills(places: Iterable[SkillFolder], roles: frozenset[str]) -> SkillSurvey:
-    """Look at every skill, also at those that another one of their name replaces."""
+    """Return every skill, also those that another one of the same name replaces, and their problems."""
     skills: list[Skill] = []
     problems: list[Problem] = []
     found = [(place, folder) for place in places for folder in find_skill_folders(place)]

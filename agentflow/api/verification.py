@@ -1,4 +1,4 @@
-"""What `verify` shows: the checks of this repository, or the records of a task, run by the program."""
+"""Runs the checks of this repository, or a task's records again, and describes each result."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence

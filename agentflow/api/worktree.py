@@ -86,7 +86,7 @@ def make_worktree(folder: Path, branch: str | None) -> Worktree:
 
 
 class KeptWorktree(Record):
-    """What became of a worktree, and the commands for what comes next."""
+    """A worktree that stays, and the commands to take its change over or to remove it."""
 
     path: str
     """Within the repository."""
@@ -97,7 +97,7 @@ class KeptWorktree(Record):
 
 
 def describe_kept(root: Path, task_id: str) -> KeptWorktree | None:
-    """Return what a person may do with the worktree at a root, or None where that is no worktree of ours."""
+    """Return the worktree at a root with its next commands, or None for any other root."""
     main = find_main(root)
     if main == root:
         return None
@@ -119,7 +119,7 @@ def describe_kept(root: Path, task_id: str) -> KeptWorktree | None:
 
 
 def remove_unused(worktree: Worktree) -> bool:
-    """Remove a worktree in which no task began, and its branch; return whether that is so."""
+    """Remove a worktree in which no task began, and its branch; return whether it was removed."""
     if (worktree.root / TASKS / worktree.task_id).exists():
         return False
     git = open_repository(worktree.main)

@@ -1,4 +1,4 @@
-"""What hidden checks say of a batch: rates with their confidence, and whether two runs differ."""
+"""The evaluation of a batch by hidden checks: rates with confidence, and the comparison of two runs."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -35,14 +35,14 @@ class PairedDifference(Record):
 
 
 class Score(Record):
-    """What came of one group of tasks."""
+    """The results of one group of tasks."""
 
     group: str
     tasks: int
     resolved: Rate
     """The hidden check passes, whatever the verdict."""
     falsely_verified: Rate
-    """Of those that are verified: the hidden check fails."""
+    """The hidden check fails, among verified tasks."""
     caveats_unresolved: int
     """Verified with a caveat, and the hidden check fails."""
     refused: int
@@ -52,7 +52,7 @@ class Score(Record):
     cost_usd: float | None
     tokens: int
     seconds: float
-    """Of a task, the median."""
+    """The median of a task."""
 
 
 class Comparison(Record):

@@ -1,4 +1,4 @@
-"""A task that another machine does: what is sent there, how it is done, what comes back and is checked."""
+"""A task for another machine: packing it, carrying it out there, and checking what comes back."""
 
 import io
 import os
@@ -39,7 +39,7 @@ _CLONE, _CHECK, _SCRIPT_FILE = "clone", "check", "script.yaml"
 
 
 class _Assignment(Record):
-    """What a machine is told of its task."""
+    """The task of a machine, with its options."""
 
     task: BatchTask
     share: Budget
@@ -49,7 +49,7 @@ class _Assignment(Record):
 
 
 def pack_parcel(folder: TaskFolder, share: Budget, options: BatchOptions) -> tuple[bytes, bytes]:
-    """Return what a machine is told of a task, and the files for it. Raises ConfigError or UsageError."""
+    """Return the assignment of a machine and the files for it. Raises ConfigError or UsageError."""
     task = folder.task
     here = task.replace(environment="")  # that is a matter of the machine
     folder.place.mkdir(parents=True, exist_ok=True)

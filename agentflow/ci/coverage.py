@@ -18,11 +18,11 @@ _GONE = b"0"
 ModeAndId = tuple[bytes, bytes]
 """Mode and id of a file, zeros where there is none."""
 Steps = Mapping[bytes, set[tuple[ModeAndId, ModeAndId]]]
-"""What verified tasks made of each file: its entry before and after."""
+"""The changes of verified tasks to each file, as its entries before and after."""
 
 
 class JudgedTask(Record):
-    """A task whose record holds here."""
+    """A task whose record was confirmed here."""
 
     state: TaskState
     start: str

@@ -1,4 +1,4 @@
-"""What a reviewer is told of a change, line by line: as annotations of GitHub, and as SARIF 2.1.0."""
+"""Remarks on a change for its reviewer, as annotations of GitHub and as SARIF 2.1.0."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -60,7 +60,7 @@ def list_gaps(coverage: Coverage) -> tuple[ReviewRemark, ...]:
 
 
 def list_unconfirmed(task: TaskState) -> Iterator[ReviewRemark]:
-    """Yield what a verdict rests on and nothing but its record says; a forger could have written it."""
+    """Yield the approvals that only the record claims; a forger could have written them."""
     for said in task.verdict.approvals if task.verdict else ():
         yield ReviewRemark(
             rule=_UNCONFIRMED, message=one_line(f"approved by the record's own word: {said}", 500)

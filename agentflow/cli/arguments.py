@@ -1,4 +1,4 @@
-"""What a command line may say: the options that commands share, and the text of a task between them."""
+"""Options that several commands share, and command lines whose text needs no quotes."""
 
 import difflib
 import sys
@@ -64,7 +64,7 @@ def _separate(args: list[str], known: Mapping[str, bool], command: str) -> tuple
 
 
 def _is_meant_as_option(word: str, known: Mapping[str, bool]) -> bool:
-    """Return whether a word begins as an option does; a gap in its name tells that it was quoted."""
+    """Return whether a word is meant as an option; a space in its name shows that it is quoted text."""
     if not word.startswith("-") or word == "-":
         return False
     is_attached = known.get(word[:2], False) and not word[2:3].isspace()
@@ -140,7 +140,7 @@ def text_of(words: list[str], example: str = "agentflow task make the failing te
 
 
 def consent_of(*, yes: bool, no_input: bool) -> Consent:
-    """Return what the switches say about questions. Raises UsageError for both."""
+    """Return what happens to questions. Raises UsageError for both switches."""
     if yes and no_input:
         raise UsageError("--yes and --no-input exclude each other")
     if yes:
@@ -157,8 +157,8 @@ def detail_of(*, quiet: bool, verbose: bool) -> Detail:
     return Detail.FULL if verbose else Detail.BRIEF
 
 
-def class_named(name: str | None) -> str:
-    """Return the class that a person named, or nothing where the words decide. Raises UsageError."""
+def class_of(name: str | None) -> str:
+    """Return the class that a person chose, or empty if the text decides. Raises UsageError."""
     from agentflow.routing.classify import CLASSES
 
     if name is not None and name not in CLASSES:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class BatchEngine(StrEnum):
-    """What does the tasks of a batch."""
+    """Where the tasks of a batch run."""
 
     LOCAL = "local"
     RAY = "ray"
@@ -136,7 +136,7 @@ def batch(
         timeout=timeout, seed=shuffle, fail_fast=fail_fast, keep=keep, resume=resume, cluster=cluster
     )
     tasks = read_plan(plan)
-    outcome = run_in_front(plan, out, tasks, options, plain=plain)
+    outcome = run_with_progress(plan, out, tasks, options, plain=plain)
     if junit is not None:
         write_result(junit, to_junit(outcome.results, outcome.missing))
     if html is not None:
@@ -184,10 +184,10 @@ def make_options(
     )
 
 
-def run_in_front(
+def run_with_progress(
     plan: Path, out: Path | None, tasks: "tuple[BatchTask, ...]", options: "BatchOptions", *, plain: bool
 ) -> "BatchOutcome":
-    """Run a batch in front of whoever looks on. Raises UsageError or ConfigError."""
+    """Run a batch and show its progress on stderr. Raises UsageError or ConfigError."""
     from agentflow.batch.run import open_batch, run_batch
 
     out = (plan.with_suffix(".batch") if out is None else out).absolute()
@@ -207,7 +207,7 @@ def run_in_front(
 
 
 def _require_folders(*targets: Path | None) -> None:
-    """Raise ConfigError for a file that could not be written at the end, as its folder is missing."""
+    """Raise ConfigError for a file whose folder does not exist, before any work is done."""
     for target in targets:
         if target is not None and not target.absolute().parent.is_dir():
             raise ConfigError(f"cannot write {target}: there is no folder {target.parent}")
@@ -232,7 +232,7 @@ def _require_possible(options: "BatchOptions") -> None:
 
 @contextmanager
 def _open_engine(options: "BatchOptions", out: Path) -> "Iterator[tuple[BatchOptions, DoTask]]":
-    """Yield what does a task, and how many at once. Raises ConfigError."""
+    """Yield the options with the number of jobs, and what carries out a task. Raises ConfigError."""
     from agentflow.batch.pool import do_task
 
     if options.cluster is None:
@@ -246,7 +246,7 @@ def _open_engine(options: "BatchOptions", out: Path) -> "Iterator[tuple[BatchOpt
 
 @contextmanager
 def _show_progress(folders: "Sequence[TaskFolder]", *, plain: bool) -> "Iterator[TellProgress]":
-    """Show how far a batch is: one bar with counts and what runs at a terminal, else a line each result."""
+    """Show a bar with counts and running tasks at a terminal, elsewhere a line for each result."""
     from agentflow.batch.results import BatchResult, read_result
 
     known = [result for folder in folders if (result := read_result(folder.place)) and result.is_settled]
@@ -267,7 +267,7 @@ def _show_progress(folders: "Sequence[TaskFolder]", *, plain: bool) -> "Iterator
 
 @contextmanager
 def _draw_bar(total: int, done: "list[BatchResult]", medium: Medium) -> "Iterator[TellProgress]":
-    """Yield what keeps one line of a terminal up to date, which is taken away at the end."""
+    """Yield the function that updates the bar; at the end the bar is erased."""
     from agentflow.batch.results import BatchResult, count_statuses
 
     full, empty = "#-" if medium.ascii else "█░"
@@ -309,7 +309,7 @@ def _describe_result(result: "BatchResult", count: str = "") -> Line:
 
 
 def tabulate_outcome(outcome: "BatchOutcome") -> Iterator[Line]:
-    """Yield the table of a batch, in the order of its file, and what all of it comes to."""
+    """Yield the results of a batch in the order of its file, and a line with the totals."""
     from agentflow.batch.results import count_statuses
 
     yield from map(_describe_result, outcome.results)

@@ -1,4 +1,4 @@
-"""`agents` and `tools`: what there is, and where it comes from; a start for a new role or skill."""
+"""`agents` and `tools`: roles and tools with their sources; templates for new roles and skills."""
 
 import os
 import re
@@ -79,7 +79,7 @@ def show_agent(name: str = NAME, json: bool = JSON) -> None:
     found = content.role(name)
     role = resolve_role(found, content, find_root())
     if json:
-        say_json({**_role_row(found), **role.told})
+        say_json({**_role_row(found), **role.to_plain()})
         return
     grouped: dict[tuple[str, str], list[str]] = {}
     for label, value, source in role.facts:
@@ -199,7 +199,7 @@ def _tool_row(tool: Tool) -> dict[str, Any]:
 
 
 def show_entry(name: str, note: str, told: dict[str, str]) -> None:
-    """Show one thing of a list: its name, and below it what is told of it."""
+    """Show one entry of a list: its name with a note, and below it labelled texts."""
     show([line(span(name, Style.BOLD), span(f"  {note}", Style.DIM))])
     for label, text in told.items():
         said = [span(f"{label}  ", Style.DIM)] if label else []
@@ -219,7 +219,7 @@ def show_body(text: str) -> None:
 
 
 Fact = tuple[str, str, str]
-"""A label, what it says, and where that comes from."""
+"""A label, its value, and the source of the value."""
 
 
 class ResolvedRole(Record):
@@ -230,11 +230,10 @@ class ResolvedRole(Record):
     facts: tuple[Fact, ...]
     hooks: tuple[str, ...]
     tools: tuple[Tool, ...]
-    """Those that it is offered, the one that ends its run too."""
+    """The offered tools, including the one that ends its run."""
 
-    @property
-    def told(self) -> dict[str, Any]:
-        """Return it as plain values."""
+    def to_plain(self) -> dict[str, Any]:
+        """Return what is beyond the role's file as plain values."""
         return {
             "limits": plain(self.role.limits),
             "prompt": self.prompt,
@@ -265,9 +264,9 @@ def resolve_role(role: Role, content: Content, root: Path) -> ResolvedRole:
         role, toolbox, rights = _narrow(role, content, root)
     phase = next((phase for phase, part in ROLE_OF.items() if part == role.part), None)
     skills = offer_skills(content.skills, role, phase, ())
-    kit = Kit(model=NoModel(), models=ids, toolbox=toolbox, events=nobody, skills=skills)
+    kit = Kit(model=NoModel(), models=ids, toolbox=toolbox, events=ignore_event, skills=skills)
     shared = list_shared_capabilities(hooks, rules, settings.approvals)
-    draft = Draft.of((*list_standard_capabilities(role, kit), *_others(role, content), *shared))
+    draft = Draft.of((*list_standard_capabilities(role, kit), *_list_delegation(role, content), *shared))
     tools = draft.make_tools(*draft.choose_model())
     named = _name_hooks(draft.hooks, role)
     bounds = ", ".join(
@@ -278,7 +277,7 @@ def resolve_role(role: Role, content: Content, root: Path) -> ResolvedRole:
         ("source", role.source, role.origin),
         *rights,
         ("tier", model, role.place("model")),
-        *(("tool", _spell(tool, role), _giver(tool, role)) for tool in tools),
+        *(("tool", _spell(tool, role), _find_giver(tool, role)) for tool in tools),
         *(("skill", name, source) for name, source in _skills(skills)),
         *(("hook", name, "") for name in named),
         ("limits", bounds, role.place("maxTurns" if "maxTurns" in role.lines else "limits")),
@@ -304,8 +303,8 @@ def _narrow(role: Role, content: Content, root: Path) -> tuple[Role, Toolbox, tu
     return narrowed, box, tuple(rights)
 
 
-def _others(role: Role, content: Content) -> tuple[Capability, ...]:
-    """Return what lets a role give work to sub-agents, or hand a conversation over to one."""
+def _list_delegation(role: Role, content: Content) -> tuple[Capability, ...]:
+    """Return the capabilities by which a role gives work to sub-agents or hands over to one."""
     known = list_subagents(content.roles.all)
     given = Subagents(role=role, depth=0, known=known, run=_refuse_to_run)
     return given, Handoffs(role=role, known=known)
@@ -315,8 +314,8 @@ def _spell(tool: Tool, role: Role) -> str:
     return ", ".join(map(str, role.rules_for(tool.name))) or tool.name
 
 
-def _giver(tool: Tool, role: Role) -> str:
-    """Return what gives a role this tool."""
+def _find_giver(tool: Tool, role: Role) -> str:
+    """Return what a role has a tool from."""
     if tool.input in SUBMITTED_BY:
         return f"the part it plays, {role.part}"
     if tool.name == SKILL_TOOL:
@@ -333,8 +332,8 @@ async def _refuse_to_run(request: SubagentRequest, _: Settled) -> Run:
     raise NotAllowed(f"{request.role.name} is shown here and not run")
 
 
-def nobody(_: object) -> None:
-    """Take an event for nobody."""
+def ignore_event(_: object) -> None:
+    """Ignore an event."""
 
 
 _TEMPLATES = Path(__file__).with_name("templates")

@@ -58,7 +58,7 @@ class CiEvent(Record):
 
 
 def _read_event(environ: Mapping[str, str]) -> CiEvent:
-    """Return what started this job; an empty event where nothing says it. Raises ConfigError."""
+    """Return the event that started this job, or an empty one outside of GitHub. Raises ConfigError."""
     path = environ.get("GITHUB_EVENT_PATH")
     if not path:
         return CiEvent()
@@ -126,7 +126,7 @@ def _verify_again(
     is_required: bool,
     no_sandbox: bool,
 ) -> int:
-    """Find the tasks that are named, run their records again and tell what came of it."""
+    """Run the records of the named tasks again and report the result."""
     from agentflow.api.boundary import Wish, describe_sandbox, open_sandbox
     from agentflow.ci.records import find_named_tasks
     from agentflow.ci.review import review_pull_request

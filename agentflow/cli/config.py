@@ -38,7 +38,7 @@ def config(
 
 
 def _lines(rows: list[dict[str, Any]], parts: dict[str, list[str]]) -> Iterator[Line]:
-    """Yield what a person reads; what is not the default stands out."""
+    """Yield the settings as lines; those that differ from the default stand out."""
     for row in rows:
         usual = row["source"] == "default"
         value = column(f"{_words(row['value']) or '-'}  ", 30, Style.DIM if usual else Style.BOLD)
@@ -63,7 +63,7 @@ def _words(value: object) -> str:
 
 
 def _settings(folder: Path) -> list[dict[str, Any]]:
-    """Return each setting, and the files that say what it is; what only a repository says comes last."""
+    """Return each setting with its source files; those that only a repository has come last."""
     from agentflow.api.trust import load_project_at
     from agentflow.settings import (
         MODEL_VARIABLES,
@@ -99,7 +99,7 @@ def _settings(folder: Path) -> list[dict[str, Any]]:
 
 
 def _models(settings: "Settings") -> list[str]:
-    """Return what the tiers stand for, and what that costs."""
+    """Return the models of each tier with their prices."""
     from agentflow.api.models import choose_tiers
     from agentflow.model.tiers import DEEP, FAST, choice_of, find_price, ids_of
     from agentflow.settings import model_name
@@ -118,7 +118,7 @@ def _models(settings: "Settings") -> list[str]:
 
 
 def _instructions(setup: "Setup") -> Iterator[str]:
-    """Yield the files that tell roles how to work here, with their sizes, and what is cut off."""
+    """Yield the instruction files with their sizes, and what of them does not fit."""
     from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, load_instructions
     from agentflow.workspace.path_guard import PathGuard
 
@@ -137,11 +137,11 @@ def _explain(folder: Path) -> dict[str, list[str]]:
     """Return what `standard` means, role by role, with the hooks and rules that count here."""
     from agentflow.api.boundary import Wish
     from agentflow.api.wiring import list_shared_capabilities, prepare
-    from agentflow.cli.catalog import nobody
+    from agentflow.cli.catalog import ignore_event
     from agentflow.compose.standard import Kit, describe_capabilities, list_standard_capabilities
 
     setup = prepare(folder, "repair", "fix the failing tests", Wish(must_run=True))
-    kit = Kit(model=setup.model, models={}, toolbox=setup.toolbox, events=nobody)
+    kit = Kit(model=setup.model, models={}, toolbox=setup.toolbox, events=ignore_event)
     standard = list_standard_capabilities(setup.roles.part("implementer"), kit)
     shared = list_shared_capabilities(setup.hooks, setup.rules, setup.settings.approvals)
     limits = [
@@ -237,7 +237,7 @@ def _write_settings(path: Path, root: Path) -> str:
 
 
 def _find_setup(git: "Git") -> dict[str, Any]:
-    """Return what tasks will run here, and the command to go on with."""
+    """Return the checks, the sandbox and the model of this repository, and the next command."""
     from agentflow.api.boundary import Wish, describe_sandbox, make_sandbox
     from agentflow.api.trust import list_untrusted
     from agentflow.api.verification import run_checks
@@ -278,7 +278,7 @@ def _rows(told: dict[str, Any]) -> Iterator[Line]:
 
 
 def _why(told: dict[str, Any]) -> str:
-    """Return what the next command is for."""
+    """Return the purpose of the next command."""
     if told["next"] == "agentflow doctor":
         return "reports what the sandbox lacks"
     if told["next"] == "agentflow verify":

@@ -36,7 +36,7 @@ _REACH_SECONDS = 3.0
 _KNOWN_GAPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"sockets of services": WHO, ATTRIBUTES: ("implementer", CHECKS)}
 )
-"""What `partial` says that it does not isolate, and from whom."""
+"""What a partial sandbox does not isolate, and for which callers."""
 _NAME = 29
 _MARK = 9
 _HEADS = ("reader", "writer", "checks")
@@ -44,7 +44,7 @@ _HEADS = ("reader", "writer", "checks")
 
 
 class Diagnosis(Record):
-    """All that is shown; no value of a secret is in it."""
+    """The findings of `doctor`, without the value of any secret."""
 
     sandbox: str
     reason: str

@@ -25,7 +25,7 @@ from agentflow.cli.batch import (
     BatchEngine,
     choose_cluster,
     make_options,
-    run_in_front,
+    run_with_progress,
 )
 from agentflow.cli.printing import say_json, show
 from agentflow.core.errors import Exit, UsageError
@@ -83,7 +83,7 @@ def evaluate(
     budget, limits = Budget(cost=max_cost, tokens=max_tokens), SharedLimits(at_once=requests, per_minute=rate)
     options = make_options(model, jobs, switches, budget, limits)
     options = options.replace(timeout=timeout, keep=keep, resume=resume, cluster=cluster)
-    outcome = run_in_front(plan, out, tasks, options, plain=plain)
+    outcome = run_with_progress(plan, out, tasks, options, plain=plain)
     scores = score_groups(outcome.results)
     if json:
         say_json(scores)

@@ -93,7 +93,7 @@ def _rows(found: "Classification") -> list[tuple[str, str]]:
 
 
 def _way(roles: list[str]) -> str:
-    """Return the roles in words, with the checks behind the one that changes something."""
+    """Return the roles in words, with the checks after the implementer."""
     way = ", ".join(roles).replace("implementer", "implementer, checks")
     return way.replace("reviewer, verifier", "reviewer and verifier")
 
@@ -133,7 +133,7 @@ def explain_command(
 
 
 def _reach(role: str) -> str:
-    """Return what the sandbox lets a role's commands do, whatever the rules say."""
+    """Return what the sandbox lets a role's commands do, independently of the rules."""
     from agentflow.core.routing import Access
     from agentflow.sandbox.profile import ACCESS
 

@@ -19,7 +19,7 @@ from agentflow.core.events import Replied, Stamped
 from agentflow.core.pending import Consent
 from agentflow.core.record import plain
 from agentflow.core.task import TaskState
-from agentflow.redact import Redacting, visible
+from agentflow.redact import Redactor, visible
 from agentflow.report.material import sum_spending
 from agentflow.report.report import to_result
 from agentflow.store.reading import events
@@ -43,19 +43,19 @@ _SIGNALS = {
 
 
 class Job(Order):
-    """What the command line asks for: a task, and how it is shown."""
+    """A task with the options for its display."""
 
     json: bool = False
     events: str | None = None
     """A file's path, or `-` for stdout."""
     stream: bool = False
-    """Show what the model says as it comes, and every step with it."""
+    """Show the model's replies as they arrive, and every step."""
     detail: Detail = Detail.BRIEF
     plain: bool = False
 
     @property
     def ask(self) -> Ask | None:
-        """Return how a person is asked, or None where nobody can be."""
+        """The function that asks a person, or None where nobody can be asked."""
         return _ask if is_attended(self.consent) else None
 
 
@@ -64,7 +64,7 @@ def _ask(store: TaskStore) -> bool:
 
 
 def launch(folder: Path, job: Job, steering: "Steering | None" = None) -> int:
-    """Do a new task, which a person may steer from a session, and return its exit code."""
+    """Run a new task, which a person may steer from a session, and return its exit code."""
     job, warnings = _expand(folder, job) if job.text.startswith("/") else (job, ())
     setup = prepare(folder, job.model, job.text, job.wish.replace(agree=agree))
     setup = setup.replace(warnings=(*setup.warnings, *warnings))
@@ -108,7 +108,7 @@ def _tell_worktree(root: Path, task_id: str, job: Job) -> None:
 
 
 def _expand(folder: Path, job: Job) -> tuple[Job, tuple[str, ...]]:
-    """Return the job of a command that was called by its name, with warnings; any other job as it is."""
+    """Return the job that a slash command stands for, with warnings; any other job unchanged."""
     from agentflow.api.slash_commands import expand_command
 
     found = expand_command(folder, job.text, job.wish.replace(agree=agree))
@@ -118,7 +118,7 @@ def _expand(folder: Path, job: Job) -> tuple[Job, tuple[str, ...]]:
 
 
 def relaunch(start: Path, task_id: str | None, job: Job, steering: "Steering | None" = None) -> int:
-    """Go on with a saved task and return its exit code. Raises TaskOver, or Suspended while it waits."""
+    """Continue a saved task and return its exit code. Raises TaskOver, or Suspended while it waits."""
     from agentflow.api.worktree import open_home
 
     git = open_home(start, task_id)
@@ -136,14 +136,14 @@ def relaunch(start: Path, task_id: str | None, job: Job, steering: "Steering | N
 
 
 def _drive(session: Session, job: Job, sink: BinaryIO | None, steering: "Steering | None") -> int:
-    """Run a task in front of whoever looks on, and print its result."""
+    """Run a task with its progress on stderr, and print its result."""
     store = session.store
     with ExitStack() as stack:
         medium = choose_medium(sys.stderr, os.environ)
         if job.plain:
             medium = medium.replace(live=False)
         if job.stream:
-            shown = Redacting(_show)
+            shown = Redactor(_show)
             stack.callback(shown.finish)
             model = stream_model(session.setup.model, shown.add)
             session = session.replace(setup=session.setup.replace(model=model))
@@ -192,7 +192,7 @@ def _copy_events(store: TaskStore, sink: BinaryIO) -> Iterator[Callable[[Stamped
 
 @contextmanager
 def _open_events(target: str | None) -> Iterator[BinaryIO | None]:
-    """Open where events are copied to, unbuffered, before anything else is written."""
+    """Open the target of `--events`, unbuffered, before anything else is written."""
     if target is None:
         yield None
         return

@@ -32,7 +32,7 @@ _PERSON = "a person at the terminal"
 _EDITED = {"Bash": "command", "Edit": "new_string", "Write": "content"}
 """The part of a call's input that a person would change."""
 _MAX_LINES = 40
-"""Of one value before all of it is asked for."""
+"""Shown lines of one value, until the person asks for all of it."""
 _INDENT = "    "
 
 
@@ -55,10 +55,10 @@ def agree(reason: str) -> bool:
 
 
 class StandingApprovals:
-    """What a person of a session has approved for good, and how they change a call's input."""
+    """Approvals that hold for a whole session, and the person's editor for the input of a call."""
 
     def __init__(self, edit: Callable[[str], str] | None = None) -> None:
-        """Take what lets the person edit a text; without it they type it anew."""
+        """Set the editor of texts; without one the person types the whole text."""
         self._calls: set[str] = set()
         self.edit = edit
 
@@ -75,7 +75,7 @@ def _identify(item: Pending) -> str:
 
 
 def settle(store: TaskStore, approvals: StandingApprovals | None = None) -> bool:
-    """Ask about everything that is pending; return False once the person would rather leave it waiting."""
+    """Ask about everything that is pending; return False once the person leaves something waiting."""
     root = store.folder.parents[2]
     for item in store.task.pending:
         if approvals is not None and approvals.has(item):
@@ -143,7 +143,7 @@ class _Approval:
             show(rows, sys.stderr)
 
     def _edit(self) -> None:
-        """Let the person change the input, and show what would be done then."""
+        """Let the person change the input, and show the new call."""
         key = _EDITED.get(self._item.tool or "", "")
         value = self._item.input.get(key)
         before = value if isinstance(value, str) else encode(self._item.input).decode()
@@ -174,7 +174,7 @@ def _page(rows: tuple[Line, ...]) -> None:
 
 
 def _answer(item: Pending, root: Path) -> Answer | None:
-    """Return the answer to all questions, asked again until it is one; None leaves them waiting."""
+    """Ask all questions until the answers are valid; None leaves them waiting."""
     show(draw_item(item, root), sys.stderr)
     words = "an option" if item.is_closed else "an option or your own words"
     while True:
@@ -204,7 +204,7 @@ def _read_line(prompt: str) -> str:
 
 
 def draw_item(item: Pending, root: Path, most: int | None = None) -> Iterator[Line]:
-    """Yield what is to be decided, of each text at most so many lines; what is approved is what was seen."""
+    """Yield a pending item as lines, at most `most` for each text; None shows all of it."""
     if item.kind is PendingKind.SURFACE:
         yield from draw_changed_checks(item, most)
         return

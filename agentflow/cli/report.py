@@ -138,7 +138,12 @@ def _draw_total(stats: "Stats") -> Iterator[Line]:
     came = ", ".join(f"{count:,} {name}" for name, count in all_of.came.items() if count)
     yield line(span(plural(all_of.tasks, "task"), Style.BOLD), f": {came}" if came else "", hang=2)
     attempts = f"{all_of.attempts / all_of.tasks:.1f} attempts a task" if all_of.tasks else ""
-    spent = (f"cost {_cost(all_of)}", plural(all_of.tokens, "token"), f"{_time(all_of)} of work", attempts)
+    spent = (
+        f"cost {_cost(all_of)}",
+        plural(all_of.tokens, "token"),
+        f"{whole_seconds(all_of.seconds)} of work",
+        attempts,
+    )
     yield line(span(", ".join(filter(None, spent)), Style.DIM), hang=2)
     if all_of.unpriced:
         yield line(span(f"the cost of {plural(all_of.unpriced, 'task')} is not known", Style.DIM))
@@ -155,7 +160,7 @@ def _draw_row(one: "Numbers") -> Line:
         span((f"{count:,}" if count else "·").rjust(width), Style.PLAIN if count else Style.DIM)
         for count, (_, width) in zip(counts, _COLUMNS, strict=True)
     )
-    rest = f"{_cost(one).rjust(10)}{_time(one).rjust(9)}"
+    rest = f"{_cost(one).rjust(10)}{whole_seconds(one.seconds).rjust(9)}"
     return line(column(clip(one.name, _NAME - 1), _NAME), *cells, span(rest, Style.DIM))
 
 
@@ -163,10 +168,6 @@ def _cost(one: "Numbers") -> str:
     if one.cost_usd is None:
         return "-" if not one.tasks else "unknown"
     return "<$0.01" if 0 < one.cost_usd < 0.01 else f"${one.cost_usd:,.2f}"
-
-
-def _time(one: "Numbers") -> str:
-    return whole_seconds(one.seconds)
 
 
 def _draw_picture(stats: "Stats", width: int) -> Iterator[Line]:

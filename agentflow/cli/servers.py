@@ -52,13 +52,13 @@ def _to_row(entry: ServerEntry) -> dict[str, object]:
 
 
 class ServerTrial(Record):
-    """What came of a try of one server."""
+    """The result of trying one server."""
 
     name: str
     seconds: float
     listing: ServerListing = ServerListing()
     changed: tuple[str, ...] = ()
-    """Tools that are not as they were accepted."""
+    """Tools that changed since they were accepted."""
     problem: str = ""
 
 

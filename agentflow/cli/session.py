@@ -54,7 +54,7 @@ def open_session(folder: Path, run: Callable[[Sequence[str]], int], *, goes_on: 
 
 
 def _take_turn(chat: Chat, editor: "LineEditor", left: str) -> tuple[Chat, str]:
-    """Read a line and do what it says; return what was typed meanwhile and is still to be sent."""
+    """Read and run one line; return the text that was typed meanwhile and is not sent yet."""
     typed = _read_line(chat, editor, left)
     if isinstance(typed, Exit):
         return chat.replace(over=typed), ""
@@ -93,7 +93,7 @@ def _leave_at_once(_number: int, _frame: object) -> NoReturn:
 
 
 def _say_what_waits(chat: Chat) -> None:
-    """Say how the last task can go on, if it is not over."""
+    """Say how the last task can be continued, if it is not over."""
     task = recall_task(chat, chat.saved.last)
     if task is None or not (task.status in RESUMABLE or task.active):
         return
@@ -116,7 +116,7 @@ def _handle(chat: Chat, typed: str) -> Chat:
 
 
 def _recall_session(chat: Chat) -> Chat:
-    """Return the session as it was saved last, with a task whose end an error kept from us."""
+    """Return the session as it was saved last; a task that an error cut off is in it."""
     known = next((one for one in load_sessions(chat.root) if one.session_id == chat.saved.session_id), None)
     return chat.replace(saved=known) if known else chat
 

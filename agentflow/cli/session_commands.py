@@ -1,4 +1,4 @@
-"""The commands of a session, and what a session knows while it runs."""
+"""The commands of a session, and the state of a running session."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ class SlashCommand(NamedTuple):
 
 
 def summarize_commands(root: Path) -> dict[str, str]:
-    """Return what each command does: those of a session, which win, those that people bring, and skills."""
+    """Return the summary of each command: of the session, which win over the user's, and of skills."""
     from agentflow.api.content import load_skills_here
     from agentflow.api.slash_commands import load_commands_here
 
@@ -61,7 +61,7 @@ def summarize_commands(root: Path) -> dict[str, str]:
 
 
 def _resume(chat: Chat, words: list[str]) -> Chat:
-    """Go on with the last task; what it waits for is asked."""
+    """Continue the last task and ask what it waits for."""
     from agentflow.cli.launch import Job, relaunch
 
     job = Job(model=words[0] if words else None, plain=chat.plain)

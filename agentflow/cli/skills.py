@@ -1,4 +1,4 @@
-"""`skills` and `commands`: the texts that tell a role how to work, and those that are called as `/name`."""
+"""`skills` and `commands`: instructions that roles open, and texts that a person calls as `/name`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,7 +133,7 @@ def _skill_row(skill: Skill, content: Content) -> dict[str, Any]:
 
 
 class OpenedSkill(Record):
-    """A skill in a run."""
+    """A skill that a run opened, and why."""
 
     skill: str
     role: str
@@ -171,11 +171,11 @@ commands = make_group()
 @commands.command(name="list", epilog="Example: agentflow commands list --json")
 def list_prompt_commands(json: bool = JSON, folder: Path = FOLDER) -> None:
     """List the commands with their arguments and where they come from."""
-    from agentflow.api.slash_commands import is_counting, load_commands_here
+    from agentflow.api.slash_commands import load_commands_here, may_be_called
 
     root = open_repository(folder).root
     found = load_commands_here(root)
-    rows = [_to_row(command, counts=is_counting(root, command)) for command in found.all]
+    rows = [_to_row(command, counts=may_be_called(root, command)) for command in found.all]
     if json:
         say_json(rows)
         return

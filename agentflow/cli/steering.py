@@ -1,4 +1,4 @@
-"""What a person does while a task of their session works: tell it something, pause it, decide."""
+"""Steers the running task of a session: messages, pauses and decisions of the person."""
 
 import os
 import select
@@ -26,7 +26,7 @@ _STOPS = frozenset({"s", "stop", "/stop", "/quit"})
 
 
 class Steering:
-    """Follows the tasks of one session; keeps what was typed for later."""
+    """Follows the tasks of one session and keeps typed lines for later."""
 
     def __init__(self, git: Git, editor: LineEditor) -> None:
         self._git = git
@@ -62,7 +62,7 @@ class Steering:
         return goes_on
 
     def take_left(self) -> tuple[list[str], str]:
-        """Return what is still to be done: commands, and then text for the input line."""
+        """Return the commands still to run, and the text for the input line."""
         later, self._later = self._later, []
         typed = self._screen.typed if self._screen is not None else ""
         left = "\n".join((*self._queued, *([typed] if typed.strip() else [])))
@@ -89,7 +89,7 @@ class Steering:
         return True
 
     def _take(self, text: str) -> None:
-        """Pass a line on to the role that works, or keep a command for later."""
+        """Send a line to the working role, or keep a command for later."""
         assert self._store is not None
         if text.startswith("/"):
             self._later.append(text)
@@ -124,7 +124,7 @@ def _say(*parts: Span | str) -> None:
 
 
 class _LineReader:
-    """Listens for lines where nothing is redrawn; the terminal itself shows what is typed."""
+    """Reads lines without redrawing anything; the terminal itself echoes them."""
 
     typed = ""
 

@@ -1,4 +1,4 @@
-"""`trust` and `plugins`: what files of others may do once a person trusts them, and that decision."""
+"""`trust` and `plugins`: shows what foreign files would do, and records that a person trusts them."""
 
 import os
 import sys
@@ -58,7 +58,7 @@ def trust(
 
 
 def _stand(item: "Item", left: "tuple[Item, ...]", before: "Trusted") -> str:
-    """Return in one word what becomes of a file."""
+    """Return the standing of a file in one word."""
     if item.problem:
         return "invalid"
     if item not in left:

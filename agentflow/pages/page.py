@@ -49,9 +49,9 @@ class CheckView(Record):
     after: Evidence | None
     """None where it was not run on the change yet."""
     changed: tuple[TestView, ...] = ()
-    """The tests whose result is another one now, and those that fail."""
+    """The tests whose result changed, and those that fail."""
     same: tuple[TestView, ...] = ()
-    """All others."""
+    """All other tests."""
 
 
 class OutputView(Record):
@@ -184,8 +184,8 @@ def _compare_checks(folder: Path, state: TaskState, records: tuple[Evidence, ...
             missing=newest.check.missing or "",
             before=before,
             after=after,
-            changed=tuple(test for test in tests if _is_told(test, is_done=after is not None)),
-            same=tuple(test for test in tests if not _is_told(test, is_done=after is not None)),
+            changed=tuple(test for test in tests if _is_notable(test, is_done=after is not None)),
+            same=tuple(test for test in tests if not _is_notable(test, is_done=after is not None)),
         )
 
 
@@ -210,7 +210,7 @@ def _read_tests(folder: Path, record: Evidence | None) -> dict[str, TestOutcome]
         return {}
 
 
-def _is_told(test: TestView, *, is_done: bool) -> bool:
+def _is_notable(test: TestView, *, is_done: bool) -> bool:
     """Tell whether a test is one to look at: its result changed, or it does not pass."""
     newest = test.after if is_done else test.before
     is_fine = newest in (TestOutcome.PASSED, TestOutcome.SKIPPED)

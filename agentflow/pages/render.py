@@ -163,7 +163,7 @@ def _render_head(page: TaskPage, link: str) -> str:
 
 
 def explain_outcome(page: TaskPage) -> str:
-    """Return in one sentence what shows the result, or what happens next."""
+    """Return in one sentence the proof or reason of the result, or what happens next."""
     if page.snapshot is None:
         return ""
     state = page.snapshot.state

@@ -77,7 +77,7 @@ class TaskNumbers(Record):
 
 
 class Numbers(Record):
-    """The same of several tasks."""
+    """The results, cost and time of several tasks."""
 
     name: str
     tasks: int

@@ -1,4 +1,4 @@
-"""Events folded into runs, their turns and their calls, and into what was used as time went by."""
+"""Events folded into runs, turns and calls, and into the usage over time."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -55,7 +55,7 @@ class TurnView(Record):
     """None while the model is asked."""
     seconds: float = 0
     call_count: int = 0
-    """Calls that the reply asks for, those that wait for a person too."""
+    """The calls of the reply, including those that wait for a person."""
     calls: tuple[CallView, ...] = ()
     notes: tuple[str, ...] = ()
     """What a person said before it, and why a request was sent again."""
@@ -117,7 +117,7 @@ _OfTurn = Asked | Replied | ToolStarted | ToolFinished | ToolBlocked | PersonSai
 
 
 def _open_turn(run: RunView, event: _OfTurn) -> TurnView:
-    """Return the turn that an event is of, after it."""
+    """Return the turn of an event, updated by the event."""
     newest = run.turns[-1].number if run.turns else 0
     number = {PersonSaid: newest + 1, Retried: max(newest, 1)}.get(type(event), getattr(event, "turn", 0))
     number = number or max(newest, 1)
@@ -158,7 +158,7 @@ def _put_call(
 
 
 class UsagePoint(Record):
-    """What a task had used at a moment."""
+    """The usage of a task at one moment."""
 
     seconds: float
     """Of work since it began; the time in which it waited for a person does not count."""

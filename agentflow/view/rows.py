@@ -63,7 +63,7 @@ _PAST = {GateStatus.PASSED: "passed", GateStatus.FAILED: "failed", GateStatus.SK
 
 
 class Memory:
-    """What earlier events said that a later one is told with."""
+    """What rows of later events need from earlier ones."""
 
     def __init__(self) -> None:
         self.subjects: dict[tuple[int, str], str] = {}
@@ -300,14 +300,14 @@ def _tell_evidence(event: EvidenceRecorded, memory: Memory) -> tuple[Row, ...]:
 
 
 def _proof(event: EvidenceRecorded) -> str:
-    """Say what a run on the code from before the task shows; it has to fail there."""
+    """Return what a run without the change shows; it has to fail there."""
     if event.exit_code is None:
         return f"{one_line(event.summary)}, without the change"
     return "confirmed: fails without the change" if event.exit_code else "passes without the change: no proof"
 
 
 def _tone(event: EvidenceRecorded, memory: Memory) -> Style:
-    """Return how an outcome is shown: red only if it may fail the phase, which is what a new failure does."""
+    """Return the style of a check's outcome: red only for a new failure, which may fail the phase."""
     if event.check is None or event.exit_code == 0:
         return Style.WARN if is_without_change(event) else Style.GOOD
     if is_without_change(event):

@@ -27,7 +27,7 @@ _COMMAND = 200
 _TEXT = 400
 _KEPT = 5
 _LEFT = {GateStatus.PENDING: "not run", GateStatus.IN_PROGRESS: "stopped"}
-"""What a phase without an end is called once the task has stopped."""
+"""The name of an unfinished phase once the task has stopped."""
 _PHASES = tuple(phase for phase in Phase if phase is not Phase.COMPLETE)
 
 
@@ -124,7 +124,7 @@ def _phase(state: TaskState, phase: Phase) -> Line:
 def plan_rows(state: TaskState) -> tuple[Line, ...]:
     """Return the plan: what is to be done in which files, what has to hold afterwards, what may go wrong.
 
-    A plan that waits to be confirmed is shown there.
+    A plan that waits for confirmation is among the pending items instead.
     """
     plan = state.plan
     if plan is None or any(item.kind is PendingKind.PLAN for item in state.pending):

@@ -33,7 +33,7 @@ _MOST_WORDS = 200
 
 
 class TaskRow(Record):
-    """A task as a list shows it; of one that cannot be read only the id and the error."""
+    """A task in a list; one that cannot be read has only its id and the error."""
 
     task_id: str
     started_at: str | None = None
@@ -47,7 +47,7 @@ class TaskRow(Record):
 
 
 def describe_task(folder: Path, *, at_work: bool) -> TaskRow:
-    """Return what a list tells of a task; a damaged one is told of as well."""
+    """Return the row of a task, also of a damaged one."""
     try:
         state = load_state(folder)
     except CorruptState as error:

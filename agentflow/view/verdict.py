@@ -182,7 +182,7 @@ def _checks(snapshot: Snapshot) -> tuple[Line, ...]:
 
 
 def _describe_no_change(state: TaskState) -> str:
-    """Return what is said in place of changed files where none is known."""
+    """Return the text in place of changed files where none is known."""
     if state.base_tree is None or state.tree is not None:
         return "nothing"
     is_paused = state.status is Status.SUSPENDED

@@ -28,7 +28,7 @@ _TONES: Mapping[str | None, str] = {
     UNDONE: "warn",
     None: "bad",
 }
-"""Of each word that the list has for where a task stands."""
+"""By each status in the list."""
 _INNER = ("run-", "turn-")
 """Parts that stand in another; the script of the page puts them there."""
 Parts = Mapping[str, str]
