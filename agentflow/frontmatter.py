@@ -157,7 +157,7 @@ def find_line(text: str, key: str, problem: str = "") -> int | None:
     steps = re.findall(r"[^.\[\]]+", key)
     unknown = re.search(r"(?:unknown field `|enum value ')([^`']+)", problem)
     for step in [*steps, *([unknown[1]] if unknown else [])]:
-        below = _below(node, step)
+        below = _find_below(node, step)
         if below is None:
             place = node  # one of what it holds
             break
@@ -165,7 +165,7 @@ def find_line(text: str, key: str, problem: str = "") -> int | None:
     return place.start_mark.line + 1 if place is not None else None
 
 
-def _below(node: yaml.Node | None, step: str) -> tuple[yaml.Node, yaml.Node] | None:
+def _find_below(node: yaml.Node | None, step: str) -> tuple[yaml.Node, yaml.Node] | None:
     """Return where a key or an item stands, and its value."""
     if isinstance(node, yaml.SequenceNode) and step.isdigit() and int(step) < len(node.value):
         return node.value[int(step)], node.value[int(step)]

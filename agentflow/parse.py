@@ -26,7 +26,7 @@ def fit(kind: type[T], value: object, *, lax: bool = False) -> T:
     try:
         return msgspec.convert(value, kind, strict=not lax)
     except msgspec.ValidationError as error:
-        raise _mismatch(error) from None
+        raise _to_mismatch(error) from None
 
 
 def parse(kind: type[T], value: object, source: str, *, lax: bool = False) -> T:
@@ -42,7 +42,7 @@ def decode(kind: type[T], raw: bytes | str, source: str) -> T:
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:
-        raise InvalidFile(source, str(_mismatch(error))) from None
+        raise InvalidFile(source, str(_to_mismatch(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidFile(source, f"not JSON: {error}") from None
     except RecursionError:
@@ -91,7 +91,7 @@ def _simplify(value: dict[str, Any], components: dict[str, Any]) -> dict[str, An
     return {key: said for key, said in told.items() if (key, said) not in _IMPLIED}
 
 
-def _mismatch(error: msgspec.ValidationError) -> Mismatch:
+def _to_mismatch(error: msgspec.ValidationError) -> Mismatch:
     problem, _, where = str(error).partition(" - at `")
     key = where.removeprefix("key` in `").rstrip("`").removeprefix("$").lstrip(".").removesuffix("[...]")
     return Mismatch(key, problem[:1].lower() + problem[1:])

@@ -99,7 +99,7 @@ _DEEP = " " * 6
 
 def redact_text(text: str, environ: Mapping[str, str] | None = None) -> str:
     """Return text without the secrets of known forms and without the values of the user's own keys."""
-    own = _own() if environ is None else _Own.of(_values(environ))
+    own = _load_own() if environ is None else _Own.of(_list_values(environ))
     found = text
     for value in own.values:
         found = found.replace(value, MARK)
@@ -126,7 +126,7 @@ class _Own(Record):
     @classmethod
     def of(cls, values: Iterable[str]) -> "_Own":
         known = tuple(values)
-        spellings = tuple(each for value in known for each in _spellings(value) if len(each) >= _ECHO)
+        spellings = tuple(each for value in known for each in _list_spellings(value) if len(each) >= _ECHO)
         if not spellings:
             return cls(values=known)
         grams = {
@@ -147,13 +147,13 @@ class _Own(Record):
             for at in range(run.start(), run.end() - _GRAM + 1, _ECHO - _GRAM + 1):
                 place = self.grams.get(text[at : at + _GRAM]) if at >= done else None
                 if place is not None:
-                    start, end = _stretch(text, at, self.spellings[place[0]], place[1])
+                    start, end = _extend_match(text, at, self.spellings[place[0]], place[1])
                     if end - start >= _ECHO and start >= done:
                         yield start, end
                         done = end
 
 
-def _stretch(text: str, at: int, spelling: str, place: int) -> tuple[int, int]:
+def _extend_match(text: str, at: int, spelling: str, place: int) -> tuple[int, int]:
     """Return how far a text and a spelling agree around a place where they do."""
     start, end = 0, _GRAM
     while start < min(at, place) and text[at - start - 1] == spelling[place - start - 1]:
@@ -163,7 +163,7 @@ def _stretch(text: str, at: int, spelling: str, place: int) -> tuple[int, int]:
     return at - start, at + end
 
 
-def _spellings(value: str) -> Iterator[str]:
+def _list_spellings(value: str) -> Iterator[str]:
     """Yield how a key may be spelled, without what any key begins with and what depends on its neighbours."""
     rest = value[head.end() :] if (head := _HEAD.match(value)) else value
     raw = rest.encode("utf-8", "replace")
@@ -200,16 +200,16 @@ _KEPT: set[str] = set()
 def keep_secret(values: Iterable[str]) -> None:
     """Redact these values from all texts from now on."""
     _KEPT.update(value for value in values if len(value) >= _SHORTEST)
-    _own.cache_clear()
+    _load_own.cache_clear()
 
 
 @cache
-def _own() -> _Own:
+def _load_own() -> _Own:
     # our environment stays as it was, and this is asked some thirty times a turn
-    return _Own.of(sorted({*_values(os.environ), *_KEPT}, key=len, reverse=True))
+    return _Own.of(sorted({*_list_values(os.environ), *_KEPT}, key=len, reverse=True))
 
 
-def _values(environ: Mapping[str, str]) -> list[str]:
+def _list_values(environ: Mapping[str, str]) -> list[str]:
     """Return the user's own keys, the longest first, since one may begin with another."""
     values = {environ.get(name, "").strip() for name in KEY_VARIABLES}
     return sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)
@@ -253,24 +253,24 @@ def _settle(text: str) -> int:
     begin = text.rfind(_BEGIN)
     if begin != -1 and not _END.search(text, begin):
         end = min(end, begin)
-    end = min(end, _before_name(text, end))
+    end = min(end, _find_named_line(text, end))
     if opened := _FILE_BEGIN.search(text, max(0, end - 1000), end):
         end = opened.start()
-    return _outside(text, end if len(text) - end <= _LONGEST else len(text) - 1024)
+    return _avoid_secrets(text, end if len(text) - end <= _LONGEST else len(text) - 1024)
 
 
-def _outside(text: str, cut: int) -> int:
+def _avoid_secrets(text: str, cut: int) -> int:
     """Return a place near `cut` that is in the middle of no secret."""
     is_likely = any(sign in text for sign in _SIGNS)
     found = [(one.start(), one.end()) for one in _FORMS.finditer(text)] if is_likely else []
-    for value in _own().values:
+    for value in _load_own().values:
         start = text.find(value, max(0, cut - len(value)))
         found.append((start, start + len(value)))
-    found.extend(_own().echoes(text))
+    found.extend(_load_own().echoes(text))
     return min([cut, *(start for start, end in found if 0 <= start < cut < end)])
 
 
-def _before_name(text: str, end: int) -> int:
+def _find_named_line(text: str, end: int) -> int:
     """Return where a line begins that has named a secret and may still bring it; else `end`."""
     start = text.rfind("\n", 0, end) + 1
     return start if _NAMED.search(text, max(start, end - 300), end) else end

@@ -27,7 +27,7 @@ class Trusted(Record):
 
 def load_trust(config: Path, root: Path) -> Trusted:
     """Return what is trusted of a repository. Raises InvalidFile for a record that cannot be read."""
-    place = _place(config, root)
+    place = _find_record(config, root)
     if not place.is_file():
         return Trusted(root=str(root.resolve()))
     return decode(Trusted, place.read_bytes(), str(place))
@@ -36,17 +36,17 @@ def load_trust(config: Path, root: Path) -> Trusted:
 def record_trust(config: Path, root: Path, files: dict[str, str]) -> None:
     """Record the trusted files of a repository with their hashes, in place of any earlier record."""
     trusted = Trusted(root=str(root.resolve()), files=files)
-    place = _place(config, root)
+    place = _find_record(config, root)
     place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_atomic(place, encode(trusted) + b"\n")
 
 
 def drop_trust(config: Path, root: Path) -> None:
     """Forget what is trusted of a repository that is about to be removed."""
-    _place(config, root).unlink(missing_ok=True)
+    _find_record(config, root).unlink(missing_ok=True)
 
 
-def _place(config: Path, root: Path) -> Path:
+def _find_record(config: Path, root: Path) -> Path:
     name = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:32]
     return config.parent / "trust" / f"{name}.json"
 

@@ -218,14 +218,14 @@ def load_recorded(name: str, root: Path) -> Recorded:
         number = int(file.name.split("-")[0])
         for one in read_exchanges(file):
             if isinstance(one, RecordedRequest):
-                known.setdefault(number, []).append(_exchange(one))
+                known.setdefault(number, []).append(_to_exchange(one))
             elif told := one.reply or one.failure:
                 summaries.setdefault(number, []).append(told)
     roots = {str(root), *(evidence.cwd for evidence in read_evidence(path) if evidence.by is By.PROGRAM)}
     return Recorded(name, known, tuple(roots), summaries)
 
 
-def _exchange(one: RecordedRequest) -> Exchange:
+def _to_exchange(one: RecordedRequest) -> Exchange:
     return Exchange(
         request=request_of(one.run, one.force) if one.run else None,
         reply=one.reply,

@@ -111,13 +111,13 @@ def _read_choices(root: Path, trusted: Trusted) -> dict[str, Any]:
     local = _read_object(claude.with_name(".claude.json")).get("projects", {})
     tables.append((local.get(str(root), {}) if isinstance(local, dict) else {}, True))
     return {
-        _OFF: {name for table, _ in tables for name in _names(table, _OFF)},
-        _ON: {name for table, is_believed in tables if is_believed for name in _names(table, _ON)},
+        _OFF: {name for table, _ in tables for name in _list_names(table, _OFF)},
+        _ON: {name for table, is_believed in tables if is_believed for name in _list_names(table, _ON)},
         _ALL: any(table.get(_ALL) is True for table, is_believed in tables if is_believed),
     }
 
 
-def _names(table: dict[str, Any], key: str) -> list[str]:
+def _list_names(table: dict[str, Any], key: str) -> list[str]:
     found = table.get(key)
     return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 

@@ -92,9 +92,9 @@ def reverify_records(sandbox: Sandbox, task_id: str) -> Iterator[VerificationRow
     globs = with_project(load_settings(os.environ), load_project(git.root)).surface
     surface = Surface(added=globs.add, removed=globs.remove)
     copies = Copies(git=git, sandbox=sandbox, said=load_well_known(git.root), surface=surface)
-    with _record(git.root, task_id) as path:
+    with _open_record(git.root, task_id) as path:
         for one in reverify(copies, path):
-            shown = line(_mark(one), f"{one.subject}: {one.said}", hang=4)
+            shown = line(_choose_mark(one), f"{one.subject}: {one.said}", hang=4)
             yield VerificationRow(lines=(shown,), values=plain(one), holds=not one.differs, name=one.subject)
 
 
@@ -225,7 +225,7 @@ def _make_row(
 
 
 @contextmanager
-def _record(root: Path, named: str) -> Iterator[Path]:
+def _open_record(root: Path, named: str) -> Iterator[Path]:
     """Yield the folder of a task, or of the record in a file."""
     from agentflow.store.bundle import unpack_record
 
@@ -237,7 +237,7 @@ def _record(root: Path, named: str) -> Iterator[Path]:
         yield folder
 
 
-def _mark(one: "Examined") -> Span:
+def _choose_mark(one: "Examined") -> Span:
     if one.differs:
         return span("✗ differs  ", Style.BAD)
     return span("─ skipped  ", Style.WARN) if one.left_out else span("✓ same     ", Style.GOOD)

@@ -85,15 +85,15 @@ def find_coverage(git: Git, start: str, head: str, tasks: Sequence[JudgedTask]) 
     spans = ((start, head), *((task.start, task.trees[0]) for task in able))
     uncovered = {each.path for span in spans for each in git.compare(*span) if not _is_led(each, steps)}
     if not able:
-        return Coverage(uncovered=_name(uncovered))
+        return Coverage(uncovered=_to_names(uncovered))
     own = {each.path for each in git.compare(start, head)}
     later = min((tuple(_list_later(git, task, head)) for task in able), key=len)
     merged = {path for path in later if path not in own and path not in steps}
     documents = {path for path in later if path not in merged and is_document_path(_to_text(path))}
     return Coverage(
-        uncovered=_name(uncovered | documents),
-        unjudged=_name({*later} - merged - documents),
-        merged=_name(merged),
+        uncovered=_to_names(uncovered | documents),
+        unjudged=_to_names({*later} - merged - documents),
+        merged=_to_names(merged),
     )
 
 
@@ -129,7 +129,7 @@ def _list_later(git: Git, task: JudgedTask, head: str) -> Iterator[bytes]:
             yield each.path
 
 
-def _name(paths: set[bytes]) -> tuple[str, ...]:
+def _to_names(paths: set[bytes]) -> tuple[str, ...]:
     return tuple(map(_to_text, sorted(paths)))
 
 

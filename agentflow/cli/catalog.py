@@ -59,7 +59,7 @@ tools = make_group()
 def list_agents(json: bool = JSON) -> None:
     """List the roles with their tools and skills."""
     content = load_content_here()
-    rows = [_role_row(role) for role in content.roles.all]
+    rows = [_to_role_row(role) for role in content.roles.all]
     if json:
         say_json(rows)
         return
@@ -79,7 +79,7 @@ def show_agent(name: str = NAME, json: bool = JSON) -> None:
     found = content.role(name)
     role = resolve_role(found, content, find_root())
     if json:
-        say_json({**_role_row(found), **role.to_plain()})
+        say_json({**_to_role_row(found), **role.to_plain()})
         return
     grouped: dict[tuple[str, str], list[str]] = {}
     for label, value, source in role.facts:
@@ -103,7 +103,7 @@ def new_agent(name: str = NEW_NAME, user: bool = USER, folder: Path = FOLDER) ->
 @tools.command(name="list", epilog="Example: agentflow tools list --json")
 def list_tools(json: bool = JSON) -> None:
     """List the tools with category, effect and roles."""
-    rows = [{**_tool_row(tool), "roles": roles} for tool, roles in _find_tools().values()]
+    rows = [{**_to_tool_row(tool), "roles": roles} for tool, roles in _find_tools().values()]
     if json:
         say_json(rows)
         return
@@ -149,7 +149,7 @@ def show_tool(name: str = NAME, json: bool = JSON) -> None:
         raise UnknownTool(
             f"there is no tool {name} here", hint="network: [explorer] in config.yaml opens the web"
         )
-    row = {**_tool_row(found), "roles": holders, "input": spec(found).input_schema}
+    row = {**_to_tool_row(found), "roles": holders, "input": spec(found).input_schema}
     if json:
         say_json(row)
         return
@@ -178,7 +178,7 @@ def tell_warnings(content: Content) -> None:
         send(f"{visible(warning)}\n", sys.stderr)
 
 
-def _role_row(role: Role) -> dict[str, Any]:
+def _to_role_row(role: Role) -> dict[str, Any]:
     return {
         "name": role.name,
         "description": role.description,
@@ -189,7 +189,7 @@ def _role_row(role: Role) -> dict[str, Any]:
     }
 
 
-def _tool_row(tool: Tool) -> dict[str, Any]:
+def _to_tool_row(tool: Tool) -> dict[str, Any]:
     return {
         "name": tool.name,
         "category": tool.category,
@@ -278,7 +278,7 @@ def resolve_role(role: Role, content: Content, root: Path) -> ResolvedRole:
         *rights,
         ("tier", model, role.place("model")),
         *(("tool", _spell(tool, role), _find_giver(tool, role)) for tool in tools),
-        *(("skill", name, source) for name, source in _skills(skills)),
+        *(("skill", name, source) for name, source in _list_skills(skills)),
         *(("hook", name, "") for name in named),
         ("limits", bounds, role.place("maxTurns" if "maxTurns" in role.lines else "limits")),
     )
@@ -323,7 +323,7 @@ def _find_giver(tool: Tool, role: Role) -> str:
     return "the program" if tool.granted else role.place("tools")
 
 
-def _skills(skills: Offer) -> list[tuple[str, str]]:
+def _list_skills(skills: Offer) -> list[tuple[str, str]]:
     opened = [(f"{skill.name}, open from the beginning", skill.source) for skill in skills.opened]
     return opened + [(skill.name, skill.source) for skill in skills.listed]
 

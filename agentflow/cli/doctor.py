@@ -82,7 +82,7 @@ def examine_machine(folder: Path) -> Diagnosis:
     places = sandbox.places()
     path = folders(os.environ).config
     model = model_name(None, settings, os.environ)
-    address, credentials = _endpoint(settings) if choice_of(model).kind == "anthropic" else ("", ())
+    address, credentials = _find_endpoint(settings) if choice_of(model).kind == "anthropic" else ("", ())
     return Diagnosis(
         sandbox=ability.level,
         reason=ability.reason,
@@ -90,13 +90,13 @@ def examine_machine(folder: Path) -> Diagnosis:
         attacks=()
         if ability.level is Level.NONE
         else attack_profiles(sandbox.replace(opened=type(sandbox.opened)())),
-        programs={name: _version(name, option) for name, option in _PROGRAMS},
+        programs={name: _read_version(name, option) for name, option in _PROGRAMS},
         model=model,
         endpoint=address,
         credentials=credentials,
-        reachable=_answers(address) if address else None,
+        reachable=_is_reachable(address) if address else None,
         settings=str(path) if path.is_file() else "",
-        checks=_checks(folder, sandbox),
+        checks=_list_checks(folder, sandbox),
         hidden=tuple(str(place) for place in places.hidden),
         shown=tuple(str(place) for place in places.readable),
     )
@@ -117,7 +117,7 @@ def exit_code(found: Diagnosis) -> Exit:
 
 def list_findings(found: Diagnosis) -> Iterator[Line]:
     """Yield what a person sees."""
-    yield from _sandbox(found)
+    yield from _draw_sandbox(found)
     yield BLANK
     for name, version in found.programs.items():
         text = span(version) if version else span("not found", Style.WARN)
@@ -135,7 +135,7 @@ def list_findings(found: Diagnosis) -> Iterator[Line]:
         yield label_row("checks", span("; ".join(found.checks) or "none found in this repository"))
 
 
-def _sandbox(found: Diagnosis) -> Iterator[Line]:
+def _draw_sandbox(found: Diagnosis) -> Iterator[Line]:
     good = found.sandbox == Level.FULL
     reason = f"  {found.reason}" if found.reason else ""
     yield label_row("sandbox", span(found.sandbox, Style.GOOD if good else Style.WARN), span(reason))
@@ -154,20 +154,20 @@ def _sandbox(found: Diagnosis) -> Iterator[Line]:
         heads = (column(head, _MARK, Style.DIM) for head in _HEADS)
         yield line(column("  attack", _NAME, Style.DIM), *heads)
     for attack in found.attacks:
-        marks = (_mark(attack.held.get(who)) for who in WHO)
+        marks = (_choose_mark(attack.held.get(who)) for who in WHO)
         head = pass_mark(all(attack.held.values()))
         yield line(
             head, column(attack.name, _NAME - 2), *(column(text, _MARK, style) for text, style in marks)
         )
 
 
-def _mark(held: bool | None) -> tuple[str, Style]:
+def _choose_mark(held: bool | None) -> tuple[str, Style]:
     if held is None:
         return "allowed", Style.DIM
     return ("blocked", Style.PLAIN) if held else ("OPEN", Style.BAD)
 
 
-def _version(name: str, option: str) -> str:
+def _read_version(name: str, option: str) -> str:
     """Return the version that a program tells, or empty."""
     program = shutil.which(name)
     if program is None:
@@ -179,7 +179,7 @@ def _version(name: str, option: str) -> str:
     return said.stdout.decode("utf-8", "replace").partition("\n")[0].strip()
 
 
-def _endpoint(settings: Settings) -> tuple[str, tuple[str, ...]]:
+def _find_endpoint(settings: Settings) -> tuple[str, tuple[str, ...]]:
     """Return where requests would go, and which kinds of credentials there are for it."""
     found = endpoint(os.environ, settings)
     place = urlsplit(found.address)
@@ -189,7 +189,7 @@ def _endpoint(settings: Settings) -> tuple[str, tuple[str, ...]]:
     return address, tuple(kind for kind, secret in kinds if secret is not None)
 
 
-def _answers(address: str) -> bool:
+def _is_reachable(address: str) -> bool:
     """Tell whether somebody listens at an address; nothing is sent."""
     place = urlsplit(address)
     port = place.port or (443 if place.scheme == "https" else 80)
@@ -200,7 +200,7 @@ def _answers(address: str) -> bool:
         return False
 
 
-def _checks(folder: Path, sandbox: Sandbox) -> tuple[str, ...] | None:
+def _list_checks(folder: Path, sandbox: Sandbox) -> tuple[str, ...] | None:
     try:
         root = open_repository(folder).root
     except AgentflowError:

@@ -166,7 +166,7 @@ def _drive(session: Session, job: Job, sink: BinaryIO | None, steering: "Steerin
             signals=_SIGNALS,
             pauses=None if steering is None else steering.pauses,
         )
-    _answer(crew, task, job)
+    _print_result(crew, task, job)
     assert task.ending is not None
     return task.ending.exit_code
 
@@ -213,7 +213,7 @@ def _pass_on(lines: bytes, sink: BinaryIO) -> bool:
     return True
 
 
-def _answer(crew: Crew, task: TaskState, job: Job) -> None:
+def _print_result(crew: Crew, task: TaskState, job: Job) -> None:
     """Print the result: on stdout, unless the events are there."""
     from agentflow.api.worktree import find_main
     from agentflow.view.verdict import draw_verdict
@@ -239,7 +239,7 @@ _OURS = (1, 2)
 
 def require_outside(git: Git, events: str | None) -> None:
     """Raise UsageError when the output or the events would change the tree all the time."""
-    for place in _places(events):
+    for place in _list_places(events):
         if not place.is_relative_to(git.root) or place.is_dir():
             continue
         name = place.relative_to(git.root).as_posix()
@@ -250,7 +250,7 @@ def require_outside(git: Git, events: str | None) -> None:
             )
 
 
-def _places(events: str | None) -> Iterator[Path]:
+def _list_places(events: str | None) -> Iterator[Path]:
     for descriptor in _OURS:
         # only Linux tells where a stream leads
         place = Path(f"/proc/self/fd/{descriptor}")

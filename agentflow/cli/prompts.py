@@ -83,7 +83,9 @@ def settle(store: TaskStore, approvals: StandingApprovals | None = None) -> bool
             continue
         try:
             decision = (
-                _Approval(item, root, approvals).ask() if item.kind in APPROVED else _answer(item, root)
+                _Approval(item, root, approvals).ask()
+                if item.kind in APPROVED
+                else _ask_questions(item, root)
             )
         except (KeyboardInterrupt, EOFError):
             send("\n", sys.stderr)
@@ -138,7 +140,7 @@ class _Approval:
     def _draw(self, most: int | None) -> None:
         rows = tuple(draw_item(self._item, self._root, most))
         if most is None:
-            _page(rows)
+            _show_pages(rows)
         else:
             show(rows, sys.stderr)
 
@@ -163,7 +165,7 @@ class _Approval:
         self._draw(_MAX_LINES)
 
 
-def _page(rows: tuple[Line, ...]) -> None:
+def _show_pages(rows: tuple[Line, ...]) -> None:
     """Write rows a screen at a time; q ends it."""
     height = max(5, shutil.get_terminal_size().lines - 2)
     for start in range(0, len(rows), height):
@@ -173,14 +175,14 @@ def _page(rows: tuple[Line, ...]) -> None:
             return
 
 
-def _answer(item: Pending, root: Path) -> Answer | None:
+def _ask_questions(item: Pending, root: Path) -> Answer | None:
     """Ask all questions until the answers are valid; None leaves them waiting."""
     show(draw_item(item, root), sys.stderr)
     words = "an option" if item.is_closed else "an option or your own words"
     while True:
         said = []
         for question in item.questions:
-            show(_question(question), sys.stderr)
+            show(_draw_question(question), sys.stderr)
             typed = _read_line(f"answer, {words}; s = leave it waiting [{item.default}]: ")
             if typed.lower() == SUSPEND:
                 return None
@@ -216,7 +218,7 @@ def draw_item(item: Pending, root: Path, most: int | None = None) -> Iterator[Li
     for key, value in item.shown_input.items():
         text = value if isinstance(value, str) else encode(value).decode()
         is_command = item.tool == "Bash" and key == "command"
-        yield from _cut_rows(_command(text) if is_command else _value(key, text), most)
+        yield from _cut_rows(_draw_command(text) if is_command else _draw_value(key, text), most)
 
 
 def _diff_of_call(item: Pending, root: Path) -> list[str]:
@@ -245,7 +247,7 @@ def _apply_edit(tool: str | None, given: Mapping[str, Any], before: str) -> str 
     return before.replace(str(old), str(new), -1 if given.get("replace_all") else 1)
 
 
-def _command(text: str) -> Iterator[Line]:
+def _draw_command(text: str) -> Iterator[Line]:
     first, *more = text.split("\n")
     yield line("  ", span("$ ", Style.DIM), span(first, Style.ACCENT), hang=4)
     for row in more:
@@ -260,14 +262,14 @@ def _cut_rows(rows: Iterable[Line], most: int | None) -> Iterator[Line]:
         yield line(_INDENT, span(f"… {len(known) - most} more lines, m shows them", Style.WARN))
 
 
-def _question(question: Question) -> Iterator[Line]:
+def _draw_question(question: Question) -> Iterator[Line]:
     if question.text:
-        yield from list(_value("", question.text))[:_MAX_LINES]
+        yield from list(_draw_value("", question.text))[:_MAX_LINES]
     for place, option in enumerate(question.options):
         yield line(_INDENT, span(f"{to_letter(place)}  ", Style.ACCENT), span(option), hang=7)
 
 
-def _value(key: str, text: str) -> Iterator[Line]:
+def _draw_value(key: str, text: str) -> Iterator[Line]:
     rows = text.split("\n")
     head = [span(f"{key}: ", Style.DIM)] if key else []
     yield line("  ", *head, span(rows[0]), hang=4)

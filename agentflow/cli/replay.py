@@ -211,7 +211,7 @@ def _copy_repository(git: Git, path: Path, tree: str) -> Iterator[Path]:
 
 def _find_difference(then: tuple[Stamped, ...], now: tuple[Stamped, ...], roots: tuple[str, ...]) -> str:
     """Return the first difference between two tasks, run by run."""
-    one, other = _streams(then, roots), _streams(now, roots)
+    one, other = _split_by_run(then, roots), _split_by_run(now, roots)
     for run in sorted({*one, *other}):
         pairs = zip_longest(one.get(run, []), other.get(run, []), fillvalue=_NOTHING)
         for a, b in pairs:
@@ -240,7 +240,7 @@ def _flatten(told: dict[str, Any], above: str = "") -> Iterator[tuple[str, str]]
             yield f"{above}{key}", str(value)
 
 
-def _streams(happened: tuple[Stamped, ...], roots: tuple[str, ...]) -> dict[int, list[str]]:
+def _split_by_run(happened: tuple[Stamped, ...], roots: tuple[str, ...]) -> dict[int, list[str]]:
     """Return the events of each run in their order, those of the task itself under 0.
 
     Calls of one turn that only read are made at once and end in any order: they stand by their ids.
@@ -259,9 +259,9 @@ def _streams(happened: tuple[Stamped, ...], roots: tuple[str, ...]) -> dict[int,
         row = (told.get("call_id", ""), text)
         if kind not in _BEGINNINGS or row not in stream:
             stream.append(row)
-    return {run: list(_by_call(stream)) for run, stream in streams.items()}
+    return {run: list(_sort_by_call(stream)) for run, stream in streams.items()}
 
 
-def _by_call(stream: list[tuple[str, str]]) -> Iterator[str]:
+def _sort_by_call(stream: list[tuple[str, str]]) -> Iterator[str]:
     for is_call, stretch in groupby(stream, key=lambda one: one[0] != ""):
         yield from (text for _, text in (sorted(stretch, key=itemgetter(0)) if is_call else stretch))

@@ -139,7 +139,7 @@ def _draw_total(stats: "Stats") -> Iterator[Line]:
     yield line(span(plural(all_of.tasks, "task"), Style.BOLD), f": {came}" if came else "", hang=2)
     attempts = f"{all_of.attempts / all_of.tasks:.1f} attempts a task" if all_of.tasks else ""
     spent = (
-        f"cost {_cost(all_of)}",
+        f"cost {_format_cost(all_of)}",
         plural(all_of.tokens, "token"),
         f"{whole_seconds(all_of.seconds)} of work",
         attempts,
@@ -160,11 +160,11 @@ def _draw_row(one: "Numbers") -> Line:
         span((f"{count:,}" if count else "·").rjust(width), Style.PLAIN if count else Style.DIM)
         for count, (_, width) in zip(counts, _COLUMNS, strict=True)
     )
-    rest = f"{_cost(one).rjust(10)}{whole_seconds(one.seconds).rjust(9)}"
+    rest = f"{_format_cost(one).rjust(10)}{whole_seconds(one.seconds).rjust(9)}"
     return line(column(clip(one.name, _NAME - 1), _NAME), *cells, span(rest, Style.DIM))
 
 
-def _cost(one: "Numbers") -> str:
+def _format_cost(one: "Numbers") -> str:
     if one.cost_usd is None:
         return "-" if not one.tasks else "unknown"
     return "<$0.01" if 0 < one.cost_usd < 0.01 else f"${one.cost_usd:,.2f}"
@@ -176,17 +176,17 @@ def _draw_picture(stats: "Stats", width: int) -> Iterator[Line]:
         yield from _draw_tables(stats)
         return
     yield from (*_draw_total(stats), BLANK)
-    glyphs = _glyphs()
+    glyphs = _choose_glyphs()
     legend = (part for came, shape in glyphs.items() for part in (shape, span(f" {came}   ", Style.DIM)))
     yield line(span("tasks a week".ljust(_NAME + 2), Style.DIM), *legend, hang=_NAME + 2)
     most = max(week.tasks for week in stats.weeks)
     for week in stats.weeks[-_WEEKS:]:
         bar = _draw_bar(week.came, glyphs, (width - _NAME - _REST) / most)
-        told = f"  {week.tasks:,}  {_cost(week)}" if week.tasks else "  0"
+        told = f"  {week.tasks:,}  {_format_cost(week)}" if week.tasks else "  0"
         yield line(span(week.name.ljust(_NAME + 2)), *bar, span(told, Style.DIM))
 
 
-def _glyphs() -> Mapping["ResultKind", Span]:
+def _choose_glyphs() -> Mapping["ResultKind", Span]:
     from agentflow.pages.stats import ResultKind
 
     return {

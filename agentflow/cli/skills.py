@@ -51,7 +51,7 @@ def list_skills(task: str | None = USED_IN, json: bool = JSON, folder: Path = FO
         _list_used(task, folder, json=json)
         return
     content = load_content_here()
-    rows = [_skill_row(skill, content) for skill in content.skills.all]
+    rows = [_to_skill_row(skill, content) for skill in content.skills.all]
     if json:
         say_json(rows)
         return
@@ -68,7 +68,7 @@ def show_skill(name: str = NAME, json: bool = JSON) -> None:
     found = content.skills.find(name)
     if found is None:
         raise UnknownSkill(f"there is no skill {name}", hint="agentflow skills list shows them")
-    row = {**_skill_row(found, content), "path": found.source, "files": list_skill_files(found)}
+    row = {**_to_skill_row(found, content), "path": found.source, "files": list_skill_files(found)}
     if json:
         say_json({**row, "body": open_body(found).text})
         return
@@ -120,7 +120,7 @@ def _list_used(task: str, folder: Path, *, json: bool) -> None:
         say("This task opened no skill.")
 
 
-def _skill_row(skill: Skill, content: Content) -> dict[str, Any]:
+def _to_skill_row(skill: Skill, content: Content) -> dict[str, Any]:
     listing = (role.name for role in content.roles.all if skill.name in role.skills)
     consumers = {*skill.consumers, *listing} - {skill.owner}
     return {

@@ -298,7 +298,7 @@ def explore(
     from agentflow.workspace.git import open_repository
 
     git = open_repository(path)
-    part = _part(git.root, path, focus)
+    part = _find_part(git.root, path, focus)
     known, _ = read_fresh_document(git, part)
     if known and not refresh:
         say(f"{PATH} is complete and recent; use --refresh to explore again")
@@ -308,7 +308,7 @@ def explore(
     return launch(git.root, Job(text=text, model=model, json=json, events=events, detail=detail, focus=part))
 
 
-def _part(root: Path, path: Path, focus: str | None) -> str:
+def _find_part(root: Path, path: Path, focus: str | None) -> str:
     """Return the folder to explore, relative to the root; empty for all. Raises UsageError."""
     place = (path / focus if focus else path).resolve()
     if not place.is_relative_to(root) or not place.is_dir():

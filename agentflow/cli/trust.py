@@ -36,7 +36,7 @@ def trust(
     before, notes = load_trust_here(root), list_hook_notes(root)
     if not json:
         for item in found:
-            say(f"{_stand(item, left, before):<8} {item.kind:<12} {item.file}")
+            say(f"{_name_standing(item, left, before):<8} {item.kind:<12} {item.file}")
             say(f"{'':<8} may {item.does}")
         for note in notes:
             say(f"note     {note}")
@@ -50,14 +50,18 @@ def trust(
         told = [{**plain(item), "trusted": item in valid and (agreed or item not in left)} for item in found]
         say_json({"root": str(root), "items": told, "notes": list(notes)})
     else:
-        say(_outcome(bool(left), agreed, len(valid)) if valid or not invalid else "Nothing was trusted.")
+        say(
+            _describe_outcome(bool(left), agreed, len(valid))
+            if valid or not invalid
+            else "Nothing was trusted."
+        )
     if invalid:
         names = list_some(sorted(invalid))
         raise ConfigError(f"not valid, so not trusted: {names}", hint="`agentflow check` says what to mend")
     return Exit.VERIFIED if agreed or not left else Exit.CONFIG
 
 
-def _stand(item: "Item", left: "tuple[Item, ...]", before: "Trusted") -> str:
+def _name_standing(item: "Item", left: "tuple[Item, ...]", before: "Trusted") -> str:
     """Return the standing of a file in one word."""
     if item.problem:
         return "invalid"
@@ -70,7 +74,7 @@ def _agrees(files: int) -> bool:
     return typer.confirm(f"trust {files} file{'s' if files > 1 else ''} as shown?", default=False, err=True)
 
 
-def _outcome(had_left: bool, agreed: bool, count: int) -> str:
+def _describe_outcome(had_left: bool, agreed: bool, count: int) -> str:
     if agreed and count == 1:
         return "Trusted 1 entry. If it changes, you will be asked again."
     if agreed:

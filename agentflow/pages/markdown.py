@@ -139,21 +139,21 @@ def _explain_verdict(verdict: Verdict) -> Iterator[str]:
         lines += [f"  - {to_code(test)}" for test in proof.tests[:_MOST_TESTS]]
         if len(proof.tests) > _MOST_TESTS:
             lines.append(f"  - {plural(len(proof.tests) - _MOST_TESTS, 'more test')}")
-    yield _list("What proves it", lines)
-    yield _list("What nothing proves", _items(verdict.unproved) if verdict.passed else [])
+    yield _make_list("What proves it", lines)
+    yield _make_list("What nothing proves", _list_items(verdict.unproved) if verdict.passed else [])
     told = (f"- **{to_code(word)}** {explain_caveat(word)}".rstrip() for word in verdict.caveats)
-    yield _list("Caveats", list(told))
-    yield _list("Changes to the checks, approved by a person", _items(verdict.approvals))
-    yield _list("Changes to the checks", [] if verdict.approvals else _items(verdict.weakened))
-    yield _list("Why it is not verified", [] if verdict.passed else _items(verdict.reasons))
+    yield _make_list("Caveats", list(told))
+    yield _make_list("Changes to the checks, approved by a person", _list_items(verdict.approvals))
+    yield _make_list("Changes to the checks", [] if verdict.approvals else _list_items(verdict.weakened))
+    yield _make_list("Why it is not verified", [] if verdict.passed else _list_items(verdict.reasons))
 
 
-def _items(lines: tuple[str, ...]) -> list[str]:
+def _list_items(lines: tuple[str, ...]) -> list[str]:
     shown = [f"- {escape_markdown(line)}" for line in lines[:20]]
     return [*shown, f"- {plural(len(lines) - 20, 'more')}"] if len(lines) > 20 else shown
 
 
-def _list(title: str, lines: list[str]) -> str:
+def _make_list(title: str, lines: list[str]) -> str:
     return "\n".join([f"**{title}**", "", *lines]) if lines else ""
 
 

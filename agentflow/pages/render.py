@@ -103,7 +103,7 @@ def render_document(page: TaskPage) -> str:
         parts["cost"] = _render_cost(page)
     order = ("head", "waiting", "answer", "route", "diff", "checks", "plan", "runs", "evidence", "cost")
     body = "\n".join(parts[name] for name in order if parts.get(name))
-    return wrap_document(_name(page), body, f"the files of task {page.task_id}")
+    return wrap_document(_make_title(page), body, f"the files of task {page.task_id}")
 
 
 def wrap_document(title: str, body: str, source: str) -> str:
@@ -120,7 +120,7 @@ def wrap_document(title: str, body: str, source: str) -> str:
     )
 
 
-def _name(page: TaskPage) -> str:
+def _make_title(page: TaskPage) -> str:
     state = page.snapshot.state if page.snapshot else None
     return f"{describe_status(page)[1]}: {one_line(state.task, 80)}" if state else page.task_id
 

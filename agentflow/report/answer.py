@@ -53,14 +53,14 @@ def format_document(task: TaskState) -> str:
     findings = task.findings
     assert findings is not None
     flagged = {*task.flagged_findings, *task.flagged_issues}
-    places = dict.fromkeys(_places(task))
+    places = dict.fromkeys(_list_places(task))
     said, advised = split_advice(findings.summary)
     sections = (
         ("Summary", [nest(said)], ""),
         ("Findings", [f"- {nest(one.claim)} ({nest(one.place)})" for one in findings.findings], "none"),
         (
             "Plan / Recommendations",
-            [f"- {nest(one)}" for one in (*advised, *_issues(task))],
+            [f"- {nest(one)}" for one in (*advised, *_list_issues(task))],
             "none: neither the explorer nor a reviewer gave any",
         ),
         ("Open Questions", [f"- {nest(one)}" for one in findings.open_questions], "none were named"),
@@ -78,7 +78,7 @@ def format_document(task: TaskState) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _places(task: TaskState) -> Iterator[str]:
+def _list_places(task: TaskState) -> Iterator[str]:
     """Yield what was cited: the line, or the address of a web page."""
     found: tuple[Finding | Issue, ...] = (
         *(task.findings.findings if task.findings else ()),
@@ -96,7 +96,7 @@ def _describe_citation(place: str, flagged: set[str], unseen: Collection[str]) -
     return ": the line exists, but the explorer did not see it" if place in unseen else ": the line exists"
 
 
-def _issues(task: TaskState) -> tuple[str, ...]:
+def _list_issues(task: TaskState) -> tuple[str, ...]:
     return tuple(describe_issue(issue) for issue in task.review.issues) if task.review else ()
 
 

@@ -126,7 +126,7 @@ class Board(Record):
 
 def update_board(board: Board, stamped: Stamped) -> Board:
     """Return where the task stands once an event has happened."""
-    return _update(stamped.event, board, _seconds(stamped.at))
+    return _update(stamped.event, board, _to_seconds(stamped.at))
 
 
 @singledispatch
@@ -281,7 +281,7 @@ def _end_check(event: EvidenceRecorded, board: Board, _now: float) -> Board:
     return board.replace(checks=left, expected=known)
 
 
-def _seconds(at: str) -> float:
+def _to_seconds(at: str) -> float:
     try:
         return datetime.fromisoformat(at).timestamp()
     except ValueError:

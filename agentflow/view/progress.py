@@ -129,18 +129,18 @@ class Story:
         time = "" if seconds is None else clock(seconds)
         below = span("  " * depth)
         return tuple(
-            _entry(
+            _make_entry(
                 time if number == 0 else "",
                 (below, row[0], *whose, *row[1:]),
-                _indent(row[0].text) + 2 * depth,
+                _count_indent(row[0].text) + 2 * depth,
             )
             for number, row in enumerate(found)
         )
 
 
-def _indent(lead: str) -> int:
+def _count_indent(lead: str) -> int:
     return len(lead) - len(lead.lstrip(" "))
 
 
-def _entry(time: str, row: Row, indent: int) -> Line:
+def _make_entry(time: str, row: Row, indent: int) -> Line:
     return line(span(f"{time:>{_CLOCK_WIDTH}}  ", Style.DIM), *row, hang=_CLOCK_WIDTH + indent + 4)

@@ -101,7 +101,7 @@ def brief_rows(event: Event, memory: Memory) -> tuple[Row, ...]:
         memory.results.setdefault(event.check, _describe_check(event))  # later ones are of some tests alone
     if not isinstance(event, PhaseEnded) or event.status is GateStatus.SKIPPED or memory.reads_only:
         return ()
-    return _phase_in_short(event, memory)
+    return _draw_phase_in_short(event, memory)
 
 
 def _describe_check(event: EvidenceRecorded) -> str:
@@ -115,7 +115,7 @@ def _split_message(event: PhaseEnded) -> list[str]:
     return [one_line(text.strip().removeprefix("- "), _SAID) for text in event.message.splitlines()]
 
 
-def _phase_in_short(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
+def _draw_phase_in_short(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
     """Return the end of a phase: why it failed, else what its checks showed, else what its role said."""
     checks = "; ".join(f"{name}: {shown}" for name, shown in memory.results.items())
     said = _split_message(event)
@@ -189,7 +189,7 @@ def _tell_phase_end(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
     ]
     if len(said) == 1:
         words.append(span(f": {said[0]}", style))
-    words.append(_took(event.seconds))
+    words.append(_draw_seconds(event.seconds))
     listed = tuple((span("    - ", Style.DIM), span(text, style)) for text in said if len(said) > 1)
     rest = len(listed) - _REASONS
     more = ((span(f"    … and {rest} more", Style.DIM),),) if rest > 0 else ()
@@ -221,7 +221,7 @@ def _tell_first_try(event: RepairTried, _memory: Memory) -> tuple[Row, ...]:
             mark,
             span("repair engine  ", Style.BOLD),
             span(one_line(event.account, _SAID)),
-            _took(event.seconds),
+            _draw_seconds(event.seconds),
         ),
     )
 
@@ -248,7 +248,7 @@ def _tell_call(event: ToolFinished, memory: Memory) -> tuple[Row, ...]:
     result = f"  {one_line(event.summary, _SUBJECT)}" if event.summary else ""
     said = span(result, Style.WARN if event.is_error else Style.DIM)
     about = span(f" {subject}" if subject else "", Style.ACCENT)
-    return ((mark, span(event.tool), about, said, _took(event.seconds)),)
+    return ((mark, span(event.tool), about, said, _draw_seconds(event.seconds)),)
 
 
 @rows.register
@@ -280,10 +280,10 @@ def _tell_refusal(event: ToolBlocked, _memory: Memory) -> tuple[Row, ...]:
 def _tell_evidence(event: EvidenceRecorded, memory: Memory) -> tuple[Row, ...]:
     if event.check is None:
         return ()  # the tool call that made it is told
-    style = _tone(event, memory)
+    style = _choose_style(event, memory)
     said, more = f"  {one_line(event.summary)}", f"  {duration(event.seconds)}  {event.evidence}"
     if is_without_change(event):
-        said, more = f"  {_proof(event)} ({event.evidence})", f"  {duration(event.seconds)}"
+        said, more = f"  {_describe_proof(event)} ({event.evidence})", f"  {duration(event.seconds)}"
     else:
         start = ", before any change" if memory.phase is Phase.REFINEMENT else ""
         more += side_words(event.surface, event.code) or start
@@ -299,14 +299,14 @@ def _tell_evidence(event: EvidenceRecorded, memory: Memory) -> tuple[Row, ...]:
     )
 
 
-def _proof(event: EvidenceRecorded) -> str:
+def _describe_proof(event: EvidenceRecorded) -> str:
     """Return what a run without the change shows; it has to fail there."""
     if event.exit_code is None:
         return f"{one_line(event.summary)}, without the change"
     return "confirmed: fails without the change" if event.exit_code else "passes without the change: no proof"
 
 
-def _tone(event: EvidenceRecorded, memory: Memory) -> Style:
+def _choose_style(event: EvidenceRecorded, memory: Memory) -> Style:
     """Return the style of a check's outcome: red only for a new failure, which may fail the phase."""
     if event.check is None or event.exit_code == 0:
         return Style.WARN if is_without_change(event) else Style.GOOD
@@ -325,7 +325,7 @@ def _tell_probe(event: Probed, _memory: Memory) -> tuple[Row, ...]:
     about = one_line(", ".join(event.subjects) or str(event.check), _SUBJECT)
     end = describe_probe(event.kind, event.end)
     said = f"probe {event.kind}  {about}{side_words(Side.FINAL, event.code)}  {end}"
-    return ((span(f"    {_MARKS[style]}", style), span(said, style), _took(event.seconds)),)
+    return ((span(f"    {_MARKS[style]}", style), span(said, style), _draw_seconds(event.seconds)),)
 
 
 @rows.register
@@ -334,7 +334,7 @@ def _tell_run_end(event: RunEnded, _memory: Memory) -> tuple[Row, ...]:
     work = f"  {plural(event.turns, 'turn')}, {plural(event.tool_calls, 'tool call')}"
     mark = span("  ✓ ", Style.GOOD) if fine else span("  ! ", Style.WARN)
     ended = span(f"{event.role} {event.outcome.replace('_', ' ')}", Style.PLAIN if fine else Style.WARN)
-    return ((mark, ended, span(work + _describe_savings(event), Style.DIM), _took(event.seconds)),)
+    return ((mark, ended, span(work + _describe_savings(event), Style.DIM), _draw_seconds(event.seconds)),)
 
 
 def _describe_savings(event: RunEnded) -> str:
@@ -385,5 +385,5 @@ def _tell_undo(event: TaskUndone, _memory: Memory) -> tuple[Row, ...]:
     return ((span("! ", Style.WARN), said, span(f"  {plural(count, 'file')} put back{kept}")),)
 
 
-def _took(seconds: float) -> Span:
+def _draw_seconds(seconds: float) -> Span:
     return span(f"  {duration(seconds)}" if seconds >= _NOTICEABLE else "", Style.DIM)

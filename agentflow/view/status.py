@@ -44,18 +44,18 @@ def draw_status(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
         _draw_interruption(state) if left else _draw_standing(state),
         label_row("task", span(one_line(state.task, _TEXT), Style.BOLD)),
         *(() if state.invoked is None else (label_row("typed", span(one_line(state.invoked.typed, _TEXT))),)),
-        label_row("started", span(_when(snapshot, at_work=at_work))),
+        label_row("started", span(_describe_time(snapshot, at_work=at_work))),
         label_row("class", span(f"{state.task_complexity}, route {route}")),
         label_row("model", span(state.model)),
         label_row("sandbox", draw_sandbox(state)),
         *(() if state.reads_only else (label_row("iteration", span(iteration)),)),
         *_draw_end(state),
-        *_hooks(state),
+        *_draw_hooks(state),
         *draw_pending(state),
         BLANK,
-        *(_phase(state, phase) for phase in _PHASES),
+        *(_draw_phase(state, phase) for phase in _PHASES),
         *plan_rows(state),
-        *_checks(snapshot),
+        *_draw_check_table(snapshot),
     )
 
 
@@ -82,7 +82,7 @@ def _draw_interruption(state: TaskState) -> Line:
     )
 
 
-def _when(snapshot: Snapshot, *, at_work: bool) -> str:
+def _describe_time(snapshot: Snapshot, *, at_work: bool) -> str:
     started = snapshot.state.started_at
     times = [snapshot.events[0].at, snapshot.events[-1].at] if snapshot.events else [started, started]
     seconds = seconds_between(*times)
@@ -101,12 +101,12 @@ def _draw_end(state: TaskState) -> tuple[Line, ...]:
     return (shown,)
 
 
-def _hooks(state: TaskState) -> tuple[Line, ...]:
+def _draw_hooks(state: TaskState) -> tuple[Line, ...]:
     names = [one_line(path) for path in sorted(state.hook_files)]
     return (label_row("hooks", span(f"changed: {list_some(names, _KEPT)}")),) if names else ()
 
 
-def _phase(state: TaskState, phase: Phase) -> Line:
+def _draw_phase(state: TaskState, phase: Phase) -> Line:
     gate = state.gate(phase)
     current = state.status is Status.RUNNING and state.current_phase is phase
     told = _LEFT.get(gate.status) if state.ending else None
@@ -132,22 +132,22 @@ def plan_rows(state: TaskState) -> tuple[Line, ...]:
     return (
         BLANK,
         line(span("plan", Style.BOLD), f"  {one_line(plan.summary, _TEXT)}", hang=6),
-        *(_step(number, step) for number, step in enumerate(plan.steps, 1)),
-        *(_remark("must hold", text, Style.DIM) for text in plan.acceptance),
-        *(_remark("risk", text, Style.WARN) for text in plan.risks),
+        *(_draw_step(number, step) for number, step in enumerate(plan.steps, 1)),
+        *(_draw_remark("must hold", text, Style.DIM) for text in plan.acceptance),
+        *(_draw_remark("risk", text, Style.WARN) for text in plan.risks),
     )
 
 
-def _step(number: int, step: PlanStep) -> Line:
+def _draw_step(number: int, step: PlanStep) -> Line:
     files = one_line(", ".join(step.files), _TEXT)
     return line(f"  {number:>2}. ", one_line(step.title, _TEXT), span(f"  {files}", Style.ACCENT), hang=6)
 
 
-def _remark(label: str, text: str, style: Style) -> Line:
+def _draw_remark(label: str, text: str, style: Style) -> Line:
     return line("      ", span(f"{label}: ", style), one_line(text, _TEXT), hang=8)
 
 
-def _checks(snapshot: Snapshot) -> tuple[Line, ...]:
+def _draw_check_table(snapshot: Snapshot) -> tuple[Line, ...]:
     rows = check_rows(snapshot)
     return (BLANK, line(span("checks", Style.BOLD)), *rows) if rows else ()
 
@@ -157,13 +157,13 @@ def check_rows(snapshot: Snapshot) -> tuple[Line, ...]:
     base = {one.check.name: one for one in snapshot.state.baseline}
     final = {one.check.name: one for one in snapshot.state.final}
     return tuple(
-        _check(snapshot, base.get(name), final.get(name))
+        _draw_check(snapshot, base.get(name), final.get(name))
         for name in CheckName
         if name in base or name in final
     )
 
 
-def _check(snapshot: Snapshot, base: RequiredCheck | None, final: RequiredCheck | None) -> Line:
+def _draw_check(snapshot: Snapshot, base: RequiredCheck | None, final: RequiredCheck | None) -> Line:
     newest = final or base
     assert newest is not None
     before = snapshot.find(base.evidence) if base else None
@@ -175,14 +175,14 @@ def _check(snapshot: Snapshot, base: RequiredCheck | None, final: RequiredCheck 
         return line(
             span("  ! ", Style.WARN), name, span(f"could not run: {why}", Style.WARN), command, hang=6
         )
-    shown = _change(before, after) if final else (span(f"{describe_end(after)} at the start"),)
+    shown = _draw_change(before, after) if final else (span(f"{describe_end(after)} at the start"),)
     is_empty = after.tests is not None and after.tests.ran == 0
     mark = pass_mark(after.exit_code == 0 and not is_empty) if final else span("○ ", Style.DIM)
     tests = f"  {describe_counts(after.tests)}" if after.tests else ""
     return line("  ", mark, name, *shown, tests, command, span(f"  {after.id}", Style.DIM), hang=6)
 
 
-def _change(before: Evidence | None, after: Evidence) -> tuple[Span, ...]:
+def _draw_change(before: Evidence | None, after: Evidence) -> tuple[Span, ...]:
     first = span(describe_end(before) if before else "not run", result_style(before))
     return first, span(" → ", Style.DIM), span(describe_end(after), result_style(after))
 
@@ -215,11 +215,11 @@ def _draw_item(item: Pending) -> Iterator[Line]:
     yield label_row("waits", span(f"{item.kind} {item.id}: {item.tool or ''}", Style.WARN))
     for key, value in item.shown_input.items():
         if value != "":
-            yield from _value(key, str(value))
-    yield from _options(item)
+            yield from _draw_value(key, str(value))
+    yield from _draw_options(item)
 
 
-def _value(key: str, text: str) -> Iterator[Line]:
+def _draw_value(key: str, text: str) -> Iterator[Line]:
     """Yield a value line by line, exactly as it will be used once it is approved."""
     first, *more = text.split("\n")
     yield label_row("", span(f"{key}: ", Style.DIM), span(one_line(first, _MAX_VALUE)))
@@ -229,7 +229,7 @@ def _value(key: str, text: str) -> Iterator[Line]:
         yield label_row("", span(f"  … {len(more) - _MAX_LINES} more lines, see --json", Style.WARN))
 
 
-def _options(item: Pending) -> Iterator[Line]:
+def _draw_options(item: Pending) -> Iterator[Line]:
     for question in item.questions:
         if question.text:
             yield label_row("", span(one_line(question.text, _MAX_VALUE)))
@@ -272,7 +272,7 @@ def evidence_table(snapshot: Snapshot) -> tuple[Line, ...]:
     if not snapshot.evidence:
         return (line(span("no command was run", Style.DIM)),)
     titles = tuple(span(head, Style.DIM) for head in _HEADS)
-    heads, *rows = fill_columns((titles, *map(_cells, snapshot.evidence)))
+    heads, *rows = fill_columns((titles, *map(_fill_cells, snapshot.evidence)))
     return (
         line("  ", *heads, span("command", Style.DIM), hang=4),
         *(
@@ -282,7 +282,7 @@ def evidence_table(snapshot: Snapshot) -> tuple[Line, ...]:
     )
 
 
-def _cells(evidence: Evidence) -> tuple[Span, ...]:
+def _fill_cells(evidence: Evidence) -> tuple[Span, ...]:
     code = "time" if evidence.timed_out else "-" if evidence.exit_code is None else str(evidence.exit_code)
     tests = evidence.tests
     failed = tests.failed + tests.errors if tests else 0
@@ -291,21 +291,21 @@ def _cells(evidence: Evidence) -> tuple[Span, ...]:
         span("agent" if evidence.by is By.AGENT else evidence.check or "-"),
         span(f"{code} flaky" if evidence.flaky else code, result_style(evidence)),
         span(tree_words(evidence.tree_before), Style.DIM),
-        span(_side(evidence)),
+        span(_name_side(evidence)),
         span(str(tests.passed) if tests else "-"),
         span(str(failed) if tests else "-", Style.BAD if failed else Style.PLAIN),
         span(duration(evidence.seconds), Style.DIM),
     )
 
 
-def _side(evidence: Evidence) -> str:
+def _name_side(evidence: Evidence) -> str:
     if evidence.by is By.AGENT:
         return "-"
     is_held = evidence.code is Side.FINAL and evidence.surface is Side.BASE
     return "mixed" if is_held else _WHEN[evidence.code]
 
 
-def _side_words(evidence: Evidence) -> str:
+def _describe_side(evidence: Evidence) -> str:
     """Return which version of the code ran, and which version of the checks where that differs."""
     if evidence.by is By.AGENT:
         return "-"
@@ -314,7 +314,7 @@ def _side_words(evidence: Evidence) -> str:
     return "after, checks from before" if evidence.surface is Side.BASE else "before, tests of now"
 
 
-def _tries(evidence: Evidence) -> tuple[Line, ...]:
+def _draw_tries(evidence: Evidence) -> tuple[Line, ...]:
     """Return the runs before this one on the same tree, and what had mixed results among all of them."""
     runs = (f"{describe_end(each)} ({each.fault}), output in {each.output}" for each in evidence.tries)
     mixed = (", ".join(one_line(name, _TEXT) for name in evidence.flaky),) if evidence.flaky else ()
@@ -341,9 +341,9 @@ def evidence_detail(evidence: Evidence, output: str) -> tuple[Line, ...]:
             span(describe_end(evidence), result_style(evidence)),
             span(f"  {describe_counts(evidence.tests) if evidence.tests else ''}"),
         ),
-        *_tries(evidence),
+        *_draw_tries(evidence),
         label_row("chosen by", span(chosen), span(f"  iteration {evidence.iteration}", Style.DIM)),
-        label_row("code", span(_side_words(evidence)), span(f"  tree {trees}", Style.DIM)),
+        label_row("code", span(_describe_side(evidence)), span(f"  tree {trees}", Style.DIM)),
         label_row("where", span(evidence.cwd), span(f"  sandbox {evidence.sandbox}", Style.DIM)),
         label_row("when", span(evidence.started_at), span(f"  {duration(evidence.seconds)}", Style.DIM)),
         label_row(

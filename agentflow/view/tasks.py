@@ -78,17 +78,17 @@ def draw_tasks(rows: tuple[TaskRow, ...], now: datetime, width: int | None) -> I
         return
     titles = tuple(span(head, Style.DIM) for head in _HEADS)
     readable = [one for one in rows if one.error is None]
-    heads, *filled = fill_columns((titles, *(_cells(one, now) for one in readable)))
+    heads, *filled = fill_columns((titles, *(_draw_cells(one, now) for one in readable)))
     taken = sum(cells(head.text) for head in heads)
     room = _MOST_WORDS if width is None else max(_LEAST_WORDS, width - taken)
     if readable:
         yield line(*heads, span("first words", Style.DIM), hang=4)
     for one, row in zip(readable, filled, strict=True):
         yield line(*row, span(clip(one.task or "", room)), hang=4)
-    yield from _unread(rows)
+    yield from _draw_unreadable(rows)
 
 
-def _unread(rows: Iterable[TaskRow]) -> Iterator[Line]:
+def _draw_unreadable(rows: Iterable[TaskRow]) -> Iterator[Line]:
     broken = [one for one in rows if one.error is not None]
     if broken:
         yield line(span(f"! {plural(len(broken), 'task')} cannot be read", Style.WARN))
@@ -96,13 +96,13 @@ def _unread(rows: Iterable[TaskRow]) -> Iterator[Line]:
         yield line(f"  {one.task_id}  ", span(one.error or "", Style.DIM), hang=4)
 
 
-def _cells(one: TaskRow, now: datetime) -> tuple[Span, ...]:
+def _draw_cells(one: TaskRow, now: datetime) -> tuple[Span, ...]:
     return (
         span(one.task_id, Style.ACCENT),
-        span(_age(one.started_at, now), Style.DIM),
+        span(_describe_age(one.started_at, now), Style.DIM),
         _draw_status(one.status or ""),
         span("-" if one.exit_code is None else str(one.exit_code)),
-        span(_cost(one.cost_usd), Style.DIM),
+        span(_format_cost(one.cost_usd), Style.DIM),
     )
 
 
@@ -113,14 +113,14 @@ def _draw_status(status: str) -> Span:
     return span(f"{status_mark(known).text}{_SHORT.get(status, status)}", status_style(known))
 
 
-def _cost(cost: float | None) -> str:
+def _format_cost(cost: float | None) -> str:
     """Return a cost to the cent, less than one as such; an unknown one is a dash."""
     if cost is None:
         return "-"
     return "<$0.01" if 0 < cost < 0.01 else f"${cost:.2f}"
 
 
-def _age(started_at: str | None, now: datetime) -> str:
+def _describe_age(started_at: str | None, now: datetime) -> str:
     """Return how long ago something was, as a person would say it."""
     try:
         seconds = (now - datetime.fromisoformat(started_at or "")).total_seconds()

@@ -82,25 +82,25 @@ def fill_columns(rows: Sequence[Sequence[Span]]) -> list[tuple[Span, ...]]:
 
 def clip(text: str, width: int) -> str:
     """Return the text cut to a width, with an ellipsis where something is missing."""
-    return text if cells(text) <= width else _prefix(text, width - 1) + "…"
+    return text if cells(text) <= width else _take_prefix(text, width - 1) + "…"
 
 
 def cells(text: str) -> int:
     """Return how many columns a terminal gives a text."""
-    return len(text) if text.isascii() else sum(_cell(character) for character in text)
+    return len(text) if text.isascii() else sum(_count_cells(character) for character in text)
 
 
-def _cell(character: str) -> int:
+def _count_cells(character: str) -> int:
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def _prefix(text: str, width: int) -> str:
+def _take_prefix(text: str, width: int) -> str:
     """Return the longest beginning that needs no more than `width` columns."""
     used = 0
     for place, character in enumerate(text):
-        used += _cell(character)
+        used += _count_cells(character)
         if used > width:
             return text[:place]
     return text
@@ -114,7 +114,7 @@ def cut(one: Line, width: int) -> Line:
     room = width
     for part in one.spans:
         if cells(part.text) >= room:
-            kept.append(part.replace(text=_prefix(part.text, room - 1) + "…"))
+            kept.append(part.replace(text=_take_prefix(part.text, room - 1) + "…"))
             break
         kept.append(part)
         room -= cells(part.text)
@@ -128,10 +128,10 @@ def fit_lines(lines: Iterable[Line], width: int) -> Iterator[Line]:
         if cells(one.text) <= room:
             yield one
         else:
-            yield from _wrap(one if _columns(one) <= room else _squeeze(one), room)
+            yield from _wrap(one if _measure_columns(one) <= room else _squeeze(one), room)
 
 
-def _columns(one: Line) -> int:
+def _measure_columns(one: Line) -> int:
     """Return the width of a line's filled columns, all that stands before them included."""
     filled = [place for place, part in enumerate(one.spans, 1) if _FILLING.search(part.text)]
     return sum(cells(part.text) for part in one.spans[: filled[-1]]) if filled else 0
@@ -147,11 +147,11 @@ def _wrap(one: Line, width: int) -> Iterator[Line]:
     indent = " " * min(one.hang, width // 2)
     row: list[Span] = []
     used, empty = 0, True
-    for piece in _pieces(one, width - len(indent)):
+    for piece in _split_pieces(one, width - len(indent)):
         size = cells(piece.text)
         gap = piece.text.isspace()
         if used + size > width and not empty:
-            yield _row(row)
+            yield _make_row(row)
             row, used, empty = [Span(text=indent)], len(indent), True
             if gap:
                 continue
@@ -159,22 +159,22 @@ def _wrap(one: Line, width: int) -> Iterator[Line]:
         used += size
         empty = empty and gap
     if not empty:
-        yield _row(row)
+        yield _make_row(row)
 
 
-def _pieces(one: Line, width: int) -> Iterator[Span]:
+def _split_pieces(one: Line, width: int) -> Iterator[Span]:
     """Yield the words and gaps of a line, none of them wider than a row."""
     for part in one.spans:
         for found in _PIECES.findall(part.text):
             rest = found
             while cells(rest) > width:
-                head = _prefix(rest, width)
+                head = _take_prefix(rest, width)
                 yield part.replace(text=head)
                 rest = rest[len(head) :]
             yield part.replace(text=rest)
 
 
-def _row(spans: list[Span]) -> Line:
+def _make_row(spans: list[Span]) -> Line:
     while spans and spans[-1].text.isspace():
         spans.pop()
     return Line(spans=tuple(spans))
