@@ -169,7 +169,11 @@ def _to_command(skill: Skill) -> PromptCommand:
 
 def may_be_called(root: Path, command: PromptCommand) -> bool:
     """Return whether a command may be called; a repository's own commands need its trust."""
-    if command.origin != "project" or command.path.name == SKILL_FILE:
+    return command.path.name == SKILL_FILE or _is_trusted(root, command)
+
+
+def _is_trusted(root: Path, command: PromptCommand) -> bool:
+    if command.origin != "project":
         return True
     return load_trust_here(root).covers(command.path.relative_to(root).as_posix())
 
@@ -210,7 +214,7 @@ def _expand(place: _Place, command: PromptCommand, typed: str, rest: str) -> Exp
         match part.kind:
             case PartKind.TEXT:
                 written.append(substitute(part.text, given))
-            case PartKind.COMMAND if not _may_run(command, place.git.root):
+            case PartKind.COMMAND if not _is_trusted(place.git.root, command):
                 written.append(f"!`{part.text}`")
                 warnings.append("a shell line in a skill that is not trusted is not run")
             case PartKind.COMMAND:
@@ -229,13 +233,6 @@ def _expand(place: _Place, command: PromptCommand, typed: str, rest: str) -> Exp
         invoked=Invoked(typed=typed, file=str(command.path), tools=tools, model=command.model),
         warnings=tuple(f"/{command.called}: {warning}" for warning in dict.fromkeys(warnings)),
     )
-
-
-def _may_run(command: PromptCommand, root: Path) -> bool:
-    """Return whether the shell lines of a command may run: those of a repository's skill need its trust."""
-    if command.origin != "project":
-        return True
-    return load_trust_here(root).covers(command.path.relative_to(root).as_posix())
 
 
 def _read_along(place: _Place, name: str, files: dict[str, str]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from importlib.util import find_spec
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from agentflow.batch.results import BatchResult
     from agentflow.batch.run import BatchOutcome
     from agentflow.batch.task import BatchTask
-    from agentflow.model.retry import SharedLimits
 
 
 class BatchEngine(StrEnum):
@@ -123,17 +122,26 @@ def batch(
     Your repositories are not changed: each task leaves its patch and its record. Exit code 0 means that
     every task is verified.
     """
-    from agentflow.batch.plan import read_plan
+    from agentflow.batch.plan import locate_model, read_plan
+    from agentflow.batch.pool import BatchOptions
     from agentflow.batch.results import to_junit
     from agentflow.model.retry import SharedLimits
 
     consent_of(yes=yes, no_input=no_input)
     _require_folders(junit, html)
-    cluster = choose_cluster(engine, address, cpus, memory)
     switches = {"--yes": yes, "--no-input": no_input, "--no-sandbox": no_sandbox, "--network": network}
-    budget, limits = Budget(cost=max_cost, tokens=max_tokens), SharedLimits(at_once=requests, per_minute=rate)
-    options = make_options(model, jobs, switches, budget, limits).replace(
-        timeout=timeout, seed=shuffle, fail_fast=fail_fast, keep=keep, resume=resume, cluster=cluster
+    options = BatchOptions(
+        jobs=jobs,
+        cluster=choose_cluster(engine, address, cpus, memory),
+        model=locate_model(model, Path()),
+        budget=Budget(cost=max_cost, tokens=max_tokens),
+        timeout=timeout,
+        limits=SharedLimits(at_once=requests, per_minute=rate),
+        switches=tuple(name for name, is_on in switches.items() if is_on),
+        seed=shuffle,
+        resume=resume,
+        fail_fast=fail_fast,
+        keep=keep,
     )
     tasks = read_plan(plan)
     outcome = run_with_progress(plan, out, tasks, options, plain=plain)
@@ -162,26 +170,6 @@ def choose_cluster(
     if address or cpus or memory:
         raise UsageError("--address, --cpus and --memory say something only with --engine ray")
     return None
-
-
-def make_options(
-    model: str | None,
-    jobs: int | None,
-    switches: Mapping[str, bool],
-    budget: Budget,
-    limits: "SharedLimits",
-) -> "BatchOptions":
-    """Return the options that `batch` and `eval` have in common. Raises ConfigError."""
-    from agentflow.batch.plan import locate_model
-    from agentflow.batch.pool import BatchOptions
-
-    return BatchOptions(
-        jobs=jobs,
-        model=locate_model(model, Path()),
-        budget=budget,
-        limits=limits,
-        switches=tuple(name for name, is_on in switches.items() if is_on),
-    )
 
 
 def run_with_progress(

@@ -24,7 +24,6 @@ from agentflow.cli.batch import (
     TASK_TIMEOUT,
     BatchEngine,
     choose_cluster,
-    make_options,
     run_with_progress,
 )
 from agentflow.cli.printing import say_json, show
@@ -73,6 +72,8 @@ def evaluate(
     were examined; of `compare`, that the second run is not worse than the first by more than chance.
     """
     from agentflow.batch.evaluation import score_groups
+    from agentflow.batch.plan import locate_model
+    from agentflow.batch.pool import BatchOptions
     from agentflow.model.retry import SharedLimits
 
     if words[0] == _COMPARE:
@@ -80,9 +81,17 @@ def evaluate(
     cluster = choose_cluster(engine, address, cpus, memory)
     plan, tasks = _read_checked(words)
     switches = {"--no-input": True, "--no-sandbox": no_sandbox, "--network": network}
-    budget, limits = Budget(cost=max_cost, tokens=max_tokens), SharedLimits(at_once=requests, per_minute=rate)
-    options = make_options(model, jobs, switches, budget, limits)
-    options = options.replace(timeout=timeout, keep=keep, resume=resume, cluster=cluster)
+    options = BatchOptions(
+        jobs=jobs,
+        cluster=cluster,
+        model=locate_model(model, Path()),
+        budget=Budget(cost=max_cost, tokens=max_tokens),
+        timeout=timeout,
+        limits=SharedLimits(at_once=requests, per_minute=rate),
+        switches=tuple(name for name, is_on in switches.items() if is_on),
+        resume=resume,
+        keep=keep,
+    )
     outcome = run_with_progress(plan, out, tasks, options, plain=plain)
     scores = score_groups(outcome.results)
     if json:

@@ -170,17 +170,13 @@ def explain_outcome(page: TaskPage) -> str:
     if state.undone is not None:
         return f"The files were restored to their state before the task, {state.undone.at}."
     if state.status is Status.RUNNING:
-        is_live = "It is at work." if page.at_work else "Its process ended before the task did. "
-        return is_live if page.at_work else f"{is_live}agentflow resume {state.task_id} continues it."
+        ended = f"Its process ended before the task did. agentflow resume {state.task_id} continues it."
+        return "It is at work." if page.at_work else ended
     words, why = describe_outcome(page.snapshot)
     said = why or words
-    claim = f" It was found by search and is {PLAUSIBLE}." if _is_found(state) else ""
-    return f"{said[:1].upper()}{said[1:]}{'' if said.endswith('.') else '.'}{claim}"
-
-
-def _is_found(state: TaskState) -> bool:
     is_verified = state.status in (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
-    return state.is_found and is_verified
+    claim = f" It was found by search and is {PLAUSIBLE}." if state.is_found and is_verified else ""
+    return f"{said[:1].upper()}{said[1:]}{'' if said.endswith('.') else '.'}{claim}"
 
 
 def _list_facts(page: TaskPage, state: TaskState) -> Iterator[tuple[str, str, str]]:
