@@ -144,14 +144,14 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
         brought, notes = load_plugin_roles(root, calls)
         roles = roles.replace(all=(*roles.all, *brought))
         warnings.extend(notes)
-    hooks = load_frontmatter_hooks(root, roles.all, skills.all)
+    hooks = _load_frontmatter_hooks(root, roles.all, skills.all)
     warnings.extend(hooks.warnings)
     skills, used = skills.replace(all=hooks.skills), []
     for role in hooks.roles:
         if role.part:
             toolbox.select_for(role)
         elif toolbox.gives_nothing(role):
-            warnings.append(f"role left out: {describe_no_tools(role)}")
+            warnings.append(f"role left out: {_describe_no_tools(role)}")
             continue
         used.append(role)
         warnings.extend(f"{role.place('tools')}: {problem}" for problem in toolbox.list_unknown(role))
@@ -165,7 +165,7 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
     )
 
 
-def describe_no_tools(role: Role) -> str:
+def _describe_no_tools(role: Role) -> str:
     """Return why a sub-agent whose list names no tool of this program cannot be run."""
     listed = ", ".join(map(str, role.tools))
     return f"{role.place('tools')}: tools: role {role.name} lists {listed}, and none of them exists here"
@@ -221,7 +221,7 @@ class FrontmatterHooks(Record):
     warnings: tuple[str, ...] = ()
 
 
-def load_frontmatter_hooks(root: Path, roles: Iterable[Role], skills: Iterable[Skill]) -> FrontmatterHooks:
+def _load_frontmatter_hooks(root: Path, roles: Iterable[Role], skills: Iterable[Skill]) -> FrontmatterHooks:
     """Return the hooks that count; a repository's only where file and scripts are trusted.
 
     A role or skill with hooks that are wrong is left out with a warning, as it would run without its guard;

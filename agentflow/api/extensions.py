@@ -25,7 +25,7 @@ from agentflow.settings import PLUGIN_MANIFEST
 from agentflow.trust import content
 from agentflow.view.words import plural
 
-MAX_EXTENSIONS = 500
+_MAX_EXTENSIONS = 500
 """The most parts of one kind that are named."""
 
 
@@ -74,7 +74,7 @@ def list_extensions(root: Path) -> tuple[tuple[str, Extension], ...]:
     found = [
         (kind.name, part)
         for kind in EXTENSION_KINDS
-        for part in list(kind.list_extensions(repository))[:MAX_EXTENSIONS]
+        for part in list(kind.list_extensions(repository))[:_MAX_EXTENSIONS]
     ]
     return tuple(found)
 

@@ -76,7 +76,7 @@ def make_event(root: Path, point: Point, outputs: Path, given: Path | None) -> H
     name = said.get("tool_name", "Bash")
     tool = open_toolbox(root).find(str(name)) if POINTS[point].is_about_tool else None
     try:
-        return make_sample(point, root, outputs, said, tool)
+        return _make_sample(point, root, outputs, said, tool)
     except Mismatch as error:
         raise InvalidFile(str(given), str(error)) from None
 
@@ -150,7 +150,7 @@ def _fill_start(point: Point) -> str:
     return text
 
 
-SAMPLE_TOOL = "Bash"
+_SAMPLE_TOOL = "Bash"
 _TASK = "20260102T030405Z-test"
 _INPUTS: Mapping[str, dict[str, Any]] = {
     "Edit": {"file_path": "app.py", "old_string": "a", "new_string": "b"},
@@ -175,7 +175,7 @@ _VALUES: Mapping[str, Any] = {
 """Values of the fields that matchers compare or that are no text; others hold their own name."""
 
 
-def make_sample(
+def _make_sample(
     point: Point, root: Path, outputs: Path, given: Mapping[str, Any], tool: Tool | None
 ) -> HookEvent:
     """Return an event of a point, with what a person gives in place of what is made up.
@@ -184,7 +184,7 @@ def make_sample(
     """
     rules = POINTS[point]
     names = {field.encode_name for field in msgspec.structs.fields(rules.payload)}
-    tool_name = str(given.get("tool_name", SAMPLE_TOOL))
+    tool_name = str(given.get("tool_name", _SAMPLE_TOOL))
     made = {name: _VALUES.get(name, f"a {name.replace('_', ' ')}") for name in names}
     if "tool_name" in names:
         made |= {"tool_name": tool_name, "tool_input": _INPUTS.get(tool_name, {"command": "git status"})}

@@ -57,7 +57,7 @@ def choose_model(name: str, sandbox: Sandbox, settings: Settings, environ: Mappi
     if chosen.kind == "script":
         return load_script(name.removeprefix("script:"))
     if chosen.kind == "replay":
-        return load_recorded(name, sandbox.root)
+        return _load_recorded(name, sandbox.root)
     return _open_live(name, settings, environ)
 
 
@@ -209,7 +209,7 @@ def has_offered_search(name: str, root: Path) -> bool:
     return any(tool.by_provider for run in runs for tool in run.head.tools)
 
 
-def load_recorded(name: str, root: Path) -> Recorded:
+def _load_recorded(name: str, root: Path) -> Recorded:
     """Return the model that replays a task's replies. Raises TaskNotFound."""
     path = find(root, name.removeprefix("replay:"))
     known: dict[int, list[Exchange]] = {}

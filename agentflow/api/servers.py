@@ -47,7 +47,7 @@ def find_accepted_file() -> Path:
     return folders(os.environ).config.parent / "trust" / "mcp-tools.json"
 
 
-def list_server_files(root: Path) -> tuple[ServerFile, ...]:
+def _list_server_files(root: Path) -> tuple[ServerFile, ...]:
     """Return the files that may configure servers here."""
     own = folders(os.environ).claude.with_name(".claude.json")
     return (
@@ -77,7 +77,7 @@ def _list_plugin_files(root: Path) -> tuple[ServerFile, ...]:
 
 def load_entries(root: Path) -> ServerEntries:
     """Return the servers that are configured here; one of the repository can be used once it is trusted."""
-    found = read_entries(list_server_files(root), root)
+    found = read_entries(_list_server_files(root), root)
     trusted = load_trust(folders(os.environ).config, root)
     is_on = _read_choices(root, trusted)
     everyone = tuple(_judge(entry, is_on, root) for entry in found.all)
@@ -92,10 +92,10 @@ def _judge(entry: ServerEntry, choices: dict[str, Any], root: Path) -> ServerEnt
         return entry.replace(problem=f"is named in {_OFF}")
     if choices[_ON] and not choices[_ALL] and entry.name not in choices[_ON]:
         return entry.replace(problem=f"is not named in {_ON}")
-    return entry if is_trusted_server(entry, root) else entry.replace(problem=UNTRUSTED)
+    return entry if _is_trusted_server(entry, root) else entry.replace(problem=UNTRUSTED)
 
 
-def is_trusted_server(entry: ServerEntry, root: Path) -> bool:
+def _is_trusted_server(entry: ServerEntry, root: Path) -> bool:
     """Return whether a server may be started, as its files are now."""
     trusted = load_trust(folders(os.environ).config, root)
     files = (SERVERS_FILE, *list_server_scripts(entry, root))
@@ -161,7 +161,7 @@ def place_servers(sandbox: Sandbox, logs: Path) -> "ServerPlace":
     """Return the sandbox of servers, their logs, and the condition for starting one."""
     from agentflow.mcp.servers import ServerPlace
 
-    may_start = partial(is_trusted_server, root=sandbox.root)
+    may_start = partial(_is_trusted_server, root=sandbox.root)
     return ServerPlace(sandbox=sandbox, logs=logs, accepted=find_accepted_file(), may_start=may_start)
 
 

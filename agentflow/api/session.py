@@ -147,7 +147,7 @@ def begin_session(setup: Setup, order: Order) -> Iterator[Session]:
         if order.task_id:
             task = task.replace(task_id=order.task_id)
         if order.follows is not None:
-            task = follow_task(setup.git, task, order.follows)
+            task = _follow_task(setup.git, task, order.follows)
         store = TaskStore.create(setup.git.root, task)
         record_own_task(store)
         setup = narrow_setup(setup, order.invoked)
@@ -345,7 +345,7 @@ _MOST_FINDINGS = 10
 _MAX_CHARS = 8_000
 
 
-def follow_task(git: Git, task: TaskState, earlier_id: str) -> TaskState:
+def _follow_task(git: Git, task: TaskState, earlier_id: str) -> TaskState:
     """Return a new task as the follow-up of an earlier one.
 
     An earlier task without a remaining change is only described.

@@ -51,7 +51,7 @@ from agentflow.tools.shell import BASH
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.path_guard import PathGuard
 
-MAX_OUTPUT = 8_000
+_MAX_OUTPUT = 8_000
 """Characters of what one shell line prints."""
 MAX_FILE = 20_000
 """Characters of one file that is read along."""
@@ -96,7 +96,7 @@ def expand_command(start: Path, text: str, wish: Wish) -> ExpandedCommand | None
         return None
     git = open_repository(start)
     place = _Place(git=git, rules=load_rules_here(git.root), wish=wish)
-    found = find_command(git.root, name)
+    found = _find_command(git.root, name)
     if found is None:
         if "/" in name or Path(f"/{name}").exists() or (git.root / name).exists():
             return None
@@ -137,7 +137,7 @@ def _ask_hooks(
     return said, said.notices
 
 
-def find_command(root: Path, name: str) -> PromptCommand | None:
+def _find_command(root: Path, name: str) -> PromptCommand | None:
     """Return the command of a name, one that counts before any other, or the skill of that name as one."""
     found = load_commands_here(root)
     counting = found.replace(all=tuple(each for each in found.all if may_be_called(root, each)))
@@ -271,7 +271,7 @@ def _run_line(place: _Place, command: PromptCommand, line: str) -> str:
         printed = sink.read_bytes().decode("utf-8", "replace")
     end = "timed out" if finished.timed_out else f"exit {finished.exit_code}"
     note = "" if finished.exit_code == 0 else f"\n[{end}]"
-    return _clip(strip_colours(printed).strip(), MAX_OUTPUT) + note
+    return _clip(strip_colours(printed).strip(), _MAX_OUTPUT) + note
 
 
 def _find_refusal(place: _Place, command: PromptCommand, line: str, runner: Sandbox) -> str | None:

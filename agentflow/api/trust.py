@@ -51,7 +51,7 @@ from agentflow.settings import (
 from agentflow.trust import Trusted, content, fingerprint, load_trust
 from agentflow.workspace.git import open_repository
 
-CHECK_FILES = (TEST_COMMAND, KNOWN_FAILURES, SKIP_TESTS)
+_CHECK_FILES = (TEST_COMMAND, KNOWN_FAILURES, SKIP_TESTS)
 _MAX_FILES = 2_000
 
 
@@ -212,7 +212,7 @@ def _list_check_files(root: Path) -> Iterator[Item]:
             yield Item(kind="settings", file=PROJECT_FILE, does=f"set {', '.join(keys) or 'nothing'}")
         except InvalidFile as error:
             yield reject_item("settings", PROJECT_FILE, error)
-    for file in CHECK_FILES:
+    for file in _CHECK_FILES:
         if (root / file).is_file():
             yield Item(kind="checks", file=file, does="change which checks are required")
 

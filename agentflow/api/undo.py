@@ -31,7 +31,7 @@ from agentflow.workspace.snapshot import (
     put_back,
 )
 
-STOP_SECONDS = 1.5
+_STOP_SECONDS = 1.5
 """How long `cancel` waits for the end of the process at work."""
 _LOOK_SECONDS = 0.02
 OPEN = (Status.RUNNING, Status.SUSPENDED)
@@ -78,7 +78,7 @@ def cancel_task(start: Path, task_id: str | None) -> CancelResult:
     """Stop a task: ask its process to stop, or end its state where no process works on it."""
     root = open_repository(start).root
     folder = find(root, task_id)
-    deadline = time.monotonic() + STOP_SECONDS
+    deadline = time.monotonic() + _STOP_SECONDS
     asked: int | None = None
     while True:
         try:
@@ -213,7 +213,7 @@ def commit_task(folder: Path, task_id: str | None = None, *, branch: str | None 
         require_own(git, found)
         task = load_state(found)
         base, final = _require_verified(task)
-        return write_commit(git, plan_commit(git, base, final), write_message(task), branch)
+        return write_commit(git, plan_commit(git, base, final), _write_message(task), branch)
 
 
 def _require_verified(task: TaskState) -> tuple[str, str]:
@@ -230,7 +230,7 @@ def _require_verified(task: TaskState) -> tuple[str, str]:
     return task.base_tree, task.tree
 
 
-def write_message(task: TaskState) -> str:
+def _write_message(task: TaskState) -> str:
     """Return the commit message: the task as its subject, what was changed, and trailers."""
     subject = one_line(task.task, _SUBJECT_CHARS)
     summary = textwrap.fill(one_line(task.change.summary, 2000), 72) if task.change else ""

@@ -31,7 +31,7 @@ from agentflow.trust import content
 ERROR = "error"
 WARNING = "warning"
 _KEY = re.compile(r"[\w.]+(\[\d+\][\w.]*)*")
-SOLE = (
+_SOLE = (
     ("one-writer", frozenset({"Write", "Edit", "fs"}), "implementer"),
     ("web-for-explorer", frozenset({"WebSearch", "WebFetch", "net"}), "explorer"),
     ("todos-for-planner", frozenset({"TodoWrite"}), "planner"),
@@ -78,7 +78,7 @@ def validate(root: Path) -> Validation:
     problems.extend(_find_settings_problems(root))
     roles, told = _look_at_roles(paths)
     problems.extend(told)
-    looked = survey_skills(list_skill_folders(root), frozenset({*PIPELINE, *(role.name for role in roles)}))
+    looked = _survey_skills(list_skill_folders(root), frozenset({*PIPELINE, *(role.name for role in roles)}))
     own, told = _look_at_hooks((*map(place_role, roles), *map(place_skill, looked.skills)), root)
     problems.extend((*looked.problems, *told))
     problems.extend(
@@ -97,7 +97,7 @@ def _look_at_roles(paths: Iterable[Path]) -> tuple[list[Role], list[Problem]]:
         try:
             role, notes = read_role(path, "any")
         except InvalidFile as error:
-            problems.append(to_problem(str(path), error))
+            problems.append(_to_problem(str(path), error))
             continue
         roles.append(role)
         problems.extend(_to_warning(str(path), note) for note in notes)
@@ -111,7 +111,7 @@ def _look_at_roles(paths: Iterable[Path]) -> tuple[list[Role], list[Problem]]:
 
 def _look_at_hooks(places: Iterable[HookFile | None], root: Path) -> tuple[int, list[Problem]]:
     """Return how many hooks files have, and what is wrong with them."""
-    looked = [find_file_problems(place, root) for place in places if place is not None]
+    looked = [_find_file_problems(place, root) for place in places if place is not None]
     return sum(hooks for _, hooks in looked), [problem for found, _ in looked for problem in found]
 
 
@@ -119,19 +119,19 @@ def _to_warning(file: str, note: str) -> Problem:
     """Return a warning of the reader of role files, which names the file and perhaps the line."""
     place, _, message = note.partition(": ")
     line = place.removeprefix(f"{file}:")
-    return make_problem(file, message, int(line) if line.isdecimal() else None, WARNING)
+    return _make_problem(file, message, int(line) if line.isdecimal() else None, WARNING)
 
 
 def _find_settings_problems(root: Path) -> Iterator[Problem]:
     try:
         load_settings(os.environ)
     except AgentflowError as error:
-        yield to_problem(str(folders(os.environ).config), error)
+        yield _to_problem(str(folders(os.environ).config), error)
         return
     try:
         read_project_file(root)
     except AgentflowError as error:
-        yield to_problem(PROJECT_FILE, error)
+        yield _to_problem(PROJECT_FILE, error)
 
 
 def _find_role_problems(role: Role, toolbox: Toolbox, known: tuple[Role, ...]) -> Iterator[Problem]:
@@ -140,36 +140,36 @@ def _find_role_problems(role: Role, toolbox: Toolbox, known: tuple[Role, ...]) -
         require_known(role, known)
     except InvalidFile as error:
         severity = ERROR if role.part else WARNING
-        yield to_problem(role.source, error).replace(severity=severity)
+        yield _to_problem(role.source, error).replace(severity=severity)
     for message in find_direct_problems(role, toolbox.tools):
         line = role.lines.get("metadata")
         yield Problem(file=role.source, line=line, key="metadata", message=message)
     is_refused = role.part is not None or toolbox.gives_nothing(role)
     for message in toolbox.list_unknown(role):
         severity = ERROR if is_refused else WARNING
-        yield make_problem(role.source, f"tools: {message}", role.lines.get("tools"), severity)
-    for name, tools, part in SOLE:
+        yield _make_problem(role.source, f"tools: {message}", role.lines.get("tools"), severity)
+    for name, tools, part in _SOLE:
         taken = sorted({rule.tool for rule in role.tools} & tools)
         if taken and role.part not in (None, part) and not (name == "one-writer" and role.write_paths):
             message = f"{name}: {', '.join(taken)} belongs to the {part}"
             yield Problem(file=role.source, line=role.lines.get("tools"), key="tools", message=message)
 
 
-def make_problem(file: str, message: str, line: int | None = None, severity: str = ERROR) -> Problem:
+def _make_problem(file: str, message: str, line: int | None = None, severity: str = ERROR) -> Problem:
     """Return a problem; where its message begins with a key, that is the problem's key."""
     key = message.partition(":")[0]
     known = key if _KEY.fullmatch(key) else None
     return Problem(file=file, line=line, key=known, message=message, severity=severity)
 
 
-def to_problem(file: str, error: AgentflowError) -> Problem:
+def _to_problem(file: str, error: AgentflowError) -> Problem:
     """Return an error of a file as a problem, with the key that its message begins with."""
     if isinstance(error, InvalidFile):
-        return make_problem(file, "; ".join(filter(None, (error.problem, error.hint))), error.line)
+        return _make_problem(file, "; ".join(filter(None, (error.problem, error.hint))), error.line)
     return Problem(file=file, message=str(error).removeprefix(f"{file}: "))
 
 
-def find_file_problems(place: HookFile, root: Path) -> tuple[tuple[Problem, ...], int]:
+def _find_file_problems(place: HookFile, root: Path) -> tuple[tuple[Problem, ...], int]:
     """Return what is wrong with a settings file, and how many hooks it has."""
     if not os.path.lexists(place.path):
         return (), 0
@@ -180,12 +180,12 @@ def find_file_problems(place: HookFile, root: Path) -> tuple[tuple[Problem, ...]
     try:
         hooks.extend(read_hooks(place, warnings.append))
     except InvalidFile as error:
-        found.append(to_problem(source, error))
+        found.append(_to_problem(source, error))
     found.extend(
-        make_problem(source, text.removeprefix(f"{source}: "), severity=WARNING) for text in warnings
+        _make_problem(source, text.removeprefix(f"{source}: "), severity=WARNING) for text in warnings
     )
     found.extend(
-        make_problem(source, f"hooks.{hook.point}: {hook.name}: {what}")
+        _make_problem(source, f"hooks.{hook.point}: {hook.name}: {what}")
         for hook in hooks
         if isinstance(hook.body, Script) and (what := _find_script_problem(hook.body, root))
     )
@@ -199,7 +199,7 @@ def _find_rule_problems(path: Path) -> Iterator[Problem]:
     except (InvalidFile, OSError, ValueError, RecursionError, AttributeError):
         return  # the reader of its hooks says so
     if not isinstance(permissions, dict):
-        yield make_problem(str(path), "permissions: must be an object")
+        yield _make_problem(str(path), "permissions: must be an object")
         return
     for name in ("deny", "ask", "allow"):
         listed = permissions.get(name) or []
@@ -212,7 +212,7 @@ def _check_rule(path: Path, name: str, rule: Any) -> Iterator[Problem]:
         parse_rules([rule], str(path))
     except InvalidFile as error:
         message = f"permissions.{name}: {error.problem.partition(': ')[2]}"
-        yield make_problem(str(path), message, _find_line(path, json.dumps(rule)))
+        yield _make_problem(str(path), message, _find_line(path, json.dumps(rule)))
 
 
 def _find_script_problem(script: Script, root: Path) -> str | None:
@@ -267,7 +267,7 @@ class SkillSurvey(Record):
     problems: tuple[Problem, ...]
 
 
-def survey_skills(places: Iterable[SkillFolder], roles: frozenset[str]) -> SkillSurvey:
+def _survey_skills(places: Iterable[SkillFolder], roles: frozenset[str]) -> SkillSurvey:
     """Return every skill, also those that another one of the same name replaces, and their problems."""
     skills: list[Skill] = []
     problems: list[Problem] = []
@@ -276,10 +276,10 @@ def survey_skills(places: Iterable[SkillFolder], roles: frozenset[str]) -> Skill
         try:
             skill, oddities = read_skill(folder, place.root or folder, place.origin)
         except InvalidFile as error:
-            problems.append(make_problem(str(folder / SKILL_FILE), error.problem, error.line or 1))
+            problems.append(_make_problem(str(folder / SKILL_FILE), error.problem, error.line or 1))
             continue
         skills.append(skill)
-        problems.extend(make_problem(odd.source, odd.problem, odd.line, WARNING) for odd in oddities)
+        problems.extend(_make_problem(odd.source, odd.problem, odd.line, WARNING) for odd in oddities)
         problems.extend(
             (*_find_owner_problems(skill, roles), *_find_link_problems(skill), *_find_test_problems(skill))
         )
@@ -292,11 +292,11 @@ def _find_owner_problems(skill: Skill, roles: frozenset[str]) -> Iterator[Proble
     mild = WARNING if skill.origin == "user" else ERROR
     if len(skill.owners) > 1:
         owners = ", ".join(skill.owners)
-        yield make_problem(skill.source, f"metadata.owner: one role owns a skill, not {owners}", line)
+        yield _make_problem(skill.source, f"metadata.owner: one role owns a skill, not {owners}", line)
     for key, names in (("owner", skill.owners), ("consumers", skill.consumers), ("roles", skill.roles)):
         for name in sorted(set(names) - roles):
             message = f"metadata.{key}: there is no role {name}; known are {known}"
-            yield make_problem(skill.source, message, line, mild)
+            yield _make_problem(skill.source, message, line, mild)
 
 
 def _find_test_problems(skill: Skill) -> Iterator[Problem]:
@@ -304,7 +304,7 @@ def _find_test_problems(skill: Skill) -> Iterator[Problem]:
     try:
         read_situations(skill)
     except InvalidFile as error:
-        yield to_problem(error.source, error)
+        yield _to_problem(error.source, error)
 
 
 def _find_link_problems(skill: Skill) -> Iterator[Problem]:
@@ -315,7 +315,7 @@ def _find_link_problems(skill: Skill) -> Iterator[Problem]:
         except ToolError as error:
             if not (skill.folder / target).is_dir():
                 message = f"link to {target}: {str(error).removeprefix(target).lstrip(': ')}"
-                yield make_problem(skill.source, message, number)
+                yield _make_problem(skill.source, message, number)
 
 
 def _list_links(text: str) -> Iterator[tuple[int, str]]:

@@ -32,7 +32,7 @@ _NONE = "No checks found. Write your test command into .claude/test-command, the
 During = Callable[[Check], AbstractContextManager[None]]
 
 
-def run_silently(_: Check) -> AbstractContextManager[None]:
+def _run_silently(_: Check) -> AbstractContextManager[None]:
     """Tell nobody that a check is running."""
     return nullcontext()
 
@@ -64,7 +64,7 @@ def list_untrusted_checks(root: Path) -> Iterator[str]:
 
 
 def run_checks(
-    sandbox: Sandbox, *, is_quick: bool, dry_run: bool, during: During = run_silently
+    sandbox: Sandbox, *, is_quick: bool, dry_run: bool, during: During = _run_silently
 ) -> Iterator[VerificationRow]:
     """Yield a row for each required check as it ends; `during` is open while the check runs."""
     said = load_well_known(sandbox.root)

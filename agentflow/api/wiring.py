@@ -195,7 +195,7 @@ def list_shared_capabilities(
     return UseHooks(hooks=hooks), Approval(rules=rules, tools=approvals.tools, roles=approvals.roles)
 
 
-def watch_hooks(setup: Setup, task: TaskState) -> Watch:
+def _watch_hooks(setup: Setup, task: TaskState) -> Watch:
     """Return the watch that separates hooks' changes from others; an idle one where no script can run."""
     if all(hook.origin is Origin.BUILT_IN for hook in setup.hooks if isinstance(hook.body, Script)):
         return Unwatched()
@@ -236,7 +236,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
         store=store,
         inspections=Inspections(setup.git),
         checking=_make_checking(setup, store),
-        watch=watch_hooks(setup, store.task),
+        watch=_watch_hooks(setup, store.task),
         room=partial(find_context_limits, settings=setup.settings),
         past=TaskSnapshots(setup.git, store.task.task_id),
         table=setup.table,

@@ -25,7 +25,7 @@ from agentflow.store.tasks import new_task_id
 from agentflow.trust import content, record_trust
 from agentflow.workspace.git import Git, open_repository
 
-WORKTREES = Path(".claude", "worktrees")
+_WORKTREES = Path(".claude", "worktrees")
 _BRANCHES = "agentflow"
 _OWN_SETTINGS = (".claude/settings.local.json", "CLAUDE.local.md")
 """Files of the user's that git ignores and that say what roles may do, or how to work here."""
@@ -62,7 +62,7 @@ def make_worktree(folder: Path, branch: str | None) -> Worktree:
     _require_plain(git.root)
     task_id = new_task_id()
     branch = branch or f"{_BRANCHES}/{task_id}"
-    root = git.root / WORKTREES / task_id
+    root = git.root / _WORKTREES / task_id
     root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not os.path.lexists(root.parent / ".gitignore"):
         write_whole(root.parent / ".gitignore", b"*\n")
@@ -132,7 +132,7 @@ def remove_unused(worktree: Worktree) -> bool:
 
 def _require_plain(root: Path) -> None:
     """Refuse a folder of worktrees that leads elsewhere. Raises ConfigError."""
-    for place in (WORKTREES.parent, WORKTREES):
+    for place in (_WORKTREES.parent, _WORKTREES):
         if (root / place).is_symlink():
             raise ConfigError(f"{place} is a link; agentflow makes worktrees there and follows none")
 
@@ -169,7 +169,7 @@ def _find_gaps(git: Git, off: tuple[str, ...]) -> Iterator[str]:
 
 def _has_more(folder: Path) -> bool:
     """Tell whether a folder `.claude` without tracked files holds more than what is ours or is copied."""
-    known = {"agentflow", WORKTREES.name, Path(_OWN_SETTINGS[0]).name}
+    known = {"agentflow", _WORKTREES.name, Path(_OWN_SETTINGS[0]).name}
     return any(place.name not in known and ".local." not in place.name for place in folder.iterdir())
 
 
@@ -184,8 +184,8 @@ def _copy_own_settings(main: Path, root: Path) -> None:
 
 def list_homes(root: Path) -> tuple[Path, ...]:
     """Return the folders in which tasks of a repository live: its own, then its worktrees, oldest first."""
-    place = root / WORKTREES
-    if any((root / each).is_symlink() for each in (WORKTREES.parent, WORKTREES)) or not place.is_dir():
+    place = root / _WORKTREES
+    if any((root / each).is_symlink() for each in (_WORKTREES.parent, _WORKTREES)) or not place.is_dir():
         return (root,)
     inner = (each for each in sorted(place.iterdir()) if (each / ".git").is_file() and not each.is_symlink())
     return (root, *(each for each in inner if _list_tasks(each)))
@@ -243,5 +243,5 @@ def _open_worktree(git: Git, home: Path) -> Git:
 
 def find_main(root: Path) -> Path:
     """Return the repository that a worktree of ours lies in; any other root as it is."""
-    is_ours = root.parent.parts[-2:] == WORKTREES.parts and is_task_id(root.name)
+    is_ours = root.parent.parts[-2:] == _WORKTREES.parts and is_task_id(root.name)
     return root.parents[2] if is_ours else root

@@ -134,9 +134,9 @@ def _score(group: str, results: Sequence[BatchResult]) -> Score:
     return Score(
         group=group,
         tasks=len(results),
-        resolved=measure_rate(sum(map(is_resolved, begun)), len(results)),
-        falsely_verified=measure_rate(sum(not is_resolved(one) for one in verified), len(verified)),
-        caveats_unresolved=sum(not is_resolved(one) for one in caveat),
+        resolved=measure_rate(sum(map(_is_resolved, begun)), len(results)),
+        falsely_verified=measure_rate(sum(not _is_resolved(one) for one in verified), len(verified)),
+        caveats_unresolved=sum(not _is_resolved(one) for one in caveat),
         refused=len(begun) - len(verified) - len(caveat),
         unbegun=len(results) - len(begun),
         cost_usd=sum(costs) if costs else None,
@@ -145,7 +145,7 @@ def _score(group: str, results: Sequence[BatchResult]) -> Score:
     )
 
 
-def is_resolved(result: BatchResult) -> bool:
+def _is_resolved(result: BatchResult) -> bool:
     return result.hidden is not None and result.hidden.resolved
 
 
@@ -157,7 +157,7 @@ def compare_runs(first: Sequence[BatchResult], second: Sequence[BatchResult]) ->
         raise UsageError("these runs have no task in common")
     split: dict[tuple[bool, bool], list[str]] = {}
     for name in shared:
-        split.setdefault((is_resolved(one[name]), is_resolved(other[name])), []).append(name)
+        split.setdefault((_is_resolved(one[name]), _is_resolved(other[name])), []).append(name)
     first_only, second_only = split.get((True, False), []), split.get((False, True), [])
     return Comparison(
         tasks=len(shared),

@@ -155,7 +155,7 @@ def batch(
         for result in outcome.results:
             say_json(result)
     else:
-        show(tabulate_outcome(outcome))
+        show(_tabulate_outcome(outcome))
     return outcome.exit_code
 
 
@@ -296,7 +296,7 @@ def _describe_result(result: "BatchResult", count: str = "") -> Line:
     )
 
 
-def tabulate_outcome(outcome: "BatchOutcome") -> Iterator[Line]:
+def _tabulate_outcome(outcome: "BatchOutcome") -> Iterator[Line]:
     """Yield the results of a batch in the order of its file, and a line with the totals."""
     from agentflow.batch.results import count_statuses
 

@@ -77,7 +77,7 @@ def show_agent(name: str = NAME, json: bool = JSON) -> None:
     """
     content = load_content_here()
     found = content.role(name)
-    role = resolve_role(found, content, find_root())
+    role = _resolve_role(found, content, _find_root())
     if json:
         say_json({**_to_role_row(found), **role.to_plain()})
         return
@@ -127,12 +127,12 @@ def _find_tools() -> dict[str, tuple[Tool, list[str]]]:
     """
     from agentflow.tools.web import WEB_FETCH, WEB_SEARCH
 
-    root, content = find_root(), load_content_here()
+    root, content = _find_root(), load_content_here()
     known: dict[str, tuple[Tool, list[str]]] = {
         tool.name: (tool, []) for tool in (*open_toolbox(root).tools, WEB_FETCH, WEB_SEARCH)
     }
     for role in content.roles.all:
-        for tool in resolve_role(role, content, root).tools:
+        for tool in _resolve_role(role, content, root).tools:
             known.setdefault(tool.name, (tool, []))[1].append(role.name)
     update = todo_update(())  # offered once a plan has todos
     known[update.name] = (update, [role.name for role in content.roles.all if role.name == "implementer"])
@@ -161,7 +161,7 @@ def show_tool(name: str = NAME, json: bool = JSON) -> None:
         show([label_row(f"  {key}", span(told), width=17)])
 
 
-def find_root() -> Any:
+def _find_root() -> Any:
     """Return the repository here, or this folder where there is none."""
     try:
         return open_repository(Path()).root
@@ -170,7 +170,7 @@ def find_root() -> Any:
 
 
 def load_content_here() -> Content:
-    return load_content(find_root(), standard())
+    return load_content(_find_root(), standard())
 
 
 def tell_warnings(content: Content) -> None:
@@ -251,7 +251,7 @@ def _name_hooks(hooks: Iterable[Hook], role: Role) -> tuple[str, ...]:
     return tuple(f"{hook.name} at {hook.point} ({hook.origin.name.lower()})" for hook in asked)
 
 
-def resolve_role(role: Role, content: Content, root: Path) -> ResolvedRole:
+def _resolve_role(role: Role, content: Content, root: Path) -> ResolvedRole:
     """Return a role as it would run here, with its crew's capabilities and the user's settings applied."""
     settings = load_settings(os.environ)
     settings = choose_tiers(settings, model_name(None, settings, os.environ))
@@ -288,7 +288,7 @@ def resolve_role(role: Role, content: Content, root: Path) -> ResolvedRole:
 def _narrow(role: Role, content: Content, root: Path) -> tuple[Role, Toolbox, tuple[Fact, ...]]:
     """Return a sub-agent as the implementer would run it, its tools, and what it may do in words."""
     parent = content.roles.part(SUBMITTED_BY[Change])
-    offered = resolve_role(parent, content, root).tools
+    offered = _resolve_role(parent, content, root).tools
     tools = tuple(tool for tool in offered if tool.category is not Category.AGENT)
     try:
         narrowed, box = restrict_subagent(parent, role, role.model, tools)

@@ -240,19 +240,16 @@ def _write_settings(path: Path, root: Path) -> str:
 
 def _find_setup(git: "Git") -> dict[str, Any]:
     """Return the checks, the sandbox and the model of this repository, and the next command."""
-    from agentflow.api.boundary import Wish, describe_sandbox, make_sandbox
+    from agentflow.api.boundary import Wish, describe_sandbox, open_sandbox
     from agentflow.api.trust import list_untrusted
     from agentflow.api.verification import run_checks
     from agentflow.settings import load_settings, model_name
 
-    settings = load_settings(os.environ)
     checks: list[dict[str, Any]] | None = None
     try:
-        sandbox = make_sandbox(git.root, settings, Wish(), git.folders)
-        said, checks = (
-            describe_sandbox(sandbox),
-            [row.values for row in run_checks(sandbox, is_quick=False, dry_run=True)],
-        )
+        sandbox = open_sandbox(git, Wish())
+        said = describe_sandbox(sandbox)
+        checks = [row.values for row in run_checks(sandbox, is_quick=False, dry_run=True)]
     except NoSandbox as error:
         said = f"{error}; {error.hint}"
     left = [item.file for item in list_untrusted(git.root)]
@@ -260,7 +257,7 @@ def _find_setup(git: "Git") -> dict[str, Any]:
     return {
         "checks": checks,
         "sandbox": said.removeprefix("sandbox: "),
-        "model": model_name(None, settings, os.environ),
+        "model": model_name(None, load_settings(os.environ), os.environ),
         "untrusted": left,
         "next": f"agentflow {then}",
     }

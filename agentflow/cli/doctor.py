@@ -20,7 +20,7 @@ from agentflow.model.credentials import endpoint
 from agentflow.model.tiers import choice_of
 from agentflow.process import capture
 from agentflow.sandbox.examine import ATTRIBUTES, WHO, Attack, attack_profiles
-from agentflow.sandbox.profile import CHECKS, Level
+from agentflow.sandbox.profile import CHECKS, Level, Opened
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Settings, folders, load_settings, model_name
 from agentflow.view.text import BLANK, Line, Style, column, label_row, line, span
@@ -66,15 +66,15 @@ class Diagnosis(Record):
 
 def doctor(json: bool = JSON, folder: Path = _FOLDER) -> int:
     """Test the sandbox and report what is installed and configured. The sandbox is tested by attacking it."""
-    found = examine_machine(folder)
+    found = _examine_machine(folder)
     if json:
         say_json(found)
     else:
-        show(list_findings(found))
+        show(_list_findings(found))
     return exit_code(found)
 
 
-def examine_machine(folder: Path) -> Diagnosis:
+def _examine_machine(folder: Path) -> Diagnosis:
     """Find out everything. Raises ConfigError for wrong settings."""
     settings = load_settings(os.environ)
     sandbox = make_sandbox(folder.resolve(), settings, Wish(must_run=True))
@@ -87,9 +87,7 @@ def examine_machine(folder: Path) -> Diagnosis:
         sandbox=ability.level,
         reason=ability.reason,
         gaps=ability.gaps,
-        attacks=()
-        if ability.level is Level.NONE
-        else attack_profiles(sandbox.replace(opened=type(sandbox.opened)())),
+        attacks=() if ability.level is Level.NONE else attack_profiles(sandbox.replace(opened=Opened())),
         programs={name: _read_version(name, option) for name, option in _PROGRAMS},
         model=model,
         endpoint=address,
@@ -115,7 +113,7 @@ def exit_code(found: Diagnosis) -> Exit:
     return Exit.NOT_VERIFIED if open_ways else Exit.VERIFIED
 
 
-def list_findings(found: Diagnosis) -> Iterator[Line]:
+def _list_findings(found: Diagnosis) -> Iterator[Line]:
     """Yield what a person sees."""
     yield from _draw_sandbox(found)
     yield BLANK

@@ -68,7 +68,7 @@ def launch(folder: Path, job: Job, steering: "Steering | None" = None) -> int:
     job, warnings = _expand(folder, job) if job.text.startswith("/") else (job, ())
     setup = prepare(folder, job.model, job.text, job.wish.replace(agree=agree))
     setup = setup.replace(warnings=(*setup.warnings, *warnings))
-    require_outside(setup.git, job.events)
+    _require_outside(setup.git, job.events)
     with _open_events(job.events) as sink, begin_session(setup, job) as session:
         return _drive(session, job, sink, steering)
 
@@ -122,7 +122,7 @@ def relaunch(start: Path, task_id: str | None, job: Job, steering: "Steering | N
     from agentflow.api.worktree import open_home
 
     git = open_home(start, task_id)
-    require_outside(git, job.events)
+    _require_outside(git, job.events)
     found = folder_of(git.root, task_id)
     tell_edits(git.root, found)
     job = job.replace(wish=job.wish.replace(agree=agree))
@@ -237,7 +237,7 @@ def _print_result(crew: Crew, task: TaskState, job: Job) -> None:
 _OURS = (1, 2)
 
 
-def require_outside(git: Git, events: str | None) -> None:
+def _require_outside(git: Git, events: str | None) -> None:
     """Raise UsageError when the output or the events would change the tree all the time."""
     for place in _list_places(events):
         if not place.is_relative_to(git.root) or place.is_dir():

@@ -138,7 +138,7 @@ class _Approval:
         return line("  " + " · ".join((*choices, "m show all", "s leave it waiting")), hang=2)
 
     def _draw(self, most: int | None) -> None:
-        rows = tuple(draw_item(self._item, self._root, most))
+        rows = tuple(_draw_item(self._item, self._root, most))
         if most is None:
             _show_pages(rows)
         else:
@@ -177,7 +177,7 @@ def _show_pages(rows: tuple[Line, ...]) -> None:
 
 def _ask_questions(item: Pending, root: Path) -> Answer | None:
     """Ask all questions until the answers are valid; None leaves them waiting."""
-    show(draw_item(item, root), sys.stderr)
+    show(_draw_item(item, root), sys.stderr)
     words = "an option" if item.is_closed else "an option or your own words"
     while True:
         said = []
@@ -205,7 +205,7 @@ def _read_line(prompt: str) -> str:
     return typed.encode("utf-8", "replace").decode().strip()
 
 
-def draw_item(item: Pending, root: Path, most: int | None = None) -> Iterator[Line]:
+def _draw_item(item: Pending, root: Path, most: int | None = None) -> Iterator[Line]:
     """Yield a pending item as lines, at most `most` for each text; None shows all of it."""
     if item.kind is PendingKind.SURFACE:
         yield from draw_changed_checks(item, most)

@@ -80,7 +80,7 @@ def replay(
     It runs in a copy, without a model or a network. Exit code 0 means the same requests led to the same
     verdict; 1 means they did not, and the first difference is shown.
     """
-    found = replay_task(folder, task_id)
+    found = _replay_task(folder, task_id)
     if json:
         say_json(found)
     elif found.difference:
@@ -101,7 +101,7 @@ class ReplayResult(Record):
     """The first difference from the recorded task, or empty."""
 
 
-def replay_task(folder: Path, task_id: str | None) -> ReplayResult:
+def _replay_task(folder: Path, task_id: str | None) -> ReplayResult:
     """Run a saved task again in a copy of the tree it began on. Raises StateError where that cannot be."""
     git = open_home(folder, task_id)
     if task_id is None or not Path(task_id).is_file():

@@ -110,7 +110,7 @@ def check_skills(name: str | None = ONE_NAME, json: bool = JSON) -> int:
 
 def _list_used(task: str, folder: Path, *, json: bool) -> None:
     """Show the skills that a task opened: by whom, and why they were offered."""
-    rows = list_opened_skills(find(open_repository(folder).root, task), load_content_here().skills)
+    rows = _list_opened_skills(find(open_repository(folder).root, task), load_content_here().skills)
     if json:
         say_json([plain(row) for row in rows])
         return
@@ -141,7 +141,7 @@ class OpenedSkill(Record):
     why: str
 
 
-def list_opened_skills(folder: Path, skills: Skills) -> tuple[OpenedSkill, ...]:
+def _list_opened_skills(folder: Path, skills: Skills) -> tuple[OpenedSkill, ...]:
     """Return the skills that the runs of a task opened, in the order of the runs."""
     return tuple(row for run in load_runs(folder) for row in _list_of_run(run, skills))
 

@@ -161,14 +161,14 @@ def task(
         overrides=overrides_of(skip_check or [], reason),
     )
     if worktree:
-        return launch_in_worktree(folder, job, branch, commit=commit_newest if commit or branch else None)
+        return launch_in_worktree(folder, job, branch, commit=_commit_newest if commit or branch else None)
     code = launch(folder, job)
     if commit or branch:
-        commit_newest(folder, code, branch)
+        _commit_newest(folder, code, branch)
     return code
 
 
-def commit_newest(folder: Path, code: int, branch: str | None = None) -> None:
+def _commit_newest(folder: Path, code: int, branch: str | None = None) -> None:
     """Commit the newest task if it is verified, and say on stderr what was done or why nothing was."""
     from agentflow.api.undo import commit_task
 
@@ -238,7 +238,7 @@ def demo(
     from agentflow.cli.tasks import evidence
     from agentflow.store.reading import find
 
-    folder = make_demo(target)
+    folder = _make_demo(target)
     job = Job(
         text="make the failing tests pass",
         model="repair",
@@ -253,7 +253,7 @@ def demo(
     return code
 
 
-def make_demo(target: Path | None) -> Path:
+def _make_demo(target: Path | None) -> Path:
     """Copy the example to a folder and commit it; return the folder. Raises UsageError."""
     if target is None:
         folder = Path(tempfile.mkdtemp(prefix="agentflow-demo-"))
@@ -339,10 +339,10 @@ def commit(
     if json:
         say_json(committed)
     else:
-        tell_commit(committed)
+        _tell_commit(committed)
 
 
-def tell_commit(committed: "Committed") -> None:
+def _tell_commit(committed: "Committed") -> None:
     """Print a commit that was made."""
     place = f" on {committed.branch}" if committed.branch else ""
     say(f"committed  {committed.commit[:10]}{place}: {committed.subject}")

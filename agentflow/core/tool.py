@@ -107,12 +107,12 @@ class Output(Record):
     """What a sub-agent waits for; the call has no result yet and is made again after the decision."""
 
 
-def refuse_commands(_: str, command: str) -> str:
+def _refuse_commands(_: str, command: str) -> str:
     """Refuse a command inside a call where nobody can decide about it. Raises NotAllowed."""
     raise NotAllowed(f"nobody can decide about {command} here")
 
 
-def refuse_calls(name: str, _: dict[str, Any]) -> None:
+def _refuse_calls(name: str, _: dict[str, Any]) -> None:
     """Refuse a call inside a call where nobody can decide about it. Raises NotAllowed."""
     raise NotAllowed(f"nobody can decide about {name} here")
 
@@ -125,9 +125,9 @@ class Shell(Record):
     """Folder for full outputs, one file a call."""
     shown_bytes: int = DEFAULT_ROOM.result_chars
     """Of an output, to the model."""
-    authorize: Callable[[str, str], str] = refuse_commands
+    authorize: Callable[[str, str], str] = _refuse_commands
     """Returns a command inside a call, by an id of its own, as rules and hooks let it run, or raises."""
-    make: Callable[[str, dict[str, Any]], None] = refuse_calls
+    make: Callable[[str, dict[str, Any]], None] = _refuse_calls
     """Makes another call of the role's, by name and input, like any call; raises ToolError if it fails."""
 
 

@@ -48,7 +48,7 @@ def keeps_document(task: TaskState) -> bool:
     return (task.route != "question" and task.focus is None) or task.report_requested
 
 
-def format_document(task: TaskState) -> str:
+def _format_document(task: TaskState) -> str:
     """Return the answer as a document with its five sections."""
     findings = task.findings
     assert findings is not None
@@ -116,5 +116,5 @@ def write_document(root: Path, task: TaskState, stamp: str) -> str:
     names = (f"{base}{suffix}.local.md" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
     name = next(name for name in names if not (root / _FOLDER / name).exists())
     (root / _FOLDER).mkdir(exist_ok=True)
-    write_atomic(root / _FOLDER / name, format_document(task).encode())
+    write_atomic(root / _FOLDER / name, _format_document(task).encode())
     return str(_FOLDER / name)

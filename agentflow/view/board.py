@@ -37,7 +37,7 @@ from agentflow.parse import Mismatch, fit
 from agentflow.redact import one_line
 from agentflow.view.words import side_words
 
-THINKING = "thinking"
+_THINKING = "thinking"
 _PERCENT = regex(r"\[ *(\d+)%\]")
 _RESULT = regex(
     r"(?m)\.\.\. (?:ok|FAIL|ERROR|FAILED|ignored|skipped|expected failure)"
@@ -173,7 +173,7 @@ def _end_work(event: RunEnded, board: Board, _now: float) -> Board:
 
 @_update.register
 def _begin_turn(event: Asked, board: Board, now: float) -> Board:
-    return board.change(event.run, lambda work: work.begin("", THINKING, now))
+    return board.change(event.run, lambda work: work.begin("", _THINKING, now))
 
 
 @_update.register

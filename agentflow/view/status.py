@@ -183,11 +183,11 @@ def _draw_check(snapshot: Snapshot, base: RequiredCheck | None, final: RequiredC
 
 
 def _draw_change(before: Evidence | None, after: Evidence) -> tuple[Span, ...]:
-    first = span(describe_end(before) if before else "not run", result_style(before))
-    return first, span(" → ", Style.DIM), span(describe_end(after), result_style(after))
+    first = span(describe_end(before) if before else "not run", _result_style(before))
+    return first, span(" → ", Style.DIM), span(describe_end(after), _result_style(after))
 
 
-def result_style(evidence: Evidence | None) -> Style:
+def _result_style(evidence: Evidence | None) -> Style:
     """Return the style in which a command's result is shown."""
     if evidence is None:
         return Style.DIM
@@ -289,7 +289,7 @@ def _fill_cells(evidence: Evidence) -> tuple[Span, ...]:
     return (
         span(evidence.id, Style.ACCENT),
         span("agent" if evidence.by is By.AGENT else evidence.check or "-"),
-        span(f"{code} flaky" if evidence.flaky else code, result_style(evidence)),
+        span(f"{code} flaky" if evidence.flaky else code, _result_style(evidence)),
         span(tree_words(evidence.tree_before), Style.DIM),
         span(_name_side(evidence)),
         span(str(tests.passed) if tests else "-"),
@@ -338,7 +338,7 @@ def evidence_detail(evidence: Evidence, output: str) -> tuple[Line, ...]:
         ),
         label_row(
             "exit",
-            span(describe_end(evidence), result_style(evidence)),
+            span(describe_end(evidence), _result_style(evidence)),
             span(f"  {describe_counts(evidence.tests) if evidence.tests else ''}"),
         ),
         *_draw_tries(evidence),

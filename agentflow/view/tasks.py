@@ -132,7 +132,7 @@ def _describe_age(started_at: str | None, now: datetime) -> str:
     return "just now"
 
 
-OUTPUT_BYTES = 64 * 1024
+_OUTPUT_BYTES = 64 * 1024
 """How much of an output is worth showing."""
 
 
@@ -165,7 +165,7 @@ def output_tail(folder: Path, evidence_id: str) -> str:
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
-            file.seek(max(0, size - OUTPUT_BYTES))
+            file.seek(max(0, size - _OUTPUT_BYTES))
             return file.read().decode("utf-8", "replace")
     except OSError:
         return ""  # outputs may be deleted; the record stands without

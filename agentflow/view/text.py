@@ -243,7 +243,7 @@ def write_lines(lines: Iterable[Line], stream: TextIO, medium: Medium) -> bool:
 
 def render(lines: Iterable[Line], medium: Medium, width: int | None) -> str:
     """Return lines as the text of a stream, each ended by a newline."""
-    shown = map(in_ascii, lines) if medium.ascii else lines
+    shown = map(_in_ascii, lines) if medium.ascii else lines
     fitted = shown if width is None else fit_lines(shown, width)
     return "".join(f"{paint(one, medium)}\n" for one in fitted)
 
@@ -260,7 +260,7 @@ def paint(one: Line, medium: Medium) -> str:
     )
 
 
-def in_ascii(one: Line) -> Line:
+def _in_ascii(one: Line) -> Line:
     """Return a line whose marks are made of ASCII characters."""
     return one.replace(spans=tuple(part.replace(text=part.text.translate(ASCII)) for part in one.spans))
 

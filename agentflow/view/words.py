@@ -20,7 +20,7 @@ GATE_MARKS: Mapping[GateStatus, tuple[str, Style]] = {
     GateStatus.SKIPPED: ("─", Style.DIM),
 }
 RESUMABLE = (Status.SUSPENDED, Status.CANCELLED)
-STATUS_STYLES: Mapping[Status, Style] = {
+_STATUS_STYLES: Mapping[Status, Style] = {
     Status.RUNNING: Style.ACCENT,
     Status.SUSPENDED: Style.WARN,
     Status.VERIFIED: Style.GOOD,
@@ -67,7 +67,7 @@ def gate_mark(status: GateStatus) -> Span:
 
 
 def status_style(status: Status) -> Style:
-    return STATUS_STYLES.get(status, Style.BAD)
+    return _STATUS_STYLES.get(status, Style.BAD)
 
 
 def status_mark(status: Status) -> Span:

@@ -19,7 +19,7 @@ from agentflow.view.words import status_style
 from agentflow.web.actions import Actions, Continuations
 from agentflow.workspace.git import Git
 
-OUTPUT_PAGE_BYTES = 64 * 1024
+_OUTPUT_PAGE_BYTES = 64 * 1024
 """How much of an output one page shows."""
 _RESUMABLE = (Status.RUNNING, Status.SUSPENDED, Status.CANCELLED, Status.ERROR)
 _TONES: Mapping[str | None, str] = {
@@ -104,7 +104,7 @@ class Site:
             raise TaskNotFound(f"there is no evidence {one_line(evidence_id, 60)} in this task")
         path = folder / reading.EVIDENCE / f"{record.id}.out"
         size = path.stat().st_size if path.is_file() and not path.is_symlink() else 0
-        pages = max(1, -(-size // OUTPUT_PAGE_BYTES))
+        pages = max(1, -(-size // _OUTPUT_PAGE_BYTES))
         number = min(max(1, number), pages)
         return self._fill_page(
             "web/evidence.html",
@@ -172,8 +172,8 @@ def _list_questions(item: Pending) -> list[tuple[str, list[tuple[str, str]]]]:
 
 def _read_output_page(path: Path, number: int) -> str:
     with path.open("rb") as file:
-        file.seek((number - 1) * OUTPUT_PAGE_BYTES)
-        return strip_colours(file.read(OUTPUT_PAGE_BYTES).decode("utf-8", "replace"))
+        file.seek((number - 1) * _OUTPUT_PAGE_BYTES)
+        return strip_colours(file.read(_OUTPUT_PAGE_BYTES).decode("utf-8", "replace"))
 
 
 def _stamp_task(folder: Path) -> _Stamp:
