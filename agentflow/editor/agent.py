@@ -94,7 +94,11 @@ class EditorAgent:
         self._chats[session_id] = chat
         for task_id, said in zip(chat.saved.tasks, chat.saved.said, strict=True):
             await self._client.session_update(session_id, helpers.update_user_message_text(said))
-            await self._say(chat, _describe_end(git, load_snapshot(find(git.root, task_id))))
+            try:
+                ended = _describe_end(git, load_snapshot(find(git.root, task_id)))
+            except AgentflowError as error:
+                ended = f"agentflow: {error}\n"
+            await self._say(chat, ended)
         await self._offer_commands(chat)
         return schema.LoadSessionResponse()
 
