@@ -280,13 +280,11 @@ def _survey_skills(places: Iterable[SkillFolder], roles: frozenset[str]) -> Skil
             continue
         skills.append(skill)
         problems.extend(_make_problem(odd.source, odd.problem, odd.line, WARNING) for odd in oddities)
-        problems.extend(
-            (*_find_owner_problems(skill, roles), *_find_link_problems(skill), *_find_test_problems(skill))
-        )
+        problems.extend((*_check_owners(skill, roles), *_check_links(skill), *_check_tests(skill)))
     return SkillSurvey(skills=tuple(skills), folders=len(found), problems=tuple(problems))
 
 
-def _find_owner_problems(skill: Skill, roles: frozenset[str]) -> Iterator[Problem]:
+def _check_owners(skill: Skill, roles: frozenset[str]) -> Iterator[Problem]:
     """Yield what is wrong with who answers for a skill; the user's folder is shared with other tools."""
     known, line = ", ".join(sorted(roles)), skill.lines.get("metadata", 1)
     mild = WARNING if skill.origin == "user" else ERROR
@@ -299,7 +297,7 @@ def _find_owner_problems(skill: Skill, roles: frozenset[str]) -> Iterator[Proble
             yield _make_problem(skill.source, message, line, mild)
 
 
-def _find_test_problems(skill: Skill) -> Iterator[Problem]:
+def _check_tests(skill: Skill) -> Iterator[Problem]:
     """Yield why the tests of a skill cannot be run."""
     try:
         read_situations(skill)
@@ -307,7 +305,7 @@ def _find_test_problems(skill: Skill) -> Iterator[Problem]:
         yield _to_problem(error.source, error)
 
 
-def _find_link_problems(skill: Skill) -> Iterator[Problem]:
+def _check_links(skill: Skill) -> Iterator[Problem]:
     """Yield the links of SKILL.md to files that are not in the folder."""
     for number, target in _list_links(read_skill_file(skill, SKILL_FILE)):
         try:

@@ -37,10 +37,8 @@ def _read_lines(text: str, path: Path) -> Iterator[tuple[int, BatchTask]]:
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             try:
-                yield (
-                    number,
-                    _to_task(line, path) if _is_instance(line) else decode(BatchTask, line, str(path)),
-                )
+                task = _to_task(line, path) if _is_instance(line) else decode(BatchTask, line, str(path))
+                yield number, task
             except InvalidFile as error:
                 raise InvalidFile(str(path), error.problem, line=number) from None
 

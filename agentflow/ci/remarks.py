@@ -91,7 +91,7 @@ def _find_line(block: DiffBlock) -> int:
 def to_annotation(remark: ReviewRemark) -> str:
     """Return a remark as a workflow command of GitHub (docs.github.com, "Workflow commands")."""
     place = f"file={_escape(remark.path, ':,')},line={max(1, remark.line)}," if remark.path else ""
-    return f"::{_choose_level(remark)} {place}title=agentflow {remark.rule}::{_escape(remark.message)}"
+    return f"::{_rate(remark)} {place}title=agentflow {remark.rule}::{_escape(remark.message)}"
 
 
 def _escape(text: str, more: str = "") -> str:
@@ -104,16 +104,12 @@ def to_sarif(remarks: Sequence[ReviewRemark]) -> dict[str, Any]:
     """Return remarks as a SARIF log."""
     results = (
         SarifResult(
-            rule=each.rule,
-            message=each.message,
-            path=each.path,
-            line=max(1, each.line),
-            level=_choose_level(each),
+            rule=each.rule, message=each.message, path=each.path, line=max(1, each.line), level=_rate(each)
         )
         for each in remarks
     )
     return make_sarif(_RULES, results)
 
 
-def _choose_level(remark: ReviewRemark) -> str:
+def _rate(remark: ReviewRemark) -> str:
     return "error" if remark.is_error else "warning"

@@ -53,10 +53,8 @@ def _draw_settings(rows: list[dict[str, Any]], parts: dict[str, list[str]]) -> I
 def _to_words(value: object) -> str:
     """Return a value as it would be written in the file, without what is empty."""
     if isinstance(value, dict):
-        told = ", ".join(
-            f"{key}: {_to_words(one)}" for key, one in value.items() if one not in (None, [], {})
-        )
-        return f"{{{told}}}" if told else ""
+        known = {key: one for key, one in value.items() if one not in (None, [], {})}
+        return f"{{{', '.join(f'{key}: {_to_words(one)}' for key, one in known.items())}}}" if known else ""
     if isinstance(value, list):
         return f"[{', '.join(map(_to_words, value))}]" if value else ""
     if isinstance(value, bool):

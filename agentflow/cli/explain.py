@@ -49,10 +49,9 @@ def route(
         return
     full = keep_all_roles(found, table)
     is_full = model_name(None, settings, os.environ) == REPAIR and full != found
-    rows = [
-        *_list_rows(found),
-        *([("here", _describe_way(_name_roles(full.steps)) + _WHOLE)] if is_full else []),
-    ]
+    rows = _list_rows(found)
+    if is_full:
+        rows.append(("here", _describe_way(_name_roles(full.steps)) + _WHOLE))
     show(label_row(label, span(text)) for label, text in rows)
 
 

@@ -82,11 +82,7 @@ def settle(store: TaskStore, approvals: StandingApprovals | None = None) -> bool
             record_decision(store, item, Answer(approved=True, by=f"{_PERSON}, for this session"))
             continue
         try:
-            decision = (
-                _Approval(item, root, approvals).ask()
-                if item.kind in APPROVED
-                else _ask_questions(item, root)
-            )
+            decision = _Approval(item, root, approvals).ask() if item.kind in APPROVED else _ask(item, root)
         except (KeyboardInterrupt, EOFError):
             send("\n", sys.stderr)
             return False
@@ -175,7 +171,7 @@ def _show_pages(rows: tuple[Line, ...]) -> None:
             return
 
 
-def _ask_questions(item: Pending, root: Path) -> Answer | None:
+def _ask(item: Pending, root: Path) -> Answer | None:
     """Ask all questions until the answers are valid; None leaves them waiting."""
     show(_draw_item(item, root), sys.stderr)
     words = "an option" if item.is_closed else "an option or your own words"

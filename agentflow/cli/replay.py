@@ -54,16 +54,8 @@ _NAMING = ("phase", "role", "tool", "check")
 """Keys that identify an event among others of its type."""
 _WIDE = 600
 _VOLATILE = (
-    "seconds",
-    "turn",
-    "turns",
-    "files",
-    "report",
-    "model",
-    "sandbox",
-    "gaps",
-    "from_tokens",
-    "to_tokens",
+    *("seconds", "turn", "turns", "files", "report", "model", "sandbox", "gaps"),
+    *("from_tokens", "to_tokens"),  # as long as paths are
 )
 """Keys that differ between two runs of one task."""
 

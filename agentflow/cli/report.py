@@ -138,12 +138,8 @@ def _draw_total(stats: "Stats") -> Iterator[Line]:
     came = ", ".join(f"{count:,} {name}" for name, count in all_of.came.items() if count)
     yield line(span(plural(all_of.tasks, "task"), Style.BOLD), f": {came}" if came else "", hang=2)
     attempts = f"{all_of.attempts / all_of.tasks:.1f} attempts a task" if all_of.tasks else ""
-    spent = (
-        f"cost {_format_cost(all_of)}",
-        plural(all_of.tokens, "token"),
-        f"{whole_seconds(all_of.seconds)} of work",
-        attempts,
-    )
+    work = f"{whole_seconds(all_of.seconds)} of work"
+    spent = (f"cost {_format_cost(all_of)}", plural(all_of.tokens, "token"), work, attempts)
     yield line(span(", ".join(filter(None, spent)), Style.DIM), hang=2)
     if all_of.unpriced:
         yield line(span(f"the cost of {plural(all_of.unpriced, 'task')} is not known", Style.DIM))
@@ -199,12 +195,12 @@ def _choose_glyphs() -> Mapping["ResultKind", Span]:
 
 
 def _draw_bar(
-    came: Mapping["ResultKind", int], glyphs: Mapping["ResultKind", Span], scale: float
+    counts: Mapping["ResultKind", int], glyphs: Mapping["ResultKind", Span], scale: float
 ) -> Iterable[Span]:
     """Yield the parts of a bar; rounding never makes it longer or shorter as a whole."""
     done, so_far = 0, 0
     for name, shape in glyphs.items():
-        so_far += came[name]
-        end = max(round(so_far * scale), done + (1 if came[name] else 0))
+        so_far += counts[name]
+        end = max(round(so_far * scale), done + (1 if counts[name] else 0))
         yield shape.replace(text=shape.text * (end - done))
         done = end

@@ -76,9 +76,8 @@ def try_servers(
     if not has_sdk():
         raise ConfigError(MISSING)
     tried = _try_all(tuple(entry for entry in wanted if not entry.problem), git, no_sandbox=no_sandbox)
-    tried += tuple(
-        ServerTrial(name=each.name, seconds=0, problem=each.problem) for each in wanted if each.problem
-    )
+    unusable = (entry for entry in wanted if entry.problem)
+    tried += tuple(ServerTrial(name=entry.name, seconds=0, problem=entry.problem) for entry in unusable)
     if yes:
         keys = {each.name: find_key(each, git.root) for each in wanted}
         for one in (one for one in tried if one.changed):

@@ -50,11 +50,8 @@ def trust(
         told = [{**plain(item), "trusted": item in valid and (agreed or item not in left)} for item in found]
         say_json({"root": str(root), "items": told, "notes": list(notes)})
     else:
-        say(
-            _describe_outcome(bool(left), agreed, len(valid))
-            if valid or not invalid
-            else "Nothing was trusted."
-        )
+        is_any_valid = bool(valid) or not invalid
+        say(_describe_outcome(bool(left), agreed, len(valid)) if is_any_valid else "Nothing was trusted.")
     if invalid:
         names = list_some(sorted(invalid))
         raise ConfigError(f"not valid, so not trusted: {names}", hint="`agentflow check` says what to mend")

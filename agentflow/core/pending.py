@@ -81,10 +81,8 @@ class Pending(Record):
         """Return the command with which a person decides."""
         if self.kind in APPROVED:
             return f"agentflow approve {self.id}, or agentflow deny {self.id} --reason R"
-        letters = (to_letter(place) for place in range(len(self.options)))
-        choices = " | ".join(
-            f"{letter} WORDS" if letter in self.free_letters else letter for letter in letters
-        )
+        letters, free = (to_letter(place) for place in range(len(self.options))), self.free_letters
+        choices = " | ".join(f"{letter} WORDS" if letter in free else letter for letter in letters)
         if len(self.questions) > 1:
             choices = " ".join(f"ANSWER{number}" for number in range(1, len(self.questions) + 1))
         return f"agentflow answer {task_id} {choices or 'WORDS'}"

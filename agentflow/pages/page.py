@@ -89,9 +89,8 @@ def read_task_page(folder: Path, git: Git, *, at_work: bool, before: TaskPage | 
     try:
         state = fold_state(folder, happened)
     except CorruptState as error:
-        return TaskPage(
-            task_id=folder.name, at_work=at_work, problems=(*problems, _describe_error(error, folder))
-        )
+        problems = (*problems, _describe_error(error, folder))
+        return TaskPage(task_id=folder.name, at_work=at_work, problems=problems)
     records, damaged = _read_records(folder)
     told = tuple(one for one in happened if not isinstance(one.event, StateChanged))
     diff = _take_over(before, state) or _read_diff(folder, git, state)

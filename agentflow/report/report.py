@@ -31,24 +31,22 @@ def format_report(
         _describe_intent(told),
         _describe_answer(task),
         f"## Plan\n{format_plan(task.plan)}" if task.plan else "",
-        _make_section("Steps by implementers of their own", _list_steps(task)),
-        _make_section("Checks before the task", [_describe_check(run) for run in material.before]),
-        _make_section(
-            "Checks after the change", [*map(_describe_check, select_runs(runs)), *_explain_sameness(task)]
+        _list_under("Steps by implementers of their own", _list_steps(task)),
+        _list_under("Checks before the task", [_show_check(run) for run in material.before]),
+        _list_under(
+            "Checks after the change", [*map(_show_check, select_runs(runs)), *_explain_one_run(task)]
         ),
-        _make_section(
-            "With the original checks", list(map(_describe_check, select_runs(runs, checks=Side.BASE)))
-        ),
-        _make_section("Without the change", _list_without_change(runs)),
-        _make_section("Proof", _list_proof(task)),
-        _make_section("Probes", list(map(_describe_probe, task.probes or ()))),
-        _make_section("Changes to the checks", _list_changes_to_approve(task)),
-        _make_section("Iterations that failed", [_describe_failure(failure) for failure in task.failures]),
-        _make_section("Caveats", _list_caveats(task)),
-        _make_section("Files changed", _list_files(task, changes)),
-        _make_section("Changed only by hooks", [f"- {nest(path)}" for path in sorted(find_hook_files(task))]),
-        _make_section("Tokens and time", _tabulate_spending(spent)),
-        _make_section("What counts as checks", [f"- {nest(line)}" for line in material.surface]),
+        _list_under("With the original checks", list(map(_show_check, select_runs(runs, checks=Side.BASE)))),
+        _list_under("Without the change", _list_without_change(runs)),
+        _list_under("Proof", _list_proof(task)),
+        _list_under("Probes", list(map(_describe_probe, task.probes or ()))),
+        _list_under("Changes to the checks", _list_changes_to_approve(task)),
+        _list_under("Iterations that failed", [_describe_failure(failure) for failure in task.failures]),
+        _list_under("Caveats", _list_caveats(task)),
+        _list_under("Files changed", _list_files(task, changes)),
+        _list_under("Changed only by hooks", [f"- {nest(path)}" for path in sorted(find_hook_files(task))]),
+        _list_under("Tokens and time", _tabulate_spending(spent)),
+        _list_under("What counts as checks", [f"- {nest(line)}" for line in material.surface]),
         fence_text(visible(material.diff).rstrip(), "diff") if material.diff else "",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -101,7 +99,7 @@ def _describe_intent(told: IntentTold) -> str:
     named = (("goal", told.goal), ("constraints", told.constraints))
     lines = [f"- {label}: {nest(text)}" for label, text in named if text]
     gaps = [f"- gap: {nest(gap)}" for gap in told.gaps] or ["- gaps: none"]
-    return _make_section("Intent", [*lines, *gaps])
+    return _list_under("Intent", [*lines, *gaps])
 
 
 def _describe_answer(task: TaskState) -> str:
@@ -141,7 +139,7 @@ def _describe_facts(task: TaskState) -> str:
     return "\n".join(lines)
 
 
-def _describe_check(run: CheckRun) -> str:
+def _show_check(run: CheckRun) -> str:
     evidence = run.evidence
     if evidence is None:
         return f"- {run.check.name}: not run ({nest(str(run.check.missing))})"
@@ -153,11 +151,9 @@ def _describe_check(run: CheckRun) -> str:
 
 
 def _list_without_change(runs: tuple[CheckRun, ...]) -> list[str]:
-    now = [
-        f"{_describe_check(run)}, the same tests on the code as it is now"
-        for run in select_runs(runs, again=True)
-    ]
-    return [*map(_describe_check, select_runs(runs, code=Side.BASE)), *now]
+    again = select_runs(runs, again=True)
+    now = [f"{_show_check(run)}, the same tests on the code as it is now" for run in again]
+    return [*map(_show_check, select_runs(runs, code=Side.BASE)), *now]
 
 
 def _describe_probe(result: ProbeResult) -> str:
@@ -167,7 +163,7 @@ def _describe_probe(result: ProbeResult) -> str:
     return f"- {result.kind} ({result.kind.meaning}): {nest(about)}{code}: {end} ({result.seconds:.1f} s)"
 
 
-def _explain_sameness(task: TaskState) -> list[str]:
+def _explain_one_run(task: TaskState) -> list[str]:
     """Return why there is only one run of the checks after the change."""
     if not task.final or task.held or task.tree == task.base_tree:
         return []
@@ -242,7 +238,7 @@ def _fill_cells(one: RoleSpending) -> tuple[str, ...]:
     return (nest(one.role), *(f"{count:,}" for count in counts), cost, f"{one.seconds:.1f}")
 
 
-def _make_section(title: str, lines: list[str]) -> str:
+def _list_under(title: str, lines: list[str]) -> str:
     return "\n".join((f"## {title}", *lines)) if lines else ""
 
 

@@ -55,11 +55,9 @@ def draw_verdict(
         case Detail.VERDICT:
             return tuple(_draw_answer(state)) if is_answer else _draw_headline(snapshot)
         case Detail.BRIEF:
-            return (
-                (*_draw_answer(state), *_draw_costs(state))
-                if is_answer
-                else _draw_in_short(snapshot, diff, elsewhere)
-            )
+            if is_answer:
+                return (*_draw_answer(state), *_draw_costs(state))
+            return _draw_in_short(snapshot, diff, elsewhere)
         case Detail.FULL:
             return _draw_in_full(snapshot, diff, elsewhere)
 
