@@ -121,7 +121,7 @@ class _Own(Record):
     grams: dict[str, tuple[int, int]] = {}
     """Each piece of a spelling, with its spelling and position."""
     runs: re.Pattern[str] | None = None
-    """What is long enough to be an echo."""
+    """Runs of characters that are long enough to be an echo."""
 
     @classmethod
     def of(cls, values: Iterable[str]) -> "_Own":

@@ -125,7 +125,7 @@ class Settings(Record):
     """The user's settings; each has a default that works."""
 
     model: str | None = None
-    """What `--model` would say."""
+    """The model, as `--model` would name it."""
     models: dict[str, str | Annotated[tuple[str, ...], Meta(min_length=1)]] = {}
     """Tier to model id, or to a list of ids of which the next one answers where one fails."""
     without_tools: tuple[str, ...] = ()
@@ -200,7 +200,7 @@ class TaskLimits(Record):
 
 
 class Project(Record):
-    """What a repository says of itself."""
+    """The settings of a repository's own file."""
 
     checks: dict[CheckName, Annotated[str, Meta(min_length=1)] | Skip] = {}
     """A command in place of the detected one, or why the check is skipped."""
@@ -218,7 +218,7 @@ class Folders(Record):
     plugins: Path
     """Copies of the plugins that the user added."""
     plugin_record: Path
-    """What was added, and what it held then."""
+    """The record of the added plugins and their files."""
 
 
 def folders(environ: Mapping[str, str]) -> Folders:

@@ -26,7 +26,7 @@ class Trusted(Record):
 
 
 def load_trust(config: Path, root: Path) -> Trusted:
-    """Return what is trusted of a repository. Raises InvalidFile for a record that cannot be read."""
+    """Return the trusted files of a repository. Raises InvalidFile for a record that cannot be read."""
     place = _find_record(config, root)
     if not place.is_file():
         return Trusted(root=str(root.resolve()))

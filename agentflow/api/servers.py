@@ -123,7 +123,7 @@ def _list_names(table: dict[str, Any], key: str) -> list[str]:
 
 
 def _read_object(path: Path) -> dict[str, Any]:
-    """Return what a settings file holds; others say where it is wrong."""
+    """Return the object in a settings file, or an empty one; its own readers report a wrong file."""
     try:
         return decode(dict[str, Any], content(path), str(path)) if path.is_file() else {}
     except (InvalidFile, OSError):

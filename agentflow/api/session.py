@@ -365,7 +365,7 @@ def _follow_task(git: Git, task: TaskState, earlier_id: str) -> TaskState:
 
 
 def _describe(git: Git, task: TaskState) -> Iterator[str]:
-    """Yield what a task was about, what its roles said, and how it ended, in lines."""
+    """Yield lines about a task: its request, the results of its roles, and its end."""
     ended = f"{task.status}: {one_line(task.ending.reason, _LINE)}" if task.ending else str(task.status)
     yield f"- asked: {one_line(task.intent.goal or task.task, _LINE)}"
     yield f"  ended: {'undone, its change is gone' if task.undone else ended}"

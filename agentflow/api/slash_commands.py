@@ -113,7 +113,7 @@ def expand_command(start: Path, text: str, wish: Wish) -> ExpandedCommand | None
 def _ask_hooks(
     git: Git, command: PromptCommand, typed: str, rest: str
 ) -> tuple[HookDecision, tuple[str, ...]]:
-    """Return what hooks say of a called command, and their notices. Raises Halted where they block."""
+    """Return the hooks' decision on a called command, and their notices. Raises Halted where they block."""
     point, hooks = Point.USER_PROMPT_EXPANSION, Chain(load_hooks_here(git.root)[0])
     if not hooks.has(point):
         return NO_DECISION, ()

@@ -41,7 +41,7 @@ _INTERPRETERS = re.compile(r"(python|node|ruby|perl)[\d.]*|(ba|z|da)?sh")
 _PLACES = re.compile(r"\$\{?(CLAUDE_PROJECT_DIR|CLAUDE_PLUGIN_ROOT)\b\}?")
 _ASSIGNMENT = re.compile(r"\w+=.*")
 _OPEN = re.compile(r"[$`*?<>|&;()]")
-"""What only a shell can say the meaning of."""
+"""Signs whose meaning only a shell knows."""
 _LINK = re.compile(r"\]\(<?([^)>\s#]+)")
 _FENCE = re.compile(r"^\s*(```|~~~)")
 
@@ -285,7 +285,7 @@ def _survey_skills(places: Iterable[SkillFolder], roles: frozenset[str]) -> Skil
 
 
 def _check_owners(skill: Skill, roles: frozenset[str]) -> Iterator[Problem]:
-    """Yield what is wrong with who answers for a skill; the user's folder is shared with other tools."""
+    """Yield problems with a skill's roles; the user's folder is shared with other tools."""
     known, line = ", ".join(sorted(roles)), skill.lines.get("metadata", 1)
     mild = WARNING if skill.origin == "user" else ERROR
     if len(skill.owners) > 1:

@@ -91,7 +91,7 @@ class Setup(Record):
 
 
 def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
-    """Return what a task of this text needs. Raises the error that the person should see."""
+    """Return the setup of a task with this text. Raises the error that the person should see."""
     git = open_repository(start)
     project = load_project(git.root)
     settings = with_project(load_settings(os.environ), project)
@@ -130,7 +130,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
 
 
 def narrow_setup(setup: Setup, invoked: Invoked | None) -> Setup:
-    """Return what a task needs under the command that it was called by: its tools, and its model."""
+    """Return the setup with the tools and the model of the command that the task was called by."""
     if invoked is None:
         return setup
     roles = tuple(_narrow_role(role, invoked, setup.toolbox) for role in setup.roles.all)
@@ -191,7 +191,7 @@ def recall_runs(model: Model, folder: Path) -> None:
 def list_shared_capabilities(
     hooks: tuple[Hook, ...], rules: Rules, approvals: Approvals
 ) -> tuple[Capability, ...]:
-    """Return what every role of the crew gets beside the standard capabilities."""
+    """Return the capabilities that every role of the crew has beside the standard ones."""
     return UseHooks(hooks=hooks), Approval(rules=rules, tools=approvals.tools, roles=approvals.roles)
 
 
@@ -204,7 +204,7 @@ def _watch_hooks(setup: Setup, task: TaskState) -> Watch:
 
 
 def _make_checking(setup: Setup, store: TaskStore) -> Checking:
-    """Return what runs the checks of a task."""
+    """Return the runner of a task's checks."""
     bounds = Bounds(timeouts=setup.settings.timeouts, patience=setup.settings.check_retry)
     return Checking(
         setup.git,

@@ -41,7 +41,7 @@ class Worktree(Record):
     branch: str
     main: Path
     warnings: tuple[str, ...]
-    """What is not in it."""
+    """Notes on files that it lacks."""
 
     @property
     def place(self) -> str:
@@ -153,7 +153,7 @@ def _list_switches(git: Git) -> Iterator[str]:
 
 
 def _find_gaps(git: Git, off: tuple[str, ...]) -> Iterator[str]:
-    """Yield what the repository's folder has and the worktree has not, in lines for people."""
+    """Yield notes on files of the repository that the worktree lacks."""
     look = ("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all")
     said = git.replace(options=(*git.options, *off)).call(*look)
     names = (os.fsdecode(line[3:]) for line in said.split(b"\0") if line)

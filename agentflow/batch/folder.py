@@ -133,7 +133,7 @@ def drop_missing_links(clone: Path) -> None:
 
 
 def find_environment_variables(folder: TaskFolder) -> dict[str, str]:
-    """Return what shows a task's commands the packages of its source, and its Python environment."""
+    """Return the variables that give a task's commands the packages and the Python of its source."""
     task = folder.task
     links = (folder.clone / name for name in SHARED)
     shown = os.pathsep.join(str(link.resolve()) for link in links if link.is_symlink())

@@ -75,7 +75,7 @@ def _judge(check: HiddenCheck, shown: Shown) -> HiddenResult:
 
 
 def _find_outcome(shown: Shown, test: str) -> TestOutcome | None:
-    """Return what a run says of a test, by its id or by the end of it."""
+    """Return the outcome of a test in a run, by its id or by the end of its id."""
     if test in shown.outcomes:
         return shown.outcomes[test]
     found = {outcome for name, outcome in shown.outcomes.items() if name.endswith(f"::{test}")}

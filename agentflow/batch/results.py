@@ -66,13 +66,13 @@ def save_result(folder: Path, result: BatchResult) -> None:
 
 
 def read_lost(folder: Path) -> Usage:
-    """Return what attempts at a task used, or may have used, that no result tells of. Raises InvalidFile."""
+    """Return the possible usage of attempts at a task that left no result. Raises InvalidFile."""
     place = folder / _LOST
     return decode(Usage, place.read_bytes(), str(place)) if place.is_file() else Usage()
 
 
 def save_lost(folder: Path, used: Usage) -> None:
-    """Write down what attempts at a task used, or may have used, that no result tells of."""
+    """Save the possible usage of attempts at a task that left no result."""
     if used.tokens or used.cost_usd:
         write_atomic(folder / _LOST, encode(used) + b"\n", mode=0o644)
     else:

@@ -15,7 +15,7 @@ _Seconds = Annotated[float, Meta(gt=0)]
 
 
 class HiddenCheck(Record):
-    """What decides after the verdict, on a copy that the task never sees, whether the task is resolved."""
+    """Decides after the verdict, on a copy that the task never sees, whether the task is resolved."""
 
     command: _Text
     folder: str = ""

@@ -75,7 +75,7 @@ def lay_out_tree(git: Git, tree: str) -> str:
 
 
 def find_coverage(git: Git, start: str, head: str, tasks: Sequence[JudgedTask]) -> Coverage:
-    """Return what verified tasks do not account for between two trees.
+    """Return the changes between two trees that verified tasks do not account for.
 
     A file is covered if the changes that tasks made to it lead from the one to the other, and if each task
     began with nothing but covered files.
@@ -121,7 +121,7 @@ def _is_led(change: EntryChange, steps: Steps) -> bool:
 
 
 def _list_later(git: Git, task: JudgedTask, head: str) -> Iterator[bytes]:
-    """Yield what changed after a task, but logs and caches that only its hooks wrote."""
+    """Yield the files that changed after a task, except logs and caches that only its hooks wrote."""
     apart = find_hook_files(task.state)
     for each in git.compare(task.trees[1], head):
         path = _to_text(each.path)

@@ -40,7 +40,7 @@ class ReviewRemark(Record):
 
 
 def list_remarks(files: Sequence[FileView], rows: Sequence[VerificationRow]) -> tuple[ReviewRemark, ...]:
-    """Return what to look at: what does not hold, then changed lines that nothing proves."""
+    """Return remarks on what does not hold, and then on changed lines that nothing proves."""
     return (*_list_failures(rows), *(remark for file in files for remark in _list_lines(file)))
 
 

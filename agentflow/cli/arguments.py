@@ -140,7 +140,7 @@ def text_of(words: list[str], example: str = "agentflow task make the failing te
 
 
 def consent_of(*, yes: bool, no_input: bool) -> Consent:
-    """Return what happens to questions. Raises UsageError for both switches."""
+    """Return the consent that the switches give. Raises UsageError for both switches."""
     if yes and no_input:
         raise UsageError("--yes and --no-input exclude each other")
     if yes:

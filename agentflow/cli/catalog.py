@@ -233,7 +233,7 @@ class ResolvedRole(Record):
     """The offered tools, including the one that ends its run."""
 
     def to_plain(self) -> dict[str, Any]:
-        """Return what is beyond the role's file as plain values."""
+        """Return the details beyond the role's own file as plain values."""
         return {
             "limits": plain(self.role.limits),
             "prompt": self.prompt,
@@ -315,7 +315,7 @@ def _spell(tool: Tool, role: Role) -> str:
 
 
 def _find_giver(tool: Tool, role: Role) -> str:
-    """Return what a role has a tool from."""
+    """Return the source of a role's tool."""
     if tool.input in SUBMITTED_BY:
         return f"the part it plays, {role.part}"
     if tool.name == SKILL_TOOL:

@@ -40,7 +40,7 @@ _KNOWN_GAPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _NAME = 29
 _MARK = 9
 _HEADS = ("reader", "writer", "checks")
-"""What the profiles of WHO are called."""
+"""The column titles of the callers in WHO."""
 
 
 class Diagnosis(Record):
@@ -114,7 +114,7 @@ def exit_code(found: Diagnosis) -> Exit:
 
 
 def _list_findings(found: Diagnosis) -> Iterator[Line]:
-    """Yield what a person sees."""
+    """Yield the findings as lines."""
     yield from _draw_sandbox(found)
     yield BLANK
     for name, version in found.programs.items():

@@ -132,7 +132,7 @@ def _try(known: "KnownHook", event: HookEvent) -> dict[str, Any]:
 
 
 def _describe(hook: Hook, fired: "Fired") -> dict[str, Any]:
-    """Return what a hook that ran decided, and what it printed."""
+    """Return the decision and the output of a hook that ran."""
     from agentflow.hooks.chain import judge_answer
 
     decision, reason = judge_answer(hook, fired.answer)

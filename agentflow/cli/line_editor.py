@@ -161,11 +161,11 @@ class WorkPrompt:
         self._prompt.app.timeoutlen = self._prompt.app.ttimeoutlen = TICK
         self.prompt = _PROMPT
         self.queued: tuple[str, ...] = ()
-        """What was said and no role has read."""
+        """The messages that no role has read yet."""
         self.note = ""
-        """What the person is told below the region."""
+        """A note for the person below the region."""
         self.typed = ""
-        """What stood in the input line when it was closed."""
+        """The text of the input line when it was closed."""
 
     def _bind_keys(self) -> KeyBindings:
         bindings = KeyBindings()

@@ -218,7 +218,7 @@ def _draw_item(item: Pending, root: Path, most: int | None = None) -> Iterator[L
 
 
 def _diff_of_call(item: Pending, root: Path) -> list[str]:
-    """Return what a call of Edit or Write would change, as a diff without its heads; else nothing."""
+    """Return the change by a call of Edit or Write as a diff without its heads; empty for other calls."""
     given = item.input
     try:
         path = root / given["file_path"]

@@ -34,7 +34,7 @@ class Steering:
         self._store: TaskStore | None = None
         self._screen: WorkPrompt | _LineReader | None = None
         self._queued: list[str] = []
-        """What was sent to the task and no role has read yet."""
+        """The messages that no role has read yet."""
         self._later: list[str] = []
         """Commands that run when the task has ended."""
         self.approvals = StandingApprovals(None if editor.plain else editor.edit)

@@ -260,7 +260,7 @@ def describe_counts(tests: TestCounts) -> str:
 def describe_result(
     run: FinishedRun, tests: TestCounts | None, tries: Sequence[FinishedRun] = (), flaky: Sequence[str] = ()
 ) -> str:
-    """Return what a command showed: its end, its tests, and the tries on the same tree before it."""
+    """Return the result of a command in words: its end, its tests, and the earlier tries on the same tree."""
     parts = [f"{describe_end(run)} after {run.seconds:.0f} s" if run.timed_out else describe_end(run)]
     parts += [describe_counts(tests)] if tests and not run.timed_out else []
     before = ", ".join(describe_end(each) for each in tries)
@@ -270,12 +270,12 @@ def describe_result(
 
 
 def summarize_evidence(evidence: Evidence) -> str:
-    """Return what a command showed, in a few words."""
+    """Return the result of a recorded command in a few words."""
     return describe_result(evidence, evidence.tests, evidence.tries, evidence.flaky)
 
 
 class CheckRun(Record):
-    """What a required check showed on one tree."""
+    """One run of a required check on one tree."""
 
     check: Check
     evidence: Evidence | None = None

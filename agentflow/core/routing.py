@@ -80,7 +80,7 @@ SUBMITTED_BY: Mapping[type[Record], str] = {role.submits: role.part for role in 
 
 
 class Requirement(StrEnum):
-    """What a class of task has to pass: a check, where the repository has it, or a review."""
+    """A requirement of a class of task: a check, where the repository has it, or a review."""
 
     TESTS = "tests"
     TYPES = "types"
@@ -147,7 +147,7 @@ class Classification(Record):
     decided: tuple[str, ...]
     """What decided the class and the route, in words."""
     ambiguities: tuple[str, ...]
-    """What makes the text ambiguous, by the names of the table's weights."""
+    """The sources of ambiguity, by the names of the table's weights."""
     steps: tuple[Phase, ...]
     """The phases whose role runs."""
     requires: tuple[Requirement, ...]

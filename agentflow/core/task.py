@@ -71,7 +71,7 @@ class TodoStatus(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> "TodoStatus | None":
-        """Return what another usual word for a status means."""
+        """Return the status that another usual word means."""
         word = value.strip().lower().replace(" ", "_").replace("-", "_") if isinstance(value, str) else ""
         return _SPELLINGS.get(word)
 
@@ -176,7 +176,7 @@ class Invoked(Record):
     """The command that a task was called by."""
 
     typed: str
-    """What the person typed; the task's text is what it became."""
+    """The line that the person typed; the command turned it into the task's text."""
     file: str
     tools: tuple[str, ...] | None = None
     """The tools that it leaves to every role; None for all."""
@@ -297,7 +297,7 @@ class TaskState(Record):
     audit: str = ""
     """The output of an audit tool on changed dependencies, or why there is none; empty without changes."""
     surface: Surface = Surface()
-    """What belongs to the checks, as found before the task."""
+    """The paths that belong to the checks, as found before the task."""
     ignored: dict[str, str] = {}
     """Ignored files from before the task, each with a fingerprint."""
     hook_files: dict[str, str] = {}

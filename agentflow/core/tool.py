@@ -104,7 +104,7 @@ class Output(Record):
     delegated: SubagentResult | None = None
     handoff: HandOff | None = None
     pending: Pending | None = None
-    """What a sub-agent waits for; the call has no result yet and is made again after the decision."""
+    """A sub-agent's pending item: the call has no result yet and is made again after the decision."""
 
 
 def _refuse_commands(_: str, command: str) -> str:

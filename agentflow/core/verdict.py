@@ -8,7 +8,7 @@ from agentflow.core.evidence import CheckName, Side
 from agentflow.core.record import Record
 
 PLAUSIBLE = "plausible: it passes these checks"
-"""What a change by the built-in repair engine is called."""
+"""The claim for a change by the built-in repair engine."""
 
 
 class ProofKind(StrEnum):
@@ -83,11 +83,11 @@ class Verdict(Record):
     to_approve: bool = False
     """Nothing else is wrong, and no person has approved it."""
     proof: tuple[Proof, ...] = ()
-    """What shows that the change does what it should."""
+    """The proofs of the change."""
     unproved: tuple[str, ...] = ()
     """Each changed place that nothing proves, with what would prove it."""
     approvals: tuple[str, ...] = ()
-    """What a person approved, who and when; printed like caveats, but the result stays verified."""
+    """A person's approvals, with name and time; printed like caveats, but the result stays verified."""
 
 
 class ProbeKind(StrEnum):

@@ -44,7 +44,7 @@ class Updates:
         self._checks: dict[tuple[str, str, Side], str] = {}
 
     def draw(self, stamped: Stamped, folder: Path) -> Iterator[helpers.SessionUpdate]:
-        """Yield what an editor is to show of an event of the task in `folder`."""
+        """Yield the updates that show an event of the task in `folder`."""
         match stamped.event:
             case Classified() | PhaseStarted() | PhaseEnded() as event:
                 yield self._draw_plan(event)

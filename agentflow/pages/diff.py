@@ -20,7 +20,7 @@ _MOST_ROWS = 800
 
 
 class JudgedAs(StrEnum):
-    """What is known of changed lines."""
+    """The judgement on changed lines."""
 
     PROVED = "proved"
     UNPROVED = "unproved"
@@ -116,7 +116,7 @@ def _cut(rows: Iterable[str]) -> Iterator[list[str]]:
 
 
 class _Marks(Record):
-    """What a verdict says of the lines of one file."""
+    """The judgement of a verdict on the lines of one file."""
 
     path: str
     kind: PathKind
@@ -149,7 +149,7 @@ class _Marks(Record):
         return JudgedAs.PROVED if all(found) else JudgedAs.UNPROVED
 
     def list_wanted(self, first: int, last: int) -> str:
-        """Return what would prove lines of the new file."""
+        """Return the tests that would prove lines of the new file."""
         near = (hunk for hunk in self.hunks if hunk.line <= last and first <= hunk.end and not hunk.proved)
         return list_some(dict.fromkeys(hunk.wanted for hunk in near), 3, "; ")
 

@@ -18,7 +18,7 @@ _MARKS = {"good": "✅", "warn": "⚠️", "bad": "❌", "accent": "⏳"}
 _BREAK = "\u200b"
 """Stands, unseen, where a sign would otherwise name a person, an issue or an address."""
 _SPECIAL = re.compile(r"[\\`*_{}\[\]#!|~>$]|^(?:[-+=:]|\d+(?=[.)]))")
-"""What means something in a line, or at its begin."""
+"""Signs with a meaning in Markdown, anywhere in a line or at its beginning."""
 _TAKEN_UP = re.compile(
     r"@|#(?=\d)|(?i:\b(?:GH|[A-Z]{2,10})-)(?=\d)|(?i:(?:https?|ftps?|mailto|xmpp):|\bwww\.)"
 )
@@ -132,7 +132,7 @@ def _tabulate_checks(checks: tuple[CheckView, ...]) -> str:
 
 
 def _explain_verdict(verdict: Verdict) -> Iterator[str]:
-    """Yield what proves the change, what does not, and what else to know."""
+    """Yield the proofs, the unproved places, the caveats and the changes to the checks."""
     lines = list[str]()
     for proof in verdict.proof:
         lines.append(f"- {proof.kind.meaning}" + (":" if proof.tests else ""))

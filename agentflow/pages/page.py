@@ -144,7 +144,7 @@ def _take_over(before: TaskPage | None, state: TaskState) -> str:
 
 
 def _read_diff(folder: Path, git: Git, state: TaskState) -> str:
-    """Return what the task changed up to its newest tree; from its report where git lost the trees."""
+    """Return the diff of a task up to its newest tree, from its report where git lost the trees."""
     if state.base_tree is None or state.tree is None or state.base_tree == state.tree:
         return ""
     apart = find_hook_files(state)

@@ -180,7 +180,7 @@ def explain_outcome(page: TaskPage) -> str:
 
 
 def _list_facts(page: TaskPage, state: TaskState) -> Iterator[tuple[str, str, str]]:
-    """Yield what to know of a task, each with its label and its tone."""
+    """Yield facts about a task, each with its label and its tone."""
     yield "Started", f"{state.started_at.replace('T', ' ').removesuffix('Z')} UTC", ""
     yield "Worked", duration(page.course.seconds), ""
     yield "Model", state.model, ""
@@ -252,7 +252,7 @@ def _render_waiting(state: TaskState) -> str:
 
 
 def describe_pending(item: Pending, task_id: str) -> Mapping[str, Any]:
-    """Return what a page shows of something that a person has to decide."""
+    """Return the values of a pending item that a page shows."""
     questions = [one.text for one in item.questions if one.text]
     rows = [("question", text) for text in questions]
     rows += [(key, str(value)) for key, value in item.shown_input.items() if value not in ("", None)]
@@ -323,7 +323,7 @@ def _render_cost(page: TaskPage) -> str:
 
 
 def _list_plots(page: TaskPage) -> Iterator[tuple[str, Plot, str]]:
-    """Yield what was used over time, where it is known and anything."""
+    """Yield plots of tokens and cost over time, where they are known."""
     used, end = page.course.used, page.course.seconds
     last = used[-1] if used else None
     if last is None or not last.tokens:

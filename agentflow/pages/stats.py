@@ -215,7 +215,7 @@ def _add_up(name: str, found: list[TaskNumbers]) -> Numbers:
 
 
 def _note(found: list[TaskNumbers], calls: int) -> Iterator[str]:
-    """Yield what stands out: many attempts, many refused calls, roles that reach for tools of others."""
+    """Yield notes on many attempts, many refused calls, and roles that reach for tools of others."""
     changing = [one for one in found if one.changes]
     rate = sum(one.attempts for one in changing) / len(changing) if changing else 0
     if level := _judge(rate, _MANY_ATTEMPTS):

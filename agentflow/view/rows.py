@@ -67,15 +67,15 @@ class Memory:
 
     def __init__(self) -> None:
         self.subjects: dict[tuple[int, str], str] = {}
-        """What each call that has not ended is about."""
+        """The subject of each running call."""
         self.model = ""
         """What `--model` calls the task's model."""
         self.subject = ""
-        """What the call that ended last was about."""
+        """The subject of the call that ended last."""
         self.phase: Phase | None = None
         self.reads_only = False
         self.results: dict[CheckName, str] = {}
-        """What each check showed in this phase, in short."""
+        """The result of each check in this phase, in short."""
         self.failed: dict[CheckName, int] = {}
         """How many tests of each check that was red before any change failed then."""
 
@@ -105,7 +105,7 @@ def brief_rows(event: Event, memory: Memory) -> tuple[Row, ...]:
 
 
 def _describe_check(event: EvidenceRecorded) -> str:
-    """Return what a check showed: its tests where they were counted, else how it ended."""
+    """Return the result of a check: its tests where they were counted, else its end."""
     if event.tests is None or event.timed_out:
         return "passes" if event.exit_code == 0 else one_line(event.summary)
     return describe_counts(event.tests) + (", flaky" if event.is_flaky else "")

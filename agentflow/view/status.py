@@ -153,7 +153,7 @@ def _draw_check_table(snapshot: Snapshot) -> tuple[Line, ...]:
 
 
 def check_rows(snapshot: Snapshot) -> tuple[Line, ...]:
-    """Return what each required check showed at the start and shows now."""
+    """Return each required check with its result at the start and now."""
     base = {one.check.name: one for one in snapshot.state.baseline}
     final = {one.check.name: one for one in snapshot.state.final}
     return tuple(
@@ -201,7 +201,7 @@ _DIFF_WIDTH = 160
 
 
 def draw_pending(state: TaskState) -> tuple[Line, ...]:
-    """Return what waits for a person: what it is about, and the commands that decide it."""
+    """Return the pending items, each with the commands that decide it."""
     rows: list[Line] = []
     for item in state.pending:
         rows.extend(draw_changed_checks(item) if item.kind is PendingKind.SURFACE else _draw_item(item))

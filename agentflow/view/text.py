@@ -206,7 +206,7 @@ _RESET = "\x1b[0m"
 
 
 class Medium(Record):
-    """What a stream can show."""
+    """The abilities of a stream."""
 
     colour: bool
     ascii: bool

@@ -247,7 +247,7 @@ def _draw_failure(failure: Failure) -> Iterator[Line]:
 
 
 def _draw_costs(state: TaskState) -> Iterator[Line]:
-    """Yield what a task used, where that is anything."""
+    """Yield the usage of a task, if there is any."""
     if state.usage.input or state.usage.output or state.usage.cache_read:
         yield label_row("used", span(_describe_usage(state)))
 
@@ -284,7 +284,7 @@ def _draw_cautions(state: TaskState) -> Iterator[Line]:
 
 
 def _list_unproved(shown: Verdict | None) -> tuple[str, ...]:
-    """Return what nothing proves, where a change passed without it."""
+    """Return the unproved places of a change that passed."""
     return shown.unproved[:_NOTES] if shown is not None and shown.passed else ()
 
 

@@ -29,7 +29,7 @@ _STATUS_STYLES: Mapping[Status, Style] = {
     Status.LIMIT: Style.WARN,
     Status.CANCELLED: Style.WARN,
 }
-"""What is not among them is bad."""
+"""All other statuses are bad."""
 _STYLE_MARKS = {Style.GOOD: "✓", Style.WARN: "!", Style.ACCENT: "▸", Style.BAD: "✗"}
 
 
