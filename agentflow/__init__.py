@@ -6,34 +6,18 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agentflow.api.functions import (
-        AgentBuilder,
-        AgentflowError,
-        Capability,
-        Category,
-        Effect,
-        Exit,
-        Hook,
-        HookEvent,
-        HookResult,
-        Order,
-        Output,
-        Point,
-        Record,
-        Role,
-        Snapshot,
-        Subject,
-        Tool,
-        ToolContext,
-        answer,
-        cancel,
-        decide,
-        load_task,
-        resume,
-        run_task,
-        undo,
-        verify,
-    )
+    from agentflow.api.functions import answer, cancel, decide, load_task, resume, run_task, verify
+    from agentflow.api.session import Order
+    from agentflow.api.undo import undo
+    from agentflow.compose.builder import AgentBuilder
+    from agentflow.compose.capability import Capability
+    from agentflow.core.errors import AgentflowError, Exit
+    from agentflow.core.hook import Hook, HookResult
+    from agentflow.core.points import HookEvent, Point
+    from agentflow.core.record import Record
+    from agentflow.core.role import Role
+    from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
+    from agentflow.view.tasks import Snapshot
 
 __version__ = "0.1.0"
 

@@ -25,14 +25,14 @@ from agentflow.parse import Mismatch, fit
 
 T = TypeVar("T")
 _EMPTY: tuple[object, object] = ({}, [])
-FENCE = "---"
-MAX_CHARS = 1_000_000
+_FENCE = "---"
+_MAX_CHARS = 1_000_000
 _SURROGATE = regex(r"\\u[dD][89a-fA-F]")
 _SURROGATES = regex(r"(?<!\\)((?:\\\\)*)(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})")
 _MAX_VALUES = 2_000
 """Of a public head; aliases may make many of few."""
 _PLAIN_VALUE = regex(r"^(\s*[\w-]+:[ \t]+)([^\s\"'\[{|>&*!].*?|\[[^\]]*\][ \t]*[^\s#].*?)[ \t]*$")
-_MERGED = regex(rf"(?:(?!\n{FENCE}).)*?<<\s*:", re.DOTALL)
+_MERGED = regex(rf"(?:(?!\n{_FENCE}).)*?<<\s*:", re.DOTALL)
 """Merged keys may make many of few before any value can be counted."""
 _KIND = regex(r"`([\w |]+)`")
 _KINDS = {
@@ -116,8 +116,8 @@ for _tag, _pattern, _first in (
 
 def load_yaml(text: str, source: str, *, first_line: int = 1) -> Any:
     """Return a YAML text as plain data. Raises InvalidFile with the line."""
-    if len(text) > MAX_CHARS:
-        raise InvalidFile(source, f"longer than {MAX_CHARS:,} characters")
+    if len(text) > _MAX_CHARS:
+        raise InvalidFile(source, f"longer than {_MAX_CHARS:,} characters")
     if found := _FORBIDDEN.search(text):
         line = first_line + text.count("\n", 0, found.start())
         raise InvalidFile(source, f"control character {found.group()!r}", line=line)
@@ -157,7 +157,7 @@ def find_line(text: str, key: str, problem: str = "") -> int | None:
     steps = re.findall(r"[^.\[\]]+", key)
     unknown = re.search(r"(?:unknown field `|enum value ')([^`']+)", problem)
     for step in [*steps, *([unknown[1]] if unknown else [])]:
-        below = _below(node, step)
+        below = _find_below(node, step)
         if below is None:
             place = node  # one of what it holds
             break
@@ -165,7 +165,7 @@ def find_line(text: str, key: str, problem: str = "") -> int | None:
     return place.start_mark.line + 1 if place is not None else None
 
 
-def _below(node: yaml.Node | None, step: str) -> tuple[yaml.Node, yaml.Node] | None:
+def _find_below(node: yaml.Node | None, step: str) -> tuple[yaml.Node, yaml.Node] | None:
     """Return where a key or an item stands, and its value."""
     if isinstance(node, yaml.SequenceNode) and step.isdigit() and int(step) < len(node.value):
         return node.value[int(step)], node.value[int(step)]
@@ -191,11 +191,11 @@ def _dump(values: dict[str, Any], kind: type) -> str:
 def split(text: str, source: str) -> tuple[dict[str, Any], str]:
     """Return head and body of a Markdown text. Raises InvalidFile unless there is a closed head."""
     lines = text.removeprefix("\ufeff").splitlines(keepends=True)
-    if not lines or lines[0].rstrip() != FENCE:
-        raise InvalidFile(source, f"must begin with a line {FENCE!r}", line=1)
-    end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == FENCE), None)
+    if not lines or lines[0].rstrip() != _FENCE:
+        raise InvalidFile(source, f"must begin with a line {_FENCE!r}", line=1)
+    end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == _FENCE), None)
     if end is None:
-        raise InvalidFile(source, f"the head is not closed by a line {FENCE!r}", line=len(lines))
+        raise InvalidFile(source, f"the head is not closed by a line {_FENCE!r}", line=len(lines))
     head = load_yaml("".join(lines[1:end]), source, first_line=2)
     if not isinstance(head, dict):
         raise InvalidFile(source, "the head must be keys and values", line=2)
@@ -221,7 +221,7 @@ def read_public(text: str, source: str) -> PublicText:
         return _parse_public(text, source)
     except InvalidFile as error:
         lines = text.split("\n")
-        end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == FENCE), 0)
+        end = next((number for number, line in enumerate(lines[1:], 1) if line.rstrip() == _FENCE), 0)
         quoted = [*(_PLAIN_VALUE.sub(_quote, line) for line in lines[:end]), *lines[end:]]
         changed = tuple(number for number, line in enumerate(quoted, 1) if line != lines[number - 1])
         if not changed:
@@ -235,8 +235,8 @@ def read_public(text: str, source: str) -> PublicText:
 def _parse_public(text: str, source: str) -> PublicText:
     import frontmatter  # noqa: PLC0415  # loaded only where there is such a file
 
-    if len(text) > MAX_CHARS:
-        raise InvalidFile(source, f"longer than {MAX_CHARS:,} characters")
+    if len(text) > _MAX_CHARS:
+        raise InvalidFile(source, f"longer than {_MAX_CHARS:,} characters")
     if _MERGED.match(text):
         raise InvalidFile(source, "merged keys (<<) are not read; write them out", line=1)
     try:
@@ -275,7 +275,7 @@ def _quote(found: re.Match[str]) -> str:
 
 def join(head: dict[str, Any], body: str) -> str:
     """Return the Markdown text of a head and a body."""
-    return f"{FENCE}\n{dump_yaml(head)}{FENCE}\n{body}"
+    return f"{_FENCE}\n{dump_yaml(head)}{_FENCE}\n{body}"
 
 
 def key_line(text: str, key: str) -> int | None:
@@ -293,7 +293,7 @@ def find_key_lines(text: str) -> dict[str, int]:
 def _head_lines(text: str) -> Iterator[tuple[int, str]]:
     fences = 0
     for number, line in enumerate(text.splitlines(), 1):
-        fences += line.rstrip().removeprefix("\ufeff") == FENCE
+        fences += line.rstrip().removeprefix("\ufeff") == _FENCE
         if fences == 2:
             return
         yield number, line

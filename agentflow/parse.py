@@ -8,8 +8,8 @@ from agentflow.core.errors import InvalidFile
 from agentflow.core.record import plain
 
 T = TypeVar("T")
-_UNTOLD = (("minLength", 1), ("minimum", 1), ("default", 1), ("default", "."))
-"""Bounds and defaults that go without saying."""
+_IMPLIED = (("minLength", 1), ("minimum", 1), ("default", 1), ("default", "."))
+"""Bounds and defaults that a model does not need to know."""
 
 
 class Mismatch(ValueError):
@@ -26,7 +26,7 @@ def fit(kind: type[T], value: object, *, lax: bool = False) -> T:
     try:
         return msgspec.convert(value, kind, strict=not lax)
     except msgspec.ValidationError as error:
-        raise _mismatch(error) from None
+        raise _to_mismatch(error) from None
 
 
 def parse(kind: type[T], value: object, source: str, *, lax: bool = False) -> T:
@@ -42,7 +42,7 @@ def decode(kind: type[T], raw: bytes | str, source: str) -> T:
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:
-        raise InvalidFile(source, str(_mismatch(error))) from None
+        raise InvalidFile(source, str(_to_mismatch(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidFile(source, f"not JSON: {error}") from None
     except RecursionError:
@@ -50,7 +50,7 @@ def decode(kind: type[T], raw: bytes | str, source: str) -> T:
 
 
 def decode_or_none(raw: str) -> Any:
-    """Return what a JSON text says, or None when it is none, or is nested too deeply."""
+    """Return the value of a JSON text, or None if it is invalid or nested too deeply."""
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError):
@@ -60,38 +60,38 @@ def decode_or_none(raw: str) -> Any:
 def schema(kind: type[Any]) -> dict[str, Any]:
     """Return the JSON schema of a record type for a model, each type in its place."""
     (top,), components = msgspec.json.schema_components([kind], ref_template="{name}")
-    found: dict[str, Any] = _terse(dict(components[top["$ref"]]), components)
+    found: dict[str, Any] = _shorten(dict(components[top["$ref"]]), components)
     found.pop("description", None)
     return dict(plain(found))
 
 
-def _terse(component: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what a model does not need: every request carries the schemas.
+def _shorten(component: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema without what a model does not need, since every request carries the schemas.
 
-    A key marked as deprecated is taken from those who know it and shown to nobody.
+    A key marked as deprecated is still accepted, but no model sees it.
     """
     kept = {key: value for key, value in component.items() if key not in ("title", "additionalProperties")}
     if "properties" in kept:
-        shown = {key: _plainly(value, components) for key, value in kept["properties"].items()}
+        shown = {key: _simplify(value, components) for key, value in kept["properties"].items()}
         kept["properties"] = {key: value for key, value in shown.items() if not value.get("deprecated")}
     return kept
 
 
-def _plainly(value: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
-    """Return what a key holds, without saying that it may also be null, or empty by default."""
+def _simplify(value: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a key without the alternative null and without empty defaults."""
     kinds = [kind for kind in value.get("anyOf", ()) if kind != {"type": "null"}]
     if len(kinds) == 1:
         value = {**value, **kinds[0], "anyOf": None}
     if isinstance(value.get("$ref"), str):
-        meant = _terse(components[value["$ref"]], components)
+        meant = _shorten(components[value["$ref"]], components)
         value = {**{key: said for key, said in meant.items() if key != "description"}, **value, "$ref": None}
     inner = {key: value[key] for key in ("items", "additionalProperties") if isinstance(value.get(key), dict)}
-    value = {**value, **{key: _plainly(each, components) for key, each in inner.items()}}
+    value = {**value, **{key: _simplify(each, components) for key, each in inner.items()}}
     told = {key: said for key, said in value.items() if said or key not in ("default", "anyOf", "$ref")}
-    return {key: said for key, said in told.items() if (key, said) not in _UNTOLD}
+    return {key: said for key, said in told.items() if (key, said) not in _IMPLIED}
 
 
-def _mismatch(error: msgspec.ValidationError) -> Mismatch:
+def _to_mismatch(error: msgspec.ValidationError) -> Mismatch:
     problem, _, where = str(error).partition(" - at `")
     key = where.removeprefix("key` in `").rstrip("`").removeprefix("$").lstrip(".").removesuffix("[...]")
     return Mismatch(key, problem[:1].lower() + problem[1:])

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from agentflow.core.evidence import Command, Exchanged, Execution
+from agentflow.core.evidence import Command, Execution, ProgramOutput
 from agentflow.descendants import (
     CHILD_MARK,
     Halt,
@@ -165,7 +165,7 @@ def run(command: Command, sink: Path, cancelled: Callable[[], bool] = lambda: Fa
     )
 
 
-def exchange(command: Command, given: bytes, cancelled: Callable[[], bool] = lambda: False) -> Exchanged:
+def exchange(command: Command, given: bytes, cancelled: Callable[[], bool] = lambda: False) -> ProgramOutput:
     """Give a program its input and return what it said; nothing it started outlives the call.
 
     Raises OSError when the program cannot be started.
@@ -180,7 +180,7 @@ def exchange(command: Command, given: bytes, cancelled: Callable[[], bool] = lam
         stdin.seek(0)
         pipes = (stdin.fileno(), subprocess.PIPE, subprocess.PIPE)
         process, halt = _ran(command, pipes, (out.add, err.add), enough)
-    return Exchanged(
+    return ProgramOutput(
         exit_code=_exit_code(process),
         timed_out=halt is Halt.TIME,
         stdout=out.kept,

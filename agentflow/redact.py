@@ -1,4 +1,4 @@
-"""What is written, sent or shown of foreign text: secrets taken out, control sequences made visible."""
+"""Takes secrets out of texts and makes control characters visible before they are written or shown."""
 
 import json
 import os
@@ -17,7 +17,7 @@ KEY_VARIABLES = (
     *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_FOUNDRY_API_KEY", "AWS_BEARER_TOKEN_BEDROCK"),
     *("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "OPENAI_API_KEY", "GITHUB_TOKEN", "GH_TOKEN"),
 )
-"""Variables of ours whose very values are secrets, whatever they look like."""
+"""Variables whose values are always secrets."""
 _SHORTEST = 8
 """A value below this is no credential, and would be found in the middle of words."""
 _SIGNS = (
@@ -75,31 +75,31 @@ _FILE_BEGIN = regex(
     r"(?<!\w)(?:machine|default|username\S*|\[(?:pypi|testpypi|server-login)\])(?:\s++\S++){0,12}+\s*+\Z",
     re.ASCII,
 )
-"""Where one of them may have begun whose token is still to come."""
+"""The beginning of such a file whose token may still follow."""
 _NAMED = regex("aws_|_auth|_password", re.IGNORECASE)
 _HEAD = regex(
     r"(?:sk-(?:ant-(?:[a-z]+[0-9]+-)?|proj-|svcacct-|admin-)?|gh[pousr]_|github_pat_|AKIA|ASIA)", re.ASCII
 )
-"""What any key of its kind begins with, and so tells nothing."""
+"""The beginning that all keys of a kind share, and that reveals nothing."""
 _GRAM = 6
 _ECHO = 16
 """Characters of a key, in any spelling of it, that are no coincidence."""
 _BEGIN = "-----BEGIN"
 _END = regex("-----END[A-Z0-9 ]{0,60}-----")
 _LONGEST = 32_768
-"""Characters that are held back at most until it shows whether they are a secret."""
+"""The most characters that are held back because they may belong to a secret."""
 _COLOURS = regex(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-B])")
 _UNSEEN = regex(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff"
     "\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]"
 )
 _DEEP = " " * 6
-"""So deep that Markdown sees no heading, also below an item of a list."""
+"""An indent at which Markdown sees no heading, even below a list item."""
 
 
 def redact_text(text: str, environ: Mapping[str, str] | None = None) -> str:
     """Return text without the secrets of known forms and without the values of the user's own keys."""
-    own = _own() if environ is None else _Own.of(_values(environ))
+    own = _load_own() if environ is None else _Own.of(_list_values(environ))
     found = text
     for value in own.values:
         found = found.replace(value, MARK)
@@ -114,19 +114,19 @@ def redact_text(text: str, environ: Mapping[str, str] | None = None) -> str:
 
 
 class _Own(Record):
-    """The user's own keys, and what a part of one looks like in the spellings in which it may come back."""
+    """The user's own keys, and an index of the pieces of their spellings."""
 
     values: tuple[str, ...] = ()
     spellings: tuple[str, ...] = ()
     grams: dict[str, tuple[int, int]] = {}
-    """Each piece of a spelling, to where it stands."""
+    """Each piece of a spelling, with its spelling and position."""
     runs: re.Pattern[str] | None = None
-    """What is long enough to be an echo."""
+    """Runs of characters that are long enough to be an echo."""
 
     @classmethod
     def of(cls, values: Iterable[str]) -> "_Own":
         known = tuple(values)
-        spellings = tuple(each for value in known for each in _spellings(value) if len(each) >= _ECHO)
+        spellings = tuple(each for value in known for each in _list_spellings(value) if len(each) >= _ECHO)
         if not spellings:
             return cls(values=known)
         grams = {
@@ -147,13 +147,13 @@ class _Own(Record):
             for at in range(run.start(), run.end() - _GRAM + 1, _ECHO - _GRAM + 1):
                 place = self.grams.get(text[at : at + _GRAM]) if at >= done else None
                 if place is not None:
-                    start, end = _stretch(text, at, self.spellings[place[0]], place[1])
+                    start, end = _extend_match(text, at, self.spellings[place[0]], place[1])
                     if end - start >= _ECHO and start >= done:
                         yield start, end
                         done = end
 
 
-def _stretch(text: str, at: int, spelling: str, place: int) -> tuple[int, int]:
+def _extend_match(text: str, at: int, spelling: str, place: int) -> tuple[int, int]:
     """Return how far a text and a spelling agree around a place where they do."""
     start, end = 0, _GRAM
     while start < min(at, place) and text[at - start - 1] == spelling[place - start - 1]:
@@ -163,7 +163,7 @@ def _stretch(text: str, at: int, spelling: str, place: int) -> tuple[int, int]:
     return at - start, at + end
 
 
-def _spellings(value: str) -> Iterator[str]:
+def _list_spellings(value: str) -> Iterator[str]:
     """Yield how a key may be spelled, without what any key begins with and what depends on its neighbours."""
     rest = value[head.end() :] if (head := _HEAD.match(value)) else value
     raw = rest.encode("utf-8", "replace")
@@ -178,7 +178,7 @@ def _spellings(value: str) -> Iterator[str]:
 
 
 def redact_bytes(raw: bytes) -> bytes:
-    """Return bytes without secrets: all of these are ASCII, whatever else is in between."""
+    """Return bytes without secrets, which are always ASCII; other bytes stay as they are."""
     text = raw.decode("latin-1")
     found = redact_text(text)
     return raw if found == text else found.encode("latin-1")
@@ -194,22 +194,22 @@ def redact_values(value: Any) -> Any:
 
 
 _KEPT: set[str] = set()
-"""Keys that came from elsewhere than the usual variables."""
+"""Keys from other sources than the usual variables."""
 
 
 def keep_secret(values: Iterable[str]) -> None:
-    """Take these out of all text from now on as well."""
+    """Redact these values from all texts from now on."""
     _KEPT.update(value for value in values if len(value) >= _SHORTEST)
-    _own.cache_clear()
+    _load_own.cache_clear()
 
 
 @cache
-def _own() -> _Own:
+def _load_own() -> _Own:
     # our environment stays as it was, and this is asked some thirty times a turn
-    return _Own.of(sorted({*_values(os.environ), *_KEPT}, key=len, reverse=True))
+    return _Own.of(sorted({*_list_values(os.environ), *_KEPT}, key=len, reverse=True))
 
 
-def _values(environ: Mapping[str, str]) -> list[str]:
+def _list_values(environ: Mapping[str, str]) -> list[str]:
     """Return the user's own keys, the longest first, since one may begin with another."""
     values = {environ.get(name, "").strip() for name in KEY_VARIABLES}
     return sorted((value for value in values if len(value) >= _SHORTEST), key=len, reverse=True)
@@ -224,8 +224,8 @@ def _mark_end(found: re.Match[str]) -> str:
     return found["name"] + MARK
 
 
-class Redacting:
-    """Text that comes in pieces, passed on without secrets, also where one spans two pieces."""
+class Redactor:
+    """Passes on a text that comes in pieces, without secrets, even one that spans two pieces."""
 
     def __init__(self, take: Callable[[str], object]) -> None:
         self._take = take
@@ -246,31 +246,31 @@ class Redacting:
 
 
 def _settle(text: str) -> int:
-    """Return how much of a text no secret that is still coming can begin in."""
+    """Return the length of the beginning of a text that no unfinished secret reaches into."""
     end = max(text.rfind(" "), text.rfind("\n")) + 1
     if not end and len(text) <= _LONGEST:
         return 0
     begin = text.rfind(_BEGIN)
     if begin != -1 and not _END.search(text, begin):
         end = min(end, begin)
-    end = min(end, _before_name(text, end))
+    end = min(end, _find_named_line(text, end))
     if opened := _FILE_BEGIN.search(text, max(0, end - 1000), end):
         end = opened.start()
-    return _outside(text, end if len(text) - end <= _LONGEST else len(text) - 1024)
+    return _avoid_secrets(text, end if len(text) - end <= _LONGEST else len(text) - 1024)
 
 
-def _outside(text: str, cut: int) -> int:
+def _avoid_secrets(text: str, cut: int) -> int:
     """Return a place near `cut` that is in the middle of no secret."""
     is_likely = any(sign in text for sign in _SIGNS)
     found = [(one.start(), one.end()) for one in _FORMS.finditer(text)] if is_likely else []
-    for value in _own().values:
+    for value in _load_own().values:
         start = text.find(value, max(0, cut - len(value)))
         found.append((start, start + len(value)))
-    found.extend(_own().echoes(text))
+    found.extend(_load_own().echoes(text))
     return min([cut, *(start for start, end in found if 0 <= start < cut < end)])
 
 
-def _before_name(text: str, end: int) -> int:
+def _find_named_line(text: str, end: int) -> int:
     """Return where a line begins that has named a secret and may still bring it; else `end`."""
     start = text.rfind("\n", 0, end) + 1
     return start if _NAMED.search(text, max(start, end - 300), end) else end

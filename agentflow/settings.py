@@ -29,14 +29,14 @@ MODEL_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_
 
 
 class Confinement(StrEnum):
-    """What is done where commands cannot be kept in."""
+    """What happens where no sandbox is available."""
 
     REQUIRE = "require"
     """Nothing is run."""
     ASK = "ask"
     """Somebody at a terminal is asked."""
     OFF = "off"
-    """Commands are run, also where they could be kept in."""
+    """Commands run without a sandbox, even where one is available."""
 
 
 class Caller(StrEnum):
@@ -115,7 +115,7 @@ class Approvals(Record):
 
 
 class SurfaceGlobs(Record):
-    """Globs of files that count as checks although their names do not tell, and of those that do not."""
+    """Globs of files that count as checks in spite of their names, and of files that do not."""
 
     add: tuple[str, ...] = ()
     remove: tuple[str, ...] = ()
@@ -125,7 +125,7 @@ class Settings(Record):
     """The user's settings; each has a default that works."""
 
     model: str | None = None
-    """What `--model` would say."""
+    """The model, as `--model` would name it."""
     models: dict[str, str | Annotated[tuple[str, ...], Meta(min_length=1)]] = {}
     """Tier to model id, or to a list of ids of which the next one answers where one fails."""
     without_tools: tuple[str, ...] = ()
@@ -166,11 +166,11 @@ class Settings(Record):
     quick: dict[CheckName, float] = {}
     """The same for `verify --quick`."""
     check_retry: dict[Fault, Patience] = {}
-    """What a check that failed for no reason of its own is run again for."""
+    """How often a check runs again, by the kind of fault."""
     surface: SurfaceGlobs = SurfaceGlobs()
-    """What belongs to the checks, beside what their names and settings tell."""
+    """Globs of further files that count as checks, and of files that do not."""
     routing: Routing = Routing()
-    """What is added to the shipped rules by which a task is classified."""
+    """Rules for the classification of tasks, in addition to the shipped ones."""
     sandbox: Confinement = Confinement.REQUIRE
     network: tuple[Caller, ...] = ()
     """Whose commands may reach the network."""
@@ -200,10 +200,10 @@ class TaskLimits(Record):
 
 
 class Project(Record):
-    """What a repository says of itself."""
+    """The settings of a repository's own file."""
 
     checks: dict[CheckName, Annotated[str, Meta(min_length=1)] | Skip] = {}
-    """A command in place of the one that we would find, or why there is none."""
+    """A command in place of the detected one, or why the check is skipped."""
     routing: Routing = Routing()
     limits: TaskLimits = TaskLimits()
     surface: SurfaceGlobs = SurfaceGlobs()
@@ -218,7 +218,7 @@ class Folders(Record):
     plugins: Path
     """Copies of the plugins that the user added."""
     plugin_record: Path
-    """What was added, and what it held then."""
+    """The record of the added plugins and their files."""
 
 
 def folders(environ: Mapping[str, str]) -> Folders:
@@ -260,7 +260,7 @@ def read_project(text: str) -> Project:
 
 
 def tighten(project: Project, settings: Settings) -> Project:
-    """Return what of a repository's word makes the rules stricter, which counts also untrusted."""
+    """Return the repository's settings that only make rules stricter; they count without trust."""
     limits = project.limits
     fewer = min(limits.iterations or settings.max_iterations, settings.max_iterations)
     return Project(
@@ -283,7 +283,7 @@ def with_project(settings: Settings, project: Project) -> Settings:
 
 
 def model_name(option: str | None, settings: Settings, environ: Mapping[str, str]) -> str:
-    """Return which model to use: as named, else the live one when it is set up, else the embedded one."""
+    """Return the model to use: the named one, else `anthropic` where it is set up, else `repair`."""
     named = option or environ.get("AGENTFLOW_MODEL") or settings.model
     if named:
         return named

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from selectors import BaseSelector
 from typing import IO
 
-from agentflow.redact import Redacting, redact_bytes
+from agentflow.redact import Redactor, redact_bytes
 
 KEEP_BYTES = 16 * 1024 * 1024
 """Output kept in full; beyond it, head and tail."""
@@ -22,7 +22,7 @@ class Collected:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._kept = Redacting(lambda text: file.write(text.encode("latin-1")))
+        self._kept = Redactor(lambda text: file.write(text.encode("latin-1")))
         self._tail = b""
         self.digest = hashlib.sha256()
         self.bytes = 0

@@ -70,7 +70,7 @@ class TaskTrace:
         self._task = self._tracer.start_span(
             "invoke_workflow agentflow",
             context=around,
-            attributes=_operation("invoke_workflow", {"gen_ai.conversation.id": task_id}),
+            attributes=_name_operation("invoke_workflow", {"gen_ai.conversation.id": task_id}),
         )
 
     def tell(self, stamped: Stamped) -> None:
@@ -114,7 +114,7 @@ class TaskTrace:
         around = self._open.get(("run", parent)) or self._open.get(("phase", phase)) or self._task
         told = {"gen_ai.agent.name": event.agent, "gen_ai.request.model": event.model}
         name = f"invoke_agent {event.agent}"
-        self._begin(("run", event.run), name, around, at, _operation("invoke_agent", told))
+        self._begin(("run", event.run), name, around, at, _name_operation("invoke_agent", told))
 
     def _tell_request(self, event: Asked | Replied, at: int) -> None:
         model = self._models.get(event.run, "")
@@ -123,12 +123,12 @@ class TaskTrace:
         key = ("chat", event.run)
         if isinstance(event, Asked):
             around = self._open.get(("run", event.run), self._task)
-            self._begin(key, f"chat {model}", around, at, _operation("chat", told))
+            self._begin(key, f"chat {model}", around, at, _name_operation("chat", told))
             return
-        self._seconds.record(event.seconds, _operation("chat", told))
+        self._seconds.record(event.seconds, _name_operation("chat", told))
         sent = _count_tokens(event.usage)
         for kind in ("input", "output"):
-            attributes = _operation("chat", {**told, "gen_ai.token.type": kind})
+            attributes = _name_operation("chat", {**told, "gen_ai.token.type": kind})
             self._tokens.record(int(sent[f"gen_ai.usage.{kind}_tokens"]), attributes)
         said = {"gen_ai.output.messages": event.text} if self._tells_content and event.text else {}
         self._end(key, at, {**sent, **said, "gen_ai.response.finish_reasons": event.stop})
@@ -144,7 +144,7 @@ class TaskTrace:
             if self._tells_content and isinstance(event, ToolStarted):
                 told["gen_ai.tool.call.arguments"] = event.subject
             around = self._open.get(("run", event.run), self._task)
-            self._begin(key, f"execute_tool {event.tool}", around, at, _operation("execute_tool", told))
+            self._begin(key, f"execute_tool {event.tool}", around, at, _name_operation("execute_tool", told))
         if isinstance(event, ToolBlocked):
             self._end(key, at, {}, "blocked")
         elif isinstance(event, ToolFinished):
@@ -191,7 +191,7 @@ class _Complaint(logging.Handler):
         self.text = self.text or one_line(record.getMessage(), 200)
 
 
-def _operation(name: str, told: Mapping[str, _Value]) -> dict[str, _Value]:
+def _name_operation(name: str, told: Mapping[str, _Value]) -> dict[str, _Value]:
     return {"gen_ai.operation.name": name, **told}
 
 

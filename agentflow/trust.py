@@ -26,27 +26,27 @@ class Trusted(Record):
 
 
 def load_trust(config: Path, root: Path) -> Trusted:
-    """Return what is trusted of a repository. Raises InvalidFile for a record that cannot be read."""
-    place = _place(config, root)
+    """Return the trusted files of a repository. Raises InvalidFile for a record that cannot be read."""
+    place = _find_record(config, root)
     if not place.is_file():
         return Trusted(root=str(root.resolve()))
     return decode(Trusted, place.read_bytes(), str(place))
 
 
 def record_trust(config: Path, root: Path, files: dict[str, str]) -> None:
-    """Write down that these files are trusted as their hashes say, and no others of this repository."""
+    """Record the trusted files of a repository with their hashes, in place of any earlier record."""
     trusted = Trusted(root=str(root.resolve()), files=files)
-    place = _place(config, root)
+    place = _find_record(config, root)
     place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_atomic(place, encode(trusted) + b"\n")
 
 
 def drop_trust(config: Path, root: Path) -> None:
     """Forget what is trusted of a repository that is about to be removed."""
-    _place(config, root).unlink(missing_ok=True)
+    _find_record(config, root).unlink(missing_ok=True)
 
 
-def _place(config: Path, root: Path) -> Path:
+def _find_record(config: Path, root: Path) -> Path:
     name = hashlib.sha256(os.fsencode(root.resolve())).hexdigest()[:32]
     return config.parent / "trust" / f"{name}.json"
 
@@ -63,7 +63,7 @@ def fingerprint(root: Path, file: str) -> str | None:
 
 
 def content(path: Path) -> bytes:
-    """Return what a plain file of bearable size holds. Raises OSError, or InvalidFile for another one."""
+    """Return the bytes of a regular file of bearable size. Raises OSError, or InvalidFile for any other."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as opened:
         status = os.fstat(descriptor)

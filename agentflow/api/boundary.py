@@ -14,7 +14,7 @@ from agentflow.sandbox.profile import SHARED, Level, Opened
 from agentflow.sandbox.protection import clear_leftovers
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Caller, Confinement, Settings, load_settings
-from agentflow.workspace.git import Git, open_repository
+from agentflow.workspace.git import Git
 from agentflow.workspace.path_guard import is_secret
 
 _INSTALLED = frozenset({*SHARED, ".git", "__pycache__", ".tox", ".nox", "target"})
@@ -27,19 +27,18 @@ def _agree_never(_: str) -> bool:
 
 
 class Wish(Record):
-    """What the command line says about the sandbox."""
+    """The options of a command line about the sandbox."""
 
     no_sandbox: bool = False
     network: bool = False
     must_run: bool = False
     """Everything it runs is trusted, so it also runs without a sandbox."""
     agree: Callable[[str], bool] = _agree_never
-    """Asks a person whether commands may run without a sandbox, given the reason why there is none."""
+    """Asks a person, with the reason, whether commands may run without a sandbox."""
 
 
-def open_sandbox(folder: Path, wish: Wish) -> Sandbox:
+def open_sandbox(git: Git, wish: Wish) -> Sandbox:
     """Return the sandbox for a repository's commands. Raises NoSandbox."""
-    git = open_repository(folder)
     return make_sandbox(git.root, load_settings(os.environ), wish, git.folders)
 
 
@@ -55,7 +54,14 @@ def make_sandbox(root: Path, settings: Settings, wish: Wish, git: tuple[Path, ..
     return Sandbox(root=root, ability=_find_ability(settings, wish), opened=opened, git=git)
 
 
-def find_secrets(git: Git, rules: Rules) -> tuple[Path, ...]:
+def hide_secrets(sandbox: Sandbox, git: Git, rules: Rules) -> Sandbox:
+    """Return a sandbox that keeps roles from reading files with secrets, if it isolates them at all."""
+    if sandbox.level is Level.NONE:
+        return sandbox
+    return sandbox.replace(opened=sandbox.opened.replace(masked=_find_secrets(git, rules)))
+
+
+def _find_secrets(git: Git, rules: Rules) -> tuple[Path, ...]:
     """Return the paths that hold secrets: our store of snapshots, and files by name unless a rule opens them.
 
     A committed file is no secret of this machine, except `.env` files.

@@ -54,7 +54,7 @@ class Content(Record):
 
 
 def open_toolbox(root: Path, model: str | None = None) -> Toolbox:
-    """Return the available tools: those that the user's settings open, and those that the provider runs."""
+    """Return the available tools, including those that the provider runs."""
     settings = load_settings(os.environ)
     box = build_toolbox(settings.network)
     if box.find("WebFetch") is None or not _has_search(
@@ -107,7 +107,7 @@ def remove_denied_tools(role: Role, rules: Rules, toolbox: Toolbox) -> Role:
 def withhold_provider_tools(
     toolbox: Toolbox, roles: Roles, hooks: Iterable[Hook], rules: Rules, approvals: Approvals
 ) -> Toolbox:
-    """Return the tools without those that the provider runs, where a hook, rule or mode has to be asked."""
+    """Return the tools without the provider's own where a hook, rule or approval mode must see each call."""
     explorer = roles.part("explorer")
     modes = [approvals.roles.get(name, "never") for name in (explorer.name, *explorer.handoffs)]
     served = [tool for tool in toolbox.tools if tool.by_provider]
@@ -144,14 +144,14 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
         brought, notes = load_plugin_roles(root, calls)
         roles = roles.replace(all=(*roles.all, *brought))
         warnings.extend(notes)
-    hooks = load_frontmatter_hooks(root, roles.all, skills.all)
+    hooks = _load_frontmatter_hooks(root, roles.all, skills.all)
     warnings.extend(hooks.warnings)
     skills, used = skills.replace(all=hooks.skills), []
     for role in hooks.roles:
         if role.part:
             toolbox.select_for(role)
         elif toolbox.gives_nothing(role):
-            warnings.append(f"role left out: {describe_no_tools(role)}")
+            warnings.append(f"role left out: {_describe_no_tools(role)}")
             continue
         used.append(role)
         warnings.extend(f"{role.place('tools')}: {problem}" for problem in toolbox.list_unknown(role))
@@ -165,7 +165,7 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
     )
 
 
-def describe_no_tools(role: Role) -> str:
+def _describe_no_tools(role: Role) -> str:
     """Return why a sub-agent whose list names no tool of this program cannot be run."""
     listed = ", ".join(map(str, role.tools))
     return f"{role.place('tools')}: tools: role {role.name} lists {listed}, and none of them exists here"
@@ -194,7 +194,7 @@ def list_skill_folders(root: Path) -> tuple[SkillFolder, ...]:
 
 
 def _mark_trusted(skills: Skills, root: Path) -> Skills:
-    """Return skills of which those of the repository know what a person trusted of their files."""
+    """Return skills, those of the repository with the hash that a person trusted."""
     trusted = load_trust_here(root).files
 
     def mark(skill: Skill) -> Skill:
@@ -221,7 +221,7 @@ class FrontmatterHooks(Record):
     warnings: tuple[str, ...] = ()
 
 
-def load_frontmatter_hooks(root: Path, roles: Iterable[Role], skills: Iterable[Skill]) -> FrontmatterHooks:
+def _load_frontmatter_hooks(root: Path, roles: Iterable[Role], skills: Iterable[Skill]) -> FrontmatterHooks:
     """Return the hooks that count; a repository's only where file and scripts are trusted.
 
     A role or skill with hooks that are wrong is left out with a warning, as it would run without its guard;

@@ -1,4 +1,4 @@
-"""Whose task it is, and the user's decisions, written into its state from any process."""
+"""Decisions about tasks, written into their state from any process, and whether a task is the user's own."""
 
 import os
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from agentflow.process import timestamp
 from agentflow.settings import folders, load_settings
 from agentflow.store.journal import add_message
 from agentflow.store.ownership import is_own, record_begun, writer_lock
-from agentflow.store.reading import TASKS, events, find, fold_state, list_tasks
+from agentflow.store.reading import TASKS, find, list_tasks, load_state, try_load_state
 from agentflow.store.tasks import TaskStore
 from agentflow.workflow.suspension import record_answer
 from agentflow.workspace.git import Git, open_repository
@@ -29,7 +29,7 @@ class DecisionResult(Record):
     task_id: str
     answer: Answer
     before: bool
-    """It was decided earlier, and that decision stays."""
+    """The item was decided earlier, and that decision stays."""
 
     @property
     def word(self) -> str:
@@ -39,7 +39,7 @@ class DecisionResult(Record):
 def decide_approval(
     start: Path, pending_id: str, decision: Answer, *, task_id: str | None = None
 ) -> DecisionResult:
-    """Write a decision about a pending item, of the newest task that has it; a later one changes nothing."""
+    """Record a decision about a pending item of the newest task that has it; the first decision stays."""
     git = open_repository(start)
     with writer_lock(git.root):
         folder = find_pending(git.root, pending_id, task_id)
@@ -94,15 +94,22 @@ def record_decision(store: TaskStore, item: Pending, decision: Answer) -> None:
 
 
 def find_pending(root: Path, pending_id: str, task_id: str | None = None) -> Path:
-    """Return the folder of the newest task that waits under an id, or that once did; or of the one named."""
-    known = reversed(list_tasks(root)) if task_id is None else (task_id,)
-    folders = [find(root, name) for name in known]
-    states = [(folder, fold_state(folder, tuple(events(folder)))) for folder in folders]
-    waiting = [folder for folder, task in states if any(item.id == pending_id for item in task.pending)]
-    decided = [folder for folder, task in states if pending_id in task.answers]
-    if waiting or decided:
-        return (waiting or decided)[0]
-    raise TaskNotFound(f"nothing waits under the id {pending_id}", hint="agentflow status shows what waits")
+    """Return the folder of the newest task that waits under an id, else of the newest that did.
+
+    Of the named task alone if one is named; else damaged tasks are passed over.
+    """
+    names = reversed(list_tasks(root)) if task_id is None else (task_id,)
+    decided: Path | None = None
+    for folder in (find(root, name) for name in names):
+        task = try_load_state(folder) if task_id is None else load_state(folder)
+        if task and any(item.id == pending_id for item in task.pending):
+            return folder
+        if task and pending_id in task.answers:
+            decided = decided or folder
+    if decided is None:
+        hint = "agentflow status shows what waits"
+        raise TaskNotFound(f"nothing waits under the id {pending_id}", hint=hint)
+    return decided
 
 
 def record_own_task(store: TaskStore) -> None:
@@ -115,7 +122,7 @@ def explain_foreign(git: Git, folder: Path) -> str:
     name = f"{TASKS}/{folder.name}"
     if git.call("ls-files", "-z", "--", name):
         return "it is part of the repository's history"
-    task = fold_state(folder, tuple(events(folder)))
+    task = load_state(folder)
     if is_own(folders(os.environ).config, folder, task):
         return ""
     return "you have no record of having begun it like this"
@@ -129,7 +136,7 @@ def is_own_task(git: Git, folder: Path) -> bool:
 def require_own(git: Git, folder: Path) -> None:
     """Refuse a task that somebody else may have made. Raises StateError."""
     if why := explain_foreign(git, folder):
-        task = fold_state(folder, tuple(events(folder)))
+        task = load_state(folder)
         raise StateError(
             f"task {folder.name} is not continued as it is: {why}",
             hint=f"look at it, then name the model yourself: agentflow resume {folder.name} "
@@ -157,7 +164,7 @@ def take_over(store: TaskStore, model: str) -> None:
 def send_message(git: Git, folder: Path, text: str) -> None:
     """Leave a message for the role that works in a task. Raises StateError for a task that is over."""
     require_own(git, folder)
-    task = fold_state(folder, tuple(events(folder)))
+    task = load_state(folder)
     if task.status not in (Status.RUNNING, Status.SUSPENDED):
         raise StateError(
             f"task {folder.name} is over: {task.status}",

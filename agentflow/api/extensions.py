@@ -1,4 +1,4 @@
-"""What a repository brings, one row for each kind of part: whether it counts, waits for trust, or cannot."""
+"""The parts of a repository for coding assistants, by kind, and whether each takes effect."""
 
 import json
 import os
@@ -25,12 +25,12 @@ from agentflow.settings import PLUGIN_MANIFEST
 from agentflow.trust import content
 from agentflow.view.words import plural
 
-MAX_EXTENSIONS = 500
+_MAX_EXTENSIONS = 500
 """The most parts of one kind that are named."""
 
 
 class Standing(StrEnum):
-    """What becomes of a part of the repository."""
+    """Whether a part of the repository takes effect."""
 
     COUNTS = "counts"
     WAITS = "waits for trust"
@@ -62,7 +62,7 @@ class RepositoryTrust(Record):
 
 
 class ExtensionKind(Record):
-    """A kind of part, and what lists the parts of that kind."""
+    """A kind of part, and the function that lists the parts of that kind."""
 
     name: str
     list_extensions: Callable[[RepositoryTrust], Iterator[Extension]]
@@ -74,7 +74,7 @@ def list_extensions(root: Path) -> tuple[tuple[str, Extension], ...]:
     found = [
         (kind.name, part)
         for kind in EXTENSION_KINDS
-        for part in list(kind.list_extensions(repository))[:MAX_EXTENSIONS]
+        for part in list(kind.list_extensions(repository))[:_MAX_EXTENSIONS]
     ]
     return tuple(found)
 

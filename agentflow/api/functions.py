@@ -1,4 +1,7 @@
-"""The public functions of `import agentflow`; the command line does the same and prints it."""
+"""The public functions of `import agentflow`, and beside them the other names that it offers.
+
+The command line does the same and prints it.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,37 +23,8 @@ from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.store.reading import find
-from agentflow.view.tasks import Snapshot, load
+from agentflow.view.tasks import Snapshot, load_snapshot
 from agentflow.workspace.git import open_repository
-
-__all__ = [
-    "AgentBuilder",
-    "AgentflowError",
-    "Capability",
-    "Category",
-    "Effect",
-    "Exit",
-    "Hook",
-    "HookEvent",
-    "HookResult",
-    "Order",
-    "Output",
-    "Point",
-    "Record",
-    "Role",
-    "Snapshot",
-    "Subject",
-    "Tool",
-    "ToolContext",
-    "answer",
-    "cancel",
-    "decide",
-    "load_task",
-    "resume",
-    "run_task",
-    "undo",
-    "verify",
-]
 
 Observe = Callable[[Stamped], None]
 _PLAIN = Order()
@@ -96,7 +70,7 @@ def resume(
 
 def load_task(task_id: str | None = None, *, folder: Path | str = ".") -> Snapshot:
     """Return what the files of a task say, the newest by default. Raises CorruptState for a damaged file."""
-    return load(find(open_repository(Path(folder)).root, task_id))
+    return load_snapshot(find(open_repository(Path(folder)).root, task_id))
 
 
 def answer(*words: str, task_id: str | None = None, folder: Path | str = ".") -> None:
@@ -118,7 +92,7 @@ def verify(
     task_id: str | None = None, *, folder: Path | str = ".", quick: bool = False, sandbox: bool = True
 ) -> Verification:
     """Run this repository's checks, or re-run those recorded for a task."""
-    where = open_sandbox(Path(folder), Wish(no_sandbox=not sandbox))
+    where = open_sandbox(open_repository(Path(folder)), Wish(no_sandbox=not sandbox))
     shown = tuple(
         reverify_records(where, task_id) if task_id else run_checks(where, is_quick=quick, dry_run=False)
     )
@@ -129,4 +103,4 @@ def _run_to_end(session: Session, observe: Observe | None) -> Snapshot:
     if observe is not None:
         session.store.observers.append(observe)
     run_session(session)
-    return load(session.store.folder)
+    return load_snapshot(session.store.folder)

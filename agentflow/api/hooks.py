@@ -1,4 +1,4 @@
-"""The hooks that there are, those that count and those that do not; a start for a new one."""
+"""All hooks and whether each runs here, example events for them, and a template for a new one."""
 
 import json
 import os
@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from agentflow.api.boundary import Wish, find_secrets, make_sandbox
+from agentflow.api.boundary import Wish, hide_secrets, open_sandbox
 from agentflow.api.content import load_content, load_hooks_here, load_rules_here, open_toolbox
-from agentflow.api.trust import list_frontmatter_places, list_hook_notes, load_project
+from agentflow.api.trust import list_frontmatter_places, list_hook_notes
 from agentflow.core.errors import InvalidFile, UsageError
 from agentflow.core.hook import POINTS, Hook, Origin, Script
 from agentflow.core.points import Actor, HookEvent, Payload, Point, Scene
@@ -23,7 +23,7 @@ from agentflow.hooks.entries import load_hooks, name_shipped, project_places, us
 from agentflow.library.bundled import find_bundled
 from agentflow.parse import Mismatch, fit
 from agentflow.sandbox.run import Sandbox
-from agentflow.settings import folders, load_settings, with_project
+from agentflow.settings import folders
 from agentflow.workspace.git import open_repository
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
@@ -71,12 +71,12 @@ def _to_known(hook: Hook, *, is_running: bool) -> KnownHook:
 
 
 def make_event(root: Path, point: Point, outputs: Path, given: Path | None) -> HookEvent:
-    """Return an example of an event; a file's JSON stands in place of what is made up. Raises InvalidFile."""
+    """Return an example event; a file's JSON replaces made-up values. Raises InvalidFile."""
     said = {} if given is None else _read_input(given)
     name = said.get("tool_name", "Bash")
     tool = open_toolbox(root).find(str(name)) if POINTS[point].is_about_tool else None
     try:
-        return make_sample(point, root, outputs, said, tool)
+        return _make_sample(point, root, outputs, said, tool)
     except Mismatch as error:
         raise InvalidFile(str(given), str(error)) from None
 
@@ -84,9 +84,7 @@ def make_event(root: Path, point: Point, outputs: Path, given: Path | None) -> H
 def open_hook_sandbox(root: Path) -> Sandbox:
     """Return the sandbox for hooks that ask for one; where there is none, it runs nothing."""
     git = open_repository(root)
-    settings = with_project(load_settings(os.environ), load_project(root))
-    made = make_sandbox(root, settings, Wish(must_run=True), git.folders)
-    return made.replace(opened=made.opened.replace(masked=find_secrets(git, load_rules_here(root))))
+    return hide_secrets(open_sandbox(git, Wish(must_run=True)), git, load_rules_here(root))
 
 
 def _read_input(path: Path) -> Mapping[str, Any]:
@@ -137,7 +135,7 @@ def _add_entry(settings: Path, point: Point, command: str) -> str:
 
 
 def _fill_start(point: Point) -> str:
-    """Return the script that a new hook begins as."""
+    """Return the script of a new hook."""
     rules = POINTS[point]
     block = "keeps it from happening" if rules.can_block else "is shown to the person"
     words = {
@@ -152,7 +150,7 @@ def _fill_start(point: Point) -> str:
     return text
 
 
-SAMPLE_TOOL = "Bash"
+_SAMPLE_TOOL = "Bash"
 _TASK = "20260102T030405Z-test"
 _INPUTS: Mapping[str, dict[str, Any]] = {
     "Edit": {"file_path": "app.py", "old_string": "a", "new_string": "b"},
@@ -174,10 +172,10 @@ _VALUES: Mapping[str, Any] = {
     "tool_use_id": "toolu_test",
     "trigger": "auto",
 }
-"""What a field holds that a matcher looks at, or that is no text; others hold their own name."""
+"""Values of the fields that matchers compare or that are no text; others hold their own name."""
 
 
-def make_sample(
+def _make_sample(
     point: Point, root: Path, outputs: Path, given: Mapping[str, Any], tool: Tool | None
 ) -> HookEvent:
     """Return an event of a point, with what a person gives in place of what is made up.
@@ -186,7 +184,7 @@ def make_sample(
     """
     rules = POINTS[point]
     names = {field.encode_name for field in msgspec.structs.fields(rules.payload)}
-    tool_name = str(given.get("tool_name", SAMPLE_TOOL))
+    tool_name = str(given.get("tool_name", _SAMPLE_TOOL))
     made = {name: _VALUES.get(name, f"a {name.replace('_', ' ')}") for name in names}
     if "tool_name" in names:
         made |= {"tool_name": tool_name, "tool_input": _INPUTS.get(tool_name, {"command": "git status"})}

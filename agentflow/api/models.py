@@ -33,7 +33,7 @@ from agentflow.model.tiers import (
 from agentflow.redact import keep_secret
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Deadlines, Settings
-from agentflow.store.journal import RecordedRequest, load_run, read_exchanges
+from agentflow.store.journal import RecordedRequest, load_runs, read_exchanges
 from agentflow.store.reading import find, read_evidence
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def choose_model(name: str, sandbox: Sandbox, settings: Settings, environ: Mappi
     if chosen.kind == "script":
         return load_script(name.removeprefix("script:"))
     if chosen.kind == "replay":
-        return load_recorded(name, sandbox.root)
+        return _load_recorded(name, sandbox.root)
     return _open_live(name, settings, environ)
 
 
@@ -205,11 +205,11 @@ def refuse_without_tools(model: Model, roles: Iterable[Role], settings: Settings
 
 def has_offered_search(name: str, root: Path) -> bool:
     """Return whether a saved task's requests offered tools that the provider runs. Raises TaskNotFound."""
-    files = (find(root, name.removeprefix("replay:")) / "runs").glob("*.jsonl")
-    return any(tool.by_provider for file in files if (run := load_run(file)) for tool in run.head.tools)
+    runs = load_runs(find(root, name.removeprefix("replay:")))
+    return any(tool.by_provider for run in runs for tool in run.head.tools)
 
 
-def load_recorded(name: str, root: Path) -> Recorded:
+def _load_recorded(name: str, root: Path) -> Recorded:
     """Return the model that replays a task's replies. Raises TaskNotFound."""
     path = find(root, name.removeprefix("replay:"))
     known: dict[int, list[Exchange]] = {}
@@ -218,14 +218,14 @@ def load_recorded(name: str, root: Path) -> Recorded:
         number = int(file.name.split("-")[0])
         for one in read_exchanges(file):
             if isinstance(one, RecordedRequest):
-                known.setdefault(number, []).append(_exchange(one))
+                known.setdefault(number, []).append(_to_exchange(one))
             elif told := one.reply or one.failure:
                 summaries.setdefault(number, []).append(told)
     roots = {str(root), *(evidence.cwd for evidence in read_evidence(path) if evidence.by is By.PROGRAM)}
     return Recorded(name, known, tuple(roots), summaries)
 
 
-def _exchange(one: RecordedRequest) -> Exchange:
+def _to_exchange(one: RecordedRequest) -> Exchange:
     return Exchange(
         request=request_of(one.run, one.force) if one.run else None,
         reply=one.reply,

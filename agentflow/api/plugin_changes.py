@@ -20,7 +20,7 @@ from agentflow.trust import content
 from agentflow.workspace.git_fetch import fetch_files, is_address
 
 _PARTS = ("agents", "skills", "commands", "hooks/hooks.json", ".mcp.json")
-MARKETPLACE = ".claude-plugin/marketplace.json"
+_MARKETPLACE = ".claude-plugin/marketplace.json"
 _MOST_NAMES = 20
 _REPOSITORY = regex(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9_][\w.-]*")
 _OWN = ("source", "category", "tags", "strict")
@@ -36,7 +36,7 @@ class PluginSource(Record):
     folder: str = ""
     """The plugin's folder in there."""
     manifest: dict[str, Any] = {}
-    """What the marketplace says of it, for a plugin without a manifest of its own."""
+    """The marketplace entry, for a plugin without a manifest of its own."""
 
 
 class PluginCandidate(Record):
@@ -104,13 +104,13 @@ def _find(source: str, entry: str, scratch: Path) -> _Fetched:
         top = scratch / "source"
         commit = fetch_files(address, reference, top)
     has_manifest = (top / PLUGIN_MANIFEST).is_file()
-    market = None if has_manifest and not entry else find_marketplace(top)
+    market = None if has_manifest and not entry else _find_marketplace(top)
     if market is None:
         if entry:
-            raise UsageError(f"{source} has no {MARKETPLACE}, so {entry} cannot be found in it")
+            raise UsageError(f"{source} has no {_MARKETPLACE}, so {entry} cannot be found in it")
         return _Fetched(folder=top, top=top, commit=commit, manifest={"name": top.resolve().name})
-    base = market.parent.parent if market.name == Path(MARKETPLACE).name else market.parent
-    return _follow(choose_entry(market, entry), base, commit, scratch)
+    base = market.parent.parent if market.name == Path(_MARKETPLACE).name else market.parent
+    return _follow(_choose_entry(market, entry), base, commit, scratch)
 
 
 def _follow(said: PluginSource, base: Path, commit: str, scratch: Path) -> _Fetched:
@@ -123,7 +123,7 @@ def _follow(said: PluginSource, base: Path, commit: str, scratch: Path) -> _Fetc
 
 
 def _complete_manifest(folder: Path, found: _Fetched) -> None:
-    """Write the manifest of a plugin that has none, which is optional, by what else is known of it."""
+    """Write the manifest of a plugin without one, from its marketplace entry or its folder's name."""
     place = folder / PLUGIN_MANIFEST
     if place.exists():
         return
@@ -159,15 +159,15 @@ def require_installed(name: str) -> InstalledPlugin:
     return found
 
 
-def find_marketplace(place: Path) -> Path | None:
+def _find_marketplace(place: Path) -> Path | None:
     """Return the marketplace file that a path names, or that a folder holds."""
     if place.is_file():
         return place
-    found = place / MARKETPLACE
+    found = place / _MARKETPLACE
     return found if found.is_file() else None
 
 
-def choose_entry(path: Path, name: str) -> PluginSource:
+def _choose_entry(path: Path, name: str) -> PluginSource:
     """Return where the plugin of a name lies; without a name, the only one.
 
     Raises UsageError with the names there are, and InvalidFile for a wrong file.

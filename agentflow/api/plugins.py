@@ -30,7 +30,7 @@ class Plugins(Record):
     warnings: tuple[str, ...] = ()
 
     @property
-    def named(self) -> tuple[Plugin, ...]:
+    def distinct(self) -> tuple[Plugin, ...]:
         """The plugins whose parts are called by name: of two of one name, the first."""
         return tuple({plugin.name: plugin for plugin in reversed(self.all)}.values())[::-1]
 
@@ -41,7 +41,7 @@ def open_store() -> PluginStore:
     return PluginStore(place=found.plugins, record=found.plugin_record)
 
 
-def load_plugins(root: Path) -> Plugins:
+def _load_plugins(root: Path) -> Plugins:
     """Return the plugins that count in a repository. Raises ConfigError for one that changed or is wrong."""
     store = open_store()
     found = [store.read(each) for each in store.load()]
@@ -83,12 +83,12 @@ def _is_extra(servers: PluginServers) -> bool:
 
 def list_plugin_servers(root: Path) -> tuple[PluginServers, ...]:
     """Return the files of plugins that configure MCP servers here."""
-    return tuple(each for plugin in load_plugins(root).named for each in plugin.servers)
+    return tuple(each for plugin in _load_plugins(root).distinct for each in plugin.servers)
 
 
 def list_plugin_hooks(root: Path) -> tuple[HookFile, ...]:
     """Return the files with hooks of the plugins that the user added."""
-    found = (plugin for plugin in load_plugins(root).all if plugin.origin == "plugin")
+    found = (plugin for plugin in _load_plugins(root).all if plugin.origin == "plugin")
     return tuple(
         HookFile(path=path, origin=Origin.PLUGIN, plugin=plugin.root)
         for plugin in found
@@ -100,17 +100,17 @@ def list_plugin_commands(root: Path) -> tuple[CommandFolder, ...]:
     """Return the commands of plugins."""
     return tuple(
         CommandFolder(path=path, root=plugin.root, origin=plugin.origin, plugin=plugin.name)
-        for plugin in load_plugins(root).named
+        for plugin in _load_plugins(root).distinct
         for path in plugin.commands
     )
 
 
 def load_plugin_roles(root: Path, calls: int) -> tuple[tuple[Role, ...], tuple[str, ...]]:
     """Return the roles of plugins under the plugins' names, none of the pipeline's, and warnings."""
-    plugins = load_plugins(root)
+    plugins = _load_plugins(root)
     warnings = list(plugins.warnings)
     roles: dict[str, Role] = {}
-    for plugin in plugins.named:
+    for plugin in plugins.distinct:
         for role in _read_all(plugin.agents, partial(_read_role, calls), warnings):
             name = f"{plugin.name}:{role.name}"
             roles[name] = role.replace(name=name, part=None)
@@ -121,7 +121,7 @@ def load_plugin_skills(root: Path) -> tuple[tuple[Skill, ...], tuple[str, ...]]:
     """Return the skills of plugins under the plugins' names, and warnings."""
     warnings: list[str] = []
     skills: dict[str, Skill] = {}
-    for plugin in load_plugins(root).named:
+    for plugin in _load_plugins(root).distinct:
         for skill in _read_all(plugin.skills, partial(_read_skill, plugin), warnings):
             name = f"{plugin.name}:{skill.name}"
             skills[name] = skill.replace(name=name)

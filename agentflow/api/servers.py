@@ -30,7 +30,7 @@ from agentflow.parse import decode
 from agentflow.permissions.rules import SERVER_PREFIX, parse_rules
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Settings, folders
-from agentflow.store.journal import load_run
+from agentflow.store.journal import load_runs
 from agentflow.store.reading import find
 from agentflow.store.tasks import TaskStore
 from agentflow.trust import Trusted, content, load_trust
@@ -43,11 +43,11 @@ UNTRUSTED = "waits for your trust: agentflow trust"
 
 
 def find_accepted_file() -> Path:
-    """Return where it is kept which tools of servers were accepted."""
+    """Return the file that records the accepted tools of servers."""
     return folders(os.environ).config.parent / "trust" / "mcp-tools.json"
 
 
-def list_server_files(root: Path) -> tuple[ServerFile, ...]:
+def _list_server_files(root: Path) -> tuple[ServerFile, ...]:
     """Return the files that may configure servers here."""
     own = folders(os.environ).claude.with_name(".claude.json")
     return (
@@ -77,7 +77,7 @@ def _list_plugin_files(root: Path) -> tuple[ServerFile, ...]:
 
 def load_entries(root: Path) -> ServerEntries:
     """Return the servers that are configured here; one of the repository can be used once it is trusted."""
-    found = read_entries(list_server_files(root), root)
+    found = read_entries(_list_server_files(root), root)
     trusted = load_trust(folders(os.environ).config, root)
     is_on = _read_choices(root, trusted)
     everyone = tuple(_judge(entry, is_on, root) for entry in found.all)
@@ -92,10 +92,10 @@ def _judge(entry: ServerEntry, choices: dict[str, Any], root: Path) -> ServerEnt
         return entry.replace(problem=f"is named in {_OFF}")
     if choices[_ON] and not choices[_ALL] and entry.name not in choices[_ON]:
         return entry.replace(problem=f"is not named in {_ON}")
-    return entry if is_trusted_server(entry, root) else entry.replace(problem=UNTRUSTED)
+    return entry if _is_trusted_server(entry, root) else entry.replace(problem=UNTRUSTED)
 
 
-def is_trusted_server(entry: ServerEntry, root: Path) -> bool:
+def _is_trusted_server(entry: ServerEntry, root: Path) -> bool:
     """Return whether a server may be started, as its files are now."""
     trusted = load_trust(folders(os.environ).config, root)
     files = (SERVERS_FILE, *list_server_scripts(entry, root))
@@ -103,7 +103,7 @@ def is_trusted_server(entry: ServerEntry, root: Path) -> bool:
 
 
 def _read_choices(root: Path, trusted: Trusted) -> dict[str, Any]:
-    """Return which servers of the repository settings files switch on and off; all may switch off."""
+    """Return which servers of the repository are switched on or off; untrusted files may only switch off."""
     claude = folders(os.environ).claude
     names = (".claude/settings.json", ".claude/settings.local.json")
     files = [(claude / "settings.json", True), *((root / name, trusted.covers(name)) for name in names)]
@@ -111,19 +111,19 @@ def _read_choices(root: Path, trusted: Trusted) -> dict[str, Any]:
     local = _read_object(claude.with_name(".claude.json")).get("projects", {})
     tables.append((local.get(str(root), {}) if isinstance(local, dict) else {}, True))
     return {
-        _OFF: {name for table, _ in tables for name in _names(table, _OFF)},
-        _ON: {name for table, is_believed in tables if is_believed for name in _names(table, _ON)},
+        _OFF: {name for table, _ in tables for name in _list_names(table, _OFF)},
+        _ON: {name for table, is_believed in tables if is_believed for name in _list_names(table, _ON)},
         _ALL: any(table.get(_ALL) is True for table, is_believed in tables if is_believed),
     }
 
 
-def _names(table: dict[str, Any], key: str) -> list[str]:
+def _list_names(table: dict[str, Any], key: str) -> list[str]:
     found = table.get(key)
     return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 
 
 def _read_object(path: Path) -> dict[str, Any]:
-    """Return what a settings file holds; others say where it is wrong."""
+    """Return the object in a settings file, or an empty one; its own readers report a wrong file."""
     try:
         return decode(dict[str, Any], content(path), str(path)) if path.is_file() else {}
     except (InvalidFile, OSError):
@@ -158,10 +158,10 @@ def open_servers(
 
 
 def place_servers(sandbox: Sandbox, logs: Path) -> "ServerPlace":
-    """Return where servers run, and where they may not."""
+    """Return the sandbox of servers, their logs, and the condition for starting one."""
     from agentflow.mcp.servers import ServerPlace
 
-    may_start = partial(is_trusted_server, root=sandbox.root)
+    may_start = partial(_is_trusted_server, root=sandbox.root)
     return ServerPlace(sandbox=sandbox, logs=logs, accepted=find_accepted_file(), may_start=may_start)
 
 
@@ -179,13 +179,10 @@ class RecordedServers:
     async def open_tools(self, role: Role) -> tuple[Tool, ...]:
         """Return the tools of servers that this role had."""
         specs, results = dict[str, ToolSpec](), dict[str, ToolResult]()
-        for file in sorted((self._folder / "runs").glob("*.jsonl")):
-            run = load_run(file)
-            if run is None:
-                continue
+        for run in load_runs(self._folder):
             if run.head.role == role.part:
                 specs.update((spec.name, spec) for spec in run.head.tools if _is_of_server(spec.name))
-            parts = (*(part for message in run.seen for part in message.parts), *run.answers)
+            parts = (*(part for message in run.all_messages for part in message.parts), *run.answers)
             results.update((part.call_id, part) for part in parts if isinstance(part, ToolResult))
         if not specs:
             return ()

@@ -30,7 +30,7 @@ from agentflow.redact import list_some, one_line
 from agentflow.sandbox.profile import Level
 from agentflow.settings import TaskLimits
 from agentflow.store.ownership import writer_lock
-from agentflow.store.reading import events, find, find_recorded_end, fold_state
+from agentflow.store.reading import find, find_recorded_end, load_state
 from agentflow.store.tasks import TaskStore
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import read_fresh_document
@@ -40,7 +40,7 @@ from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import keep_out_of_git
 
 Ask = Callable[[TaskStore], bool]
-"""Asks a person about all pending items, or how a paused task goes on; False when it is to be left so."""
+"""Asks a person about all pending items, or how a paused task goes on; returns False to leave the task."""
 
 
 class Order(Record):
@@ -82,10 +82,10 @@ class Session(Record):
 
 
 class PauseSwitch:
-    """Pauses a task after the tool calls that run, at once where none does; what is cut off is done again."""
+    """Pauses a task once no tool call runs; a request that is cut off is sent again."""
 
     def __init__(self, tell: Callable[[], None]) -> None:
-        """Take what tells the person that the pause is coming."""
+        """Set the function that tells the person that the pause is coming."""
         self.is_asked = False
         self._tell = tell
         self._scope: anyio.CancelScope | None = None
@@ -97,7 +97,7 @@ class PauseSwitch:
         self.is_asked, self._scope, self._calls = False, scope, set()
 
     def ask(self) -> bool:
-        """Ask for a pause; return False where one is asked for already, so that this means: stop now."""
+        """Ask for a pause; return False for the second time, which means: stop now."""
         if self.is_asked:
             return False
         self.is_asked = True
@@ -123,7 +123,7 @@ class PauseSwitch:
 
 @contextmanager
 def begin_session(setup: Setup, order: Order) -> Iterator[Session]:
-    """Begin a new task, which is on the disk first, and lock it against other writers."""
+    """Write a new task to the disk and lock it against other writers."""
     refuse_unpriced(setup, order.budget)
     with writer_lock(setup.git.root):
         keep_out_of_git(setup.git)
@@ -147,7 +147,7 @@ def begin_session(setup: Setup, order: Order) -> Iterator[Session]:
         if order.task_id:
             task = task.replace(task_id=order.task_id)
         if order.follows is not None:
-            task = follow_task(setup.git, task, order.follows)
+            task = _follow_task(setup.git, task, order.follows)
         store = TaskStore.create(setup.git.root, task)
         record_own_task(store)
         setup = narrow_setup(setup, order.invoked)
@@ -345,14 +345,14 @@ _MOST_FINDINGS = 10
 _MAX_CHARS = 8_000
 
 
-def follow_task(git: Git, task: TaskState, earlier_id: str) -> TaskState:
+def _follow_task(git: Git, task: TaskState, earlier_id: str) -> TaskState:
     """Return a new task as the follow-up of an earlier one.
 
-    An earlier task that changed nothing or was undone is only told of.
+    An earlier task without a remaining change is only described.
     """
     folder = find(git.root, earlier_id)
     require_own(git, folder)
-    earlier = fold_state(folder, tuple(events(folder)))
+    earlier = load_state(folder)
     told = "\n".join(filter(None, (earlier.earlier, *_describe(git, earlier))))[-_MAX_CHARS:]
     task = task.replace(earlier=told)
     if (
@@ -365,7 +365,7 @@ def follow_task(git: Git, task: TaskState, earlier_id: str) -> TaskState:
 
 
 def _describe(git: Git, task: TaskState) -> Iterator[str]:
-    """Yield what a task was about, what its roles said, and how it ended, in lines."""
+    """Yield lines about a task: its request, the results of its roles, and its end."""
     ended = f"{task.status}: {one_line(task.ending.reason, _LINE)}" if task.ending else str(task.status)
     yield f"- asked: {one_line(task.intent.goal or task.task, _LINE)}"
     yield f"  ended: {'undone, its change is gone' if task.undone else ended}"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import anyio
 
-from agentflow.api.boundary import Wish, find_secrets, make_sandbox
+from agentflow.api.boundary import Wish, hide_secrets, open_sandbox
 from agentflow.api.content import has_plugins, load_hooks_here, load_rules_here, load_skills_here
-from agentflow.api.trust import load_project, load_trust_here
+from agentflow.api.trust import load_trust_here
 from agentflow.core.errors import Halted, ToolError, UsageError
 from agentflow.core.evidence import Command
 from agentflow.core.hook import NO_DECISION, Decision, HookDecision
@@ -44,14 +44,14 @@ from agentflow.sandbox.environment import find_shell
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.throwaway import scratch_folder
-from agentflow.settings import folders, load_settings, with_project
+from agentflow.settings import folders
 from agentflow.store.reading import state_folder
 from agentflow.tools.files import READ
 from agentflow.tools.shell import BASH
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.path_guard import PathGuard
 
-MAX_OUTPUT = 8_000
+_MAX_OUTPUT = 8_000
 """Characters of what one shell line prints."""
 MAX_FILE = 20_000
 """Characters of one file that is read along."""
@@ -59,11 +59,11 @@ _SECONDS = 60.0
 _NEAR = 3
 _READER = "explorer"
 _NOTHING = ":"
-"""A pattern that leaves only what reads."""
+"""A pattern that allows only reading commands."""
 
 
-class Expanded(Record):
-    """What a command became."""
+class ExpandedCommand(Record):
+    """The task that a command stands for."""
 
     text: str
     invoked: Invoked
@@ -77,16 +77,12 @@ class _Place(Record):
     rules: Rules
     wish: Wish
 
-    def open_sandbox(self) -> Sandbox:
+    def open_runner(self) -> Sandbox:
         """Return the sandbox of a role that only reads. Raises NoSandbox."""
-        settings = with_project(load_settings(os.environ), load_project(self.git.root))
-        made = make_sandbox(self.git.root, settings, self.wish, self.git.folders)
-        if made.level is not Level.NONE:
-            made = made.replace(opened=made.opened.replace(masked=find_secrets(self.git, self.rules)))
-        return made.of(_READER)
+        return hide_secrets(open_sandbox(self.git, self.wish), self.git, self.rules).of(_READER)
 
 
-def expand_command(start: Path, text: str, wish: Wish) -> Expanded | None:
+def expand_command(start: Path, text: str, wish: Wish) -> ExpandedCommand | None:
     """Return the task that a text with a leading slash stands for, or None for an ordinary text.
 
     A name with another slash in it, or that of an existing path, is text unless a command has it. Raises
@@ -100,7 +96,7 @@ def expand_command(start: Path, text: str, wish: Wish) -> Expanded | None:
         return None
     git = open_repository(start)
     place = _Place(git=git, rules=load_rules_here(git.root), wish=wish)
-    found = find_command(git.root, name)
+    found = _find_command(git.root, name)
     if found is None:
         if "/" in name or Path(f"/{name}").exists() or (git.root / name).exists():
             return None
@@ -117,7 +113,7 @@ def expand_command(start: Path, text: str, wish: Wish) -> Expanded | None:
 def _ask_hooks(
     git: Git, command: PromptCommand, typed: str, rest: str
 ) -> tuple[HookDecision, tuple[str, ...]]:
-    """Return what hooks say of a called command, and their notices. Raises Halted where they block."""
+    """Return the hooks' decision on a called command, and their notices. Raises Halted where they block."""
     point, hooks = Point.USER_PROMPT_EXPANSION, Chain(load_hooks_here(git.root)[0])
     if not hooks.has(point):
         return NO_DECISION, ()
@@ -141,10 +137,10 @@ def _ask_hooks(
     return said, said.notices
 
 
-def find_command(root: Path, name: str) -> PromptCommand | None:
+def _find_command(root: Path, name: str) -> PromptCommand | None:
     """Return the command of a name, one that counts before any other, or the skill of that name as one."""
     found = load_commands_here(root)
-    counting = found.replace(all=tuple(each for each in found.all if is_counting(root, each)))
+    counting = found.replace(all=tuple(each for each in found.all if may_be_called(root, each)))
     command = counting.find(name) or found.find(name)
     if command is not None:
         return command
@@ -171,15 +167,19 @@ def _to_command(skill: Skill) -> PromptCommand:
     return command.replace(name=skill.name, description=skill.description, body=command.body + note)
 
 
-def is_counting(root: Path, command: PromptCommand) -> bool:
+def may_be_called(root: Path, command: PromptCommand) -> bool:
     """Return whether a command may be called; a repository's own commands need its trust."""
-    if command.origin != "project" or command.path.name == SKILL_FILE:
+    return command.path.name == SKILL_FILE or _is_trusted(root, command)
+
+
+def _is_trusted(root: Path, command: PromptCommand) -> bool:
+    if command.origin != "project":
         return True
     return load_trust_here(root).covers(command.path.relative_to(root).as_posix())
 
 
 def _require_trusted(root: Path, command: PromptCommand) -> None:
-    if not is_counting(root, command):
+    if not may_be_called(root, command):
         file = command.path.relative_to(root)
         raise UsageError(f"/{command.called} is not trusted: {file}", hint="review it with: agentflow trust")
 
@@ -198,7 +198,7 @@ def _explain_unknown(root: Path, name: str) -> UsageError:
     )
 
 
-def _expand(place: _Place, command: PromptCommand, typed: str, rest: str) -> Expanded:
+def _expand(place: _Place, command: PromptCommand, typed: str, rest: str) -> ExpandedCommand:
     folders_named = {"CLAUDE_PROJECT_DIR": str(place.git.root), "CLAUDE_SKILL_DIR": str(command.path.parent)}
     given = Arguments(
         text=rest,
@@ -214,7 +214,7 @@ def _expand(place: _Place, command: PromptCommand, typed: str, rest: str) -> Exp
         match part.kind:
             case PartKind.TEXT:
                 written.append(substitute(part.text, given))
-            case PartKind.COMMAND if not _may_run(command, place.git.root):
+            case PartKind.COMMAND if not _is_trusted(place.git.root, command):
                 written.append(f"!`{part.text}`")
                 warnings.append("a shell line in a skill that is not trusted is not run")
             case PartKind.COMMAND:
@@ -228,18 +228,11 @@ def _expand(place: _Place, command: PromptCommand, typed: str, rest: str) -> Exp
         text = f"{text}\n\nARGUMENTS: {rest}"
     texts = (f'<file path="{name}">\n{held}\n</file>' for name, held in files.items())
     tools = None if command.tools is None else tuple(map(str, command.tools))
-    return Expanded(
+    return ExpandedCommand(
         text=redact_text("\n\n".join((text, *texts))),
         invoked=Invoked(typed=typed, file=str(command.path), tools=tools, model=command.model),
         warnings=tuple(f"/{command.called}: {warning}" for warning in dict.fromkeys(warnings)),
     )
-
-
-def _may_run(command: PromptCommand, root: Path) -> bool:
-    """Return whether the shell lines of a command may run: those of a repository's skill need its trust."""
-    if command.origin != "project":
-        return True
-    return load_trust_here(root).covers(command.path.relative_to(root).as_posix())
 
 
 def _read_along(place: _Place, name: str, files: dict[str, str]) -> Iterator[str]:
@@ -265,7 +258,7 @@ def _run_line(place: _Place, command: PromptCommand, line: str) -> str:
 
     Raises Halted where a rule, or the command's own list of tools, forbids it.
     """
-    runner = place.open_sandbox()
+    runner = place.open_runner()
     if why := _find_refusal(place, command, line, runner):
         raise Halted(
             f"/{command.called} may not run {one_line(line)}: {why}", hint=f"it is in {command.path}"
@@ -278,7 +271,7 @@ def _run_line(place: _Place, command: PromptCommand, line: str) -> str:
         printed = sink.read_bytes().decode("utf-8", "replace")
     end = "timed out" if finished.timed_out else f"exit {finished.exit_code}"
     note = "" if finished.exit_code == 0 else f"\n[{end}]"
-    return _clip(strip_colours(printed).strip(), MAX_OUTPUT) + note
+    return _clip(strip_colours(printed).strip(), _MAX_OUTPUT) + note
 
 
 def _find_refusal(place: _Place, command: PromptCommand, line: str, runner: Sandbox) -> str | None:

@@ -51,7 +51,7 @@ from agentflow.settings import (
 from agentflow.trust import Trusted, content, fingerprint, load_trust
 from agentflow.workspace.git import open_repository
 
-CHECK_FILES = (TEST_COMMAND, KNOWN_FAILURES, SKIP_TESTS)
+_CHECK_FILES = (TEST_COMMAND, KNOWN_FAILURES, SKIP_TESTS)
 _MAX_FILES = 2_000
 
 
@@ -112,7 +112,7 @@ def list_items(root: Path) -> tuple[Item, ...]:
 
 
 def list_untrusted(root: Path) -> tuple[Item, ...]:
-    """Return what does not count here, because it was never trusted or has changed."""
+    """Return the items that do not count, because they were never trusted or have changed."""
     known = load_trust_here(root).files
     return tuple(item for item in list_items(root) if known.get(item.file) != item.sha256)
 
@@ -144,7 +144,7 @@ def load_trusted_hooks(places: Iterable[HookFile], root: Path) -> tuple[tuple[Ho
 
 
 def list_hook_notes(root: Path) -> tuple[str, ...]:
-    """Return what has no effect in a repository's hooks, such as an event that never happens here."""
+    """Return notes on a repository's hooks without effect, such as one at an event that never happens."""
     notes: list[str] = []
     for place in (*project_places(root), *list_frontmatter_places(root)):
         try:
@@ -212,7 +212,7 @@ def _list_check_files(root: Path) -> Iterator[Item]:
             yield Item(kind="settings", file=PROJECT_FILE, does=f"set {', '.join(keys) or 'nothing'}")
         except InvalidFile as error:
             yield reject_item("settings", PROJECT_FILE, error)
-    for file in CHECK_FILES:
+    for file in _CHECK_FILES:
         if (root / file).is_file():
             yield Item(kind="checks", file=file, does="change which checks are required")
 

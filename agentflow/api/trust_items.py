@@ -90,7 +90,7 @@ def describe_hooks(hooks: Iterable[Hook], file: str, root: Path) -> Iterator[Ite
             yield Item(kind="script", file=script, does=f"be run by a hook at {hook.point}")
 
 
-def describe_role(path: Path, root: Path) -> Item:
+def _describe_role(path: Path, root: Path) -> Item:
     """Return what a role file may do once it is trusted."""
     try:
         role, _ = read_role(path, "project")
@@ -103,7 +103,7 @@ def describe_role(path: Path, root: Path) -> Item:
 
 def list_role_items(path: Path, root: Path) -> Iterator[Item]:
     """Yield what a role file of a repository may do once it is trusted, including its hooks."""
-    yield describe_role(path, root)
+    yield _describe_role(path, root)
     place = find_role_place(path)
     if place is not None:
         yield from _describe_place(place, root)
@@ -195,7 +195,7 @@ def list_plugin_items(plugin: "Plugin") -> Iterator[Item]:
     unused = f"; not used here: {', '.join(plugin.unused)}" if plugin.unused else ""
     does = f"be the plugin {plugin.name} {plugin.version}".rstrip() + unused
     yield Item(kind="plugin", file=PLUGIN_MANIFEST, does=one_line(does))
-    yield from (describe_role(path, plugin.root) for path in plugin.agents)
+    yield from (_describe_role(path, plugin.root) for path in plugin.agents)
     from agentflow.library.slash_commands import CommandFolder
 
     for path in plugin.commands:

@@ -14,9 +14,9 @@ from agentflow.core.pending import Consent
 from agentflow.core.record import Record
 from agentflow.core.task import Ending, Status, TaskState
 from agentflow.redact import list_some, one_line
-from agentflow.store.journal import load_run
+from agentflow.store.journal import load_runs
 from agentflow.store.ownership import find_writer, writer_lock
-from agentflow.store.reading import events, find, find_last_write_time, fold_state, list_tasks
+from agentflow.store.reading import events, find, find_last_write_time, list_tasks, load_state, try_load_state
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.case import find_hook_files
 from agentflow.workspace.commit import Committed, plan_commit, write_commit
@@ -31,7 +31,7 @@ from agentflow.workspace.snapshot import (
     put_back,
 )
 
-STOP_SECONDS = 1.5
+_STOP_SECONDS = 1.5
 """How long `cancel` waits for the end of the process at work."""
 _LOOK_SECONDS = 0.02
 OPEN = (Status.RUNNING, Status.SUSPENDED)
@@ -78,7 +78,7 @@ def cancel_task(start: Path, task_id: str | None) -> CancelResult:
     """Stop a task: ask its process to stop, or end its state where no process works on it."""
     root = open_repository(start).root
     folder = find(root, task_id)
-    deadline = time.monotonic() + STOP_SECONDS
+    deadline = time.monotonic() + _STOP_SECONDS
     asked: int | None = None
     while True:
         try:
@@ -98,11 +98,11 @@ def _undo(git: Git, folder: Path, *, dry_run: bool, force: bool) -> UndoResult:
     past = TaskSnapshots(git, folder.name)
     kept = past.load()
     if kept.replaced is not None:
-        undone = _load_state(folder).undone
+        undone = load_state(folder).undone
         return UndoResult(task_id=folder.name, state="already_undone", at=undone.at if undone else None)
     shot = past.now(kept)
     moments = Moments(base=past.files(kept.base), last=past.files(kept.last), now=past.files(shot))
-    spared = find_hook_files(_load_state(folder))
+    spared = find_hook_files(load_state(folder))
     plan = plan_undo(git.root, kept, moments, _find_death(folder, kept), spared)
     told = _to_result(folder.name, plan, "would_undo" if dry_run else "undone")
     if dry_run:
@@ -124,17 +124,12 @@ def _undo(git: Git, folder: Path, *, dry_run: bool, force: bool) -> UndoResult:
     return told
 
 
-def _load_state(folder: Path) -> TaskState:
-    return fold_state(folder, tuple(events(folder)))
-
-
 def _find_death(folder: Path, kept: KeptSnapshots) -> Death | None:
     """Return how a task was killed, or None for one that ended by itself."""
     if not kept.is_open:
         return None
     checks = [one.event for one in events(folder) if isinstance(one.event, CheckStarted | EvidenceRecorded)]
-    runs = (load_run(path) for path in (folder / "runs").glob("*.jsonl"))
-    is_calling = any(run is not None and run.outcome is None and run.started for run in runs)
+    is_calling = any(run.outcome is None and run.started for run in load_runs(folder))
     is_checking = bool(checks) and isinstance(checks[-1], CheckStarted)
     return Death(at=find_last_write_time(folder), in_flight=is_calling or is_checking)
 
@@ -164,10 +159,10 @@ def _refuse(plan: UndoPlan, task_id: str) -> None:
 
 def _is_others_turn(root: Path, folder: Path) -> bool:
     """Return whether it is another task that the process at work carries out, while this one waits."""
-    if _load_state(folder).status is Status.RUNNING:
+    if load_state(folder).status is Status.RUNNING:
         return False
-    others = (find(root, name) for name in list_tasks(root) if name != folder.name)
-    return any(_load_state(other).status is Status.RUNNING for other in others)
+    others = (try_load_state(find(root, name)) for name in list_tasks(root) if name != folder.name)
+    return any(other is not None and other.status is Status.RUNNING for other in others)
 
 
 def _interrupt(root: Path, asked: int | None) -> int | None:
@@ -216,9 +211,9 @@ def commit_task(folder: Path, task_id: str | None = None, *, branch: str | None 
     found = find(git.root, task_id)
     with writer_lock(git.root):
         require_own(git, found)
-        task = fold_state(found, tuple(events(found)))
+        task = load_state(found)
         base, final = _require_verified(task)
-        return write_commit(git, plan_commit(git, base, final), write_message(task), branch)
+        return write_commit(git, plan_commit(git, base, final), _write_message(task), branch)
 
 
 def _require_verified(task: TaskState) -> tuple[str, str]:
@@ -235,7 +230,7 @@ def _require_verified(task: TaskState) -> tuple[str, str]:
     return task.base_tree, task.tree
 
 
-def write_message(task: TaskState) -> str:
+def _write_message(task: TaskState) -> str:
     """Return the commit message: the task as its subject, what was changed, and trailers."""
     subject = one_line(task.task, _SUBJECT_CHARS)
     summary = textwrap.fill(one_line(task.change.summary, 2000), 72) if task.change else ""

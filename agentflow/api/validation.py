@@ -31,7 +31,7 @@ from agentflow.trust import content
 ERROR = "error"
 WARNING = "warning"
 _KEY = re.compile(r"[\w.]+(\[\d+\][\w.]*)*")
-SOLE = (
+_SOLE = (
     ("one-writer", frozenset({"Write", "Edit", "fs"}), "implementer"),
     ("web-for-explorer", frozenset({"WebSearch", "WebFetch", "net"}), "explorer"),
     ("todos-for-planner", frozenset({"TodoWrite"}), "planner"),
@@ -41,7 +41,7 @@ _INTERPRETERS = re.compile(r"(python|node|ruby|perl)[\d.]*|(ba|z|da)?sh")
 _PLACES = re.compile(r"\$\{?(CLAUDE_PROJECT_DIR|CLAUDE_PLUGIN_ROOT)\b\}?")
 _ASSIGNMENT = re.compile(r"\w+=.*")
 _OPEN = re.compile(r"[$`*?<>|&;()]")
-"""What only a shell can say the meaning of."""
+"""Signs whose meaning only a shell knows."""
 _LINK = re.compile(r"\]\(<?([^)>\s#]+)")
 _FENCE = re.compile(r"^\s*(```|~~~)")
 
@@ -75,10 +75,10 @@ def validate(root: Path) -> Validation:
     root = root.resolve()
     hook_files = (*user_places(find_bundled("hooks"), folders(os.environ).claude), *project_places(root))
     hooks, problems = _look_at_hooks(hook_files, root)
-    problems.extend(_settings_problems(root))
+    problems.extend(_find_settings_problems(root))
     roles, told = _look_at_roles(paths)
     problems.extend(told)
-    looked = look(list_skill_folders(root), frozenset({*PIPELINE, *(role.name for role in roles)}))
+    looked = _survey_skills(list_skill_folders(root), frozenset({*PIPELINE, *(role.name for role in roles)}))
     own, told = _look_at_hooks((*map(place_role, roles), *map(place_skill, looked.skills)), root)
     problems.extend((*looked.problems, *told))
     problems.extend(
@@ -97,12 +97,12 @@ def _look_at_roles(paths: Iterable[Path]) -> tuple[list[Role], list[Problem]]:
         try:
             role, notes = read_role(path, "any")
         except InvalidFile as error:
-            problems.append(problem_of(str(path), error))
+            problems.append(_to_problem(str(path), error))
             continue
         roles.append(role)
-        problems.extend(_problem_of_note(str(path), note) for note in notes)
+        problems.extend(_to_warning(str(path), note) for note in notes)
     toolbox, known = standard(), list_subagents(tuple(roles))
-    problems.extend(problem for role in roles for problem in _role_problems(role, toolbox, known))
+    problems.extend(problem for role in roles for problem in _find_role_problems(role, toolbox, known))
     for part in (part for part in PIPELINE if part not in {role.part for role in roles}):
         file = str(find_bundled("agents") / f"{part}.md")
         problems.append(Problem(file=file, key="metadata", message=f"no role file plays the {part}"))
@@ -111,111 +111,111 @@ def _look_at_roles(paths: Iterable[Path]) -> tuple[list[Role], list[Problem]]:
 
 def _look_at_hooks(places: Iterable[HookFile | None], root: Path) -> tuple[int, list[Problem]]:
     """Return how many hooks files have, and what is wrong with them."""
-    looked = [file_problems(place, root) for place in places if place is not None]
+    looked = [_find_file_problems(place, root) for place in places if place is not None]
     return sum(hooks for _, hooks in looked), [problem for found, _ in looked for problem in found]
 
 
-def _problem_of_note(file: str, note: str) -> Problem:
+def _to_warning(file: str, note: str) -> Problem:
     """Return a warning of the reader of role files, which names the file and perhaps the line."""
     place, _, message = note.partition(": ")
     line = place.removeprefix(f"{file}:")
-    return name_problem(file, message, int(line) if line.isdecimal() else None, WARNING)
+    return _make_problem(file, message, int(line) if line.isdecimal() else None, WARNING)
 
 
-def _settings_problems(root: Path) -> Iterator[Problem]:
+def _find_settings_problems(root: Path) -> Iterator[Problem]:
     try:
         load_settings(os.environ)
     except AgentflowError as error:
-        yield problem_of(str(folders(os.environ).config), error)
+        yield _to_problem(str(folders(os.environ).config), error)
         return
     try:
         read_project_file(root)
     except AgentflowError as error:
-        yield problem_of(PROJECT_FILE, error)
+        yield _to_problem(PROJECT_FILE, error)
 
 
-def _role_problems(role: Role, toolbox: Toolbox, known: tuple[Role, ...]) -> Iterator[Problem]:
+def _find_role_problems(role: Role, toolbox: Toolbox, known: tuple[Role, ...]) -> Iterator[Problem]:
     """Yield what is wrong with a role that can be read."""
     try:
         require_known(role, known)
     except InvalidFile as error:
         severity = ERROR if role.part else WARNING
-        yield problem_of(role.source, error).replace(severity=severity)
+        yield _to_problem(role.source, error).replace(severity=severity)
     for message in find_direct_problems(role, toolbox.tools):
         line = role.lines.get("metadata")
         yield Problem(file=role.source, line=line, key="metadata", message=message)
     is_refused = role.part is not None or toolbox.gives_nothing(role)
     for message in toolbox.list_unknown(role):
         severity = ERROR if is_refused else WARNING
-        yield name_problem(role.source, f"tools: {message}", role.lines.get("tools"), severity)
-    for name, tools, part in SOLE:
+        yield _make_problem(role.source, f"tools: {message}", role.lines.get("tools"), severity)
+    for name, tools, part in _SOLE:
         taken = sorted({rule.tool for rule in role.tools} & tools)
         if taken and role.part not in (None, part) and not (name == "one-writer" and role.write_paths):
             message = f"{name}: {', '.join(taken)} belongs to the {part}"
             yield Problem(file=role.source, line=role.lines.get("tools"), key="tools", message=message)
 
 
-def name_problem(file: str, message: str, line: int | None = None, severity: str = ERROR) -> Problem:
+def _make_problem(file: str, message: str, line: int | None = None, severity: str = ERROR) -> Problem:
     """Return a problem; where its message begins with a key, that is the problem's key."""
     key = message.partition(":")[0]
     known = key if _KEY.fullmatch(key) else None
     return Problem(file=file, line=line, key=known, message=message, severity=severity)
 
 
-def problem_of(file: str, error: AgentflowError) -> Problem:
+def _to_problem(file: str, error: AgentflowError) -> Problem:
     """Return an error of a file as a problem, with the key that its message begins with."""
     if isinstance(error, InvalidFile):
-        return name_problem(file, "; ".join(filter(None, (error.problem, error.hint))), error.line)
+        return _make_problem(file, "; ".join(filter(None, (error.problem, error.hint))), error.line)
     return Problem(file=file, message=str(error).removeprefix(f"{file}: "))
 
 
-def file_problems(place: HookFile, root: Path) -> tuple[tuple[Problem, ...], int]:
+def _find_file_problems(place: HookFile, root: Path) -> tuple[tuple[Problem, ...], int]:
     """Return what is wrong with a settings file, and how many hooks it has."""
     if not os.path.lexists(place.path):
         return (), 0
     source = str(place.path)
     warnings: list[str] = []
     hooks: list[Hook] = []
-    found = [*_rule_problems(place.path)]
+    found = [*_find_rule_problems(place.path)]
     try:
         hooks.extend(read_hooks(place, warnings.append))
     except InvalidFile as error:
-        found.append(problem_of(source, error))
+        found.append(_to_problem(source, error))
     found.extend(
-        name_problem(source, text.removeprefix(f"{source}: "), severity=WARNING) for text in warnings
+        _make_problem(source, text.removeprefix(f"{source}: "), severity=WARNING) for text in warnings
     )
     found.extend(
-        name_problem(source, f"hooks.{hook.point}: {hook.name}: {what}")
+        _make_problem(source, f"hooks.{hook.point}: {hook.name}: {what}")
         for hook in hooks
-        if isinstance(hook.body, Script) and (what := _script_problem(hook.body, root))
+        if isinstance(hook.body, Script) and (what := _find_script_problem(hook.body, root))
     )
     return tuple(_add_line(one, place.path) for one in found), len(hooks)
 
 
-def _rule_problems(path: Path) -> Iterator[Problem]:
+def _find_rule_problems(path: Path) -> Iterator[Problem]:
     try:
         settings = json.loads(content(path).decode("utf-8-sig"))
         permissions = settings.get("permissions", {})
     except (InvalidFile, OSError, ValueError, RecursionError, AttributeError):
         return  # the reader of its hooks says so
     if not isinstance(permissions, dict):
-        yield name_problem(str(path), "permissions: must be an object")
+        yield _make_problem(str(path), "permissions: must be an object")
         return
     for name in ("deny", "ask", "allow"):
         listed = permissions.get(name) or []
         for rule in listed if isinstance(listed, list) else [listed]:
-            yield from _rule_problem(path, name, rule)
+            yield from _check_rule(path, name, rule)
 
 
-def _rule_problem(path: Path, name: str, rule: Any) -> Iterator[Problem]:
+def _check_rule(path: Path, name: str, rule: Any) -> Iterator[Problem]:
     try:
         parse_rules([rule], str(path))
     except InvalidFile as error:
         message = f"permissions.{name}: {error.problem.partition(': ')[2]}"
-        yield name_problem(str(path), message, _line(path, json.dumps(rule)))
+        yield _make_problem(str(path), message, _find_line(path, json.dumps(rule)))
 
 
-def _script_problem(script: Script, root: Path) -> str | None:
+def _find_script_problem(script: Script, root: Path) -> str | None:
     """Return why a hook's program cannot be run; None as well where only a shell could tell."""
     try:
         words = shlex.split(script.command) if script.args is None else [script.command, *script.args]
@@ -227,10 +227,10 @@ def _script_problem(script: Script, root: Path) -> str | None:
         words = words[1:]
     if script.args is None:
         words = [str(Path(word).expanduser()) if word.startswith("~/") else word for word in words]
-    return _program_problem(words, root, is_shell=script.args is None) if words else None
+    return _find_program_problem(words, root, is_shell=script.args is None) if words else None
 
 
-def _program_problem(words: Sequence[str], root: Path, *, is_shell: bool) -> str | None:
+def _find_program_problem(words: Sequence[str], root: Path, *, is_shell: bool) -> str | None:
     program = words[0]
     if is_shell and _OPEN.search(program):
         return None
@@ -248,27 +248,27 @@ def _add_line(problem: Problem, path: Path) -> Problem:
     if problem.line is not None or problem.key is None:
         return problem
     names = re.split(r"[.\[\]]+", problem.key)
-    lines = (_line(path, json.dumps(name)) for name in reversed(names) if name and not name.isdigit())
+    lines = (_find_line(path, json.dumps(name)) for name in reversed(names) if name and not name.isdigit())
     return problem.replace(line=next((number for number in lines if number is not None), None))
 
 
-def _line(path: Path, text: str) -> int | None:
+def _find_line(path: Path, text: str) -> int | None:
     """Return the line on which a text stands, if it is the only one."""
     lines = content(path).decode("utf-8-sig", "replace").splitlines() if path.is_file() else []
     numbers = [number for number, line in enumerate(lines, 1) if text in line]
     return numbers[0] if len(numbers) == 1 else None
 
 
-class Looked(Record):
-    """The skills of all places, and what is wrong with them."""
+class SkillSurvey(Record):
+    """The skills of all folders, and their problems."""
 
     skills: tuple[Skill, ...]
     folders: int
     problems: tuple[Problem, ...]
 
 
-def look(places: Iterable[SkillFolder], roles: frozenset[str]) -> Looked:
-    """Look at every skill, also at those that another one of their name replaces."""
+def _survey_skills(places: Iterable[SkillFolder], roles: frozenset[str]) -> SkillSurvey:
+    """Return every skill, also those that another one of the same name replaces, and their problems."""
     skills: list[Skill] = []
     problems: list[Problem] = []
     found = [(place, folder) for place in places for folder in find_skill_folders(place)]
@@ -276,47 +276,47 @@ def look(places: Iterable[SkillFolder], roles: frozenset[str]) -> Looked:
         try:
             skill, oddities = read_skill(folder, place.root or folder, place.origin)
         except InvalidFile as error:
-            problems.append(name_problem(str(folder / SKILL_FILE), error.problem, error.line or 1))
+            problems.append(_make_problem(str(folder / SKILL_FILE), error.problem, error.line or 1))
             continue
         skills.append(skill)
-        problems.extend(name_problem(odd.source, odd.problem, odd.line, WARNING) for odd in oddities)
-        problems.extend((*_of_owners(skill, roles), *_of_links(skill), *_of_tests(skill)))
-    return Looked(skills=tuple(skills), folders=len(found), problems=tuple(problems))
+        problems.extend(_make_problem(odd.source, odd.problem, odd.line, WARNING) for odd in oddities)
+        problems.extend((*_check_owners(skill, roles), *_check_links(skill), *_check_tests(skill)))
+    return SkillSurvey(skills=tuple(skills), folders=len(found), problems=tuple(problems))
 
 
-def _of_owners(skill: Skill, roles: frozenset[str]) -> Iterator[Problem]:
-    """Yield what is wrong with who answers for a skill; the user's folder is shared with other tools."""
+def _check_owners(skill: Skill, roles: frozenset[str]) -> Iterator[Problem]:
+    """Yield problems with a skill's roles; the user's folder is shared with other tools."""
     known, line = ", ".join(sorted(roles)), skill.lines.get("metadata", 1)
     mild = WARNING if skill.origin == "user" else ERROR
     if len(skill.owners) > 1:
         owners = ", ".join(skill.owners)
-        yield name_problem(skill.source, f"metadata.owner: one role owns a skill, not {owners}", line)
+        yield _make_problem(skill.source, f"metadata.owner: one role owns a skill, not {owners}", line)
     for key, names in (("owner", skill.owners), ("consumers", skill.consumers), ("roles", skill.roles)):
         for name in sorted(set(names) - roles):
             message = f"metadata.{key}: there is no role {name}; known are {known}"
-            yield name_problem(skill.source, message, line, mild)
+            yield _make_problem(skill.source, message, line, mild)
 
 
-def _of_tests(skill: Skill) -> Iterator[Problem]:
+def _check_tests(skill: Skill) -> Iterator[Problem]:
     """Yield why the tests of a skill cannot be run."""
     try:
         read_situations(skill)
     except InvalidFile as error:
-        yield problem_of(error.source, error)
+        yield _to_problem(error.source, error)
 
 
-def _of_links(skill: Skill) -> Iterator[Problem]:
+def _check_links(skill: Skill) -> Iterator[Problem]:
     """Yield the links of SKILL.md to files that are not in the folder."""
-    for number, target in _links(read_skill_file(skill, SKILL_FILE)):
+    for number, target in _list_links(read_skill_file(skill, SKILL_FILE)):
         try:
             read_skill_file(skill, target)
         except ToolError as error:
             if not (skill.folder / target).is_dir():
                 message = f"link to {target}: {str(error).removeprefix(target).lstrip(': ')}"
-                yield name_problem(skill.source, message, number)
+                yield _make_problem(skill.source, message, number)
 
 
-def _links(text: str) -> Iterator[tuple[int, str]]:
+def _list_links(text: str) -> Iterator[tuple[int, str]]:
     """Yield line and target of each link that is no address, outside code."""
     in_code = False
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,4 +1,4 @@
-"""What `verify` shows: the checks of this repository, or the records of a task, run by the program."""
+"""Runs the checks of this repository, or a task's records again, and describes each result."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ _NONE = "No checks found. Write your test command into .claude/test-command, the
 During = Callable[[Check], AbstractContextManager[None]]
 
 
-def run_silently(_: Check) -> AbstractContextManager[None]:
+def _run_silently(_: Check) -> AbstractContextManager[None]:
     """Tell nobody that a check is running."""
     return nullcontext()
 
@@ -41,7 +41,7 @@ class VerificationRow(Record):
     """One check or record: as lines for people, as values for programs, and whether it passes."""
 
     lines: tuple[Line, ...]
-    told: dict[str, Any]
+    values: dict[str, Any]
     holds: bool
     name: str
     caveat: bool = False
@@ -64,7 +64,7 @@ def list_untrusted_checks(root: Path) -> Iterator[str]:
 
 
 def run_checks(
-    sandbox: Sandbox, *, is_quick: bool, dry_run: bool, during: During = run_silently
+    sandbox: Sandbox, *, is_quick: bool, dry_run: bool, during: During = _run_silently
 ) -> Iterator[VerificationRow]:
     """Yield a row for each required check as it ends; `during` is open while the check runs."""
     said = load_well_known(sandbox.root)
@@ -92,10 +92,10 @@ def reverify_records(sandbox: Sandbox, task_id: str) -> Iterator[VerificationRow
     globs = with_project(load_settings(os.environ), load_project(git.root)).surface
     surface = Surface(added=globs.add, removed=globs.remove)
     copies = Copies(git=git, sandbox=sandbox, said=load_well_known(git.root), surface=surface)
-    with _record(git.root, task_id) as path:
+    with _open_record(git.root, task_id) as path:
         for one in reverify(copies, path):
-            shown = line(_mark(one), f"{one.subject}: {one.said}", hang=4)
-            yield VerificationRow(lines=(shown,), told=plain(one), holds=not one.differs, name=one.subject)
+            shown = line(_choose_mark(one), f"{one.subject}: {one.said}", hang=4)
+            yield VerificationRow(lines=(shown,), values=plain(one), holds=not one.differs, name=one.subject)
 
 
 def _list_checks(
@@ -116,7 +116,7 @@ def _list_changed(root: Path) -> tuple[str, ...]:
 
 
 def choose_exit(shown: Sequence[VerificationRow]) -> Exit:
-    is_any_able = not all(row.told.get("missing") for row in shown)
+    is_any_able = not all(row.values.get("missing") for row in shown)
     if not is_any_able or not all(row.holds for row in shown):
         return Exit.NOT_VERIFIED
     return Exit.CAVEAT if any(row.caveat for row in shown) else Exit.VERIFIED
@@ -124,7 +124,7 @@ def choose_exit(shown: Sequence[VerificationRow]) -> Exit:
 
 def summarize_checks(shown: Sequence[VerificationRow], *, dry_run: bool) -> Line:
     """Return one line about all checks."""
-    is_any_able = not all(row.told.get("missing") for row in shown)
+    is_any_able = not all(row.values.get("missing") for row in shown)
     wrong = [row.name for row in shown if not row.holds or not is_any_able]
     doubtful = [row.name for row in shown if row.caveat]
     number = plural(len(shown), "check")
@@ -155,7 +155,7 @@ def _run_check(
     return row.replace(
         lines=(*row.lines, *(() if holds else _explain_failure(check, sandbox, shown))),
         ran=Interchanged(check=check, shown=shown, holds=holds, output=output),
-        told={**row.told, **told},
+        values={**row.values, **told},
         caveat=bool(chance or doubts),
     )
 
@@ -211,7 +211,7 @@ def _describe_runs(shown: Shown, earlier: Sequence[Shown], chance: Sequence[str]
 def _make_row(
     check: Check, words: str, *, holds: bool, seconds: float | None = None, mark: Span | None = None
 ) -> VerificationRow:
-    told = {"check": check.name, "command": check.command, "missing": check.missing}
+    values = {"check": check.name, "command": check.command, "missing": check.missing}
     took = f"{duration(seconds)}  " if seconds is not None else ""
     shown = line(
         mark or pass_mark(holds),
@@ -221,11 +221,11 @@ def _make_row(
         hang=4,
     )
     ran = Interchanged(check=check, shown=None, holds=holds, why=words)
-    return VerificationRow(lines=(shown,), told=told, holds=holds, name=check.name, ran=ran)
+    return VerificationRow(lines=(shown,), values=values, holds=holds, name=check.name, ran=ran)
 
 
 @contextmanager
-def _record(root: Path, named: str) -> Iterator[Path]:
+def _open_record(root: Path, named: str) -> Iterator[Path]:
     """Yield the folder of a task, or of the record in a file."""
     from agentflow.store.bundle import unpack_record
 
@@ -237,7 +237,7 @@ def _record(root: Path, named: str) -> Iterator[Path]:
         yield folder
 
 
-def _mark(one: "Examined") -> Span:
+def _choose_mark(one: "Examined") -> Span:
     if one.differs:
         return span("✗ differs  ", Style.BAD)
     return span("─ skipped  ", Style.WARN) if one.left_out else span("✓ same     ", Style.GOOD)
@@ -248,7 +248,7 @@ def summarize_records(shown: Sequence[VerificationRow]) -> Line:
     wrong = [row.name for row in shown if not row.holds]
     if wrong:
         return line(span(f"differs from the record: {list_some(wrong)}", Style.BAD))
-    count = len(shown) - sum(row.told["left_out"] for row in shown)
+    count = len(shown) - sum(row.values["left_out"] for row in shown)
     return line(
         span(f"{count} of {len(shown)} records checked again, each with the recorded result", Style.GOOD)
     )

@@ -4,7 +4,7 @@ import os
 from functools import partial
 from pathlib import Path
 
-from agentflow.api.boundary import Wish, describe_sandbox, find_secrets, make_sandbox, sweep_leftovers
+from agentflow.api.boundary import Wish, describe_sandbox, hide_secrets, make_sandbox, sweep_leftovers
 from agentflow.api.content import (
     load_content,
     load_hooks_here,
@@ -28,10 +28,7 @@ from agentflow.api.models import (
     require_price,
 )
 from agentflow.api.servers import load_entries, open_servers, set_server_rules
-from agentflow.api.trust import (
-    load_project,
-    load_well_known,
-)
+from agentflow.api.trust import load_project, load_well_known
 from agentflow.compose.capability import Capability
 from agentflow.compose.standard import Approval, UseHooks
 from agentflow.core.errors import ModelRejected
@@ -58,15 +55,8 @@ from agentflow.routing.table import Table, load_table
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.protection import require_firm_links
 from agentflow.sandbox.run import Sandbox
-from agentflow.settings import (
-    Approvals,
-    Settings,
-    TaskLimits,
-    load_settings,
-    model_name,
-    with_project,
-)
-from agentflow.store.journal import load_run
+from agentflow.settings import Approvals, Settings, TaskLimits, load_settings, model_name, with_project
+from agentflow.store.journal import load_runs
 from agentflow.store.tasks import TaskStore, new_task_id
 from agentflow.tools.registry import Toolbox
 from agentflow.verdict.checking import Bounds, Checking, Inspections
@@ -101,7 +91,7 @@ class Setup(Record):
 
 
 def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
-    """Return what a task of this text needs. Raises the error that the person should see."""
+    """Return the setup of a task with this text. Raises the error that the person should see."""
     git = open_repository(start)
     project = load_project(git.root)
     settings = with_project(load_settings(os.environ), project)
@@ -114,9 +104,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     servers = load_entries(git.root)
     name = model_name(model, settings, os.environ)
     settings = choose_tiers(settings, name)
-    sandbox = make_sandbox(git.root, settings, wish, git.folders)
-    if sandbox.level is not Level.NONE:
-        sandbox = sandbox.replace(opened=sandbox.opened.replace(masked=find_secrets(git, rules)))
+    sandbox = hide_secrets(make_sandbox(git.root, settings, wish, git.folders), git, rules)
     require_firm_links(git.root, settings.unprotected)
     chosen = choose_model(name, sandbox, settings, os.environ)
     reason = chosen.refusal(text)
@@ -142,7 +130,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
 
 
 def narrow_setup(setup: Setup, invoked: Invoked | None) -> Setup:
-    """Return what a task needs under the command that it was called by: its tools, and its model."""
+    """Return the setup with the tools and the model of the command that the task was called by."""
     if invoked is None:
         return setup
     roles = tuple(_narrow_role(role, invoked, setup.toolbox) for role in setup.roles.all)
@@ -196,20 +184,18 @@ def recall_runs(model: Model, folder: Path) -> None:
     if not model.name.startswith("script:"):
         return
     assert isinstance(model, Scripted)
-    for path in sorted((folder / "runs").glob("*.jsonl"), key=lambda path: int(path.name.split("-")[0])):
-        run = load_run(path)
-        if run is not None:
-            model.recall(request_of(run))
+    for run in load_runs(folder):
+        model.recall(request_of(run))
 
 
 def list_shared_capabilities(
     hooks: tuple[Hook, ...], rules: Rules, approvals: Approvals
 ) -> tuple[Capability, ...]:
-    """Return what every role of the crew gets beside the standard capabilities."""
+    """Return the capabilities that every role of the crew has beside the standard ones."""
     return UseHooks(hooks=hooks), Approval(rules=rules, tools=approvals.tools, roles=approvals.roles)
 
 
-def watch_hooks(setup: Setup, task: TaskState) -> Watch:
+def _watch_hooks(setup: Setup, task: TaskState) -> Watch:
     """Return the watch that separates hooks' changes from others; an idle one where no script can run."""
     if all(hook.origin is Origin.BUILT_IN for hook in setup.hooks if isinstance(hook.body, Script)):
         return Unwatched()
@@ -218,7 +204,7 @@ def watch_hooks(setup: Setup, task: TaskState) -> Watch:
 
 
 def _make_checking(setup: Setup, store: TaskStore) -> Checking:
-    """Return what runs the checks of a task."""
+    """Return the runner of a task's checks."""
     bounds = Bounds(timeouts=setup.settings.timeouts, patience=setup.settings.check_retry)
     return Checking(
         setup.git,
@@ -250,7 +236,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
         store=store,
         inspections=Inspections(setup.git),
         checking=_make_checking(setup, store),
-        watch=watch_hooks(setup, store.task),
+        watch=_watch_hooks(setup, store.task),
         room=partial(find_context_limits, settings=setup.settings),
         past=TaskSnapshots(setup.git, store.task.task_id),
         table=setup.table,

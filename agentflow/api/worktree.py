@@ -20,12 +20,12 @@ from agentflow.frontmatter import write_whole
 from agentflow.redact import list_some, one_line
 from agentflow.sandbox.profile import SHARED
 from agentflow.settings import folders
-from agentflow.store.reading import TASKS, events, fold_state, is_task_id, list_tasks
+from agentflow.store.reading import TASKS, is_task_id, list_tasks, load_state
 from agentflow.store.tasks import new_task_id
 from agentflow.trust import content, record_trust
 from agentflow.workspace.git import Git, open_repository
 
-WORKTREES = Path(".claude", "worktrees")
+_WORKTREES = Path(".claude", "worktrees")
 _BRANCHES = "agentflow"
 _OWN_SETTINGS = (".claude/settings.local.json", "CLAUDE.local.md")
 """Files of the user's that git ignores and that say what roles may do, or how to work here."""
@@ -41,7 +41,7 @@ class Worktree(Record):
     branch: str
     main: Path
     warnings: tuple[str, ...]
-    """What is not in it."""
+    """Notes on files that it lacks."""
 
     @property
     def place(self) -> str:
@@ -62,7 +62,7 @@ def make_worktree(folder: Path, branch: str | None) -> Worktree:
     _require_plain(git.root)
     task_id = new_task_id()
     branch = branch or f"{_BRANCHES}/{task_id}"
-    root = git.root / WORKTREES / task_id
+    root = git.root / _WORKTREES / task_id
     root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not os.path.lexists(root.parent / ".gitignore"):
         write_whole(root.parent / ".gitignore", b"*\n")
@@ -86,7 +86,7 @@ def make_worktree(folder: Path, branch: str | None) -> Worktree:
 
 
 class KeptWorktree(Record):
-    """What became of a worktree, and the commands for what comes next."""
+    """A worktree that stays, and the commands to take its change over or to remove it."""
 
     path: str
     """Within the repository."""
@@ -97,13 +97,13 @@ class KeptWorktree(Record):
 
 
 def describe_kept(root: Path, task_id: str) -> KeptWorktree | None:
-    """Return what a person may do with the worktree at a root, or None where that is no worktree of ours."""
+    """Return the worktree at a root with its next commands, or None for any other root."""
     main = find_main(root)
     if main == root:
         return None
     git = open_repository(root)
     branch = git.call("branch", "--show-current").decode("utf-8", "replace").strip()
-    task = fold_state(root / TASKS / task_id, tuple(events(root / TASKS / task_id)))
+    task = load_state(root / TASKS / task_id)
     told = git.call("log", "-1", "--format=%(trailers:key=Agentflow-Task,valueonly)").decode(
         "utf-8", "replace"
     )
@@ -119,7 +119,7 @@ def describe_kept(root: Path, task_id: str) -> KeptWorktree | None:
 
 
 def remove_unused(worktree: Worktree) -> bool:
-    """Remove a worktree in which no task began, and its branch; return whether that is so."""
+    """Remove a worktree in which no task began, and its branch; return whether it was removed."""
     if (worktree.root / TASKS / worktree.task_id).exists():
         return False
     git = open_repository(worktree.main)
@@ -132,7 +132,7 @@ def remove_unused(worktree: Worktree) -> bool:
 
 def _require_plain(root: Path) -> None:
     """Refuse a folder of worktrees that leads elsewhere. Raises ConfigError."""
-    for place in (WORKTREES.parent, WORKTREES):
+    for place in (_WORKTREES.parent, _WORKTREES):
         if (root / place).is_symlink():
             raise ConfigError(f"{place} is a link; agentflow makes worktrees there and follows none")
 
@@ -153,7 +153,7 @@ def _list_switches(git: Git) -> Iterator[str]:
 
 
 def _find_gaps(git: Git, off: tuple[str, ...]) -> Iterator[str]:
-    """Yield what the repository's folder has and the worktree has not, in lines for people."""
+    """Yield notes on files of the repository that the worktree lacks."""
     look = ("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all")
     said = git.replace(options=(*git.options, *off)).call(*look)
     names = (os.fsdecode(line[3:]) for line in said.split(b"\0") if line)
@@ -169,7 +169,7 @@ def _find_gaps(git: Git, off: tuple[str, ...]) -> Iterator[str]:
 
 def _has_more(folder: Path) -> bool:
     """Tell whether a folder `.claude` without tracked files holds more than what is ours or is copied."""
-    known = {"agentflow", WORKTREES.name, Path(_OWN_SETTINGS[0]).name}
+    known = {"agentflow", _WORKTREES.name, Path(_OWN_SETTINGS[0]).name}
     return any(place.name not in known and ".local." not in place.name for place in folder.iterdir())
 
 
@@ -184,8 +184,8 @@ def _copy_own_settings(main: Path, root: Path) -> None:
 
 def list_homes(root: Path) -> tuple[Path, ...]:
     """Return the folders in which tasks of a repository live: its own, then its worktrees, oldest first."""
-    place = root / WORKTREES
-    if any((root / each).is_symlink() for each in (WORKTREES.parent, WORKTREES)) or not place.is_dir():
+    place = root / _WORKTREES
+    if any((root / each).is_symlink() for each in (_WORKTREES.parent, _WORKTREES)) or not place.is_dir():
         return (root,)
     inner = (each for each in sorted(place.iterdir()) if (each / ".git").is_file() and not each.is_symlink())
     return (root, *(each for each in inner if _list_tasks(each)))
@@ -225,7 +225,7 @@ def open_home_of_pending(folder: Path, pending_id: str) -> Git:
     for home in reversed(list_homes(git.root)):
         with suppress(TaskNotFound):
             task = find_pending(home, pending_id)
-            state = fold_state(task, tuple(events(task)))
+            state = load_state(task)
             found[home] = any(item.id == pending_id for item in state.pending)
     waiting = [home for home, waits in found.items() if waits]
     return _open_worktree(git, next(iter((*waiting, *found)), git.root))
@@ -243,5 +243,5 @@ def _open_worktree(git: Git, home: Path) -> Git:
 
 def find_main(root: Path) -> Path:
     """Return the repository that a worktree of ours lies in; any other root as it is."""
-    is_ours = root.parent.parts[-2:] == WORKTREES.parts and is_task_id(root.name)
+    is_ours = root.parent.parts[-2:] == _WORKTREES.parts and is_task_id(root.name)
     return root.parents[2] if is_ours else root

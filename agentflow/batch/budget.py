@@ -5,12 +5,12 @@ from agentflow.core.pending import Budget
 
 
 def to_usage(share: Budget) -> Usage:
-    """Return what is used at most by a task that nothing more is known of."""
+    """Return the most that a task with this share can have used."""
     return Usage(input=share.tokens or 0, cost_usd=share.cost)
 
 
 class SharedBudget:
-    """What of a batch's budget is neither used up nor set aside for a task that runs."""
+    """The part of a batch's budget that is neither used nor reserved for a running task."""
 
     def __init__(self, limit: Budget) -> None:
         self._limit = limit

@@ -48,7 +48,7 @@ _ANSWER_SECONDS = 5.0
 
 @contextmanager
 def open_cluster(wish: RayCluster, log: Path) -> Iterator[tuple[DoTask, int]]:
-    """Yield what does a task on a cluster, and how many tasks it has room for.
+    """Yield the function that carries out a task on a cluster, and how many tasks fit on it.
 
     A cluster without an address ends with the batch. What Ray says goes to the log. Raises ConfigError where
     the cluster cannot be reached or has no machine for a task.

@@ -1,4 +1,4 @@
-"""What hidden checks say of a batch: rates with their confidence, and whether two runs differ."""
+"""The evaluation of a batch by hidden checks: rates with confidence, and the comparison of two runs."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -35,14 +35,14 @@ class PairedDifference(Record):
 
 
 class Score(Record):
-    """What came of one group of tasks."""
+    """The results of one group of tasks."""
 
     group: str
     tasks: int
     resolved: Rate
     """The hidden check passes, whatever the verdict."""
     falsely_verified: Rate
-    """Of those that are verified: the hidden check fails."""
+    """The hidden check fails, among verified tasks."""
     caveats_unresolved: int
     """Verified with a caveat, and the hidden check fails."""
     refused: int
@@ -52,7 +52,7 @@ class Score(Record):
     cost_usd: float | None
     tokens: int
     seconds: float
-    """Of a task, the median."""
+    """The median of a task."""
 
 
 class Comparison(Record):
@@ -134,9 +134,9 @@ def _score(group: str, results: Sequence[BatchResult]) -> Score:
     return Score(
         group=group,
         tasks=len(results),
-        resolved=measure_rate(sum(map(is_resolved, begun)), len(results)),
-        falsely_verified=measure_rate(sum(not is_resolved(one) for one in verified), len(verified)),
-        caveats_unresolved=sum(not is_resolved(one) for one in caveat),
+        resolved=measure_rate(sum(map(_is_resolved, begun)), len(results)),
+        falsely_verified=measure_rate(sum(not _is_resolved(one) for one in verified), len(verified)),
+        caveats_unresolved=sum(not _is_resolved(one) for one in caveat),
         refused=len(begun) - len(verified) - len(caveat),
         unbegun=len(results) - len(begun),
         cost_usd=sum(costs) if costs else None,
@@ -145,7 +145,7 @@ def _score(group: str, results: Sequence[BatchResult]) -> Score:
     )
 
 
-def is_resolved(result: BatchResult) -> bool:
+def _is_resolved(result: BatchResult) -> bool:
     return result.hidden is not None and result.hidden.resolved
 
 
@@ -157,7 +157,7 @@ def compare_runs(first: Sequence[BatchResult], second: Sequence[BatchResult]) ->
         raise UsageError("these runs have no task in common")
     split: dict[tuple[bool, bool], list[str]] = {}
     for name in shared:
-        split.setdefault((is_resolved(one[name]), is_resolved(other[name])), []).append(name)
+        split.setdefault((_is_resolved(one[name]), _is_resolved(other[name])), []).append(name)
     first_only, second_only = split.get((True, False), []), split.get((False, True), [])
     return Comparison(
         tasks=len(shared),

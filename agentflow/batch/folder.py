@@ -18,7 +18,7 @@ from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import SHARED
 from agentflow.settings import folders
 from agentflow.store.bundle import PATCH, make_patch, pack_task
-from agentflow.store.reading import events, fold_state, list_tasks
+from agentflow.store.reading import events, list_tasks, load_state
 from agentflow.trust import drop_trust, load_trust, record_trust
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.git_fetch import check_out, commit_files, is_address
@@ -133,7 +133,7 @@ def drop_missing_links(clone: Path) -> None:
 
 
 def find_environment_variables(folder: TaskFolder) -> dict[str, str]:
-    """Return what shows a task's commands the packages of its source, and its Python environment."""
+    """Return the variables that give a task's commands the packages and the Python of its source."""
     task = folder.task
     links = (folder.clone / name for name in SHARED)
     shown = os.pathsep.join(str(link.resolve()) for link in links if link.is_symlink())
@@ -155,7 +155,7 @@ def read_clone_state(folder: TaskFolder) -> TaskState | None:
     if not found:
         return None
     place = _find_record(folder, found[-1])
-    return fold_state(place, tuple(events(place)))
+    return load_state(place)
 
 
 def _find_record(folder: TaskFolder, task_id: str) -> Path:

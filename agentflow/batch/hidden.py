@@ -24,10 +24,8 @@ def examine(folder: TaskFolder, state: TaskState, switches: Collection[str]) -> 
     check = folder.task.check
     assert check is not None
     git = open_repository(folder.clone)
-    sandbox = open_sandbox(
-        folder.clone, Wish(no_sandbox="--no-sandbox" in switches, network="--network" in switches)
-    )
-    copies = Copies(git=git, sandbox=sandbox, said=WellKnown())
+    wish = Wish(no_sandbox="--no-sandbox" in switches, network="--network" in switches)
+    copies = Copies(git=git, sandbox=open_sandbox(git, wish), said=WellKnown())
     with copies.open(state.tree or git.tree(), ()) as place, scratch_folder() as scratch:
         root = place.sandbox.root
         if problem := _put_files(root, check):
@@ -77,7 +75,7 @@ def _judge(check: HiddenCheck, shown: Shown) -> HiddenResult:
 
 
 def _find_outcome(shown: Shown, test: str) -> TestOutcome | None:
-    """Return what a run says of a test, by its id or by the end of it."""
+    """Return the outcome of a test in a run, by its id or by the end of its id."""
     if test in shown.outcomes:
         return shown.outcomes[test]
     found = {outcome for name, outcome in shown.outcomes.items() if name.endswith(f"::{test}")}

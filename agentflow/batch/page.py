@@ -78,7 +78,7 @@ def _make_row(task: BatchTask, result: BatchResult | None, target: Path) -> Batc
 
 
 def _list_links(task: BatchTask, place: Path, target: Path) -> Iterator[tuple[str, str]]:
-    """Yield what there is beside a task's result, each with its address as seen from the page."""
+    """Yield the files beside a task's result, each with its address relative to the page."""
     with suppress(AgentflowError, OSError):
         git = open_repository(TaskFolder(task=task, place=place).clone)
         page = read_task_page(find(git.root, None), git, at_work=False)
@@ -122,7 +122,7 @@ def _list_shares(rows: Sequence[BatchRow]) -> Iterator[tuple[str, str, int, floa
 
 
 def _list_facts(results: Sequence[BatchResult]) -> Iterator[tuple[str, str]]:
-    """Yield what to know of a batch, each with its label."""
+    """Yield facts about a batch, each with its label."""
     hidden = [result.hidden for result in results if result.hidden is not None]
     if hidden:
         yield "Resolved, by hidden checks", f"{sum(one.resolved for one in hidden)} of {len(hidden)}"

@@ -1,4 +1,4 @@
-"""A task that another machine does: what is sent there, how it is done, what comes back and is checked."""
+"""A task for another machine: packing it, carrying it out there, and checking what comes back."""
 
 import io
 import os
@@ -31,7 +31,7 @@ from agentflow.parse import decode
 from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.settings import folders
 from agentflow.store.bundle import PATCH, unpack_task
-from agentflow.store.reading import events, fold_state
+from agentflow.store.reading import load_state
 from agentflow.trust import load_trust, record_trust
 
 _CLONE, _CHECK, _SCRIPT_FILE = "clone", "check", "script.yaml"
@@ -39,7 +39,7 @@ _CLONE, _CHECK, _SCRIPT_FILE = "clone", "check", "script.yaml"
 
 
 class _Assignment(Record):
-    """What a machine is told of its task."""
+    """The task of a machine, with its options."""
 
     task: BatchTask
     share: Budget
@@ -49,7 +49,7 @@ class _Assignment(Record):
 
 
 def pack_parcel(folder: TaskFolder, share: Budget, options: BatchOptions) -> tuple[bytes, bytes]:
-    """Return what a machine is told of a task, and the files for it. Raises ConfigError or UsageError."""
+    """Return the assignment of a machine and the files for it. Raises ConfigError or UsageError."""
     task = folder.task
     here = task.replace(environment="")  # that is a matter of the machine
     folder.place.mkdir(parents=True, exist_ok=True)
@@ -146,6 +146,6 @@ def _require_record(result: BatchResult, bundle: bytes) -> None:
         (scratch / "task").mkdir()
         (scratch / BUNDLE).write_bytes(bundle)
         task_id = unpack_task(scratch / BUNDLE, scratch / "task")
-        state = fold_state(scratch / "task", tuple(events(scratch / "task")))
+        state = load_state(scratch / "task")
     if (task_id, state.status) != (result.task_id, result.status):
         raise ConfigError("what came back from its machine is of another task, or of another result")

@@ -37,7 +37,8 @@ def _read_lines(text: str, path: Path) -> Iterator[tuple[int, BatchTask]]:
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip():
             try:
-                yield number, to_task(line, path) if is_instance(line) else decode(BatchTask, line, str(path))
+                task = _to_task(line, path) if _is_instance(line) else decode(BatchTask, line, str(path))
+                yield number, task
             except InvalidFile as error:
                 raise InvalidFile(str(path), error.problem, line=number) from None
 
@@ -100,13 +101,13 @@ _KEYS = ("instance_id", "repo", "base_commit", "problem_statement", "test_patch"
 _SERVER = "https://github.com"
 
 
-def is_instance(line: str) -> bool:
+def _is_instance(line: str) -> bool:
     """Tell whether a line of JSON is an instance and not a task."""
     found = decode_or_none(line)
     return isinstance(found, dict) and "instance_id" in found
 
 
-def to_task(line: str, path: Path) -> BatchTask:
+def _to_task(line: str, path: Path) -> BatchTask:
     """Return an instance as a task. Raises InvalidFile naming the key.
 
     A clone is looked for below `repositories` beside the file, else the repository is fetched. The Python

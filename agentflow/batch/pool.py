@@ -68,7 +68,7 @@ class BatchOptions(Record):
     """How the tasks of a batch are run."""
 
     jobs: int | None = None
-    """None: as many at once as there is room for."""
+    """Tasks at once; None: as many as there is room for."""
     cluster: RayCluster | None = None
     """None: this machine."""
     model: str | None = None
@@ -94,7 +94,7 @@ class BatchOptions(Record):
 
 
 DoTask = Callable[[TaskFolder, Budget, BatchOptions], Awaitable[BatchResult | None]]
-"""What does one task within its share of the budget; None where the machine that did it is lost."""
+"""Carries out one task within its share of the budget; returns None if its machine was lost."""
 
 
 class TaskPool:
@@ -185,7 +185,7 @@ async def do_task(
     options: BatchOptions,
     prepare: Callable[[TaskFolder], None] = prepare_clone,
 ) -> BatchResult:
-    """Do one task to its end, or go on with it, and write down what came of it."""
+    """Carry out or continue one task, and save its result."""
     async with _lock(folder) as lock:
         try:
             state = await anyio.to_thread.run_sync(read_state, folder)

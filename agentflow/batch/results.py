@@ -1,4 +1,4 @@
-"""What came of the tasks of a batch: one record each, and all of them as lines, JUnit XML and a table."""
+"""The results of a batch's tasks: one record each, and all of them as JUnit XML."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -66,13 +66,13 @@ def save_result(folder: Path, result: BatchResult) -> None:
 
 
 def read_lost(folder: Path) -> Usage:
-    """Return what attempts at a task used, or may have used, that no result tells of. Raises InvalidFile."""
+    """Return the possible usage of attempts at a task that left no result. Raises InvalidFile."""
     place = folder / _LOST
     return decode(Usage, place.read_bytes(), str(place)) if place.is_file() else Usage()
 
 
 def save_lost(folder: Path, used: Usage) -> None:
-    """Write down what attempts at a task used, or may have used, that no result tells of."""
+    """Save the possible usage of attempts at a task that left no result."""
     if used.tokens or used.cost_usd:
         write_atomic(folder / _LOST, encode(used) + b"\n", mode=0o644)
     else:
@@ -80,7 +80,7 @@ def save_lost(folder: Path, used: Usage) -> None:
 
 
 def add_lost(folder: Path, used: Usage) -> None:
-    """Count one more attempt at a task among them; an unknown cost is taken as none."""
+    """Add the usage of one more lost attempt at a task; an unknown cost counts as none."""
     before = read_lost(folder)
     cost = (before.cost_usd or 0) + (used.cost_usd or 0)
     save_lost(folder, Usage(input=before.tokens + used.tokens, cost_usd=cost))

@@ -1,4 +1,4 @@
-"""A batch as a folder: what was asked of it, its tasks in the order of the file, and what came of them."""
+"""Runs a batch in a folder that holds its tasks, in the order of the file, and their results."""
 
 import fcntl
 import hashlib
@@ -41,7 +41,7 @@ class _Head(Record):
 
 
 class BatchOutcome(Record):
-    """What came of a batch: the results, in the order of the file, and the tasks that were not run."""
+    """The results of a batch in the order of the file, and the tasks that were not run."""
 
     results: tuple[BatchResult, ...]
     missing: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What one task of a batch says."""
+"""One task of a batch, as the file of tasks describes it."""
 
 from typing import Annotated
 
@@ -15,13 +15,13 @@ _Seconds = Annotated[float, Meta(gt=0)]
 
 
 class HiddenCheck(Record):
-    """What decides after the verdict, on a copy that the task never sees, whether the task is resolved."""
+    """Decides after the verdict, on a copy that the task never sees, whether the task is resolved."""
 
     command: _Text
     folder: str = ""
     """A folder beside the file of tasks, whose files are written over the final files."""
     files: dict[str, str] = {}
-    """The same, as texts by path."""
+    """Further such files, as texts by path."""
     patch: str = ""
     """A diff that is applied to the final files."""
     tests: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class BatchTask(Record):
     """A commit, branch or tag; empty: the newest commit."""
     edits: tuple[PlannedEdit, ...] = ()
     group: str = ""
-    """By what an evaluation sums up."""
+    """An evaluation has a score for each group."""
     model: str | None = None
     named_class: str = field(default="", name="class")
     max_iterations: _Number | None = None

@@ -18,11 +18,11 @@ _GONE = b"0"
 ModeAndId = tuple[bytes, bytes]
 """Mode and id of a file, zeros where there is none."""
 Steps = Mapping[bytes, set[tuple[ModeAndId, ModeAndId]]]
-"""What verified tasks made of each file: its entry before and after."""
+"""The changes of verified tasks to each file, as its entries before and after."""
 
 
 class JudgedTask(Record):
-    """A task whose record holds here."""
+    """A task whose record was confirmed here."""
 
     state: TaskState
     start: str
@@ -75,7 +75,7 @@ def lay_out_tree(git: Git, tree: str) -> str:
 
 
 def find_coverage(git: Git, start: str, head: str, tasks: Sequence[JudgedTask]) -> Coverage:
-    """Return what verified tasks do not account for between two trees.
+    """Return the changes between two trees that verified tasks do not account for.
 
     A file is covered if the changes that tasks made to it lead from the one to the other, and if each task
     began with nothing but covered files.
@@ -85,15 +85,15 @@ def find_coverage(git: Git, start: str, head: str, tasks: Sequence[JudgedTask]) 
     spans = ((start, head), *((task.start, task.trees[0]) for task in able))
     uncovered = {each.path for span in spans for each in git.compare(*span) if not _is_led(each, steps)}
     if not able:
-        return Coverage(uncovered=_name(uncovered))
+        return Coverage(uncovered=_to_names(uncovered))
     own = {each.path for each in git.compare(start, head)}
     later = min((tuple(_list_later(git, task, head)) for task in able), key=len)
     merged = {path for path in later if path not in own and path not in steps}
     documents = {path for path in later if path not in merged and is_document_path(_to_text(path))}
     return Coverage(
-        uncovered=_name(uncovered | documents),
-        unjudged=_name({*later} - merged - documents),
-        merged=_name(merged),
+        uncovered=_to_names(uncovered | documents),
+        unjudged=_to_names({*later} - merged - documents),
+        merged=_to_names(merged),
     )
 
 
@@ -121,7 +121,7 @@ def _is_led(change: EntryChange, steps: Steps) -> bool:
 
 
 def _list_later(git: Git, task: JudgedTask, head: str) -> Iterator[bytes]:
-    """Yield what changed after a task, but logs and caches that only its hooks wrote."""
+    """Yield the files that changed after a task, except logs and caches that only its hooks wrote."""
     apart = find_hook_files(task.state)
     for each in git.compare(task.trees[1], head):
         path = _to_text(each.path)
@@ -129,7 +129,7 @@ def _list_later(git: Git, task: JudgedTask, head: str) -> Iterator[bytes]:
             yield each.path
 
 
-def _name(paths: set[bytes]) -> tuple[str, ...]:
+def _to_names(paths: set[bytes]) -> tuple[str, ...]:
     return tuple(map(_to_text, sorted(paths)))
 
 

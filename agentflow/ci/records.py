@@ -12,7 +12,7 @@ from agentflow.store.bundle import BUNDLE_SUFFIX, export_task
 from agentflow.store.reading import is_task_id
 from agentflow.workspace.git import Git
 
-REFS = "refs/agentflow"
+_REFS = "refs/agentflow"
 _FILE = f"task{BUNDLE_SUFFIX}"
 _TRAILER = re.compile(r"^Agentflow-Task: *(\S+) *$", re.MULTILINE)
 _NOBODY = {
@@ -40,7 +40,7 @@ def keep_record(git: Git, task: Path) -> str:
     entry = b"100644 blob " + blob.strip() + b"\t" + _FILE.encode() + b"\n"
     tree = git.call("mktree", stdin=entry).decode().strip()
     commit = git.call("commit-tree", tree, "-m", f"The record of task {task.name}", env=_NOBODY)
-    ref = f"{REFS}/{task.name}"
+    ref = f"{_REFS}/{task.name}"
     git.call("update-ref", ref, commit.decode().strip())
     return ref
 
@@ -64,7 +64,7 @@ def find_named_tasks(git: Git, base: str, text: str) -> tuple[NamedTask, ...]:
 
 def has_record(git: Git, task: NamedTask) -> bool:
     """Tell whether this clone has a record of a task."""
-    return git.has_tree(f"{REFS}/{task.task_id}")
+    return git.has_tree(f"{_REFS}/{task.task_id}")
 
 
 def _find_last(text: str) -> str:
@@ -88,14 +88,14 @@ def _resolve(git: Git, name: str) -> str:
 @contextmanager
 def open_record(git: Git, named: NamedTask) -> Iterator[Path]:
     """Yield the record of a task as a file, out of the ref that keeps it. Raises UsageError."""
-    place = f"{REFS}/{named.task_id}:{_FILE}"
+    place = f"{_REFS}/{named.task_id}:{_FILE}"
     try:
         content = git.call("cat-file", "blob", place)
     except StateError:
         raise UsageError(
             f"{named.said_by} names the task {named.task_id}, but this clone has no record of it",
             hint=f"where the task ran: agentflow export {named.task_id} --ref && git push origin "
-            f"{REFS}/{named.task_id}; here: git fetch origin '+{REFS}/*:{REFS}/*'",
+            f"{_REFS}/{named.task_id}; here: git fetch origin '+{_REFS}/*:{_REFS}/*'",
         ) from None
     with scratch_folder() as scratch:
         path = scratch / f"{named.task_id}{BUNDLE_SUFFIX}"

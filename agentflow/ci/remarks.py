@@ -1,4 +1,4 @@
-"""What a reviewer is told of a change, line by line: as annotations of GitHub, and as SARIF 2.1.0."""
+"""Remarks on a change for its reviewer, as annotations of GitHub and as SARIF 2.1.0."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -40,7 +40,7 @@ class ReviewRemark(Record):
 
 
 def list_remarks(files: Sequence[FileView], rows: Sequence[VerificationRow]) -> tuple[ReviewRemark, ...]:
-    """Return what to look at: what does not hold, then changed lines that nothing proves."""
+    """Return remarks on what does not hold, and then on changed lines that nothing proves."""
     return (*_list_failures(rows), *(remark for file in files for remark in _list_lines(file)))
 
 
@@ -60,7 +60,7 @@ def list_gaps(coverage: Coverage) -> tuple[ReviewRemark, ...]:
 
 
 def list_unconfirmed(task: TaskState) -> Iterator[ReviewRemark]:
-    """Yield what a verdict rests on and nothing but its record says; a forger could have written it."""
+    """Yield the approvals that only the record claims; a forger could have written them."""
     for said in task.verdict.approvals if task.verdict else ():
         yield ReviewRemark(
             rule=_UNCONFIRMED, message=one_line(f"approved by the record's own word: {said}", 500)
@@ -70,7 +70,7 @@ def list_unconfirmed(task: TaskState) -> Iterator[ReviewRemark]:
 def _list_failures(rows: Sequence[VerificationRow]) -> Iterator[ReviewRemark]:
     for row in rows:
         if not row.holds:
-            said = f"{row.name}: {row.told.get('said', '')}"
+            said = f"{row.name}: {row.values.get('said', '')}"
             yield ReviewRemark(rule=_DIFFERS, message=one_line(said, 500), is_error=True)
 
 
@@ -91,7 +91,7 @@ def _find_line(block: DiffBlock) -> int:
 def to_annotation(remark: ReviewRemark) -> str:
     """Return a remark as a workflow command of GitHub (docs.github.com, "Workflow commands")."""
     place = f"file={_escape(remark.path, ':,')},line={max(1, remark.line)}," if remark.path else ""
-    return f"::{_level(remark)} {place}title=agentflow {remark.rule}::{_escape(remark.message)}"
+    return f"::{_rate(remark)} {place}title=agentflow {remark.rule}::{_escape(remark.message)}"
 
 
 def _escape(text: str, more: str = "") -> str:
@@ -104,12 +104,12 @@ def to_sarif(remarks: Sequence[ReviewRemark]) -> dict[str, Any]:
     """Return remarks as a SARIF log."""
     results = (
         SarifResult(
-            rule=each.rule, message=each.message, path=each.path, line=max(1, each.line), level=_level(each)
+            rule=each.rule, message=each.message, path=each.path, line=max(1, each.line), level=_rate(each)
         )
         for each in remarks
     )
     return make_sarif(_RULES, results)
 
 
-def _level(remark: ReviewRemark) -> str:
+def _rate(remark: ReviewRemark) -> str:
     return "error" if remark.is_error else "warning"

@@ -50,7 +50,7 @@ class CheckedRecord(Record):
 
 
 class PullRequestReview(Record):
-    """What came of a pull request."""
+    """The result of verifying a pull request again."""
 
     exit_code: Exit
     remarks: tuple[ReviewRemark, ...]

@@ -8,7 +8,7 @@ from agentflow import __version__
 
 _STDERR = 2
 _NEW_OBJECTS = 200_000
-"""Between two searches for waste; at Python's 700 they are a tenth of the start, and find none."""
+"""Allocations between two garbage collections; Python's 700 cost a tenth of the start and free nothing."""
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
 
 
 def command() -> None:
-    """Be the installed command: run, and leave without taking the interpreter apart, which is slow."""
+    """Run as the installed command, and exit without the slow shutdown of the interpreter."""
     gc.set_threshold(_NEW_OBJECTS)
     try:
         main()
@@ -37,7 +37,7 @@ def command() -> None:
 
 
 def _open_closed() -> None:
-    """Lead standard streams that were closed to nowhere, so that no file of ours takes their number."""
+    """Connect closed standard streams to the null device, so that no other file gets their descriptor."""
     if None not in (sys.stdin, sys.stdout, sys.stderr):
         return
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STDERR:
@@ -49,7 +49,7 @@ def _open_closed() -> None:
 
 
 def _print(text: str) -> int:
-    """Write an answer; a reader who has gone, or a full disk, is no failure."""
+    """Write a text; a closed pipe or a full disk is no failure."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()

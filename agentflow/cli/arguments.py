@@ -1,4 +1,4 @@
-"""What a command line may say: the options that commands share, and the text of a task between them."""
+"""Options that several commands share, and command lines whose text needs no quotes."""
 
 import difflib
 import sys
@@ -64,7 +64,7 @@ def _separate(args: list[str], known: Mapping[str, bool], command: str) -> tuple
 
 
 def _is_meant_as_option(word: str, known: Mapping[str, bool]) -> bool:
-    """Return whether a word begins as an option does; a gap in its name tells that it was quoted."""
+    """Return whether a word is meant as an option; a space in its name shows that it is quoted text."""
     if not word.startswith("-") or word == "-":
         return False
     is_attached = known.get(word[:2], False) and not word[2:3].isspace()
@@ -87,6 +87,17 @@ def _takes_next(word: str, known: Mapping[str, bool], command: str) -> bool:
         f"unknown option {name}" + (f"; did you mean {near[0]}?" if near else ""),
         hint=f"if it belongs to the text, quote the whole text or put -- before it: {command} -- TEXT",
     )
+
+
+def make_group() -> typer.Typer:
+    """Return a group of commands, such as `skills`; its row in the table of commands has its help."""
+    return typer.Typer(
+        callback=_begin_group, no_args_is_help=True, add_completion=False, rich_markup_mode=None
+    )
+
+
+def _begin_group() -> None:
+    """Make typer treat even a single command as a group."""
 
 
 TASK = typer.Argument(None, metavar="TASK", help="A task's id or its beginning; the newest by default.")
@@ -129,7 +140,7 @@ def text_of(words: list[str], example: str = "agentflow task make the failing te
 
 
 def consent_of(*, yes: bool, no_input: bool) -> Consent:
-    """Return what the switches say about questions. Raises UsageError for both."""
+    """Return the consent that the switches give. Raises UsageError for both switches."""
     if yes and no_input:
         raise UsageError("--yes and --no-input exclude each other")
     if yes:
@@ -146,8 +157,8 @@ def detail_of(*, quiet: bool, verbose: bool) -> Detail:
     return Detail.FULL if verbose else Detail.BRIEF
 
 
-def class_named(name: str | None) -> str:
-    """Return the class that a person named, or nothing where the words decide. Raises UsageError."""
+def class_of(name: str | None) -> str:
+    """Return the class that a person chose, or empty if the text decides. Raises UsageError."""
     from agentflow.routing.classify import CLASSES
 
     if name is not None and name not in CLASSES:

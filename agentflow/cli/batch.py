@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from importlib.util import find_spec
@@ -20,7 +20,7 @@ from agentflow.view.text import (
     Line,
     Medium,
     Style,
-    choose,
+    choose_medium,
     clip,
     column,
     line,
@@ -37,11 +37,10 @@ if TYPE_CHECKING:
     from agentflow.batch.results import BatchResult
     from agentflow.batch.run import BatchOutcome
     from agentflow.batch.task import BatchTask
-    from agentflow.model.retry import SharedLimits
 
 
 class BatchEngine(StrEnum):
-    """What does the tasks of a batch."""
+    """Where the tasks of a batch run."""
 
     LOCAL = "local"
     RAY = "ray"
@@ -129,20 +128,29 @@ def batch(
     Your repositories are not changed: each task leaves its patch and its record. Exit code 0 means that
     every task is verified.
     """
-    from agentflow.batch.plan import read_plan
+    from agentflow.batch.plan import locate_model, read_plan
+    from agentflow.batch.pool import BatchOptions
     from agentflow.batch.results import to_junit
     from agentflow.model.retry import SharedLimits
 
     consent_of(yes=yes, no_input=no_input)
     _require_folders(junit, html)
-    cluster = choose_cluster(engine, address, cpus, memory)
     switches = {"--yes": yes, "--no-input": no_input, "--no-sandbox": no_sandbox, "--network": network}
-    budget, limits = Budget(cost=max_cost, tokens=max_tokens), SharedLimits(at_once=requests, per_minute=rate)
-    options = make_options(model, jobs, switches, budget, limits).replace(
-        timeout=timeout, seed=shuffle, fail_fast=fail_fast, keep=keep, resume=resume, cluster=cluster
+    options = BatchOptions(
+        jobs=jobs,
+        cluster=choose_cluster(engine, address, cpus, memory),
+        model=locate_model(model, Path()),
+        budget=Budget(cost=max_cost, tokens=max_tokens),
+        timeout=timeout,
+        limits=SharedLimits(at_once=requests, per_minute=rate),
+        switches=tuple(name for name, is_on in switches.items() if is_on),
+        seed=shuffle,
+        resume=resume,
+        fail_fast=fail_fast,
+        keep=keep,
     )
     tasks = read_plan(plan)
-    outcome = run_in_front(plan, out, tasks, options, plain=plain)
+    outcome = run_with_progress(plan, out, tasks, options, plain=plain)
     if junit is not None:
         write_result(junit, to_junit(outcome.results, outcome.missing))
     if html is not None:
@@ -153,7 +161,7 @@ def batch(
         for result in outcome.results:
             say_json(result)
     else:
-        show(tabulate_outcome(outcome))
+        show(_tabulate_outcome(outcome))
     return outcome.exit_code
 
 
@@ -170,30 +178,10 @@ def choose_cluster(
     return None
 
 
-def make_options(
-    model: str | None,
-    jobs: int | None,
-    switches: Mapping[str, bool],
-    budget: Budget,
-    limits: "SharedLimits",
-) -> "BatchOptions":
-    """Return the options that `batch` and `eval` have in common. Raises ConfigError."""
-    from agentflow.batch.plan import locate_model
-    from agentflow.batch.pool import BatchOptions
-
-    return BatchOptions(
-        jobs=jobs,
-        model=locate_model(model, Path()),
-        budget=budget,
-        limits=limits,
-        switches=tuple(name for name, is_on in switches.items() if is_on),
-    )
-
-
-def run_in_front(
+def run_with_progress(
     plan: Path, out: Path | None, tasks: "tuple[BatchTask, ...]", options: "BatchOptions", *, plain: bool
 ) -> "BatchOutcome":
-    """Run a batch in front of whoever looks on. Raises UsageError or ConfigError."""
+    """Run a batch and show its progress on stderr. Raises UsageError or ConfigError."""
     from agentflow.batch.run import open_batch, run_batch
 
     out = (plan.with_suffix(".batch") if out is None else out).absolute()
@@ -213,7 +201,7 @@ def run_in_front(
 
 
 def _require_folders(*targets: Path | None) -> None:
-    """Raise ConfigError for a file that could not be written at the end, as its folder is missing."""
+    """Raise ConfigError for a file whose folder does not exist, before any work is done."""
     for target in targets:
         if target is not None and not target.absolute().parent.is_dir():
             raise ConfigError(f"cannot write {target}: there is no folder {target.parent}")
@@ -238,7 +226,7 @@ def _require_possible(options: "BatchOptions") -> None:
 
 @contextmanager
 def _open_engine(options: "BatchOptions", out: Path) -> "Iterator[tuple[BatchOptions, DoTask]]":
-    """Yield what does a task, and how many at once. Raises ConfigError."""
+    """Yield the options with the number of jobs, and what carries out a task. Raises ConfigError."""
     from agentflow.batch.pool import do_task
 
     if options.cluster is None:
@@ -252,12 +240,12 @@ def _open_engine(options: "BatchOptions", out: Path) -> "Iterator[tuple[BatchOpt
 
 @contextmanager
 def _show_progress(folders: "Sequence[TaskFolder]", *, plain: bool) -> "Iterator[TellProgress]":
-    """Show how far a batch is: one bar with counts and what runs at a terminal, else a line each result."""
+    """Show a bar with counts and running tasks at a terminal, elsewhere a line for each result."""
     from agentflow.batch.results import BatchResult, read_result
 
     known = [result for folder in folders if (result := read_result(folder.place)) and result.is_settled]
     done = [*known]
-    medium = choose(sys.stderr, os.environ)
+    medium = choose_medium(sys.stderr, os.environ)
     if medium.live and not plain:
         with _draw_bar(len(folders), done, medium) as draw:
             yield draw
@@ -273,7 +261,7 @@ def _show_progress(folders: "Sequence[TaskFolder]", *, plain: bool) -> "Iterator
 
 @contextmanager
 def _draw_bar(total: int, done: "list[BatchResult]", medium: Medium) -> "Iterator[TellProgress]":
-    """Yield what keeps one line of a terminal up to date, which is taken away at the end."""
+    """Yield the function that updates the bar; at the end the bar is erased."""
     from agentflow.batch.results import BatchResult, count_statuses
 
     full, empty = "#-" if medium.ascii else "█░"
@@ -314,8 +302,8 @@ def _describe_result(result: "BatchResult", count: str = "") -> Line:
     )
 
 
-def tabulate_outcome(outcome: "BatchOutcome") -> Iterator[Line]:
-    """Yield the table of a batch, in the order of its file, and what all of it comes to."""
+def _tabulate_outcome(outcome: "BatchOutcome") -> Iterator[Line]:
+    """Yield the results of a batch in the order of its file, and a line with the totals."""
     from agentflow.batch.results import count_statuses
 
     yield from map(_describe_result, outcome.results)

@@ -1,4 +1,4 @@
-"""`agents` and `tools`: what there is, and where it comes from; a start for a new role or skill."""
+"""`agents` and `tools`: roles and tools with their sources; templates for new roles and skills."""
 
 import os
 import re
@@ -20,7 +20,7 @@ from agentflow.api.content import (
 )
 from agentflow.api.models import choose_tiers
 from agentflow.api.wiring import list_shared_capabilities
-from agentflow.cli.arguments import FOLDER, JSON
+from agentflow.cli.arguments import FOLDER, JSON, make_group
 from agentflow.cli.printing import say, say_json, show
 from agentflow.compose.agents import Handoffs
 from agentflow.compose.builder import Draft, NoModel
@@ -51,22 +51,15 @@ from agentflow.workspace.git import open_repository
 NAME = typer.Argument(..., metavar="NAME", help="A name from `list`.")
 NEW_NAME = typer.Argument(..., metavar="NAME", help="Lower-case letters, digits and hyphens.")
 USER = typer.Option(False, "--user", help="Write it below your home folder, for all repositories.")
-agents = typer.Typer(
-    help="List, show or write roles.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
-tools = typer.Typer(
-    help="List the tools, or show one.", no_args_is_help=True, add_completion=False, rich_markup_mode=None
-)
+agents = make_group()
+tools = make_group()
 
 
 @agents.command(name="list", epilog="Example: agentflow agents list --json")
 def list_agents(json: bool = JSON) -> None:
     """List the roles with their tools and skills."""
     content = load_content_here()
-    rows = [_role_row(role) for role in content.roles.all]
+    rows = [_to_role_row(role) for role in content.roles.all]
     if json:
         say_json(rows)
         return
@@ -84,9 +77,9 @@ def show_agent(name: str = NAME, json: bool = JSON) -> None:
     """
     content = load_content_here()
     found = content.role(name)
-    role = resolve_role(found, content, find_root())
+    role = _resolve_role(found, content, _find_root())
     if json:
-        say_json({**_role_row(found), **role.told})
+        say_json({**_to_role_row(found), **role.to_plain()})
         return
     grouped: dict[tuple[str, str], list[str]] = {}
     for label, value, source in role.facts:
@@ -110,7 +103,7 @@ def new_agent(name: str = NEW_NAME, user: bool = USER, folder: Path = FOLDER) ->
 @tools.command(name="list", epilog="Example: agentflow tools list --json")
 def list_tools(json: bool = JSON) -> None:
     """List the tools with category, effect and roles."""
-    rows = [{**_tool_row(tool), "roles": roles} for tool, roles in _find_tools().values()]
+    rows = [{**_to_tool_row(tool), "roles": roles} for tool, roles in _find_tools().values()]
     if json:
         say_json(rows)
         return
@@ -134,12 +127,12 @@ def _find_tools() -> dict[str, tuple[Tool, list[str]]]:
     """
     from agentflow.tools.web import WEB_FETCH, WEB_SEARCH
 
-    root, content = find_root(), load_content_here()
+    root, content = _find_root(), load_content_here()
     known: dict[str, tuple[Tool, list[str]]] = {
         tool.name: (tool, []) for tool in (*open_toolbox(root).tools, WEB_FETCH, WEB_SEARCH)
     }
     for role in content.roles.all:
-        for tool in resolve_role(role, content, root).tools:
+        for tool in _resolve_role(role, content, root).tools:
             known.setdefault(tool.name, (tool, []))[1].append(role.name)
     update = todo_update(())  # offered once a plan has todos
     known[update.name] = (update, [role.name for role in content.roles.all if role.name == "implementer"])
@@ -156,7 +149,7 @@ def show_tool(name: str = NAME, json: bool = JSON) -> None:
         raise UnknownTool(
             f"there is no tool {name} here", hint="network: [explorer] in config.yaml opens the web"
         )
-    row = {**_tool_row(found), "roles": holders, "input": spec(found).input_schema}
+    row = {**_to_tool_row(found), "roles": holders, "input": spec(found).input_schema}
     if json:
         say_json(row)
         return
@@ -168,7 +161,7 @@ def show_tool(name: str = NAME, json: bool = JSON) -> None:
         show([label_row(f"  {key}", span(told), width=17)])
 
 
-def find_root() -> Any:
+def _find_root() -> Any:
     """Return the repository here, or this folder where there is none."""
     try:
         return open_repository(Path()).root
@@ -177,7 +170,7 @@ def find_root() -> Any:
 
 
 def load_content_here() -> Content:
-    return load_content(find_root(), standard())
+    return load_content(_find_root(), standard())
 
 
 def tell_warnings(content: Content) -> None:
@@ -185,7 +178,7 @@ def tell_warnings(content: Content) -> None:
         send(f"{visible(warning)}\n", sys.stderr)
 
 
-def _role_row(role: Role) -> dict[str, Any]:
+def _to_role_row(role: Role) -> dict[str, Any]:
     return {
         "name": role.name,
         "description": role.description,
@@ -196,7 +189,7 @@ def _role_row(role: Role) -> dict[str, Any]:
     }
 
 
-def _tool_row(tool: Tool) -> dict[str, Any]:
+def _to_tool_row(tool: Tool) -> dict[str, Any]:
     return {
         "name": tool.name,
         "category": tool.category,
@@ -206,7 +199,7 @@ def _tool_row(tool: Tool) -> dict[str, Any]:
 
 
 def show_entry(name: str, note: str, told: dict[str, str]) -> None:
-    """Show one thing of a list: its name, and below it what is told of it."""
+    """Show one entry of a list: its name with a note, and below it labelled texts."""
     show([line(span(name, Style.BOLD), span(f"  {note}", Style.DIM))])
     for label, text in told.items():
         said = [span(f"{label}  ", Style.DIM)] if label else []
@@ -226,10 +219,10 @@ def show_body(text: str) -> None:
 
 
 Fact = tuple[str, str, str]
-"""A label, what it says, and where that comes from."""
+"""A label, its value, and the source of the value."""
 
 
-class Resolved(Record):
+class ResolvedRole(Record):
     """A role as it would run here."""
 
     role: Role
@@ -237,11 +230,10 @@ class Resolved(Record):
     facts: tuple[Fact, ...]
     hooks: tuple[str, ...]
     tools: tuple[Tool, ...]
-    """Those that it is offered, the one that ends its run too."""
+    """The offered tools, including the one that ends its run."""
 
-    @property
-    def told(self) -> dict[str, Any]:
-        """Return it as plain values."""
+    def to_plain(self) -> dict[str, Any]:
+        """Return the details beyond the role's own file as plain values."""
         return {
             "limits": plain(self.role.limits),
             "prompt": self.prompt,
@@ -259,7 +251,7 @@ def _name_hooks(hooks: Iterable[Hook], role: Role) -> tuple[str, ...]:
     return tuple(f"{hook.name} at {hook.point} ({hook.origin.name.lower()})" for hook in asked)
 
 
-def resolve_role(role: Role, content: Content, root: Path) -> Resolved:
+def _resolve_role(role: Role, content: Content, root: Path) -> ResolvedRole:
     """Return a role as it would run here, with its crew's capabilities and the user's settings applied."""
     settings = load_settings(os.environ)
     settings = choose_tiers(settings, model_name(None, settings, os.environ))
@@ -272,9 +264,9 @@ def resolve_role(role: Role, content: Content, root: Path) -> Resolved:
         role, toolbox, rights = _narrow(role, content, root)
     phase = next((phase for phase, part in ROLE_OF.items() if part == role.part), None)
     skills = offer_skills(content.skills, role, phase, ())
-    kit = Kit(model=NoModel(), models=ids, toolbox=toolbox, events=nobody, skills=skills)
+    kit = Kit(model=NoModel(), models=ids, toolbox=toolbox, events=ignore_event, skills=skills)
     shared = list_shared_capabilities(hooks, rules, settings.approvals)
-    draft = Draft.of((*list_standard_capabilities(role, kit), *_others(role, content), *shared))
+    draft = Draft.of((*list_standard_capabilities(role, kit), *_list_delegation(role, content), *shared))
     tools = draft.make_tools(*draft.choose_model())
     named = _name_hooks(draft.hooks, role)
     bounds = ", ".join(
@@ -285,18 +277,18 @@ def resolve_role(role: Role, content: Content, root: Path) -> Resolved:
         ("source", role.source, role.origin),
         *rights,
         ("tier", model, role.place("model")),
-        *(("tool", _spell(tool, role), _giver(tool, role)) for tool in tools),
-        *(("skill", name, source) for name, source in _skills(skills)),
+        *(("tool", _spell(tool, role), _find_giver(tool, role)) for tool in tools),
+        *(("skill", name, source) for name, source in _list_skills(skills)),
         *(("hook", name, "") for name in named),
         ("limits", bounds, role.place("maxTurns" if "maxTurns" in role.lines else "limits")),
     )
-    return Resolved(role=role, prompt=draft.write_prompt(tools), facts=facts, hooks=named, tools=tools)
+    return ResolvedRole(role=role, prompt=draft.write_prompt(tools), facts=facts, hooks=named, tools=tools)
 
 
 def _narrow(role: Role, content: Content, root: Path) -> tuple[Role, Toolbox, tuple[Fact, ...]]:
     """Return a sub-agent as the implementer would run it, its tools, and what it may do in words."""
     parent = content.roles.part(SUBMITTED_BY[Change])
-    offered = resolve_role(parent, content, root).tools
+    offered = _resolve_role(parent, content, root).tools
     tools = tuple(tool for tool in offered if tool.category is not Category.AGENT)
     try:
         narrowed, box = restrict_subagent(parent, role, role.model, tools)
@@ -311,8 +303,8 @@ def _narrow(role: Role, content: Content, root: Path) -> tuple[Role, Toolbox, tu
     return narrowed, box, tuple(rights)
 
 
-def _others(role: Role, content: Content) -> tuple[Capability, ...]:
-    """Return what lets a role give work to sub-agents, or hand a conversation over to one."""
+def _list_delegation(role: Role, content: Content) -> tuple[Capability, ...]:
+    """Return the capabilities by which a role gives work to sub-agents or hands over to one."""
     known = list_subagents(content.roles.all)
     given = Subagents(role=role, depth=0, known=known, run=_refuse_to_run)
     return given, Handoffs(role=role, known=known)
@@ -322,8 +314,8 @@ def _spell(tool: Tool, role: Role) -> str:
     return ", ".join(map(str, role.rules_for(tool.name))) or tool.name
 
 
-def _giver(tool: Tool, role: Role) -> str:
-    """Return what gives a role this tool."""
+def _find_giver(tool: Tool, role: Role) -> str:
+    """Return the source of a role's tool."""
     if tool.input in SUBMITTED_BY:
         return f"its part, {role.part}"
     if tool.name == SKILL_TOOL:
@@ -331,7 +323,7 @@ def _giver(tool: Tool, role: Role) -> str:
     return "the program" if tool.granted else role.place("tools")
 
 
-def _skills(skills: Offer) -> list[tuple[str, str]]:
+def _list_skills(skills: Offer) -> list[tuple[str, str]]:
     opened = [(f"{skill.name}, open from the beginning", skill.source) for skill in skills.opened]
     return opened + [(skill.name, skill.source) for skill in skills.listed]
 
@@ -340,8 +332,8 @@ async def _refuse_to_run(request: SubagentRequest, _: Settled) -> Run:
     raise NotAllowed(f"{request.role.name} is shown here and not run")
 
 
-def nobody(_: object) -> None:
-    """Take an event for nobody."""
+def ignore_event(_: object) -> None:
+    """Ignore an event."""
 
 
 _TEMPLATES = Path(__file__).with_name("templates")

@@ -1,7 +1,10 @@
-"""`ci`: a pull request verified again without a model, and a task that an issue asks for."""
+"""`ci`: a pull request verified again without a model, and a task that an issue asks for.
+
+The file in which GitHub describes the event says which; no text of it reaches a shell.
+"""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,10 +14,10 @@ from agentflow.cli.arguments import FOLDER, MODEL, NO_SANDBOX, text_of
 from agentflow.cli.printing import say, show, write_result
 from agentflow.core.errors import ConfigError, Exit
 from agentflow.core.pending import Consent
-from agentflow.core.record import encode
+from agentflow.core.record import Record, encode
+from agentflow.parse import decode
 
 if TYPE_CHECKING:
-    from agentflow.ci.event import CiEvent
     from agentflow.ci.remarks import ReviewRemark
     from agentflow.workspace.git import Git
 
@@ -30,6 +33,56 @@ SUMMARY = typer.Option(
 )
 REQUIRE = typer.Option(False, "--require", help="Exit with 1 if no commit names a task.")
 LABEL = typer.Option("agentflow", "--label", metavar="NAME", help="The issue label that starts a task.")
+_MOST_BYTES = 20_000_000
+
+
+class CiEvent(Record):
+    """A pull request, a label put on an issue, or neither."""
+
+    base: str = ""
+    """The commit that a pull request is compared with."""
+    description: str = ""
+    """The text of a pull request."""
+    issue: int = 0
+    """The number of the issue that was given a label; 0 for none."""
+    label: str = ""
+    request: str = ""
+    """The title and the text of that issue."""
+
+    @property
+    def branch(self) -> str:
+        """The branch for the change that an issue asks for; made of its number alone."""
+        return f"agentflow/issue-{self.issue}"
+
+
+def _read_event(environ: Mapping[str, str]) -> CiEvent:
+    """Return the event that started this job, or an empty one outside of GitHub. Raises ConfigError."""
+    path = environ.get("GITHUB_EVENT_PATH")
+    if not path:
+        return CiEvent()
+    try:
+        with Path(path).open("rb") as file:
+            told: object = decode(dict[str, object], file.read(_MOST_BYTES), path)
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    number = _find(told, "issue", "number")
+    if _text(told, "action") != "labeled" or not isinstance(number, int):
+        base, description = _text(told, "pull_request", "base", "sha"), _text(told, "pull_request", "body")
+        return CiEvent(base=base, description=description)
+    request = f"{_text(told, 'issue', 'title')}\n\n{_text(told, 'issue', 'body')}".strip()
+    return CiEvent(issue=number, label=_text(told, "label", "name"), request=request)
+
+
+def _find(event: object, *keys: str) -> object:
+    """Return the value under a path of keys, or None."""
+    for key in keys:
+        event = event.get(key) if isinstance(event, dict) else None
+    return event
+
+
+def _text(event: object, *keys: str) -> str:
+    found = _find(event, *keys)
+    return found if isinstance(found, str) else ""
 
 
 def ci(
@@ -49,10 +102,9 @@ def ci(
     for some of the changed files. Started by a label on an issue, it carries out what the issue says and
     commits it on a branch. Exit codes are those of `verify` and `task`.
     """
-    from agentflow.ci.event import read_event
     from agentflow.workspace.git import open_repository
 
-    git, event = open_repository(folder), read_event(os.environ)
+    git, event = open_repository(folder), _read_event(os.environ)
     if event.issue:
         return _work_on_issue(git, event, label, model, no_sandbox=no_sandbox)
     start = base or event.base
@@ -63,14 +115,14 @@ def ci(
 
 def _verify_again(
     git: "Git",
-    event: "CiEvent",
+    event: CiEvent,
     base: str,
     targets: tuple[Path | None, Path | None],
     *,
     is_required: bool,
     no_sandbox: bool,
 ) -> int:
-    """Find the tasks that are named, run their records again and tell what came of it."""
+    """Run the records of the named tasks again and report the result."""
     from agentflow.api.boundary import Wish, describe_sandbox, open_sandbox
     from agentflow.ci.records import find_named_tasks
     from agentflow.ci.review import review_pull_request
@@ -79,7 +131,7 @@ def _verify_again(
     if not named:
         say("No commit of this pull request names an agentflow task, so nothing was verified.")
         return Exit.NOT_VERIFIED if is_required else Exit.VERIFIED
-    sandbox = open_sandbox(git.root, Wish(no_sandbox=no_sandbox))
+    sandbox = open_sandbox(git, Wish(no_sandbox=no_sandbox))
     say(describe_sandbox(sandbox))
     review = review_pull_request(sandbox, git, base, named, show)
     _tell(review.remarks, review.text, targets)
@@ -109,7 +161,7 @@ def _append(place: Path, text: str) -> None:
         raise ConfigError(f"cannot write {place}: {error.strerror}") from None
 
 
-def _work_on_issue(git: "Git", event: "CiEvent", label: str, model: str | None, *, no_sandbox: bool) -> int:
+def _work_on_issue(git: "Git", event: CiEvent, label: str, model: str | None, *, no_sandbox: bool) -> int:
     """Carry out what an issue asks for and commit it on a branch of its own, where it is verified."""
     from agentflow.api.boundary import Wish
     from agentflow.api.undo import commit_task

@@ -334,6 +334,7 @@ def _build(command: CommandRow) -> "ClickCommand":
     )
     if isinstance(found, typer.Typer):
         built = get_command(found)
+        built.help = command.summary
     else:
         from agentflow.cli.arguments import TextCommand
 
@@ -371,7 +372,7 @@ def _report_os_error(error: OSError) -> int:
 
 
 def _report_misuse(error: TyperException) -> int:
-    """Say what was wrong with the command line; where it was empty, what there is."""
+    """Report a wrong command line; for an empty one print the help."""
     told = error.format_message()
     if told.startswith("Usage: "):
         send(f"{told}\n", sys.stderr)

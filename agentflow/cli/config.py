@@ -29,19 +29,19 @@ def config(
     folder: Path = FOLDER,
 ) -> None:
     """Show each setting and where it came from."""
-    rows = _settings(folder)
+    rows = _list_settings(folder)
     parts = _explain(folder) if explain else {}
     if json:
         say_json({"settings": rows, **parts})
         return
-    show(_lines(rows, parts))
+    show(_draw_settings(rows, parts))
 
 
-def _lines(rows: list[dict[str, Any]], parts: dict[str, list[str]]) -> Iterator[Line]:
-    """Yield what a person reads; what is not the default stands out."""
+def _draw_settings(rows: list[dict[str, Any]], parts: dict[str, list[str]]) -> Iterator[Line]:
+    """Yield the settings as lines; those that differ from the default stand out."""
     for row in rows:
         usual = row["source"] == "default"
-        value = column(f"{_words(row['value']) or '-'}  ", 30, Style.DIM if usual else Style.BOLD)
+        value = column(f"{_to_words(row['value']) or '-'}  ", 30, Style.DIM if usual else Style.BOLD)
         yield label_row(
             row["key"], value, span(row["source"], Style.DIM if usual else Style.ACCENT), width=22
         )
@@ -50,20 +50,20 @@ def _lines(rows: list[dict[str, Any]], parts: dict[str, list[str]]) -> Iterator[
         yield from (line("  ", span(one), hang=4) for one in told or ["none"])
 
 
-def _words(value: object) -> str:
+def _to_words(value: object) -> str:
     """Return a value as it would be written in the file, without what is empty."""
     if isinstance(value, dict):
-        told = ", ".join(f"{key}: {_words(one)}" for key, one in value.items() if one not in (None, [], {}))
-        return f"{{{told}}}" if told else ""
+        known = {key: one for key, one in value.items() if one not in (None, [], {})}
+        return f"{{{', '.join(f'{key}: {_to_words(one)}' for key, one in known.items())}}}" if known else ""
     if isinstance(value, list):
-        return f"[{', '.join(map(_words, value))}]" if value else ""
+        return f"[{', '.join(map(_to_words, value))}]" if value else ""
     if isinstance(value, bool):
         return str(value).lower()
     return "" if value is None else str(value)
 
 
-def _settings(folder: Path) -> list[dict[str, Any]]:
-    """Return each setting, and the files that say what it is; what only a repository says comes last."""
+def _list_settings(folder: Path) -> list[dict[str, Any]]:
+    """Return each setting with its source files; those that only a repository has come last."""
     from agentflow.api.trust import load_project_at
     from agentflow.settings import (
         MODEL_VARIABLES,
@@ -98,8 +98,8 @@ def _settings(folder: Path) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-def _models(settings: "Settings") -> list[str]:
-    """Return what the tiers stand for, and what that costs."""
+def _list_models(settings: "Settings") -> list[str]:
+    """Return the models of each tier with their prices."""
     from agentflow.api.models import choose_tiers
     from agentflow.model.tiers import DEEP, FAST, choice_of, find_price, ids_of
     from agentflow.settings import model_name
@@ -117,8 +117,8 @@ def _models(settings: "Settings") -> list[str]:
     return [f"{tier}: {', then '.join(map(add_price, ids_of(tier, models)))}" for tier in (DEEP, FAST)]
 
 
-def _instructions(setup: "Setup") -> Iterator[str]:
-    """Yield the files that tell roles how to work here, with their sizes, and what is cut off."""
+def _list_instructions(setup: "Setup") -> Iterator[str]:
+    """Yield the instruction files with their sizes, and what of them does not fit."""
     from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, load_instructions
     from agentflow.workspace.path_guard import PathGuard
 
@@ -135,11 +135,11 @@ def _explain(folder: Path) -> dict[str, list[str]]:
     """Return what `standard` means, role by role, with the hooks and rules that count here."""
     from agentflow.api.boundary import Wish
     from agentflow.api.wiring import list_shared_capabilities, prepare
-    from agentflow.cli.catalog import nobody
+    from agentflow.cli.catalog import ignore_event
     from agentflow.compose.standard import Kit, describe_capabilities, list_standard_capabilities
 
     setup = prepare(folder, "repair", "fix the failing tests", Wish(must_run=True))
-    kit = Kit(model=setup.model, models={}, toolbox=setup.toolbox, events=nobody)
+    kit = Kit(model=setup.model, models={}, toolbox=setup.toolbox, events=ignore_event)
     standard = list_standard_capabilities(setup.roles.part("implementer"), kit)
     shared = list_shared_capabilities(setup.hooks, setup.rules, setup.settings.approvals)
     limits = [
@@ -148,12 +148,12 @@ def _explain(folder: Path) -> dict[str, list[str]]:
     ]
     rules = [f"{name} {rule}" for name in ("deny", "ask", "allow") for rule in getattr(setup.rules, name)]
     return {
-        "models": _models(setup.settings),
+        "models": _list_models(setup.settings),
         "capabilities": list(describe_capabilities((*standard, *shared))),
         "limits": limits,
         "hooks": [f"{hook.point} {hook.name} ({hook.origin.name.lower()})" for hook in setup.hooks],
         "rules": rules,
-        "instructions": list(_instructions(setup)),
+        "instructions": list(_list_instructions(setup)),
         "notes": list(setup.warnings),
     }
 
@@ -187,7 +187,7 @@ def init(json: bool = JSON, folder: Path = FOLDER) -> None:
     if json:
         say_json(told)
     else:
-        show(_rows(told))
+        show(_draw_setup(told))
 
 
 def _write_files(git: "Git") -> list[dict[str, str]]:
@@ -235,20 +235,17 @@ def _write_settings(path: Path, root: Path) -> str:
 
 
 def _find_setup(git: "Git") -> dict[str, Any]:
-    """Return what tasks will run here, and the command to go on with."""
-    from agentflow.api.boundary import Wish, describe_sandbox, make_sandbox
+    """Return the checks, the sandbox and the model of this repository, and the next command."""
+    from agentflow.api.boundary import Wish, describe_sandbox, open_sandbox
     from agentflow.api.trust import list_untrusted
     from agentflow.api.verification import run_checks
     from agentflow.settings import load_settings, model_name
 
-    settings = load_settings(os.environ)
     checks: list[dict[str, Any]] | None = None
     try:
-        sandbox = make_sandbox(git.root, settings, Wish(), git.folders)
-        said, checks = (
-            describe_sandbox(sandbox),
-            [row.told for row in run_checks(sandbox, is_quick=False, dry_run=True)],
-        )
+        sandbox = open_sandbox(git, Wish())
+        said = describe_sandbox(sandbox)
+        checks = [row.values for row in run_checks(sandbox, is_quick=False, dry_run=True)]
     except NoSandbox as error:
         said = f"{error}; {error.hint}"
     left = [item.file for item in list_untrusted(git.root)]
@@ -256,27 +253,27 @@ def _find_setup(git: "Git") -> dict[str, Any]:
     return {
         "checks": checks,
         "sandbox": said.removeprefix("sandbox: "),
-        "model": model_name(None, settings, os.environ),
+        "model": model_name(None, load_settings(os.environ), os.environ),
         "untrusted": left,
         "next": f"agentflow {then}",
     }
 
 
-def _rows(told: dict[str, Any]) -> Iterator[Line]:
+def _draw_setup(told: dict[str, Any]) -> Iterator[Line]:
     for number, file in enumerate(told["files"]):
         name = column(file["path"], 24, Style.BOLD)
         yield label_row("" if number else "files", name, span(_STATES[file["state"]]))
-    yield from _checks(told["checks"])
+    yield from _draw_checks(told["checks"])
     yield label_row("sandbox", span(told["sandbox"]))
     model = _REPAIR if told["model"] == "repair" else told["model"]
     yield label_row("model", span(model))
     if told["untrusted"]:
         yield label_row("untrusted", span(f"{', '.join(told['untrusted'])} (ignored until trusted)"))
-    yield label_row("next", span(told["next"], Style.ACCENT), span(f"  {_why(told)}", Style.DIM))
+    yield label_row("next", span(told["next"], Style.ACCENT), span(f"  {_explain_next(told)}", Style.DIM))
 
 
-def _why(told: dict[str, Any]) -> str:
-    """Return what the next command is for."""
+def _explain_next(told: dict[str, Any]) -> str:
+    """Return the purpose of the next command."""
     if told["next"] == "agentflow doctor":
         return "reports what the sandbox lacks"
     if told["next"] == "agentflow verify":
@@ -286,7 +283,7 @@ def _why(told: dict[str, Any]) -> str:
     return "after you have written your test command into .claude/agentflow.yaml"
 
 
-def _checks(checks: list[dict[str, Any]] | None) -> Iterator[Line]:
+def _draw_checks(checks: list[dict[str, Any]] | None) -> Iterator[Line]:
     if not checks:
         none = "not detected without a sandbox" if checks is None else "none found"
         yield label_row("checks", span(none, Style.WARN))

@@ -20,7 +20,7 @@ from agentflow.model.credentials import endpoint
 from agentflow.model.tiers import choice_of
 from agentflow.process import capture
 from agentflow.sandbox.examine import ATTRIBUTES, WHO, Attack, attack_profiles
-from agentflow.sandbox.profile import CHECKS, Level
+from agentflow.sandbox.profile import CHECKS, Level, Opened
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Settings, folders, load_settings, model_name
 from agentflow.view.text import BLANK, Line, Style, column, label_row, line, span
@@ -36,15 +36,15 @@ _REACH_SECONDS = 3.0
 _KNOWN_GAPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"sockets of services": WHO, ATTRIBUTES: ("implementer", CHECKS)}
 )
-"""What `partial` says that it does not isolate, and from whom."""
+"""What a partial sandbox does not isolate, and for which callers."""
 _NAME = 29
 _MARK = 9
 _HEADS = ("reader", "writer", "checks")
-"""What the profiles of WHO are called."""
+"""The column titles of the callers in WHO."""
 
 
 class Diagnosis(Record):
-    """All that is shown; no value of a secret is in it."""
+    """The findings of `doctor`, without the value of any secret."""
 
     sandbox: str
     reason: str
@@ -66,15 +66,15 @@ class Diagnosis(Record):
 
 def doctor(json: bool = JSON, folder: Path = _FOLDER) -> int:
     """Test the sandbox and report what is installed and configured. The sandbox is tested by attacking it."""
-    found = examine_machine(folder)
+    found = _examine_machine(folder)
     if json:
         say_json(found)
     else:
-        show(list_findings(found))
+        show(_list_findings(found))
     return exit_code(found)
 
 
-def examine_machine(folder: Path) -> Diagnosis:
+def _examine_machine(folder: Path) -> Diagnosis:
     """Find out everything. Raises ConfigError for wrong settings."""
     settings = load_settings(os.environ)
     sandbox = make_sandbox(folder.resolve(), settings, Wish(must_run=True))
@@ -82,21 +82,19 @@ def examine_machine(folder: Path) -> Diagnosis:
     places = sandbox.places()
     path = folders(os.environ).config
     model = model_name(None, settings, os.environ)
-    address, credentials = _endpoint(settings) if choice_of(model).kind == "anthropic" else ("", ())
+    address, credentials = _find_endpoint(settings) if choice_of(model).kind == "anthropic" else ("", ())
     return Diagnosis(
         sandbox=ability.level,
         reason=ability.reason,
         gaps=ability.gaps,
-        attacks=()
-        if ability.level is Level.NONE
-        else attack_profiles(sandbox.replace(opened=type(sandbox.opened)())),
-        programs={name: _version(name, option) for name, option in _PROGRAMS},
+        attacks=() if ability.level is Level.NONE else attack_profiles(sandbox.replace(opened=Opened())),
+        programs={name: _read_version(name, option) for name, option in _PROGRAMS},
         model=model,
         endpoint=address,
         credentials=credentials,
-        reachable=_answers(address) if address else None,
+        reachable=_is_reachable(address) if address else None,
         settings=str(path) if path.is_file() else "",
-        checks=_checks(folder, sandbox),
+        checks=_list_checks(folder, sandbox),
         hidden=tuple(str(place) for place in places.hidden),
         shown=tuple(str(place) for place in places.readable),
     )
@@ -115,9 +113,9 @@ def exit_code(found: Diagnosis) -> Exit:
     return Exit.NOT_VERIFIED if open_ways else Exit.VERIFIED
 
 
-def list_findings(found: Diagnosis) -> Iterator[Line]:
-    """Yield what a person sees."""
-    yield from _sandbox(found)
+def _list_findings(found: Diagnosis) -> Iterator[Line]:
+    """Yield the findings as lines."""
+    yield from _draw_sandbox(found)
     yield BLANK
     for name, version in found.programs.items():
         text = span(version) if version else span("not found", Style.WARN)
@@ -135,7 +133,7 @@ def list_findings(found: Diagnosis) -> Iterator[Line]:
         yield label_row("checks", span("; ".join(found.checks) or "none found in this repository"))
 
 
-def _sandbox(found: Diagnosis) -> Iterator[Line]:
+def _draw_sandbox(found: Diagnosis) -> Iterator[Line]:
     good = found.sandbox == Level.FULL
     reason = f"  {found.reason}" if found.reason else ""
     yield label_row("sandbox", span(found.sandbox, Style.GOOD if good else Style.WARN), span(reason))
@@ -154,20 +152,20 @@ def _sandbox(found: Diagnosis) -> Iterator[Line]:
         heads = (column(head, _MARK, Style.DIM) for head in _HEADS)
         yield line(column("  attack", _NAME, Style.DIM), *heads)
     for attack in found.attacks:
-        marks = (_mark(attack.held.get(who)) for who in WHO)
+        marks = (_choose_mark(attack.held.get(who)) for who in WHO)
         head = pass_mark(all(attack.held.values()))
         yield line(
             head, column(attack.name, _NAME - 2), *(column(text, _MARK, style) for text, style in marks)
         )
 
 
-def _mark(held: bool | None) -> tuple[str, Style]:
+def _choose_mark(held: bool | None) -> tuple[str, Style]:
     if held is None:
         return "allowed", Style.DIM
     return ("blocked", Style.PLAIN) if held else ("OPEN", Style.BAD)
 
 
-def _version(name: str, option: str) -> str:
+def _read_version(name: str, option: str) -> str:
     """Return the version that a program tells, or empty."""
     program = shutil.which(name)
     if program is None:
@@ -179,7 +177,7 @@ def _version(name: str, option: str) -> str:
     return said.stdout.decode("utf-8", "replace").partition("\n")[0].strip()
 
 
-def _endpoint(settings: Settings) -> tuple[str, tuple[str, ...]]:
+def _find_endpoint(settings: Settings) -> tuple[str, tuple[str, ...]]:
     """Return where requests would go, and which kinds of credentials there are for it."""
     found = endpoint(os.environ, settings)
     place = urlsplit(found.address)
@@ -189,7 +187,7 @@ def _endpoint(settings: Settings) -> tuple[str, tuple[str, ...]]:
     return address, tuple(kind for kind, secret in kinds if secret is not None)
 
 
-def _answers(address: str) -> bool:
+def _is_reachable(address: str) -> bool:
     """Tell whether somebody listens at an address; nothing is sent."""
     place = urlsplit(address)
     port = place.port or (443 if place.scheme == "https" else 80)
@@ -200,7 +198,7 @@ def _answers(address: str) -> bool:
         return False
 
 
-def _checks(folder: Path, sandbox: Sandbox) -> tuple[str, ...] | None:
+def _list_checks(folder: Path, sandbox: Sandbox) -> tuple[str, ...] | None:
     try:
         root = open_repository(folder).root
     except AgentflowError:

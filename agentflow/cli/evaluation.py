@@ -24,14 +24,13 @@ from agentflow.cli.batch import (
     TASK_TIMEOUT,
     BatchEngine,
     choose_cluster,
-    make_options,
-    run_in_front,
+    run_with_progress,
 )
 from agentflow.cli.printing import say_json, show
 from agentflow.core.errors import Exit, UsageError
 from agentflow.core.pending import Budget
 from agentflow.redact import list_some
-from agentflow.view.text import Line, Style, cells, clip, column, line, span
+from agentflow.view.text import Line, Style, clip, fill_columns, line, span
 from agentflow.view.words import duration, plural
 
 if TYPE_CHECKING:
@@ -73,6 +72,8 @@ def evaluate(
     for `compare`, that the second run is not worse than the first by more than chance.
     """
     from agentflow.batch.evaluation import score_groups
+    from agentflow.batch.plan import locate_model
+    from agentflow.batch.pool import BatchOptions
     from agentflow.model.retry import SharedLimits
 
     if words[0] == _COMPARE:
@@ -80,10 +81,18 @@ def evaluate(
     cluster = choose_cluster(engine, address, cpus, memory)
     plan, tasks = _read_checked(words)
     switches = {"--no-input": True, "--no-sandbox": no_sandbox, "--network": network}
-    budget, limits = Budget(cost=max_cost, tokens=max_tokens), SharedLimits(at_once=requests, per_minute=rate)
-    options = make_options(model, jobs, switches, budget, limits)
-    options = options.replace(timeout=timeout, keep=keep, resume=resume, cluster=cluster)
-    outcome = run_in_front(plan, out, tasks, options, plain=plain)
+    options = BatchOptions(
+        jobs=jobs,
+        cluster=cluster,
+        model=locate_model(model, Path()),
+        budget=Budget(cost=max_cost, tokens=max_tokens),
+        timeout=timeout,
+        limits=SharedLimits(at_once=requests, per_minute=rate),
+        switches=tuple(name for name, is_on in switches.items() if is_on),
+        resume=resume,
+        keep=keep,
+    )
+    outcome = run_with_progress(plan, out, tasks, options, plain=plain)
     scores = score_groups(outcome.results)
     if json:
         say_json(scores)
@@ -143,10 +152,9 @@ def _tabulate(scores: "tuple[Score, ...]") -> Iterator[Line]:
 
 def _make_table(rows: "Sequence[tuple[str, Score]]") -> Iterator[Line]:
     """Yield a row for each score below the header, in columns as wide as what stands in them."""
-    table = [_HEADER, *((clip(name, _GROUP), *_format_score(score)) for name, score in rows)]
-    widths = [max(map(cells, texts)) + 2 for texts in zip(*table, strict=True)]
-    for style, row in zip((Style.BOLD, *(Style.PLAIN for _ in rows)), table, strict=True):
-        yield line(*(column(text, width, style) for text, width in zip(row, widths, strict=True)))
+    heads = [span(head, Style.BOLD) for head in _HEADER]
+    table = [[span(text) for text in (clip(name, _GROUP), *_format_score(score))] for name, score in rows]
+    yield from (line(*row) for row in fill_columns([heads, *table]))
 
 
 def _format_score(one: "Score") -> tuple[str, ...]:

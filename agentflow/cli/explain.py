@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentflow.cli.arguments import FOLDER, JSON, text_of
+from agentflow.cli.arguments import FOLDER, JSON, make_group, text_of
 from agentflow.cli.printing import say_json, show
 from agentflow.core.record import plain
 from agentflow.core.task import Phase
 from agentflow.view.text import Line, Style, column, label_row, line, span
-from agentflow.view.words import because
+from agentflow.view.words import list_reasons
 
 if TYPE_CHECKING:
     from agentflow.core.routing import Classification
@@ -49,7 +49,9 @@ def route(
         return
     full = keep_all_roles(found, table)
     is_full = model_name(None, settings, os.environ) == REPAIR and full != found
-    rows = [*_rows(found), *([("here", _way(_roles(full.steps)) + _WHOLE)] if is_full else [])]
+    rows = _list_rows(found)
+    if is_full:
+        rows.append(("here", _describe_way(_name_roles(full.steps)) + _WHOLE))
     show(label_row(label, span(text)) for label, text in rows)
 
 
@@ -61,54 +63,44 @@ def to_plain(found: "Classification") -> dict[str, Any]:
         "score": found.score,
         "action": found.action,
         "reasons": list(found.reasons),
-        "steps": _roles(found.steps),
-        "steps_if_failing": _roles(found.steps_if_failing),
+        "steps": _name_roles(found.steps),
+        "steps_if_failing": _name_roles(found.steps_if_failing),
         "requires": list(found.requires),
         "report": found.report,
     }
 
 
-def _roles(steps: Iterable[Phase]) -> list[str]:
+def _name_roles(steps: Iterable[Phase]) -> list[str]:
     from agentflow.core.routing import ROLE_OF
 
     return [ROLE_OF[phase] for phase in steps]
 
 
-def _rows(found: "Classification") -> list[tuple[str, str]]:
+def _list_rows(found: "Classification") -> list[tuple[str, str]]:
     requires = f"{', '.join(found.requires)}, as far as the repository has them"
-    shorter = _way(_roles(found.steps_if_failing))
+    shorter = _describe_way(_name_roles(found.steps_if_failing))
     hints = "; ".join(found.hints)
     return [
         ("class", f"{found.complexity}, route {found.route.replace('_', ' ')}"),
-        ("steps", _way(_roles(found.steps))),
+        ("steps", _describe_way(_name_roles(found.steps))),
         *([("", f"{shorter}, if one of its checks already fails")] if shorter else []),
         *([("requires", requires)] if found.requires else []),
         ("ambiguity", f"{found.score}: {_MEANS[found.action]}"),
         *(
             ("" if number else "why", reason)
-            for number, reason in enumerate(because(found.decided, found.ambiguities))
+            for number, reason in enumerate(list_reasons(found.decided, found.ambiguities))
         ),
         *([("words", hints)] if hints else []),
     ]
 
 
-def _way(roles: list[str]) -> str:
-    """Return the roles in words, with the checks behind the one that changes something."""
+def _describe_way(roles: list[str]) -> str:
+    """Return the roles in words, with the checks after the implementer."""
     way = ", ".join(roles).replace("implementer", "implementer, checks")
     return way.replace("reviewer, verifier", "reviewer and verifier")
 
 
-permissions = typer.Typer(
-    help="Show how the permission rules decide a command.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
-
-
-@permissions.callback()
-def _begin_group() -> None:
-    """Show how the permission rules decide a command."""
+permissions = make_group()
 
 
 @permissions.command(name="test", epilog='Example: agentflow permissions test "git push" --role implementer')
@@ -128,21 +120,22 @@ def explain_command(
     from agentflow.tools.shell import BASH
     from agentflow.workspace.git import open_repository
 
-    root = open_repository(folder).root
+    git = open_repository(folder)
+    root = git.root
     found = load_content(root, standard()).role(role)
-    runner = open_sandbox(folder, Wish(must_run=True)).of(found.part)
+    runner = open_sandbox(git, Wish(must_run=True)).of(found.part)
     call = RuleCall(tool=BASH, given={"command": command}, root=root)
     answer = explain_call(found, load_rules_here(root), call, find_scope(found, BASH, runner))
     hooks = [hook.name for hook in load_hooks_here(root)[0] if hook.point is Point.PRE_TOOL_USE]
-    besides = (_reach(role), *(f"hook: {name} may still refuse it" for name in hooks))
+    besides = (_describe_reach(role), *(f"hook: {name} may still refuse it" for name in hooks))
     if json:
         say_json({**plain(answer), "besides": besides})
         return
-    show(_lines(answer, besides))
+    show(_draw_explanation(answer, besides))
 
 
-def _reach(role: str) -> str:
-    """Return what the sandbox lets a role's commands do, whatever the rules say."""
+def _describe_reach(role: str) -> str:
+    """Return what the sandbox lets a role's commands do, independently of the rules."""
     from agentflow.core.routing import Access
     from agentflow.sandbox.profile import ACCESS
 
@@ -155,7 +148,7 @@ def _reach(role: str) -> str:
     return f"sandbox: its commands {does}; without home and network, unless your settings open them"
 
 
-def _lines(answer: "Explanation", besides: tuple[str, ...]) -> Iterator[Line]:
+def _draw_explanation(answer: "Explanation", besides: tuple[str, ...]) -> Iterator[Line]:
     """Yield the decision with its reason, each part of it, and what holds besides; a reason is said once."""
     styles = {"allow": Style.GOOD, "ask": Style.WARN, "deny": Style.BAD}
     yield line(span(f"as the {answer.role}", Style.DIM))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentflow.cli.arguments import JSON
+from agentflow.cli.arguments import JSON, make_group
 from agentflow.cli.printing import say, say_json, show
 from agentflow.core.errors import UsageError
 from agentflow.core.hook import NEVER_FIRED, POINTS, Decision, Hook, Script
@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 _EVENT = typer.Option(..., "--event", "-e", metavar="EVENT", help="The event, such as PreToolUse.")
 _MOST = 2_000
 """Characters of each output that are shown."""
-hooks = typer.Typer(
-    help="List, write or test hooks.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+hooks = make_group()
 
 
 @hooks.command(name="list", epilog="Example: agentflow hooks list --json")
@@ -34,7 +29,7 @@ def list_hooks(json: bool = JSON) -> None:
     """List the hooks of all files, and whether each one runs here."""
     from agentflow.api.hooks import list_known_hooks
 
-    known, notes = list_known_hooks(_root())
+    known, notes = list_known_hooks(_find_root())
     if json:
         say_json([_to_row(each) for each in known])
         return
@@ -62,7 +57,7 @@ def new_hook(
     """Write a working, commented hook and its entry in settings.json. No file is replaced."""
     from agentflow.api.hooks import start_hook
 
-    script, settings = start_hook(_root(), _find_point(event), name, is_users=user)
+    script, settings = start_hook(_find_root(), _find_point(event), name, is_users=user)
     say(f"wrote {script}")
     say(f"added it to {settings}")
     say(f"try it: agentflow hooks test {script.stem} --event {event}")
@@ -87,7 +82,7 @@ def try_hook(
 
     from agentflow.api.hooks import list_known_hooks, make_event, open_hook_sandbox
 
-    root, point = _root(), _find_point(event)
+    root, point = _find_root(), _find_point(event)
     known, _ = list_known_hooks(root)
     wanted = [each for each in known if each.hook.point is point and (name or "") in each.name]
     if not wanted:
@@ -137,7 +132,7 @@ def _try(known: "KnownHook", event: HookEvent) -> dict[str, Any]:
 
 
 def _describe(hook: Hook, fired: "Fired") -> dict[str, Any]:
-    """Return what a hook that ran decided, and what it printed."""
+    """Return the decision and the output of a hook that ran."""
     from agentflow.hooks.chain import judge_answer
 
     decision, reason = judge_answer(hook, fired.answer)
@@ -150,7 +145,7 @@ def _describe(hook: Hook, fired: "Fired") -> dict[str, Any]:
         "notice": result.notice,
     }
     return {
-        "decision": _word(hook.point, decision),
+        "decision": _name_decision(hook.point, decision),
         "reason": reason,
         "trouble": fired.answer.trouble,
         "notices": list(fired.answer.notices),
@@ -165,7 +160,7 @@ def _describe(hook: Hook, fired: "Fired") -> dict[str, Any]:
     }
 
 
-def _word(point: Point, decision: Decision) -> str:
+def _name_decision(point: Point, decision: Decision) -> str:
     if decision is Decision.NONE:
         return "go on"
     is_call = "decision" in POINTS[point].answers
@@ -214,7 +209,7 @@ def _to_row(known: "KnownHook") -> dict[str, Any]:
     }
 
 
-def _root() -> Path:
+def _find_root() -> Path:
     from agentflow.workspace.git import open_repository
 
     return open_repository(Path.cwd()).root

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from agentflow.api.models import stream_model
 from agentflow.api.session import Ask, Order, Session, begin_session, resume_session, run_session
 from agentflow.api.wiring import prepare
-from agentflow.cli.printing import say_json, tell_edits
+from agentflow.cli.printing import say_json, show, tell_edits
 from agentflow.cli.prompts import agree, is_attended, settle
 from agentflow.cli.tasks import folder_of
 from agentflow.core.errors import ConfigError, Exit, UsageError
@@ -19,15 +19,15 @@ from agentflow.core.events import Replied, Stamped
 from agentflow.core.pending import Consent
 from agentflow.core.record import plain
 from agentflow.core.task import TaskState
-from agentflow.redact import Redacting, visible
+from agentflow.redact import Redactor, visible
 from agentflow.report.material import sum_spending
 from agentflow.report.report import to_result
 from agentflow.store.reading import events
 from agentflow.store.tasks import TaskStore
 from agentflow.view.board import Board
 from agentflow.view.progress import Progress, open_region
-from agentflow.view.tasks import load
-from agentflow.view.text import BLANK, Style, choose, label_row, send, span, write_lines
+from agentflow.view.tasks import load_snapshot
+from agentflow.view.text import BLANK, Style, choose_medium, label_row, send, span, write_lines
 from agentflow.view.words import Detail
 from agentflow.workflow.crew import Crew
 from agentflow.workspace.git import Git
@@ -43,19 +43,19 @@ _SIGNALS = {
 
 
 class Job(Order):
-    """What the command line asks for: a task, and how it is shown."""
+    """A task with the options for its display."""
 
     json: bool = False
     events: str | None = None
     """A file's path, or `-` for stdout."""
     stream: bool = False
-    """Show what the model says as it comes, and every step with it."""
+    """Show the model's replies as they arrive, and every step."""
     detail: Detail = Detail.BRIEF
     plain: bool = False
 
     @property
     def ask(self) -> Ask | None:
-        """Return how a person is asked, or None where nobody can be."""
+        """The function that asks a person, or None where nobody can be asked."""
         return _ask if is_attended(self.consent) else None
 
 
@@ -64,11 +64,11 @@ def _ask(store: TaskStore) -> bool:
 
 
 def launch(folder: Path, job: Job, steering: "Steering | None" = None) -> int:
-    """Do a new task, which a person may steer from a session, and return its exit code."""
+    """Run a new task, which a person may steer from a session, and return its exit code."""
     job, warnings = _expand(folder, job) if job.text.startswith("/") else (job, ())
     setup = prepare(folder, job.model, job.text, job.wish.replace(agree=agree))
     setup = setup.replace(warnings=(*setup.warnings, *warnings))
-    require_outside(setup.git, job.events)
+    _require_outside(setup.git, job.events)
     with _open_events(job.events) as sink, begin_session(setup, job) as session:
         return _drive(session, job, sink, steering)
 
@@ -104,12 +104,11 @@ def _tell_worktree(root: Path, task_id: str, job: Job) -> None:
         ("remove", kept.remove, "  and the record of the task with it"),
     )
     stream = sys.stderr if job.events == "-" else sys.stdout
-    rows = (label_row(name, span(text), span(more, Style.DIM)) for name, text, more in told if text)
-    write_lines(rows, stream, choose(stream, os.environ))
+    show((label_row(name, span(text), span(more, Style.DIM)) for name, text, more in told if text), stream)
 
 
 def _expand(folder: Path, job: Job) -> tuple[Job, tuple[str, ...]]:
-    """Return the job of a command that was called by its name, with warnings; any other job as it is."""
+    """Return the job that a slash command stands for, with warnings; any other job unchanged."""
     from agentflow.api.slash_commands import expand_command
 
     found = expand_command(folder, job.text, job.wish.replace(agree=agree))
@@ -119,11 +118,11 @@ def _expand(folder: Path, job: Job) -> tuple[Job, tuple[str, ...]]:
 
 
 def relaunch(start: Path, task_id: str | None, job: Job, steering: "Steering | None" = None) -> int:
-    """Go on with a saved task and return its exit code. Raises TaskOver, or Suspended while it waits."""
+    """Continue a saved task and return its exit code. Raises TaskOver, or Suspended while it waits."""
     from agentflow.api.worktree import open_home
 
     git = open_home(start, task_id)
-    require_outside(git, job.events)
+    _require_outside(git, job.events)
     found = folder_of(git.root, task_id)
     tell_edits(git.root, found)
     job = job.replace(wish=job.wish.replace(agree=agree))
@@ -137,14 +136,14 @@ def relaunch(start: Path, task_id: str | None, job: Job, steering: "Steering | N
 
 
 def _drive(session: Session, job: Job, sink: BinaryIO | None, steering: "Steering | None") -> int:
-    """Run a task in front of whoever looks on, and print its result."""
+    """Run a task with its progress on stderr, and print its result."""
     store = session.store
     with ExitStack() as stack:
-        medium = choose(sys.stderr, os.environ)
+        medium = choose_medium(sys.stderr, os.environ)
         if job.plain:
             medium = medium.replace(live=False)
         if job.stream:
-            shown = Redacting(_show)
+            shown = Redactor(_show)
             stack.callback(shown.finish)
             model = stream_model(session.setup.model, shown.add)
             session = session.replace(setup=session.setup.replace(model=model))
@@ -167,7 +166,7 @@ def _drive(session: Session, job: Job, sink: BinaryIO | None, steering: "Steerin
             signals=_SIGNALS,
             pauses=None if steering is None else steering.pauses,
         )
-    _answer(crew, task, job)
+    _print_result(crew, task, job)
     assert task.ending is not None
     return task.ending.exit_code
 
@@ -193,7 +192,7 @@ def _copy_events(store: TaskStore, sink: BinaryIO) -> Iterator[Callable[[Stamped
 
 @contextmanager
 def _open_events(target: str | None) -> Iterator[BinaryIO | None]:
-    """Open where events are copied to, unbuffered, before anything else is written."""
+    """Open the target of `--events`, unbuffered, before anything else is written."""
     if target is None:
         yield None
         return
@@ -214,10 +213,10 @@ def _pass_on(lines: bytes, sink: BinaryIO) -> bool:
     return True
 
 
-def _answer(crew: Crew, task: TaskState, job: Job) -> None:
+def _print_result(crew: Crew, task: TaskState, job: Job) -> None:
     """Print the result: on stdout, unless the events are there."""
     from agentflow.api.worktree import find_main
-    from agentflow.view.verdict import verdict
+    from agentflow.view.verdict import draw_verdict
 
     if job.json:
         from agentflow.api.worktree import describe_kept
@@ -228,19 +227,19 @@ def _answer(crew: Crew, task: TaskState, job: Job) -> None:
         say_json({**result, "worktree": plain(kept)} if kept else result)
         return
     stream = sys.stderr if job.events == "-" else sys.stdout
-    medium, root = choose(stream, os.environ), crew.git.root
+    medium, root = choose_medium(stream, os.environ), crew.git.root
     is_here = any(Path.cwd().is_relative_to(place) for place in (root, find_main(root)))
     elsewhere = "" if is_here else str(root)
-    told = verdict(load(crew.store.folder), crew.diff(task), elsewhere, job.detail)
+    told = draw_verdict(load_snapshot(crew.store.folder), crew.diff(task), elsewhere, job.detail)
     write_lines((BLANK, *told) if medium.live and job.detail is Detail.FULL else told, stream, medium)
 
 
 _OURS = (1, 2)
 
 
-def require_outside(git: Git, events: str | None) -> None:
+def _require_outside(git: Git, events: str | None) -> None:
     """Raise UsageError when the output or the events would change the tree all the time."""
-    for place in _places(events):
+    for place in _list_places(events):
         if not place.is_relative_to(git.root) or place.is_dir():
             continue
         name = place.relative_to(git.root).as_posix()
@@ -251,7 +250,7 @@ def require_outside(git: Git, events: str | None) -> None:
             )
 
 
-def _places(events: str | None) -> Iterator[Path]:
+def _list_places(events: str | None) -> Iterator[Path]:
     for descriptor in _OURS:
         # only Linux tells where a stream leads
         place = Path(f"/proc/self/fd/{descriptor}")

@@ -94,7 +94,7 @@ class LineEditor:
         shown = ANSI(prompt) if self.plain else self._highlight(prompt)
 
         def draw() -> ANSI:
-            leave_room(self._lines)
+            _leave_room(self._lines)
             return shown
 
         return self._lines.prompt(draw, bottom_toolbar=None if self.plain else below, default=default)
@@ -113,7 +113,7 @@ class LineEditor:
         return work
 
 
-def leave_room(session: PromptSession[str]) -> int:
+def _leave_room(session: PromptSession[str]) -> int:
     """Keep rows free for menus where the terminal is high enough, and return how many rows it has."""
     rows = os.get_terminal_size().lines
     session.reserve_space_for_menu = _MENU_ROWS if rows > 2 * _MENU_ROWS else 0
@@ -161,11 +161,11 @@ class WorkPrompt:
         self._prompt.app.timeoutlen = self._prompt.app.ttimeoutlen = TICK
         self.prompt = _PROMPT
         self.queued: tuple[str, ...] = ()
-        """What was said and no role has read."""
+        """The messages that no role has read yet."""
         self.note = ""
-        """What the person is told below the region."""
+        """A note for the person below the region."""
         self.typed = ""
-        """What stood in the input line when it was closed."""
+        """The text of the input line when it was closed."""
 
     def _bind_keys(self) -> KeyBindings:
         bindings = KeyBindings()
@@ -270,7 +270,7 @@ class WorkPrompt:
 
     def _draw(self) -> ANSI:
         """Return the region and the prompt as the terminal shows them."""
-        height, rows = leave_room(self._prompt), self._rows
+        height, rows = _leave_room(self._prompt), self._rows
         rows = ("", *rows) if rows and height > 2 * _MENU_ROWS else rows[: max(0, height - _OWN_ROWS)]
         return ANSI("\n".join((*rows, self.prompt)))
 

@@ -1,35 +1,30 @@
-"""What a command writes to stdout: lines, text or JSON, safe for a terminal."""
+"""What a command writes to stdout and stderr: lines, text or JSON, safe for a terminal."""
 
 import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TextIO
 
-if TYPE_CHECKING:
-    from agentflow.core.errors import AgentflowError, Exit
-    from agentflow.view.text import Line
+from agentflow.core.errors import AgentflowError, ConfigError, Exit
+from agentflow.core.record import encode
+from agentflow.redact import json_visible, visible
+from agentflow.view.text import Line, choose_medium, line, send, write_lines
 
 
-def show(lines: Iterable["Line"]) -> None:
-    """Write lines, fitted to the terminal and coloured where there is one."""
-    from agentflow.view.text import choose, write_lines
-
-    write_lines(lines, sys.stdout, choose(sys.stdout, os.environ))
+def show(lines: Iterable[Line], stream: TextIO | None = None) -> None:
+    """Write lines to stdout or another stream, fitted to its terminal and coloured where it is one."""
+    stream = stream or sys.stdout
+    write_lines(lines, stream, choose_medium(stream, os.environ))
 
 
 def say(text: str = "") -> None:
     """Write a line, safe for a terminal; once the reader has gone, write nothing and go on."""
-    from agentflow.redact import visible
-    from agentflow.view.text import send
-
     send(f"{visible(text)}\n", sys.stdout)
 
 
 def write_result(place: Path, text: str) -> None:
     """Write a file that a person asked for. Raises ConfigError where it cannot be written."""
-    from agentflow.core.errors import ConfigError
-
     try:
         place.write_text(text, "utf-8")
     except OSError as error:
@@ -41,12 +36,9 @@ def tell_edits(root: Path, folder: Path, *, goes_on: bool = False) -> None:
 
     Raises InvalidFile or CorruptState for a `task.md` that cannot be read; a command that goes on tells it.
     """
-    from agentflow.core.errors import AgentflowError
-    from agentflow.redact import visible
     from agentflow.store.ownership import is_at_work
     from agentflow.store.reading import events, fold_state
     from agentflow.store.task_file import STATE, find_edits
-    from agentflow.view.text import send
 
     happened = tuple(events(folder))
     fold_state(folder, happened)
@@ -57,33 +49,26 @@ def tell_edits(root: Path, folder: Path, *, goes_on: bool = False) -> None:
             raise
         told = (f"{error}; {STATE} is not needed for this",)
     if not is_at_work(root):
-        send("".join(f"agentflow: {visible(line)}\n" for line in told), sys.stderr)
+        send("".join(f"agentflow: {visible(said)}\n" for said in told), sys.stderr)
 
 
 def say_json(value: object) -> None:
     """Write a value as one line of JSON."""
-    from agentflow.core.record import encode
-
     say_line(encode(value).decode())
 
 
 def say_line(text: str) -> None:
-    """Write JSON that stands already, every character that no terminal shows as an escape of JSON's own."""
-    from agentflow.redact import json_visible
-    from agentflow.view.text import send
-
-    send("".join(f"{json_visible(line)}\n" for line in text.split("\n")), sys.stdout)
+    """Write JSON text, with invisible characters as JSON escapes."""
+    send("".join(f"{json_visible(row)}\n" for row in text.split("\n")), sys.stdout)
 
 
-def tell_error(error: "AgentflowError") -> int:
+def tell_error(error: AgentflowError) -> int:
     """Say on stderr what went wrong and what to do about it; return the exit code."""
     return say_error(str(error), error.hint, error.exit_code)
 
 
-def say_error(message: str, hint: str, code: "Exit") -> int:
+def say_error(message: str, hint: str, code: Exit) -> int:
     """Say on stderr what went wrong and what to do; return the exit code."""
-    from agentflow.view.text import choose, line, write_lines
-
     rows = [*f"agentflow: {message}".split("\n"), *(f"  {row}" for row in hint.split("\n") if hint)]
-    write_lines([line(row, hang=2) for row in rows], sys.stderr, choose(sys.stderr, os.environ))
+    show((line(row, hang=2) for row in rows), sys.stderr)
     return code

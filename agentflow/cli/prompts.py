@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.api.decisions import parse_edited_input, record_decision
+from agentflow.cli.printing import show
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import (
     APPROVED,
@@ -24,14 +25,14 @@ from agentflow.core.record import encode
 from agentflow.redact import visible
 from agentflow.store.tasks import TaskStore
 from agentflow.view.status import diff_style, draw_changed_checks
-from agentflow.view.text import Line, Style, choose, line, send, span, write_lines
+from agentflow.view.text import Line, Style, line, send, span
 
 SUSPEND = "s"
 _PERSON = "a person at the terminal"
 _EDITED = {"Bash": "command", "Edit": "new_string", "Write": "content"}
 """The part of a call's input that a person would change."""
 _MAX_LINES = 40
-"""Of one value before all of it is asked for."""
+"""Shown lines of one value, until the person asks for all of it."""
 _INDENT = "    "
 
 
@@ -54,10 +55,10 @@ def agree(reason: str) -> bool:
 
 
 class StandingApprovals:
-    """What a person of a session has approved for good, and how they change a call's input."""
+    """Approvals that hold for a whole session, and the person's editor for the input of a call."""
 
     def __init__(self, edit: Callable[[str], str] | None = None) -> None:
-        """Take what lets the person edit a text; without it they type it anew."""
+        """Set the editor of texts; without one the person types the whole text."""
         self._calls: set[str] = set()
         self.edit = edit
 
@@ -74,16 +75,14 @@ def _identify(item: Pending) -> str:
 
 
 def settle(store: TaskStore, approvals: StandingApprovals | None = None) -> bool:
-    """Ask about everything that is pending; return False once the person would rather leave it waiting."""
+    """Ask about everything that is pending; return False once the person leaves something waiting."""
     root = store.folder.parents[2]
     for item in store.task.pending:
         if approvals is not None and approvals.has(item):
             record_decision(store, item, Answer(approved=True, by=f"{_PERSON}, for this session"))
             continue
         try:
-            decision = (
-                _Approval(item, root, approvals).ask() if item.kind in APPROVED else _answer(item, root)
-            )
+            decision = _Approval(item, root, approvals).ask() if item.kind in APPROVED else _ask(item, root)
         except (KeyboardInterrupt, EOFError):
             send("\n", sys.stderr)
             return False
@@ -108,7 +107,7 @@ class _Approval:
         """Return the decision; None leaves it waiting."""
         self._draw(_MAX_LINES)
         while True:
-            write_lines([self._list_choices()], sys.stderr, choose(sys.stderr, os.environ))
+            show([self._list_choices()], sys.stderr)
             match _read_line("approve? [s]: ").lower():
                 case "y" | "yes":
                     return Answer(approved=True, input=self._given)
@@ -135,14 +134,14 @@ class _Approval:
         return line("  " + " · ".join((*choices, "m show all", "s leave it waiting")), hang=2)
 
     def _draw(self, most: int | None) -> None:
-        rows = tuple(draw_item(self._item, self._root, most))
+        rows = tuple(_draw_item(self._item, self._root, most))
         if most is None:
-            _page(rows)
+            _show_pages(rows)
         else:
-            write_lines(rows, sys.stderr, choose(sys.stderr, os.environ))
+            show(rows, sys.stderr)
 
     def _edit(self) -> None:
-        """Let the person change the input, and show what would be done then."""
+        """Let the person change the input, and show the new call."""
         key = _EDITED.get(self._item.tool or "", "")
         value = self._item.input.get(key)
         before = value if isinstance(value, str) else encode(self._item.input).decode()
@@ -162,24 +161,24 @@ class _Approval:
         self._draw(_MAX_LINES)
 
 
-def _page(rows: tuple[Line, ...]) -> None:
+def _show_pages(rows: tuple[Line, ...]) -> None:
     """Write rows a screen at a time; q ends it."""
     height = max(5, shutil.get_terminal_size().lines - 2)
     for start in range(0, len(rows), height):
-        write_lines(rows[start : start + height], sys.stderr, choose(sys.stderr, os.environ))
+        show(rows[start : start + height], sys.stderr)
         is_last = start + height >= len(rows)
         if not is_last and _read_line("Enter = more, q = enough [more]: ").lower() == "q":
             return
 
 
-def _answer(item: Pending, root: Path) -> Answer | None:
-    """Return the answer to all questions, asked again until it is one; None leaves them waiting."""
-    write_lines(draw_item(item, root), sys.stderr, choose(sys.stderr, os.environ))
+def _ask(item: Pending, root: Path) -> Answer | None:
+    """Ask all questions until the answers are valid; None leaves them waiting."""
+    show(_draw_item(item, root), sys.stderr)
     words = "an option" if item.is_closed else "an option or your own words"
     while True:
         said = []
         for question in item.questions:
-            write_lines(_question(question), sys.stderr, choose(sys.stderr, os.environ))
+            show(_draw_question(question), sys.stderr)
             typed = _read_line(f"answer, {words}; s = leave it waiting [{item.default}]: ")
             if typed.lower() == SUSPEND:
                 return None
@@ -202,8 +201,8 @@ def _read_line(prompt: str) -> str:
     return typed.encode("utf-8", "replace").decode().strip()
 
 
-def draw_item(item: Pending, root: Path, most: int | None = None) -> Iterator[Line]:
-    """Yield what is to be decided, of each text at most so many lines; what is approved is what was seen."""
+def _draw_item(item: Pending, root: Path, most: int | None = None) -> Iterator[Line]:
+    """Yield a pending item as lines, at most `most` for each text; None shows all of it."""
     if item.kind is PendingKind.SURFACE:
         yield from draw_changed_checks(item, most)
         return
@@ -215,11 +214,11 @@ def draw_item(item: Pending, root: Path, most: int | None = None) -> Iterator[Li
     for key, value in item.shown_input.items():
         text = value if isinstance(value, str) else encode(value).decode()
         is_command = item.tool == "Bash" and key == "command"
-        yield from _cut_rows(_command(text) if is_command else _value(key, text), most)
+        yield from _cut_rows(_draw_command(text) if is_command else _draw_value(key, text), most)
 
 
 def _diff_of_call(item: Pending, root: Path) -> list[str]:
-    """Return what a call of Edit or Write would change, as a diff without its heads; else nothing."""
+    """Return the change by a call of Edit or Write as a diff without its heads; empty for other calls."""
     given = item.input
     try:
         path = root / given["file_path"]
@@ -244,7 +243,7 @@ def _apply_edit(tool: str | None, given: Mapping[str, Any], before: str) -> str 
     return before.replace(str(old), str(new), -1 if given.get("replace_all") else 1)
 
 
-def _command(text: str) -> Iterator[Line]:
+def _draw_command(text: str) -> Iterator[Line]:
     first, *more = text.split("\n")
     yield line("  ", span("$ ", Style.DIM), span(first, Style.ACCENT), hang=4)
     for row in more:
@@ -259,14 +258,14 @@ def _cut_rows(rows: Iterable[Line], most: int | None) -> Iterator[Line]:
         yield line(_INDENT, span(f"… {len(known) - most} more lines, m shows them", Style.WARN))
 
 
-def _question(question: Question) -> Iterator[Line]:
+def _draw_question(question: Question) -> Iterator[Line]:
     if question.text:
-        yield from list(_value("", question.text))[:_MAX_LINES]
+        yield from list(_draw_value("", question.text))[:_MAX_LINES]
     for place, option in enumerate(question.options):
         yield line(_INDENT, span(f"{to_letter(place)}  ", Style.ACCENT), span(option), hang=7)
 
 
-def _value(key: str, text: str) -> Iterator[Line]:
+def _draw_value(key: str, text: str) -> Iterator[Line]:
     rows = text.split("\n")
     head = [span(f"{key}: ", Style.DIM)] if key else []
     yield line("  ", *head, span(rows[0]), hang=4)

@@ -36,7 +36,7 @@ from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.working_copy import lay_out, share_environments
 
 _CUT = (Status.CANCELLED, Status.ERROR)
-_APART = frozenset(
+_IGNORED = frozenset(
     {
         *("Warned", "Signalled", "Retried", "Searched", "RepairTried", "Answered", "StateChanged"),
         *("Asked", "CheckStarted", "TestRunsLong", "Probed", "TaskUndone"),
@@ -51,22 +51,13 @@ _BEGINNINGS = frozenset({"TaskStarted", "PhaseStarted", "RunStarted", "ToolStart
 """Events that a resumed task has again where it goes on with what was cut off."""
 _NOTHING = '{"type":"nothing"}'
 _NAMING = ("phase", "role", "tool", "check")
-"""What tells an event from others of its type."""
+"""Keys that identify an event among others of its type."""
 _WIDE = 600
-_VOLATILE = frozenset(
-    {
-        "seconds",
-        "turn",
-        "turns",
-        "files",
-        "report",
-        "model",
-        "sandbox",
-        "gaps",
-        "from_tokens",
-        "to_tokens",
-    }  # as long as paths are
+_VOLATILE = (
+    *("seconds", "turn", "turns", "files", "report", "model", "sandbox", "gaps"),
+    *("from_tokens", "to_tokens"),  # as long as paths are
 )
+"""Keys that differ between two runs of one task."""
 
 
 def replay(
@@ -81,7 +72,7 @@ def replay(
     It runs in a copy, without a model or a network. Exit code 0 means the same requests led to the same
     verdict; 1 means they did not, and the first difference is shown.
     """
-    found = replay_task(folder, task_id)
+    found = _replay_task(folder, task_id)
     if json:
         say_json(found)
     elif found.difference:
@@ -91,18 +82,18 @@ def replay(
     return Exit.NOT_VERIFIED if found.difference else Exit.VERIFIED
 
 
-class Replayed(Record):
-    """What came of a task the second time."""
+class ReplayResult(Record):
+    """The result of a replay."""
 
     task_id: str
     status: Status
     exit_code: int
     events: int
     difference: str = ""
-    """Where it first went another way, or empty."""
+    """The first difference from the recorded task, or empty."""
 
 
-def replay_task(folder: Path, task_id: str | None) -> Replayed:
+def _replay_task(folder: Path, task_id: str | None) -> ReplayResult:
     """Run a saved task again in a copy of the tree it began on. Raises StateError where that cannot be."""
     git = open_home(folder, task_id)
     if task_id is None or not Path(task_id).is_file():
@@ -111,7 +102,7 @@ def replay_task(folder: Path, task_id: str | None) -> Replayed:
         return _replay(git, path)
 
 
-def _replay(git: Git, path: Path) -> Replayed:
+def _replay(git: Git, path: Path) -> ReplayResult:
     happened = tuple(events(path))
     task = fold_state(path, happened)
     if task.base_tree is None or not _ran_through(happened):
@@ -129,13 +120,13 @@ def _replay(git: Git, path: Path) -> Replayed:
         setup = setup.replace(sandbox=share_environments(setup.sandbox, git.root))
         store = TaskStore.create(root, _begin_again(setup, happened, task))
         ended = _run(setup, store, task, _recall_messages(path))
-        told = _difference(happened, tuple(events(store.folder)), (str(git.root), str(root)))
+        told = _find_difference(happened, tuple(events(store.folder)), (str(git.root), str(root)))
     assert ended.ending is not None
     same = (ended.status, ended.ending.exit_code) == (task.status, task.ending and task.ending.exit_code)
     told = told or ("" if same else f"it ended {ended.status} in place of {task.status}")
     if told and _was_cut(happened):
         told += "; this task was stopped and resumed, and what was cut off then runs to its end in a replay"
-    return Replayed(
+    return ReplayResult(
         task_id=task.task_id,
         status=ended.status,
         exit_code=ended.ending.exit_code,
@@ -164,7 +155,7 @@ def _was_cut(happened: tuple[Stamped, ...]) -> bool:
 
 
 def _begin_again(setup: Setup, happened: tuple[Stamped, ...], recorded: TaskState) -> TaskState:
-    """Return the state that the task began with, under a name of its own, in the place as it was then."""
+    """Return the state that the task began with, under a new id."""
     first = next(one.event.changed for one in happened if isinstance(one.event, StateChanged))
     fresh = make_task(setup, first["task"], first["max_iterations"])
     keys = ("task_id", "started_at", "model", "sandbox", "gaps")
@@ -177,7 +168,7 @@ def _begin_again(setup: Setup, happened: tuple[Stamped, ...], recorded: TaskStat
 def _run(
     setup: Setup, store: TaskStore, recorded: TaskState, recall: Callable[[int, int], tuple[str, ...]]
 ) -> TaskState:
-    """Run to the end; what a person decided and said then is decided and said so again."""
+    """Run to the end with the recorded decisions and messages of the person."""
     crew = assemble(setup, store, Consent.SUSPEND).replace(recall_messages=recall)
     task = anyio.run(run_phases, crew, store.task)
     while task.status is Status.SUSPENDED:
@@ -191,7 +182,7 @@ def _run(
 
 
 def _recall_messages(folder: Path) -> Callable[[int, int], tuple[str, ...]]:
-    """Return what gives a run, before a turn, the messages that a person sent it in the recorded task."""
+    """Return a function from a run and a turn to the messages that a person sent at that point."""
     happened = (one.event for one in events(folder))
     places = [(event.run, event.turn) for event in happened if isinstance(event, PersonSaid)]
     messages = tuple(zip(places, read_messages(folder), strict=False))
@@ -210,9 +201,9 @@ def _copy_repository(git: Git, path: Path, tree: str) -> Iterator[Path]:
         yield root
 
 
-def _difference(then: tuple[Stamped, ...], now: tuple[Stamped, ...], roots: tuple[str, ...]) -> str:
-    """Return where two tasks first went different ways, run by run."""
-    one, other = _streams(then, roots), _streams(now, roots)
+def _find_difference(then: tuple[Stamped, ...], now: tuple[Stamped, ...], roots: tuple[str, ...]) -> str:
+    """Return the first difference between two tasks, run by run."""
+    one, other = _split_by_run(then, roots), _split_by_run(now, roots)
     for run in sorted({*one, *other}):
         pairs = zip_longest(one.get(run, []), other.get(run, []), fillvalue=_NOTHING)
         for a, b in pairs:
@@ -233,7 +224,7 @@ def _describe_difference(then: dict[str, Any], now: dict[str, Any]) -> str:
 
 
 def _flatten(told: dict[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each part of an event by its name, a part of a record by both names."""
+    """Yield each value of an event with its path of keys."""
     for key, value in told.items():
         if isinstance(value, dict):
             yield from _flatten(value, f"{above}{key}.")
@@ -241,7 +232,7 @@ def _flatten(told: dict[str, Any], above: str = "") -> Iterator[tuple[str, str]]
             yield f"{above}{key}", str(value)
 
 
-def _streams(happened: tuple[Stamped, ...], roots: tuple[str, ...]) -> dict[int, list[str]]:
+def _split_by_run(happened: tuple[Stamped, ...], roots: tuple[str, ...]) -> dict[int, list[str]]:
     """Return the events of each run in their order, those of the task itself under 0.
 
     Calls of one turn that only read are made at once and end in any order: they stand by their ids.
@@ -251,21 +242,18 @@ def _streams(happened: tuple[Stamped, ...], roots: tuple[str, ...]) -> dict[int,
     last = max((one.seq for one in happened if isinstance(one.event, TaskEnded)), default=None)
     for one in happened:
         kind = type(one.event).__name__
-        if kind in _APART or (kind == "TaskEnded" and one.seq != last):
+        if kind in _IGNORED or (kind == "TaskEnded" and one.seq != last):
             continue
-        told = {"type": kind, **_drop_volatile(plain(one.event))}
+        lasting = {key: value for key, value in plain(one.event).items() if key not in _VOLATILE}
+        told = {"type": kind, **lasting}
         text = steady(encode(told).decode(), roots)
         stream = streams.setdefault(told.get("run", 0), [])
         row = (told.get("call_id", ""), text)
         if kind not in _BEGINNINGS or row not in stream:
             stream.append(row)
-    return {run: list(_by_call(stream)) for run, stream in streams.items()}
+    return {run: list(_sort_by_call(stream)) for run, stream in streams.items()}
 
 
-def _by_call(stream: list[tuple[str, str]]) -> Iterator[str]:
+def _sort_by_call(stream: list[tuple[str, str]]) -> Iterator[str]:
     for is_call, stretch in groupby(stream, key=lambda one: one[0] != ""):
         yield from (text for _, text in (sorted(stretch, key=itemgetter(0)) if is_call else stretch))
-
-
-def _drop_volatile(told: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in told.items() if key not in _VOLATILE}

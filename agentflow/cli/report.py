@@ -15,7 +15,7 @@ from agentflow.view.text import BLANK, Line, Span, Style, clip, column, line, se
 from agentflow.view.words import plural, whole_seconds
 
 if TYPE_CHECKING:
-    from agentflow.pages.stats import Came, Numbers, Stats
+    from agentflow.pages.stats import Numbers, ResultKind, Stats
 
 HTML = typer.Option(None, "--html", metavar="FILE", help="Write it as one self-contained HTML file.")
 MARKDOWN = typer.Option(False, "--markdown", help="Print it as a comment for a pull request.")
@@ -138,7 +138,8 @@ def _draw_total(stats: "Stats") -> Iterator[Line]:
     came = ", ".join(f"{count:,} {name}" for name, count in all_of.came.items() if count)
     yield line(span(plural(all_of.tasks, "task"), Style.BOLD), f": {came}" if came else "", hang=2)
     attempts = f"{all_of.attempts / all_of.tasks:.1f} attempts a task" if all_of.tasks else ""
-    spent = (f"cost {_cost(all_of)}", plural(all_of.tokens, "token"), f"{_time(all_of)} of work", attempts)
+    work = f"{whole_seconds(all_of.seconds)} of work"
+    spent = (f"cost {_format_cost(all_of)}", plural(all_of.tokens, "token"), work, attempts)
     yield line(span(", ".join(filter(None, spent)), Style.DIM), hang=2)
     if all_of.unpriced:
         yield line(span(f"the cost of {plural(all_of.unpriced, 'task')} is not known", Style.DIM))
@@ -155,18 +156,14 @@ def _draw_row(one: "Numbers") -> Line:
         span((f"{count:,}" if count else "·").rjust(width), Style.PLAIN if count else Style.DIM)
         for count, (_, width) in zip(counts, _COLUMNS, strict=True)
     )
-    rest = f"{_cost(one).rjust(10)}{_time(one).rjust(9)}"
+    rest = f"{_format_cost(one).rjust(10)}{whole_seconds(one.seconds).rjust(9)}"
     return line(column(clip(one.name, _NAME - 1), _NAME), *cells, span(rest, Style.DIM))
 
 
-def _cost(one: "Numbers") -> str:
+def _format_cost(one: "Numbers") -> str:
     if one.cost_usd is None:
         return "-" if not one.tasks else "unknown"
     return "<$0.01" if 0 < one.cost_usd < 0.01 else f"${one.cost_usd:,.2f}"
-
-
-def _time(one: "Numbers") -> str:
-    return whole_seconds(one.seconds)
 
 
 def _draw_picture(stats: "Stats", width: int) -> Iterator[Line]:
@@ -175,33 +172,35 @@ def _draw_picture(stats: "Stats", width: int) -> Iterator[Line]:
         yield from _draw_tables(stats)
         return
     yield from (*_draw_total(stats), BLANK)
-    glyphs = _glyphs()
+    glyphs = _choose_glyphs()
     legend = (part for came, shape in glyphs.items() for part in (shape, span(f" {came}   ", Style.DIM)))
     yield line(span("tasks a week".ljust(_NAME + 2), Style.DIM), *legend, hang=_NAME + 2)
     most = max(week.tasks for week in stats.weeks)
     for week in stats.weeks[-_WEEKS:]:
         bar = _draw_bar(week.came, glyphs, (width - _NAME - _REST) / most)
-        told = f"  {week.tasks:,}  {_cost(week)}" if week.tasks else "  0"
+        told = f"  {week.tasks:,}  {_format_cost(week)}" if week.tasks else "  0"
         yield line(span(week.name.ljust(_NAME + 2)), *bar, span(told, Style.DIM))
 
 
-def _glyphs() -> Mapping["Came", Span]:
-    from agentflow.pages.stats import Came
+def _choose_glyphs() -> Mapping["ResultKind", Span]:
+    from agentflow.pages.stats import ResultKind
 
     return {
-        Came.VERIFIED: span("█", Style.GOOD),
-        Came.CAVEAT: span("▓", Style.WARN),
-        Came.ANSWERED: span("▒", Style.ACCENT),
-        Came.NOT_VERIFIED: span("░", Style.BAD),
-        Came.OPEN: span("·", Style.DIM),
+        ResultKind.VERIFIED: span("█", Style.GOOD),
+        ResultKind.CAVEAT: span("▓", Style.WARN),
+        ResultKind.ANSWERED: span("▒", Style.ACCENT),
+        ResultKind.NOT_VERIFIED: span("░", Style.BAD),
+        ResultKind.OPEN: span("·", Style.DIM),
     }
 
 
-def _draw_bar(came: Mapping["Came", int], glyphs: Mapping["Came", Span], scale: float) -> Iterable[Span]:
+def _draw_bar(
+    counts: Mapping["ResultKind", int], glyphs: Mapping["ResultKind", Span], scale: float
+) -> Iterable[Span]:
     """Yield the parts of a bar; rounding never makes it longer or shorter as a whole."""
     done, so_far = 0, 0
     for name, shape in glyphs.items():
-        so_far += came[name]
-        end = max(round(so_far * scale), done + (1 if came[name] else 0))
+        so_far += counts[name]
+        end = max(round(so_far * scale), done + (1 if counts[name] else 0))
         yield shape.replace(text=shape.text * (end - done))
         done = end

@@ -1,6 +1,5 @@
 """`web`, `acp` and `mcp`: agentflow served to others, and the MCP servers that it uses itself."""
 
-import os
 import time
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,10 +7,10 @@ from pathlib import Path
 import anyio
 import typer
 
-from agentflow.api.boundary import Wish, find_secrets, make_sandbox
+from agentflow.api.boundary import Wish, hide_secrets, open_sandbox
 from agentflow.api.content import load_rules_here
 from agentflow.api.servers import find_accepted_file, load_entries, place_servers
-from agentflow.cli.arguments import FOLDER, JSON, MODEL
+from agentflow.cli.arguments import FOLDER, JSON, MODEL, make_group
 from agentflow.cli.printing import say, say_json
 from agentflow.core.errors import ConfigError, Exit, ToolError, UsageError
 from agentflow.core.record import Record
@@ -19,17 +18,10 @@ from agentflow.mcp.entries import ServerEntry
 from agentflow.mcp.servers import MISSING, MISSING_FOR_SERVER, ServerPlace, Servers, find_key, has_sdk
 from agentflow.mcp.tools import ServerListing, find_changed, name_tool, record_accepted
 from agentflow.redact import one_line
-from agentflow.sandbox.profile import Level
 from agentflow.sandbox.throwaway import scratch_folder
-from agentflow.settings import load_settings
 from agentflow.workspace.git import Git, open_repository
 
-mcp = typer.Typer(
-    help="List and try MCP servers, or serve agentflow as one.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+mcp = make_group()
 _NAME = typer.Argument(None, metavar="[SERVER]", help="A name from `list`; all servers without it.")
 _NO_SANDBOX = typer.Option(False, "--no-sandbox", help="Start servers with all your rights.")
 
@@ -59,14 +51,14 @@ def _to_row(entry: ServerEntry) -> dict[str, object]:
     return {**told, "does": entry.does, "counts": not entry.problem, "problem": entry.problem}
 
 
-class Tried(Record):
-    """What came of a try of one server."""
+class ServerTrial(Record):
+    """The result of trying one server."""
 
     name: str
     seconds: float
     listing: ServerListing = ServerListing()
     changed: tuple[str, ...] = ()
-    """Tools that are not as they were accepted."""
+    """Tools that changed since they were accepted."""
     problem: str = ""
 
 
@@ -84,7 +76,8 @@ def try_servers(
     if not has_sdk():
         raise ConfigError(MISSING)
     tried = _try_all(tuple(entry for entry in wanted if not entry.problem), git, no_sandbox=no_sandbox)
-    tried += tuple(Tried(name=each.name, seconds=0, problem=each.problem) for each in wanted if each.problem)
+    unusable = (entry for entry in wanted if entry.problem)
+    tried += tuple(ServerTrial(name=entry.name, seconds=0, problem=entry.problem) for entry in unusable)
     if yes:
         keys = {each.name: find_key(each, git.root) for each in wanted}
         for one in (one for one in tried if one.changed):
@@ -120,19 +113,16 @@ def _choose(known: tuple[ServerEntry, ...], name: str | None) -> tuple[ServerEnt
     return found
 
 
-def _try_all(entries: tuple[ServerEntry, ...], git: Git, *, no_sandbox: bool) -> tuple[Tried, ...]:
-    sandbox = make_sandbox(git.root, load_settings(os.environ), Wish(no_sandbox=no_sandbox), git.folders)
-    if sandbox.level is not Level.NONE:
-        masked = find_secrets(git, load_rules_here(git.root))
-        sandbox = sandbox.replace(opened=sandbox.opened.replace(masked=masked))
+def _try_all(entries: tuple[ServerEntry, ...], git: Git, *, no_sandbox: bool) -> tuple[ServerTrial, ...]:
+    sandbox = hide_secrets(open_sandbox(git, Wish(no_sandbox=no_sandbox)), git, load_rules_here(git.root))
     with scratch_folder() as logs:
         place = place_servers(sandbox, logs)
         return anyio.run(_inspect, entries, place)
 
 
-async def _inspect(entries: tuple[ServerEntry, ...], place: ServerPlace) -> tuple[Tried, ...]:
+async def _inspect(entries: tuple[ServerEntry, ...], place: ServerPlace) -> tuple[ServerTrial, ...]:
     servers = Servers(entries, place, lambda _: None)
-    found: dict[str, Tried] = {}
+    found: dict[str, ServerTrial] = {}
 
     async def inspect(entry: ServerEntry) -> None:
         begin = time.monotonic()
@@ -143,7 +133,7 @@ async def _inspect(entries: tuple[ServerEntry, ...], place: ServerPlace) -> tupl
         seconds = round(time.monotonic() - begin, 2)
         key = find_key(entry, place.sandbox.root)
         changed = () if problem else tuple(sorted(find_changed(place.accepted, key, listing.tools)))
-        found[entry.name] = Tried(
+        found[entry.name] = ServerTrial(
             name=entry.name, seconds=seconds, listing=listing, changed=changed, problem=problem
         )
 
@@ -153,14 +143,14 @@ async def _inspect(entries: tuple[ServerEntry, ...], place: ServerPlace) -> tupl
     return tuple(found[entry.name] for entry in entries)
 
 
-def _to_json(one: Tried) -> dict[str, object]:
+def _to_json(one: ServerTrial) -> dict[str, object]:
     tools = [{"name": name_tool(one.name, each.name), "reads": each.reads} for each in one.listing.tools]
     offered = {"tools": tools, "resources": one.listing.resources, "prompts": one.listing.prompts}
     told = {"name": one.name, "seconds": one.seconds, "server": one.listing.server}
     return {**told, **offered, "changed": one.changed, "problem": one.problem}
 
 
-def _show(one: Tried, *, is_accepted: bool) -> None:
+def _show(one: ServerTrial, *, is_accepted: bool) -> None:
     if one.problem:
         say(f"{one.name}: {one.problem}")
         return

@@ -8,6 +8,7 @@ from shlex import split as split_words
 from typing import TYPE_CHECKING, NoReturn
 
 from agentflow.cli.arguments import FOLDER, JSON
+from agentflow.cli.printing import say, say_error, say_json, tell_error
 from agentflow.cli.session_commands import (
     COMMAND_GROUPS,
     Chat,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 def open_session(folder: Path, run: Callable[[Sequence[str]], int], *, goes_on: bool, plain: bool) -> int:
     """Talk with a person until they leave: each message is a question, a task or a follow-up."""
     from agentflow.cli.line_editor import LineEditor
-    from agentflow.cli.printing import say
     from agentflow.cli.steering import Steering
     from agentflow.workspace.git import open_repository
 
@@ -54,7 +54,7 @@ def open_session(folder: Path, run: Callable[[Sequence[str]], int], *, goes_on: 
 
 
 def _take_turn(chat: Chat, editor: "LineEditor", left: str) -> tuple[Chat, str]:
-    """Read a line and do what it says; return what was typed meanwhile and is still to be sent."""
+    """Read and run one line; return the text that was typed meanwhile and is not sent yet."""
     typed = _read_line(chat, editor, left)
     if isinstance(typed, Exit):
         return chat.replace(over=typed), ""
@@ -64,14 +64,12 @@ def _take_turn(chat: Chat, editor: "LineEditor", left: str) -> tuple[Chat, str]:
         if chat.over is None:
             chat = _handle(chat, command)
     if left:
-        _say_unread()
+        say("The task ended before a role read what you typed. It is in the input line; Enter sends it.")
     return chat, left
 
 
 def _read_line(chat: Chat, editor: "LineEditor", left: str) -> str | Exit:
     """Return what the person types, or the exit code with which they leave."""
-    from agentflow.cli.printing import say
-
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave_at_once)  # each task puts its own in place
     if not chat.plain:
@@ -94,16 +92,8 @@ def _leave_at_once(_number: int, _frame: object) -> NoReturn:
     raise _Terminated
 
 
-def _say_unread() -> None:
-    from agentflow.cli.printing import say
-
-    say("The task ended before a role read what you typed. It is in the input line; Enter sends it.")
-
-
 def _say_what_waits(chat: Chat) -> None:
-    """Say how the last task can go on, if it is not over."""
-    from agentflow.cli.printing import say
-
+    """Say how the last task can be continued, if it is not over."""
     task = recall_task(chat, chat.saved.last)
     if task is None or not (task.status in RESUMABLE or task.active):
         return
@@ -112,8 +102,6 @@ def _say_what_waits(chat: Chat) -> None:
 
 def _handle(chat: Chat, typed: str) -> Chat:
     """Run a command or a message; an error ends that, not the session."""
-    from agentflow.cli.printing import say_error, tell_error
-
     try:
         name, *words = _split(typed)
         found = next((rows[name] for rows in COMMAND_GROUPS.values() if name in rows), None)
@@ -128,7 +116,7 @@ def _handle(chat: Chat, typed: str) -> Chat:
 
 
 def _recall_session(chat: Chat) -> Chat:
-    """Return the session as it was saved last, with a task whose end an error kept from us."""
+    """Return the session as it was saved last; a task that an error cut off is in it."""
     known = next((one for one in load_sessions(chat.root) if one.session_id == chat.saved.session_id), None)
     return chat.replace(saved=known) if known else chat
 
@@ -177,7 +165,6 @@ def _describe(chat: Chat) -> str:
 
 def sessions(json: bool = JSON, folder: Path = FOLDER) -> None:
     """List the sessions of this repository. `agentflow --continue` takes up the newest."""
-    from agentflow.cli.printing import say, say_json
     from agentflow.workspace.git import open_repository
 
     found = tuple(load_sessions(open_repository(folder).root))

@@ -1,19 +1,20 @@
-"""The commands of a session, and what a session knows while it runs."""
+"""The commands of a session, and the state of a running session."""
 
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from agentflow.cli.printing import say, show
 from agentflow.core.errors import AgentflowError, Exit, UsageError
 from agentflow.core.messages import Usage, total
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.redact import one_line
-from agentflow.store.reading import events, find, fold_state
+from agentflow.store.reading import find, load_state
 from agentflow.store.sessions import SavedSession, save_session
 from agentflow.store.task_file import format_plan
-from agentflow.view.text import line, span
+from agentflow.view.text import BLANK, line, span
 from agentflow.view.words import plural
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class SlashCommand(NamedTuple):
 
 
 def summarize_commands(root: Path) -> dict[str, str]:
-    """Return what each command does: those of a session, which win, those that people bring, and skills."""
+    """Return the summary of each command: of the session, which win over the user's, and of skills."""
     from agentflow.api.content import load_skills_here
     from agentflow.api.slash_commands import load_commands_here
 
@@ -60,7 +61,7 @@ def summarize_commands(root: Path) -> dict[str, str]:
 
 
 def _resume(chat: Chat, words: list[str]) -> Chat:
-    """Go on with the last task; what it waits for is asked."""
+    """Continue the last task and ask what it waits for."""
     from agentflow.cli.launch import Job, relaunch
 
     job = Job(model=words[0] if words else None, plain=chat.plain)
@@ -71,22 +72,16 @@ def end_if_terminated(chat: Chat, code: int) -> Chat:
     return chat.replace(over=code) if code == Exit.TERMINATED else chat
 
 
+def _run(chat: Chat, *words: str) -> int:
+    return chat.run([*words, "-C", str(chat.root)])
+
+
 def _run_on_last(*command: str) -> Callable[[Chat, list[str]], Chat]:
     """Return a command of the session that runs a command of agentflow on the last task."""
 
     def run(chat: Chat, words: list[str]) -> Chat:
-        chat.run([*command, _require_last(chat), *words, "-C", str(chat.root)])
+        _run(chat, *command, _require_last(chat), *words)
         return chat
-
-    return run
-
-
-def _run_and_begin_anew(*command: str) -> Callable[[Chat, list[str]], Chat]:
-    """Return a session command after which the next task starts a new change."""
-
-    def run(chat: Chat, words: list[str]) -> Chat:
-        code = chat.run([*command, _require_last(chat), *words, "-C", str(chat.root)])
-        return _begin_anew(chat, words) if code == Exit.VERIFIED else chat
 
     return run
 
@@ -95,7 +90,7 @@ def _run_plainly(*command: str) -> Callable[[Chat, list[str]], Chat]:
     """Return a command of the session that runs a command of agentflow with the words as they are."""
 
     def run(chat: Chat, words: list[str]) -> Chat:
-        chat.run([*command, *words, "-C", str(chat.root)])
+        _run(chat, *command, *words)
         return chat
 
     return run
@@ -110,18 +105,13 @@ def _require_last(chat: Chat) -> str:
 def recall_task(chat: Chat, task_id: str | None) -> TaskState | None:
     """Return a task of a session, or None without one and where it cannot be read."""
     try:
-        return _load(chat, task_id) if task_id else None
+        return load_state(find(chat.root, task_id)) if task_id else None
     except AgentflowError:
         return None
 
 
-def _last_state(chat: Chat) -> TaskState:
-    return _load(chat, _require_last(chat))
-
-
-def _load(chat: Chat, task_id: str) -> TaskState:
-    folder = find(chat.root, task_id)
-    return fold_state(folder, tuple(events(folder)))
+def _load_last(chat: Chat) -> TaskState:
+    return load_state(find(chat.root, _require_last(chat)))
 
 
 def _begin_anew(chat: Chat, _: list[str]) -> Chat:
@@ -131,23 +121,28 @@ def _begin_anew(chat: Chat, _: list[str]) -> Chat:
     return chat.replace(saved=saved)
 
 
+def _commit(chat: Chat, words: list[str]) -> Chat:
+    """Commit the change of the last task; the next task then starts a new one."""
+    code = _run(chat, "commit", _require_last(chat), *words)
+    return _begin_anew(chat, words) if code == Exit.VERIFIED else chat
+
+
 def _undo(chat: Chat, words: list[str]) -> Chat:
     """Undo the last task alone; the next message goes on from the one before it."""
-    code = chat.run(["undo", _require_last(chat), *words, "-C", str(chat.root)])
+    code = _run(chat, "undo", _require_last(chat), *words)
     if code != Exit.VERIFIED or "--dry-run" in words:
         return chat
-    before = _last_state(chat).follows
+    before = _load_last(chat).follows
     saved = chat.saved.replace(last=before)
     save_session(chat.root, saved)
     return chat.replace(saved=saved)
 
 
 def _show_diff(chat: Chat, _: list[str]) -> Chat:
-    from agentflow.cli.printing import show
     from agentflow.view.status import diff_style
     from agentflow.workspace.git import open_repository
 
-    task = _last_state(chat)
+    task = _load_last(chat)
     diff = open_repository(chat.root).diff(task.base_tree, task.tree) if task.base_tree and task.tree else ""
     rows = diff.splitlines() or ["the last task changed no file"]
     show(line(span(row, diff_style(row))) for row in rows)
@@ -155,21 +150,16 @@ def _show_diff(chat: Chat, _: list[str]) -> Chat:
 
 
 def _show_plan(chat: Chat, _: list[str]) -> Chat:
-    from agentflow.cli.printing import say
-
-    plan = _last_state(chat).plan
+    plan = _load_last(chat).plan
     say(format_plan(plan) if plan else "the last task made no plan")
     return chat
 
 
 def _show_cost(chat: Chat, _: list[str]) -> Chat:
-    from agentflow.cli.printing import say
-
     spent: list[Usage] = []
     for task_id, said in zip(chat.saved.tasks, chat.saved.said, strict=True):
         try:
-            folder = find(chat.root, task_id)
-            spent.append(fold_state(folder, tuple(events(folder))).usage)
+            spent.append(load_state(find(chat.root, task_id)).usage)
             told = _describe_usage(spent[-1])
         except AgentflowError:
             told = "cannot be read"
@@ -187,7 +177,6 @@ def _describe_usage(usage: Usage) -> str:
 def _choose_model(chat: Chat, words: list[str]) -> Chat:
     """Show the model with the id of each tier, or choose another for the tasks to come."""
     from agentflow.api.models import choose_tiers, list_tier_models
-    from agentflow.cli.printing import say, show
     from agentflow.model.tiers import MODEL_ADVICE, choice_of
     from agentflow.settings import load_settings, model_name
 
@@ -206,9 +195,6 @@ def _choose_model(chat: Chat, words: list[str]) -> Chat:
 
 
 def _show_help(chat: Chat, _: list[str]) -> Chat:
-    from agentflow.cli.printing import show
-    from agentflow.view.text import BLANK, line
-
     groups = {
         title: {name: command.summary for name, command in rows.items()}
         for title, rows in COMMAND_GROUPS.items()
@@ -243,7 +229,7 @@ COMMAND_GROUPS = {
         "/approve": SlashCommand("Approve what waits: /approve ID.", _run_plainly("approve")),
         "/deny": SlashCommand("Deny what waits: /deny ID --reason R.", _run_plainly("deny")),
         "/undo": SlashCommand("Undo the last task; the ones before it stay.", _undo),
-        "/commit": SlashCommand("Commit the change; then begin a new one.", _run_and_begin_anew("commit")),
+        "/commit": SlashCommand("Commit the change; then begin a new one.", _commit),
         "/new": SlashCommand("Begin a new change, apart from the earlier tasks.", _begin_anew),
     },
     "Session": {

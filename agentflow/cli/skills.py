@@ -1,4 +1,4 @@
-"""`skills` and `commands`: the texts that tell a role how to work, and those that are called as `/name`."""
+"""`skills` and `commands`: instructions that roles open, and texts that a person calls as `/name`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from agentflow.api.content import Content
-from agentflow.cli.arguments import FOLDER, JSON
+from agentflow.cli.arguments import FOLDER, JSON, make_group
 from agentflow.cli.catalog import (
     NAME,
     NEW_NAME,
@@ -27,7 +27,7 @@ from agentflow.core.run import Run
 from agentflow.library.skill_file import Skill, list_skill_files, open_body
 from agentflow.library.skills import Skills, list_shared_words
 from agentflow.loop.open_skills import list_opened_names
-from agentflow.store.journal import load_run
+from agentflow.store.journal import load_runs
 from agentflow.store.reading import find
 from agentflow.view.text import Style, column, line, span
 from agentflow.workspace.git import open_repository
@@ -38,12 +38,7 @@ if TYPE_CHECKING:
 _UNOWNED = "every role, as it names no owner"
 ONE_NAME = typer.Argument(None, metavar="NAME", help="A name from `list`; all that have tests by default.")
 USED_IN = typer.Argument(None, metavar="TASK", help="A task's id or its beginning.")
-skills = typer.Typer(
-    help="List, show, write or test skills.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+skills = make_group()
 
 
 @skills.command(name="list", epilog="Example: agentflow skills list --json")
@@ -56,7 +51,7 @@ def list_skills(task: str | None = USED_IN, json: bool = JSON, folder: Path = FO
         _list_used(task, folder, json=json)
         return
     content = load_content_here()
-    rows = [_skill_row(skill, content) for skill in content.skills.all]
+    rows = [_to_skill_row(skill, content) for skill in content.skills.all]
     if json:
         say_json(rows)
         return
@@ -73,7 +68,7 @@ def show_skill(name: str = NAME, json: bool = JSON) -> None:
     found = content.skills.find(name)
     if found is None:
         raise UnknownSkill(f"there is no skill {name}", hint="agentflow skills list shows them")
-    row = {**_skill_row(found, content), "path": found.source, "files": list_skill_files(found)}
+    row = {**_to_skill_row(found, content), "path": found.source, "files": list_skill_files(found)}
     if json:
         say_json({**row, "body": open_body(found).text})
         return
@@ -115,7 +110,7 @@ def check_skills(name: str | None = ONE_NAME, json: bool = JSON) -> int:
 
 def _list_used(task: str, folder: Path, *, json: bool) -> None:
     """Show the skills that a task opened: by whom, and why they were offered."""
-    rows = list_opened_skills(find(open_repository(folder).root, task), load_content_here().skills)
+    rows = _list_opened_skills(find(open_repository(folder).root, task), load_content_here().skills)
     if json:
         say_json([plain(row) for row in rows])
         return
@@ -125,7 +120,7 @@ def _list_used(task: str, folder: Path, *, json: bool) -> None:
         say("This task opened no skill.")
 
 
-def _skill_row(skill: Skill, content: Content) -> dict[str, Any]:
+def _to_skill_row(skill: Skill, content: Content) -> dict[str, Any]:
     listing = (role.name for role in content.roles.all if skill.name in role.skills)
     consumers = {*skill.consumers, *listing} - {skill.owner}
     return {
@@ -138,7 +133,7 @@ def _skill_row(skill: Skill, content: Content) -> dict[str, Any]:
 
 
 class OpenedSkill(Record):
-    """A skill in a run."""
+    """A skill that a run opened, and why."""
 
     skill: str
     role: str
@@ -146,14 +141,9 @@ class OpenedSkill(Record):
     why: str
 
 
-def list_opened_skills(folder: Path, skills: Skills) -> tuple[OpenedSkill, ...]:
+def _list_opened_skills(folder: Path, skills: Skills) -> tuple[OpenedSkill, ...]:
     """Return the skills that the runs of a task opened, in the order of the runs."""
-    runs = (load_run(path) for path in sorted((folder / "runs").glob("*.jsonl"), key=_number_of))
-    return tuple(row for run in runs if run is not None for row in _list_of_run(run, skills))
-
-
-def _number_of(path: Path) -> int:
-    return int(path.name.split("-")[0])
+    return tuple(row for run in load_runs(folder) for row in _list_of_run(run, skills))
 
 
 def _list_of_run(run: Run, skills: Skills) -> Iterator[OpenedSkill]:
@@ -175,27 +165,17 @@ def _explain_call(skill: Skill | None, run: Run) -> str:
     return f"the role opened it{shared}"
 
 
-commands = typer.Typer(
-    help="List the commands that you can call as /name.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
-
-
-@commands.callback()
-def _begin_group() -> None:
-    """List the commands that you can call as /name."""
+commands = make_group()
 
 
 @commands.command(name="list", epilog="Example: agentflow commands list --json")
 def list_prompt_commands(json: bool = JSON, folder: Path = FOLDER) -> None:
     """List the commands with their arguments and where they come from."""
-    from agentflow.api.slash_commands import is_counting, load_commands_here
+    from agentflow.api.slash_commands import load_commands_here, may_be_called
 
     root = open_repository(folder).root
     found = load_commands_here(root)
-    rows = [_to_row(command, counts=is_counting(root, command)) for command in found.all]
+    rows = [_to_row(command, counts=may_be_called(root, command)) for command in found.all]
     if json:
         say_json(rows)
         return

@@ -1,4 +1,4 @@
-"""What a person does while a task of their session works: tell it something, pause it, decide."""
+"""Steers the running task of a session: messages, pauses and decisions of the person."""
 
 import os
 import select
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from agentflow.api.decisions import send_message
 from agentflow.api.session import PauseSwitch
 from agentflow.cli.line_editor import LineEditor, WorkPrompt
+from agentflow.cli.printing import show
 from agentflow.cli.prompts import StandingApprovals, settle
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import PersonSaid, Stamped
@@ -16,7 +17,7 @@ from agentflow.redact import one_line
 from agentflow.store.tasks import TaskStore
 from agentflow.view.board import Board
 from agentflow.view.region import Painter
-from agentflow.view.text import Line, Medium, Style, choose, line, send, span, write_lines
+from agentflow.view.text import Medium, Span, Style, line, send, span
 from agentflow.workspace.git import Git
 
 _LOOK_SECONDS = 0.2
@@ -25,7 +26,7 @@ _STOPS = frozenset({"s", "stop", "/stop", "/quit"})
 
 
 class Steering:
-    """Follows the tasks of one session; keeps what was typed for later."""
+    """Follows the tasks of one session and keeps typed lines for later."""
 
     def __init__(self, git: Git, editor: LineEditor) -> None:
         self._git = git
@@ -33,7 +34,7 @@ class Steering:
         self._store: TaskStore | None = None
         self._screen: WorkPrompt | _LineReader | None = None
         self._queued: list[str] = []
-        """What was sent to the task and no role has read yet."""
+        """The messages that no role has read yet."""
         self._later: list[str] = []
         """Commands that run when the task has ended."""
         self.approvals = StandingApprovals(None if editor.plain else editor.edit)
@@ -61,7 +62,7 @@ class Steering:
         return goes_on
 
     def take_left(self) -> tuple[list[str], str]:
-        """Return what is still to be done: commands, and then text for the input line."""
+        """Return the commands still to run, and the text for the input line."""
         later, self._later = self._later, []
         typed = self._screen.typed if self._screen is not None else ""
         left = "\n".join((*self._queued, *([typed] if typed.strip() else [])))
@@ -88,7 +89,7 @@ class Steering:
         return True
 
     def _take(self, text: str) -> None:
-        """Pass a line on to the role that works, or keep a command for later."""
+        """Send a line to the working role, or keep a command for later."""
         assert self._store is not None
         if text.startswith("/"):
             self._later.append(text)
@@ -118,13 +119,12 @@ class Steering:
             _say(span("‖ ", Style.WARN), _PAUSING)
 
 
-def _say(*parts: object) -> None:
-    row: Line = line(*parts)  # type: ignore[arg-type]
-    write_lines([row], sys.stderr, choose(sys.stderr, os.environ))
+def _say(*parts: Span | str) -> None:
+    show([line(*parts)], sys.stderr)
 
 
 class _LineReader:
-    """Listens for lines where nothing is redrawn; the terminal itself shows what is typed."""
+    """Reads lines without redrawing anything; the terminal itself echoes them."""
 
     typed = ""
 

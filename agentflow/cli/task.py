@@ -26,7 +26,7 @@ from agentflow.cli.arguments import (
     TIMEOUT,
     VERBOSE,
     YES,
-    class_named,
+    class_of,
     consent_of,
     detail_of,
     phase_of,
@@ -151,7 +151,7 @@ def task(
         detail=detail_of(quiet=quiet, verbose=verbose),
         plain=plain,
         wish=Wish(no_sandbox=no_sandbox, network=network),
-        named_class=class_named(class_name),
+        named_class=class_of(class_name),
         review=review,
         sequential=sequential,
         parallel=parallel,
@@ -161,14 +161,14 @@ def task(
         overrides=overrides_of(skip_check or [], reason),
     )
     if worktree:
-        return launch_in_worktree(folder, job, branch, commit=commit_newest if commit or branch else None)
+        return launch_in_worktree(folder, job, branch, commit=_commit_newest if commit or branch else None)
     code = launch(folder, job)
     if commit or branch:
-        commit_newest(folder, code, branch)
+        _commit_newest(folder, code, branch)
     return code
 
 
-def commit_newest(folder: Path, code: int, branch: str | None = None) -> None:
+def _commit_newest(folder: Path, code: int, branch: str | None = None) -> None:
     """Commit the newest task if it is verified, and say on stderr what was done or why nothing was."""
     from agentflow.api.undo import commit_task
 
@@ -238,7 +238,7 @@ def demo(
     from agentflow.cli.tasks import evidence
     from agentflow.store.reading import find
 
-    folder = make_demo(target)
+    folder = _make_demo(target)
     job = Job(
         text="make the failing tests pass",
         model="repair",
@@ -253,7 +253,7 @@ def demo(
     return code
 
 
-def make_demo(target: Path | None) -> Path:
+def _make_demo(target: Path | None) -> Path:
     """Copy the example to a folder and commit it; return the folder. Raises UsageError."""
     if target is None:
         folder = Path(tempfile.mkdtemp(prefix="agentflow-demo-"))
@@ -298,7 +298,7 @@ def explore(
     from agentflow.workspace.git import open_repository
 
     git = open_repository(path)
-    part = _part(git.root, path, focus)
+    part = _find_part(git.root, path, focus)
     known, _ = read_fresh_document(git, part)
     if known and not refresh:
         say(f"{PATH} is complete and recent; use --refresh to explore again")
@@ -308,7 +308,7 @@ def explore(
     return launch(git.root, Job(text=text, model=model, json=json, events=events, detail=detail, focus=part))
 
 
-def _part(root: Path, path: Path, focus: str | None) -> str:
+def _find_part(root: Path, path: Path, focus: str | None) -> str:
     """Return the folder to explore, relative to the root; empty for all. Raises UsageError."""
     place = (path / focus if focus else path).resolve()
     if not place.is_relative_to(root) or not place.is_dir():
@@ -339,10 +339,10 @@ def commit(
     if json:
         say_json(committed)
     else:
-        tell_commit(committed)
+        _tell_commit(committed)
 
 
-def tell_commit(committed: "Committed") -> None:
+def _tell_commit(committed: "Committed") -> None:
     """Print a commit that was made."""
     place = f" on {committed.branch}" if committed.branch else ""
     say(f"committed  {committed.commit[:10]}{place}: {committed.subject}")

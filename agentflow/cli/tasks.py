@@ -10,11 +10,11 @@ import typer
 
 from agentflow.cli.arguments import FOLDER, JSON, PLAIN, TASK
 from agentflow.cli.printing import say, say_json, say_line, show, tell_edits
-from agentflow.core.errors import CorruptState, TaskNotFound
+from agentflow.core.errors import TaskNotFound
 from agentflow.core.record import plain
 from agentflow.core.task import FRONTMATTER_KEYS, TaskState
 from agentflow.redact import one_line, visible
-from agentflow.view.text import choose, send, width_of
+from agentflow.view.text import choose_medium, send, width_of
 
 _ID_BEGINS = 4
 """Digits from which on a word before an answer can be the beginning of an id."""
@@ -42,18 +42,37 @@ def folder_of(root: Path, task_id: str | None, prefer: Callable[[TaskState], boo
 
     Of several tasks, the newest whose state is as preferred comes first. Raises TaskNotFound.
     """
-    from agentflow.store.reading import find
+    from agentflow.store.reading import find, try_load_state
 
     if task_id is not None:
         return find(root, task_id)
     found = find(root, None)
-    state = _state(found)
+    state = try_load_state(found)  # whoever goes on with a damaged one says what is wrong
     if prefer is not None and not (state and prefer(state)):
         preferred = ((path, other) for path, other in _states(root) if prefer(other))
         found, state = next(preferred, (found, state))
     words = f": {one_line(state.task, 60)}" if state else ""
     send(visible(f"the newest task, {found.name}{words}") + "\n", sys.stderr)
     return found
+
+
+def locate_task(
+    folder: Path,
+    task_id: str | None,
+    prefer: Callable[[TaskState], bool] | None = None,
+    *,
+    goes_on: bool = False,
+) -> tuple[Path, Path]:
+    """Return the root of the repository or worktree that has a task, and the task's folder in it.
+
+    Says on stderr what was edited by hand in that folder; see `folder_of` and `tell_edits`.
+    """
+    from agentflow.api.worktree import open_home
+
+    root = open_home(folder, task_id).root
+    found = folder_of(root, task_id, prefer)
+    tell_edits(root, found, goes_on=goes_on)
+    return root, found
 
 
 def split_task_id(folder: Path, words: list[str]) -> tuple[str | None, list[str]]:
@@ -75,33 +94,24 @@ def _states(root: Path) -> Iterator[tuple[Path, TaskState]]:
     from agentflow.store import reading
 
     for name in reversed(reading.list_tasks(root)):
-        state = _state(root / reading.TASKS / name)
+        state = reading.try_load_state(root / reading.TASKS / name)
         if state is not None:
             yield root / reading.TASKS / name, state
-
-
-def _state(folder: Path) -> TaskState | None:
-    from agentflow.store.reading import events, fold_state
-
-    try:
-        return fold_state(folder, tuple(events(folder)))
-    except CorruptState:
-        return None  # whoever goes on with it says what is wrong
 
 
 def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
     """Show where a task stands, or how it ended."""
     from agentflow.store.ownership import is_at_work
-    from agentflow.view.status import picture
-    from agentflow.view.tasks import load
+    from agentflow.view.status import draw_status
+    from agentflow.view.tasks import load_snapshot
 
-    root, found = _task(folder, task_id)
-    snapshot = load(found)
+    root, found = locate_task(folder, task_id)
+    snapshot = load_snapshot(found)
     if json:
         state = plain(snapshot.state)
         say_json({key: state[key] for key in FRONTMATTER_KEYS})
     else:
-        show(picture(snapshot, at_work=is_at_work(root)))
+        show(draw_status(snapshot, at_work=is_at_work(root)))
 
 
 def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
@@ -110,7 +120,7 @@ def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) ->
     from agentflow.store.reading import EVENTS, events
     from agentflow.view.progress import Story
 
-    _, found = _task(folder, task_id)
+    _, found = locate_task(folder, task_id)
     if json:
         whole = b"".join(line + b"\n" for _, line in lines(found / EVENTS))
         say_line(whole.decode("utf-8").removesuffix("\n"))
@@ -124,16 +134,16 @@ def watch(task_id: str | None = TASK, plain: bool = PLAIN, folder: Path = FOLDER
     from agentflow.store.ownership import is_at_work
     from agentflow.store.reading import follow_events
     from agentflow.view.progress import Progress, open_region
-    from agentflow.view.status import picture
-    from agentflow.view.tasks import load
+    from agentflow.view.status import draw_status
+    from agentflow.view.tasks import load_snapshot
 
-    root, found = _task(folder, task_id)
-    medium = choose(sys.stdout, os.environ)
+    root, found = locate_task(folder, task_id)
+    medium = choose_medium(sys.stdout, os.environ)
     medium = medium.replace(live=medium.live and not plain)
     with Progress(sys.stdout, medium, open_region(found, medium, sys.stdout)) as progress:
         for event in follow_events(found, lambda: is_at_work(root)):
             progress(event)
-    show(picture(load(found), at_work=is_at_work(root)))
+    show(draw_status(load_snapshot(found), at_work=is_at_work(root)))
 
 
 def evidence(
@@ -151,39 +161,21 @@ def evidence(
     """Show the commands that a task ran, or one of them with its output."""
     from agentflow.store.bundle import pack_record
     from agentflow.view.status import evidence_detail, evidence_table
-    from agentflow.view.tasks import load, output_tail
+    from agentflow.view.tasks import load_snapshot, output_tail
 
     if task_id is not None and task_id.startswith("ev-"):
         task_id, evidence_id = None, task_id
-    root = _task(folder, task_id)[1]
+    _, record = locate_task(folder, task_id)
     if export is not None:
-        pack_record(root, export)
+        pack_record(record, export)
         say(f"Wrote {export}. Check it in another clone with `agentflow verify FILE`.")
         return
-    snapshot = load(root)
+    snapshot = load_snapshot(record)
     if evidence_id is None:
-        found = snapshot.evidence
-    else:
-        found = tuple(record for record in snapshot.evidence if record.id == evidence_id)
-        if not found:
-            _no_such_evidence(evidence_id)
-    if json:
-        say_json(found if evidence_id is None else found[0])
-    elif evidence_id is None:
-        show(evidence_table(snapshot))
-    else:
-        show(evidence_detail(found[0], output_tail(snapshot.folder, evidence_id)))
-
-
-def _no_such_evidence(evidence_id: str) -> None:
-    raise TaskNotFound(f"there is no evidence {evidence_id} in this task", hint="agentflow evidence lists it")
-
-
-def _task(folder: Path, task_id: str | None) -> tuple[Path, Path]:
-    """Return the root of the repository or worktree that has a task, and the task's folder in it."""
-    from agentflow.api.worktree import open_home
-
-    root = open_home(folder, task_id).root
-    found = folder_of(root, task_id)
-    tell_edits(root, found)
-    return root, found
+        say_json(snapshot.evidence) if json else show(evidence_table(snapshot))
+        return
+    found = snapshot.find(evidence_id)
+    if found is None:
+        hint = "agentflow evidence lists it"
+        raise TaskNotFound(f"there is no evidence {evidence_id} in this task", hint=hint)
+    say_json(found) if json else show(evidence_detail(found, output_tail(snapshot.folder, evidence_id)))

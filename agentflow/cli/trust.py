@@ -1,4 +1,4 @@
-"""`trust` and `plugins`: what files of others may do once a person trusts them, and that decision."""
+"""`trust` and `plugins`: shows what foreign files would do, and records that a person trusts them."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentflow.cli.arguments import FOLDER, JSON
+from agentflow.cli.arguments import FOLDER, JSON, make_group
 from agentflow.cli.printing import say, say_json
 from agentflow.core.errors import AgentflowError, ConfigError, Exit, UsageError
 from agentflow.core.record import plain
@@ -36,7 +36,7 @@ def trust(
     before, notes = load_trust_here(root), list_hook_notes(root)
     if not json:
         for item in found:
-            say(f"{_stand(item, left, before):<8} {item.kind:<12} {item.file}")
+            say(f"{_name_standing(item, left, before):<8} {item.kind:<12} {item.file}")
             say(f"{'':<8} may {item.does}")
         for note in notes:
             say(f"note     {note}")
@@ -50,15 +50,16 @@ def trust(
         told = [{**plain(item), "trusted": item in valid and (agreed or item not in left)} for item in found]
         say_json({"root": str(root), "items": told, "notes": list(notes)})
     else:
-        say(_outcome(bool(left), agreed, len(valid)) if valid or not invalid else "Nothing was trusted.")
+        is_any_valid = bool(valid) or not invalid
+        say(_describe_outcome(bool(left), agreed, len(valid)) if is_any_valid else "Nothing was trusted.")
     if invalid:
         names = list_some(sorted(invalid))
         raise ConfigError(f"not valid, so not trusted: {names}", hint="`agentflow check` says what to fix")
     return Exit.VERIFIED if agreed or not left else Exit.CONFIG
 
 
-def _stand(item: "Item", left: "tuple[Item, ...]", before: "Trusted") -> str:
-    """Return in one word what becomes of a file."""
+def _name_standing(item: "Item", left: "tuple[Item, ...]", before: "Trusted") -> str:
+    """Return the standing of a file in one word."""
     if item.problem:
         return "invalid"
     if item not in left:
@@ -70,7 +71,7 @@ def _agrees(files: int) -> bool:
     return typer.confirm(f"trust {files} file{'s' if files > 1 else ''} as shown?", default=False, err=True)
 
 
-def _outcome(had_left: bool, agreed: bool, count: int) -> str:
+def _describe_outcome(had_left: bool, agreed: bool, count: int) -> str:
     if agreed and count == 1:
         return "Trusted 1 entry. If it changes, you will be asked again."
     if agreed:
@@ -82,12 +83,7 @@ def _outcome(had_left: bool, agreed: bool, count: int) -> str:
 
 AGREE = typer.Option(False, "--yes", help="Agree to everything that is shown, without asking.")
 PLUGIN = typer.Argument(..., metavar="NAME", help="A name from `list`.")
-plugins = typer.Typer(
-    help="Add, list, update or remove plugins.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+plugins = make_group()
 
 
 @plugins.command(name="add", epilog="Example: agentflow plugins add ./review-kit")

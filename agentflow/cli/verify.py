@@ -62,9 +62,10 @@ def verify_here(
     )
     from agentflow.api.worktree import open_home
     from agentflow.cli.prompts import agree
+    from agentflow.workspace.git import open_repository
 
-    folder = open_home(folder, task_id).root if task_id else folder
-    sandbox = open_sandbox(folder, Wish(no_sandbox=no_sandbox, network=network, agree=agree))
+    git = open_home(folder, task_id) if task_id else open_repository(folder)
+    sandbox = open_sandbox(git, Wish(no_sandbox=no_sandbox, network=network, agree=agree))
     if not json:
         for said in (*sweep_leftovers(), describe_sandbox(sandbox), *list_untrusted_checks(sandbox.root)):
             say(said)
@@ -76,7 +77,7 @@ def verify_here(
             show(row.lines)
     _write_interchange(shown, junit, sarif)
     if json:
-        say_json([row.told for row in shown])
+        say_json([row.values for row in shown])
     else:
         show((summarize_records(shown) if task_id else summarize_checks(shown, dry_run=dry_run),))
     return choose_exit(shown)

@@ -23,6 +23,7 @@ from agentflow.cli.arguments import (
     detail_of,
 )
 from agentflow.cli.printing import say, say_json, tell_edits
+from agentflow.cli.tasks import folder_of, locate_task, split_task_id
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import Answer
 from agentflow.core.record import plain
@@ -106,18 +107,14 @@ def answer_task(
 ) -> int:
     """Answer a task's question and continue the task."""
     from agentflow.api.decisions import answer_question
-    from agentflow.api.worktree import open_home
     from agentflow.cli.launch import Job, relaunch
-    from agentflow.cli.tasks import folder_of, split_task_id
 
     task_id, said = split_task_id(folder, words)
     if not said:
         raise UsageError(f"say what the answer to {task_id} is", hint="agentflow status shows what it asks")
-    git = open_home(folder, task_id)
-    found = folder_of(git.root, task_id, prefer=lambda task: bool(task.pending))
-    tell_edits(git.root, found)
-    answer_question(git.root, found.name, said)
-    return relaunch(git.root, found.name, Job(detail=detail_of(quiet=quiet, verbose=verbose)))
+    root, found = locate_task(folder, task_id, prefer=lambda task: bool(task.pending))
+    answer_question(root, found.name, said)
+    return relaunch(root, found.name, Job(detail=detail_of(quiet=quiet, verbose=verbose)))
 
 
 def stop_task(
@@ -126,12 +123,8 @@ def stop_task(
 ) -> None:
     """Stop a task. `resume` can still continue it. The task may be running in another terminal."""
     from agentflow.api.undo import OPEN, cancel_task
-    from agentflow.api.worktree import open_home
-    from agentflow.cli.tasks import folder_of
 
-    root = open_home(folder, task_id).root
-    found = folder_of(root, task_id, prefer=lambda task: task.status in OPEN)
-    tell_edits(root, found)
+    root, found = locate_task(folder, task_id, prefer=lambda task: task.status in OPEN)
     ending = cancel_task(root, found.name)
     said = "was told to stop and is still ending" if ending.is_pending else str(ending.status)
     say(f"{found.name} {said}")
@@ -148,7 +141,6 @@ def say_to_task(
     """Send a message to a running task. The working role reads it before its next turn."""
     from agentflow.api.decisions import send_message
     from agentflow.api.worktree import open_home
-    from agentflow.cli.tasks import folder_of, split_task_id
 
     task_id, said = split_task_id(folder, words)
     if not said:
@@ -186,12 +178,8 @@ def restore_files(
 ) -> None:
     """Restore the files to their state before a task. Your later edits are kept."""
     from agentflow.api.undo import undo
-    from agentflow.api.worktree import open_home
-    from agentflow.cli.tasks import folder_of
 
-    root = open_home(folder, task_id).root
-    found = folder_of(root, task_id)
-    tell_edits(root, found, goes_on=True)
+    root, found = locate_task(folder, task_id, goes_on=True)
     told = undo(found.name, folder=root, dry_run=dry_run, force=force)
     if json:
         say_json(told)

@@ -17,7 +17,7 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """What the process ends with; fixed, scripts rely on it."""
+    """The exit codes of the command; they are fixed, since scripts rely on them."""
 
     VERIFIED = 0
     NOT_VERIFIED = 1
@@ -42,17 +42,17 @@ class AgentflowError(Exception):
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
-        """What the person can do about it, or empty."""
+        """Advice for the person, or empty."""
 
 
 def describe_os_error(error: OSError) -> str:
-    """Return what the operating system refused, and of which file."""
+    """Return the operating system's message and the name of the file."""
     place = f": {error.filename}" if error.filename else ""
     return f"{error.strerror or error}{place}"
 
 
 def advise_on_os_error(error: OSError, otherwise: str = "") -> str:
-    """Return what a person can do about a file that could not be written."""
+    """Return advice for a person about a file that could not be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "free some disk space, then run the command again; what was done so far is kept"
     return otherwise

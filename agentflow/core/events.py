@@ -1,4 +1,4 @@
-"""What happened, as it stands in `events.jsonl`; the store adds `seq`, `at` and `task_id`."""
+"""The events of a task, as lines of `events.jsonl`; the store adds `seq`, `at` and `task_id`."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ class Classified(Record, tag=True):
 
 
 class GatesMerged(Record, tag=True):
-    """What the gates of phases that judge the same tree come to together."""
+    """The combined result of the phases that judge one tree."""
 
     group: str
     phases: tuple[Phase, ...]
@@ -57,7 +57,7 @@ class GatesMerged(Record, tag=True):
 
 
 class StepMerged(Record, tag=True):
-    """The change of one of several implementers was put into the files, or what of it could be."""
+    """The change of one plan step was merged into the files, except for its conflicts."""
 
     step: int
     """Its number in the plan."""
@@ -65,11 +65,11 @@ class StepMerged(Record, tag=True):
     run: int
     files: tuple[str, ...]
     conflicts: tuple[str, ...] = ()
-    """Files that another step had changed too; the step is carried out once more."""
+    """Files that another step changed as well; this step runs again."""
 
 
 class IntentTold(Record, tag=True):
-    """What was understood of the task; `gaps` are where something had to be assumed or asked."""
+    """The program's understanding of the task; `gaps` lists what was assumed or asked."""
 
     goal: str
     constraints: str
@@ -115,7 +115,7 @@ class Retried(Record, tag=True):
 
 
 class Searched(Record, tag=True):
-    """How far the built-in repair engine has come with its search."""
+    """The progress of the built-in repair engine's search."""
 
     run: int
     tried: int
@@ -195,7 +195,7 @@ class HandedOff(Record, tag=True):
 
 
 class Compacted(Record, tag=True):
-    """The history of a run was made shorter; the entry of the run's file says how it reads from here on."""
+    """A run's history was shortened; the entry in the run's file holds the new history."""
 
     run: int
     turn: int
@@ -262,7 +262,7 @@ class RunEnded(Record, tag=True):
     usage: Usage
     seconds: float
     saved: Saved | None = None
-    """What a direct answer spared it, apart from the usage."""
+    """The tokens that a direct answer saved; they are not part of the usage."""
 
 
 class Warned(Record, tag=True):
@@ -292,7 +292,7 @@ class Answered(Record, tag=True):
 
 
 class PersonSaid(Record, tag=True):
-    """A role was told what a person said while it worked."""
+    """A role received a person's message while it worked."""
 
     run: int
     turn: int
@@ -301,12 +301,12 @@ class PersonSaid(Record, tag=True):
 
 
 class HandEdited(Record, tag=True):
-    """A person edited `task.md`, and it counts or is kept."""
+    """A person edited `task.md`; the edit changes the intent or is kept as a note."""
 
     part: str
     """`intent` or `body`."""
     text: str
-    """The whole text of a body that is the person's own; of an intent the keys that changed."""
+    """The whole body that the person wrote, or the changed keys of the intent."""
 
 
 class TaskEnded(Record, tag=True):
@@ -324,7 +324,7 @@ class TaskUndone(Record, tag=True):
     removed: tuple[str, ...]
     kept: tuple[str, ...]
     was: Status
-    report: str = ""  # its hash, where it says so since
+    report: str = ""  # the hash of the report that tells of the undo
 
 
 Event = (
@@ -371,4 +371,4 @@ class Stamped(Record):
     seq: int
     at: str
     event: Event
-    parent: int | None = None  # the run that asked for the sub-agent this is about
+    parent: int | None = None  # the run that started the sub-agent of this event

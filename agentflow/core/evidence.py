@@ -47,8 +47,8 @@ class Execution(Record):
     """Tests that were ended since they used the processor for far longer than any before them."""
 
 
-class Exchanged(Record):
-    """What a program answered."""
+class ProgramOutput(Record):
+    """The answer of a program that was given input."""
 
     exit_code: int | None
     """None when a signal ended it."""
@@ -65,7 +65,7 @@ class CheckName(StrEnum):
 
     LINT = "lint"
     FORMAT = "format"
-    """A check of its own in `verify --quick` only; in a task it is a part of `lint`."""
+    """Separate in `verify --quick` only; in a task it is part of `lint`."""
     TYPES = "types"
     BUILD = "build"
     TESTS = "tests"
@@ -112,11 +112,11 @@ class Surface(Record):
     read: tuple[str, ...] = ()
     """Files beside sources that code of the product was seen to read, whoever else does."""
     late: tuple[str, ...] = ()
-    """Of both, those that only the run on the change told about."""
+    """The paths of `observed` and `product` that only a run on the change revealed."""
     is_watched: bool = False
-    """Whether all that the tests opened before the task is known."""
+    """Whether every file that the tests opened before the task is known."""
     gap: str = ""
-    """Why it is not."""
+    """Why `is_watched` is False."""
     has_doctests: bool = False
     """Whether a check runs examples in docstrings."""
     parted: tuple[str, ...] = ()
@@ -136,7 +136,7 @@ class Check(Record):
     missing: str | None = None
     """The program it needs and this machine lacks, with an install hint; then it cannot run."""
     left_out: str | None = None
-    """The same of a part of it that cannot run, where another part can."""
+    """As `missing`, for one part of the command; the other parts run."""
 
 
 class TestOutcome(StrEnum):
@@ -153,11 +153,11 @@ class TestOutcome(StrEnum):
 RED = (TestOutcome.FAILED, TestOutcome.ERROR)
 
 STALL_SECONDS = 10.0
-"""Of processor time: so long a test may be busy before it can count as one that does not move."""
+"""The processor time that a test may use before it can count as stalled."""
 
 
 def find_longest(seconds: float) -> float:
-    """Return how long a test may be busy in a run that proves, by how long all take on the code now."""
+    """Return the processor time for one test of a proving run, by that of all tests on the current code."""
     return STALL_SECONDS + 1.5 * seconds
 
 
@@ -184,10 +184,10 @@ class TestCounts(Record):
 
 
 class Try(Record):
-    """An earlier run of a check on the same tree, after which it ran again."""
+    """An earlier run of a check on the same tree; the check then ran again."""
 
     fault: Fault
-    """Why it did not stand."""
+    """Why this run does not count."""
     exit_code: int | None
     timed_out: bool
     started_at: str
@@ -229,19 +229,19 @@ class Evidence(Record):
     flaky: tuple[str, ...] = ()
     """The tests with mixed results among all these runs; the check's name where the runner tells none."""
     surroundings: str = ""
-    """A mark of what the result may depend on beside the tree."""
+    """A fingerprint of what the result depends on beside the tree."""
     reads_file: str | None = None
     """Path in the task folder of what the tests read."""
     taken_from: str = ""
-    """Task and record of the run, where an earlier one on this tree was taken over."""
+    """The task and record of an earlier run on this tree that is reused."""
     stalled: tuple[str, ...] = ()
     """Tests that were ended since they used the processor for far longer than any before them."""
 
 
-Ended = Evidence | Try | Execution
+FinishedRun = Evidence | Try | Execution
 
 
-def describe_end(run: Ended) -> str:
+def describe_end(run: FinishedRun) -> str:
     """Return how a command ended, in words."""
     if run.timed_out:
         return "timed out"
@@ -258,9 +258,9 @@ def describe_counts(tests: TestCounts) -> str:
 
 
 def describe_result(
-    run: Ended, tests: TestCounts | None, tries: Sequence[Ended] = (), flaky: Sequence[str] = ()
+    run: FinishedRun, tests: TestCounts | None, tries: Sequence[FinishedRun] = (), flaky: Sequence[str] = ()
 ) -> str:
-    """Return what a command showed: its end, its tests, and the tries on the same tree before it."""
+    """Return the result of a command in words: its end, its tests, and the earlier tries on the same tree."""
     parts = [f"{describe_end(run)} after {run.seconds:.0f} s" if run.timed_out else describe_end(run)]
     parts += [describe_counts(tests)] if tests and not run.timed_out else []
     before = ", ".join(describe_end(each) for each in tries)
@@ -270,12 +270,12 @@ def describe_result(
 
 
 def summarize_evidence(evidence: Evidence) -> str:
-    """Return what a command showed, in a few words."""
+    """Return the result of a recorded command in a few words."""
     return describe_result(evidence, evidence.tests, evidence.tries, evidence.flaky)
 
 
 class CheckRun(Record):
-    """What a required check showed on one tree."""
+    """One run of a required check on one tree."""
 
     check: Check
     evidence: Evidence | None = None
@@ -293,7 +293,7 @@ class CheckRun(Record):
     checks: Side = Side.FINAL
     """Whether it ran that under the checks from before the task or of now."""
     again: bool = False
-    """It repeats the tests that ran without the change, on the code of now."""
+    """It repeats, on the current code, the tests that ran without the change."""
 
     @property
     def green(self) -> bool:

@@ -44,16 +44,16 @@ _CHARACTERS_A_TOKEN = 4
 _TASK_PROMPTS = (Notice.BRIEF, Notice.FAILED)
 """The notices that carry the task prompt."""
 _SHARE = 0.75
-"""The part of a too long request that the next requests stay below."""
+"""The share of a rejected request's length that later requests stay below."""
 
 
 def begin_run(head: RunOpened, earlier: Run | None) -> Run:
     """Return a new run; it continues the conversation of an earlier run, with limits of its own."""
-    own = head_size(head)
+    own = _head_size(head)
     if earlier is None:
         return Run(head=head, size=own)
     kept = ("messages", "sent", "rate", "ceiling", "recalls", "is_archived")
-    size = earlier.size - head_size(earlier.head) + own
+    size = earlier.size - _head_size(earlier.head) + own
     return Run(head=head, size=size, **{name: getattr(earlier, name) for name in kept})
 
 
@@ -64,7 +64,7 @@ def advance(run: Run, entry: RunEntry) -> Run:
             after = begin_run(entry, None)
         case MessageAdded():
             is_held = entry.notice is Notice.HELD
-            after = with_message(
+            after = _with_message(
                 run,
                 entry.message,
                 notices=run.notices | {entry.notice: entry.message},
@@ -119,7 +119,7 @@ def _add_reply(run: Run, reply: Reply) -> Run:
     message = Message(speaker=Speaker.ASSISTANT, parts=reply.parts)
     served = sum(isinstance(part, Served) and not part.is_result for part in reply.parts)
     recalled = tuple(call.id for call in message.calls if call.name == RECALL_TOOL)
-    return with_message(
+    return _with_message(
         run,
         message,
         rate=calibrate_rate(run.rate, run.sent_size, reply.usage),
@@ -164,7 +164,7 @@ def _add_results(run: Run) -> Run:
     """Return the run once each call of its newest reply has its result."""
     by_call = {answer.call_id: answer for answer in run.answers}
     results = tuple(by_call[call.id] for call in run.messages[-1].calls)
-    after = with_message(
+    after = _with_message(
         run,
         Message(speaker=Speaker.USER, parts=results),
         is_new=True,
@@ -181,7 +181,7 @@ def _add_results(run: Run) -> Run:
 
 
 def _find_direct_answer(run: Run) -> str | None:
-    """Return the answers that sub-agents gave in place of the run, if all calls of its turn have one."""
+    """Return the joined answers of sub-agents, if every call of the turn has a direct answer."""
     asked = [call.id for call in run.messages[-1].calls if call.name == DELEGATE]
     returned = (run.returned.get(call_id) for call_id in asked)
     answers = [each.answer for each in returned if each is not None and each.answer is not None]
@@ -195,7 +195,7 @@ def _hand_over(run: Run, entry: HandedOver) -> Run:
     head = run.head.replace(**copy_shared(entry, RunOpened))
     return run.replace(
         head=head,
-        size=run.size - head_size(run.head) + head_size(head),
+        size=run.size - _head_size(run.head) + _head_size(head),
         active=entry.agent,
         before=run.tally,
         handoff=None,
@@ -208,21 +208,21 @@ def _hand_over(run: Run, entry: HandedOver) -> Run:
     )
 
 
-def with_message(run: Run, message: Message, **changes: Any) -> Run:
+def _with_message(run: Run, message: Message, **changes: Any) -> Run:
     """Return the run with one more message."""
     return run.replace(messages=(*run.messages, message), size=run.size + size_of(message), **changes)
 
 
-def head_size(head: RunOpened) -> int:
+def _head_size(head: RunOpened) -> int:
     """Return how many characters of system prompt and tools every request has."""
     return len(head.system) + sum(len(encode(tool)) for tool in head.tools)
 
 
 def apply_compaction(run: Run, entry: HistoryCompacted) -> Run:
-    """Return the run with the history that an entry says."""
+    """Return the run with its history shortened as an entry describes."""
     head = run.head.replace(tools=entry.tools) if entry.tools else run.head
-    messages = rewrite_messages(run.messages, entry)
-    size = run.size if entry.is_empty else head_size(head) + sum(map(size_of, messages))
+    messages = _rewrite_messages(run.messages, entry)
+    size = run.size if entry.is_empty else _head_size(head) + sum(map(size_of, messages))
     same = {id(message) for message in messages}
     was_asked = entry.reply is not None or entry.failure is not None
     after = run.replace(
@@ -243,8 +243,8 @@ def apply_compaction(run: Run, entry: HistoryCompacted) -> Run:
     return after
 
 
-def rewrite_messages(messages: tuple[Message, ...], entry: HistoryCompacted) -> tuple[Message, ...]:
-    """Return messages as an entry rewrites them."""
+def _rewrite_messages(messages: tuple[Message, ...], entry: HistoryCompacted) -> tuple[Message, ...]:
+    """Return the messages that an entry leaves of a history."""
     if entry.is_empty:
         return messages
     kept = tuple(_shorten(message, entry) for message in messages[entry.until :])

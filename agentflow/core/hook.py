@@ -1,4 +1,4 @@
-"""Hooks: what one is, what it may answer at each point, and what all hooks of a point decide."""
+"""Hooks: their answers, the rules of each hook point, and the joint decision of all hooks there."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from enum import IntEnum, StrEnum
@@ -50,7 +50,7 @@ class Decision(IntEnum):
 
 
 class HookResult(Record):
-    """What one hook answers; `POINTS` says which fields mean something at a point."""
+    """The answer of one hook; `POINTS` lists the fields that a point accepts."""
 
     decision: Decision = Decision.NONE
     reason: str | None = None
@@ -86,7 +86,7 @@ class Origin(IntEnum):
 
 
 class OnError(StrEnum):
-    """What counts when a hook fails: go on or block; without it the point decides."""
+    """Whether a failing hook lets things go on or blocks; None: the point decides."""
 
     OPEN = "open"
     CLOSED = "closed"
@@ -117,7 +117,7 @@ HookFunction = Callable[[HookEvent], HookResult | Awaitable[HookResult | None] |
 
 
 class Hook(Record):
-    """Something that is asked at a point."""
+    """A function or script that runs at a hook point."""
 
     name: str
     """Its name for people."""
@@ -131,13 +131,13 @@ class Hook(Record):
     source: str = ""
     """The file it was read from."""
     scope: str = ""
-    """The role or skill in whose frontmatter it stands: it is asked only while that is active."""
+    """The role or skill whose frontmatter holds it; it runs only while that is active."""
     once: bool = False
-    """It is asked once in a run."""
+    """It runs once in each run."""
 
 
 class HookDecision(Record):
-    """What the hooks of a point decide together."""
+    """The joint decision of all hooks of a point."""
 
     decision: Decision = Decision.NONE
     reasons: tuple[str, ...] = ()
@@ -174,7 +174,7 @@ NO_DECISION = HookDecision()
 
 
 class PointRules(Record):
-    """What counts at a hook point."""
+    """The rules of one hook point."""
 
     payload: type[Record]
     when: str = ""
@@ -205,7 +205,7 @@ class PointRules(Record):
 
     @property
     def is_guarded(self) -> bool:
-        """Tell whether a hook that cannot do its work blocks: wherever a script can block."""
+        """Whether a failing hook blocks; it does wherever a script can block."""
         return self.can_block and self.takes_scripts
 
     @property
@@ -360,7 +360,7 @@ POINTS: Mapping[Point, PointRules] = {
         payload=Failed, when="after the last try of a request failed", takes_scripts=False
     ),
 }
-"""What counts at each point: the only place that says so."""
+"""The rules of all points; no other place holds them."""
 NEVER_FIRED = (
     *("ConfigChange", "CwdChanged", "DirectoryAdded", "Elicitation", "ElicitationResult", "FileChanged"),
     *("MessageDisplay", "Setup", "TeammateIdle", "WorktreeCreate", "WorktreeRemove"),

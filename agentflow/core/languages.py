@@ -1,4 +1,4 @@
-"""Programming languages, one record each: all that the program knows of one language stands here."""
+"""Programming languages, one record each, with everything that agentflow knows about each."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -13,14 +13,14 @@ from agentflow.core.regex import to_expression
 
 
 class Lexer(Record):
-    """Expressions that part a program into comments, texts and code."""
+    """Expressions that split a program into comments, strings and code."""
 
     comment: str
     strings: tuple[str, ...]
     code: str
-    """What is neither, as little of it as can be told."""
+    """The shortest piece that is neither comment nor string."""
     odd: str
-    """What says that comments are a part of what a program does, or are not told by these rules."""
+    """Signs that comments affect the program, or that these expressions miss some."""
     keeps_docs: bool = False
     """Comments that document code may run as examples, or be read by a macro."""
 
@@ -33,7 +33,7 @@ class CheckRule(Record):
     manifest: tuple[str, ...]
     """One of these lies at the root."""
     programs: tuple[tuple[str, str], ...]
-    """What it needs, the one that the command begins with last, each with how a person gets it."""
+    """The programs it needs, each with an install hint; the command's own program is last."""
     reason: str = ""
     """Why it is required, where the name of the manifest does not say it."""
     unless: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class Language(Record):
     settings: tuple[str, ...] = ()
     """Globs of the settings of its checkers."""
     builds: tuple[str, ...] = ()
-    """Globs of what its build starts with."""
+    """Globs of the files that start its build."""
     packages: tuple[str, ...] = ()
     """Folders of installed packages, at the root; a copy shows them and does not copy them."""
     caches: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class Language(Record):
     breaks: str | None = None
     """A statement that fails, `{word}` in it; empty where none is known, None where no probe needs one."""
     fails_at: Literal["begin", "end", ""] = ""
-    """Where in a file that statement makes the whole of it fail, if anywhere."""
+    """Where in a file that statement makes the whole file fail, if anywhere."""
     hashes: bool = False
     """A comment begins with `#`."""
     lexer: Lexer | None = None
@@ -320,18 +320,18 @@ def language_of(path: str) -> Language | None:
 
 
 def lexer_of(path: str) -> Lexer | None:
-    """Return how a program is parted into comments, texts and code, where its language is known so well."""
+    """Return the expressions for a file's language, or None for a language without any."""
     language = language_of(path)
     return language.lexer if language else None
 
 
 def gather(values: Callable[[Language], Iterable[str]]) -> tuple[str, ...]:
-    """Return what all languages have of one kind, each once, in the order of the table."""
+    """Return the values of all languages, each once, in the order of the table."""
     return tuple(dict.fromkeys(value for language in LANGUAGES for value in values(language)))
 
 
 TEST_PATHS = ("**/{tests,test,__tests__,spec,specs,e2e}/**", *gather(lambda each: each.tests))
-"""Where tests lie by custom, in all languages."""
+"""Globs of the usual places of tests, in all languages."""
 
 
 @cache

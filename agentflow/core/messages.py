@@ -1,4 +1,4 @@
-"""Requests to a model, its replies, and how many tokens of a conversation a request may hold."""
+"""Requests to a model, its replies, and the limits of a conversation in tokens."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -160,9 +160,9 @@ class Request(Record):
     force: str | None = None
     """The tool the model must call now, if any."""
     replies: int = 0
-    """How many earlier requests of this kind the run got an answer to."""
+    """How many earlier requests of this kind were answered."""
     reply_tokens: int | None = None
-    """The most tokens that the reply may have, where the settings allow more."""
+    """The most tokens of the reply, where the settings allow more."""
 
 
 TOKENS_A_CHARACTER = 0.25
@@ -177,7 +177,7 @@ _PLAUSIBLE = (0.1, 2.0)
 
 
 class ContextLimits(Record):
-    """How much a run sends and shows, in tokens unless said otherwise."""
+    """Limits of what a run sends and shows, in tokens unless stated otherwise."""
 
     context: Annotated[int, Meta(ge=4_000)] = 96_000
     """Of a request and its reply; at most the model's window."""

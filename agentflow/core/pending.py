@@ -1,4 +1,4 @@
-"""What a person decides: pending items and their answers, skipped checks, and budgets."""
+"""Decisions of a person: pending items and their answers, skipped checks, and budgets."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -29,7 +29,7 @@ _ASKED: Mapping[PendingKind, tuple[str, ...]] = {
 
 
 class Question(Record):
-    """One question, as a person is shown it."""
+    """One question and its options, as a person sees them."""
 
     text: str
     options: tuple[str, ...]
@@ -72,7 +72,7 @@ class Pending(Record):
         return str(self.input.get("recommended", "A")) if self.kind is PendingKind.ESCALATION else "A"
 
     @property
-    def worded(self) -> tuple[str, ...]:
+    def free_letters(self) -> tuple[str, ...]:
         """The letters of the options for own words; words without a letter mean the first of them."""
         ends = (option.endswith(OWN_WORDS) for option in self.options)
         return tuple(to_letter(place) for place, is_open in enumerate(ends) if is_open)
@@ -81,8 +81,8 @@ class Pending(Record):
         """Return the command with which a person decides."""
         if self.kind in APPROVED:
             return f"agentflow approve {self.id}, or agentflow deny {self.id} --reason R"
-        letters = (to_letter(place) for place in range(len(self.options)))
-        choices = " | ".join(f"{letter} WORDS" if letter in self.worded else letter for letter in letters)
+        letters, free = (to_letter(place) for place in range(len(self.options))), self.free_letters
+        choices = " | ".join(f"{letter} WORDS" if letter in free else letter for letter in letters)
         if len(self.questions) > 1:
             choices = " ".join(f"ANSWER{number}" for number in range(1, len(self.questions) + 1))
         return f"agentflow answer {task_id} {choices or 'WORDS'}"
@@ -130,7 +130,7 @@ def read_answer(pending: Pending, said: Sequence[str]) -> Answer:
         raise UsageError(f"{pending.id} is approved or denied, not answered")
     if not all(text.strip() for text in said):
         raise UsageError("an answer is an option or your own words")
-    if pending.worded:
+    if pending.free_letters:
         return _read_own_words(pending, " ".join(said))
     asked = pending.questions
     if len(asked) == 1:
@@ -146,18 +146,18 @@ def read_answer(pending: Pending, said: Sequence[str]) -> Answer:
 
 
 def _read_own_words(pending: Pending, text: str) -> Answer:
-    """Return the answer to a question of which some options take the person's own words."""
-    worded, said = pending.worded, text.strip()
+    """Return the answer to a question with options that take the person's own words."""
+    free, said = pending.free_letters, text.strip()
     first, _, words = said.partition(" ")
     letter = _find_letter(pending.options, said)
     if letter is None and words:
         begun = _find_letter(pending.options, first.rstrip(":.,"))
-        letter, words = (begun, words.strip()) if begun in worded else (worded[0], said)
+        letter, words = (begun, words.strip()) if begun in free else (free[0], said)
     choice = _choose(pending.options, letter or said)
-    if letter is not None and letter not in worded:
+    if letter is not None and letter not in free:
         return Answer(approved=True, text=choice)
     if not words:
-        begin = letter or worded[0]
+        begin = letter or free[0]
         raise UsageError(f"{begin} needs your own words, for example: {begin} only in tests")
     is_plan = pending.kind is PendingKind.PLAN
     return Answer(approved=not is_plan, text=f"{choice.removesuffix(OWN_WORDS)}{words}" if is_plan else words)
@@ -195,7 +195,7 @@ class Override(Record):
     by: str
     """Who said so: a person, or a file that one trusts."""
     risk: str
-    """What is not checked because of this."""
+    """What goes unchecked because of it."""
 
 
 class Budget(Record):

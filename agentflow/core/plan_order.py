@@ -1,4 +1,4 @@
-"""Which steps of a plan can be carried out at the same time, by what each declares, and which are done."""
+"""The steps of a plan: which can be carried out at the same time, and which are done."""
 
 from collections.abc import Iterator
 from itertools import combinations, product
@@ -10,7 +10,7 @@ from agentflow.core.role import Change, Plan, PlanStep
 
 
 class StepResult(Record):
-    """A step of the plan that one of several implementers carried out, and whose change is in the files."""
+    """A finished step whose change is in the files."""
 
     step: int
     """Its number in the plan."""
@@ -19,16 +19,16 @@ class StepResult(Record):
 
 
 class ParallelWork(Record):
-    """How far the steps of a plan are that several implementers carry out at the same time."""
+    """The progress of a plan whose steps several implementers carry out at the same time."""
 
     at_once: int
-    """Implementers at most."""
+    """The most implementers."""
     base: str | None = None
-    """The tree that those at work began with; None while none is."""
+    """The tree that the running implementers began with; None while none runs."""
     again: int | None = None
-    """The step that is carried out once more, since another one had changed the same files."""
+    """The step that runs again because another step changed the same files."""
     results: tuple[StepResult, ...] = ()
-    """The steps whose change is in the files, in the order they came there."""
+    """The finished steps, in the order in which they were merged."""
 
     @property
     def done(self) -> frozenset[int]:
@@ -37,11 +37,11 @@ class ParallelWork(Record):
 
 MaybeParallel = ParallelWork | UnsetType
 ONE_AT_A_TIME = UNSET
-"""What a task without the option has, so that its state says nothing of it."""
+"""The value of a task without the option; its saved state then has no such key."""
 
 
 def describe_results(work: ParallelWork | None) -> str:
-    """Return the steps that others have carried out already, for the one who carries out the rest."""
+    """Return the finished steps as a list for the implementer of the other steps."""
     if work is None or not work.results:
         return ""
     lines = [f"- step {each.step}: {each.change.summary}" for each in work.results]
@@ -63,7 +63,7 @@ def list_waves(plan: Plan) -> tuple[tuple[int, ...], ...]:
 
 
 def find_overlaps(plan: Plan) -> Iterator[tuple[int, int]]:
-    """Yield steps that declare that neither builds on the other although both touch a file."""
+    """Yield pairs of steps that are declared independent although both touch one file."""
     needed = {number: set(_declare(number, step)) for number, step in enumerate(plan.steps, 1)}
     for number, found in needed.items():
         found.update(*(needed[each] for each in tuple(found)))
@@ -83,7 +83,7 @@ def _find_needed(plan: Plan) -> dict[int, set[int]]:
 
 
 def _declare(number: int, step: PlanStep) -> Iterator[int]:
-    """Yield the earlier steps that a step says it builds on; all where it says nothing, or a later one."""
+    """Yield the earlier steps that a step builds on; all if it names none or names a later one."""
     earlier = range(1, number)
     is_told = step.after is not None and all(each < number for each in step.after)
     return iter(step.after or ()) if is_told else iter(earlier)

@@ -1,4 +1,4 @@
-"""Hook points: what a hook is told at each, and what it may answer."""
+"""Hook points, and the event that a hook receives at each; `hook.py` has the rules for its answers."""
 
 import re
 from collections.abc import Callable
@@ -69,7 +69,7 @@ class Scene(Record):
     tool: Tool | None = None
     """The tool of a call, at the points of calls."""
     watch: Watch | None = None
-    """Told when scripts run, so that their changes are known; None where nobody watches."""
+    """Learns when scripts run, so that it can tell their changes apart; None where nobody watches."""
     runner: Runner | None = None
     """Runs the scripts that ask for a sandbox; None where there is none."""
     repository: Path | None = None
@@ -81,13 +81,13 @@ class Scene(Record):
         return self.repository or self.cwd
 
     def to_repository(self, value: Any) -> Any:
-        """Return texts, or all in a list or dict, in which paths of the copy are those of the repository."""
+        """Return a value whose texts name the repository where they named its copy."""
         if self.repository is None:
             return value
         return _map_texts(value, lambda text: text.replace(str(self.cwd), str(self.repository)))
 
     def to_copy(self, value: Any) -> Any:
-        """Return texts, or all in a list or dict, in which paths of the repository are those of the copy."""
+        """Return a value whose texts name the copy where they named the repository."""
         if self.repository is None:
             return value
         named = re.compile(rf"{re.escape(str(self.repository))}(?![\w.-])")
@@ -131,14 +131,14 @@ class Prompt(Record):
 
 
 class CommandCalled(Record):
-    """A command that is called by its name, before it becomes a text."""
+    """A command that was called by its name, before it becomes a text."""
 
     command_name: str
     command_args: str
     command_source: str
     """`user`, `project` or `plugin`."""
     prompt: str
-    """What was typed."""
+    """The line that the person typed."""
     expansion_type: str = "slash_command"
 
 
@@ -306,11 +306,11 @@ Payload = (
     | RequestPayload
     | ReplyPayload
 )
-"""What an event says beside its scene; the field names are public."""
+"""The part of an event that depends on its point; the field names are public."""
 
 
 class HookEvent(Record):
-    """What a hook is told."""
+    """One event, as a hook receives it."""
 
     point: Point
     scene: Scene

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from agentflow.core.events import Event
-    from agentflow.core.evidence import By, Command, Evidence, Exchanged, Execution
+    from agentflow.core.evidence import By, Command, Evidence, Execution, ProgramOutput
     from agentflow.core.messages import Reply, Request
     from agentflow.core.role import Role
     from agentflow.core.run import RunEntry
@@ -46,10 +46,10 @@ class Workspace(Protocol):
         """Yield a regular file of any size."""
 
     def peek(self, name: str) -> bytes | None:
-        """Return what a file of the listing holds, or None for one that no search looks into."""
+        """Return the bytes of a listed file, or None for a file that searches skip."""
 
     def write(self, name: str, content: bytes) -> None:
-        """Replace or create a file of that real name, as `relative` gives it, keeping its mode."""
+        """Replace or create the file with a name that `relative` returned, keeping its mode."""
 
     def relative(self, path: str) -> str:
         """Return the path relative to the root, as git spells it."""
@@ -87,15 +87,15 @@ class Runner(Protocol):
 
     def exchange(
         self, command: Command, given: bytes, readable: Iterable[Path], cancelled: Callable[[], bool]
-    ) -> Exchanged:
-        """Give a program its input and return what it said; it only reads, and is never without a sandbox."""
+    ) -> ProgramOutput:
+        """Run a program on an input and return its answer; it can only read, and always has a sandbox."""
 
 
 class ToolSource(Protocol):
-    """Gives a role tools that are only known once somebody else was asked."""
+    """Provides tools that are known only after their server was asked."""
 
     def keep_open(self) -> AbstractAsyncContextManager[None]:
-        """Let tools be opened and called meanwhile."""
+        """Keep the servers running, so that tools can be opened and called."""
 
     async def open_tools(self, role: Role) -> tuple[Tool, ...]:
         """Return the tools that a role's list names."""

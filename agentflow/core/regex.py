@@ -26,7 +26,7 @@ _MEANING = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 def compile_glob(glob: str) -> re.Pattern[str]:
-    """Return what fully matches the paths a glob names; without a slash it names files at any depth.
+    """Return a pattern for the paths that a glob names; one without a slash names files at any depth.
 
     Knows `**`, `*`, `?`, `[a-z]`, `[!a-z]` and `{a,b}`; only `**` reaches into folders.
     """

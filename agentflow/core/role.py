@@ -128,12 +128,12 @@ class Plan(Record):
 
 
 class Change(Record, omit_defaults=True):
-    """What the implementer says it changed; the program looks for itself."""
+    """The implementer's own account of its change; the program looks at the files instead."""
 
     summary: Annotated[str, Meta(min_length=1)]
     files: tuple[str, ...]
     rivals: Annotated[tuple[str, ...], Meta(extra_json_schema={"deprecated": True})] = ()
-    """Edits that the built-in repair engine found too: they pass the same tests and differ elsewhere."""
+    """Other edits that the built-in repair engine found: they pass the same tests and behave differently."""
 
 
 class ReviewVerdict(StrEnum):
@@ -173,7 +173,7 @@ class Claim(StrEnum):
 
 
 class Judgement(Record):
-    """What the verifier claims; it can lower the program's verdict, never raise it."""
+    """The verifier's opinion; it can lower the program's verdict, never raise it."""
 
     verdict: Claim
     evidence: Annotated[tuple[str, ...], Meta(description="Ids of evidence records, such as ev-0007.")]
@@ -196,7 +196,7 @@ class FirstTry(Record):
     """What the built-in repair engine found before a model was asked."""
 
     account: str
-    """What was found, or how near the search came."""
+    """What the search found, or how near it came."""
     edits: tuple[Replacement, ...] = ()
     """The one repair that was found; empty where there was none, or a choice among several."""
     refused: str = ""

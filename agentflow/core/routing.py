@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 
 class Access(StrEnum):
-    """What becomes of what a command writes into the repository."""
+    """What happens to a command's writes into the repository."""
 
     READ = "read"
     """It cannot write there."""
@@ -22,7 +22,7 @@ class Access(StrEnum):
     THROW_AWAY = "throw away"
     """It is gone with the command."""
     COPY = "copy"
-    """It cannot write there; it works on a copy beside it, and does there what a check does."""
+    """It cannot write there; it works on a copy beside it, as a check does."""
 
 
 class PipelineRole(Record):
@@ -32,9 +32,9 @@ class PipelineRole(Record):
     phase: Phase
     """Where it works."""
     submits: type[Record]
-    """What it ends with: the input of its Submit tool."""
+    """The input of its Submit tool."""
     access: Access = Access.READ
-    """What becomes of what its commands write."""
+    """What happens to the writes of its commands."""
     may_run: str = ""
     """What it may run where its role file is the shipped one, in words for the model."""
 
@@ -80,7 +80,7 @@ SUBMITTED_BY: Mapping[type[Record], str] = {role.submits: role.part for role in 
 
 
 class Requirement(StrEnum):
-    """What a class of task has to pass: a check, where the repository has it, or a review."""
+    """A requirement of a class of task: a check, where the repository has it, or a review."""
 
     TESTS = "tests"
     TYPES = "types"
@@ -89,8 +89,8 @@ class Requirement(StrEnum):
     REVIEW = "review"
 
 
-class Forced(Record):
-    """Words that make a task complex, whatever else is said of it."""
+class RiskRule(Record):
+    """Words that make any task complex."""
 
     words: tuple[str, ...]
     reason: str
@@ -100,7 +100,7 @@ class Forced(Record):
 class Routing(Record):
     """The rules that settings can extend: `routes` replaces one by name, the others only add."""
 
-    complex_when: tuple[Forced, ...] = ()
+    complex_when: tuple[RiskRule, ...] = ()
     keywords: dict[Complexity, tuple[str, ...]] = {}
     requires: dict[Complexity, tuple[Requirement, ...]] = {}
     routes: dict[str, tuple[Phase, ...]] = {}
@@ -133,7 +133,7 @@ class Action(StrEnum):
 
 
 class Classification(Record):
-    """What the words of a task say about it."""
+    """The class and route of a task, derived from its words."""
 
     complexity: Complexity
     route: str
@@ -147,16 +147,16 @@ class Classification(Record):
     decided: tuple[str, ...]
     """What decided the class and the route, in words."""
     ambiguities: tuple[str, ...]
-    """What makes the text ambiguous, by the names of the table's weights."""
+    """The sources of ambiguity, by the names of the table's weights."""
     steps: tuple[Phase, ...]
     """The phases whose role runs."""
     requires: tuple[Requirement, ...]
     steps_if_failing: tuple[Phase, ...] = ()
-    """`steps` where a check that the task is about fails before it; empty where that makes no difference."""
+    """The steps if a check that the task is about already fails; empty if they are the same."""
     hints: tuple[str, ...] = ()
-    """Words that hint at another class, and did not decide."""
+    """Words that hint at another class without deciding it."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """All that the words say of the class, for programs."""
+        """All reasons and hints, for programs."""
         return (*self.decided, *self.hints, *(f"ambiguity: {name}" for name in self.ambiguities))

@@ -51,7 +51,7 @@ class Saved(Record):
 
 
 class Tally(Record):
-    """What counts against the limits of the active role."""
+    """The usage that counts against the limits of the active role."""
 
     turns: int = 0
     tool_calls: int = 0
@@ -60,7 +60,7 @@ class Tally(Record):
     cost: float = 0
 
     def since(self, before: "Tally") -> "Tally":
-        """Return what was used since an earlier count."""
+        """Return the usage since an earlier count."""
         used = {name: getattr(self, name) - getattr(before, name) for name in self.__struct_fields__}
         return Tally(**used)
 
@@ -132,7 +132,7 @@ class RequestSent(Record, tag=True):
 class ReplyReceived(Record, tag=True):
     reply: Reply
     seconds: float = 0
-    """What the model took."""
+    """The time of the model."""
 
 
 class CallsStarted(Record, tag=True):
@@ -151,7 +151,7 @@ class CallAnswered(Record, tag=True):
     halt: str | None = None
     """Why a hook ends the whole task here."""
     seconds: float = 0
-    """What the tool took."""
+    """The time of the tool."""
     made: bool = True
     """False for a call that had no chance of an effect: skipped, refused or malformed."""
     refused_by: str = ""
@@ -161,7 +161,7 @@ class CallAnswered(Record, tag=True):
 
 
 class HandedOver(Record, tag=True):
-    """Another role goes on with this conversation: what the head says of these is this from here on."""
+    """Another role continues the conversation; these values replace those of the head."""
 
     agent: str
     model: str
@@ -189,9 +189,9 @@ class HistoryCompacted(Record, tag=True, omit_defaults=True):
     until: int = 1
     """The messages from the second up to this place are replaced."""
     instead: tuple[Message, ...] = ()
-    """What stands in their place."""
+    """The messages in their place."""
     tools: tuple[ToolSpec, ...] = ()
-    """What is offered from here on; nothing where that does not change."""
+    """The tools from here on; empty if they stay the same."""
     reply: Reply | None = None
     """The model's summary."""
     failure: str | None = None
@@ -213,7 +213,7 @@ class RunStopped(Record, tag=True):
 
 
 class RunPaused(Record, tag=True, omit_defaults=True):
-    """A call waits for a person, or with `inside` a sub-agent that it runs; an answer lets the run go on."""
+    """A call waits for a person; with `inside`, the sub-agent that the call runs does."""
 
     call_id: str
     pending: Pending
@@ -230,9 +230,9 @@ class PauseAnswered(Record, tag=True):
 class RunClosed(Record, tag=True):
     outcome: RunOutcome
     changes: dict[str, Any] = {}
-    """New values of keys of the task's state, by an answer that came directly."""
+    """New values of keys of the task's state, from a direct answer."""
     bail: str | None = None
-    """What a hook gives as the answer of a sub-agent and of the run that asked for it."""
+    """A hook's answer, which replaces that of the sub-agent and of the run that started it."""
 
 
 RunEntry = (
@@ -256,11 +256,11 @@ class Run(Record):
 
     head: RunOpened
     task_prompt: str = ""
-    """What it was asked to do as it began."""
+    """The task as the run began."""
     messages: tuple[Message, ...] = ()
-    """Of the conversation, those of earlier runs too where it goes on in this one."""
+    """The conversation, including earlier runs that this one continues."""
     answers: tuple[ToolResult, ...] = ()
-    """Results of the newest reply's calls, as far as there are any."""
+    """The results so far of the newest reply's calls."""
     started: tuple[str, ...] = ()
     sent: int = 0
     """How many of the messages were in the newest request."""
@@ -271,13 +271,13 @@ class Run(Record):
     rate: float = TOKENS_A_CHARACTER
     """Tokens a character has, as the replies tell."""
     ceiling: int | None = None
-    """Tokens of a request above which it was too long for the provider."""
+    """Tokens above which a request was too long for the provider."""
     is_new: bool = False
     """Results came since the conversation was last compacted."""
     is_refused: bool = False
     """The newest request was too long, and none was answered since."""
     notices: dict[Notice, Message] = {}
-    """What the program said last, by the reason for it."""
+    """The newest message of the program for each notice."""
     summaries: int = 0
     """How often the model was asked for a summary."""
     recalls: tuple[str, ...] = ()
@@ -293,7 +293,7 @@ class Run(Record):
     usage: Usage = Usage()
     """Of all replies and summaries."""
     seconds: float = 0
-    """What model and tools took together."""
+    """The time of model and tools together."""
     reminded: bool = False
     """The role was told once that it has to submit."""
     todo_turn: int = 0
@@ -318,7 +318,7 @@ class Run(Record):
     returned: dict[str, SubagentResult] = {}
     """Those of the newest reply, by the call that asked for them."""
     answer: str | None = None
-    """What a sub-agent answered directly."""
+    """The direct answer of a sub-agent."""
     saved: Saved | None = None
     bail: str | None = None
     held: int = 0
@@ -329,7 +329,7 @@ class Run(Record):
     active: str | None = None
     """Who goes on with the conversation, once it was handed over."""
     before: Tally = Tally()
-    """What was used before the role that is active began."""
+    """The usage before the active role began."""
     decided: dict[str, Answer] = {}
     """Answers of people, by the call they are about."""
     outcome: RunOutcome | None = None
@@ -339,29 +339,29 @@ class Run(Record):
     """Replies in a row that the provider paused."""
 
     @property
-    def seen(self) -> tuple[Message, ...]:
-        """All messages that the role was ever shown, also those that are archived by now."""
+    def all_messages(self) -> tuple[Message, ...]:
+        """All messages that the role ever saw, including archived ones."""
         return (*self.replaced, *self.messages)
 
     @property
     def tokens(self) -> int:
-        """What the next request has, as far as is known."""
+        """The estimated tokens of the next request."""
         return ceil(self.size * self.rate)
 
     @property
     def cost(self) -> Usage:
-        """What the run and its sub-agents used together."""
+        """The usage of the run and its sub-agents together."""
         return total((self.usage, *(each.usage for each in self.delegated)))
 
     @property
-    def used_up(self) -> Tally:
-        """What counts against the limits of the role that is active."""
+    def active_tally(self) -> Tally:
+        """The usage since the active role began."""
         used = self.tally.since(self.before)
         return used.replace(turns=used.turns - self.finalized)
 
     @property
     def tally(self) -> Tally:
-        """What the whole run used, its sub-agents apart."""
+        """The usage of the whole run without its sub-agents."""
         tokens, cost = self.usage.tokens, self.usage.cost_usd or 0
         return Tally(
             turns=self.turns, tool_calls=self.tool_calls, tokens=tokens, seconds=self.seconds, cost=cost

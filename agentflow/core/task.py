@@ -71,7 +71,7 @@ class TodoStatus(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> "TodoStatus | None":
-        """Return what another usual word for a status means."""
+        """Return the status that another usual word means."""
         word = value.strip().lower().replace(" ", "_").replace("-", "_") if isinstance(value, str) else ""
         return _SPELLINGS.get(word)
 
@@ -176,7 +176,7 @@ class Invoked(Record):
     """The command that a task was called by."""
 
     typed: str
-    """What the person typed; the task's text is what it became."""
+    """The line that the person typed; the command turned it into the task's text."""
     file: str
     tools: tuple[str, ...] | None = None
     """The tools that it leaves to every role; None for all."""
@@ -185,7 +185,7 @@ class Invoked(Record):
 
 
 class Said(Record):
-    """A message of a person while the task ran, and where a role was told it."""
+    """A person's message during the task, and where in the task a role received it."""
 
     text: str
     phase: Phase
@@ -193,7 +193,7 @@ class Said(Record):
 
 
 class TaskState(Record):
-    """All that is known of a task; the next step is a function of it."""
+    """Everything known about a task; the next step is a function of it."""
 
     task_id: str
     task: str
@@ -223,9 +223,9 @@ class TaskState(Record):
     start_tree: str | None = None
     """The tree that a follow-up began with; None where that is `base_tree`."""
     earlier: str = ""
-    """The tasks before it in the session, what they did and how they ended, for every task prompt."""
+    """The earlier tasks of the session and their results, for every task prompt."""
     said: tuple[Said, ...] = ()
-    """What a person said while it ran, as far as a role was told."""
+    """The messages of a person that a role has received."""
     goes_on_from: str | None = None
     """The tree from which a stopped task continues; `tree` is the one it ended with."""
     route: str = ""
@@ -244,7 +244,7 @@ class TaskState(Record):
     first_try: FirstTry | None = None
     """What it found before the first request; None where it did not search."""
     spares_tokens: bool = False
-    """Its model is paid by the token, so nothing known is explored or sent again."""
+    """Its model is paid by the token, so nothing that is known is explored or sent again."""
     sequential: bool = False
     """Review before verification, not beside it."""
     runs: int = 0
@@ -254,15 +254,15 @@ class TaskState(Record):
     flagged_findings: tuple[str, ...] = ()
     """Citations of the explorer that no file confirms, as `path:line`."""
     flagged_issues: tuple[str, ...] = ()
-    """The same of the reviewer."""
+    """Citations of the reviewer that no file confirms, as `path:line`."""
     unseen_findings: tuple[str, ...] = ()
-    """Citations of the explorer that exist and were not shown to it, as `path:line`."""
+    """Citations of the explorer that exist but that it never saw, as `path:line`."""
     excerpts: tuple[Excerpt, ...] = ()
     """The short files that the task names, and its failing tests, as they stood before it."""
     cited: tuple[Excerpt, ...] = ()
-    """What the explorer cited, as it stood then."""
+    """The lines that the explorer cited, as they were then."""
     surroundings: tuple[str, ...] = ()
-    """Where the task began, in lines for every brief."""
+    """Where the task began, as lines for every task prompt."""
     instructions: tuple[Instruction, ...] = ()
     """The repository's instructions as the task began; changes count from the next task on."""
     invoked: Invoked | None = None
@@ -270,20 +270,20 @@ class TaskState(Record):
     focus: str | None = None
     """The folder that a deep exploration is about, empty for all; None for any other task."""
     explored: str = ""
-    """The deep exploration of an earlier day, where the person asked to use it."""
+    """An earlier deep exploration that the person asked to use."""
     document: str | None = None
     """The file that a reading route wrote, relative to the repository."""
     findings: Findings | None = None
     plan: Plan | None = None
     rejected_plan: Plan | None = None
-    """The plan that a person had corrected."""
+    """The plan that a person asked to correct."""
     change: Change | None = None
     review: Review | None = None
     judgement: Judgement | None = None
     baseline: tuple[RequiredCheck, ...] = ()
     """The required checks on the tree as it was before the task."""
     final: tuple[RequiredCheck, ...] = ()
-    """The same on the newest tree that was judged."""
+    """The required checks on the newest judged tree."""
     held: tuple[RequiredCheck, ...] = ()
     """The same code under the checks from before the task; empty where the checks are unchanged."""
     fresh: tuple[RequiredCheck, ...] = ()
@@ -291,13 +291,13 @@ class TaskState(Record):
     blocked: dict[CheckName, str] = {}
     """Why checks cannot run on this machine, by check."""
     unable: tuple[CheckName, ...] = ()
-    """Those of them that cannot run on the change for the very same reason."""
+    """The checks of `blocked` that cannot run on the change for the same reason."""
     probes: tuple[ProbeResult, ...] | None = None
-    """The results of the probes on that code; None until they are known."""
+    """The results of the probes on the newest judged tree; None until they are known."""
     audit: str = ""
     """The output of an audit tool on changed dependencies, or why there is none; empty without changes."""
     surface: Surface = Surface()
-    """What belongs to the checks, as found before the task."""
+    """The paths that belong to the checks, as found before the task."""
     ignored: dict[str, str] = {}
     """Ignored files from before the task, each with a fingerprint."""
     hook_files: dict[str, str] = {}
@@ -312,7 +312,7 @@ class TaskState(Record):
     asked: tuple[Phase, ...] = ()
     """The phases in which a person was asked, in this iteration."""
     answers: dict[str, Answer] = {}
-    """What was decided, by the id of what was pending."""
+    """The decisions, by the id of the pending item."""
     context: str = ""
     """Text that hooks added to every task prompt as the task began."""
     stop_blocks: int = 0
@@ -355,7 +355,7 @@ class TaskState(Record):
 
     @property
     def parallel_work(self) -> ParallelWork | None:
-        """How far its steps are, or None where it has one implementer at a time."""
+        """The progress of its steps, or None for a task with one implementer at a time."""
         return self.parallel if isinstance(self.parallel, ParallelWork) else None
 
     def gate(self, phase: Phase) -> Gate:

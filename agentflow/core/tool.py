@@ -33,11 +33,11 @@ class Subject(StrEnum):
     ADDRESS = "address"
     """An address of the web."""
     NAME = "name"
-    """A sub-agent, a skill, or what else a rule gives by name."""
+    """The name of a sub-agent, of a skill or the like."""
     TEXT = "text"
-    """Words that a call is told by, and no rule is about."""
+    """Text that describes a call; no rule applies to it."""
     QUOTE = "quote"
-    """A text that stands in the file that the call changes."""
+    """A text of the file that the call changes."""
 
 
 _BY_FIELD: Mapping[str, Subject] = {
@@ -53,7 +53,7 @@ _BY_FIELD: Mapping[str, Subject] = {
     "query": Subject.TEXT,
     "skill": Subject.NAME,
 }
-"""What the public names of inputs mean, for a tool that does not say it itself."""
+"""The subject of each public input name, for a tool that does not declare its own."""
 
 
 class Category(StrEnum):
@@ -104,15 +104,15 @@ class Output(Record):
     delegated: SubagentResult | None = None
     handoff: HandOff | None = None
     pending: Pending | None = None
-    """What a sub-agent waits for; the call has no result yet and is made again after the decision."""
+    """A sub-agent's pending item: the call has no result yet and is made again after the decision."""
 
 
-def refuse_commands(_: str, command: str) -> str:
+def _refuse_commands(_: str, command: str) -> str:
     """Refuse a command inside a call where nobody can decide about it. Raises NotAllowed."""
     raise NotAllowed(f"nobody can decide about {command} here")
 
 
-def refuse_calls(name: str, _: dict[str, Any]) -> None:
+def _refuse_calls(name: str, _: dict[str, Any]) -> None:
     """Refuse a call inside a call where nobody can decide about it. Raises NotAllowed."""
     raise NotAllowed(f"nobody can decide about {name} here")
 
@@ -125,9 +125,9 @@ class Shell(Record):
     """Folder for full outputs, one file a call."""
     shown_bytes: int = DEFAULT_ROOM.result_chars
     """Of an output, to the model."""
-    authorize: Callable[[str, str], str] = refuse_commands
+    authorize: Callable[[str, str], str] = _refuse_commands
     """Returns a command inside a call, by an id of its own, as rules and hooks let it run, or raises."""
-    make: Callable[[str, dict[str, Any]], None] = refuse_calls
+    make: Callable[[str, dict[str, Any]], None] = _refuse_calls
     """Makes another call of the role's, by name and input, like any call; raises ToolError if it fails."""
 
 
@@ -165,9 +165,9 @@ class Tool(Record):
     schema: dict[str, Any] | None = None
     """The JSON schema of its input, where somebody else wrote it; None follows from the type."""
     subjects: dict[str, Subject] | None = None
-    """What its inputs name, first the one that a call is told by; None follows from their public names."""
+    """The subject of each input, the one that describes a call first; None: by the public input names."""
     shows_file: bool = False
-    """After a call the model knows the text of the file that it names, and so may change that file."""
+    """After a call the model knows the text of the named file, and may change the file."""
     granted: bool = False
     """It comes with a capability, so a role may call it without listing it."""
     reads: Callable[[dict[str, Any]], bool] | None = None
@@ -182,24 +182,24 @@ class Tool(Record):
     """None follows from the category."""
 
     @property
-    def kept_as(self) -> Retention:
+    def effective_retention(self) -> Retention:
         return self.retention or _BY_CATEGORY.get(self.category, Retention.SUMMARIZE_ARCHIVE)
 
     @property
-    def named(self) -> Mapping[str, Subject]:
-        """What its inputs name, as it says itself or as their public names do."""
+    def input_subjects(self) -> Mapping[str, Subject]:
+        """The subject of each input, as the tool declares or by the public input names."""
         if self.subjects is not None:
             return self.subjects
         return {key: _BY_FIELD[key] for key in _BY_FIELD if key in self.input.__struct_encode_fields__}
 
     @property
-    def bound(self) -> Subject:
-        """What a pattern in a role's list is about."""
-        return next((kind for kind in Subject if kind in self.named.values()), Subject.TEXT)
+    def rule_subject(self) -> Subject:
+        """The subject that a pattern in a role's list is compared with."""
+        return next((kind for kind in Subject if kind in self.input_subjects.values()), Subject.TEXT)
 
     def values(self, given: Mapping[str, Any], kind: Subject) -> tuple[str, ...]:
-        """Return what a call gives for the inputs of a kind; each item of a list counts."""
-        found = (given.get(key) for key, named in self.named.items() if named is kind)
+        """Return a call's values for the inputs of a subject; each item of a list counts."""
+        found = (given.get(key) for key, named in self.input_subjects.items() if named is kind)
         return tuple(text for value in found for text in _texts(value))
 
     def only_reads(self, given: dict[str, Any]) -> bool:

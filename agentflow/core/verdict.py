@@ -8,7 +8,7 @@ from agentflow.core.evidence import CheckName, Side
 from agentflow.core.record import Record
 
 PLAUSIBLE = "plausible: it passes these checks"
-"""What a change by the built-in repair engine is called."""
+"""The claim for a change by the built-in repair engine."""
 
 
 class ProofKind(StrEnum):
@@ -21,7 +21,7 @@ class ProofKind(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """What it says of a change, in words."""
+        """What it shows about a change, in words."""
         match self:
             case ProofKind.FAIL_TO_PASS:
                 return "fails without the change and passes with it"
@@ -83,11 +83,11 @@ class Verdict(Record):
     to_approve: bool = False
     """Nothing else is wrong, and no person has approved it."""
     proof: tuple[Proof, ...] = ()
-    """What shows that the change does what it should."""
+    """The proofs of the change."""
     unproved: tuple[str, ...] = ()
     """Each changed place that nothing proves, with what would prove it."""
     approvals: tuple[str, ...] = ()
-    """What a person approved, who and when; printed like caveats, but the result stays verified."""
+    """A person's approvals, with name and time; printed like caveats, but the result stays verified."""
 
 
 class ProbeKind(StrEnum):
@@ -130,7 +130,7 @@ class ProbeEnd(StrEnum):
     RED_AS_IT_MUST = "red as it must"
     SILENT = "stayed green"
     NOT_APPLIED = "not applied"
-    """Nothing shows that the broken code was in place, so the result says nothing."""
+    """Nothing shows that the broken code was loaded, so the result means nothing."""
     LEFT_OUT = "left out"
     """All probes together would have taken too long."""
     TOO_DEEP = "too deep"
@@ -238,7 +238,7 @@ class Caveat(StrEnum):
         return f"{self}:{check}"
 
     def stands_in(self, said: str) -> bool:
-        """Tell whether a word of a result is this caveat, of whatever check."""
+        """Tell whether a result's word is this caveat, for any check."""
         return said.partition(":")[0] == self
 
 
@@ -265,12 +265,12 @@ _MEANINGS: Mapping[str, str] = MappingProxyType(
 
 
 def explain_caveat(said: str) -> str:
-    """Return what a word of a result means; empty for a word that another version wrote."""
+    """Return the meaning of a caveat in a result; empty for one of another version."""
     return _MEANINGS.get(said.partition(":")[0], "")
 
 
 class Tampering(StrEnum):
-    """What a change can do to the checks, or to code so that checks no longer tell."""
+    """Ways in which a change can weaken the checks or evade them."""
 
     TEST_GONE = "test removed"
     FEWER_CASES = "fewer cases of a test"
@@ -290,14 +290,14 @@ class Tampering(StrEnum):
 
 
 class Remark(Record):
-    """One place where something of this kind was done."""
+    """One place where a change may tamper with the checks."""
 
     kind: Tampering
     path: str
     line: int | None
     """In the file as it is now; None where it is gone."""
     text: str
-    """What stands there, or the name of the test."""
+    """The code there, or the name of the test."""
     is_sure: bool = True
     """Whether honest code hardly ever looks like this."""
 

@@ -21,9 +21,9 @@ from agentflow.parse import decode_or_none
 from agentflow.redact import one_line, visible
 from agentflow.store.reading import find, parse_event
 from agentflow.store.sessions import SavedSession, find_session, load_sessions, new_session, save_session
-from agentflow.view.tasks import Snapshot, load
+from agentflow.view.tasks import Snapshot, load_snapshot
 from agentflow.view.text import Medium, render
-from agentflow.view.verdict import verdict
+from agentflow.view.verdict import draw_verdict
 from agentflow.view.words import Detail
 from agentflow.workspace.git import Git, open_repository
 
@@ -50,7 +50,7 @@ class _Chat:
 
     def load_last(self) -> Snapshot | None:
         """Return what the files of the newest task say."""
-        return load(find(self.git.root, self.saved.tasks[-1])) if self.saved.tasks else None
+        return load_snapshot(find(self.git.root, self.saved.tasks[-1])) if self.saved.tasks else None
 
 
 class EditorAgent:
@@ -94,7 +94,11 @@ class EditorAgent:
         self._chats[session_id] = chat
         for task_id, said in zip(chat.saved.tasks, chat.saved.said, strict=True):
             await self._client.session_update(session_id, helpers.update_user_message_text(said))
-            await self._say(chat, _describe_end(git, load(find(git.root, task_id))))
+            try:
+                ended = _describe_end(git, load_snapshot(find(git.root, task_id)))
+            except AgentflowError as error:
+                ended = f"agentflow: {error}\n"
+            await self._say(chat, ended)
         await self._offer_commands(chat)
         return schema.LoadSessionResponse()
 
@@ -280,7 +284,7 @@ def _describe_end(git: Git, last: Snapshot) -> str:
     """Return how a task ended, for people: an answer as text, a verdict in a fixed font."""
     state = last.state
     diff = git.diff(state.base_tree, state.tree) if state.base_tree and state.tree else ""
-    text = render(verdict(last, diff, detail=Detail.BRIEF), _PLAIN, None).strip()
+    text = render(draw_verdict(last, diff, detail=Detail.BRIEF), _PLAIN, None).strip()
     return f"\n{text}\n" if state.status is Status.ANSWERED else f"\n```text\n{text}\n```\n"
 
 

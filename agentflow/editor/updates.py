@@ -44,7 +44,7 @@ class Updates:
         self._checks: dict[tuple[str, str, Side], str] = {}
 
     def draw(self, stamped: Stamped, folder: Path) -> Iterator[helpers.SessionUpdate]:
-        """Yield what an editor is to show of an event of the task in `folder`."""
+        """Yield the updates that show an event of the task in `folder`."""
         match stamped.event:
             case Classified() | PhaseStarted() | PhaseEnded() as event:
                 yield self._draw_plan(event)
@@ -88,7 +88,7 @@ class Updates:
                 content=to_content(event.reason),
             )
         subject = visible(event.subject)
-        is_file = tool is not None and tool.bound is Subject.PATH
+        is_file = tool is not None and tool.rule_subject is Subject.PATH
         place = str(self._root / event.subject)
         return helpers.start_tool_call(
             event.call_id,
@@ -139,7 +139,7 @@ def _choose_kind(tool: Tool | None) -> schema.ToolKind:
         case Effect.WRITE:
             return "edit"
         case Effect.READ:
-            return "read" if tool.bound is Subject.PATH else "search"
+            return "read" if tool.rule_subject is Subject.PATH else "search"
 
 
 def _to_status(is_error: bool) -> schema.ToolCallStatus:

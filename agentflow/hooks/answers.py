@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from agentflow.core.evidence import Exchanged
+from agentflow.core.evidence import ProgramOutput
 from agentflow.core.hook import POINTS, Decision, Hook, HookResult
 from agentflow.core.points import Point
 from agentflow.core.record import Record
@@ -32,7 +32,7 @@ class HookAnswer(Record):
     notices: tuple[str, ...] = ()
 
 
-def read_output(hook: Hook, said: Exchanged) -> HookAnswer:
+def read_output(hook: Hook, said: ProgramOutput) -> HookAnswer:
     """Return what a script's exit code and output mean at its point."""
     if said.timed_out:
         return HookAnswer(trouble="did not end in time", broken=True)
@@ -215,7 +215,7 @@ def _parse_output(hook: Hook, text: str) -> tuple[HookResult, tuple[str, ...]]:
     return result, (f"keys without a meaning here: {', '.join(unknown)}",) if unknown else ()
 
 
-def _apply_exit_code(hook: Hook, said: Exchanged, result: HookResult, text: str) -> HookResult:
+def _apply_exit_code(hook: Hook, said: ProgramOutput, result: HookResult, text: str) -> HookResult:
     """Return the result as the exit code changes it."""
     if _blocks(hook, said):
         return result.replace(**_block_fields(hook, said, result))
@@ -223,11 +223,11 @@ def _apply_exit_code(hook: Hook, said: Exchanged, result: HookResult, text: str)
     return result.replace(context=text) if is_plain and POINTS[hook.point].takes_text else result
 
 
-def _blocks(hook: Hook, said: Exchanged) -> bool:
+def _blocks(hook: Hook, said: ProgramOutput) -> bool:
     return said.exit_code == BLOCK and hook.point is not Point.PERMISSION_REQUEST
 
 
-def _block_fields(hook: Hook, said: Exchanged, result: HookResult) -> dict[str, Any]:
+def _block_fields(hook: Hook, said: ProgramOutput, result: HookResult) -> dict[str, Any]:
     """Return the fields by which exit code 2 blocks; nothing in JSON undoes it."""
     legal = POINTS[hook.point].legal
     stderr = said.stderr.decode("utf-8", "replace").strip()
@@ -241,7 +241,7 @@ def _block_fields(hook: Hook, said: Exchanged, result: HookResult) -> dict[str, 
     return {"notice": join_texts(result.notice, stderr)}
 
 
-def _find_trouble(hook: Hook, said: Exchanged, problem: str | None) -> tuple[str | None, bool]:
+def _find_trouble(hook: Hook, said: ProgramOutput, problem: str | None) -> tuple[str | None, bool]:
     """Return what went wrong with a script, and whether it could not do its work."""
     code = said.exit_code
     stderr = one_line(said.stderr.decode("utf-8", "replace"))

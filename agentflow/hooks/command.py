@@ -13,7 +13,7 @@ from typing import Any
 from anyio import to_thread
 
 from agentflow.core.errors import InvalidFile, NoSandbox
-from agentflow.core.evidence import Command, Exchanged
+from agentflow.core.evidence import Command, ProgramOutput
 from agentflow.core.hook import POINTS, Hook, HookResult, Origin, Script
 from agentflow.core.points import HookEvent
 from agentflow.core.record import Record, encode, plain
@@ -42,7 +42,7 @@ class Fired(Record):
     """What came of running a script once."""
 
     answer: HookAnswer
-    said: Exchanged | None = None
+    said: ProgramOutput | None = None
     """Its exit code and output, if it could be started."""
     environment: Mapping[str, str] = {}
     """The variables that it was given for the event."""
@@ -81,7 +81,7 @@ def fire_script(
     return Fired(answer=answer, said=said, environment=command.env, seconds=seconds)
 
 
-def _exchange(command: Command, hook: Hook, event: HookEvent, cancelled: Callable[[], bool]) -> Exchanged:
+def _exchange(command: Command, hook: Hook, event: HookEvent, cancelled: Callable[[], bool]) -> ProgramOutput:
     """Run a script, in the sandbox if it asks for that. Raises OSError, NoSandbox."""
     assert isinstance(hook.body, Script)
     script, given, runner = hook.body, encode_event(event), event.scene.runner

@@ -158,8 +158,8 @@ def _check_call(agent: Agent, tool: Tool, given: dict[str, Any]) -> AuthorizedCa
     outer = (role for role in agent.within if role.rules_of(tool.name, tool.category))
     for role in (agent.role, *outer):
         scope = find_scope(role, tool, agent.around.runner)
-        for value in tool.values(judged, tool.bound) or ("",):
-            if why := explain_role_refusal(role, tool, _spell(agent, tool.bound, value), scope):
+        for value in tool.values(judged, tool.rule_subject) or ("",):
+            if why := explain_role_refusal(role, tool, _spell(agent, tool.rule_subject, value), scope):
                 raise NotAllowed(why, by=f"the list of the {role.name}")
     return AuthorizedCall(tool=tool, given=fitted, input=judged, subject=_subject_of(agent, tool, judged))
 
@@ -197,7 +197,7 @@ def _apply_decision(
 
 def _subject_of(agent: Agent, tool: Tool, given: dict[str, Any]) -> str:
     """Return what a call is about: its path as git spells it, its command, its pattern."""
-    named = ((kind, given[key]) for key, kind in tool.named.items() if key in given)
+    named = ((kind, given[key]) for key, kind in tool.input_subjects.items() if key in given)
     kind, found = next(named, (Subject.TEXT, ""))
     return _spell(agent, kind, found) if isinstance(found, str) else ""
 

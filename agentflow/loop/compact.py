@@ -227,7 +227,7 @@ def _archive(agent: Agent, run: Run, places: range, excess: int) -> Archive:
 
 def _retention_of(agent: Agent, name: str) -> Retention:
     tool = agent.tool(name)
-    return Retention.SUMMARIZE_ARCHIVE if tool is None else tool.kept_as
+    return Retention.SUMMARIZE_ARCHIVE if tool is None else tool.effective_retention
 
 
 def _last_resort(agent: Agent, run: Run, most: int) -> Archive:

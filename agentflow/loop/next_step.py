@@ -133,7 +133,7 @@ def _is_stale(run: Run) -> bool:
 
 def find_spent_limit(run: Run, limits: Limits) -> RunOutcome | None:
     """Return the limit that the active role has reached, the most severe of several."""
-    used = run.used_up
+    used = run.active_tally
     reached = (
         (RunOutcome.TURN_LIMIT, used.turns, limits.turns),
         (RunOutcome.PAUSE_LIMIT, run.pauses, MAX_PAUSES),

@@ -204,7 +204,7 @@ async def act(agent: Agent, run: Run) -> Run:
 
 def _batch(agent: Agent, run: Run) -> tuple[ToolCall, ...]:
     reads = tuple(takewhile(lambda call: _only_reads(agent, call), run.pending))
-    room = max(1, agent.role.limits.tool_calls - run.used_up.tool_calls)
+    room = max(1, agent.role.limits.tool_calls - run.active_tally.tool_calls)
     return reads[:room] or run.pending[:1]
 
 
@@ -216,7 +216,7 @@ def _only_reads(agent: Agent, call: ToolCall) -> bool:
 def _is_over(agent: Agent, run: Run, call: ToolCall) -> bool:
     if run.submitted or run.halt is not None or run.handoff is not None:
         return True
-    find_spent_limit = run.finalized or run.used_up.tool_calls >= agent.role.limits.tool_calls
+    find_spent_limit = run.finalized or run.active_tally.tool_calls >= agent.role.limits.tool_calls
     return find_spent_limit and call.name != run.head.submit
 
 

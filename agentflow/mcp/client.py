@@ -36,7 +36,7 @@ from agentflow.core.errors import ToolError
 from agentflow.core.record import encode
 from agentflow.mcp.tools import CallResult, ServerListing, ServerPrompt, ServerResource, ServerTool
 from agentflow.process import Program
-from agentflow.redact import MARK, Redacting
+from agentflow.redact import MARK, Redactor
 from agentflow.streams import read_pipe, write_pipe
 
 MESSAGE_BYTES = 16 * 1024 * 1024
@@ -241,7 +241,7 @@ async def _write_log(program: Program, file: IO[bytes], secrets: tuple[str, ...]
         file.write(text.encode("utf-8", "replace"))
         file.flush()
 
-    kept, size = Redacting(keep), 0
+    kept, size = Redactor(keep), 0
     try:
         while chunk := await read_pipe(program.process.stderr):
             if size <= _LOG_BYTES:

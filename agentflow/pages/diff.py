@@ -20,7 +20,7 @@ _MOST_ROWS = 800
 
 
 class JudgedAs(StrEnum):
-    """What is known of changed lines."""
+    """The judgement on changed lines."""
 
     PROVED = "proved"
     UNPROVED = "unproved"
@@ -116,7 +116,7 @@ def _cut(rows: Iterable[str]) -> Iterator[list[str]]:
 
 
 class _Marks(Record):
-    """What a verdict says of the lines of one file."""
+    """The judgement of a verdict on the lines of one file."""
 
     path: str
     kind: PathKind
@@ -149,7 +149,7 @@ class _Marks(Record):
         return JudgedAs.PROVED if all(found) else JudgedAs.UNPROVED
 
     def list_wanted(self, first: int, last: int) -> str:
-        """Return what would prove lines of the new file."""
+        """Return the tests that would prove lines of the new file."""
         near = (hunk for hunk in self.hunks if hunk.line <= last and first <= hunk.end and not hunk.proved)
         return list_some(dict.fromkeys(hunk.wanted for hunk in near), 3, "; ")
 
@@ -206,14 +206,13 @@ def _keep(row: str, old: int, new: int) -> SideRow:
 
 def _pair(rows: list[str], old: int, new: int, judged: _Marks) -> Iterator[DiffBlock]:
     """Yield changed lines, the removed ones beside the added ones, a block for each mark."""
-    gone = [
-        FileLine(number=old + at, text=row[1:], is_changed=True)
-        for at, row in enumerate(row for row in rows if row[0] == "-")
-    ]
-    came = [
-        FileLine(number=new + at, text=row[1:], is_changed=True)
-        for at, row in enumerate(row for row in rows if row[0] == "+")
-    ]
+    gone, came = (
+        [
+            FileLine(number=number, text=row[1:], is_changed=True)
+            for number, row in enumerate((row for row in rows if row[0] == sign), first)
+        ]
+        for sign, first in (("-", old), ("+", new))
+    )
     pairs = [SideRow(old=left, new=right) for left, right in zip_longest(gone, came)]
     last = came[-1].number if came else max(new - 1, 0)
     numbers = [row.new.number if row.new else last for row in pairs]

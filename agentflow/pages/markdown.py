@@ -18,7 +18,7 @@ _MARKS = {"good": "✅", "warn": "⚠️", "bad": "❌", "accent": "⏳"}
 _BREAK = "\u200b"
 """Stands, unseen, where a sign would otherwise name a person, an issue or an address."""
 _SPECIAL = re.compile(r"[\\`*_{}\[\]#!|~>$]|^(?:[-+=:]|\d+(?=[.)]))")
-"""What means something in a line, or at its begin."""
+"""Signs with a meaning in Markdown, anywhere in a line or at its beginning."""
 _TAKEN_UP = re.compile(
     r"@|#(?=\d)|(?i:\b(?:GH|[A-Z]{2,10})-)(?=\d)|(?i:(?:https?|ftps?|mailto|xmpp):|\bwww\.)"
 )
@@ -77,13 +77,12 @@ def format_comment(page: TaskPage) -> str:
 
 
 def _shorten(parts: list[str]) -> str:
-    """Return the comment without the long parts at its end that GitHub would refuse."""
-    kept, size = list[str](), 0
+    """Return the comment without the parts for which it has no room."""
+    kept, room = list[str](), _LIMIT - 200
     for part in parts:
-        size += len(part) + 2
-        if size > _LIMIT - 200:
-            continue
-        kept.append(part)
+        if len(part) + 2 <= room:
+            kept.append(part)
+            room -= len(part) + 2
     return "\n\n".join([*kept, "Some parts are left out, because a comment may not be longer."]) + "\n"
 
 
@@ -133,28 +132,28 @@ def _tabulate_checks(checks: tuple[CheckView, ...]) -> str:
 
 
 def _explain_verdict(verdict: Verdict) -> Iterator[str]:
-    """Yield what proves the change, what does not, and what else to know."""
+    """Yield the proofs, the unproved places, the caveats and the changes to the checks."""
     lines = list[str]()
     for proof in verdict.proof:
         lines.append(f"- {proof.kind.meaning}" + (":" if proof.tests else ""))
         lines += [f"  - {to_code(test)}" for test in proof.tests[:_MOST_TESTS]]
         if len(proof.tests) > _MOST_TESTS:
             lines.append(f"  - {plural(len(proof.tests) - _MOST_TESTS, 'more test')}")
-    yield _list("What proves it", lines)
-    yield _list("What nothing proves", _items(verdict.unproved) if verdict.passed else [])
+    yield _make_list("What proves it", lines)
+    yield _make_list("What nothing proves", _list_items(verdict.unproved) if verdict.passed else [])
     told = (f"- **{to_code(word)}** {explain_caveat(word)}".rstrip() for word in verdict.caveats)
-    yield _list("Caveats", list(told))
-    yield _list("Changes to the checks, approved by a person", _items(verdict.approvals))
-    yield _list("Changes to the checks", [] if verdict.approvals else _items(verdict.weakened))
-    yield _list("Why it is not verified", [] if verdict.passed else _items(verdict.reasons))
+    yield _make_list("Caveats", list(told))
+    yield _make_list("Changes to the checks, approved by a person", _list_items(verdict.approvals))
+    yield _make_list("Changes to the checks", [] if verdict.approvals else _list_items(verdict.weakened))
+    yield _make_list("Why it is not verified", [] if verdict.passed else _list_items(verdict.reasons))
 
 
-def _items(lines: tuple[str, ...]) -> list[str]:
+def _list_items(lines: tuple[str, ...]) -> list[str]:
     shown = [f"- {escape_markdown(line)}" for line in lines[:20]]
     return [*shown, f"- {plural(len(lines) - 20, 'more')}"] if len(lines) > 20 else shown
 
 
-def _list(title: str, lines: list[str]) -> str:
+def _make_list(title: str, lines: list[str]) -> str:
     return "\n".join([f"**{title}**", "", *lines]) if lines else ""
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentflow.core.errors import AgentflowError, CorruptState, InvalidFile, StateError
+from agentflow.core.errors import CorruptState, InvalidFile, StateError
 from agentflow.core.events import Stamped, StateChanged
 from agentflow.core.evidence import CheckName, Evidence, TestOutcome
 from agentflow.core.record import Record
@@ -49,9 +49,9 @@ class CheckView(Record):
     after: Evidence | None
     """None where it was not run on the change yet."""
     changed: tuple[TestView, ...] = ()
-    """The tests whose result is another one now, and those that fail."""
+    """The tests whose result changed, and those that fail."""
     same: tuple[TestView, ...] = ()
-    """All others."""
+    """All other tests."""
 
 
 class OutputView(Record):
@@ -89,7 +89,8 @@ def read_task_page(folder: Path, git: Git, *, at_work: bool, before: TaskPage | 
     try:
         state = fold_state(folder, happened)
     except CorruptState as error:
-        return TaskPage(task_id=folder.name, at_work=at_work, problems=(*problems, _tell(error, folder)))
+        problems = (*problems, _describe_error(error, folder))
+        return TaskPage(task_id=folder.name, at_work=at_work, problems=problems)
     records, damaged = _read_records(folder)
     told = tuple(one for one in happened if not isinstance(one.event, StateChanged))
     diff = _take_over(before, state) or _read_diff(folder, git, state)
@@ -107,7 +108,7 @@ def read_task_page(folder: Path, git: Git, *, at_work: bool, before: TaskPage | 
     )
 
 
-def _tell(error: AgentflowError, folder: Path) -> str:
+def _describe_error(error: Exception, folder: Path) -> str:
     return one_line(str(error).replace(f"{folder}/", ""), 300)
 
 
@@ -117,7 +118,7 @@ def _read_events(folder: Path) -> tuple[tuple[Stamped, ...], tuple[str, ...]]:
     try:
         found.extend(reading)
     except CorruptState as error:
-        return tuple(found), (_tell(error, folder),)
+        return tuple(found), (_describe_error(error, folder),)
     return tuple(found), ()
 
 
@@ -130,7 +131,7 @@ def _read_records(folder: Path) -> tuple[tuple[Evidence, ...], tuple[str, ...]]:
         try:
             found.append(decode(Evidence, content(path), path.name))
         except (InvalidFile, OSError) as error:
-            problems.append(one_line(str(error).replace(f"{folder}/", ""), 300))
+            problems.append(_describe_error(error, folder))
     return tuple(found), tuple(problems)
 
 
@@ -143,7 +144,7 @@ def _take_over(before: TaskPage | None, state: TaskState) -> str:
 
 
 def _read_diff(folder: Path, git: Git, state: TaskState) -> str:
-    """Return what the task changed up to its newest tree; from its report where git lost the trees."""
+    """Return the diff of a task up to its newest tree, from its report where git lost the trees."""
     if state.base_tree is None or state.tree is None or state.base_tree == state.tree:
         return ""
     apart = find_hook_files(state)
@@ -182,8 +183,8 @@ def _compare_checks(folder: Path, state: TaskState, records: tuple[Evidence, ...
             missing=newest.check.missing or "",
             before=before,
             after=after,
-            changed=tuple(test for test in tests if _is_told(test, is_done=after is not None)),
-            same=tuple(test for test in tests if not _is_told(test, is_done=after is not None)),
+            changed=tuple(test for test in tests if _is_notable(test, is_done=after is not None)),
+            same=tuple(test for test in tests if not _is_notable(test, is_done=after is not None)),
         )
 
 
@@ -208,7 +209,7 @@ def _read_tests(folder: Path, record: Evidence | None) -> dict[str, TestOutcome]
         return {}
 
 
-def _is_told(test: TestView, *, is_done: bool) -> bool:
+def _is_notable(test: TestView, *, is_done: bool) -> bool:
     """Tell whether a test is one to look at: its result changed, or it does not pass."""
     newest = test.after if is_done else test.before
     is_fine = newest in (TestOutcome.PASSED, TestOutcome.SKIPPED)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from agentflow.core.record import Record
 from agentflow.core.task import GateStatus, Phase, Status, TaskState
-from agentflow.pages.stats import Came, Numbers, Stats
+from agentflow.pages.stats import Numbers, ResultKind, Stats
 from agentflow.pages.turns import Course
 
 _BOX = 138
@@ -226,7 +226,7 @@ def _say(form: str, number: float) -> str:
 class Bar(Record):
     """A part of a column in the picture of the weeks."""
 
-    came: Came
+    came: ResultKind
     count: int
     y: float
     height: float

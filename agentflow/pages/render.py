@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agentflow import __version__
-from agentflow.core.evidence import Evidence, Side
+from agentflow.core.evidence import Evidence, Side, describe_end
 from agentflow.core.pending import Pending
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import Status, TaskState
@@ -103,7 +103,7 @@ def render_document(page: TaskPage) -> str:
         parts["cost"] = _render_cost(page)
     order = ("head", "waiting", "answer", "route", "diff", "checks", "plan", "runs", "evidence", "cost")
     body = "\n".join(parts[name] for name in order if parts.get(name))
-    return wrap_document(_name(page), body, f"the files of task {page.task_id}")
+    return wrap_document(_make_title(page), body, f"the files of task {page.task_id}")
 
 
 def wrap_document(title: str, body: str, source: str) -> str:
@@ -120,7 +120,7 @@ def wrap_document(title: str, body: str, source: str) -> str:
     )
 
 
-def _name(page: TaskPage) -> str:
+def _make_title(page: TaskPage) -> str:
     state = page.snapshot.state if page.snapshot else None
     return f"{describe_status(page)[1]}: {one_line(state.task, 80)}" if state else page.task_id
 
@@ -163,28 +163,24 @@ def _render_head(page: TaskPage, link: str) -> str:
 
 
 def explain_outcome(page: TaskPage) -> str:
-    """Return in one sentence what shows the result, or what happens next."""
+    """Return in one sentence the proof or reason of the result, or what happens next."""
     if page.snapshot is None:
         return ""
     state = page.snapshot.state
     if state.undone is not None:
         return f"The files were restored to their state before the task, {state.undone.at}."
     if state.status is Status.RUNNING:
-        is_live = "It is at work." if page.at_work else "Its process ended before the task did. "
-        return is_live if page.at_work else f"{is_live}agentflow resume {state.task_id} continues it."
+        ended = f"Its process ended before the task did. agentflow resume {state.task_id} continues it."
+        return "It is at work." if page.at_work else ended
     words, why = describe_outcome(page.snapshot)
     said = why or words
-    claim = f" It was found by search and is {PLAUSIBLE}." if _is_found(state) else ""
+    is_verified = state.status in (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
+    claim = f" It was found by search and is {PLAUSIBLE}." if state.is_found and is_verified else ""
     return f"{said[:1].upper()}{said[1:]}{'' if said.endswith('.') else '.'}{claim}"
 
 
-def _is_found(state: TaskState) -> bool:
-    is_verified = state.status in (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
-    return state.is_found and is_verified
-
-
 def _list_facts(page: TaskPage, state: TaskState) -> Iterator[tuple[str, str, str]]:
-    """Yield what to know of a task, each with its label and its tone."""
+    """Yield facts about a task, each with its label and its tone."""
     yield "Started", f"{state.started_at.replace('T', ' ').removesuffix('Z')} UTC", ""
     yield "Worked", duration(page.course.seconds), ""
     yield "Model", state.model, ""
@@ -256,7 +252,7 @@ def _render_waiting(state: TaskState) -> str:
 
 
 def describe_pending(item: Pending, task_id: str) -> Mapping[str, Any]:
-    """Return what a page shows of something that a person has to decide."""
+    """Return the values of a pending item that a page shows."""
     questions = [one.text for one in item.questions if one.text]
     rows = [("question", text) for text in questions]
     rows += [(key, str(value)) for key, value in item.shown_input.items() if value not in ("", None)]
@@ -295,22 +291,11 @@ def _render_evidence(page: TaskPage, link: str) -> str:
     if not records:
         return ""
     rows = [
-        (
-            record,
-            _describe_exit(record),
-            _find_tone(record),
-            None if link else read_output_end(folder, record.id),
-        )
-        for record in records
+        (one, describe_end(one), _find_tone(one), None if link else read_output_end(folder, one.id))
+        for one in records
     ]
     sides = {record.id: _describe_side(record) for record in records}
     return fill_template("pages/evidence.html", rows=rows, sides=sides, link=link)
-
-
-def _describe_exit(record: Evidence) -> str:
-    if record.timed_out:
-        return "timed out"
-    return "killed" if record.exit_code is None else f"exit {record.exit_code}"
 
 
 def _find_tone(record: Evidence) -> str:
@@ -338,7 +323,7 @@ def _render_cost(page: TaskPage) -> str:
 
 
 def _list_plots(page: TaskPage) -> Iterator[tuple[str, Plot, str]]:
-    """Yield what was used over time, where it is known and anything."""
+    """Yield plots of tokens and cost over time, where they are known."""
     used, end = page.course.used, page.course.seconds
     last = used[-1] if used else None
     if last is None or not last.tokens:

@@ -35,7 +35,7 @@ _MANY_ATTEMPTS = (1.5, 2.5)
 _MANY_REFUSALS = (0.3, 0.5)
 
 
-class Came(StrEnum):
+class ResultKind(StrEnum):
     """The results of tasks."""
 
     VERIFIED = "verified"
@@ -46,12 +46,12 @@ class Came(StrEnum):
     """It waits, was stopped, or is at work."""
 
 
-_CAME: Mapping[Status | None, Came] = {
-    Status.VERIFIED: Came.VERIFIED,
-    Status.VERIFIED_WITH_CAVEAT: Came.CAVEAT,
-    Status.ANSWERED: Came.ANSWERED,
-    **dict.fromkeys((Status.FAILED, Status.LIMIT, Status.TAMPERED), Came.NOT_VERIFIED),
-    **dict.fromkeys((Status.BLOCKED, Status.ERROR), Came.NOT_VERIFIED),
+_RESULT_KINDS: Mapping[Status | None, ResultKind] = {
+    Status.VERIFIED: ResultKind.VERIFIED,
+    Status.VERIFIED_WITH_CAVEAT: ResultKind.CAVEAT,
+    Status.ANSWERED: ResultKind.ANSWERED,
+    **dict.fromkeys((Status.FAILED, Status.LIMIT, Status.TAMPERED), ResultKind.NOT_VERIFIED),
+    **dict.fromkeys((Status.BLOCKED, Status.ERROR), ResultKind.NOT_VERIFIED),
 }
 
 
@@ -62,7 +62,7 @@ class TaskNumbers(Record):
     week: str
     """The Monday of the week in which it began, such as `2026-01-05`."""
     route: str
-    came: Came
+    came: ResultKind
     attempts: int
     runs: int
     calls: Mapping[str, int]
@@ -77,11 +77,11 @@ class TaskNumbers(Record):
 
 
 class Numbers(Record):
-    """The same of several tasks."""
+    """The results, cost and time of several tasks."""
 
     name: str
     tasks: int
-    came: Mapping[Came, int]
+    came: Mapping[ResultKind, int]
     attempts: int
     runs: int
     tokens: int
@@ -155,7 +155,7 @@ def _read_task(folder: Path) -> TaskNumbers:
         task_id=folder.name,
         week=_find_week(folder.name),
         route=route.replace("_", " ") or "none",
-        came=_CAME.get(status, Came.OPEN),
+        came=_RESULT_KINDS.get(status, ResultKind.OPEN),
         attempts=attempts,
         runs=runs,
         calls=calls,
@@ -204,7 +204,7 @@ def _add_up(name: str, found: list[TaskNumbers]) -> Numbers:
     return Numbers(
         name=name,
         tasks=len(found),
-        came={came: counts[came] for came in Came},
+        came={came: counts[came] for came in ResultKind},
         attempts=sum(one.attempts for one in found),
         runs=sum(one.runs for one in found),
         tokens=sum(one.usage.tokens for one in found),
@@ -215,7 +215,7 @@ def _add_up(name: str, found: list[TaskNumbers]) -> Numbers:
 
 
 def _note(found: list[TaskNumbers], calls: int) -> Iterator[str]:
-    """Yield what stands out: many attempts, many refused calls, roles that reach for tools of others."""
+    """Yield notes on many attempts, many refused calls, and roles that reach for tools of others."""
     changing = [one for one in found if one.changes]
     rate = sum(one.attempts for one in changing) / len(changing) if changing else 0
     if level := _judge(rate, _MANY_ATTEMPTS):

@@ -1,4 +1,4 @@
-"""Events folded into runs, their turns and their calls, and into what was used as time went by."""
+"""Events folded into runs, turns and calls, and into the usage over time."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -40,7 +40,7 @@ class CallView(Record):
     tool: str
     subject: str
     end: CallEnd
-    told: str = ""
+    result: str = ""
     """The first line of the result, or why the call was refused."""
     seconds: float | None = None
 
@@ -54,10 +54,10 @@ class TurnView(Record):
     usage: Usage | None = None
     """None while the model is asked."""
     seconds: float = 0
-    asked: int = 0
-    """Calls that the reply asks for, those that wait for a person too."""
+    call_count: int = 0
+    """The calls of the reply, including those that wait for a person."""
     calls: tuple[CallView, ...] = ()
-    heard: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     """What a person said before it, and why a request was sent again."""
 
 
@@ -105,21 +105,19 @@ def _begin_run(event: RunStarted, parent: int | None) -> RunView:
 
 def _go_on(run: RunView, event: Event) -> RunView:
     """Return a run after an event of it."""
-    match event:
-        case RunEnded():
-            return run.replace(outcome=event.outcome, usage=event.usage, seconds=event.seconds)
-        case Asked() | Replied() | ToolStarted() | ToolFinished() | ToolBlocked() | PersonSaid() | Retried():
-            turn = _open_turn(run, event)
-            return run.replace(turns=(*(one for one in run.turns if one.number != turn.number), turn))
-        case _:
-            return run
+    if isinstance(event, RunEnded):
+        return run.replace(outcome=event.outcome, usage=event.usage, seconds=event.seconds)
+    if isinstance(event, _OfTurn):
+        turn = _open_turn(run, event)
+        return run.replace(turns=(*(one for one in run.turns if one.number != turn.number), turn))
+    return run
 
 
 _OfTurn = Asked | Replied | ToolStarted | ToolFinished | ToolBlocked | PersonSaid | Retried
 
 
 def _open_turn(run: RunView, event: _OfTurn) -> TurnView:
-    """Return the turn that an event is of, after it."""
+    """Return the turn of an event, updated by the event."""
     newest = run.turns[-1].number if run.turns else 0
     number = {PersonSaid: newest + 1, Retried: max(newest, 1)}.get(type(event), getattr(event, "turn", 0))
     number = number or max(newest, 1)
@@ -127,12 +125,14 @@ def _open_turn(run: RunView, event: _OfTurn) -> TurnView:
     turn = next((one for one in run.turns if one.number == number), known)
     match event:
         case Replied():
-            return turn.replace(text=event.text, usage=event.usage, seconds=event.seconds, asked=event.calls)
+            return turn.replace(
+                text=event.text, usage=event.usage, seconds=event.seconds, call_count=event.calls
+            )
         case PersonSaid():
-            return turn.replace(heard=(*turn.heard, f"A person said: {event.text}"))
+            return turn.replace(notes=(*turn.notes, f"A person said: {event.text}"))
         case Retried():
             return turn.replace(
-                heard=(*turn.heard, f"Asked again, try {event.attempt} failed: {event.reason}")
+                notes=(*turn.notes, f"Asked again, try {event.attempt} failed: {event.reason}")
             )
         case ToolStarted() | ToolFinished() | ToolBlocked():
             return turn.replace(calls=_put_call(turn.calls, event))
@@ -151,14 +151,14 @@ def _put_call(
             call = call.replace(subject=event.subject)
         case ToolFinished():
             end = CallEnd.FAILED if event.is_error else CallEnd.DONE
-            call = call.replace(end=end, told=event.summary, seconds=event.seconds)
+            call = call.replace(end=end, result=event.summary, seconds=event.seconds)
         case ToolBlocked():
-            call = call.replace(end=CallEnd.REFUSED, told=event.reason)
+            call = call.replace(end=CallEnd.REFUSED, result=event.reason)
     return tuple({**known, call.id: call}.values())
 
 
-class Used(Record):
-    """What a task had used at a moment."""
+class UsagePoint(Record):
+    """The usage of a task at one moment."""
 
     seconds: float
     """Of work since it began; the time in which it waited for a person does not count."""
@@ -166,7 +166,7 @@ class Used(Record):
     cost: float | None
 
 
-class Stretch(Record):
+class PhaseSpan(Record):
     """A phase as it lies in time."""
 
     phase: str
@@ -179,13 +179,13 @@ class Course(Record):
     """What a task used over time, and in which phases."""
 
     seconds: float = 0
-    used: tuple[Used, ...] = ()
-    phases: tuple[Stretch, ...] = ()
+    used: tuple[UsagePoint, ...] = ()
+    phases: tuple[PhaseSpan, ...] = ()
 
 
 def follow_course(happened: Iterable[Stamped]) -> Course:
     """Return the course of a task in seconds of work."""
-    used, phases, begun = [Used(seconds=0, tokens=0, cost=0.0)], list[Stretch](), dict[str, float]()
+    used, phases, begun = [UsagePoint(seconds=0, tokens=0, cost=0.0)], list[PhaseSpan](), dict[str, float]()
     now = 0.0
     for now, one in _clock(happened):
         match one.event:
@@ -193,14 +193,14 @@ def follow_course(happened: Iterable[Stamped]) -> Course:
                 last = used[-1]
                 is_known = last.cost is not None and usage.cost_usd is not None
                 cost = (last.cost or 0) + (usage.cost_usd or 0) if is_known else None
-                used.append(Used(seconds=now, tokens=last.tokens + usage.tokens, cost=cost))
+                used.append(UsagePoint(seconds=now, tokens=last.tokens + usage.tokens, cost=cost))
             case PhaseStarted(phase=phase):
                 begun[phase] = now
             case PhaseEnded(phase=phase, iteration=iteration) if phase in begun:
-                phases.append(Stretch(phase=phase, iteration=iteration, start=begun.pop(phase), end=now))
+                phases.append(PhaseSpan(phase=phase, iteration=iteration, start=begun.pop(phase), end=now))
             case _:
                 pass
-    phases += (Stretch(phase=phase, iteration=0, start=start, end=now) for phase, start in begun.items())
+    phases += (PhaseSpan(phase=phase, iteration=0, start=start, end=now) for phase, start in begun.items())
     return Course(seconds=now, used=tuple(used), phases=tuple(phases))
 
 

@@ -103,7 +103,7 @@ def explain_role_refusal(
     rules = role.rules_of(tool.name, tool.category)
     if not (rules or tool.granted):
         return f"{role.name} may not use {tool.name}"
-    if tool.bound is Subject.COMMAND and not tool.granted:
+    if tool.rule_subject is Subject.COMMAND and not tool.granted:
         return _command_refusal(role, subject, rules, scope)
     if tool.granted or any(rule.pattern is None or _covers(tool, rule.pattern, subject) for rule in rules):
         return None
@@ -245,7 +245,7 @@ def _judge_redirection(
 
 
 def _covers(tool: Tool, pattern: str, subject: str) -> bool:
-    match tool.bound:
+    match tool.rule_subject:
         case Subject.NAME:
             return subject in ToolRule(tool=tool.name, pattern=pattern).names
         case Subject.PATH:
@@ -255,7 +255,7 @@ def _covers(tool: Tool, pattern: str, subject: str) -> bool:
             is_inside = not path.is_absolute() and ".." not in path.parts
             return is_inside and any(compile_glob(pattern).fullmatch(name) for name in names)
         case _:
-            is_host = tool.bound is Subject.ADDRESS and is_on_host(pattern, subject)
+            is_host = tool.rule_subject is Subject.ADDRESS and is_on_host(pattern, subject)
             return is_host or compile_pattern(pattern).fullmatch(subject) is not None
 
 

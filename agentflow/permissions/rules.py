@@ -157,7 +157,7 @@ def is_about_tool(rule: ToolRule, tool: Tool) -> bool:
 
 def list_rule_kinds(tool: Tool) -> frozenset[str]:
     """Return the names by which a rule means a tool: its own, and what it does by its inputs."""
-    named = tool.named.values()
+    named = tool.input_subjects.values()
     on_files = READING if tool.effect is Effect.READ else WRITING
     kinds = {Subject.PATH: on_files, Subject.COMMAND: RUNNING, Subject.ADDRESS: FETCHING}
     return frozenset({tool.name, *(kind for subject, kind in kinds.items() if subject in named)})

@@ -1,12 +1,11 @@
-"""What a route that changes nothing comes to: the answer, and the document that keeps it."""
+"""The answer of a route that changes nothing, and the document that keeps it."""
 
 import re
 from collections.abc import Collection, Iterator
-from enum import IntEnum
 from pathlib import Path
 
 from agentflow.core.regex import regex
-from agentflow.core.role import Finding, Findings, Issue
+from agentflow.core.role import Finding, Issue
 from agentflow.core.task import Ending, Status, TaskState
 from agentflow.frontmatter import write_atomic
 from agentflow.redact import nest, visible
@@ -20,31 +19,12 @@ _EMPTY = frozenset(
 )
 
 
-class Rank(IntEnum):
-    """What a claim rests on; a lower number is stronger."""
-
-    COMMAND = 1
-    CONTENT = 2
-    CITATION = 3
-    ASSERTION = 4
-
-
-def rank_for(route: str) -> Rank:
-    """Return what the findings of a reading route have to rest on."""
-    return Rank.ASSERTION if route == "question" else Rank.CITATION
-
-
-def rank_of(findings: Findings, flagged: tuple[str, ...]) -> Rank:
-    """Return what findings rest on: lines that exist, or only the role's word."""
-    is_cited = any(_is_real(one.claim) and one.place not in flagged for one in findings.findings)
-    return Rank.CITATION if is_cited else Rank.ASSERTION
-
-
 def end_without_answer(task: TaskState) -> Ending | None:
     """Return how a reading task ends if its explorer found nothing, else None."""
     if task.findings is None or not _is_real(task.findings.summary):
         return fail("the explorer's summary is empty")
-    if rank_of(task.findings, task.flagged_findings) > rank_for(task.route):
+    cited = (one for one in task.findings.findings if one.place not in task.flagged_findings)
+    if task.route != "question" and not any(_is_real(one.claim) for one in cited):
         return fail("the explorer found nothing that it could cite")
     return None
 
@@ -68,19 +48,19 @@ def keeps_document(task: TaskState) -> bool:
     return (task.route != "question" and task.focus is None) or task.report_requested
 
 
-def format_document(task: TaskState) -> str:
+def _format_document(task: TaskState) -> str:
     """Return the answer as a document with its five sections."""
     findings = task.findings
     assert findings is not None
     flagged = {*task.flagged_findings, *task.flagged_issues}
-    places = dict.fromkeys(_places(task))
+    places = dict.fromkeys(_list_places(task))
     said, advised = split_advice(findings.summary)
     sections = (
         ("Summary", [nest(said)], ""),
         ("Findings", [f"- {nest(one.claim)} ({nest(one.place)})" for one in findings.findings], "none"),
         (
             "Plan / Recommendations",
-            [f"- {nest(one)}" for one in (*advised, *_issues(task))],
+            [f"- {nest(one)}" for one in (*advised, *_list_issues(task))],
             "none: neither the explorer nor a reviewer gave any",
         ),
         ("Open Questions", [f"- {nest(one)}" for one in findings.open_questions], "none were named"),
@@ -98,7 +78,7 @@ def format_document(task: TaskState) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _places(task: TaskState) -> Iterator[str]:
+def _list_places(task: TaskState) -> Iterator[str]:
     """Yield what was cited: the line, or the address of a web page."""
     found: tuple[Finding | Issue, ...] = (
         *(task.findings.findings if task.findings else ()),
@@ -116,7 +96,7 @@ def _describe_citation(place: str, flagged: set[str], unseen: Collection[str]) -
     return ": the line exists, but the explorer did not see it" if place in unseen else ": the line exists"
 
 
-def _issues(task: TaskState) -> tuple[str, ...]:
+def _list_issues(task: TaskState) -> tuple[str, ...]:
     return tuple(describe_issue(issue) for issue in task.review.issues) if task.review else ()
 
 
@@ -136,5 +116,5 @@ def write_document(root: Path, task: TaskState, stamp: str) -> str:
     names = (f"{base}{suffix}.local.md" for suffix in ("", *(f"-{number}" for number in range(2, 1000))))
     name = next(name for name in names if not (root / _FOLDER / name).exists())
     (root / _FOLDER).mkdir(exist_ok=True)
-    write_atomic(root / _FOLDER / name, format_document(task).encode())
+    write_atomic(root / _FOLDER / name, _format_document(task).encode())
     return str(_FOLDER / name)

@@ -1,4 +1,4 @@
-"""What a report or a prompt quotes beside the state: runs and diff, what was spent, what was understood."""
+"""Material for reports and task prompts beside the state: runs, diff, spending and intent."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -24,11 +24,11 @@ _GAPS = (PendingKind.QUESTION, PendingKind.PLAN, PendingKind.ESCALATION)
 
 
 class Material(Record):
-    """What the state refers to and a brief quotes."""
+    """Runs, diff and settings of a task, for its reports and task prompts."""
 
     runs: tuple[CheckRun, ...]
     """All runs of the checks, each with whose code and whose checks it ran."""
-    shown: Callable[[tuple[str, ...]], tuple[CheckRun, ...]]
+    recall: Callable[[tuple[str, ...]], tuple[CheckRun, ...]]
     """Evidence ids to what the checks showed."""
     diff: str
     """From the tree before the task to the tree now."""
@@ -74,7 +74,7 @@ class Spending(Record):
     seconds: float
     """Of all the processes that worked on it."""
     model: float
-    """Of these, in which a model was waited for; at least so many where runs went side by side."""
+    """The seconds of waiting for a model; a lower bound where runs went side by side."""
 
     @property
     def own(self) -> float:
@@ -117,7 +117,7 @@ def _sum_role(role: str, replies: list[Replied | Compacted]) -> RoleSpending:
 
 
 def summarize_intent(task: TaskState, happened: Iterable[Stamped]) -> IntentTold:
-    """Return how a task was understood; a gap is what had to be assumed or asked."""
+    """Return the program's understanding of a task; a gap is what was assumed or asked."""
     asked: dict[str, str] = {}
     for one in happened:
         match one.event:

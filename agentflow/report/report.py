@@ -26,25 +26,27 @@ def format_report(
     assert task.ending is not None
     runs = material.runs
     parts = [
-        f"# {task.ending.status}: {visible(_first_line(task.task))}",
-        _facts(task),
-        _intent(told),
-        _answer(task),
+        f"# {task.ending.status}: {visible(_find_first_line(task.task))}",
+        _describe_facts(task),
+        _describe_intent(told),
+        _describe_answer(task),
         f"## Plan\n{format_plan(task.plan)}" if task.plan else "",
-        _section("Steps of parallel implementers", _list_steps(task)),
-        _section("Checks before the task", [_check(run) for run in material.before]),
-        _section("Checks after the change", [*map(_check, select_runs(runs)), *_sameness(task)]),
-        _section("With the original checks", list(map(_check, select_runs(runs, checks=Side.BASE)))),
-        _section("Without the change", _list_without_change(runs)),
-        _section("Proof", _proof(task)),
-        _section("Probes", list(map(_probe, task.probes or ()))),
-        _section("Changes to the checks", _changes_to_approve(task)),
-        _section("Failed iterations", [_failure(failure) for failure in task.failures]),
-        _section("Caveats", _caveats(task)),
-        _section("Files changed", _files(task, changes)),
-        _section("Changed only by hooks", [f"- {nest(path)}" for path in sorted(find_hook_files(task))]),
-        _section("Tokens and time", _tabulate_spending(spent)),
-        _section("What counts as checks", [f"- {nest(line)}" for line in material.surface]),
+        _list_under("Steps of parallel implementers", _list_steps(task)),
+        _list_under("Checks before the task", [_show_check(run) for run in material.before]),
+        _list_under(
+            "Checks after the change", [*map(_show_check, select_runs(runs)), *_explain_one_run(task)]
+        ),
+        _list_under("With the original checks", list(map(_show_check, select_runs(runs, checks=Side.BASE)))),
+        _list_under("Without the change", _list_without_change(runs)),
+        _list_under("Proof", _list_proof(task)),
+        _list_under("Probes", list(map(_describe_probe, task.probes or ()))),
+        _list_under("Changes to the checks", _list_changes_to_approve(task)),
+        _list_under("Iterations that failed", [_describe_failure(failure) for failure in task.failures]),
+        _list_under("Caveats", _list_caveats(task)),
+        _list_under("Files changed", _list_files(task, changes)),
+        _list_under("Changed only by hooks", [f"- {nest(path)}" for path in sorted(find_hook_files(task))]),
+        _list_under("Tokens and time", _tabulate_spending(spent)),
+        _list_under("What counts as checks", [f"- {nest(line)}" for line in material.surface]),
         fence_text(visible(material.diff).rstrip(), "diff") if material.diff else "",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -92,15 +94,15 @@ def _list_steps(task: TaskState) -> list[str]:
     return [f"- step {each.step} (run {each.run}): {nest(each.change.summary)}" for each in results]
 
 
-def _intent(told: IntentTold) -> str:
+def _describe_intent(told: IntentTold) -> str:
     """Return how the task was understood, and what had to be assumed or asked."""
     named = (("goal", told.goal), ("constraints", told.constraints))
     lines = [f"- {label}: {nest(text)}" for label, text in named if text]
     gaps = [f"- gap: {nest(gap)}" for gap in told.gaps] or ["- gaps: none"]
-    return _section("Intent", [*lines, *gaps])
+    return _list_under("Intent", [*lines, *gaps])
 
 
-def _answer(task: TaskState) -> str:
+def _describe_answer(task: TaskState) -> str:
     said = format_answer(task)
     where = f"\n\nKept in {task.document}." if task.document else ""
     return f"## Answer\n{_quote(said)}{where}" if said else ""
@@ -111,7 +113,7 @@ def _quote(text: str) -> str:
     return "\n".join(f"> {row}".rstrip() for row in visible(text).split("\n"))
 
 
-def _facts(task: TaskState) -> str:
+def _describe_facts(task: TaskState) -> str:
     assert task.ending is not None
     spent = task.usage.cost_usd
     cost = "unknown" if spent is None else f"{spent:.4f} USD"
@@ -137,7 +139,7 @@ def _facts(task: TaskState) -> str:
     return "\n".join(lines)
 
 
-def _check(run: CheckRun) -> str:
+def _show_check(run: CheckRun) -> str:
     evidence = run.evidence
     if evidence is None:
         return f"- {run.check.name}: not run ({nest(str(run.check.missing))})"
@@ -149,25 +151,26 @@ def _check(run: CheckRun) -> str:
 
 
 def _list_without_change(runs: tuple[CheckRun, ...]) -> list[str]:
-    now = [f"{_check(run)}, the same tests on the code as it is now" for run in select_runs(runs, again=True)]
-    return [*map(_check, select_runs(runs, code=Side.BASE)), *now]
+    again = select_runs(runs, again=True)
+    now = [f"{_show_check(run)}, the same tests on the code as it is now" for run in again]
+    return [*map(_show_check, select_runs(runs, code=Side.BASE)), *now]
 
 
-def _probe(result: ProbeResult) -> str:
+def _describe_probe(result: ProbeResult) -> str:
     about = ", ".join(result.subjects) or str(result.check)
     code = ", on the code from before the task" if result.code is Side.BASE else ""
     end = describe_probe(result.kind, result.end)
     return f"- {result.kind} ({result.kind.meaning}): {nest(about)}{code}: {end} ({result.seconds:.1f} s)"
 
 
-def _sameness(task: TaskState) -> list[str]:
+def _explain_one_run(task: TaskState) -> list[str]:
     """Return why there is only one run of the checks after the change."""
     if not task.final or task.held or task.tree == task.base_tree:
         return []
     return ["- no check was changed, so this is also the result with the original checks"]
 
 
-def _changes_to_approve(task: TaskState) -> list[str]:
+def _list_changes_to_approve(task: TaskState) -> list[str]:
     """Return what a person has to approve or has approved."""
     verdict = task.verdict
     if verdict is None or not verdict.weakened:
@@ -181,37 +184,37 @@ def _changes_to_approve(task: TaskState) -> list[str]:
     ]
 
 
-def _proof(task: TaskState) -> list[str]:
+def _list_proof(task: TaskState) -> list[str]:
     """Return what proves the change, and what of it is unproved."""
     verdict = task.verdict
     if verdict is None:
         return []
-    return [*map(_proof_line, verdict.proof), *(f"- unproved: {nest(line)}" for line in verdict.unproved)]
+    return [*map(_describe_proof, verdict.proof), *(f"- unproved: {nest(line)}" for line in verdict.unproved)]
 
 
-def _proof_line(proof: Proof) -> str:
+def _describe_proof(proof: Proof) -> str:
     shown = f": {list_some([nest(test) for test in proof.tests])}" if proof.tests else ""
     evidence = f" ({', '.join(proof.evidence)})" if proof.evidence else ""
     return f"- {proof.kind}: {proof.kind.meaning}{shown}{evidence}"
 
 
-def _files(task: TaskState, changes: tuple[FileChange, ...]) -> list[str]:
+def _list_files(task: TaskState, changes: tuple[FileChange, ...]) -> list[str]:
     if task.base_tree is not None and task.tree is None:
         return [f"- {UNKNOWN}"]
-    return [_file_line(change, task) for change in changes]
+    return [_describe_file(change, task) for change in changes]
 
 
-def _file_line(change: FileChange, task: TaskState) -> str:
+def _describe_file(change: FileChange, task: TaskState) -> str:
     found = explain(change.path, task.surface)
     return f"- {change.kind} {nest(change.path)} ({found.kind}: {nest(found.reason)})"
 
 
-def _failure(failure: Failure) -> str:
+def _describe_failure(failure: Failure) -> str:
     evidence = ", ".join(failure.evidence) or "no evidence"
     return f"- {failure.iteration}: {nest('; '.join(failure.reasons))} ({evidence})"
 
 
-def _caveats(task: TaskState) -> list[str]:
+def _list_caveats(task: TaskState) -> list[str]:
     verdict = task.verdict
     said = () if verdict is None else (*verdict.caveats, *verdict.approvals, *verdict.notes)
     return [f"- {nest(text)}" for text in said]
@@ -222,12 +225,12 @@ def _tabulate_spending(spent: Spending) -> list[str]:
     if not spent.roles:
         return []
     columns = ("role", "requests", "tokens in", "read from a cache", "tokens out", "cost in USD", "model s")
-    rows = (columns, ("---", *["---:"] * 6), *map(_role_cells, spent.roles))
+    rows = (columns, ("---", *["---:"] * 6), *map(_fill_cells, spent.roles))
     time = f"{spent.seconds:.1f} s in all: the model {spent.model:.1f} s, agentflow {spent.own:.1f} s"
     return [*(f"| {' | '.join(row)} |" for row in rows), "", time]
 
 
-def _role_cells(one: RoleSpending) -> tuple[str, ...]:
+def _fill_cells(one: RoleSpending) -> tuple[str, ...]:
     used = one.usage
     cost = "unknown" if used.cost_usd is None else f"{used.cost_usd:.4f}"
     sent = used.input + used.cache_read + used.cache_write
@@ -235,11 +238,11 @@ def _role_cells(one: RoleSpending) -> tuple[str, ...]:
     return (nest(one.role), *(f"{count:,}" for count in counts), cost, f"{one.seconds:.1f}")
 
 
-def _section(title: str, lines: list[str]) -> str:
+def _list_under(title: str, lines: list[str]) -> str:
     return "\n".join((f"## {title}", *lines)) if lines else ""
 
 
-def _first_line(text: str) -> str:
+def _find_first_line(text: str) -> str:
     return text.strip().split("\n")[0] if text.strip() else ""
 
 

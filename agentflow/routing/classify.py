@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from agentflow.core.languages import is_test_path
 from agentflow.core.regex import regex
-from agentflow.core.routing import Action, Classification, Forced
+from agentflow.core.routing import Action, Classification, RiskRule
 from agentflow.core.task import Complexity, Phase
 from agentflow.routing.clauses import (
     Clause,
@@ -250,7 +250,7 @@ def _hints(spoken: str, table: Table) -> tuple[str, ...]:
     )
 
 
-def find_risks(spoken: str, table: Table) -> tuple[tuple[Forced, tuple[str, ...]], ...]:
+def find_risks(spoken: str, table: Table) -> tuple[tuple[RiskRule, tuple[str, ...]], ...]:
     """Return the rules that force the class complex, each with the words that it found."""
     found = ((rule, find_phrases(rule.words, spoken)) for rule in table.routing.complex_when)
     return tuple((rule, words) for rule, words in found if words)

@@ -13,7 +13,7 @@ from typing import Self
 
 from agentflow import process
 from agentflow.core.errors import NoSandbox
-from agentflow.core.evidence import Command, Exchanged, Execution
+from agentflow.core.evidence import Command, Execution, ProgramOutput
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.routing import Access
@@ -125,7 +125,7 @@ class Sandbox(Record):
 
     def exchange(
         self, command: Command, given: bytes, readable: Iterable[Path], cancelled: IsCancelled = lambda: False
-    ) -> Exchanged:
+    ) -> ProgramOutput:
         """Give a program its input and return what it said; it has the rights of a reader, and no network.
 
         It may also read hidden places that are named. Raises OSError when it cannot be started, and NoSandbox

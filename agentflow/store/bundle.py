@@ -20,7 +20,7 @@ from agentflow.redact import redact_bytes
 from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.store.ledger import find_damages
 from agentflow.store.ownership import writer_lock
-from agentflow.store.reading import events, find, fold_state, is_task_id, state_folder
+from agentflow.store.reading import events, find, fold_state, is_task_id, load_state, state_folder
 from agentflow.workspace.git import Git
 
 BUNDLE_SUFFIX = ".agentflow"
@@ -210,7 +210,7 @@ def make_patch(git: Git, task: TaskState) -> bytes:
 def export_task(git: Git, record: Path, target: Path | None) -> Bundle:
     """Write a task into a file, by default one in the current folder with its name. Raises ConfigError."""
     path = target or Path(f"{record.name}{BUNDLE_SUFFIX}")
-    task = fold_state(record, tuple(events(record)))
+    task = load_state(record)
     address = pack_task(record, path, make_patch(git, task))
     return Bundle(task_id=record.name, path=str(path), address=address)
 

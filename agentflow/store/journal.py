@@ -82,6 +82,13 @@ def load_run(path: Path) -> Run | None:
     return run
 
 
+def load_runs(folder: Path) -> Iterator[Run]:
+    """Yield the runs of a task in the order of their numbers. Raises CorruptState."""
+    for path in sorted((folder / "runs").glob("*.jsonl"), key=lambda path: int(path.name.split("-")[0])):
+        if (run := load_run(path)) is not None:
+            yield run
+
+
 def open_recorded_run(path: Path, head: RunOpened) -> Run:
     """Return a run at its beginning, in the conversation of the earlier run that its head names.
 

@@ -72,6 +72,19 @@ def fold_state(folder: Path, happened: tuple[Stamped, ...]) -> TaskState:
         raise CorruptState(f"{source}: {error}") from None
 
 
+def load_state(folder: Path) -> TaskState:
+    """Return the state of a saved task. Raises CorruptState."""
+    return fold_state(folder, tuple(events(folder)))
+
+
+def try_load_state(folder: Path) -> TaskState | None:
+    """Return the state of a saved task, or None where it cannot be read."""
+    try:
+        return load_state(folder)
+    except CorruptState:
+        return None
+
+
 def to_log_text(event: Event) -> str:
     """Return the line about an event in the log of `task.md`; most events have none."""
     match event:

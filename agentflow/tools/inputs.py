@@ -21,7 +21,7 @@ def check_input(tool: Tool, given: Mapping[str, Any], context: ToolContext) -> N
         name = context.workspace.relative(path)
         if tool.effect is Effect.WRITE and (context.workspace.root / name).exists():
             _require_seen(name, tool.values(given, Subject.QUOTE), context)
-    for key, kind in tool.named.items():
+    for key, kind in tool.input_subjects.items():
         if kind is Subject.ADDRESS and redact_text(str(given.get(key, ""))) != given.get(key, ""):
             raise InvalidInput(f"{key}: holds what looks like a key")
 
@@ -51,8 +51,8 @@ def _was_quoted(name: str, quotes: tuple[str, ...], run: Run) -> bool:
 
 def list_exchanges(run: Run) -> Iterator[tuple[ToolCall | None, str]]:
     """Yield what a run was told, with the call that it answers if there is one."""
-    calls = {call.id: call for message in run.seen for call in message.calls}
-    for message in (*run.seen, Message(speaker=Speaker.USER, parts=run.answers)):
+    calls = {call.id: call for message in run.all_messages for call in message.calls}
+    for message in (*run.all_messages, Message(speaker=Speaker.USER, parts=run.answers)):
         for part in message.parts:
             match part:
                 case ToolResult():
@@ -83,8 +83,8 @@ def _spell_path(path: str, context: ToolContext) -> str:
 def _find_successes(context: ToolContext) -> Iterator[ToolCall]:
     """Yield the calls of a run that succeeded."""
     run = context.run
-    calls = {call.id: call for message in run.seen for call in message.calls}
-    parts = (part for message in run.seen for part in message.parts)
+    calls = {call.id: call for message in run.all_messages for call in message.calls}
+    parts = (part for message in run.all_messages for part in message.parts)
     for part in (*parts, *run.answers):
         if isinstance(part, ToolResult) and not part.is_error and part.call_id in calls:
             yield calls[part.call_id]

@@ -121,12 +121,12 @@ def _find_patterns(role: Role, tool: Tool) -> tuple[str | None, ...]:
 
 
 def _is_web(tool: Tool) -> bool:
-    return tool.by_provider or tool.bound is Subject.ADDRESS
+    return tool.by_provider or tool.rule_subject is Subject.ADDRESS
 
 
 def _with_scope(tool: Tool, role: Role) -> Tool:
     """Return a tool that says what the role may run with it, if it runs commands."""
-    return tool.replace(scope=shell_scope(role, tool)) if tool.bound is Subject.COMMAND else tool
+    return tool.replace(scope=shell_scope(role, tool)) if tool.rule_subject is Subject.COMMAND else tool
 
 
 def spec(tool: Tool) -> ToolSpec:

@@ -37,7 +37,7 @@ from agentflow.parse import Mismatch, fit
 from agentflow.redact import one_line
 from agentflow.view.words import side_words
 
-THINKING = "thinking"
+_THINKING = "thinking"
 _PERCENT = regex(r"\[ *(\d+)%\]")
 _RESULT = regex(
     r"(?m)\.\.\. (?:ok|FAIL|ERROR|FAILED|ignored|skipped|expected failure)"
@@ -126,7 +126,7 @@ class Board(Record):
 
 def update_board(board: Board, stamped: Stamped) -> Board:
     """Return where the task stands once an event has happened."""
-    return _update(stamped.event, board, _seconds(stamped.at))
+    return _update(stamped.event, board, _to_seconds(stamped.at))
 
 
 @singledispatch
@@ -173,7 +173,7 @@ def _end_work(event: RunEnded, board: Board, _now: float) -> Board:
 
 @_update.register
 def _begin_turn(event: Asked, board: Board, now: float) -> Board:
-    return board.change(event.run, lambda work: work.begin("", THINKING, now))
+    return board.change(event.run, lambda work: work.begin("", _THINKING, now))
 
 
 @_update.register
@@ -240,9 +240,14 @@ def _end_phase(event: PhaseEnded, board: Board, _now: float) -> Board:
     return board.replace(gates=gates, checks={} if board.phase is event.phase else board.checks)
 
 
+def _name_output(event: CheckStarted | TestRunsLong | EvidenceRecorded) -> str:
+    """Return how the names of a check's output files begin."""
+    return f"check-{event.check}-{event.surface}-{event.code}"
+
+
 @_update.register
 def _begin_check(event: CheckStarted, board: Board, now: float) -> Board:
-    output = f"check-{event.check}-{event.surface}-{event.code}"
+    output = _name_output(event)
     check = RunningCheck(
         name=event.check,
         command=one_line(event.command) + side_words(event.surface, event.code),
@@ -255,7 +260,7 @@ def _begin_check(event: CheckStarted, board: Board, now: float) -> Board:
 
 @_update.register
 def _note_slow_test(event: TestRunsLong, board: Board, now: float) -> Board:
-    check = board.checks.get(output := f"check-{event.check}-{event.surface}-{event.code}")
+    check = board.checks.get(output := _name_output(event))
     if check is None:
         return board
     since = now - event.seconds
@@ -268,7 +273,7 @@ def _note_slow_test(event: TestRunsLong, board: Board, now: float) -> Board:
 def _end_check(event: EvidenceRecorded, board: Board, _now: float) -> Board:
     if event.check is None:
         return board
-    output = f"check-{event.check}-{event.surface}-{event.code}"
+    output = _name_output(event)
     known = dict(board.expected)
     if event.surface is event.code and event.tests:
         known[event.check] = event.tests.ran + event.tests.skipped
@@ -276,7 +281,7 @@ def _end_check(event: EvidenceRecorded, board: Board, _now: float) -> Board:
     return board.replace(checks=left, expected=known)
 
 
-def _seconds(at: str) -> float:
+def _to_seconds(at: str) -> float:
     try:
         return datetime.fromisoformat(at).timestamp()
     except ValueError:

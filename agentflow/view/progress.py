@@ -27,7 +27,7 @@ def open_region(folder: Path, medium: Medium, stream: TextIO) -> "Region | None"
 
 
 class Progress:
-    """An observer that writes what it is told; to be closed, so that the live region goes away."""
+    """An observer that writes events as lines; closing it removes the live region."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Progress:
         is_brief: bool = False,
         board: Board | None = None,
     ) -> None:
-        """Take where lines go, and at a terminal the screen that also shows where the task stands."""
+        """Set the stream of the lines, and at a terminal the screen with the live region."""
         self._stream = stream
         self._medium = medium
         self._is_brief = is_brief
@@ -79,13 +79,13 @@ _CLOCK_WIDTH = 8
 
 
 class Siblings:
-    """Tells runs apart that go on side by side."""
+    """Numbers the runs that go on side by side."""
 
     def __init__(self) -> None:
         self._going: dict[int | None, set[int]] = {}
         """The runs that go on, by the run that asked for them."""
         self._crowds: set[int | None] = set()
-        """Who has had more than one at once in this phase."""
+        """The parents that had more than one run at once in this phase."""
 
     def number(self, stamped: Stamped) -> Row:
         """Return the number of an event's run where it has or had others beside it."""
@@ -105,7 +105,7 @@ class Siblings:
 
 
 class Story:
-    """Tells a task event by event; time counts from the first one it is told."""
+    """Turns events into lines; time counts from the first event."""
 
     def __init__(self, *, is_brief: bool = False) -> None:
         self._rows = brief_rows if is_brief else rows
@@ -129,18 +129,18 @@ class Story:
         time = "" if seconds is None else clock(seconds)
         below = span("  " * depth)
         return tuple(
-            _entry(
+            _make_entry(
                 time if number == 0 else "",
                 (below, row[0], *whose, *row[1:]),
-                _indent(row[0].text) + 2 * depth,
+                _count_indent(row[0].text) + 2 * depth,
             )
             for number, row in enumerate(found)
         )
 
 
-def _indent(lead: str) -> int:
+def _count_indent(lead: str) -> int:
     return len(lead) - len(lead.lstrip(" "))
 
 
-def _entry(time: str, row: Row, indent: int) -> Line:
+def _make_entry(time: str, row: Row, indent: int) -> Line:
     return line(span(f"{time:>{_CLOCK_WIDTH}}  ", Style.DIM), *row, hang=_CLOCK_WIDTH + indent + 4)

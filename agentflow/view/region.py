@@ -141,7 +141,7 @@ def _draw_work(work: Work, now: float) -> Text:
 
 
 def _draw_spending(board: Board) -> Text | None:
-    """Return what was used, against the limits; None before the first reply."""
+    """Return the usage against the limits; None before the first reply."""
     usage, most = board.usage, board.budget
     if usage is None or not usage.tokens:
         return None
@@ -198,7 +198,7 @@ class Region:
             self._closed.set()
 
     def _go_up(self) -> str:
-        """Return what leads to the first row; a terminal that became narrow has broken long rows."""
+        """Return the sequence that moves to the first row; a narrowed terminal has broken long rows."""
         if not self._drawn:
             return ""
         width = width_of(self._stream) or 80

@@ -37,10 +37,10 @@ from agentflow.core.verdict import ProbeEnd, describe_probe
 from agentflow.redact import list_some, one_line
 from agentflow.view.text import Span, Style, span
 from agentflow.view.words import (
-    because,
     duration,
     gate_mark,
     is_without_change,
+    list_reasons,
     pass_mark,
     plural,
     side_words,
@@ -63,19 +63,19 @@ _PAST = {GateStatus.PASSED: "passed", GateStatus.FAILED: "failed", GateStatus.SK
 
 
 class Memory:
-    """What earlier events said that a later one is told with."""
+    """What rows of later events need from earlier ones."""
 
     def __init__(self) -> None:
         self.subjects: dict[tuple[int, str], str] = {}
-        """What each call that has not ended is about."""
+        """The subject of each running call."""
         self.model = ""
         """What `--model` calls the task's model."""
         self.subject = ""
-        """What the call that ended last was about."""
+        """The subject of the call that ended last."""
         self.phase: Phase | None = None
         self.reads_only = False
-        self.shown: dict[CheckName, str] = {}
-        """What each check showed in this phase, in short."""
+        self.results: dict[CheckName, str] = {}
+        """The result of each check in this phase, in short."""
         self.failed: dict[CheckName, int] = {}
         """How many tests of each check that was red before any change failed then."""
 
@@ -94,27 +94,31 @@ def brief_rows(event: Event, memory: Memory) -> tuple[Row, ...]:
         return rows(event, memory)
     if isinstance(event, PhaseStarted):
         memory.phase = event.phase
-        memory.shown = {}
+        memory.results = {}
     if isinstance(event, Classified):
         memory.reads_only = Phase.IMPLEMENTATION not in event.steps
     if isinstance(event, EvidenceRecorded) and event.check and event.surface is event.code:
-        memory.shown.setdefault(event.check, _describe_check(event))  # later ones are of some tests alone
+        memory.results.setdefault(event.check, _describe_check(event))  # later ones are of some tests alone
     if not isinstance(event, PhaseEnded) or event.status is GateStatus.SKIPPED or memory.reads_only:
         return ()
-    return _phase_in_short(event, memory)
+    return _draw_phase_in_short(event, memory)
 
 
 def _describe_check(event: EvidenceRecorded) -> str:
-    """Return what a check showed: its tests where they were counted, else how it ended."""
+    """Return the result of a check: its tests where they were counted, else its end."""
     if event.tests is None or event.timed_out:
         return "passes" if event.exit_code == 0 else one_line(event.summary)
     return describe_counts(event.tests) + (", flaky" if event.is_flaky else "")
 
 
-def _phase_in_short(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
+def _split_message(event: PhaseEnded) -> list[str]:
+    return [one_line(text.strip().removeprefix("- "), _SAID) for text in event.message.splitlines()]
+
+
+def _draw_phase_in_short(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
     """Return the end of a phase: why it failed, else what its checks showed, else what its role said."""
-    checks = "; ".join(f"{name}: {shown}" for name, shown in memory.shown.items())
-    said = [one_line(text.strip().removeprefix("- "), _SAID) for text in event.message.splitlines()]
+    checks = "; ".join(f"{name}: {shown}" for name, shown in memory.results.items())
+    said = _split_message(event)
     is_failed, is_first = event.status is GateStatus.FAILED, event.phase is Phase.REFINEMENT
     told = said if is_failed or not checks else [checks]
     mark = span("· ", Style.DIM) if is_first and not is_failed else gate_mark(event.status)
@@ -135,7 +139,7 @@ def _tell_start(event: TaskStarted, memory: Memory) -> tuple[Row, ...]:
 
 @rows.register
 def _tell_class(event: Classified, _memory: Memory) -> tuple[Row, ...]:
-    why = one_line("; ".join(because(event.reasons, event.ambiguities)), _SAID)
+    why = one_line("; ".join(list_reasons(event.reasons, event.ambiguities)), _SAID)
     return (
         (
             span("  ▸ ", Style.ACCENT),
@@ -174,7 +178,7 @@ def _tell_phase(event: PhaseStarted, memory: Memory) -> tuple[Row, ...]:
 
 @rows.register
 def _tell_phase_end(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
-    said = [one_line(text.strip().removeprefix("- "), _SAID) for text in event.message.splitlines()]
+    said = _split_message(event)
     known = one_line(memory.subject, _SAID) if event.status is GateStatus.PASSED else ""
     said = [text for text in said if text not in {"", known}]
     style = Style.BAD if event.status is GateStatus.FAILED else Style.DIM
@@ -185,7 +189,7 @@ def _tell_phase_end(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
     ]
     if len(said) == 1:
         words.append(span(f": {said[0]}", style))
-    words.append(_took(event.seconds))
+    words.append(_draw_seconds(event.seconds))
     listed = tuple((span("    - ", Style.DIM), span(text, style)) for text in said if len(said) > 1)
     rest = len(listed) - _REASONS
     more = ((span(f"    … and {rest} more", Style.DIM),),) if rest > 0 else ()
@@ -217,7 +221,7 @@ def _tell_first_try(event: RepairTried, _memory: Memory) -> tuple[Row, ...]:
             mark,
             span("repair engine  ", Style.BOLD),
             span(one_line(event.account, _SAID)),
-            _took(event.seconds),
+            _draw_seconds(event.seconds),
         ),
     )
 
@@ -244,7 +248,7 @@ def _tell_call(event: ToolFinished, memory: Memory) -> tuple[Row, ...]:
     result = f"  {one_line(event.summary, _SUBJECT)}" if event.summary else ""
     said = span(result, Style.WARN if event.is_error else Style.DIM)
     about = span(f" {subject}" if subject else "", Style.ACCENT)
-    return ((mark, span(event.tool), about, said, _took(event.seconds)),)
+    return ((mark, span(event.tool), about, said, _draw_seconds(event.seconds)),)
 
 
 @rows.register
@@ -276,10 +280,10 @@ def _tell_refusal(event: ToolBlocked, _memory: Memory) -> tuple[Row, ...]:
 def _tell_evidence(event: EvidenceRecorded, memory: Memory) -> tuple[Row, ...]:
     if event.check is None:
         return ()  # the tool call that made it is told
-    style = _tone(event, memory)
+    style = _choose_style(event, memory)
     said, more = f"  {one_line(event.summary)}", f"  {duration(event.seconds)}  {event.evidence}"
     if is_without_change(event):
-        said, more = f"  {_proof(event)} ({event.evidence})", f"  {duration(event.seconds)}"
+        said, more = f"  {_describe_proof(event)} ({event.evidence})", f"  {duration(event.seconds)}"
     else:
         start = ", before any change" if memory.phase is Phase.REFINEMENT else ""
         more += side_words(event.surface, event.code) or start
@@ -295,15 +299,15 @@ def _tell_evidence(event: EvidenceRecorded, memory: Memory) -> tuple[Row, ...]:
     )
 
 
-def _proof(event: EvidenceRecorded) -> str:
-    """Say what a run on the code from before the task shows; it has to fail there."""
+def _describe_proof(event: EvidenceRecorded) -> str:
+    """Return what a run without the change shows; it has to fail there."""
     if event.exit_code is None:
         return f"{one_line(event.summary)}, without the change"
     return "confirmed: fails without the change" if event.exit_code else "passes without the change: no proof"
 
 
-def _tone(event: EvidenceRecorded, memory: Memory) -> Style:
-    """Return how an outcome is shown: red only if it may fail the phase, which is what a new failure does."""
+def _choose_style(event: EvidenceRecorded, memory: Memory) -> Style:
+    """Return the style of a check's outcome: red only for a new failure, which may fail the phase."""
     if event.check is None or event.exit_code == 0:
         return Style.WARN if is_without_change(event) else Style.GOOD
     if is_without_change(event):
@@ -321,7 +325,7 @@ def _tell_probe(event: Probed, _memory: Memory) -> tuple[Row, ...]:
     about = one_line(", ".join(event.subjects) or str(event.check), _SUBJECT)
     end = describe_probe(event.kind, event.end)
     said = f"probe {event.kind}  {about}{side_words(Side.FINAL, event.code)}  {end}"
-    return ((span(f"    {_MARKS[style]}", style), span(said, style), _took(event.seconds)),)
+    return ((span(f"    {_MARKS[style]}", style), span(said, style), _draw_seconds(event.seconds)),)
 
 
 @rows.register
@@ -330,7 +334,7 @@ def _tell_run_end(event: RunEnded, _memory: Memory) -> tuple[Row, ...]:
     work = f"  {plural(event.turns, 'turn')}, {plural(event.tool_calls, 'tool call')}"
     mark = span("  ✓ ", Style.GOOD) if fine else span("  ! ", Style.WARN)
     ended = span(f"{event.role} {event.outcome.replace('_', ' ')}", Style.PLAIN if fine else Style.WARN)
-    return ((mark, ended, span(work + _describe_savings(event), Style.DIM), _took(event.seconds)),)
+    return ((mark, ended, span(work + _describe_savings(event), Style.DIM), _draw_seconds(event.seconds)),)
 
 
 def _describe_savings(event: RunEnded) -> str:
@@ -381,5 +385,5 @@ def _tell_undo(event: TaskUndone, _memory: Memory) -> tuple[Row, ...]:
     return ((span("! ", Style.WARN), said, span(f"  {plural(count, 'file')} put back{kept}")),)
 
 
-def _took(seconds: float) -> Span:
+def _draw_seconds(seconds: float) -> Span:
     return span(f"  {duration(seconds)}" if seconds >= _NOTICEABLE else "", Style.DIM)

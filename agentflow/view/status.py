@@ -8,15 +8,15 @@ from agentflow.core.role import PlanStep
 from agentflow.core.task import GateStatus, Phase, RequiredCheck, Status, TaskState
 from agentflow.redact import list_some, one_line
 from agentflow.view.tasks import Snapshot
-from agentflow.view.text import BLANK, Line, Span, Style, cells, clip, column, label_row, line, span
+from agentflow.view.text import BLANK, Line, Span, Style, clip, column, fill_columns, label_row, line, span
 from agentflow.view.words import (
     RESUMABLE,
+    draw_sandbox,
     duration,
     evidence_mark,
     gate_mark,
     pass_mark,
     plural,
-    sandbox,
     seconds_between,
     status_mark,
     status_style,
@@ -24,14 +24,14 @@ from agentflow.view.words import (
 )
 
 _COMMAND = 200
-_TASK = 400
+_TEXT = 400
 _KEPT = 5
 _LEFT = {GateStatus.PENDING: "not run", GateStatus.IN_PROGRESS: "stopped"}
-"""What a phase without an end is called once the task has stopped."""
+"""The name of an unfinished phase once the task has stopped."""
 _PHASES = tuple(phase for phase in Phase if phase is not Phase.COMPLETE)
 
 
-def picture(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
+def draw_status(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
     """Return where a task stands: its text, its phases, its checks and its end.
 
     Without a process at work in the repository, a task that has no end was interrupted.
@@ -42,20 +42,20 @@ def picture(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
     iteration = f"{state.iteration} of {state.max_iterations}"
     return (
         _draw_interruption(state) if left else _draw_standing(state),
-        label_row("task", span(one_line(state.task, _TASK), Style.BOLD)),
-        *(() if state.invoked is None else (label_row("typed", span(one_line(state.invoked.typed, _TASK))),)),
-        label_row("started", span(_when(snapshot, at_work=at_work))),
+        label_row("task", span(one_line(state.task, _TEXT), Style.BOLD)),
+        *(() if state.invoked is None else (label_row("typed", span(one_line(state.invoked.typed, _TEXT))),)),
+        label_row("started", span(_describe_time(snapshot, at_work=at_work))),
         label_row("class", span(f"{state.task_complexity}, route {route}")),
         label_row("model", span(state.model)),
-        label_row("sandbox", sandbox(state)),
+        label_row("sandbox", draw_sandbox(state)),
         *(() if state.reads_only else (label_row("iteration", span(iteration)),)),
         *_draw_end(state),
-        *_hooks(state),
+        *_draw_hooks(state),
         *draw_pending(state),
         BLANK,
-        *(_phase(state, phase) for phase in _PHASES),
+        *(_draw_phase(state, phase) for phase in _PHASES),
         *plan_rows(state),
-        *_checks(snapshot),
+        *_draw_check_table(snapshot),
     )
 
 
@@ -82,7 +82,7 @@ def _draw_interruption(state: TaskState) -> Line:
     )
 
 
-def _when(snapshot: Snapshot, *, at_work: bool) -> str:
+def _describe_time(snapshot: Snapshot, *, at_work: bool) -> str:
     started = snapshot.state.started_at
     times = [snapshot.events[0].at, snapshot.events[-1].at] if snapshot.events else [started, started]
     seconds = seconds_between(*times)
@@ -94,19 +94,19 @@ def _when(snapshot: Snapshot, *, at_work: bool) -> str:
 def _draw_end(state: TaskState) -> tuple[Line, ...]:
     if state.ending is None:
         return ()
-    reason = span(one_line(state.ending.reason, _TASK) or state.ending.status.replace("_", " "))
+    reason = span(one_line(state.ending.reason, _TEXT) or state.ending.status.replace("_", " "))
     shown = label_row("ended", reason, span(f"  exit {int(state.ending.exit_code)}", Style.DIM))
     if state.status in RESUMABLE and not state.pending:
         return shown, label_row("next", span(f"agentflow resume {state.task_id}", Style.ACCENT))
     return (shown,)
 
 
-def _hooks(state: TaskState) -> tuple[Line, ...]:
+def _draw_hooks(state: TaskState) -> tuple[Line, ...]:
     names = [one_line(path) for path in sorted(state.hook_files)]
     return (label_row("hooks", span(f"changed: {list_some(names, _KEPT)}")),) if names else ()
 
 
-def _phase(state: TaskState, phase: Phase) -> Line:
+def _draw_phase(state: TaskState, phase: Phase) -> Line:
     gate = state.gate(phase)
     current = state.status is Status.RUNNING and state.current_phase is phase
     told = _LEFT.get(gate.status) if state.ending else None
@@ -124,46 +124,46 @@ def _phase(state: TaskState, phase: Phase) -> Line:
 def plan_rows(state: TaskState) -> tuple[Line, ...]:
     """Return the plan: what is to be done in which files, what has to hold afterwards, what may go wrong.
 
-    A plan that waits to be confirmed is shown there.
+    A plan that waits for confirmation is among the pending items instead.
     """
     plan = state.plan
     if plan is None or any(item.kind is PendingKind.PLAN for item in state.pending):
         return ()
     return (
         BLANK,
-        line(span("plan", Style.BOLD), f"  {one_line(plan.summary, _TASK)}", hang=6),
-        *(_step(number, step) for number, step in enumerate(plan.steps, 1)),
-        *(_remark("must hold", text, Style.DIM) for text in plan.acceptance),
-        *(_remark("risk", text, Style.WARN) for text in plan.risks),
+        line(span("plan", Style.BOLD), f"  {one_line(plan.summary, _TEXT)}", hang=6),
+        *(_draw_step(number, step) for number, step in enumerate(plan.steps, 1)),
+        *(_draw_remark("must hold", text, Style.DIM) for text in plan.acceptance),
+        *(_draw_remark("risk", text, Style.WARN) for text in plan.risks),
     )
 
 
-def _step(number: int, step: PlanStep) -> Line:
-    files = one_line(", ".join(step.files), _TASK)
-    return line(f"  {number:>2}. ", one_line(step.title, _TASK), span(f"  {files}", Style.ACCENT), hang=6)
+def _draw_step(number: int, step: PlanStep) -> Line:
+    files = one_line(", ".join(step.files), _TEXT)
+    return line(f"  {number:>2}. ", one_line(step.title, _TEXT), span(f"  {files}", Style.ACCENT), hang=6)
 
 
-def _remark(label: str, text: str, style: Style) -> Line:
-    return line("      ", span(f"{label}: ", style), one_line(text, _TASK), hang=8)
+def _draw_remark(label: str, text: str, style: Style) -> Line:
+    return line("      ", span(f"{label}: ", style), one_line(text, _TEXT), hang=8)
 
 
-def _checks(snapshot: Snapshot) -> tuple[Line, ...]:
+def _draw_check_table(snapshot: Snapshot) -> tuple[Line, ...]:
     rows = check_rows(snapshot)
     return (BLANK, line(span("checks", Style.BOLD)), *rows) if rows else ()
 
 
 def check_rows(snapshot: Snapshot) -> tuple[Line, ...]:
-    """Return what each required check showed at the start and shows now."""
+    """Return each required check with its result at the start and now."""
     base = {one.check.name: one for one in snapshot.state.baseline}
     final = {one.check.name: one for one in snapshot.state.final}
     return tuple(
-        _check(snapshot, base.get(name), final.get(name))
+        _draw_check(snapshot, base.get(name), final.get(name))
         for name in CheckName
         if name in base or name in final
     )
 
 
-def _check(snapshot: Snapshot, base: RequiredCheck | None, final: RequiredCheck | None) -> Line:
+def _draw_check(snapshot: Snapshot, base: RequiredCheck | None, final: RequiredCheck | None) -> Line:
     newest = final or base
     assert newest is not None
     before = snapshot.find(base.evidence) if base else None
@@ -175,19 +175,19 @@ def _check(snapshot: Snapshot, base: RequiredCheck | None, final: RequiredCheck 
         return line(
             span("  ! ", Style.WARN), name, span(f"could not run: {why}", Style.WARN), command, hang=6
         )
-    shown = _change(before, after) if final else (span(f"{describe_end(after)} at the start"),)
+    shown = _draw_change(before, after) if final else (span(f"{describe_end(after)} at the start"),)
     is_empty = after.tests is not None and after.tests.ran == 0
     mark = pass_mark(after.exit_code == 0 and not is_empty) if final else span("○ ", Style.DIM)
     tests = f"  {describe_counts(after.tests)}" if after.tests else ""
     return line("  ", mark, name, *shown, tests, command, span(f"  {after.id}", Style.DIM), hang=6)
 
 
-def _change(before: Evidence | None, after: Evidence) -> tuple[Span, ...]:
-    first = span(describe_end(before) if before else "not run", colour(before))
-    return first, span(" → ", Style.DIM), span(describe_end(after), colour(after))
+def _draw_change(before: Evidence | None, after: Evidence) -> tuple[Span, ...]:
+    first = span(describe_end(before) if before else "not run", _result_style(before))
+    return first, span(" → ", Style.DIM), span(describe_end(after), _result_style(after))
 
 
-def colour(evidence: Evidence | None) -> Style:
+def _result_style(evidence: Evidence | None) -> Style:
     """Return the style in which a command's result is shown."""
     if evidence is None:
         return Style.DIM
@@ -201,7 +201,7 @@ _DIFF_WIDTH = 160
 
 
 def draw_pending(state: TaskState) -> tuple[Line, ...]:
-    """Return what waits for a person: what it is about, and the commands that decide it."""
+    """Return the pending items, each with the commands that decide it."""
     rows: list[Line] = []
     for item in state.pending:
         rows.extend(draw_changed_checks(item) if item.kind is PendingKind.SURFACE else _draw_item(item))
@@ -215,11 +215,11 @@ def _draw_item(item: Pending) -> Iterator[Line]:
     yield label_row("waits", span(f"{item.kind} {item.id}: {item.tool or ''}", Style.WARN))
     for key, value in item.shown_input.items():
         if value != "":
-            yield from _value(key, str(value))
-    yield from _options(item)
+            yield from _draw_value(key, str(value))
+    yield from _draw_options(item)
 
 
-def _value(key: str, text: str) -> Iterator[Line]:
+def _draw_value(key: str, text: str) -> Iterator[Line]:
     """Yield a value line by line, exactly as it will be used once it is approved."""
     first, *more = text.split("\n")
     yield label_row("", span(f"{key}: ", Style.DIM), span(one_line(first, _MAX_VALUE)))
@@ -229,7 +229,7 @@ def _value(key: str, text: str) -> Iterator[Line]:
         yield label_row("", span(f"  … {len(more) - _MAX_LINES} more lines, see --json", Style.WARN))
 
 
-def _options(item: Pending) -> Iterator[Line]:
+def _draw_options(item: Pending) -> Iterator[Line]:
     for question in item.questions:
         if question.text:
             yield label_row("", span(one_line(question.text, _MAX_VALUE)))
@@ -261,8 +261,6 @@ def diff_style(row: str) -> Style:
     return {"+": Style.GOOD, "-": Style.BAD, "@": Style.ACCENT}.get(row[:1], Style.DIM)
 
 
-_COMMAND_WIDTH = 200
-_TASK_ID = 400
 _OUTPUT_LINES = 60
 _WHEN = {Side.BASE: "before", Side.FINAL: "after"}
 """The change."""
@@ -273,54 +271,41 @@ def evidence_table(snapshot: Snapshot) -> tuple[Line, ...]:
     """Return one row for each executed command, in the order they were run."""
     if not snapshot.evidence:
         return (line(span("no command was run", Style.DIM)),)
-    rows = [_cells(one) for one in snapshot.evidence]
-    widths = [max(cells(row[place].text) for row in (*rows, _heads())) for place in range(len(_HEADS))]
+    titles = tuple(span(head, Style.DIM) for head in _HEADS)
+    heads, *rows = fill_columns((titles, *map(_fill_cells, snapshot.evidence)))
     return (
-        line("  ", *_fill_columns(_heads(), widths), span("command", Style.DIM), hang=4),
+        line("  ", *heads, span("command", Style.DIM), hang=4),
         *(
-            line(
-                evidence_mark(one),
-                *_fill_columns(row, widths),
-                span(one_line(one.command, _COMMAND_WIDTH)),
-                hang=4,
-            )
+            line(evidence_mark(one), *row, span(one_line(one.command, _COMMAND)), hang=4)
             for one, row in zip(snapshot.evidence, rows, strict=True)
         ),
     )
 
 
-def _heads() -> tuple[Span, ...]:
-    return tuple(span(head, Style.DIM) for head in _HEADS)
-
-
-def _fill_columns(row: tuple[Span, ...], widths: list[int]) -> tuple[Span, ...]:
-    return tuple(column(part.text, width + 2, part.style) for part, width in zip(row, widths, strict=True))
-
-
-def _cells(evidence: Evidence) -> tuple[Span, ...]:
+def _fill_cells(evidence: Evidence) -> tuple[Span, ...]:
     code = "time" if evidence.timed_out else "-" if evidence.exit_code is None else str(evidence.exit_code)
     tests = evidence.tests
     failed = tests.failed + tests.errors if tests else 0
     return (
         span(evidence.id, Style.ACCENT),
         span("agent" if evidence.by is By.AGENT else evidence.check or "-"),
-        span(f"{code} flaky" if evidence.flaky else code, colour(evidence)),
+        span(f"{code} flaky" if evidence.flaky else code, _result_style(evidence)),
         span(tree_words(evidence.tree_before), Style.DIM),
-        span(_side(evidence)),
+        span(_name_side(evidence)),
         span(str(tests.passed) if tests else "-"),
         span(str(failed) if tests else "-", Style.BAD if failed else Style.PLAIN),
         span(duration(evidence.seconds), Style.DIM),
     )
 
 
-def _side(evidence: Evidence) -> str:
+def _name_side(evidence: Evidence) -> str:
     if evidence.by is By.AGENT:
         return "-"
     is_held = evidence.code is Side.FINAL and evidence.surface is Side.BASE
     return "mixed" if is_held else _WHEN[evidence.code]
 
 
-def _side_words(evidence: Evidence) -> str:
+def _describe_side(evidence: Evidence) -> str:
     """Return which version of the code ran, and which version of the checks where that differs."""
     if evidence.by is By.AGENT:
         return "-"
@@ -329,10 +314,10 @@ def _side_words(evidence: Evidence) -> str:
     return "after, original checks" if evidence.surface is Side.BASE else "before, current tests"
 
 
-def _tries(evidence: Evidence) -> tuple[Line, ...]:
+def _draw_tries(evidence: Evidence) -> tuple[Line, ...]:
     """Return the runs before this one on the same tree, and what had mixed results among all of them."""
     runs = (f"{describe_end(each)} ({each.fault}), output in {each.output}" for each in evidence.tries)
-    mixed = (", ".join(one_line(name, _TASK_ID) for name in evidence.flaky),) if evidence.flaky else ()
+    mixed = (", ".join(one_line(name, _TEXT) for name in evidence.flaky),) if evidence.flaky else ()
     return (
         *(label_row("before", span(run, Style.WARN)) for run in runs),
         *(label_row("flaky", span(name, Style.WARN)) for name in mixed),
@@ -349,16 +334,16 @@ def evidence_detail(evidence: Evidence, output: str) -> tuple[Line, ...]:
         line(
             evidence_mark(evidence),
             span(evidence.id, Style.BOLD),
-            f"  {one_line(evidence.command, _TASK_ID)}",
+            f"  {one_line(evidence.command, _TEXT)}",
         ),
         label_row(
             "exit",
-            span(describe_end(evidence), colour(evidence)),
+            span(describe_end(evidence), _result_style(evidence)),
             span(f"  {describe_counts(evidence.tests) if evidence.tests else ''}"),
         ),
-        *_tries(evidence),
+        *_draw_tries(evidence),
         label_row("chosen by", span(chosen), span(f"  iteration {evidence.iteration}", Style.DIM)),
-        label_row("code", span(_side_words(evidence)), span(f"  tree {trees}", Style.DIM)),
+        label_row("code", span(_describe_side(evidence)), span(f"  tree {trees}", Style.DIM)),
         label_row("where", span(evidence.cwd), span(f"  sandbox {evidence.sandbox}", Style.DIM)),
         label_row("when", span(evidence.started_at), span(f"  {duration(evidence.seconds)}", Style.DIM)),
         label_row(

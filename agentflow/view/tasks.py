@@ -10,8 +10,8 @@ from agentflow.core.evidence import Evidence
 from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
 from agentflow.redact import one_line
-from agentflow.store.reading import EVIDENCE, events, fold_state, read_evidence
-from agentflow.view.text import Line, Span, Style, cells, clip, column, line, span
+from agentflow.store.reading import EVIDENCE, events, fold_state, load_state, read_evidence
+from agentflow.view.text import Line, Span, Style, cells, clip, fill_columns, line, span
 from agentflow.view.words import plural, status_mark, status_style
 
 INTERRUPTED = "interrupted"
@@ -32,8 +32,8 @@ _LEAST_WORDS = 10
 _MOST_WORDS = 200
 
 
-class Described(Record):
-    """A task as a list shows it; of one that cannot be read only the id and the error."""
+class TaskRow(Record):
+    """A task in a list; one that cannot be read has only its id and the error."""
 
     task_id: str
     started_at: str | None = None
@@ -46,14 +46,14 @@ class Described(Record):
     error: str | None = None
 
 
-def describe_task(folder: Path, *, at_work: bool) -> Described:
-    """Return what a list tells of a task; a damaged one is told of as well."""
+def describe_task(folder: Path, *, at_work: bool) -> TaskRow:
+    """Return the row of a task, also of a damaged one."""
     try:
-        state = fold_state(folder, tuple(events(folder)))
+        state = load_state(folder)
     except CorruptState as error:
         problem = str(error).replace(f"{folder}/", "")
-        return Described(task_id=folder.name, error=one_line(problem, _MOST_WORDS))
-    return Described(
+        return TaskRow(task_id=folder.name, error=one_line(problem, _MOST_WORDS))
+    return TaskRow(
         task_id=folder.name,
         started_at=state.started_at,
         task=one_line(state.task, _MOST_WORDS),
@@ -71,25 +71,24 @@ def name_status(state: TaskState, *, at_work: bool) -> str:
     return INTERRUPTED if state.status is Status.RUNNING and not at_work else state.status
 
 
-def draw_tasks(rows: tuple[Described, ...], now: datetime, width: int | None) -> Iterator[Line]:
+def draw_tasks(rows: tuple[TaskRow, ...], now: datetime, width: int | None) -> Iterator[Line]:
     """Yield a table of tasks that fits a width; below it what cannot be read."""
     if not rows:
         yield line(span('there is no task in this repository; agentflow task "…" starts one', Style.DIM))
         return
-    heads = tuple(span(head, Style.DIM) for head in _HEADS)
-    shown = [(one, _cells(one, now)) for one in rows if one.error is None]
-    widths = [
-        max(cells(row[place].text) for row in (heads, *(row for _, row in shown))) for place in range(5)
-    ]
-    room = _MOST_WORDS if width is None else max(_LEAST_WORDS, width - sum(widths) - 2 * len(widths))
-    if shown:
-        yield line(*_fill_columns(heads, widths), span("first words", Style.DIM), hang=4)
-    for one, row in shown:
-        yield line(*_fill_columns(row, widths), span(clip(one.task or "", room)), hang=4)
-    yield from _unread(rows)
+    titles = tuple(span(head, Style.DIM) for head in _HEADS)
+    readable = [one for one in rows if one.error is None]
+    heads, *filled = fill_columns((titles, *(_draw_cells(one, now) for one in readable)))
+    taken = sum(cells(head.text) for head in heads)
+    room = _MOST_WORDS if width is None else max(_LEAST_WORDS, width - taken)
+    if readable:
+        yield line(*heads, span("first words", Style.DIM), hang=4)
+    for one, row in zip(readable, filled, strict=True):
+        yield line(*row, span(clip(one.task or "", room)), hang=4)
+    yield from _draw_unreadable(rows)
 
 
-def _unread(rows: Iterable[Described]) -> Iterator[Line]:
+def _draw_unreadable(rows: Iterable[TaskRow]) -> Iterator[Line]:
     broken = [one for one in rows if one.error is not None]
     if broken:
         yield line(span(f"! {plural(len(broken), 'task')} cannot be read", Style.WARN))
@@ -97,18 +96,13 @@ def _unread(rows: Iterable[Described]) -> Iterator[Line]:
         yield line(f"  {one.task_id}  ", span(one.error or "", Style.DIM), hang=4)
 
 
-def _fill_columns(row: tuple[Span, ...], widths: list[int]) -> Iterator[Span]:
-    for part, width in zip(row, widths, strict=True):
-        yield column(part.text, width + 2, part.style)
-
-
-def _cells(one: Described, now: datetime) -> tuple[Span, ...]:
+def _draw_cells(one: TaskRow, now: datetime) -> tuple[Span, ...]:
     return (
         span(one.task_id, Style.ACCENT),
-        span(_age(one.started_at, now), Style.DIM),
+        span(_describe_age(one.started_at, now), Style.DIM),
         _draw_status(one.status or ""),
         span("-" if one.exit_code is None else str(one.exit_code)),
-        span(_cost(one.cost_usd), Style.DIM),
+        span(_format_cost(one.cost_usd), Style.DIM),
     )
 
 
@@ -119,14 +113,14 @@ def _draw_status(status: str) -> Span:
     return span(f"{status_mark(known).text}{_SHORT.get(status, status)}", status_style(known))
 
 
-def _cost(cost: float | None) -> str:
+def _format_cost(cost: float | None) -> str:
     """Return a cost to the cent, less than one as such; an unknown one is a dash."""
     if cost is None:
         return "-"
     return "<$0.01" if 0 < cost < 0.01 else f"${cost:.2f}"
 
 
-def _age(started_at: str | None, now: datetime) -> str:
+def _describe_age(started_at: str | None, now: datetime) -> str:
     """Return how long ago something was, as a person would say it."""
     try:
         seconds = (now - datetime.fromisoformat(started_at or "")).total_seconds()
@@ -138,7 +132,7 @@ def _age(started_at: str | None, now: datetime) -> str:
     return "just now"
 
 
-OUTPUT_BYTES = 64 * 1024
+_OUTPUT_BYTES = 64 * 1024
 """How much of an output is worth showing."""
 
 
@@ -156,7 +150,7 @@ class Snapshot(Record):
         return next((one for one in self.evidence if one.id == evidence_id), None)
 
 
-def load(folder: Path) -> Snapshot:
+def load_snapshot(folder: Path) -> Snapshot:
     """Return what a task folder holds. Raises CorruptState naming the damaged file."""
     all_events = tuple(events(folder))
     happened = tuple(one for one in all_events if not isinstance(one.event, StateChanged))
@@ -171,7 +165,7 @@ def output_tail(folder: Path, evidence_id: str) -> str:
     try:
         with path.open("rb") as file:
             size = file.seek(0, 2)
-            file.seek(max(0, size - OUTPUT_BYTES))
+            file.seek(max(0, size - _OUTPUT_BYTES))
             return file.read().decode("utf-8", "replace")
     except OSError:
         return ""  # outputs may be deleted; the record stands without

@@ -3,7 +3,7 @@
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import TextIO
 
@@ -71,27 +71,36 @@ def column(text: str, width: int, style: Style = Style.PLAIN) -> Span:
     return made.replace(text=made.text + " " * (width - cells(made.text)))
 
 
+def fill_columns(rows: Sequence[Sequence[Span]]) -> list[tuple[Span, ...]]:
+    """Return rows of a table, each cell filled up to the widest of its column and two spaces more."""
+    widths = [max(cells(cell.text) for cell in stack) + 2 for stack in zip(*rows, strict=True)]
+    return [
+        tuple(column(cell.text, width, cell.style) for cell, width in zip(row, widths, strict=True))
+        for row in rows
+    ]
+
+
 def clip(text: str, width: int) -> str:
     """Return the text cut to a width, with an ellipsis where something is missing."""
-    return text if cells(text) <= width else _prefix(text, width - 1) + "…"
+    return text if cells(text) <= width else _take_prefix(text, width - 1) + "…"
 
 
 def cells(text: str) -> int:
     """Return how many columns a terminal gives a text."""
-    return len(text) if text.isascii() else sum(_cell(character) for character in text)
+    return len(text) if text.isascii() else sum(_count_cells(character) for character in text)
 
 
-def _cell(character: str) -> int:
+def _count_cells(character: str) -> int:
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def _prefix(text: str, width: int) -> str:
+def _take_prefix(text: str, width: int) -> str:
     """Return the longest beginning that needs no more than `width` columns."""
     used = 0
     for place, character in enumerate(text):
-        used += _cell(character)
+        used += _count_cells(character)
         if used > width:
             return text[:place]
     return text
@@ -105,7 +114,7 @@ def cut(one: Line, width: int) -> Line:
     room = width
     for part in one.spans:
         if cells(part.text) >= room:
-            kept.append(part.replace(text=_prefix(part.text, room - 1) + "…"))
+            kept.append(part.replace(text=_take_prefix(part.text, room - 1) + "…"))
             break
         kept.append(part)
         room -= cells(part.text)
@@ -119,10 +128,10 @@ def fit_lines(lines: Iterable[Line], width: int) -> Iterator[Line]:
         if cells(one.text) <= room:
             yield one
         else:
-            yield from _wrap(one if _columns(one) <= room else _squeeze(one), room)
+            yield from _wrap(one if _measure_columns(one) <= room else _squeeze(one), room)
 
 
-def _columns(one: Line) -> int:
+def _measure_columns(one: Line) -> int:
     """Return the width of a line's filled columns, all that stands before them included."""
     filled = [place for place, part in enumerate(one.spans, 1) if _FILLING.search(part.text)]
     return sum(cells(part.text) for part in one.spans[: filled[-1]]) if filled else 0
@@ -138,11 +147,11 @@ def _wrap(one: Line, width: int) -> Iterator[Line]:
     indent = " " * min(one.hang, width // 2)
     row: list[Span] = []
     used, empty = 0, True
-    for piece in _pieces(one, width - len(indent)):
+    for piece in _split_pieces(one, width - len(indent)):
         size = cells(piece.text)
         gap = piece.text.isspace()
         if used + size > width and not empty:
-            yield _row(row)
+            yield _make_row(row)
             row, used, empty = [Span(text=indent)], len(indent), True
             if gap:
                 continue
@@ -150,22 +159,22 @@ def _wrap(one: Line, width: int) -> Iterator[Line]:
         used += size
         empty = empty and gap
     if not empty:
-        yield _row(row)
+        yield _make_row(row)
 
 
-def _pieces(one: Line, width: int) -> Iterator[Span]:
+def _split_pieces(one: Line, width: int) -> Iterator[Span]:
     """Yield the words and gaps of a line, none of them wider than a row."""
     for part in one.spans:
         for found in _PIECES.findall(part.text):
             rest = found
             while cells(rest) > width:
-                head = _prefix(rest, width)
+                head = _take_prefix(rest, width)
                 yield part.replace(text=head)
                 rest = rest[len(head) :]
             yield part.replace(text=rest)
 
 
-def _row(spans: list[Span]) -> Line:
+def _make_row(spans: list[Span]) -> Line:
     while spans and spans[-1].text.isspace():
         spans.pop()
     return Line(spans=tuple(spans))
@@ -197,7 +206,7 @@ _RESET = "\x1b[0m"
 
 
 class Medium(Record):
-    """What a stream can show."""
+    """The abilities of a stream."""
 
     colour: bool
     ascii: bool
@@ -205,7 +214,7 @@ class Medium(Record):
     """A terminal on which a line can be drawn again."""
 
 
-def choose(stream: TextIO, environ: Mapping[str, str]) -> Medium:
+def choose_medium(stream: TextIO, environ: Mapping[str, str]) -> Medium:
     """Decide, for one stream, what it can show."""
     terminal = stream.isatty()
     dumb = environ.get("TERM") == "dumb"
@@ -234,7 +243,7 @@ def write_lines(lines: Iterable[Line], stream: TextIO, medium: Medium) -> bool:
 
 def render(lines: Iterable[Line], medium: Medium, width: int | None) -> str:
     """Return lines as the text of a stream, each ended by a newline."""
-    shown = map(in_ascii, lines) if medium.ascii else lines
+    shown = map(_in_ascii, lines) if medium.ascii else lines
     fitted = shown if width is None else fit_lines(shown, width)
     return "".join(f"{paint(one, medium)}\n" for one in fitted)
 
@@ -251,7 +260,7 @@ def paint(one: Line, medium: Medium) -> str:
     )
 
 
-def in_ascii(one: Line) -> Line:
+def _in_ascii(one: Line) -> Line:
     """Return a line whose marks are made of ASCII characters."""
     return one.replace(spans=tuple(part.replace(text=part.text.translate(ASCII)) for part in one.spans))
 

@@ -12,7 +12,7 @@ from agentflow.store.reading import TASKS
 from agentflow.view.status import check_rows, diff_style, draw_pending, plan_rows
 from agentflow.view.tasks import Snapshot
 from agentflow.view.text import BLANK, Line, Style, clip, label_row, line, span
-from agentflow.view.words import RESUMABLE, Detail, plural, sandbox, status_mark, status_style
+from agentflow.view.words import RESUMABLE, Detail, draw_sandbox, plural, status_mark, status_style
 
 _DIFF_LINES = 40
 _DIFF_WIDTH = 160
@@ -45,7 +45,7 @@ class FileDiff(Record):
     hunks: tuple[str, ...]
 
 
-def verdict(
+def draw_verdict(
     snapshot: Snapshot, diff: str, elsewhere: str = "", detail: Detail = Detail.FULL
 ) -> tuple[Line, ...]:
     """Return what a person reads at the end of a task, with its root for a person who is `elsewhere`."""
@@ -53,51 +53,53 @@ def verdict(
     is_answer = state.status is Status.ANSWERED and state.findings is not None
     match detail:
         case Detail.VERDICT:
-            return tuple(_answer(state)) if is_answer else _headline(snapshot)
+            return tuple(_draw_answer(state)) if is_answer else _draw_headline(snapshot)
         case Detail.BRIEF:
-            return (*_answer(state), *_costs(state)) if is_answer else _in_short(snapshot, diff, elsewhere)
+            if is_answer:
+                return (*_draw_answer(state), *_draw_costs(state))
+            return _draw_in_short(snapshot, diff, elsewhere)
         case Detail.FULL:
-            return _in_full(snapshot, diff, elsewhere)
+            return _draw_in_full(snapshot, diff, elsewhere)
 
 
-def _in_short(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line, ...]:
+def _draw_in_short(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line, ...]:
     state = snapshot.state
     failures = () if state.status is Status.VERIFIED else state.failures[:-1]  # the headline has the last
     return (
-        *_headline(snapshot),
+        *_draw_headline(snapshot),
         *draw_pending(state),
         *(() if state.pending else _draw_plan(state)),
         *(check_rows(snapshot) if state.final else ()),
-        *_changes_in_short(tuple(file_diffs(diff))),
-        *(row for failure in failures for row in _failure(failure)),
-        *_costs(state),
-        *_cautions(state),
-        *_next_in_short(snapshot, elsewhere),
+        *_draw_changes_in_short(tuple(file_diffs(diff))),
+        *(row for failure in failures for row in _draw_failure(failure)),
+        *_draw_costs(state),
+        *_draw_cautions(state),
+        *_draw_next_in_short(snapshot, elsewhere),
     )
 
 
-def _in_full(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line, ...]:
+def _draw_in_full(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line, ...]:
     state = snapshot.state
     footer = (
         label_row("used", span(_describe_usage(state))),
-        *_cautions(state),
-        *_whereabouts(snapshot, elsewhere),
+        *_draw_cautions(state),
+        *_draw_report_and_next(snapshot, elsewhere),
     )
     if state.status is Status.ANSWERED and state.findings is not None:
-        return (*_answer(state), *footer)
+        return (*_draw_answer(state), *footer)
     return (
-        *_headline(snapshot),
+        *_draw_headline(snapshot),
         *draw_pending(state),
         *_draw_plan(state),
-        *_checks(snapshot),
+        *_draw_checks(snapshot),
         BLANK,
-        *_changes(tuple(file_diffs(diff)), _describe_no_change(state)),
-        *_iterations(state),
+        *_draw_changes(tuple(file_diffs(diff)), _describe_no_change(state)),
+        *_draw_iterations(state),
         *footer,
     )
 
 
-def _answer(state: TaskState) -> Iterator[Line]:
+def _draw_answer(state: TaskState) -> Iterator[Line]:
     """Yield the answer of a task that changed nothing: its findings, their places and open questions."""
     findings, review = state.findings, state.review
     if findings is None:
@@ -128,7 +130,7 @@ def _answer(state: TaskState) -> Iterator[Line]:
         yield BLANK
 
 
-def _headline(snapshot: Snapshot) -> tuple[Line, ...]:
+def _draw_headline(snapshot: Snapshot) -> tuple[Line, ...]:
     status = snapshot.state.status
     said = ": ".join(filter(None, describe_outcome(snapshot)))
     first = line(status_mark(status), span(said, status_style(status)), hang=2)
@@ -140,11 +142,11 @@ def describe_outcome(snapshot: Snapshot) -> tuple[str, str]:
     """Return a task's result in a few words, with its proof or its reason."""
     state = snapshot.state
     if state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT} and state.final:
-        return state.status.replace("_", " "), _proof(snapshot)
+        return state.status.replace("_", " "), _describe_proof(snapshot)
     return _MEANINGS[state.status], one_line(state.ending.reason, _REASON) if state.ending else ""
 
 
-def _proof(snapshot: Snapshot) -> str:
+def _describe_proof(snapshot: Snapshot) -> str:
     """Return in words what the checks show of a change that was verified."""
     state = snapshot.state
     base = {one.check.name: snapshot.find(one.evidence) for one in state.baseline}
@@ -176,24 +178,24 @@ def _draw_plan(state: TaskState) -> tuple[Line, ...]:
     return plan_rows(state) if is_next else ()
 
 
-def _checks(snapshot: Snapshot) -> tuple[Line, ...]:
+def _draw_checks(snapshot: Snapshot) -> tuple[Line, ...]:
     rows = check_rows(snapshot)
     return (BLANK, *rows) if rows else ()
 
 
 def _describe_no_change(state: TaskState) -> str:
-    """Return what is said in place of changed files where none is known."""
+    """Return the text in place of changed files where none is known."""
     if state.base_tree is None or state.tree is not None:
         return "nothing"
     is_paused = state.status is Status.SUSPENDED
     return "not computed yet (task is paused)" if is_paused else "unknown, the files could not be read"
 
 
-def _changes_in_short(files: tuple[FileDiff, ...]) -> Iterator[Line]:
+def _draw_changes_in_short(files: tuple[FileDiff, ...]) -> Iterator[Line]:
     """Yield each changed file, with its changed lines where they are few."""
     rows = [row for file in files for row in file.hunks if row[:1] in "+-"]
     for file in files[:_FILES]:
-        yield _file_row(file)
+        yield _draw_file(file)
         for row in file.hunks if len(rows) <= _FEW else ():
             if row[:1] in "+-":
                 yield line(span(f"    {clip(row, _DIFF_WIDTH)}", diff_style(row)), hang=5)
@@ -201,7 +203,7 @@ def _changes_in_short(files: tuple[FileDiff, ...]) -> Iterator[Line]:
         yield line(span(f"  … and {plural(len(files) - _FILES, 'file')} more", Style.DIM))
 
 
-def _file_row(file: FileDiff) -> Line:
+def _draw_file(file: FileDiff) -> Line:
     return line(
         "  ",
         span(one_line(file.path, _DIFF_WIDTH), Style.BOLD),
@@ -211,11 +213,11 @@ def _file_row(file: FileDiff) -> Line:
     )
 
 
-def _changes(files: tuple[FileDiff, ...], none: str) -> Iterator[Line]:
+def _draw_changes(files: tuple[FileDiff, ...], none: str) -> Iterator[Line]:
     yield label_row("changed", span(plural(len(files), "file") if files else none))
     room = _DIFF_LINES
     for file in files[:_FILES]:
-        yield _file_row(file)
+        yield _draw_file(file)
         for row in file.hunks[:room]:
             yield line(span(f"    {clip(row, _DIFF_WIDTH)}", diff_style(row)), hang=5)
         left_out = len(file.hunks) - room
@@ -227,13 +229,13 @@ def _changes(files: tuple[FileDiff, ...], none: str) -> Iterator[Line]:
     yield BLANK
 
 
-def _iterations(state: TaskState) -> Iterator[Line]:
+def _draw_iterations(state: TaskState) -> Iterator[Line]:
     yield label_row("iterations", span(f"{state.iteration} of {state.max_iterations}"))
     for failure in state.failures:
-        yield from _failure(failure)
+        yield from _draw_failure(failure)
 
 
-def _failure(failure: Failure) -> Iterator[Line]:
+def _draw_failure(failure: Failure) -> Iterator[Line]:
     where = "checks" if failure.phase is Phase.VERIFICATION else failure.phase
     for number, reason in enumerate(failure.reasons[:_PER_FAILURE]):
         lead = f"iteration {failure.iteration} failed ({where}): " if number == 0 else "  "
@@ -244,8 +246,8 @@ def _failure(failure: Failure) -> Iterator[Line]:
         yield line(span(f"      … and {len(failure.reasons) - _PER_FAILURE} more reasons", Style.DIM))
 
 
-def _costs(state: TaskState) -> Iterator[Line]:
-    """Yield what a task used, where that is anything."""
+def _draw_costs(state: TaskState) -> Iterator[Line]:
+    """Yield the usage of a task, if there is any."""
     if state.usage.input or state.usage.output or state.usage.cache_read:
         yield label_row("used", span(_describe_usage(state)))
 
@@ -260,7 +262,7 @@ def _describe_usage(state: TaskState) -> str:
     return f"{cost}, {plural(read, 'token')} in, {usage.output:,} out"
 
 
-def _cautions(state: TaskState) -> Iterator[Line]:
+def _draw_cautions(state: TaskState) -> Iterator[Line]:
     shown = state.verdict
     for caveat in shown.caveats if shown else ():
         said = explain_caveat(caveat)
@@ -275,30 +277,30 @@ def _cautions(state: TaskState) -> Iterator[Line]:
         names = [one_line(path, _DIFF_WIDTH) for path in sorted(state.hook_files)]
         yield label_row("hooks", span(f"changed: {list_some(names, _FILES)}"))
     if state.sandbox != "full":
-        yield label_row("sandbox", sandbox(state))
+        yield label_row("sandbox", draw_sandbox(state))
     if state.is_found and state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:
         found = f"found by the repair engine; {PLAUSIBLE}" if state.is_first_try else PLAUSIBLE
         yield label_row("claim", span(found))
 
 
 def _list_unproved(shown: Verdict | None) -> tuple[str, ...]:
-    """Return what nothing proves, where a change passed without it."""
+    """Return the unproved places of a change that passed."""
     return shown.unproved[:_NOTES] if shown is not None and shown.passed else ()
 
 
-def _whereabouts(snapshot: Snapshot, elsewhere: str) -> Iterator[Line]:
+def _draw_report_and_next(snapshot: Snapshot, elsewhere: str) -> Iterator[Line]:
     name = snapshot.folder.name
     report = snapshot.state.document or f"{TASKS}/{name}/report.md"
     yield label_row("report", span(f"{elsewhere}/{report}" if elsewhere else report))
     if not snapshot.state.pending:  # else it stands there how to decide
-        command, after = _next(snapshot)
+        command, after = _choose_next(snapshot)
         place = f" -C {quote(elsewhere)}" if elsewhere else ""
         yield label_row(
             "next", span(f"agentflow {command} {name}{place}", Style.ACCENT), span(after, Style.DIM)
         )
 
 
-def _next_in_short(snapshot: Snapshot, elsewhere: str) -> Iterator[Line]:
+def _draw_next_in_short(snapshot: Snapshot, elsewhere: str) -> Iterator[Line]:
     """Yield the command that most people want next; it takes the newest task."""
     state = snapshot.state
     if state.pending:
@@ -313,7 +315,7 @@ def _next_in_short(snapshot: Snapshot, elsewhere: str) -> Iterator[Line]:
     yield label_row("next", span(f"agentflow {command}{place}", Style.ACCENT), span(f"  {after}", Style.DIM))
 
 
-def _next(snapshot: Snapshot) -> tuple[str, str]:
+def _choose_next(snapshot: Snapshot) -> tuple[str, str]:
     if snapshot.state.status in RESUMABLE:
         return "resume", "  continues it"
     return ("evidence", "  shows each output") if snapshot.evidence else ("log", "  shows what happened")
@@ -328,25 +330,25 @@ def file_diffs(diff: str) -> Iterator[FileDiff]:
     for row in [*diff.split("\n"), "diff --git "]:
         if row.startswith("diff --git "):
             if rows and rows[0].startswith("diff --git "):
-                yield _file_diff(rows)
+                yield _parse_file_diff(rows)
             rows = []
         rows.append(row)
 
 
-def _file_diff(rows: list[str]) -> FileDiff:
+def _parse_file_diff(rows: list[str]) -> FileDiff:
     begin = next((number for number, row in enumerate(rows) if row.startswith("@@")), len(rows))
     hunks = [row for row in rows[begin:] if row]
     while hunks and hunks[-1].isspace():
         hunks.pop()
     return FileDiff(
-        path=_path(rows[0]),
+        path=_parse_path(rows[0]),
         added=sum(row.startswith("+") for row in hunks),
         removed=sum(row.startswith("-") for row in hunks),
         hunks=tuple(hunks),
     )
 
 
-def _path(head: str) -> str:
+def _parse_path(head: str) -> str:
     """Return the file that a line `diff --git a/X b/X` is about."""
     found = _HEAD.fullmatch(head)
     return (found["same"] or found["new"]) if found else head

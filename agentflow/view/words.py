@@ -1,4 +1,4 @@
-"""Marks and short wordings that every page shares."""
+"""Marks and short phrases that all views share."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -20,7 +20,7 @@ GATE_MARKS: Mapping[GateStatus, tuple[str, Style]] = {
     GateStatus.SKIPPED: ("─", Style.DIM),
 }
 RESUMABLE = (Status.SUSPENDED, Status.CANCELLED)
-STATUS_STYLES: Mapping[Status, Style] = {
+_STATUS_STYLES: Mapping[Status, Style] = {
     Status.RUNNING: Style.ACCENT,
     Status.SUSPENDED: Style.WARN,
     Status.VERIFIED: Style.GOOD,
@@ -29,7 +29,7 @@ STATUS_STYLES: Mapping[Status, Style] = {
     Status.LIMIT: Style.WARN,
     Status.CANCELLED: Style.WARN,
 }
-"""What is not among them is bad."""
+"""All other statuses are bad."""
 _STYLE_MARKS = {Style.GOOD: "✓", Style.WARN: "!", Style.ACCENT: "▸", Style.BAD: "✗"}
 
 
@@ -41,7 +41,7 @@ class Detail(Enum):
     FULL = "full"
 
 
-def sandbox(state: TaskState) -> Span:
+def draw_sandbox(state: TaskState) -> Span:
     """Return how well a task's commands were kept in."""
     if state.sandbox == "none":
         return span(UNSANDBOXED, Style.WARN)
@@ -56,7 +56,7 @@ def side_words(surface: Side, code: Side) -> str:
     return ", original checks" if surface is Side.BASE else ", without the change"
 
 
-def because(decided: Sequence[str], ambiguities: Sequence[str]) -> tuple[str, ...]:
+def list_reasons(decided: Sequence[str], ambiguities: Sequence[str]) -> tuple[str, ...]:
     """Return the reasons for a task's class; what is unclear is one item."""
     return (*decided, *([f"ambiguity: {', '.join(ambiguities)}"] if ambiguities else []))
 
@@ -67,7 +67,7 @@ def gate_mark(status: GateStatus) -> Span:
 
 
 def status_style(status: Status) -> Style:
-    return STATUS_STYLES.get(status, Style.BAD)
+    return _STATUS_STYLES.get(status, Style.BAD)
 
 
 def status_mark(status: Status) -> Span:
@@ -80,14 +80,9 @@ def pass_mark(holds: bool) -> Span:
     return span("✓ ", Style.GOOD) if holds else span("✗ ", Style.BAD)
 
 
-def result_mark(exit_code: int | None) -> Span:
-    """Return the mark of a finished command."""
-    return pass_mark(exit_code == 0)
-
-
 def evidence_mark(evidence: Evidence | EvidenceRecorded) -> Span:
     """Return the mark of a recorded command; a check that should fail without the change has none."""
-    return span("· ", Style.DIM) if is_without_change(evidence) else result_mark(evidence.exit_code)
+    return span("· ", Style.DIM) if is_without_change(evidence) else pass_mark(evidence.exit_code == 0)
 
 
 def is_without_change(evidence: Evidence | EvidenceRecorded) -> bool:

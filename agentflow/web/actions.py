@@ -1,4 +1,4 @@
-"""What a person does on the page: the same as the commands of that name."""
+"""The actions of the page, each like the command of its name."""
 
 import os
 import sys
@@ -13,11 +13,11 @@ from agentflow.parse import decode
 from agentflow.process import Detached, detach
 from agentflow.redact import list_some
 from agentflow.store.ownership import is_at_work
-from agentflow.store.reading import events, fold_state
+from agentflow.store.reading import load_state
 from agentflow.workspace.git import Git
 
 _NO_VERDICT = (Exit.CONFIG, Exit.NO_MODEL, Exit.NO_SANDBOX, Exit.INTERNAL)
-"""Ends of which the task's own files may say nothing."""
+"""Exit codes that the task's own files may not explain."""
 _BY = "the page"
 _SHOWN = 20
 
@@ -45,7 +45,7 @@ class _Undo(Record):
 
 
 class Continuations:
-    """Tasks that go on since a person decided here, each in a process of its own that outlives the server."""
+    """The processes that continue tasks after a decision on the page; each outlives the server."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -64,7 +64,7 @@ class Continuations:
         return any(running) or is_at_work(self._root)
 
     def explain_failure(self, task_id: str) -> str:
-        """Return what a continuation said that could not go on, or nothing."""
+        """Return the error message of a continuation that failed to go on, or empty."""
         begun = self._begun.get(task_id)
         return begun.read_stderr() if begun is not None and begun.exit_code in _NO_VERDICT else ""
 
@@ -117,7 +117,7 @@ class Actions:
 
     def _go_on(self, folder: Path) -> str:
         """Continue a task for which nothing is left to decide."""
-        waits = len(fold_state(folder, tuple(events(folder))).pending)
+        waits = len(load_state(folder).pending)
         if waits:
             return f"{waits} more to decide before the task continues."
         self._continuations.begin(folder.name)
@@ -135,7 +135,7 @@ class Actions:
         )
 
     def _stop(self, folder: Path) -> str:
-        status = fold_state(folder, tuple(events(folder))).status
+        status = load_state(folder).status
         if status not in OPEN:
             raise StateError(f"the task is over: {status}")
         ending = cancel_task(self._git.root, folder.name)

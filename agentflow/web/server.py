@@ -127,7 +127,7 @@ class _Pages:
         return self._stream(partial(self._site.render_task, task_id))
 
     def _stream(self, render: Callable[[], Parts]) -> Response:
-        changes = follow_parts(render, lambda: self.is_over())  # noqa: PLW0108  # it is given later
+        changes = _follow_parts(render, lambda: self.is_over())  # noqa: PLW0108  # it is given later
         return StreamingResponse(changes, media_type="text/event-stream")
 
     async def _act(self, request: Request) -> Response:
@@ -158,7 +158,7 @@ def _send_asset(name: str, _: Request) -> Response:
     return Response((_HERE / name).read_bytes(), media_type=_ASSETS[name])
 
 
-LOOK_SECONDS = 0.25
+_LOOK_SECONDS = 0.25
 """Between two looks at the files."""
 _REST = 4
 """Times as long as a look took is waited until the next, so that a large task leaves the processor alone."""
@@ -166,7 +166,7 @@ _HEARTBEAT_SECONDS = 15.0
 """After that long without news a comment is sent: a reader who has gone is noticed by it."""
 
 
-async def follow_parts(
+async def _follow_parts(
     render: Callable[[], Mapping[str, str]], is_over: Callable[[], bool]
 ) -> AsyncIterator[bytes]:
     """Yield each part when it is new or changed, by its id; a part that is gone is empty."""
@@ -185,7 +185,7 @@ async def follow_parts(
         elif now - spoke > _HEARTBEAT_SECONDS:
             yield b": nothing new\n\n"
             spoke = now
-        await anyio.sleep(max(LOOK_SECONDS, _REST * (now - began)))
+        await anyio.sleep(max(_LOOK_SECONDS, _REST * (now - began)))
 
 
 _POLICY = (

@@ -14,12 +14,12 @@ from agentflow.pages.templates import fill_template, to_markup
 from agentflow.redact import one_line, strip_colours
 from agentflow.store import reading
 from agentflow.store.sessions import SavedSession, load_sessions
-from agentflow.view.tasks import INTERRUPTED, UNDONE, Described, describe_task
+from agentflow.view.tasks import INTERRUPTED, UNDONE, TaskRow, describe_task
 from agentflow.view.words import status_style
 from agentflow.web.actions import Actions, Continuations
 from agentflow.workspace.git import Git
 
-OUTPUT_PAGE_BYTES = 64 * 1024
+_OUTPUT_PAGE_BYTES = 64 * 1024
 """How much of an output one page shows."""
 _RESUMABLE = (Status.RUNNING, Status.SUSPENDED, Status.CANCELLED, Status.ERROR)
 _TONES: Mapping[str | None, str] = {
@@ -28,7 +28,7 @@ _TONES: Mapping[str | None, str] = {
     UNDONE: "warn",
     None: "bad",
 }
-"""Of each word that the list has for where a task stands."""
+"""By each status in the list."""
 _INNER = ("run-", "turn-")
 """Parts that stand in another; the script of the page puts them there."""
 Parts = Mapping[str, str]
@@ -50,7 +50,7 @@ class Site:
         self._git = git
         self._continuations = Continuations(git.root)
         self._tasks: dict[str, _KeptTask] = {}
-        self._rows: dict[str, tuple[_Stamp, Described]] = {}
+        self._rows: dict[str, tuple[_Stamp, TaskRow]] = {}
         self.actions = Actions(git, self._continuations)
 
     def find_task(self, task_id: str) -> Path:
@@ -104,7 +104,7 @@ class Site:
             raise TaskNotFound(f"there is no evidence {one_line(evidence_id, 60)} in this task")
         path = folder / reading.EVIDENCE / f"{record.id}.out"
         size = path.stat().st_size if path.is_file() and not path.is_symlink() else 0
-        pages = max(1, -(-size // OUTPUT_PAGE_BYTES))
+        pages = max(1, -(-size // _OUTPUT_PAGE_BYTES))
         number = min(max(1, number), pages)
         return self._fill_page(
             "web/evidence.html",
@@ -121,7 +121,7 @@ class Site:
         shown = [to_markup(text) for part, text in (parts or {}).items() if not part.startswith(_INNER)]
         return fill_template(name, repository=self._git.root.name, parts=shown, **values)
 
-    def _describe(self, task_id: str, *, is_at_work: bool) -> Described:
+    def _describe(self, task_id: str, *, is_at_work: bool) -> TaskRow:
         """Return a task's row, read again only where its events have changed."""
         folder = self._git.root / reading.TASKS / task_id
         stamp = (_stamp(folder / reading.EVENTS), is_at_work)
@@ -172,8 +172,8 @@ def _list_questions(item: Pending) -> list[tuple[str, list[tuple[str, str]]]]:
 
 def _read_output_page(path: Path, number: int) -> str:
     with path.open("rb") as file:
-        file.seek((number - 1) * OUTPUT_PAGE_BYTES)
-        return strip_colours(file.read(OUTPUT_PAGE_BYTES).decode("utf-8", "replace"))
+        file.seek((number - 1) * _OUTPUT_PAGE_BYTES)
+        return strip_colours(file.read(_OUTPUT_PAGE_BYTES).decode("utf-8", "replace"))
 
 
 def _stamp_task(folder: Path) -> _Stamp:

@@ -277,7 +277,7 @@ class Crew(Record):
         return Material(
             runs=list_runs(task, self.checking.runs),
             surface=describe_surface(self.git, task) if task.tree is not None else (),
-            shown=self.checking.recall,
+            recall=self.checking.recall,
             diff=self.diff(task),
             folder=f"{TASKS}/{task.task_id}",
             changed=self._paths_of_change(task),

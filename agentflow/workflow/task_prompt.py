@@ -386,7 +386,7 @@ def _failures(task: TaskState, material: Material) -> tuple[str, ...]:
 
 def _failure(failure: Failure, material: Material, shown: _Shown = _check) -> str:
     reasons = [f"- {reason}" for reason in failure.reasons]
-    red = (run for run in material.shown(failure.evidence) if not run.green)
+    red = (run for run in material.recall(failure.evidence) if not run.green)
     by = f" in {failure.phase}" if failure.phase is Phase.REVIEW else ""
     heading = f"## Iteration {failure.iteration} failed{by}"
     return "\n".join((heading, *reasons, *(shown(run, material) for run in red)))

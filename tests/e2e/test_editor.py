@@ -11,6 +11,7 @@ import anyio.to_thread
 import pytest
 from acp import schema
 
+from agentflow.store.sessions import new_session, save_session
 from tests.support import play
 from tests.support.repo import NewRepo, Repo, eventually
 
@@ -125,6 +126,19 @@ def test_an_editor_sees_each_step_approves_a_call_and_goes_on_from_the_task(new_
     assert editor.text.count("verified") >= 2
     assert f'"follows":"{repo.tasks[0].name}"' in (repo.tasks[1] / "events.jsonl").read_text("utf-8")
     assert "let add return the sum" in repo.run("sessions").out
+
+
+def test_a_session_is_taken_up_although_a_task_of_it_was_removed(new_repo: NewRepo) -> None:
+    repo, editor = new_repo(play.CALC), Editor()
+    saved = new_session().add_task("20260102T030405Z-gone", "fix it")
+    save_session(repo.root, saved)
+
+    async def steps(agent: acp.Agent, _: Editor) -> None:
+        await agent.load_session(cwd=str(repo.root), session_id=saved.session_id, mcp_servers=[])
+
+    drive(repo, "repair", steps, editor)
+    assert [one.content.text for one in editor.of(schema.UserMessageChunk)] == ["fix it"]
+    assert editor.text == "agentflow: there is no task in this repository\n"
 
 
 def test_a_call_that_the_editor_denies_or_leaves_alone_is_not_made(new_repo: NewRepo) -> None:

@@ -67,6 +67,15 @@ def test_approved_elsewhere_it_is_made_once_and_its_siblings_are_not_repeated(as
     assert [entry["type"] for entry in run.entries].count("RunOpened") == 1
 
 
+def test_a_damaged_task_keeps_nobody_from_deciding_about_another(asking: Repo) -> None:
+    item = pending(asking)
+    damaged = asking.folder.with_name("20990102T030405Z-torn")
+    shutil.copytree(asking.folder, damaged)
+    (damaged / "events.jsonl").write_text("{}\n")
+    decided = asking.run("approve", item["id"])
+    assert decided.code == 0, decided.err
+
+
 def test_denied_the_model_sees_the_reason_and_goes_on(asking: Repo) -> None:
     asking.run("deny", pending(asking)["id"], "--reason", "not this file")
     asking.run("resume")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentflow.core.evidence import Exchanged
+from agentflow.core.evidence import ProgramOutput
 from agentflow.core.hook import Decision, Hook, HookResult, OnError, Origin, Script
 from agentflow.core.points import HookEvent, Point, ToolDone, ToolUse
 from agentflow.hooks.answers import read_output
@@ -127,7 +127,7 @@ def test_the_last_whole_input_of_functions_holds(inputs: list[dict[str, int]]) -
 @settings(deadline=None, max_examples=120)
 def test_no_output_is_too_odd_to_be_understood(stdout: bytes, code: int | None, point: Point) -> None:
     hook = Hook(name="x", point=point, body=Script(command="x"))
-    said = Exchanged(exit_code=code, timed_out=False, stdout=stdout, stderr=stdout, flooded=False)
+    said = ProgramOutput(exit_code=code, timed_out=False, stdout=stdout, stderr=stdout, flooded=False)
     answer = read_output(hook, said)
     assert code not in (None, 126, 127) or answer.broken
 
@@ -152,7 +152,7 @@ def test_json_of_any_shape_is_an_answer_or_a_named_problem(answer: dict[str, Any
     hook = Hook(name="x", point=point, body=Script(command="x"))
     stdout = json.dumps(answer).encode()
     heard = read_output(
-        hook, Exchanged(exit_code=0, timed_out=False, stdout=stdout, stderr=b"", flooded=False)
+        hook, ProgramOutput(exit_code=0, timed_out=False, stdout=stdout, stderr=b"", flooded=False)
     )
     assert (heard.trouble is None) or (heard.broken and heard.result == HookResult())
     if answer.get("decision") == "deny" and point is Point.PRE_TOOL_USE and heard.result != HookResult():

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentflow import redact
-from agentflow.redact import MARK, Redacting, json_visible, keep_secret, redact_bytes, redact_text
+from agentflow.redact import MARK, Redactor, json_visible, keep_secret, redact_bytes, redact_text
 from agentflow.streams import Collected
 
 PEM = (
@@ -175,7 +175,7 @@ def test_a_token_in_a_file_of_tokens_is_taken_out(text: str, shown: Callable[[st
 @pytest.mark.parametrize("size", [1, 7, 40])
 def test_a_token_in_a_file_that_comes_in_pieces_is_taken_out(text: str, size: int) -> None:
     shown: list[str] = []
-    flow = Redacting(shown.append)
+    flow = Redactor(shown.append)
     for start in range(0, len(text), size):
         flow.add(text[start : start + size])
     flow.finish()
@@ -226,7 +226,7 @@ def test_pieces_give_what_the_whole_gives(parts: list[str], data: st.DataObject)
     whole = " ".join(parts)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=8)))
     shown: list[str] = []
-    flow = Redacting(shown.append)
+    flow = Redactor(shown.append)
     for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
         flow.add(whole[start:end])
     flow.finish()
@@ -241,7 +241,7 @@ def test_bytes_without_a_secret_stay_as_they_are(raw: bytes) -> None:
 @pytest.mark.parametrize("size", [1000, 70_000, 300_000])
 def test_a_secret_in_a_long_line_is_found_wherever_it_stands(size: int) -> None:
     shown: list[str] = []
-    flow = Redacting(shown.append)
+    flow = Redactor(shown.append)
     text = "/" * size + SECRETS[0] + "/" * size
     for start in range(0, len(text), 65_536):
         flow.add(text[start : start + 65_536])

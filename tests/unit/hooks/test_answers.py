@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from agentflow.core.evidence import Exchanged
+from agentflow.core.evidence import ProgramOutput
 from agentflow.core.hook import Decision, Hook, HookResult, Script
 from agentflow.core.points import Point
 from agentflow.hooks.answers import HookAnswer, read_output
@@ -11,7 +11,7 @@ from agentflow.hooks.answers import HookAnswer, read_output
 
 def hearing(point: Point, answer: object, *, code: int = 0, stderr: bytes = b"") -> HookAnswer:
     hook = Hook(name="guard", point=point, body=Script(command="guard"))
-    said = Exchanged(
+    said = ProgramOutput(
         exit_code=code, timed_out=False, stdout=json.dumps(answer).encode(), stderr=stderr, flooded=False
     )
     return read_output(hook, said)

@@ -1,10 +1,16 @@
 """Foreign text in a comment: GitHub shows it as it is and takes nothing in it up."""
 
 import re
+from pathlib import Path
 
 import pytest
 
-from agentflow.pages.markdown import escape_markdown, to_code
+from agentflow.core.task import TaskState
+from agentflow.pages.diff import FileView
+from agentflow.pages.markdown import escape_markdown, format_comment, to_code
+from agentflow.pages.page import TaskPage
+from agentflow.verdict.paths import PathKind
+from agentflow.view.tasks import Snapshot
 
 BREAK = "\u200b"
 
@@ -65,3 +71,20 @@ def test_no_backtick_ends_a_code_span(text: str) -> None:
     assert ticks
     assert shown.endswith(ticks[0])
     assert ticks[0] not in re.findall("`+", shown[len(ticks[0]) : -len(ticks[0])])
+
+
+def test_a_part_that_is_too_long_takes_no_other_part_with_it() -> None:
+    state = TaskState(task_id="t", task="fix", started_at="", max_iterations=1, model="repair")
+    changed = FileView(path="a.py", kind=PathKind.PRODUCT, reason="", added=1, removed=0, hunks=())
+    page = TaskPage(
+        task_id="t",
+        at_work=True,
+        snapshot=Snapshot(folder=Path(), state=state, events=(), evidence=()),
+        files=(changed,),
+        diff="+" + "x" * 70_000,
+    )
+    comment = format_comment(page)
+    assert "Some parts are left out" in comment
+    assert "xxx" not in comment
+    assert "a.py" in comment
+    assert "The checks were run by the program" in comment

@@ -6,7 +6,7 @@ from pathlib import Path
 from agentflow.core.events import Classified, Event, Replied, RunStarted, TaskEnded, ToolBlocked, ToolStarted
 from agentflow.core.messages import Stop, Usage
 from agentflow.core.task import Complexity, Phase, Status, TaskState
-from agentflow.pages.stats import Came, read_stats
+from agentflow.pages.stats import ResultKind, read_stats
 from agentflow.store.tasks import TaskStore
 
 
@@ -63,10 +63,10 @@ def test_three_recorded_tasks_give_their_numbers(tmp_path: Path) -> None:
     found = read_stats([tmp_path])
     assert found.total.tasks == 3
     assert found.total.came == {
-        **dict.fromkeys(Came, 0),
-        Came.VERIFIED: 1,
-        Came.NOT_VERIFIED: 1,
-        Came.OPEN: 1,
+        **dict.fromkeys(ResultKind, 0),
+        ResultKind.VERIFIED: 1,
+        ResultKind.NOT_VERIFIED: 1,
+        ResultKind.OPEN: 1,
     }
     assert (found.total.attempts, found.total.runs, found.total.tokens) == (5, 4, 240)
     assert (found.total.cost_usd, found.total.unpriced, found.total.seconds) == (0.25, 1, 60)

@@ -32,7 +32,7 @@ def test_foreign_text_adds_no_heading_and_steers_no_terminal() -> None:
             missing.replace(code=Side.BASE, checks=Side.BASE),
             ran(TESTS, {"t": FAILED}, command=FORGED),
         ),
-        shown=lambda _: (),
+        recall=lambda _: (),
         diff="+# forged\x1b[2J\n```\n",
         folder="f",
     )

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentflow.core.errors import ConfigError
-from agentflow.core.routing import ROLE_OF, Action, Forced, Requirement, Routing
+from agentflow.core.routing import ROLE_OF, Action, Requirement, RiskRule, Routing
 from agentflow.core.task import Complexity, Phase
 from agentflow.routing.classify import RANK, class_by_size, classify, find_named_files, higher
 from agentflow.routing.table import load_table
@@ -349,7 +349,7 @@ def test_of_two_classes_the_higher_counts() -> None:
 
 
 @pytest.mark.parametrize("rule", TABLE.routing.complex_when, ids=lambda rule: rule.reason)
-def test_every_rule_of_high_risk_forces_the_class_for_one_file_and_gives_its_reason(rule: Forced) -> None:
+def test_every_rule_of_high_risk_forces_the_class_for_one_file_and_gives_its_reason(rule: RiskRule) -> None:
     for phrase in rule.words:
         spelled = " ".join(part.split("|")[0].rstrip("*") for part in phrase.replace(" ... ", " ").split())
         found = classify(f"change this in a.py: {spelled}", TABLE)
@@ -425,7 +425,7 @@ def test_the_ambiguity_of_a_text_is_its_score(text: str, score: int, action: Act
 
 def test_settings_add_rules_and_replace_a_route_by_name() -> None:
     own = Routing(
-        complex_when=(Forced(words=("ledger",), reason="payment"),),
+        complex_when=(RiskRule(words=("ledger",), reason="payment"),),
         keywords={COMPLEX: ("kernel",)},
         requires={IMPLEMENTATION: (Requirement.REVIEW,)},
         routes={"audit": (Phase.REVIEW,)},
@@ -446,7 +446,7 @@ def test_settings_cannot_take_a_requirement_away() -> None:
 
 
 def test_a_rule_names_a_route_that_exists() -> None:
-    own = Routing(complex_when=(Forced(words=("x",), reason="r", route="nowhere"),))
+    own = Routing(complex_when=(RiskRule(words=("x",), reason="r", route="nowhere"),))
     with pytest.raises(ConfigError, match="there is no route nowhere"):
         load_table(own)
 

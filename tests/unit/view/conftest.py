@@ -86,7 +86,7 @@ def line_of() -> Callable[[Stamped], bytes]:
 
 @pytest.fixture
 def finished() -> Snapshot:
-    """The task at its end, as `load` would return it."""
+    """The task at its end, as `load_snapshot` would return it."""
     events = stages()["complete"]
     fields: dict[str, object] = {}
     for event in events:

@@ -6,8 +6,8 @@ import pytest
 from agentflow.core.errors import Exit
 from agentflow.core.evidence import Side
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status
-from agentflow.view.status import evidence_detail, evidence_table, picture
-from agentflow.view.tasks import Snapshot, load
+from agentflow.view.status import draw_status, evidence_detail, evidence_table
+from agentflow.view.tasks import Snapshot, load_snapshot
 from agentflow.view.text import Line, Style, fit_lines
 from tests.unit.view.test_text import HOSTILE
 
@@ -17,12 +17,12 @@ STAGES = ("implementation", "verification", "second_iteration", "complete")
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_status_of_each_phase(stage: str, folder: Callable[[str], Path], golden: Golden) -> None:
-    golden(f"status_{stage}", picture(load(folder(stage)), at_work=True))
+    golden(f"status_{stage}", draw_status(load_snapshot(folder(stage)), at_work=True))
 
 
 @pytest.mark.parametrize("width", [80, 40])
 def test_status_in_a_narrow_terminal(width: int, finished: Snapshot, golden: Golden) -> None:
-    golden(f"status_complete_{width}", fit_lines(picture(finished, at_work=True), width))
+    golden(f"status_complete_{width}", fit_lines(draw_status(finished, at_work=True), width))
 
 
 def test_evidence_as_a_table(finished: Snapshot, golden: Golden) -> None:
@@ -83,14 +83,16 @@ def test_no_evidence_is_said_in_words(finished: Snapshot) -> None:
 
 def test_a_sandbox_is_named_and_none_is_shouted(finished: Snapshot) -> None:
     boxed = finished.replace(state=finished.state.replace(sandbox="full"))
-    assert any("NOT SANDBOXED" in row.text for row in picture(finished, at_work=True))
-    assert not any("NOT SANDBOXED" in row.text for row in picture(boxed, at_work=True))
+    assert any("NOT SANDBOXED" in row.text for row in draw_status(finished, at_work=True))
+    assert not any("NOT SANDBOXED" in row.text for row in draw_status(boxed, at_work=True))
 
 
 @pytest.mark.parametrize("status", list(Status))
 def test_every_status_has_a_picture(status: Status, finished: Snapshot) -> None:
     ending = Ending(status=status, exit_code=Exit.LIMIT, reason="for a reason")
-    rows = picture(finished.replace(state=finished.state.replace(status=status, ending=ending)), at_work=True)
+    rows = draw_status(
+        finished.replace(state=finished.state.replace(status=status, ending=ending)), at_work=True
+    )
     assert status.replace("_", " ") in rows[0].text
     assert any("for a reason  exit 3" in row.text for row in rows)
 
@@ -118,13 +120,17 @@ def test_foreign_text_reaches_no_picture_raw(hostile: str, finished: Snapshot) -
             for one in finished.evidence
         ),
     )
-    rows = (*picture(evil, at_work=True), *evidence_table(evil), *evidence_detail(evil.evidence[0], hostile))
+    rows = (
+        *draw_status(evil, at_work=True),
+        *evidence_table(evil),
+        *evidence_detail(evil.evidence[0], hostile),
+    )
     assert all(row.text.isprintable() for row in rows)
 
 
 def test_markup_in_a_task_is_shown_as_it_was_written(finished: Snapshot) -> None:
     task = "[/x] [red]mend[/red] \\[a]"
-    rows = picture(finished.replace(state=finished.state.replace(task=task)), at_work=True)
+    rows = draw_status(finished.replace(state=finished.state.replace(task=task)), at_work=True)
     assert rows[1].text.endswith(task)
 
 
@@ -132,6 +138,6 @@ def test_a_task_that_stopped_says_where_and_how_it_goes_on(finished: Snapshot) -
     ending = Ending(status=Status.CANCELLED, exit_code=Exit.INTERRUPTED, reason="stopped by a signal")
     gates = {**finished.state.gates, Phase.VERIFICATION: Gate(status=GateStatus.IN_PROGRESS)}
     state = finished.state.replace(status=Status.CANCELLED, ending=ending, gates=gates)
-    rows = [row.text for row in picture(finished.replace(state=state), at_work=False)]
+    rows = [row.text for row in draw_status(finished.replace(state=state), at_work=False)]
     assert f"next       agentflow resume {state.task_id}" in rows
     assert any(row.startswith("  ▸ verification    stopped") for row in rows)

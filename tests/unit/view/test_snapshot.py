@@ -11,7 +11,7 @@ from agentflow.core.evidence import Evidence
 from agentflow.core.task import Phase, Status, TaskState
 from agentflow.store.reading import events, find, list_tasks, parse_event
 from agentflow.store.tasks import TaskStore
-from agentflow.view.tasks import Snapshot, load, output_tail
+from agentflow.view.tasks import Snapshot, load_snapshot, output_tail
 
 Write = Callable[..., Path]
 At = Callable[[str], Path]
@@ -25,14 +25,14 @@ def in_events(folder: Path, old: bytes, new: bytes) -> None:
 
 
 def test_the_state_is_the_fold_of_all_changes(folder: At, finished: Snapshot) -> None:
-    loaded = load(folder("complete"))
+    loaded = load_snapshot(folder("complete"))
     assert loaded.state == finished.state
     assert loaded.state.status is Status.VERIFIED
     assert loaded.state.final[-1].evidence == "ev-0007"
 
 
 def test_events_are_kept_in_order_without_the_changes_of_the_state(folder: At, finished: Snapshot) -> None:
-    loaded = load(folder("complete"))
+    loaded = load_snapshot(folder("complete"))
     assert loaded.events == finished.events
     assert not any(isinstance(one.event, StateChanged) for one in loaded.events)
 
@@ -42,7 +42,7 @@ def test_evidence_stands_in_the_order_of_its_ids(
 ) -> None:
     one = finished.evidence[0]
     names = ("ev-9999", "ev-10000", "ev-0002")
-    loaded = load(write_task([opened], [one.replace(id=name) for name in names]))
+    loaded = load_snapshot(write_task([opened], [one.replace(id=name) for name in names]))
     assert [record.id for record in loaded.evidence] == ["ev-0002", "ev-9999", "ev-10000"]
     assert loaded.find("ev-9999") == one.replace(id="ev-9999")
     assert loaded.find(None) is None
@@ -52,7 +52,7 @@ def test_what_the_store_writes_is_what_the_view_reads(tmp_path: Path, finished: 
     state = finished.state.replace(task="naïve\n\x1b[2J “task”")
     store = TaskStore.create(tmp_path, state)
     store.emit(PhaseStarted(phase=Phase.REVIEW, iteration=3))
-    loaded = load(find(tmp_path, None))
+    loaded = load_snapshot(find(tmp_path, None))
     assert loaded.state == state
     assert PhaseStarted(phase=Phase.REVIEW, iteration=3) in [one.event for one in loaded.events]
 
@@ -60,10 +60,10 @@ def test_what_the_store_writes_is_what_the_view_reads(tmp_path: Path, finished: 
 @pytest.mark.parametrize("torn", [b"", b'{"seq":99', b'{"seq":99,"at":"2026', b"\x00\x00\x00", b"\xff\xfe"])
 def test_a_last_line_that_is_still_being_written_is_left_out(folder: At, torn: bytes) -> None:
     place = folder("complete")
-    whole = load(place)
+    whole = load_snapshot(place)
     with (place / "events.jsonl").open("ab") as file:
         file.write(torn)
-    assert load(place) == whole
+    assert load_snapshot(place) == whole
 
 
 def test_every_beginning_of_the_file_loads_or_says_that_there_is_no_state(folder: At) -> None:
@@ -73,10 +73,10 @@ def test_every_beginning_of_the_file_loads_or_says_that_there_is_no_state(folder
     for size in range(0, len(content), 7):
         (place / "events.jsonl").write_bytes(content[:size])
         if size >= first:
-            assert load(place).state.task_id == place.name
+            assert load_snapshot(place).state.task_id == place.name
         else:
             with pytest.raises(CorruptState, match=r"events\.jsonl"):
-                load(place)
+                load_snapshot(place)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_damaged_line_stops_with_file_and_line(folder: At, old: bytes, new: by
     place = folder("complete")
     in_events(place, old, new)
     with pytest.raises(CorruptState, match=r"events\.jsonl:[12]: the line is damaged"):
-        load(place)
+        load_snapshot(place)
 
 
 def test_a_line_lost_in_the_middle_of_a_write_is_damage(folder: At) -> None:
@@ -100,33 +100,33 @@ def test_a_line_lost_in_the_middle_of_a_write_is_damage(folder: At) -> None:
     lines = (place / "events.jsonl").read_bytes().splitlines(keepends=True)
     (place / "events.jsonl").write_bytes(b"".join([*lines[:3], lines[3][:20], *lines[4:]]))
     with pytest.raises(CorruptState, match=r"events\.jsonl:4:"):
-        load(place)
+        load_snapshot(place)
 
 
 def test_a_value_of_the_wrong_kind_is_named(write_task: Write, opened: StateChanged) -> None:
     place = write_task([opened, StateChanged(changed={"iteration": "many"})])
     with pytest.raises(CorruptState, match=r"events\.jsonl: iteration: expected `int`"):
-        load(place)
+        load_snapshot(place)
 
 
 def test_a_later_version_is_refused_by_name(write_task: Write, opened: StateChanged) -> None:
     place = write_task([opened, StateChanged(changed={"version": 2, "mood": "good"})])
     with pytest.raises(CorruptState, match="version 2 was written by a newer agentflow"):
-        load(place)
+        load_snapshot(place)
 
 
 def test_damaged_evidence_names_its_file(folder: At) -> None:
     place = folder("complete")
     (place / "evidence" / "ev-0002.json").write_bytes(b'{"id":"ev-0002"}')
     with pytest.raises(CorruptState, match=r"ev-0002\.json"):
-        load(place)
+        load_snapshot(place)
 
 
 def test_a_half_written_evidence_file_of_another_name_is_not_read(folder: At) -> None:
     place = folder("complete")
-    whole = load(place)
+    whole = load_snapshot(place)
     (place / "evidence" / ".ev-0009.json.x.tmp").write_bytes(b"{")
-    assert load(place) == whole
+    assert load_snapshot(place) == whole
 
 
 def test_a_line_is_an_event(line_of: Callable[[Stamped], bytes]) -> None:
@@ -147,7 +147,7 @@ def test_an_event_of_a_later_version_is_passed_over(
     with (place / "events.jsonl").open("ab") as file:
         file.write(strange + line_of(known))
     assert parse_event(strange) is None
-    assert [one.event for one in load(place).events] == [known.event]
+    assert [one.event for one in load_snapshot(place).events] == [known.event]
 
 
 def test_events_can_be_read_one_by_one_with_the_changes_among_them(folder: At) -> None:
@@ -215,11 +215,11 @@ def test_a_repository_without_tasks_says_so(tmp_path: Path) -> None:
 def test_reading_leaves_every_file_as_it_was(folder: At) -> None:
     place = folder("complete")
     before = {path: path.stat().st_mtime_ns for path in place.parent.rglob("*")}
-    load(place)
+    load_snapshot(place)
     assert {path: path.stat().st_mtime_ns for path in place.parent.rglob("*")} == before
 
 
 def test_state_and_evidence_have_their_types(folder: At) -> None:
-    loaded = load(folder("verification"))
+    loaded = load_snapshot(folder("verification"))
     assert isinstance(loaded.state, TaskState)
     assert all(isinstance(record, Evidence) for record in loaded.evidence)

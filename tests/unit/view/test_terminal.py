@@ -9,7 +9,18 @@ from typing import TextIO
 
 import pytest
 
-from agentflow.view.text import Medium, Style, choose, line, paint, render, send, span, width_of, write_lines
+from agentflow.view.text import (
+    Medium,
+    Style,
+    choose_medium,
+    line,
+    paint,
+    render,
+    send,
+    span,
+    width_of,
+    write_lines,
+)
 
 PLAIN = Medium(colour=False, ascii=False, live=False)
 COLOURED = Medium(colour=True, ascii=False, live=False)
@@ -43,8 +54,8 @@ def terminal() -> Iterator[TextIO]:
 def test_colour_follows_the_conventions(
     environ: Mapping[str, str], on_terminal: bool, elsewhere: bool, terminal: TextIO
 ) -> None:
-    assert choose(terminal, environ).colour is on_terminal
-    assert choose(io.StringIO(), environ).colour is elsewhere
+    assert choose_medium(terminal, environ).colour is on_terminal
+    assert choose_medium(io.StringIO(), environ).colour is elsewhere
 
 
 @pytest.mark.parametrize(
@@ -53,14 +64,14 @@ def test_colour_follows_the_conventions(
 )
 def test_marks_follow_the_encoding_of_the_stream(encoding: str, is_ascii: bool) -> None:
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    assert choose(stream, {}).ascii is is_ascii
+    assert choose_medium(stream, {}).ascii is is_ascii
 
 
 def test_only_a_terminal_that_can_redraw_is_live(terminal: TextIO) -> None:
-    assert choose(terminal, {}).live
-    assert choose(terminal, {"NO_COLOR": "1"}).live
-    assert not choose(terminal, {"TERM": "dumb"}).live
-    assert not choose(io.StringIO(), {"FORCE_COLOR": "1"}).live
+    assert choose_medium(terminal, {}).live
+    assert choose_medium(terminal, {"NO_COLOR": "1"}).live
+    assert not choose_medium(terminal, {"TERM": "dumb"}).live
+    assert not choose_medium(io.StringIO(), {"FORCE_COLOR": "1"}).live
 
 
 def test_a_coloured_line_switches_each_colour_off_again() -> None:
@@ -109,11 +120,11 @@ def test_writing_says_whether_anybody_reads() -> None:
 
 PROGRAM = """
 import sys
-from agentflow.view.text import choose, write_lines
+from agentflow.view.text import choose_medium, write_lines
 from agentflow.view.text import line
 row = line("x" * 1000)
 for _ in range(10_000):
-    if not write_lines([row], sys.stdout, choose(sys.stdout, {})):
+    if not write_lines([row], sys.stdout, choose_medium(sys.stdout, {})):
         sys.exit(3)
 """
 

@@ -9,7 +9,7 @@ from agentflow.core.task import Ending, Failure, Phase, Status
 from agentflow.core.verdict import Verdict
 from agentflow.view.tasks import Snapshot
 from agentflow.view.text import Line, Style, fit_lines
-from agentflow.view.verdict import file_diffs, verdict
+from agentflow.view.verdict import draw_verdict, file_diffs
 from tests.unit.view.test_text import HOSTILE
 
 Golden = Callable[[str, Iterable[Line]], None]
@@ -41,7 +41,7 @@ def words(lines: Iterable[Line]) -> str:
 
 @pytest.mark.parametrize("width", [100, 80, 40])
 def test_the_report_of_a_verified_task(width: int, finished: Snapshot, golden: Golden) -> None:
-    golden(f"verdict_{width}", fit_lines(verdict(finished, DIFF), width))
+    golden(f"verdict_{width}", fit_lines(draw_verdict(finished, DIFF), width))
 
 
 def test_a_task_whose_checks_stay_red_says_how_many_tests_fail(finished: Snapshot) -> None:
@@ -51,7 +51,7 @@ def test_a_task_whose_checks_stay_red_says_how_many_tests_fail(finished: Snapsho
     for check, tests in zip((then, now), counted, strict=True):
         red[str(check.evidence)] = red[str(check.evidence)].replace(tests=tests)
     state = finished.state.replace(baseline=(then,), final=(now,))
-    shown = verdict(finished.replace(state=state, evidence=tuple(red.values())), "")
+    shown = draw_verdict(finished.replace(state=state, evidence=tuple(red.values())), "")
     assert shown[0].text == "✓ verified: 2 tests failed before, 1 now; no new failures."
 
 
@@ -59,7 +59,7 @@ def test_a_check_in_which_no_test_ran_has_no_tick(finished: Snapshot) -> None:
     (*_, now) = finished.state.final
     empty = [one.replace(tests=TestCounts(), exit_code=0) for one in finished.evidence]
     state = finished.state.replace(final=(now,))
-    shown = words(verdict(finished.replace(state=state, evidence=tuple(empty)), ""))
+    shown = words(draw_verdict(finished.replace(state=state, evidence=tuple(empty)), ""))
     assert "✗ tests" in shown
     assert "no test ran" in shown
 
@@ -76,7 +76,7 @@ def test_a_task_without_a_change_or_a_command_says_so(finished: Snapshot, golden
         usage=Usage(input=10, output=1, cache_read=5, cost_usd=0.0123),
         ending=Ending(status=Status.FAILED, exit_code=Exit.NOT_VERIFIED, reason="nothing was changed"),
     )
-    golden("verdict_nothing", verdict(finished.replace(state=state, evidence=()), ""))
+    golden("verdict_nothing", draw_verdict(finished.replace(state=state, evidence=()), ""))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_the_verdict_counts_what_turned_green(
     state = finished.state
     lint, _, tests = state.baseline
     changed = (lint.replace(evidence=baseline[0]), tests.replace(evidence=baseline[1]))
-    first = verdict(finished.replace(state=state.replace(baseline=changed)), "")[0]
+    first = draw_verdict(finished.replace(state=state.replace(baseline=changed)), "")[0]
     assert first.text == f"✓ verified: {said}"
     assert first.spans[1].style is Style.GOOD
 
@@ -102,7 +102,7 @@ def test_the_verdict_counts_what_turned_green(
 @pytest.mark.parametrize("status", [one for one in Status if not one.startswith("verified")])
 def test_no_other_end_reads_as_verified(status: Status, finished: Snapshot) -> None:
     ending = Ending(status=status, exit_code=Exit.NOT_VERIFIED, reason="tests: exit 1")
-    rows = verdict(finished.replace(state=finished.state.replace(status=status, ending=ending)), DIFF)
+    rows = draw_verdict(finished.replace(state=finished.state.replace(status=status, ending=ending)), DIFF)
     assert ": tests: exit 1" in rows[0].text
     assert "verified" not in rows[0].text.replace("not verified", "")
     assert "plausible" not in words(rows)
@@ -117,7 +117,7 @@ def test_caveats_are_explained_and_notes_are_shown(finished: Snapshot) -> None:
         notes=("1 new file is not tracked",),
     )
     state = finished.state.replace(status=Status.VERIFIED_WITH_CAVEAT, verdict=shown)
-    rows = verdict(finished.replace(state=state), DIFF)
+    rows = draw_verdict(finished.replace(state=state), DIFF)
     assert rows[0].text.startswith("! verified with caveat: ")
     assert rows[0].spans[1].style is Style.WARN
     assert "unproved  no test proves the change" in words(rows)
@@ -130,19 +130,19 @@ def test_caveats_are_explained_and_notes_are_shown(finished: Snapshot) -> None:
 )
 def test_an_unknown_cost_is_never_a_number(cost: float | None, said: str, finished: Snapshot) -> None:
     state = finished.state.replace(usage=finished.state.usage.replace(cost_usd=cost))
-    assert said in words(verdict(finished.replace(state=state), ""))
+    assert said in words(draw_verdict(finished.replace(state=state), ""))
 
 
 def test_only_the_embedded_model_is_called_plausible(finished: Snapshot) -> None:
     other = finished.replace(state=finished.state.replace(model="anthropic"))
-    assert "plausible: it passes these checks" in words(verdict(finished, DIFF))
-    assert "plausible" not in words(verdict(other, DIFF))
+    assert "plausible: it passes these checks" in words(draw_verdict(finished, DIFF))
+    assert "plausible" not in words(draw_verdict(other, DIFF))
 
 
 def test_a_long_diff_is_cut_after_forty_lines(finished: Snapshot) -> None:
     head = "diff --git a/{0} b/{0}\n--- a/{0}\n+++ b/{0}\n@@ -0,0 +1,30 @@\n"
     diff = "".join(head.format(name) + "+x\n" * 30 for name in ("one.py", "two.py", "three.py"))
-    rows = [row.text for row in verdict(finished, diff)]
+    rows = [row.text for row in draw_verdict(finished, diff)]
     assert sum(row.startswith(("    +", "    @@")) for row in rows) == 40
     assert rows.count("    … 22 lines more") == 1
     assert rows.count("    … 31 lines more") == 1
@@ -151,7 +151,7 @@ def test_a_long_diff_is_cut_after_forty_lines(finished: Snapshot) -> None:
 
 def test_many_files_are_counted(finished: Snapshot) -> None:
     diff = "".join(f"diff --git a/{n}.py b/{n}.py\n--- a/{n}.py\n+++ b/{n}.py\n" for n in range(20))
-    shown = words(verdict(finished, diff))
+    shown = words(draw_verdict(finished, diff))
     assert "changed    20 files" in shown
     assert "… and 8 files more" in shown
 
@@ -190,7 +190,7 @@ def test_failed_iterations_are_told_with_their_reasons(finished: Snapshot) -> No
         reasons=tuple(f"reason {number}" for number in range(5)),
         evidence=(),
     )
-    shown = words(verdict(finished.replace(state=finished.state.replace(failures=(failure,))), ""))
+    shown = words(draw_verdict(finished.replace(state=finished.state.replace(failures=(failure,))), ""))
     assert (
         "✗ iteration 1 failed (review): reason 0\n      reason 1\n      reason 2\n      … and 2 more reasons"
         in shown
@@ -206,30 +206,30 @@ def test_foreign_text_reaches_no_report_raw(hostile: str, finished: Snapshot) ->
         failures=(failure,), verdict=shown, ending=ending, status=Status.FAILED, sandbox="none"
     )
     diff = f"diff --git a/{hostile} b/{hostile}\n@@ -1 +1 @@ {hostile}\n+{hostile}\n"
-    rows = verdict(finished.replace(state=state), diff)
+    rows = draw_verdict(finished.replace(state=state), diff)
     assert all(row.text.isprintable() for row in rows)
 
 
 def test_who_asked_for_nothing_pays_nothing(finished: Snapshot) -> None:
     state = finished.state.replace(usage=Usage(cost_usd=None))
-    assert "used       no tokens, no cost" in words(verdict(finished.replace(state=state), ""))
+    assert "used       no tokens, no cost" in words(draw_verdict(finished.replace(state=state), ""))
 
 
 def test_somebody_elsewhere_is_told_where_the_task_is(finished: Snapshot) -> None:
-    shown = words(verdict(finished, DIFF, "/srv/my shop"))
+    shown = words(draw_verdict(finished, DIFF, "/srv/my shop"))
     assert f"report     /srv/my shop/.claude/agentflow/{finished.folder.name}/report.md" in shown
     assert f"next       agentflow evidence {finished.folder.name} -C '/srv/my shop'  shows" in shown
-    assert "-C" not in words(verdict(finished, DIFF))
+    assert "-C" not in words(draw_verdict(finished, DIFF))
 
 
 def test_an_empty_line_at_the_end_of_a_diff_is_left_out(finished: Snapshot) -> None:
-    rows = [row.text for row in verdict(finished, DIFF.rstrip("\n") + "\n \n")]
+    rows = [row.text for row in draw_verdict(finished, DIFF.rstrip("\n") + "\n \n")]
     assert rows[rows.index("iterations 2 of 10") - 2].strip()
 
 
 @pytest.mark.parametrize("status", [Status.SUSPENDED, Status.CANCELLED])
 def test_what_can_go_on_is_told_how(status: Status, finished: Snapshot) -> None:
     ending = Ending(status=status, exit_code=Exit.SUSPENDED, reason="paused after planning")
-    rows = verdict(finished.replace(state=finished.state.replace(status=status, ending=ending)), "")
+    rows = draw_verdict(finished.replace(state=finished.state.replace(status=status, ending=ending)), "")
     assert rows[0].text == f"! {status}: paused after planning"
     assert rows[-1].text == f"next       agentflow resume {finished.folder.name}  continues it"

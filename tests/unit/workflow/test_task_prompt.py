@@ -48,7 +48,7 @@ def material(
     known = {"ev-tests": RED, "ev-lint": ran(LINT)}
     full = Material(
         runs=(*(run.replace(code=Side.BASE, checks=Side.BASE) for run in baseline), *final),
-        shown=lambda ids: tuple(known[item] for item in ids if item in known),
+        recall=lambda ids: tuple(known[item] for item in ids if item in known),
         diff=DIFF,
         folder=".claude/agentflow/t",
     )
