@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from agentflow.core.errors import InvalidFile, StateError, TaskNotFound, UsageError
+from agentflow.core.errors import CorruptState, InvalidFile, StateError, TaskNotFound, UsageError
 from agentflow.core.events import Answered, Warned
 from agentflow.core.pending import APPROVED, Answer, Budget, Pending, read_answer
 from agentflow.core.record import Record
@@ -94,10 +95,16 @@ def record_decision(store: TaskStore, item: Pending, decision: Answer) -> None:
 
 
 def find_pending(root: Path, pending_id: str, task_id: str | None = None) -> Path:
-    """Return the folder of the newest task that waits under an id, or that once did; or of the one named."""
+    """Return the folder of the newest task that waits under an id, or that once did; or of the one named.
+
+    A task that cannot be read is passed over where none is named.
+    """
     known = reversed(list_tasks(root)) if task_id is None else (task_id,)
     folders = [find(root, name) for name in known]
-    states = [(folder, fold_state(folder, tuple(events(folder)))) for folder in folders]
+    states = []
+    for folder in folders:
+        with suppress(*(() if task_id else (CorruptState,))):
+            states.append((folder, fold_state(folder, tuple(events(folder)))))
     waiting = [folder for folder, task in states if any(item.id == pending_id for item in task.pending)]
     decided = [folder for folder, task in states if pending_id in task.answers]
     if waiting or decided:
