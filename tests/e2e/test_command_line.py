@@ -331,6 +331,19 @@ def test_the_text_is_taken_word_for_word(repo: Repo, words: Sequence[str], stdin
     assert f"# Task\n{text}\n" in Recorded(first).brief
 
 
+def test_a_text_that_is_no_utf8_is_taken_with_a_mark_for_each_byte_that_is_none(repo: Repo) -> None:
+    done = subprocess.run(
+        [COMMAND, "task", "--model", repo.scripted(UNTOUCHED), "-"],
+        input=b"mend \xff it",
+        cwd=repo.root,
+        env={**repo.environment, "PYTHONIOENCODING": "utf-8:strict"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert repo.state()["task"] == "mend \ufffd it"
+
+
 def test_two_dashes_let_any_word_into_the_text(repo: Repo) -> None:
     done = repo.run(
         "task", "--model", repo.scripted(UNTOUCHED), "--", "explain", "--modle", "and", "--review"
