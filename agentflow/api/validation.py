@@ -23,6 +23,7 @@ from agentflow.library.roles import find_direct_problems, list_subagents, read_r
 from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill, read_skill_file
 from agentflow.library.skill_tests import read_situations
 from agentflow.library.skills import SkillFolder, Skills, describe_unknown_skill, find_skill_folders
+from agentflow.parse import expand_home
 from agentflow.permissions.rules import parse_rules
 from agentflow.settings import PROJECT_FILE, folders, load_settings
 from agentflow.tools.registry import Toolbox, standard
@@ -127,7 +128,6 @@ def _settings_problems(root: Path) -> Iterator[Problem]:
         load_settings(os.environ)
     except AgentflowError as error:
         yield problem_of(str(folders(os.environ).config), error)
-        return
     try:
         read_project_file(root)
     except AgentflowError as error:
@@ -226,7 +226,7 @@ def _script_problem(script: Script, root: Path) -> str | None:
     while words and script.args is None and _ASSIGNMENT.fullmatch(words[0]):
         words = words[1:]
     if script.args is None:
-        words = [str(Path(word).expanduser()) if word.startswith("~/") else word for word in words]
+        words = [str(expand_home(word)) if word.startswith("~/") else word for word in words]
     return _program_problem(words, root, is_shell=script.args is None) if words else None
 
 
