@@ -109,7 +109,7 @@ for _kind in (_Dumper, _FastDumper):
 for _tag, _pattern, _first in (
     ("tag:yaml.org,2002:null", r"^(?:null|~|)$", ["n", "~", ""]),
     ("tag:yaml.org,2002:bool", r"^(?:true|false)$", ["t", "f"]),
-    ("tag:yaml.org,2002:int", r"^-?(?:0|[1-9][0-9]*)$", list("-0123456789")),
+    ("tag:yaml.org,2002:int", r"^-?(?:0|[1-9][0-9]{0,99})$", list("-0123456789")),
 ):
     _Loader.add_implicit_resolver(_tag, regex(_pattern), _first)
 

@@ -1,13 +1,21 @@
 """The single gate for outside data: into our types, or an error that names file and key."""
 
+import json
+from codecs import BOM_UTF8
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.record import plain
+from agentflow.core.regex import regex
 
 T = TypeVar("T")
+Pairs = list[tuple[str, Any]]
+_BYTE = regex(r" \(byte (\d+)\)$")
+"""Where a JSON text is wrong."""
 _UNTOLD = (("minLength", 1), ("minimum", 1), ("default", 1), ("default", "."))
 """Bounds and defaults that go without saying."""
 
@@ -38,15 +46,44 @@ def parse(kind: type[T], value: object, source: str, *, lax: bool = False) -> T:
 
 
 def decode(kind: type[T], raw: bytes | str, source: str) -> T:
-    """Return JSON text as a value of a type. Raises InvalidFile."""
+    """Return JSON text as a value of a type. Raises InvalidFile, with the line where the text has several."""
+    text = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw
     try:
-        return msgspec.json.decode(raw, type=kind)
+        return msgspec.json.decode(text.removeprefix(BOM_UTF8), type=kind)
     except msgspec.ValidationError as error:
         raise InvalidFile(source, str(_mismatch(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidFile(source, f"not JSON: {error}") from None
+        line = _find_broken_line(text, str(error)) if b"\n" in text.strip() else None
+        problem = _BYTE.sub("", str(error)).removeprefix("JSON is malformed: ")
+        raise InvalidFile(source, f"not JSON: {problem}", line=line) from None
     except RecursionError:
         raise InvalidFile(source, "nested too deeply") from None
+
+
+def _find_broken_line(text: bytes, problem: str) -> int:
+    """Return the line at which a JSON text is wrong; one that was cut off is wrong at its end."""
+    found = _BYTE.search(problem)
+    return text.rstrip().count(b"\n", 0, int(found[1]) if found else None) + 1
+
+
+def read_json(text: str, source: str, pairs: Callable[[Pairs], Any] | None = None) -> Any:
+    """Return a JSON file of any shape as plain data, each object as `pairs` makes it. Raises InvalidFile."""
+    try:
+        return json.loads(text, object_pairs_hook=pairs)
+    except json.JSONDecodeError as error:
+        raise InvalidFile(source, f"not JSON: {error.msg}", line=error.lineno) from None
+    except RecursionError:
+        raise InvalidFile(source, "nested too deeply") from None
+    except ValueError:
+        raise InvalidFile(source, "holds a number that is too long to be read") from None
+
+
+def expand_home(text: str) -> Path:
+    """Return a path, a leading `~` as the home; one of a user who does not exist stays as it is."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
 
 
 def decode_or_none(raw: str) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 from agentflow.batch.task import BatchTask, HiddenCheck
 from agentflow.core.errors import ConfigError, InvalidFile
 from agentflow.frontmatter import find_line, read_yaml
-from agentflow.parse import decode, decode_or_none, parse
+from agentflow.parse import decode, decode_or_none, expand_home, parse
 from agentflow.workspace.git_fetch import is_address
 
 SCRIPT_PREFIX = "script:"
@@ -18,7 +18,7 @@ SCRIPT_PREFIX = "script:"
 def read_plan(path: Path) -> tuple[BatchTask, ...]:
     """Return the tasks of a file, each with its id. Raises ConfigError, or InvalidFile with line and key."""
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
     find: Callable[[int], int]
@@ -34,7 +34,7 @@ def read_plan(path: Path) -> tuple[BatchTask, ...]:
 
 
 def _read_lines(text: str, path: Path) -> Iterator[tuple[int, BatchTask]]:
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
                 yield number, to_task(line, path) if is_instance(line) else decode(BatchTask, line, str(path))
@@ -59,7 +59,7 @@ def _complete(path: Path, find: Callable[[int], int], tasks: tuple[BatchTask, ..
         seen.add(name)
         place = task.repository
         if not is_address(place):
-            place = str((above / Path(place).expanduser()).resolve())
+            place = str((above / expand_home(place)).resolve())
             if not Path(place).is_dir():
                 problem = f"repository: {task.repository} is no folder and no git address"
                 raise InvalidFile(str(path), problem, line=find(number))

@@ -54,6 +54,7 @@ def test_settings_are_read(tmp_path: Path) -> None:
     [
         ("modle: x\n", "modle"),
         ("max_iterations: many\n", "max_iterations: expected a whole number"),
+        (f"max_tokens: {'9' * 5_000}\n", ":1: max_tokens: integer value out of range"),
         ("timeouts: {cooking: 3}\n", "timeouts"),
         ("models: [a]\n", "models: expected keys and values, got a list"),
         ("- a\n", "expected keys and values, got a list"),
