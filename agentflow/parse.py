@@ -16,6 +16,10 @@ T = TypeVar("T")
 Pairs = list[tuple[str, Any]]
 _BYTE = regex(r" \(byte (\d+)\)$")
 """Where a JSON text is wrong."""
+_UNKNOWN = regex(r"(?:object contains unknown field `|invalid enum value ')([^`']+)")
+_STEP = regex(r"[^.\[\]]+")
+_MOST_KNOWN = 12
+"""More words than that are not listed in a message."""
 _UNTOLD = (("minLength", 1), ("minimum", 1), ("default", 1), ("default", "."))
 """Bounds and defaults that go without saying."""
 
@@ -126,6 +130,43 @@ def _plainly(value: dict[str, Any], components: dict[str, Any]) -> dict[str, Any
     value = {**value, **{key: _plainly(each, components) for key, each in inner.items()}}
     told = {key: said for key, said in value.items() if said or key not in ("default", "anyOf", "$ref")}
     return {key: said for key, said in told.items() if (key, said) not in _UNTOLD}
+
+
+def suggest_known(kind: type[Any], error: Mismatch) -> str:
+    """Return what a word that is not known may have meant, or which words there are; else nothing."""
+    found = _UNKNOWN.match(error.problem)
+    if found is None:
+        return ""
+    from difflib import get_close_matches  # noqa: PLC0415  # only for what is wrong
+
+    from msgspec.inspect import type_info  # noqa: PLC0415
+
+    names = _list_known(type_info(kind), _STEP.findall(error.key), is_field="field" in found[0])
+    if near := get_close_matches(found[1], names, n=1):
+        return f"; did you mean {near[0]}?"
+    return f"; known are {', '.join(names)}" if 0 < len(names) <= _MOST_KNOWN else ""
+
+
+def _list_known(info: Any, steps: list[str], *, is_field: bool) -> tuple[str, ...]:
+    """Return the fields, or the words, that a described type has below some keys."""
+    inner = [getattr(info, name) for name in ("type", "item_type") if hasattr(info, name)]
+    match type(info).__name__:
+        case "UnionType":
+            inner = list(info.types)
+        case "DictType" if steps or is_field:
+            inner = [info.value_type]
+        case "DictType":
+            inner = [info.key_type, info.value_type]
+        case "StructType" if steps:
+            inner = [field.type for field in info.fields if field.encode_name == steps[0]]
+        case "StructType" if is_field:
+            return tuple(field.encode_name for field in info.fields)
+        case "EnumType" if not is_field:
+            return tuple(str(each.value) for each in info.cls)
+        case "LiteralType" if not is_field:
+            return tuple(map(str, info.values))
+    left = steps if type(info).__name__ in ("Metadata", "UnionType") else steps[1:]
+    return next(filter(None, (_list_known(each, left, is_field=is_field) for each in inner)), ())
 
 
 def _mismatch(error: msgspec.ValidationError) -> Mismatch:

@@ -11,12 +11,14 @@ from agentflow.core.errors import ConfigError, InvalidFile
 from agentflow.core.evidence import CheckName, Fault
 from agentflow.core.messages import ContextLimits
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.core.routing import Routing
 from agentflow.frontmatter import read_yaml
 
 PROJECT_FILE = ".claude/agentflow.yaml"
 PLUGIN_MANIFEST = ".claude-plugin/plugin.json"
 _OWN = "a repository says checks, routing, limits and surface; everything else is for your own config.yaml"
+_FIRST_KEY = regex(r"[.:\[]")
 _EXAMPLES = {
     "checks": "checks: {tests: python -m pytest -q}",
     "limits": "limits: {iterations: 5, cost: 2}",
@@ -161,9 +163,9 @@ class Settings(Record):
     hooks: tuple[str, ...] = ()
     """Shipped hooks that run, such as notify; `agentflow hooks list` shows all."""
     approvals: Approvals = Approvals()
-    timeouts: dict[CheckName, float] = {}
+    timeouts: dict[CheckName, Annotated[float, Meta(gt=0)]] = {}
     """Seconds a check may take."""
-    quick: dict[CheckName, float] = {}
+    quick: dict[CheckName, Annotated[float, Meta(gt=0)]] = {}
     """The same for `verify --quick`."""
     check_retry: dict[Fault, Patience] = {}
     """What a check that failed for no reason of its own is run again for."""
@@ -254,7 +256,7 @@ def read_project(text: str) -> Project:
     try:
         return read_yaml(Project, text, PROJECT_FILE)
     except InvalidFile as error:
-        example = _EXAMPLES.get(error.problem.partition(":")[0].partition(".")[0])
+        example = _EXAMPLES.get(_FIRST_KEY.split(error.problem)[0])
         hint = f"write it as in `{example}`" if example else _OWN
         raise InvalidFile(PROJECT_FILE, error.problem, line=error.line, hint=hint) from None
 

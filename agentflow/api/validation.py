@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentflow.api.content import list_skill_folders
+from agentflow.api.content import choose_shipped, list_skill_folders
 from agentflow.api.trust import read_project_file
 from agentflow.api.trust_items import place_role, place_skill
 from agentflow.core.errors import AgentflowError, InvalidFile, ToolError
@@ -17,7 +17,7 @@ from agentflow.core.hook import Hook, Script
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE
-from agentflow.hooks.entries import HookFile, project_places, read_hooks, user_places
+from agentflow.hooks.entries import HookFile, load_hooks, project_places, read_hooks, user_places
 from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import find_direct_problems, list_subagents, read_role, require_known
 from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill, read_skill_file
@@ -125,7 +125,8 @@ def _problem_of_note(file: str, note: str) -> Problem:
 
 def _settings_problems(root: Path) -> Iterator[Problem]:
     try:
-        load_settings(os.environ)
+        shipped, _ = load_hooks(user_places(find_bundled("hooks"), folders(os.environ).claude)[:1])
+        choose_shipped(shipped, load_settings(os.environ).hooks)
     except AgentflowError as error:
         yield problem_of(str(folders(os.environ).config), error)
     try:

@@ -54,7 +54,7 @@ def trust(
         say(_outcome(bool(left), agreed, len(valid)) if valid or not invalid else "Nothing was trusted.")
     if invalid:
         names = list_some(sorted(invalid))
-        raise ConfigError(f"not valid, so not trusted: {names}", hint="`agentflow check` says what to mend")
+        raise ConfigError(f"not valid, so not trusted: {names}", hint="`agentflow check` says what is wrong")
     return Exit.VERIFIED if agreed or not left else Exit.CONFIG
 
 
