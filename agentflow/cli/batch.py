@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from agentflow.cli.arguments import NETWORK, NO_INPUT, NO_SANDBOX, PLAIN, YES, consent_of
+from agentflow.cli.arguments import (
+    NETWORK,
+    NO_INPUT,
+    NO_SANDBOX,
+    PLAIN,
+    YES,
+    consent_of,
+    require_number,
+)
 from agentflow.cli.printing import say_json, show, write_result
 from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.pending import Budget
@@ -57,16 +65,35 @@ OUT = typer.Option(
 JOBS = typer.Option(None, "--jobs", min=1, max=256, metavar="N", help="Tasks at once. [default: one a CPU]")
 RESUME = typer.Option(False, "--resume", help="Continue a batch that was stopped or killed, or that waits.")
 BATCH_MODEL = typer.Option(None, "--model", metavar="M", help="The model of tasks that name none.")
-ALL_COST = typer.Option(None, "--max-cost", min=0, metavar="USD", help="What all tasks together may cost.")
+ALL_COST = typer.Option(
+    None,
+    "--max-cost",
+    min=0,
+    callback=require_number,
+    metavar="USD",
+    help="What all tasks together may cost.",
+)
 ALL_TOKENS = typer.Option(
     None, "--max-tokens", min=1, metavar="N", help="Tokens that all tasks together may use."
 )
-TASK_TIMEOUT = typer.Option(None, "--timeout", min=0.1, metavar="S", help="Seconds that each task may take.")
+TASK_TIMEOUT = typer.Option(
+    None,
+    "--timeout",
+    min=0.1,
+    callback=require_number,
+    metavar="S",
+    help="Seconds that each task may take.",
+)
 REQUESTS = typer.Option(
     None, "--requests", min=1, metavar="N", help="Requests at once to one model endpoint, of all tasks."
 )
 RATE = typer.Option(
-    None, "--rate", min=0.1, metavar="N", help="Requests a minute to one model endpoint, of all tasks."
+    None,
+    "--rate",
+    min=0.1,
+    callback=require_number,
+    metavar="N",
+    help="Requests a minute to one model endpoint, of all tasks.",
 )
 ENGINE = typer.Option(
     BatchEngine.LOCAL, "--engine", help="Where the tasks are done: on this machine, or on a Ray cluster."
@@ -78,10 +105,20 @@ CLUSTER_ADDRESS = typer.Option(
     help="The Ray cluster. [default: RAY_ADDRESS, or one of this machine alone]",
 )
 CPUS = typer.Option(
-    None, "--cpus", min=0.1, metavar="N", help="CPUs that Ray sets aside for each task. [default: 1]"
+    None,
+    "--cpus",
+    min=0.1,
+    callback=require_number,
+    metavar="N",
+    help="CPUs that Ray sets aside for each task. [default: 1]",
 )
 MEMORY = typer.Option(
-    None, "--memory", min=0.1, metavar="GB", help="Memory that Ray sets aside for each task."
+    None,
+    "--memory",
+    min=0.1,
+    callback=require_number,
+    metavar="GB",
+    help="Memory that Ray sets aside for each task.",
 )
 FAIL_FAST = typer.Option(False, "--fail-fast", help="Begin no task after the first that is not verified.")
 SHUFFLE = typer.Option(None, "--shuffle", metavar="SEED", help="Begin the tasks in another order.")

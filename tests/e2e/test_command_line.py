@@ -60,6 +60,13 @@ USAGE: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     ),
     "iterations without end": (["task", "--max-iterations", "9" * 30, play.TEXT], ["--max-iterations"]),
     "iterations unsaid": (["task", play.TEXT, "--max-iterations"], ["--max-iterations"]),
+    "a time that is no number": (["task", "--timeout", "nan", play.TEXT], ["nan is no number"]),
+    "a cost that is no number": (
+        ["task", "--max-cost", "nan", play.TEXT],
+        ["nan is no number"],
+    ),
+    "a branch that no git has": (["task", "--branch", "a..b", play.TEXT], ["'a..b' is not a name"]),
+    "a branch without a name": (["task", "--branch", "", play.TEXT], ["'' is not a name"]),
     "a near miss": (["task", "fix", "it", "--modle", "repair"], ["--modle", "did you mean --model?"]),
     "a near miss with a value": (["task", "fix it", "--max-iteration=3"], ["did you mean --max-iterations?"]),
     "an option with one dash too few": (
