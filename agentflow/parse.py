@@ -132,6 +132,15 @@ def _plainly(value: dict[str, Any], components: dict[str, Any]) -> dict[str, Any
     return {key: said for key, said in told.items() if (key, said) not in _UNTOLD}
 
 
+def has_null(value: object) -> bool:
+    """Tell whether plain data has a text with a null character, which no file name or command can have."""
+    if isinstance(value, dict):
+        return any(has_null(each) for pair in value.items() for each in pair)
+    if isinstance(value, list):
+        return any(map(has_null, value))
+    return isinstance(value, str) and "\0" in value
+
+
 def suggest_known(kind: type[Any], error: Mismatch) -> str:
     """Return what a word that is not known may have meant, or which words there are; else nothing."""
     found = _UNKNOWN.match(error.problem)

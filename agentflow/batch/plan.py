@@ -9,7 +9,7 @@ from typing import Any
 from agentflow.batch.task import BatchTask, HiddenCheck
 from agentflow.core.errors import ConfigError, InvalidFile
 from agentflow.frontmatter import find_line, read_yaml
-from agentflow.parse import decode, decode_or_none, expand_home, parse
+from agentflow.parse import decode, decode_or_none, expand_home, has_null, parse
 from agentflow.workspace.git_fetch import is_address
 
 SCRIPT_PREFIX = "script:"
@@ -37,9 +37,15 @@ def _read_lines(text: str, path: Path) -> Iterator[tuple[int, BatchTask]]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                yield number, to_task(line, path) if is_instance(line) else decode(BatchTask, line, str(path))
+                yield number, _read_line(line, path)
             except InvalidFile as error:
                 raise InvalidFile(str(path), error.problem, line=number) from None
+
+
+def _read_line(line: str, path: Path) -> BatchTask:
+    if has_null(decode_or_none(line)):
+        raise InvalidFile(str(path), "a text in it has a null character")
+    return to_task(line, path) if is_instance(line) else decode(BatchTask, line, str(path))
 
 
 def _find_item(text: str, number: int) -> int:

@@ -60,6 +60,7 @@ def test_settings_are_read(tmp_path: Path) -> None:
             "network[0]: invalid enum value 'implementor'; did you mean implementer?",
         ),
         ("approvals: {tools: {Bash: sometimes}}\n", "enum value 'sometimes'; known are always, never"),
+        ('readable: ["a\\0b"]\n', ": a text in it has a null character"),
         ("timeouts: {tests: 0}\n", "timeouts: expected a number > 0"),
         ("max_iterations: many\n", "max_iterations: expected a whole number"),
         (f"max_tokens: {'9' * 5_000}\n", ":1: max_tokens: integer value out of range"),
