@@ -20,7 +20,7 @@ from agentflow.cli.arguments import (
     consent_of,
     require_number,
 )
-from agentflow.cli.printing import say_json, show, write_result
+from agentflow.cli.printing import require_folders, say_json, show, write_result
 from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.pending import Budget
 from agentflow.redact import list_some
@@ -165,7 +165,7 @@ def batch(
     from agentflow.model.retry import SharedLimits
 
     consent_of(yes=yes, no_input=no_input)
-    _require_folders(junit, html)
+    require_folders(junit, html)
     cluster = choose_cluster(engine, address, cpus, memory)
     switches = {"--yes": yes, "--no-input": no_input, "--no-sandbox": no_sandbox, "--network": network}
     budget, limits = Budget(cost=max_cost, tokens=max_tokens), SharedLimits(at_once=requests, per_minute=rate)
@@ -241,13 +241,6 @@ def run_in_front(
         more = " and a larger limit" if outcome.exit_code is Exit.LIMIT else ""
         send(f"To go on, give the same command with --resume{more}.\n", sys.stderr)
     return outcome
-
-
-def _require_folders(*targets: Path | None) -> None:
-    """Raise ConfigError for a file that could not be written at the end, as its folder is missing."""
-    for target in targets:
-        if target is not None and not target.absolute().parent.is_dir():
-            raise ConfigError(f"cannot write {target}: there is no folder {target.parent}")
 
 
 def _require_possible(options: "BatchOptions") -> None:
