@@ -21,7 +21,7 @@ from yaml.resolver import Resolver
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.regex import regex
-from agentflow.parse import Mismatch, fit, has_null, suggest_known
+from agentflow.parse import Mismatch, fit, suggest_known
 
 T = TypeVar("T")
 _EMPTY: tuple[object, object] = ({}, [])
@@ -138,8 +138,6 @@ def read_yaml(kind: type[T], text: str, source: str) -> T:
     Raises InvalidFile naming the line and the key.
     """
     found = load_yaml(text, source)
-    if has_null(found):
-        raise InvalidFile(source, "a text in it has a null character")
     try:
         return fit(kind, _EMPTY[get_origin(kind) is tuple] if found is None else found, lax=True)
     except Mismatch as error:

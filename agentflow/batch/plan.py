@@ -8,6 +8,7 @@ from typing import Any
 
 from agentflow.batch.task import BatchTask, HiddenCheck
 from agentflow.core.errors import ConfigError, InvalidFile
+from agentflow.core.record import plain
 from agentflow.frontmatter import find_line, read_yaml
 from agentflow.parse import decode, decode_or_none, expand_home, has_null, parse
 from agentflow.workspace.git_fetch import is_address
@@ -37,15 +38,9 @@ def _read_lines(text: str, path: Path) -> Iterator[tuple[int, BatchTask]]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                yield number, _read_line(line, path)
+                yield number, to_task(line, path) if is_instance(line) else decode(BatchTask, line, str(path))
             except InvalidFile as error:
                 raise InvalidFile(str(path), error.problem, line=number) from None
-
-
-def _read_line(line: str, path: Path) -> BatchTask:
-    if has_null(decode_or_none(line)):
-        raise InvalidFile(str(path), "a text in it has a null character")
-    return to_task(line, path) if is_instance(line) else decode(BatchTask, line, str(path))
 
 
 def _find_item(text: str, number: int) -> int:
@@ -59,6 +54,8 @@ def _complete(path: Path, find: Callable[[int], int], tasks: tuple[BatchTask, ..
     width = max(4, len(str(len(tasks))))
     seen: set[str] = set()
     for number, task in enumerate(tasks):
+        if has_null(plain(task)):
+            raise InvalidFile(str(path), "a text in it has a null character", line=find(number))
         name = task.id or f"{number + 1:0{width}}"
         if name in seen:
             raise InvalidFile(str(path), f"id: {name!r} is the id of an earlier task", line=find(number))
