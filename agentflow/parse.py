@@ -156,25 +156,25 @@ def suggest_known(kind: type[Any], error: Mismatch) -> str:
     return f"; known are {', '.join(names)}" if 0 < len(names) <= _MOST_KNOWN else ""
 
 
-def _list_known(info: Any, steps: list[str], *, is_field: bool) -> tuple[str, ...]:
+def _list_known(described: Any, steps: list[str], *, is_field: bool) -> tuple[str, ...]:
     """Return the fields, or the words, that a described type has below some keys."""
-    inner = [getattr(info, name) for name in ("type", "item_type") if hasattr(info, name)]
-    match type(info).__name__:
+    inner = [getattr(described, name) for name in ("type", "item_type") if hasattr(described, name)]
+    match type(described).__name__:
         case "UnionType":
-            inner = list(info.types)
+            inner = list(described.types)
         case "DictType" if steps or is_field:
-            inner = [info.value_type]
+            inner = [described.value_type]
         case "DictType":
-            inner = [info.key_type, info.value_type]
+            inner = [described.key_type, described.value_type]
         case "StructType" if steps:
-            inner = [field.type for field in info.fields if field.encode_name == steps[0]]
+            inner = [field.type for field in described.fields if field.encode_name == steps[0]]
         case "StructType" if is_field:
-            return tuple(field.encode_name for field in info.fields)
+            return tuple(field.encode_name for field in described.fields)
         case "EnumType" if not is_field:
-            return tuple(str(each.value) for each in info.cls)
+            return tuple(str(each.value) for each in described.cls)
         case "LiteralType" if not is_field:
-            return tuple(map(str, info.values))
-    left = steps if type(info).__name__ in ("Metadata", "UnionType") else steps[1:]
+            return tuple(map(str, described.values))
+    left = steps if type(described).__name__ in ("Metadata", "UnionType") else steps[1:]
     return next(filter(None, (_list_known(each, left, is_field=is_field) for each in inner)), ())
 
 
