@@ -21,7 +21,7 @@ from yaml.resolver import Resolver
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.regex import regex
-from agentflow.parse import Mismatch, fit
+from agentflow.parse import Mismatch, fit, suggest_known
 
 T = TypeVar("T")
 _EMPTY: tuple[object, object] = ({}, [])
@@ -109,7 +109,7 @@ for _kind in (_Dumper, _FastDumper):
 for _tag, _pattern, _first in (
     ("tag:yaml.org,2002:null", r"^(?:null|~|)$", ["n", "~", ""]),
     ("tag:yaml.org,2002:bool", r"^(?:true|false)$", ["t", "f"]),
-    ("tag:yaml.org,2002:int", r"^-?(?:0|[1-9][0-9]*)$", list("-0123456789")),
+    ("tag:yaml.org,2002:int", r"^-?(?:0|[1-9][0-9]{0,99})$", list("-0123456789")),
 ):
     _Loader.add_implicit_resolver(_tag, regex(_pattern), _first)
 
@@ -142,7 +142,8 @@ def read_yaml(kind: type[T], text: str, source: str) -> T:
         return fit(kind, _EMPTY[get_origin(kind) is tuple] if found is None else found, lax=True)
     except Mismatch as error:
         line = find_line(text, error.key, error.problem)
-        raise InvalidFile(source, _KIND.sub(_name_kind, str(error)), line=line) from None
+        problem = _KIND.sub(_name_kind, str(error))
+        raise InvalidFile(source, f"{problem}{suggest_known(kind, error)}", line=line) from None
 
 
 def _name_kind(found: re.Match[str]) -> str:

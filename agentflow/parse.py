@@ -1,13 +1,25 @@
 """The single gate for outside data: into our types, or an error that names file and key."""
 
+import json
+from codecs import BOM_UTF8
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.record import plain
+from agentflow.core.regex import regex
 
 T = TypeVar("T")
+Pairs = list[tuple[str, Any]]
+_BYTE = regex(r" \(byte (\d+)\)$")
+"""Where a JSON text is wrong."""
+_UNKNOWN = regex(r"(?:object contains unknown field `|invalid enum value ')([^`']+)")
+_STEP = regex(r"[^.\[\]]+")
+_MOST_KNOWN = 12
+"""More words than that are not listed in a message."""
 _IMPLIED = (("minLength", 1), ("minimum", 1), ("default", 1), ("default", "."))
 """Bounds and defaults that a model does not need to know."""
 
@@ -38,15 +50,44 @@ def parse(kind: type[T], value: object, source: str, *, lax: bool = False) -> T:
 
 
 def decode(kind: type[T], raw: bytes | str, source: str) -> T:
-    """Return JSON text as a value of a type. Raises InvalidFile."""
+    """Return JSON text as a value of a type. Raises InvalidFile, with the line where the text has several."""
+    text = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw
     try:
-        return msgspec.json.decode(raw, type=kind)
+        return msgspec.json.decode(text.removeprefix(BOM_UTF8), type=kind)
     except msgspec.ValidationError as error:
         raise InvalidFile(source, str(_to_mismatch(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidFile(source, f"not JSON: {error}") from None
+        line = _find_broken_line(text, str(error)) if b"\n" in text.strip() else None
+        problem = _BYTE.sub("", str(error)).removeprefix("JSON is malformed: ")
+        raise InvalidFile(source, f"not JSON: {problem}", line=line) from None
     except RecursionError:
         raise InvalidFile(source, "nested too deeply") from None
+
+
+def _find_broken_line(text: bytes, problem: str) -> int:
+    """Return the line at which a JSON text is wrong; one that was cut off is wrong at its end."""
+    found = _BYTE.search(problem)
+    return text.rstrip().count(b"\n", 0, int(found[1]) if found else None) + 1
+
+
+def read_json(text: str, source: str, pairs: Callable[[Pairs], Any] | None = None) -> Any:
+    """Return a JSON file of any shape as plain data, each object as `pairs` makes it. Raises InvalidFile."""
+    try:
+        return json.loads(text, object_pairs_hook=pairs)
+    except json.JSONDecodeError as error:
+        raise InvalidFile(source, f"not JSON: {error.msg}", line=error.lineno) from None
+    except RecursionError:
+        raise InvalidFile(source, "nested too deeply") from None
+    except ValueError:
+        raise InvalidFile(source, "holds a number that is too long to be read") from None
+
+
+def expand_home(text: str) -> Path:
+    """Return a path, a leading `~` as the home; one of a user who does not exist stays as it is."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
 
 
 def decode_or_none(raw: str) -> Any:
@@ -89,6 +130,52 @@ def _simplify(value: dict[str, Any], components: dict[str, Any]) -> dict[str, An
     value = {**value, **{key: _simplify(each, components) for key, each in inner.items()}}
     told = {key: said for key, said in value.items() if said or key not in ("default", "anyOf", "$ref")}
     return {key: said for key, said in told.items() if (key, said) not in _IMPLIED}
+
+
+def has_null(value: object) -> bool:
+    """Tell whether plain data has a text with a null character, which no file name or command can have."""
+    if isinstance(value, dict):
+        return any(has_null(each) for pair in value.items() for each in pair)
+    if isinstance(value, list):
+        return any(map(has_null, value))
+    return isinstance(value, str) and "\0" in value
+
+
+def suggest_known(kind: type[Any], error: Mismatch) -> str:
+    """Return what a word that is not known may have meant, or which words there are; else nothing."""
+    found = _UNKNOWN.match(error.problem)
+    if found is None:
+        return ""
+    from difflib import get_close_matches  # noqa: PLC0415  # only for what is wrong
+
+    from msgspec.inspect import type_info  # noqa: PLC0415
+
+    names = _list_known(type_info(kind), _STEP.findall(error.key), is_field="field" in found[0])
+    if near := get_close_matches(found[1], names, n=1):
+        return f"; did you mean {near[0]}?"
+    return f"; known are {', '.join(names)}" if 0 < len(names) <= _MOST_KNOWN else ""
+
+
+def _list_known(described: Any, steps: list[str], *, is_field: bool) -> tuple[str, ...]:
+    """Return the fields, or the words, that a described type has below some keys."""
+    inner = [getattr(described, name) for name in ("type", "item_type") if hasattr(described, name)]
+    match type(described).__name__:
+        case "UnionType":
+            inner = list(described.types)
+        case "DictType" if steps or is_field:
+            inner = [described.value_type]
+        case "DictType":
+            inner = [described.key_type, described.value_type]
+        case "StructType" if steps:
+            inner = [field.type for field in described.fields if field.encode_name == steps[0]]
+        case "StructType" if is_field:
+            return tuple(field.encode_name for field in described.fields)
+        case "EnumType" if not is_field:
+            return tuple(str(each.value) for each in described.cls)
+        case "LiteralType" if not is_field:
+            return tuple(map(str, described.values))
+    left = steps if type(described).__name__ in ("Metadata", "UnionType") else steps[1:]
+    return next(filter(None, (_list_known(each, left, is_field=is_field) for each in inner)), ())
 
 
 def _to_mismatch(error: msgspec.ValidationError) -> Mismatch:

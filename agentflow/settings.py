@@ -3,20 +3,24 @@
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from msgspec import Meta
 
 from agentflow.core.errors import ConfigError, InvalidFile
 from agentflow.core.evidence import CheckName, Fault
 from agentflow.core.messages import ContextLimits
-from agentflow.core.record import Record
+from agentflow.core.record import Record, plain
+from agentflow.core.regex import regex
 from agentflow.core.routing import Routing
 from agentflow.frontmatter import read_yaml
+from agentflow.parse import has_null
 
+T = TypeVar("T")
 PROJECT_FILE = ".claude/agentflow.yaml"
 PLUGIN_MANIFEST = ".claude-plugin/plugin.json"
 _OWN = "a repository says checks, routing, limits and surface; everything else is for your own config.yaml"
+_FIRST_KEY = regex(r"[.:\[]")
 _EXAMPLES = {
     "checks": "checks: {tests: python -m pytest -q}",
     "limits": "limits: {iterations: 5, cost: 2}",
@@ -161,9 +165,9 @@ class Settings(Record):
     hooks: tuple[str, ...] = ()
     """Shipped hooks that run, such as notify; `agentflow hooks list` shows all."""
     approvals: Approvals = Approvals()
-    timeouts: dict[CheckName, float] = {}
+    timeouts: dict[CheckName, Annotated[float, Meta(gt=0)]] = {}
     """Seconds a check may take."""
-    quick: dict[CheckName, float] = {}
+    quick: dict[CheckName, Annotated[float, Meta(gt=0)]] = {}
     """The same for `verify --quick`."""
     check_retry: dict[Fault, Patience] = {}
     """How often a check runs again, by the kind of fault."""
@@ -246,15 +250,22 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}") from None
-    return read_yaml(Settings, text, str(path))
+    return _read_settings(Settings, text, str(path))
+
+
+def _read_settings(kind: type[T], text: str, source: str) -> T:
+    found = read_yaml(kind, text, source)
+    if has_null(plain(found)):
+        raise InvalidFile(source, "a text in it has a null character")
+    return found
 
 
 def read_project(text: str) -> Project:
     """Return what a repository's own file says. Raises InvalidFile naming line and key."""
     try:
-        return read_yaml(Project, text, PROJECT_FILE)
+        return _read_settings(Project, text, PROJECT_FILE)
     except InvalidFile as error:
-        example = _EXAMPLES.get(error.problem.partition(":")[0].partition(".")[0])
+        example = _EXAMPLES.get(_FIRST_KEY.split(error.problem)[0])
         hint = f"write it as in `{example}`" if example else _OWN
         raise InvalidFile(PROJECT_FILE, error.problem, line=error.line, hint=hint) from None
 

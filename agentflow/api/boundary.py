@@ -7,6 +7,7 @@ from pathlib import Path
 from agentflow.core.errors import NoSandbox
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
+from agentflow.parse import expand_home
 from agentflow.permissions.rules import Rules
 from agentflow.permissions.user_rules import build_exceptions
 from agentflow.sandbox.confine import Ability, find_ability
@@ -47,7 +48,7 @@ def make_sandbox(root: Path, settings: Settings, wish: Wish, git: tuple[Path, ..
     network = (Caller.IMPLEMENTER, Caller.CHECKS) if wish.network else ()
     opened = Opened(
         network=(*settings.network, *network),
-        readable=tuple(Path(path).expanduser().absolute() for path in settings.readable),
+        readable=tuple(expand_home(path).absolute() for path in settings.readable),
         environment={name: os.environ[name] for name in settings.environment if name in os.environ},
         names=settings.unprotected,
     )

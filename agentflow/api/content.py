@@ -77,7 +77,7 @@ def load_rules_here(root: Path) -> Rules:
 def load_hooks_here(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
     """Return the hooks that count here, with warnings; the repository's own only where they are trusted."""
     hooks, warnings = load_hooks(user_places(find_bundled("hooks"), folders(os.environ).claude))
-    hooks = _choose_shipped(hooks, load_settings(os.environ).hooks)
+    hooks = choose_shipped(hooks, load_settings(os.environ).hooks)
     if has_plugins(root):
         from agentflow.api.plugins import list_plugin_hooks
 
@@ -88,12 +88,13 @@ def load_hooks_here(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
     return (*hooks, *theirs), (*warnings, *notes, *((left_out,) if left_out else ()))
 
 
-def _choose_shipped(hooks: tuple[Hook, ...], wanted: tuple[str, ...]) -> tuple[Hook, ...]:
+def choose_shipped(hooks: tuple[Hook, ...], wanted: tuple[str, ...]) -> tuple[Hook, ...]:
     """Return hooks without the shipped ones that the user did not switch on. Raises ConfigError."""
     names = sorted({name for hook in hooks if (name := name_shipped(hook))})
     if unknown := sorted(set(wanted) - set(names)):
         raise ConfigError(
-            f"config.yaml: hooks: there is no shipped hook {unknown[0]}", hint=f"they are {', '.join(names)}"
+            f"{folders(os.environ).config}: hooks: there is no shipped hook {unknown[0]}",
+            hint=f"they are {', '.join(names)}",
         )
     return tuple(hook for hook in hooks if not (name := name_shipped(hook)) or name in wanted)
 

@@ -21,7 +21,7 @@ from agentflow.core.task import Phase
 from agentflow.core.tool import Tool
 from agentflow.hooks.entries import load_hooks, name_shipped, project_places, user_places
 from agentflow.library.bundled import find_bundled
-from agentflow.parse import Mismatch, fit
+from agentflow.parse import Mismatch, fit, read_json
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import folders
 from agentflow.workspace.git import open_repository
@@ -90,11 +90,9 @@ def open_hook_sandbox(root: Path) -> Sandbox:
 def _read_input(path: Path) -> Mapping[str, Any]:
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
-        found = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InvalidFile(str(path), f"not JSON: {error.msg}", line=error.lineno) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidFile(str(path), f"cannot be read: {error}") from None
+    found = read_json(text, str(path))
     if not isinstance(found, dict):
         raise InvalidFile(str(path), "must be a JSON object")
     return found
@@ -122,13 +120,11 @@ def start_hook(root: Path, point: Point, name: str, *, is_users: bool) -> tuple[
 def _add_entry(settings: Path, point: Point, command: str) -> str:
     """Return a settings file with one hook more; what it holds stays. Raises InvalidFile."""
     try:
-        found = json.loads(settings.read_text("utf-8-sig")) if settings.exists() else {}
+        found = read_json(settings.read_text("utf-8-sig"), str(settings)) if settings.exists() else {}
         entry: dict[str, Any] = {"hooks": [{"type": "command", "command": command, "timeout": 30}]}
         if POINTS[point].is_about_tool:
             entry = {"matcher": "Bash|Edit|Write", **entry}
         found.setdefault("hooks", {}).setdefault(str(point), []).append(entry)
-    except json.JSONDecodeError as error:
-        raise InvalidFile(str(settings), f"not JSON: {error.msg}", line=error.lineno) from None
     except (OSError, UnicodeDecodeError, AttributeError) as error:
         raise InvalidFile(str(settings), f"cannot be added to: {error}") from None
     return json.dumps(found, indent=2, ensure_ascii=False) + "\n"

@@ -12,7 +12,7 @@ from agentflow.core.record import Record, encode
 from agentflow.core.regex import regex
 from agentflow.library.plugin_store import InstalledPlugin, copy_plugin_files
 from agentflow.library.plugins import Plugin, hash_files, read_plugin
-from agentflow.parse import decode
+from agentflow.parse import decode, expand_home
 from agentflow.redact import list_some
 from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.settings import PLUGIN_MANIFEST
@@ -93,7 +93,7 @@ def fetch_plugin(source: str, entry: str = "") -> Iterator[PluginCandidate]:
 
 def _find(source: str, entry: str, scratch: Path) -> _Fetched:
     """Return where the plugin of a source lies, its files fetched where they are elsewhere."""
-    place = Path(source).expanduser()
+    place = expand_home(source)
     if place.exists() and not source.startswith("-"):
         commit, top = "", place
     else:

@@ -74,12 +74,19 @@ def _to_words(found: Mapping[CheckName, str]) -> dict[CheckName, Word]:
 
 
 def load_project_at(folder: Path) -> Project:
-    """Return the settings that count in a folder, none outside of a repository. Raises InvalidFile."""
+    """Return the settings that count in a folder, none outside of a repository. Raises ConfigError."""
+    root = find_root_of(folder)
+    return Project() if root is None else load_project(root)
+
+
+def find_root_of(folder: Path) -> Path | None:
+    """Return the root of the repository that a folder lies in, if any. Raises ConfigError for no folder."""
+    if not folder.is_dir():
+        raise ConfigError(f"{folder} is not a folder")
     try:
-        root = open_repository(folder).root
+        return open_repository(folder).root
     except ConfigError:
-        return Project()
-    return load_project(root)
+        return None
 
 
 def load_project(root: Path) -> Project:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentflow.api.content import list_skill_folders
+from agentflow.api.content import choose_shipped, list_skill_folders
 from agentflow.api.trust import read_project_file
 from agentflow.api.trust_items import place_role, place_skill
 from agentflow.core.errors import AgentflowError, InvalidFile, ToolError
@@ -17,12 +17,13 @@ from agentflow.core.hook import Hook, Script
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE
-from agentflow.hooks.entries import HookFile, project_places, read_hooks, user_places
+from agentflow.hooks.entries import HookFile, load_hooks, project_places, read_hooks, user_places
 from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import find_direct_problems, list_subagents, read_role, require_known
 from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill, read_skill_file
 from agentflow.library.skill_tests import read_situations
 from agentflow.library.skills import SkillFolder, Skills, describe_unknown_skill, find_skill_folders
+from agentflow.parse import expand_home
 from agentflow.permissions.rules import parse_rules
 from agentflow.settings import PROJECT_FILE, folders, load_settings
 from agentflow.tools.registry import Toolbox, standard
@@ -124,10 +125,10 @@ def _to_warning(file: str, note: str) -> Problem:
 
 def _find_settings_problems(root: Path) -> Iterator[Problem]:
     try:
-        load_settings(os.environ)
+        shipped, _ = load_hooks(user_places(find_bundled("hooks"), folders(os.environ).claude)[:1])
+        choose_shipped(shipped, load_settings(os.environ).hooks)
     except AgentflowError as error:
         yield _to_problem(str(folders(os.environ).config), error)
-        return
     try:
         read_project_file(root)
     except AgentflowError as error:
@@ -226,7 +227,7 @@ def _find_script_problem(script: Script, root: Path) -> str | None:
     while words and script.args is None and _ASSIGNMENT.fullmatch(words[0]):
         words = words[1:]
     if script.args is None:
-        words = [str(Path(word).expanduser()) if word.startswith("~/") else word for word in words]
+        words = [str(expand_home(word)) if word.startswith("~/") else word for word in words]
     return _find_program_problem(words, root, is_shell=script.args is None) if words else None
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from agentflow.batch.task import BatchTask, HiddenCheck
 from agentflow.core.errors import ConfigError, InvalidFile
+from agentflow.core.record import plain
 from agentflow.frontmatter import find_line, read_yaml
-from agentflow.parse import decode, decode_or_none, parse
+from agentflow.parse import decode, decode_or_none, expand_home, has_null, parse
 from agentflow.workspace.git_fetch import is_address
 
 SCRIPT_PREFIX = "script:"
@@ -18,7 +19,7 @@ SCRIPT_PREFIX = "script:"
 def read_plan(path: Path) -> tuple[BatchTask, ...]:
     """Return the tasks of a file, each with its id. Raises ConfigError, or InvalidFile with line and key."""
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
     find: Callable[[int], int]
@@ -34,7 +35,7 @@ def read_plan(path: Path) -> tuple[BatchTask, ...]:
 
 
 def _read_lines(text: str, path: Path) -> Iterator[tuple[int, BatchTask]]:
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
                 task = _to_task(line, path) if _is_instance(line) else decode(BatchTask, line, str(path))
@@ -54,13 +55,15 @@ def _complete(path: Path, find: Callable[[int], int], tasks: tuple[BatchTask, ..
     width = max(4, len(str(len(tasks))))
     seen: set[str] = set()
     for number, task in enumerate(tasks):
+        if has_null(plain(task)):
+            raise InvalidFile(str(path), "a text in it has a null character", line=find(number))
         name = task.id or f"{number + 1:0{width}}"
         if name in seen:
             raise InvalidFile(str(path), f"id: {name!r} is the id of an earlier task", line=find(number))
         seen.add(name)
         place = task.repository
         if not is_address(place):
-            place = str((above / Path(place).expanduser()).resolve())
+            place = str((above / expand_home(place)).resolve())
             if not Path(place).is_dir():
                 problem = f"repository: {task.repository} is neither a folder nor a git address"
                 raise InvalidFile(str(path), problem, line=find(number))

@@ -1,6 +1,7 @@
 """The entry point: answers --version at once, else runs the command and leaves quickly."""
 
 import gc
+import io
 import os
 import sys
 
@@ -14,6 +15,8 @@ _NEW_OBJECTS = 200_000
 def main() -> None:
     """Run the command line and exit with the code of CONTRACT section 2."""
     _open_closed()
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")  # what a person types or pipes may be no UTF-8
     arguments = sys.argv[1:]
     if arguments in (["--version"], ["-V"]):
         raise SystemExit(_print(f"agentflow {__version__}\n"))

@@ -1,6 +1,7 @@
 """Options that several commands share, and command lines whose text needs no quotes."""
 
 import difflib
+import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -100,18 +101,37 @@ def _begin_group() -> None:
     """Make typer treat even a single command as a group."""
 
 
+def require_number(value: float | None) -> float | None:
+    """Return the number of an option. Raises BadParameter for `nan`, which no bound refuses."""
+    if value is not None and math.isnan(value):
+        raise typer.BadParameter("nan is no number")
+    return value
+
+
 TASK = typer.Argument(None, metavar="TASK", help="A task's id or its beginning; the newest by default.")
 FOLDER = typer.Option(Path(), "-C", help="The repository.", metavar="DIR")
 MODEL = typer.Option(
     None, "--model", help="repair, anthropic, a model id, deep=ID,fast=ID, or script:FILE.", metavar="M"
 )
 MAX_COST = typer.Option(
-    None, "--max-cost", min=0, metavar="USD", help="Stop when the task has cost this much."
+    None,
+    "--max-cost",
+    min=0,
+    callback=require_number,
+    metavar="USD",
+    help="Stop when the task has cost this much.",
 )
 MAX_TOKENS = typer.Option(
     None, "--max-tokens", min=1, metavar="N", help="Stop when the task has used this many tokens."
 )
-TIMEOUT = typer.Option(None, "--timeout", min=0.1, metavar="S", help="Stop after this many seconds.")
+TIMEOUT = typer.Option(
+    None,
+    "--timeout",
+    min=0.1,
+    callback=require_number,
+    metavar="S",
+    help="Stop after this many seconds.",
+)
 STREAM = typer.Option(False, "--stream", help="Show the model's replies as they arrive.")
 YES = typer.Option(False, "--yes", help="Use defaults, and approve calls that a rule asks about.")
 NO_INPUT = typer.Option(False, "--no-input", help="Use defaults, and deny calls that a rule asks about.")

@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from agentflow.cli.arguments import NETWORK, NO_INPUT, NO_SANDBOX, PLAIN, YES, consent_of
-from agentflow.cli.printing import say_json, show, write_result
+from agentflow.cli.arguments import (
+    NETWORK,
+    NO_INPUT,
+    NO_SANDBOX,
+    PLAIN,
+    YES,
+    consent_of,
+    require_number,
+)
+from agentflow.cli.printing import require_folders, say_json, show, write_result
 from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.pending import Budget
 from agentflow.redact import list_some
@@ -56,11 +64,25 @@ OUT = typer.Option(
 JOBS = typer.Option(None, "--jobs", min=1, max=256, metavar="N", help="Tasks at once. [default: one a CPU]")
 RESUME = typer.Option(False, "--resume", help="Continue a batch that was stopped or killed, or that waits.")
 BATCH_MODEL = typer.Option(None, "--model", metavar="M", help="The model of tasks that name none.")
-ALL_COST = typer.Option(None, "--max-cost", min=0, metavar="USD", help="What all tasks together may cost.")
+ALL_COST = typer.Option(
+    None,
+    "--max-cost",
+    min=0,
+    callback=require_number,
+    metavar="USD",
+    help="What all tasks together may cost.",
+)
 ALL_TOKENS = typer.Option(
     None, "--max-tokens", min=1, metavar="N", help="Tokens that all tasks together may use."
 )
-TASK_TIMEOUT = typer.Option(None, "--timeout", min=0.1, metavar="S", help="Seconds that each task may take.")
+TASK_TIMEOUT = typer.Option(
+    None,
+    "--timeout",
+    min=0.1,
+    callback=require_number,
+    metavar="S",
+    help="Seconds that each task may take.",
+)
 REQUESTS = typer.Option(
     None,
     "--requests",
@@ -69,7 +91,12 @@ REQUESTS = typer.Option(
     help="At most N requests at once to one endpoint, for all tasks together.",
 )
 RATE = typer.Option(
-    None, "--rate", min=0.1, metavar="N", help="At most N requests a minute to one endpoint, for all tasks."
+    None,
+    "--rate",
+    min=0.1,
+    callback=require_number,
+    metavar="N",
+    help="At most N requests a minute to one endpoint, for all tasks.",
 )
 ENGINE = typer.Option(
     BatchEngine.LOCAL, "--engine", help="Where the tasks run: on this machine or on a Ray cluster."
@@ -81,10 +108,20 @@ CLUSTER_ADDRESS = typer.Option(
     help="The Ray cluster. [default: RAY_ADDRESS, or one on this machine alone]",
 )
 CPUS = typer.Option(
-    None, "--cpus", min=0.1, metavar="N", help="CPUs that Ray sets aside for each task. [default: 1]"
+    None,
+    "--cpus",
+    min=0.1,
+    callback=require_number,
+    metavar="N",
+    help="CPUs that Ray sets aside for each task. [default: 1]",
 )
 MEMORY = typer.Option(
-    None, "--memory", min=0.1, metavar="GB", help="Memory that Ray sets aside for each task."
+    None,
+    "--memory",
+    min=0.1,
+    callback=require_number,
+    metavar="GB",
+    help="Memory that Ray sets aside for each task.",
 )
 FAIL_FAST = typer.Option(False, "--fail-fast", help="Start no more tasks once one is not verified.")
 SHUFFLE = typer.Option(
@@ -134,7 +171,7 @@ def batch(
     from agentflow.model.retry import SharedLimits
 
     consent_of(yes=yes, no_input=no_input)
-    _require_folders(junit, html)
+    require_folders(junit, html)
     switches = {"--yes": yes, "--no-input": no_input, "--no-sandbox": no_sandbox, "--network": network}
     options = BatchOptions(
         jobs=jobs,
@@ -198,13 +235,6 @@ def run_with_progress(
         more = " and a larger limit" if outcome.exit_code is Exit.LIMIT else ""
         send(f"To continue, run the same command with --resume{more}.\n", sys.stderr)
     return outcome
-
-
-def _require_folders(*targets: Path | None) -> None:
-    """Raise ConfigError for a file whose folder does not exist, before any work is done."""
-    for target in targets:
-        if target is not None and not target.absolute().parent.is_dir():
-            raise ConfigError(f"cannot write {target}: there is no folder {target.parent}")
 
 
 def _require_possible(options: "BatchOptions") -> None:

@@ -296,9 +296,11 @@ def _draw_checks(checks: list[dict[str, Any]] | None) -> Iterator[Line]:
 def check(json: bool = JSON, folder: Path = FOLDER) -> int:
     """Validate settings, roles, skills and hooks. Permission rules and hook scripts are checked too."""
     from agentflow.api.extensions import list_extensions
+    from agentflow.api.trust import find_root_of
     from agentflow.api.validation import ERROR, validate
 
-    found, parts = validate(folder), list_extensions(folder.resolve())
+    root = find_root_of(folder) or folder.resolve()
+    found, parts = validate(root), list_extensions(root)
     commands = sum(kind == "command" for kind, _ in parts)
     counts = {"agents": found.agents, "skills": found.skills, "hooks": found.hooks, "commands": commands}
     if json:

@@ -23,6 +23,16 @@ def say(text: str = "") -> None:
     send(f"{visible(text)}\n", sys.stdout)
 
 
+def require_folders(*targets: Path | None) -> None:
+    """Raise ConfigError for a file that could not be written at the end, as its folder is missing."""
+    from agentflow.core.errors import ConfigError
+
+    for target in targets:
+        if target is not None and (target.is_dir() or not target.absolute().parent.is_dir()):
+            problem = "it is a folder" if target.is_dir() else f"there is no folder {target.parent}"
+            raise ConfigError(f"cannot write {target}: {problem}")
+
+
 def write_result(place: Path, text: str) -> None:
     """Write a file that a person asked for. Raises ConfigError where it cannot be written."""
     try:

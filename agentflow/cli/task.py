@@ -162,10 +162,20 @@ def task(
     )
     if worktree:
         return launch_in_worktree(folder, job, branch, commit=_commit_newest if commit or branch else None)
+    if not (commit or branch is not None):
+        return launch(folder, job)
+    _require_possible_commit(folder, branch)
     code = launch(folder, job)
-    if commit or branch:
-        _commit_newest(folder, code, branch)
+    _commit_newest(folder, code, branch)
     return code
+
+
+def _require_possible_commit(folder: Path, branch: str | None) -> None:
+    """Refuse a task whose change could not be committed in the end. Raises StateError or ConfigError."""
+    from agentflow.workspace.commit import require_possible_commit
+    from agentflow.workspace.git import open_repository
+
+    require_possible_commit(open_repository(folder), branch)
 
 
 def _commit_newest(folder: Path, code: int, branch: str | None = None) -> None:

@@ -11,6 +11,7 @@ from agentflow.cli.arguments import FOLDER, JSON, make_group
 from agentflow.cli.printing import say, say_json
 from agentflow.core.errors import AgentflowError, ConfigError, Exit, UsageError
 from agentflow.core.record import plain
+from agentflow.parse import expand_home
 from agentflow.redact import list_some
 from agentflow.view.words import plural
 
@@ -168,7 +169,7 @@ def remove_plugin(name: str = PLUGIN) -> None:
 
 def _to_absolute(source: str) -> str:
     """Return a folder's whole path, so that it is found again from elsewhere; an address as it is."""
-    place = Path(source).expanduser()
+    place = expand_home(source)
     return str(place.resolve()) if place.exists() else source
 
 

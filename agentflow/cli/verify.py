@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from agentflow.cli.arguments import FOLDER, JSON, NO_SANDBOX
-from agentflow.cli.printing import say, say_json, show, write_result
+from agentflow.cli.printing import require_folders, say, say_json, show, write_result
 from agentflow.cli.tasks import folder_of
 from agentflow.core.errors import UsageError
 from agentflow.core.evidence import Check
@@ -64,6 +64,7 @@ def verify_here(
     from agentflow.cli.prompts import agree
     from agentflow.workspace.git import open_repository
 
+    require_folders(junit, sarif)
     git = open_home(folder, task_id) if task_id else open_repository(folder)
     sandbox = open_sandbox(git, Wish(no_sandbox=no_sandbox, network=network, agree=agree))
     if not json:

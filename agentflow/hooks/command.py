@@ -20,6 +20,7 @@ from agentflow.core.record import Record, encode, plain
 from agentflow.core.regex import regex
 from agentflow.frontmatter import write_whole
 from agentflow.hooks.answers import HookAnswer, read_output
+from agentflow.parse import expand_home
 from agentflow.process import exchange, stop_asked
 from agentflow.redact import one_line, redact_bytes, redact_text
 from agentflow.sandbox.environment import find_shown
@@ -105,7 +106,7 @@ def _find_own_files(command: Command, hook: Hook, script: Script) -> Iterator[Pa
         except ValueError:
             return  # its shell says what is wrong
     named = (_HOME.sub("~", word) for word in words)
-    yield from (place for word in named for place in find_shown(word) if not Path(word).expanduser().is_dir())
+    yield from (place for word in named for place in find_shown(word) if not expand_home(word).is_dir())
 
 
 def _find_change(script: Script, root: Path) -> str | None:

@@ -1,6 +1,5 @@
 """The files that hold hooks, read into hooks."""
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from agentflow.core.points import Point
 from agentflow.core.record import Record, copy_shared
 from agentflow.frontmatter import key_line, read_public
 from agentflow.hooks.matching import compile_matcher, parse_condition
-from agentflow.parse import Mismatch, fit
+from agentflow.parse import Mismatch, fit, read_json
 from agentflow.redact import one_line
 from agentflow.trust import content
 
@@ -179,11 +178,9 @@ class _Reader:
             if self._place.bearer is not Bearer.SETTINGS:
                 self._line = key_line(text, _KEY)
                 return {_KEY: read_public(text, self._source).head.get(_KEY, {})}
-            found = json.loads(text, object_pairs_hook=self._refuse_repeats)
-        except json.JSONDecodeError as error:
-            raise InvalidFile(self._source, f"not JSON: {error.msg}", line=error.lineno) from None
-        except (OSError, UnicodeDecodeError, RecursionError) as error:
+        except (OSError, UnicodeDecodeError) as error:
             raise self._wrong(f"cannot be read: {error}") from None
+        found = read_json(text, self._source, self._refuse_repeats)
         if not isinstance(found, dict):
             raise self._wrong("must be a JSON object")
         return found

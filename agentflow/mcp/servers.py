@@ -28,6 +28,7 @@ from agentflow.mcp.tools import (
     make_resource_tools,
     make_tools,
 )
+from agentflow.parse import expand_home
 from agentflow.permissions.rules import EVERY_SERVER, SERVER_PREFIX, is_about_tool
 from agentflow.redact import one_line
 from agentflow.sandbox.environment import find_search_path, find_shown, find_variables
@@ -247,7 +248,7 @@ class Servers:
     def _guard(self, name: str) -> Any:
         """Return what sets protected names aside that a call makes, where the server may write the tree."""
         sandbox = self._place.sandbox
-        if not any(_is_inside(Path(each), sandbox.root) for each in self._servers[name].entry.writable):
+        if not any(_is_inside(each, sandbox.root) for each in self._servers[name].entry.writable):
             return nullcontext()
         return sandbox.guard_names(self._log(name).with_suffix(".set-aside"))
 
@@ -305,7 +306,7 @@ def confine_server(entry: ServerEntry, sandbox: Sandbox) -> tuple[Sandbox, Comma
     is_here = entry.source in (ServerSource.PROJECT, ServerSource.LOCAL)
     env = find_variables(root) if is_here else {"PATH": find_search_path(root), "VIRTUAL_ENV": ""}
     shown = (
-        *map(_to_path, entry.readable),
+        *map(expand_home, entry.readable),
         *(place for word in entry.command for place in find_shown(word)),
     )
     opened = sandbox.opened.replace(
@@ -316,22 +317,18 @@ def confine_server(entry: ServerEntry, sandbox: Sandbox) -> tuple[Sandbox, Comma
     cwd = entry.cwd or (str(root) if is_here else "/")
     command = Command(
         argv=entry.command,
-        cwd=str(Path(root, _to_path(cwd))),
+        cwd=str(Path(root, expand_home(cwd))),
         timeout=0,
         env={**env, "CLAUDE_PROJECT_DIR": str(root), **entry.env},
     )
     return sandbox.of(_WHO, *_list_writable(entry, root)).replace(opened=opened), command
 
 
-def _to_path(text: str) -> Path:
-    return Path(text).expanduser()
-
-
 def _list_writable(entry: ServerEntry, root: Path) -> Iterator[Path]:
     """Yield the folders that a server may write. Raises InvalidInput for one that it may not."""
     names = find_protected_names(root) if entry.writable else ()
     for text in entry.writable:
-        place = Path(root, _to_path(text)).resolve()
+        place = Path(root, expand_home(text)).resolve()
         if not place.is_dir():
             raise InvalidInput(f"writable: {text} is not a folder")
         if any(top.is_relative_to(place) for top in (root, Path.home())):
@@ -349,5 +346,5 @@ def _list_writable(entry: ServerEntry, root: Path) -> Iterator[Path]:
         yield place
 
 
-def _is_inside(path: Path, root: Path) -> bool:
-    return Path(root, path.expanduser()).resolve().is_relative_to(root)
+def _is_inside(path: str, root: Path) -> bool:
+    return Path(root, expand_home(path)).resolve().is_relative_to(root)

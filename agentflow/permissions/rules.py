@@ -13,7 +13,7 @@ from agentflow.core.record import Record
 from agentflow.core.regex import compile_glob, regex
 from agentflow.core.role import ToolRule
 from agentflow.core.tool import Effect, Subject, Tool
-from agentflow.parse import decode
+from agentflow.parse import decode, expand_home
 from agentflow.permissions.shell_command import UNKNOWN_TEXT, ShellScript, ShellWord, TooComplex, join_words
 from agentflow.permissions.wrappers import (
     INTERPRETERS,
@@ -275,9 +275,17 @@ def is_about_path(pattern: str, path: str, root: Path, source: str, *, widely: b
     `widely`, for rules that take something away: a pattern without an anchor counts at any depth, a folder
     for all that lies in it, and letters in either case.
     """
-    absolute = root / Path(path).expanduser()
+    absolute = root / expand_home(path)
     place = place_pattern(pattern, root, source, widely=widely)
-    return any(place.covers(str(each)) for each in {Path(*_normal(absolute)), absolute.resolve()})
+    return any(place.covers(str(each)) for each in {Path(*_normal(absolute)), *_follow(absolute)})
+
+
+def _follow(path: Path) -> Iterator[Path]:
+    """Yield what a path leads to; nothing for a loop of links, and for a name that no file can have."""
+    try:
+        yield path.resolve()
+    except (OSError, RuntimeError, ValueError):
+        return
 
 
 def _normal(path: Path) -> Iterator[str]:

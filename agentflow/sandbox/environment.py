@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from agentflow.parse import expand_home
 from agentflow.sandbox.profile import PYTHON_ENVIRONMENTS
 
 _PLAIN: Mapping[str, str] = MappingProxyType(
@@ -75,7 +76,7 @@ def find_search_path(root: Path) -> str:
 
 def find_shown(word: str) -> Iterator[Path]:
     """Yield what a word of a command names: a file or folder, and the environment that a program is of."""
-    path = Path(word).expanduser()
+    path = expand_home(word)
     if not path.is_absolute() or not os.access(path, os.F_OK):
         return
     yield path

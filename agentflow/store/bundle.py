@@ -104,7 +104,8 @@ def unpack_record(source: Path, folder: Path) -> None:
         if _MANIFEST in found:
             _require_listed(folder, found)
     except (tarfile.TarError, EOFError, OSError, ValueError, InvalidFile) as error:
-        raise ConfigError(f"{source} is not a complete record: {error}", hint=hint) from None
+        problem = getattr(error, "strerror", None) or error
+        raise ConfigError(f"{source} is not a complete record: {problem}", hint=hint) from None
 
 
 def unpack_task(source: Path, folder: Path) -> str:

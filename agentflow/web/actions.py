@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from agentflow.api.decisions import answer_question, decide_approval, parse_edited_input, send_message
@@ -44,37 +45,44 @@ class _Undo(Record):
     force: bool = False
 
 
+def to_home(folder: Path) -> Path:
+    """Return the repository or the worktree that a task's folder lies in."""
+    return folder.parents[2]
+
+
 class Continuations:
     """The processes that continue tasks after a decision on the page; each outlives the server."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._begun: dict[str, Detached] = {}
+        self._begun: dict[Path, Detached] = {}
+        """By the folder of the task."""
 
-    def begin(self, task_id: str) -> None:
+    def begin(self, folder: Path) -> None:
         """Start `agentflow resume`. Raises TaskLocked while a task is at work."""
-        if self.is_at_work():
+        if self.is_at_work(to_home(folder)):
             raise TaskLocked("another task is at work in this repository", hint="resume this one afterwards")
-        argv = (sys.executable, "-P", "-m", "agentflow", "resume", task_id, "-q", "-C", str(self._root))
-        self._begun[task_id] = detach(argv, self._root, dict(os.environ))
+        argv = (sys.executable, "-P", "-m", "agentflow", "resume", folder.name, "-q", "-C", str(self._root))
+        self._begun[folder] = detach(argv, self._root, dict(os.environ))
 
-    def is_at_work(self) -> bool:
-        """Return whether a process works in the repository, after reaping our own that have ended."""
-        running = [each.exit_code is None for each in self._begun.values()]
-        return any(running) or is_at_work(self._root)
+    def is_at_work(self, home: Path) -> bool:
+        """Return whether a process works there, after reaping our own that have ended."""
+        running = [to_home(folder) for folder, each in self._begun.items() if each.exit_code is None]
+        return home in running or is_at_work(home)
 
-    def explain_failure(self, task_id: str) -> str:
+    def explain_failure(self, folder: Path) -> str:
         """Return the error message of a continuation that failed to go on, or empty."""
-        begun = self._begun.get(task_id)
+        begun = self._begun.get(folder)
         return begun.read_stderr() if begun is not None and begun.exit_code in _NO_VERDICT else ""
 
 
 class Actions:
     """The actions on the tasks of one repository."""
 
-    def __init__(self, git: Git, continuations: Continuations) -> None:
-        self._git = git
+    def __init__(self, continuations: Continuations, find_git: Callable[[Path], Git]) -> None:
+        """Take what returns the repository or worktree of a task's folder."""
         self._continuations = continuations
+        self._find_git = find_git
 
     def run(self, name: str, folder: Path, body: bytes) -> str:
         """Do what a person asked for and return what came of it. Raises AgentflowError."""
@@ -84,14 +92,14 @@ class Actions:
             case "deny":
                 return self._deny(folder, decode(_Denial, body, "denial"))
             case "answer":
-                answer_question(self._git.root, folder.name, decode(_Said, body, "answer").said)
+                answer_question(self._find_git(folder).root, folder.name, decode(_Said, body, "answer").said)
                 return f"Answered. {self._go_on(folder)}"
             case "say":
                 return self._say(folder, " ".join(decode(_Said, body, "message").said))
             case "stop":
                 return self._stop(folder)
             case "resume":
-                self._continuations.begin(folder.name)
+                self._continuations.begin(folder)
                 return "The task continues."
             case "undo":
                 return self._undo(folder, decode(_Undo, body, "undo"))
@@ -110,7 +118,7 @@ class Actions:
         return self._decide(folder, said.pending, Answer(approved=False, text=said.reason, by=_BY))
 
     def _decide(self, folder: Path, pending_id: str, decision: Answer) -> str:
-        made = decide_approval(self._git.root, pending_id, decision, task_id=folder.name)
+        made = decide_approval(self._find_git(folder).root, pending_id, decision, task_id=folder.name)
         if made.before:
             return f"{pending_id} was already decided: {made.word}."
         return f"{pending_id} {made.word}. {self._go_on(folder)}"
@@ -120,25 +128,24 @@ class Actions:
         waits = len(load_state(folder).pending)
         if waits:
             return f"{waits} more to decide before the task continues."
-        self._continuations.begin(folder.name)
+        self._continuations.begin(folder)
         return "The task continues."
 
     def _say(self, folder: Path, text: str) -> str:
         if not text.strip():
             raise UsageError("the message is empty")
-        send_message(self._git, folder, text)
+        send_message(self._find_git(folder), folder, text)
         return "The working role reads it before its next turn."
 
     def _undo(self, folder: Path, wish: _Undo) -> str:
-        return _describe_undo(
-            undo(folder.name, folder=self._git.root, dry_run=wish.dry_run, force=wish.force)
-        )
+        root = self._find_git(folder).root
+        return _describe_undo(undo(folder.name, folder=root, dry_run=wish.dry_run, force=wish.force))
 
     def _stop(self, folder: Path) -> str:
         status = load_state(folder).status
         if status not in OPEN:
             raise StateError(f"the task is over: {status}")
-        ending = cancel_task(self._git.root, folder.name)
+        ending = cancel_task(self._find_git(folder).root, folder.name)
         return (
             "The task was asked to stop and is still ending."
             if ending.is_pending

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentflow.api.undo import OPEN
+from agentflow.api.worktree import list_homes, open_home
 from agentflow.core.errors import InvalidFile, TaskNotFound
 from agentflow.core.pending import APPROVED, Pending, to_letter
 from agentflow.core.task import Status
@@ -16,7 +17,7 @@ from agentflow.store import reading
 from agentflow.store.sessions import SavedSession, load_sessions
 from agentflow.view.tasks import INTERRUPTED, UNDONE, TaskRow, describe_task
 from agentflow.view.words import status_style
-from agentflow.web.actions import Actions, Continuations
+from agentflow.web.actions import Actions, Continuations, to_home
 from agentflow.workspace.git import Git
 
 _OUTPUT_PAGE_BYTES = 64 * 1024
@@ -47,17 +48,32 @@ class Site:
     """What the server shows; files that did not change are not read again."""
 
     def __init__(self, git: Git) -> None:
-        self._git = git
+        self._root = git.root
+        self._homes: dict[Path, Git] = {git.root: git}
         self._continuations = Continuations(git.root)
         self._tasks: dict[str, _KeptTask] = {}
         self._rows: dict[str, tuple[_Stamp, TaskRow]] = {}
-        self.actions = Actions(git, self._continuations)
+        self.actions = Actions(self._continuations, self.open_home)
 
     def find_task(self, task_id: str) -> Path:
-        """Return the folder of a task of this repository. Raises TaskNotFound."""
-        if not reading.is_task_id(task_id) or task_id not in reading.list_tasks(self._git.root):
+        """Return the folder of a task of this repository or a worktree of it. Raises TaskNotFound."""
+        found = self._list_tasks().get(task_id) if reading.is_task_id(task_id) else None
+        if found is None:
             raise TaskNotFound(f"{one_line(task_id, 60)} is not a task of this repository")
-        return self._git.root / reading.TASKS / task_id
+        return found
+
+    def open_home(self, folder: Path) -> Git:
+        """Return the repository or the worktree that a task's folder lies in. Raises StateError."""
+        home = to_home(folder)
+        if home not in self._homes:
+            self._homes[home] = open_home(self._root, folder.name)
+        return self._homes[home]
+
+    def _list_tasks(self) -> dict[str, Path]:
+        """Return the folders of all tasks by their ids, newest last."""
+        homes = list_homes(self._root)
+        found = {name: home / reading.TASKS / name for home in homes for name in reading.list_tasks(home)}
+        return dict(sorted(found.items())) if len(homes) > 1 else found
 
     def show_list(self) -> str:
         """Return the page of all tasks."""
@@ -65,9 +81,12 @@ class Site:
 
     def render_list(self) -> Parts:
         """Return the tasks and sessions as parts of a page."""
-        is_at_work = self._continuations.is_at_work()
-        names = reversed(reading.list_tasks(self._git.root))
-        rows = {name: self._describe(name, is_at_work=is_at_work) for name in names}
+        tasks = self._list_tasks()
+        works = {home: self._continuations.is_at_work(home) for home in set(map(to_home, tasks.values()))}
+        rows = {
+            name: self._describe(folder, is_at_work=works[to_home(folder)])
+            for name, folder in reversed(tasks.items())
+        }
         sessions, problem = self._load_sessions()
         return {
             "tasks": fill_template("web/tasks.html", rows=tuple(rows.values()), tones=_TONES),
@@ -79,19 +98,19 @@ class Site:
     def show_task(self, task_id: str) -> str:
         """Return the page of a task. Raises TaskNotFound."""
         parts = self.render_task(task_id)
-        title = self._describe(task_id, is_at_work=False).task or task_id
+        title = self._describe(self.find_task(task_id), is_at_work=False).task or task_id
         return self._fill_page("web/task.html", title=title, up="../../", parts=parts)
 
     def render_task(self, task_id: str) -> Parts:
         """Return the parts of a task's page. Raises TaskNotFound."""
         folder = self.find_task(task_id)
-        is_at_work = self._continuations.is_at_work()
-        failure = self._continuations.explain_failure(task_id)
+        is_at_work = self._continuations.is_at_work(to_home(folder))
+        failure = self._continuations.explain_failure(folder)
         stamp = (*_stamp_task(folder), is_at_work, failure)
         kept = self._tasks.get(task_id)
         if kept is None or kept.stamp != stamp:
             before = kept.page if kept else None
-            page = read_task_page(folder, self._git, at_work=is_at_work, before=before)
+            page = read_task_page(folder, self.open_home(folder), at_work=is_at_work, before=before)
             kept = _KeptTask(stamp, page, _render_all(page, failure))
             self._tasks[task_id] = kept
         return kept.parts
@@ -119,21 +138,20 @@ class Site:
 
     def _fill_page(self, name: str, *, parts: Parts | None = None, **values: object) -> str:
         shown = [to_markup(text) for part, text in (parts or {}).items() if not part.startswith(_INNER)]
-        return fill_template(name, repository=self._git.root.name, parts=shown, **values)
+        return fill_template(name, repository=self._root.name, parts=shown, **values)
 
-    def _describe(self, task_id: str, *, is_at_work: bool) -> TaskRow:
+    def _describe(self, folder: Path, *, is_at_work: bool) -> TaskRow:
         """Return a task's row, read again only where its events have changed."""
-        folder = self._git.root / reading.TASKS / task_id
         stamp = (_stamp(folder / reading.EVENTS), is_at_work)
-        kept = self._rows.get(task_id)
+        kept = self._rows.get(folder.name)
         if kept is None or kept[0] != stamp:
             kept = (stamp, describe_task(folder, at_work=is_at_work))
-            self._rows[task_id] = kept
+            self._rows[folder.name] = kept
         return kept[1]
 
     def _load_sessions(self) -> tuple[tuple[SavedSession, ...], str]:
         try:
-            return tuple(load_sessions(self._git.root)), ""
+            return tuple(load_sessions(self._root)), ""
         except InvalidFile as error:
             return (), str(error)
 

@@ -80,7 +80,7 @@ def write_commit(git: Git, plan: CommitPlan, message: str, branch: str | None) -
     repo = _open(git)
     _refuse_unfinished(repo)
     _refuse_changed_hooks(repo, plan)
-    left = _switch_branch(git, repo, branch) if branch else None
+    left = None if branch is None else _switch_branch(git, repo, branch)
     with scratch_folder() as folder:
         environment = {"GIT_INDEX_FILE": str(folder / "index")}
         (folder / "message").write_text(message, "utf-8")
@@ -259,8 +259,15 @@ def _refuse_changed_hooks(repo: "Repo", plan: CommitPlan) -> None:
         )
 
 
-def _switch_branch(git: Git, repo: "Repo", name: str) -> str:
-    """Put HEAD on a new branch that begins where it is; return the branch it was on."""
+def require_possible_commit(git: Git, branch: str | None) -> None:
+    """Raise StateError or ConfigError where nothing could be committed now, whatever it is."""
+    repo = _open(git)
+    _refuse_unfinished(repo)
+    if branch is not None:
+        _require_new_branch(git, repo, branch)
+
+
+def _require_new_branch(git: Git, repo: "Repo", name: str) -> None:
     if repo.head.is_detached:
         raise StateError("HEAD is on no branch", hint="run git switch first")
     try:
@@ -269,6 +276,13 @@ def _switch_branch(git: Git, repo: "Repo", name: str) -> str:
         raise ConfigError(f"{name!r} is not a name that a branch can have") from None
     if git.head is None:
         raise StateError("there is no commit yet that a branch could begin at")
+    if f"refs/heads/{name}" in repo.git.for_each_ref("--format=%(refname)", "refs/heads").splitlines():
+        raise StateError(f"there is a branch {name} already", hint="choose another --branch")
+
+
+def _switch_branch(git: Git, repo: "Repo", name: str) -> str:
+    """Put HEAD on a new branch that begins where it is; return the branch it was on."""
+    _require_new_branch(git, repo, name)
     left = _run(repo, "symbolic-ref", "HEAD")
     _run(repo, "branch", name)
     _run(repo, "symbolic-ref", "HEAD", f"refs/heads/{name}")

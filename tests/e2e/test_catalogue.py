@@ -191,6 +191,26 @@ def test_hooks_in_order_are_counted(new_repo: NewRepo, command: str) -> None:
     assert (done.code, done.json["counts"]["hooks"]) == (0, 7)  # six are shipped
 
 
+def test_wrong_settings_of_the_user_hide_nothing_of_the_repository(new_repo: NewRepo) -> None:
+    repo = new_repo({".claude/agentflow.yaml": "checks: {tests: {skip: ''}}\n"})
+    path = repo.home / ".config/agentflow/config.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text("hooks: [notfy]\n")
+    mine, theirs = repo.run("check", "--json").json["problems"]
+    assert mine["message"] == "hooks: there is no shipped hook notfy"
+    assert mine["file"] == str(path)
+    assert theirs["message"].endswith("write it as in `checks: {tests: python -m pytest -q}`")
+
+
+def test_a_folder_below_the_root_is_checked_as_the_repository_it_lies_in(new_repo: NewRepo) -> None:
+    repo = new_repo({".claude/agentflow.yaml": "checks: [pytest]\n", "below/a.txt": ""})
+    here, below = repo.run("check"), repo.run("check", "-C", "below")
+    assert (below.code, below.out) == (2, here.out)
+    for command in ("check", "config"):
+        away = repo.run(command, "-C", "away")
+        assert (away.code, away.err) == (2, "agentflow: away is not a folder\n")
+
+
 def test_every_problem_of_all_files_is_told(new_repo: NewRepo) -> None:
     both = {**hooked("PreToolUes", "true"), "permissions": {"deny": ["Bash("], "ask": [3]}}
     repo = new_repo({".claude/settings.json": json.dumps(both), ".claude/settings.local.json": "{"})

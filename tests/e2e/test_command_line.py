@@ -60,6 +60,13 @@ USAGE: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     ),
     "iterations without end": (["task", "--max-iterations", "9" * 30, play.TEXT], ["--max-iterations"]),
     "iterations unsaid": (["task", play.TEXT, "--max-iterations"], ["--max-iterations"]),
+    "a time that is no number": (["task", "--timeout", "nan", play.TEXT], ["nan is no number"]),
+    "a cost that is no number": (
+        ["task", "--max-cost", "nan", play.TEXT],
+        ["nan is no number"],
+    ),
+    "a branch that no git has": (["task", "--branch", "a..b", play.TEXT], ["'a..b' is not a name"]),
+    "a branch without a name": (["task", "--branch", "", play.TEXT], ["'' is not a name"]),
     "a near miss": (["task", "fix", "it", "--modle", "repair"], ["--modle", "did you mean --model?"]),
     "a near miss with a value": (["task", "fix it", "--max-iteration=3"], ["did you mean --max-iterations?"]),
     "an option with one dash too few": (
@@ -329,6 +336,19 @@ def test_the_text_is_taken_word_for_word(repo: Repo, words: Sequence[str], stdin
     assert repo.state()["task"] == text
     first = min((repo.folder / "runs").glob("1-*"))
     assert f"# Task\n{text}\n" in Recorded(first).brief
+
+
+def test_a_text_that_is_no_utf8_is_taken_with_a_mark_for_each_byte_that_is_none(repo: Repo) -> None:
+    done = subprocess.run(
+        [COMMAND, "task", "--model", repo.scripted(UNTOUCHED), "-"],
+        input=b"mend \xff it",
+        cwd=repo.root,
+        env={**repo.environment, "PYTHONIOENCODING": "utf-8:strict"},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert repo.state()["task"] == "mend \ufffd it"
 
 
 def test_two_dashes_let_any_word_into_the_text(repo: Repo) -> None:

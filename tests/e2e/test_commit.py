@@ -93,6 +93,16 @@ def test_a_new_branch_takes_the_commit_and_a_hook_that_fails_leaves_everything_a
         assert "Traceback" not in refused.err
 
 
+def test_what_could_not_be_committed_in_the_end_is_refused_before_the_task(repo: Repo) -> None:
+    repo.git("branch", "taken")
+    taken = repo.task(play.WHOLE_CREW, "--branch", "taken", script=play.mending())
+    assert (taken.code, "there is a branch taken already" in taken.err) == (2, True), taken.err
+    (repo.root / ".git/MERGE_HEAD").write_text(repo.git("rev-parse", "HEAD"))
+    merging = repo.task(play.WHOLE_CREW, "--commit", script=play.mending())
+    assert (merging.code, "a merge, rebase" in merging.err) == (2, True), merging.err
+    assert repo.tasks == []
+
+
 def test_what_cannot_be_told_apart_from_the_users_own_changes_is_refused(repo: Repo) -> None:
     repo.write({"notes.py": "x = 1\n", "calc.py": play.CALC["calc.py"].replace("a - b", "a - b - 0")})
     script = [

@@ -269,3 +269,14 @@ def test_a_damaged_run_is_named_and_nothing_is_changed(repo: Repo, damage: Damag
     if said:
         assert (repo.folder / EVENTS).read_bytes().startswith(events)
         assert repo.read("calc.py") == play.CALC["calc.py"]
+
+
+def test_a_task_that_cannot_be_read_keeps_nobody_from_deciding_in_another(repo: Repo) -> None:
+    newest = repo.folder
+    for name in ("20200101T000000Z-aaaa", "20990101T000000Z-aaaa"):
+        shutil.copytree(newest, newest.with_name(name))
+        (newest.with_name(name) / EVENTS).write_text("no event\n")
+    (waiting,) = repo.run("status", newest.name, "--json").json["pending"]
+    done = repo.run("approve", waiting["id"])
+    assert done.code == 0, done.err
+    assert repo.run("resume", newest.name).code == 0

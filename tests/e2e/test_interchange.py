@@ -65,6 +65,7 @@ def test_a_file_that_cannot_be_written_is_one_message(new_repo: NewRepo) -> None
     done = new_repo(FILES).run("verify", "--junit", "no/such/folder.xml")
     assert done.code == 2
     assert "cannot write no/such/folder.xml" in done.err
+    assert done.out == ""  # it is said before a check runs
 
 
 def test_quick_limits_are_the_users(new_repo: NewRepo) -> None:

@@ -243,6 +243,24 @@ def test_approved_on_the_page_the_call_is_made_and_the_task_ends(asking: Repo) -
     assert asking.state()["answers"][item["id"]]["by"] == "the page"
 
 
+def test_a_task_in_a_worktree_is_listed_and_decided_on_the_page_of_the_repository(new_repo: NewRepo) -> None:
+    repo = new_repo(play.CALC)
+    (repo.home / ".claude").mkdir()
+    (repo.home / ".claude/settings.json").write_text('{"permissions": {"ask": ["Edit(calc.py)"]}}')
+    assert repo.task(play.WHOLE_CREW, "--worktree", script=play.mending()).code == 75
+    (folder,) = (repo.root / ".claude/worktrees").glob("*Z-*/.claude/agentflow/*Z-*")
+    task, item = folder.name, repo.run("status", "--json").json["pending"][0]["id"]
+    with serve_page(repo) as page, page.follow(task) as followed:
+        assert task in page.get().text
+        followed.wait_for('data-action="approve"')
+        said = page.act(task, "approve", pending=item).json["said"]
+        assert said == f"{item} approved. The task continues."
+        followed.wait_for("✓ Verified")
+        eventually(lambda: "restore calc.py" in page.act(task, "undo", dry_run=True).text)
+    assert "a + b" in (folder.parents[2] / "calc.py").read_text()
+    assert "a - b" in repo.read("calc.py")
+
+
 def test_denied_on_the_page_the_reason_reaches_the_role(asking: Repo) -> None:
     task = asking.folder.name
     (item,) = asking.state()["pending"]

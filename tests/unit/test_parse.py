@@ -1,4 +1,5 @@
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import pytest
@@ -8,7 +9,7 @@ from agentflow.core.errors import InvalidFile
 from agentflow.core.record import Record, encode
 from agentflow.core.role import Findings, Plan
 from agentflow.core.routing import SUBMITTED_BY
-from agentflow.parse import Mismatch, decode, decode_or_none, fit, parse, schema
+from agentflow.parse import Mismatch, decode, decode_or_none, expand_home, fit, parse, read_json, schema
 
 
 class Kind(StrEnum):
@@ -81,8 +82,43 @@ def test_very_deep_json_is_an_error_of_the_file() -> None:
     assert decode_or_none("[" * 50_000) is None
 
 
-def test_json_that_fits_is_a_value() -> None:
-    assert decode(Item, b'{"size": 1}', "item.json") == Item(size=1)
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b'{\n "size":\n ,\n}\n', "item.json:3: not JSON: invalid character"),
+        (b'{\n "size": 1\n\n', "item.json:2: not JSON: Input data was truncated"),
+        ('{"size": x}\n', "item.json: not JSON: invalid character"),
+    ],
+)
+def test_json_of_several_lines_is_named_with_the_line(raw: bytes | str, said: str) -> None:
+    with pytest.raises(InvalidFile) as caught:
+        decode(Item, raw, "item.json")
+    assert str(caught.value) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{\n"a": }', "a.json:2: not JSON: Expecting value"),
+        ("[" * 100_000, "a.json: nested too deeply"),
+        ("9" * 5_000, "a.json: holds a number that is too long to be read"),
+    ],
+)
+def test_json_of_any_shape_that_cannot_be_read_is_an_error_of_the_file(text: str, said: str) -> None:
+    with pytest.raises(InvalidFile) as caught:
+        read_json(text, "a.json")
+    assert str(caught.value) == said
+
+
+def test_the_home_of_nobody_is_a_name_like_any_other(tmp_path: Path) -> None:
+    assert expand_home("~nobody-of-that-name/x") == Path("~nobody-of-that-name/x")
+    assert expand_home("~/x") == Path.home() / "x"
+    assert expand_home(f"{tmp_path}/~") == tmp_path / "~"
+
+
+@pytest.mark.parametrize("raw", [b'{"size": 1}', b'\xef\xbb\xbf{"size": 1}', '\ufeff{"size": 1}'])
+def test_json_that_fits_is_a_value(raw: bytes | str) -> None:
+    assert decode(Item, raw, "item.json") == Item(size=1)
 
 
 @pytest.mark.parametrize(

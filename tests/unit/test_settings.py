@@ -52,8 +52,18 @@ def test_settings_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("modle: x\n", "modle"),
+        ("modle: x\n", "unknown field `modle`; did you mean model?"),
+        ("retry: {tires: 3}\n", "retry: object contains unknown field `tires`; did you mean tries?"),
+        ("sandbox: no\n", "sandbox: invalid enum value 'no'; known are require, ask, off"),
+        (
+            "network: [implementor]\n",
+            "network[0]: invalid enum value 'implementor'; did you mean implementer?",
+        ),
+        ("approvals: {tools: {Bash: sometimes}}\n", "enum value 'sometimes'; known are always, never"),
+        ('readable: ["a\\0b"]\n', ": a text in it has a null character"),
+        ("timeouts: {tests: 0}\n", "timeouts: expected a number > 0"),
         ("max_iterations: many\n", "max_iterations: expected a whole number"),
+        (f"max_tokens: {'9' * 5_000}\n", ":1: max_tokens: integer value out of range"),
         ("timeouts: {cooking: 3}\n", "timeouts"),
         ("models: [a]\n", "models: expected keys and values, got a list"),
         ("- a\n", "expected keys and values, got a list"),

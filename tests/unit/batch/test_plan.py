@@ -18,6 +18,8 @@ BAD = {
         GOOD + HERE + '"id": "../up"}': "t.jsonl:2: id: ",
         GOOD + HERE + '"id": "0001"}': "t.jsonl:2: id: '0001' is the id of an earlier",
         HERE + '"max_tokens": "many"}': "t.jsonl:1: max_tokens: ",
+        '{"repository": "a\\u0000", "text": "x"}': "t.jsonl:1: a text in it has a null character",
+        '{"repository": "~no-such-user/a", "text": "x"}': "t.jsonl:1: repository: ~no-such-user/a is no",
         HERE + '"check": {"command": "c", "files": {"../a": ""}}}': "check.files: '../a'",
         HERE + '"edits": [{"file": ".git/config", "old": "a", "new": "b"}]}': "edits: ",
         "\n": "there is no task in it",
@@ -57,6 +59,12 @@ def test_tasks_get_ids_in_the_order_of_the_file_and_absolute_places(
     found = read_plan(tmp_path / name)
     assert [task.id for task in found] == ["0001", "0002"]
     assert {task.repository for task in found} == {str(tmp_path.resolve())}
+
+
+def test_a_byte_order_mark_and_line_breaks_inside_a_text_are_no_mistakes(tmp_path: Path) -> None:
+    odd = GOOD.replace("mend", "a\u2028b\x85c")
+    (tmp_path / "t.jsonl").write_text(f"\ufeff{GOOD}\r\n{odd}", "utf-8", newline="")
+    assert [task.text for task in read_plan(tmp_path / "t.jsonl")] == ["mend it", "a\u2028b\x85c it"]
 
 
 def test_a_script_lies_beside_the_file_and_an_address_stays_as_it_is(tmp_path: Path) -> None:

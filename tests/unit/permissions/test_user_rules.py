@@ -56,6 +56,13 @@ def test_a_denied_program_is_found_wherever_it_stands(tmp_path: Path, command: s
     )
 
 
+@pytest.mark.parametrize("path", ["~no-such-user/x", "~$letter.docx", "a\0b", "loop"])
+def test_a_path_that_no_home_or_file_can_have_is_judged_by_its_name(tmp_path: Path, path: str) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    wanted = Decision.DENY if "$" in path else Decision.NONE
+    assert decided(rules(deny=["Edit(~$*)"]), "Write", tmp_path, file_path=path) is wanted
+
+
 @pytest.mark.parametrize(
     "command", ["ls rm", "echo 'rm x'", "git rm x", "grep rm a", "rmdir x", "cat rm", "ls # rm x"]
 )
