@@ -199,7 +199,7 @@ def _end(start: Path, store: TaskStore) -> None:
     task = store.task
     setup = prepare(start, task.model, task.task, Wish(no_sandbox=task.sandbox == "none"))
     crew = assemble(setup, store, Consent.SUSPEND)
-    crew.past.begin(find_last_write_time(store.folder))  # what the user changed meanwhile is not the task's
+    crew.snapshots.begin(find_last_write_time(store.folder))  # what changed meanwhile is the user's
     end_early(crew, Status.CANCELLED, Exit.TERMINATED, "cancelled")
 
 

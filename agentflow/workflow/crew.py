@@ -72,7 +72,7 @@ class Crew(Record):
     checking: Checking
     inspections: Inspections
     """What is to be seen of the change."""
-    past: TaskSnapshots
+    snapshots: TaskSnapshots
     """What the files were before the task."""
     table: Table
     """The rules that classify the task."""
