@@ -12,7 +12,7 @@ from agentflow.core.messages import DEFAULT_ROOM, ContextLimits
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Model, ToolSource, Watch, Workspace
 from agentflow.core.record import Record
-from agentflow.core.role import Limits, Role
+from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE, ROLE_OF
 from agentflow.core.task import Phase, Said, TaskState
 from agentflow.core.tool import Tool
@@ -54,7 +54,7 @@ _LEAST_COST = 1e-9
 
 
 async def _take_for_reachable() -> None:
-    """Assume that a model without a network in front of it can be reached."""
+    """Assume that a model on this machine can be reached."""
 
 
 class Crew(Record):
@@ -71,19 +71,19 @@ class Crew(Record):
     store: TaskStore
     checking: Checking
     inspections: Inspections
-    """What is to be seen of the change."""
+    """What inspecting the change finds."""
     snapshots: TaskSnapshots
-    """What the files were before the task."""
+    """The files before and after the task, for undo."""
     table: Table
     """The rules that classify the task."""
     watch: Watch
-    """Tells what only hooks changed."""
+    """Finds the files that only hooks changed."""
     reach: Callable[[], Awaitable[None]] = _take_for_reachable
-    """Finds out whether the model's server is there, before the checks run for it."""
+    """Raises ModelError where the model's server is not there, before the checks run."""
     room: Callable[[str], ContextLimits] = lambda _: DEFAULT_ROOM
-    """How long a conversation with a model may be, by its id."""
+    """Returns how long a conversation with a model may be, by its id."""
     consent: Consent = Consent.SUSPEND
-    """What is done at once about something that would wait for a person."""
+    """How items that wait for a person are decided beforehand."""
     attended: bool = False
     """A person sits at the terminal and is asked there."""
     hooks: Chain = Chain()
@@ -94,11 +94,11 @@ class Crew(Record):
     servers: ToolSource | None = None
     """The MCP servers; None where none is configured."""
     denied: Callable[[tuple[Tool, ...]], frozenset[str]] = lambda _: frozenset()
-    """Which of the tools of servers the user's rules take away as a whole."""
+    """Returns the server tools that the user's rules take away as a whole."""
     copy: SideCopy | None = None
-    """The copy in which it carries out a step beside others; None for the repository itself."""
+    """The copy for one of several steps at the same time; None for the repository itself."""
     share: int = 1
-    """How many have to manage with what is left of the budget."""
+    """How many runs share what is left of the budget."""
     since: str | None = None
     """The tree with which the change of a step is compared; None for the tree before the task."""
     recall_messages: Callable[[int, int], tuple[str, ...]] | None = None
@@ -116,7 +116,7 @@ class Crew(Record):
         )
 
     def on_copy(self, copy: SideCopy, share: int) -> "Crew":
-        """Return the crew at work in a copy of the repository, where MCP servers have no hand in."""
+        """Return the crew for work in a copy of the repository, without MCP servers."""
         sandbox = self.sandbox.on(copy.view)
         if sandbox.level is not Level.FULL:  # elsewhere the copy stands at the repository's own place
             imports = {"PYTHONPATH": to_pythonpath(copy.root, ("src", "."))}
@@ -149,13 +149,13 @@ class Crew(Record):
             ),
             capabilities=self.capabilities,
             known=tuple(
-                _affordable(role, task, self.share)
+                _fit_budget(role, task, self.share)
                 for role, _ in rank_by_words(task.task, list_subagents(self.roles.all))
             ),
             skills=partial(offer_skills, self.skills, phase=phase, paths=task.paths, text=task.task),
             place=self._place_subagent,
         )
-        role = _affordable(self.roles.part(ROLE_OF[phase]), task, self.share)
+        role = _fit_budget(self.roles.part(ROLE_OF[phase]), task, self.share)
         return factory.build_first(role, self._around(task, phase, number).replace(angle=angle))
 
     def _choose_model(self, task: TaskState, phase: Phase) -> tuple[Model, Mapping[str, str]]:
@@ -196,7 +196,7 @@ class Crew(Record):
         path = self.store.run_path(number, name)
         around = parent.replace(
             number=number,
-            journal=RunFile(path, lambda _: None),  # what it notes is its own, not the task's
+            journal=RunFile(path, lambda _: None),  # its changes are its own, not the task's
             transcript=path,
             angle="",
             shown=(),
@@ -215,7 +215,7 @@ class Crew(Record):
         return Surroundings(
             workspace=self._workspace_for(task, phase),
             runner=self.sandbox.of(ROLE_OF[phase]),
-            ledger=_citable(ledger, task) if judging else ledger,
+            ledger=_limit_evidence(ledger, task) if judging else ledger,
             journal=self.store.open_run(number, ROLE_OF[phase]),
             outputs=self.store.folder / "outputs",
             task_id=task.task_id,
@@ -224,7 +224,8 @@ class Crew(Record):
             phase=phase,
             transcript=self.store.run_path(number, ROLE_OF[phase]),
             consent=self.consent,
-            interrupted=phase in task.asked or (self.consent is Consent.SUSPEND and _is_kept(task, phase)),
+            interrupted=phase in task.asked
+            or (self.consent is Consent.SUSPEND and _awaits_confirmation(task, phase)),
             owners=self._owners(),
             shown=list_whole_files(task, self._paths_of_change(task))
             if phase is Phase.IMPLEMENTATION
@@ -236,7 +237,7 @@ class Crew(Record):
         )
 
     def _take_messages(self, phase: Phase, number: int, turns: int) -> tuple[str, ...]:
-        """Return what a person has said since a role was told last, and write down that it was told."""
+        """Return the person's new messages, and record that a role has them."""
         task = self.store.task
         if new := self._find_messages(task, number, turns):
             told = (Said(text=text, phase=phase, iteration=task.iteration) for text in new)
@@ -244,7 +245,7 @@ class Crew(Record):
         return new
 
     def has_message(self, task: TaskState) -> bool:
-        """Return whether a person has said something that no role was told yet."""
+        """Return whether a message of the person has reached no role yet."""
         return bool(self._find_messages(task, task.runs + 1, 0))
 
     def _find_messages(self, task: TaskState, number: int, turns: int) -> tuple[str, ...]:
@@ -281,7 +282,7 @@ class Crew(Record):
             diff=self.diff(task),
             folder=f"{TASKS}/{task.task_id}",
             changed=self._paths_of_change(task),
-            roles={part: _affordable(self.roles.part(part), task) for part in PIPELINE},
+            roles={part: _fit_budget(self.roles.part(part), task) for part in PIPELINE},
             network=self.sandbox.opened.network,
         )
 
@@ -321,28 +322,24 @@ def _may_be_repaired(run: CheckRun) -> bool:
     return is_red and any(runner in run.check.command for runner in ("pytest", "unittest"))
 
 
-def _affordable(role: Role, task: TaskState, share: int = 1) -> Role:
-    return role.replace(limits=_within(role.limits, task, share))
-
-
-def _within(limits: Limits, task: TaskState, share: int) -> Limits:
-    """Return a run's limits, lowered to its share of what is left of the task's budget."""
-    budget, usage = task.budget, task.usage
+def _fit_budget(role: Role, task: TaskState, share: int = 1) -> Role:
+    """Return a role with its limits lowered to its share of what is left of the task's budget."""
+    limits, budget, usage = role.limits, task.budget, task.usage
     if budget.tokens is not None:
         left = max(1, (budget.tokens - usage.tokens) // share)
         limits = limits.replace(tokens=min(left, limits.tokens or left))
     if budget.cost is not None:
         rest = max(_LEAST_COST, (budget.cost - (usage.cost_usd or 0)) / share)
         limits = limits.replace(cost=min(rest, limits.cost or rest))
-    return limits
+    return role.replace(limits=limits)
 
 
-def _is_kept(task: TaskState, phase: Phase) -> bool:
+def _awaits_confirmation(task: TaskState, phase: Phase) -> bool:
     """Return whether planning may ask nothing, because its plan has to be confirmed by a person."""
     return phase is Phase.PLANNING and task.forced
 
 
-def _citable(ledger: EvidenceLedger, task: TaskState) -> TreeLedger:
+def _limit_evidence(ledger: EvidenceLedger, task: TaskState) -> TreeLedger:
     """Return what a verifier may cite of a task's evidence."""
     held = frozenset(item.evidence for item in task.held if item.evidence is not None)
     return TreeLedger(ledger=ledger, tree=task.tree or "", iteration=task.iteration, held=held)
