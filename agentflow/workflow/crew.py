@@ -200,7 +200,7 @@ class Crew(Record):
             transcript=path,
             angle="",
             shown=(),
-            hear=None,
+            take_messages=None,
         )
         return SubagentPlace(
             around=around,
@@ -224,14 +224,14 @@ class Crew(Record):
             phase=phase,
             transcript=self.store.run_path(number, ROLE_OF[phase]),
             consent=self.consent,
-            interrupted=phase in task.asked
+            has_asked=phase in task.asked
             or (self.consent is Consent.SUSPEND and _awaits_confirmation(task, phase)),
             owners=self._owners(),
             shown=list_whole_files(task, self._paths_of_change(task))
             if phase is Phase.IMPLEMENTATION
             else (),
             watch=self.watch,
-            hear=None if phase in JUDGED_BY else partial(self._take_messages, phase, number),
+            take_messages=None if phase in JUDGED_BY else partial(self._take_messages, phase, number),
             changed=self._compare if phase is Phase.IMPLEMENTATION else None,
             repository=self.copy.main if self.copy else None,
         )
