@@ -1,4 +1,4 @@
-"""What a process prints, as it comes: with a cap on what is kept, or without waiting on a thread."""
+"""The output of a process as it comes: collected up to a cap, or read and written without blocking."""
 
 import hashlib
 import os
@@ -50,7 +50,7 @@ class Collected:
     def _keep(self, chunk: bytes) -> None:
         if chunk:
             self._kept.add(chunk.decode("latin-1"))
-            self._file.flush()  # whoever looks on counts the tests that have ended
+            self._file.flush()  # observers count the tests that have ended
 
 
 class Spoken:
@@ -66,7 +66,7 @@ class Spoken:
 
 
 def pass_on(stream: IO[bytes], take: Callable[[bytes], None], selector: BaseSelector) -> int:
-    """Read what is there now and return how much; a stream at its end is no longer waited for."""
+    """Pass on what can be read now, and return how much; a stream at its end leaves the selector."""
     try:
         chunk = os.read(stream.fileno(), _CHUNK)
     except BlockingIOError:
@@ -79,7 +79,7 @@ def pass_on(stream: IO[bytes], take: Callable[[bytes], None], selector: BaseSele
 
 
 def drain(taken: Mapping[IO[bytes], Callable[[bytes], None]]) -> None:
-    """Read what is left in the pipes without waiting for anybody who still holds one."""
+    """Read the rest of the pipes without waiting for a process that still holds one."""
     for stream, take in taken.items():
         for _ in range(_PIPE_CHUNKS):
             if not (chunk := stream.read(_CHUNK)):
@@ -102,7 +102,7 @@ async def read_pipe(pipe: IO[bytes] | None) -> bytes:
 
 
 async def write_pipe(pipe: IO[bytes] | None, content: bytes) -> bool:
-    """Write all to a pipe; tell whether somebody still reads it."""
+    """Write all to a pipe; return whether its reader is still there."""
     import anyio  # noqa: PLC0415
 
     assert pipe is not None

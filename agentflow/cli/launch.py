@@ -244,7 +244,7 @@ def require_outside(git: Git, events: str | None) -> None:
         if not place.is_relative_to(git.root) or place.is_dir():
             continue
         name = place.relative_to(git.root).as_posix()
-        if git.count_changed_lines([f"A {name}"]):
+        if git.drop_ignored([f"A {name}"]):
             raise UsageError(
                 f"the output would go to {name} and change the files that are judged",
                 hint="write it outside the repository, or let git ignore it",

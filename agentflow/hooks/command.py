@@ -20,7 +20,7 @@ from agentflow.core.record import Record, encode, plain
 from agentflow.core.regex import regex
 from agentflow.frontmatter import write_whole
 from agentflow.hooks.answers import HookAnswer, read_output
-from agentflow.process import exchange, stop_asked
+from agentflow.process import check_cancelled, exchange
 from agentflow.redact import one_line, redact_bytes, redact_text
 from agentflow.sandbox.environment import find_shown
 from agentflow.settings import folders
@@ -51,7 +51,7 @@ class Fired(Record):
 
 async def run_script(hook: Hook, script: Script, event: HookEvent) -> HookAnswer:
     """Run a script on an event, in a thread of its own; it is killed when the task is cancelled."""
-    fired = await to_thread.run_sync(partial(fire_script, hook, script, event, stop_asked))
+    fired = await to_thread.run_sync(partial(fire_script, hook, script, event, check_cancelled))
     return fired.answer
 
 

@@ -31,7 +31,7 @@ from agentflow.loop.lifecycle import (
 from agentflow.loop.open_skills import find_skill_bounds, require_allowed_by_skill
 from agentflow.parse import Mismatch
 from agentflow.permissions.role_rules import explain_role_refusal, find_scope
-from agentflow.process import stop_asked, timestamp
+from agentflow.process import check_cancelled, timestamp
 from agentflow.redact import one_line, redact_text, redact_values
 from agentflow.tools.inputs import check_input, spell_path
 from agentflow.tools.shell import BASH, recall_note
@@ -287,7 +287,7 @@ async def _run_tool(
         tools=agent.tools,
         call_id=call.id,
         run=run,
-        cancelled=stop_asked,
+        cancelled=check_cancelled,
         shell=Shell(
             runner=agent.around.runner,
             outputs=agent.around.outputs,

@@ -174,8 +174,5 @@ def _are_files(entry: EntryChange) -> bool:
 
 
 def _read_text(git: Git, mode: bytes, blob: bytes) -> str:
-    return _read_raw(git, mode, blob).decode("utf-8", "surrogateescape")
-
-
-def _read_raw(git: Git, mode: bytes, blob: bytes) -> bytes:
-    return git.call("cat-file", "blob", blob.decode()) if mode.strip(b"0") else b""
+    raw = git.call("cat-file", "blob", blob.decode()) if mode.strip(b"0") else b""
+    return raw.decode("utf-8", "surrogateescape")

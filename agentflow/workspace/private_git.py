@@ -97,14 +97,8 @@ def write_index(entries: tuple[IndexEntry, ...], hash_name: str) -> bytes:
 def _encode_entry(entry: IndexEntry) -> bytes:
     size = min(len(entry.path), _LONGEST)
     flags = (size | _EXTENDED, _SKIP) if entry.is_skipped else (size,)
-    told = (
-        bytes(24)
-        + entry.mode.to_bytes(4)
-        + bytes(12)
-        + entry.id
-        + b"".join(flag.to_bytes(2) for flag in flags)
-    )
-    whole = told + entry.path
+    head = bytes(24) + entry.mode.to_bytes(4) + bytes(12) + entry.id
+    whole = head + b"".join(flag.to_bytes(2) for flag in flags) + entry.path
     return whole + bytes(8 - len(whole) % 8)
 
 

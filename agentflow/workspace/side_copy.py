@@ -1,8 +1,7 @@
-"""Copies of the repository in which several work beside each other, and how their changes come together.
+"""Copies of the repository for several implementers at the same time, and how their changes are merged.
 
-A copy outlives the process, so that whoever was killed goes on in it. What was changed there is put into the
-repository, also into files that somebody else changed meanwhile; where both changed the same lines, that is a
-conflict.
+A copy outlives the process, so that a killed run continues in it. Its changes are merged into the repository,
+also into files that changed there meanwhile; where both sides changed the same lines, that is a conflict.
 """
 
 import os
@@ -138,7 +137,7 @@ def read_change(copy: SideCopy) -> dict[str, tuple[FileEntry | None, FileEntry |
     return {path: pair for path, pair in pairs.items() if not _is_same(*pair)}
 
 
-def merge_change(git: Git, copy: SideCopy, past: TaskSnapshots) -> Merged:
+def merge_change(git: Git, copy: SideCopy, snapshots: TaskSnapshots) -> Merged:
     """Take the change of a copy over into the repository, but for files in which others changed the same.
 
     To do this again changes nothing. Raises StateError naming what cannot be written.
@@ -147,7 +146,7 @@ def merge_change(git: Git, copy: SideCopy, past: TaskSnapshots) -> Merged:
     written = {path: entry for path, entry in plan.wanted.items() if entry is not None}
     removed = tuple(path for path, entry in plan.wanted.items() if entry is None)
     kept = {path: entry for path, entry in plan.now.items() if path not in removed} | written
-    _announce(git, past, written, removed)
+    _announce(git, snapshots, written, removed)
     try:
         write_files(git, written, removed, kept)
     except InTheWay as error:
@@ -224,12 +223,12 @@ def _join_ends(ours: bytes, base: bytes, theirs: bytes) -> bytes | None:
     return ours + added if ours.endswith(b"\n") else None
 
 
-def _announce(git: Git, past: TaskSnapshots, written: FileEntries, removed: tuple[str, ...]) -> None:
-    """Take files for the task's making that are about to be written or removed: a kill may come meanwhile."""
-    kept = past.load()
-    files = {**past.files(kept.last), **written}
+def _announce(git: Git, snapshots: TaskSnapshots, written: FileEntries, removed: tuple[str, ...]) -> None:
+    """Record files as changed by the task before they are, since a kill may come meanwhile."""
+    kept = snapshots.load()
+    files = {**snapshots.files(kept.last), **written}
     last = {path: entry for path, entry in files.items() if path not in removed}
-    past.save(kept.replace(last=to_snapshot(git, last)))
+    snapshots.save(kept.replace(last=to_snapshot(git, last)))
 
 
 def _add_ignored(git: Git, seen: FileEntries, paths: Iterable[str]) -> FileEntries:
