@@ -255,7 +255,7 @@ class Resolved(Record):
 
 def _name_hooks(hooks: Iterable[Hook], role: Role) -> tuple[str, ...]:
     """Return the hooks that are asked in the runs of a role, without those of skills."""
-    asked = Chain(hooks, (role.source,)).asked
+    asked = Chain(hooks, (role.source,)).active
     return tuple(f"{hook.name} at {hook.point} ({hook.origin.name.lower()})" for hook in asked)
 
 

@@ -38,7 +38,7 @@ _SHELLS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class Fired(Record):
+class ScriptRun(Record):
     """What came of running a script once."""
 
     answer: HookAnswer
@@ -57,19 +57,19 @@ async def run_script(hook: Hook, script: Script, event: HookEvent) -> HookAnswer
 
 def fire_script(
     hook: Hook, script: Script, event: HookEvent, cancelled: Callable[[], bool] = lambda: False
-) -> Fired:
+) -> ScriptRun:
     """Run a script on an event and wait for it."""
     command, begin = _build_command(hook, script, event), time.monotonic()
     if problem := _find_change(script, event.scene.cwd):
-        return Fired(answer=HookAnswer(trouble=problem, broken=True), environment=command.env)
+        return ScriptRun(answer=HookAnswer(trouble=problem, broken=True), environment=command.env)
     try:
         said = _exchange(command, hook, event, cancelled)
     except NoSandbox as error:
         trouble = f"was not run, as it asks for a sandbox: {one_line(str(error))}"
-        return Fired(answer=HookAnswer(trouble=trouble, broken=True), environment=command.env)
+        return ScriptRun(answer=HookAnswer(trouble=trouble, broken=True), environment=command.env)
     except (OSError, ValueError) as error:
         answer = HookAnswer(trouble=_explain_failure(command, error), broken=True)
-        return Fired(answer=answer, environment=command.env)
+        return ScriptRun(answer=answer, environment=command.env)
     seconds = round(time.monotonic() - begin, 3)
     given_back = event.scene.to_repository(said.stdout.decode("utf-8", "surrogateescape"))
     said = said.replace(stdout=given_back.encode("utf-8", "surrogateescape"))
@@ -78,7 +78,7 @@ def fire_script(
         answer = answer.replace(result=_shorten(answer.result, event.scene.outputs))
     except OSError as error:
         answer = HookAnswer(trouble=f"its output cannot be kept: {error}", broken=True)
-    return Fired(answer=answer, said=said, environment=command.env, seconds=seconds)
+    return ScriptRun(answer=answer, said=said, environment=command.env, seconds=seconds)
 
 
 def _exchange(command: Command, hook: Hook, event: HookEvent, cancelled: Callable[[], bool]) -> Exchanged:

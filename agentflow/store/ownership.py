@@ -36,10 +36,10 @@ class Begun(Record):
 
 def record_begun(config: Path, folder: Path, task: TaskState) -> None:
     """Write down how a task began; a task runs also where that cannot be written."""
-    content = (folder / EVENTS).read_bytes()
+    raw = (folder / EVENTS).read_bytes()
     begun = Begun(
-        size=len(content),
-        sum=hashlib.sha256(content).hexdigest(),
+        size=len(raw),
+        sum=hashlib.sha256(raw).hexdigest(),
         model=task.model,
         max_iterations=task.max_iterations,
         budget=task.budget,
@@ -55,12 +55,12 @@ def is_own(config: Path, folder: Path, task: TaskState) -> bool:
     try:
         place = _place(config, folder)
         begun = decode(Begun, place.read_bytes(), str(place))
-        content = (folder / EVENTS).read_bytes()
+        raw = (folder / EVENTS).read_bytes()
     except (OSError, InvalidFile):
         return False
     said = (task.model, task.max_iterations, task.budget)
     is_said = said == (begun.model, begun.max_iterations, begun.budget)
-    return is_said and hashlib.sha256(content[: begun.size]).hexdigest() == begun.sum
+    return is_said and hashlib.sha256(raw[: begun.size]).hexdigest() == begun.sum
 
 
 def _place(config: Path, folder: Path) -> Path:
