@@ -310,18 +310,8 @@ _MODULES = frozenset(
 """Of Python; they analyse code and do not run it."""
 _OTHERS = frozenset(
     {
-        *(
-            "eslint",
-            "tsc",
-            "prettier",
-            "stylelint",
-            "biome",
-            "oxlint",
-            "standard",
-            "xo",
-            "vue-tsc",
-            "rubocop",
-        ),
+        *("eslint", "tsc", "prettier", "stylelint", "biome", "oxlint", "standard", "xo", "vue-tsc"),
+        "rubocop",
         *("phpstan", "psalm", "phpcs", "markdownlint", "yamllint", "sqlfluff", "vitest", "jest", "pytest"),
     }
 )
