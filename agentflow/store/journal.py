@@ -1,4 +1,4 @@
-"""Append-only JSON lines: the entries of a run, read back as a run, and what a person said to a task."""
+"""Append-only JSON lines: the entries of a run, read back as a run, and a person's messages to a task."""
 
 import os
 import stat
@@ -46,7 +46,7 @@ class AppendFile:
 
 
 class RunFile:
-    """The journal of one run; what a call changed in the task's state is passed on as it is written."""
+    """The journal of one run, which passes on each change of the task's state by a call."""
 
     def __init__(self, path: Path, change: Callable[[dict[str, Any]], None]) -> None:
         self._file = AppendFile(path)
@@ -139,7 +139,7 @@ def _advance_checked(run: Run, entry: RunEntry, place: str) -> Run:
 
 
 def _find_misplacement(run: Run, entry: RunEntry) -> str | None:
-    """Return what is wrong with an entry in its place, if anything is."""
+    """Return why an entry cannot stand in its place, or None."""
     problem = None
     match entry:
         case RunOpened():
@@ -173,7 +173,7 @@ def cut_torn_line(path: Path) -> None:
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield numbered lines; a last one without its newline was cut by a crash and is left out.
 
-    Raises OSError, or CorruptState for what is no plain file or has a line that nobody wrote.
+    Raises OSError, or CorruptState for what is no plain file or has an endless line.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:

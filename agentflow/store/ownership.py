@@ -1,7 +1,7 @@
-"""Whose a task is: which tasks this user began, and the lock that lets one process write.
+"""Which tasks this user began, and the lock that lets one process write.
 
-A task says which model it asks, what it may use up, and what a person decided. Taken from a folder that
-somebody else made, all of that would be theirs to say.
+A task names its model, its budget and a person's decisions. In a task that came with a repository, the author
+of the repository would choose all of these.
 """
 
 import fcntl
@@ -35,7 +35,7 @@ class Begun(Record):
 
 
 def record_begun(config: Path, folder: Path, task: TaskState) -> None:
-    """Write down how a task began; a task runs also where that cannot be written."""
+    """Record how a task began; a failure to write that does not stop the task."""
     raw = (folder / EVENTS).read_bytes()
     begun = Begun(
         size=len(raw),
