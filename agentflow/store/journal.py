@@ -2,6 +2,7 @@
 
 import os
 import stat
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,11 +33,11 @@ MAX_LINE = 256 * 1024 * 1024
 
 
 class AppendFile:
-    """A file that only grows."""
+    """A file that only grows, open as long as this object lives."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        weakref.finalize(self, os.close, self._descriptor)
 
     def append(self, line: bytes, *, durable: bool) -> None:
         """Write one line; `durable` returns only when it is on the disk."""
