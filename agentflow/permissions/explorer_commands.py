@@ -1,7 +1,7 @@
-"""What the explorer may run where the sandbox keeps its commands from every effect.
+"""The commands of the explorer, where the sandbox prevents all their effects.
 
-Nothing here keeps files safe: the sandbox does. It keeps a role that looks from running tests, builds and
-the program itself, and says early what would only fail.
+Files are safe by the sandbox alone. The rules here keep the explorer from running tests, builds and the
+program itself, and explain early what would only fail.
 """
 
 import re
@@ -159,7 +159,7 @@ def find_bad_variable(simple: SimpleCommand) -> str | None:
 
 
 def is_only_looking(simple: SimpleCommand) -> bool:
-    """Tell whether a program, by its name and what it is told to do, only looks."""
+    """Tell whether a program, by its name and arguments, only reads."""
     name, texts = name_program(simple.words), [word.text for word in simple.words[1:]]
     if _is_of_repository(simple.words[0]):
         return False
@@ -181,7 +181,7 @@ def is_only_looking(simple: SimpleCommand) -> bool:
 
 
 def _lists(texts: tuple[str, ...]) -> bool:
-    """Tell whether a git command only lists: by its name, or as no name is given that it could make."""
+    """Tell whether a git command only lists: by its name, or because it names nothing to make."""
     name, rest = texts[0] if texts else "", texts[1:]
     if name == "config":
         return len(rest) == 1 and not rest[0].startswith("-")

@@ -108,7 +108,7 @@ def _list_gaps(version: int) -> tuple[str, ...]:
 
 
 STARTED = (b'"exit-code"', b"started")
-"""What stands in the status once a command was started: bubblewrap's word, and that of `launch.py`."""
+"""The words in the status of a started command: that of bubblewrap, and that of `launch.py`."""
 _LIMITED = (
     "/bin/sh",
     "-c",
@@ -241,7 +241,7 @@ _SOCKETS = Path("/proc/net/unix")
 
 
 def build_bubblewrap_arguments(profile: Profile, sockets: Iterable[Path] = ()) -> tuple[str, ...]:
-    """Return what bubblewrap is told; later mounts lie over earlier ones."""
+    """Return the arguments of bubblewrap; later mounts lie over earlier ones."""
     words = [*_ALONE, *(() if profile.network else ("--unshare-net",)), *_SYSTEM]
     for place in profile.hidden:
         words += ["--tmpfs", str(place)]

@@ -13,7 +13,7 @@ from agentflow.redact import redact_text
 from agentflow.tools.files import SNIFFED, is_binary
 
 LEAST_QUOTE = 8
-"""Characters of the longest line of a text by which one knows that it was seen."""
+"""Characters that the longest line of a quote needs to show that the file was read."""
 
 
 def check_input(tool: Tool, given: Mapping[str, Any], context: ToolContext) -> None:

@@ -1,4 +1,4 @@
-"""One commit of exactly what a task changed, beside whatever else the user has changed or staged."""
+"""One commit of exactly a task's change; other changes of the user, staged or not, stay as they are."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Files of a repository elsewhere, by its address; no program that it names is run, nobody is prompted."""
+"""Files of another repository by its address, without prompts and without running its programs."""
 
 import os
 import tarfile

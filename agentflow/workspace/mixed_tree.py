@@ -1,4 +1,4 @@
-"""Trees put together from two, and what differs between two."""
+"""Trees made of two others, and the texts that differ between two trees."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping

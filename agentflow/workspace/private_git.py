@@ -1,6 +1,6 @@
-"""A private git directory: our own settings and index, and nothing of the repository but its objects.
+"""A private git directory: our own settings and index, with the objects of the repository.
 
-The rules and the index that the repository had at first are frozen: nobody can change them later.
+The repository's ignore rules and index are read once and frozen; later changes to them do not count.
 """
 
 import hashlib
@@ -218,7 +218,7 @@ def hide_home(folder: Path) -> dict[str, str]:
 
 
 class FrozenRules(Record):
-    """What a repository and its user say, before any file was looked at."""
+    """The ignore rules, attributes and index of a repository and its user, as first read."""
 
     files: Mapping[str, bytes]
     """The user's ignore rules and attributes, by where a git folder of our own has them."""
@@ -229,7 +229,7 @@ class FrozenRules(Record):
 
 
 class FrozenStart:
-    """What all trees of one repository begin with, read when the first of them is made."""
+    """The rules and index for all trees of one repository, read when the first tree is made."""
 
     def __init__(self, root: Path, source: GitSource) -> None:
         self.root = root

@@ -112,11 +112,11 @@ class KeptSnapshots(Record):
     base: FileSnapshot
     """Before it; with what the user changed themselves since, while the task waited."""
     last: FileSnapshot
-    """The newest that is known to be of the task's making."""
+    """The newest state that the task itself made."""
     ignored: tuple[str, ...]
     """What git ignored as the task began; a folder ends in a slash."""
     is_open: bool = True
-    """The task has not come to an end of which it knows."""
+    """The task has not ended, or was killed."""
     replaced: FileSnapshot | None = None
     """What was there when the task was undone."""
 
@@ -175,7 +175,7 @@ class TaskSnapshots:
         return take_snapshot(self._git, {**self.files(kept.last), **self.files(kept.base)})
 
     def _go_on(self, kept: KeptSnapshots, moment: float) -> None:
-        """Take what the user changed meanwhile as given: undoing the task will leave it."""
+        """Add the user's changes since the last stop to the base, so that undo leaves them."""
         snapshot = self.now(kept)
         base, last, now = dict(self.files(kept.base)), self.files(kept.last), self.files(snapshot)
         for path in base.keys() | last.keys() | now.keys():
@@ -243,7 +243,7 @@ _LINK = "120000"
 
 
 class UndoPlan(Record):
-    """What undoing a task comes to."""
+    """The files that undoing a task restores, removes or leaves."""
 
     restored: Mapping[str, FileEntry]
     """What is written, with what."""
