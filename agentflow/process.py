@@ -26,7 +26,7 @@ from agentflow.descendants import (
     signal_group,
     watch_end,
 )
-from agentflow.streams import SPOKEN_BYTES, Collected, Spoken, drain, pass_on
+from agentflow.streams import HEAD_BYTES, OutputCollector, StreamHead, drain, pass_on
 
 INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "VIRTUAL_ENV", "TMPDIR")
 """The only variables of ours that a child sees, with LC_*; no key, token, proxy or PYTHON* among them."""
@@ -145,7 +145,7 @@ def run(command: Command, sink: Path, cancelled: Callable[[], bool] = lambda: Fa
     """
     started_at, begin = timestamp(), time.monotonic()
     with os.fdopen(os.open(sink, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        collected = Collected(file)
+        collected = OutputCollector(file)
         pipes = (subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT)
         process, halt = _run_to_end(command, pipes, (collected.add,), cancelled)
         collected.finish()
@@ -170,7 +170,7 @@ def exchange(command: Command, given: bytes, cancelled: Callable[[], bool] = lam
 
     Raises OSError when the program cannot be started.
     """
-    out, err = Spoken(), Spoken()
+    out, err = StreamHead(), StreamHead()
 
     def enough() -> bool:
         return cancelled() or out.bytes + err.bytes > FLOOD_BYTES
@@ -185,7 +185,7 @@ def exchange(command: Command, given: bytes, cancelled: Callable[[], bool] = lam
         timed_out=halt is Halt.TIME,
         stdout=out.kept,
         stderr=err.kept,
-        flooded=out.bytes > SPOKEN_BYTES or out.bytes + err.bytes > FLOOD_BYTES,
+        flooded=out.bytes > HEAD_BYTES or out.bytes + err.bytes > FLOOD_BYTES,
     )
 
 
@@ -242,7 +242,7 @@ def start(command: Command) -> Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Detached:
+class DetachedProgram:
     """A program that goes on when we end."""
 
     process: subprocess.Popen[bytes]
@@ -258,10 +258,10 @@ class Detached:
         descriptor = self.stderr.fileno()
         size = os.fstat(descriptor).st_size
         # pread leaves the file position alone, at which the program writes
-        return os.pread(descriptor, SPOKEN_BYTES, max(0, size - SPOKEN_BYTES)).decode("utf-8", "replace")
+        return os.pread(descriptor, HEAD_BYTES, max(0, size - HEAD_BYTES)).decode("utf-8", "replace")
 
 
-def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Detached:
+def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> DetachedProgram:
     """Start a program in a session of its own, without input. Raises OSError when it cannot be started."""
     stderr = tempfile.TemporaryFile()  # noqa: SIM115  # it is read as long as the server runs
     with mark_children():
@@ -274,7 +274,7 @@ def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Detached:
             stderr=stderr,
             start_new_session=True,
         )
-    return Detached(process=process, stderr=stderr)
+    return DetachedProgram(process=process, stderr=stderr)
 
 
 def _run_to_end(

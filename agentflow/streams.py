@@ -11,13 +11,13 @@ from agentflow.redact import Redacting, redact_bytes
 KEEP_BYTES = 16 * 1024 * 1024
 """Output kept in full; beyond it, head and tail."""
 TAIL_BYTES = 1024 * 1024
-SPOKEN_BYTES = 64 * 1024
+HEAD_BYTES = 64 * 1024
 """What is kept of each stream of an exchange."""
 _CHUNK = 1 << 16
 _PIPE_CHUNKS = 16  # the most that a pipe holds
 
 
-class Collected:
+class OutputCollector:
     """Output as it comes: all of it hashed and counted, head and tail kept without secrets."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -53,7 +53,7 @@ class Collected:
             self._file.flush()  # observers count the tests that have ended
 
 
-class Spoken:
+class StreamHead:
     """The beginning of a stream, and how long it is."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class Spoken:
         self.bytes = 0
 
     def add(self, chunk: bytes) -> None:
-        self.kept += chunk[: max(0, SPOKEN_BYTES - self.bytes)]
+        self.kept += chunk[: max(0, HEAD_BYTES - self.bytes)]
         self.bytes += len(chunk)
 
 

@@ -279,15 +279,15 @@ def make_recorded_tools(specs: Iterable[ToolSpec], answer: Callable[[str], Outpu
     )
 
 
-class Accepted(Record):
+class AcceptedTools(Record):
     """The tools of each server as they were when they were first seen or accepted, by the server's digest."""
 
     servers: dict[str, dict[str, str]] = {}
 
 
-def load_accepted(file: Path) -> Accepted:
+def load_accepted(file: Path) -> AcceptedTools:
     """Return what was accepted so far. Raises InvalidFile."""
-    return decode(Accepted, file.read_bytes(), str(file)) if file.is_file() else Accepted()
+    return decode(AcceptedTools, file.read_bytes(), str(file)) if file.is_file() else AcceptedTools()
 
 
 def record_accepted(file: Path, server: str, tools: Iterable[ServerTool]) -> None:
@@ -296,7 +296,7 @@ def record_accepted(file: Path, server: str, tools: Iterable[ServerTool]) -> Non
         known = load_accepted(file).servers
     except InvalidFile:
         known = {}
-    changed = Accepted(servers={**known, server: {tool.name: tool.digest for tool in tools}})
+    changed = AcceptedTools(servers={**known, server: {tool.name: tool.digest for tool in tools}})
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_atomic(file, encode(changed) + b"\n")
 

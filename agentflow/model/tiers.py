@@ -125,7 +125,7 @@ _PER_MILLION = 1_000_000
 _SHIPPED = "prices.yaml"
 
 
-class Listed(Record):
+class PriceList(Record):
     """Prices that were published together."""
 
     as_of: date
@@ -136,9 +136,9 @@ class Listed(Record):
 
 
 @cache
-def load_price_lists() -> tuple[Listed, ...]:
+def load_price_lists() -> tuple[PriceList, ...]:
     """Return the shipped lists; the file is read when the first price is asked for."""
-    return read_yaml(tuple[Listed, ...], Path(__file__).with_name(_SHIPPED).read_text("utf-8"), _SHIPPED)
+    return read_yaml(tuple[PriceList, ...], Path(__file__).with_name(_SHIPPED).read_text("utf-8"), _SHIPPED)
 
 
 def find_price(model: str, kind: str, settings: Settings) -> Price | None:

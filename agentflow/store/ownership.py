@@ -22,7 +22,7 @@ from agentflow.store.reading import EVENTS, TASKS, state_folder
 from agentflow.trust import content
 
 
-class Begun(Record):
+class TaskOrigin(Record):
     """How this user began a task, or took it over."""
 
     size: int
@@ -37,7 +37,7 @@ class Begun(Record):
 def record_begun(config: Path, folder: Path, task: TaskState) -> None:
     """Record how a task began; a failure to write that does not stop the task."""
     raw = (folder / EVENTS).read_bytes()
-    begun = Begun(
+    begun = TaskOrigin(
         size=len(raw),
         sum=hashlib.sha256(raw).hexdigest(),
         model=task.model,
@@ -54,7 +54,7 @@ def is_own(config: Path, folder: Path, task: TaskState) -> bool:
     """Tell whether a task began as this user recorded it, and has the same model and limits."""
     try:
         place = _place(config, folder)
-        begun = decode(Begun, place.read_bytes(), str(place))
+        begun = decode(TaskOrigin, place.read_bytes(), str(place))
         raw = (folder / EVENTS).read_bytes()
     except (OSError, InvalidFile):
         return False

@@ -10,7 +10,7 @@ from agentflow.core.errors import Exit, StateError, TaskLocked, UsageError
 from agentflow.core.pending import Answer
 from agentflow.core.record import Record
 from agentflow.parse import decode
-from agentflow.process import Detached, detach
+from agentflow.process import DetachedProgram, detach
 from agentflow.redact import list_some
 from agentflow.store.ownership import is_at_work
 from agentflow.store.reading import events, fold_state
@@ -49,7 +49,7 @@ class Continuations:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._begun: dict[str, Detached] = {}
+        self._begun: dict[str, DetachedProgram] = {}
 
     def begin(self, task_id: str) -> None:
         """Start `agentflow resume`. Raises TaskLocked while a task is at work."""

@@ -24,6 +24,7 @@ from agentflow.model.tiers import DEEP, FAST, REPAIR
 from agentflow.permissions.role_rules import find_owner
 from agentflow.redact import redact_text
 from agentflow.report.material import Material
+from agentflow.routing.route import JUDGING
 from agentflow.routing.table import Table
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
@@ -47,8 +48,6 @@ from agentflow.workspace.working_copy import to_pythonpath
 if TYPE_CHECKING:
     from agentflow.repair.tool import RepairSearch
 
-JUDGED_BY = (Phase.REVIEW, Phase.VERIFICATION)
-"""The phases of judges, who take no instructions while they judge."""
 _LEAST_COST = 1e-9
 """A limit of money that is used up: none at all would be no limit."""
 
@@ -231,7 +230,7 @@ class Crew(Record):
             if phase is Phase.IMPLEMENTATION
             else (),
             watch=self.watch,
-            take_messages=None if phase in JUDGED_BY else partial(self._take_messages, phase, number),
+            take_messages=None if phase in JUDGING else partial(self._take_messages, phase, number),
             changed=self._compare if phase is Phase.IMPLEMENTATION else None,
             repository=self.copy.main if self.copy else None,
         )

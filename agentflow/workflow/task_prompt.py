@@ -21,6 +21,7 @@ from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, select
 from agentflow.loop.prompts import prompt_text
 from agentflow.redact import list_some
 from agentflow.report.material import Material, fence_text
+from agentflow.routing.route import JUDGING
 from agentflow.sandbox.profile import ACCESS, Level
 from agentflow.tools.shell import BASH
 from agentflow.verdict.ending import describe_issue
@@ -55,7 +56,7 @@ def write_task_prompt(task: TaskState, phase: Phase, material: Material) -> str:
     if task.reads_only:
         parts = [*head, *_list_reading_parts(task, phase, material)]
     else:
-        form = _format_check_line if phase in (Phase.REVIEW, Phase.VERIFICATION) else _format_check
+        form = _format_check_line if phase in JUDGING else _format_check
         before = _format_checks("Checks before the task", material.before, material, form)
         parts = [*head, before, *_list_change_parts(task, phase, material)]
     return "\n\n".join(part for part in parts if part)
@@ -191,7 +192,7 @@ def _number_lines(excerpt: Excerpt) -> str:
 
 def _format_exploration(task: TaskState, phase: Phase) -> str:
     """Return an earlier exploration; judges get none, so that they look for themselves."""
-    if not task.explored or phase in (Phase.REVIEW, Phase.VERIFICATION):
+    if not task.explored or phase in JUDGING:
         return ""
     return f"## Explored earlier\n{fence_text(task.explored[:MAX_DIFF_CHARS], 'markdown')}"
 

@@ -59,7 +59,7 @@ class SideCopy(Record):
         return self.view.place
 
 
-class Merged(Record):
+class MergeResult(Record):
     """What became of the changes of a copy."""
 
     taken: tuple[str, ...]
@@ -68,7 +68,7 @@ class Merged(Record):
     """The files in which somebody else changed the same, and that are as they left them."""
 
 
-class _Made(Record):
+class _CopyRecord(Record):
     """What is written down of a copy once it is complete."""
 
     tree: str
@@ -85,10 +85,10 @@ def open_side_copy(
     """
     place = folder / _FILES / git.root.name
     if (folder / _MADE).exists():
-        made = decode(_Made, (folder / _MADE).read_bytes(), str(folder / _MADE))
+        made = decode(_CopyRecord, (folder / _MADE).read_bytes(), str(folder / _MADE))
     else:
         remove_scratch(folder)  # what a kill left of one
-        made = _make(WorkingCopy(git, tree, ignored), git, masked, folder)
+        made = _make_copy(WorkingCopy(git, tree, ignored), git, masked, folder)
         write_atomic(folder / _MADE, encode(made))
     return SideCopy(
         main=git.root,
@@ -99,7 +99,7 @@ def open_side_copy(
     )
 
 
-def _make(stage: WorkingCopy, git: Git, masked: tuple[Path, ...], folder: Path) -> _Made:
+def _make_copy(stage: WorkingCopy, git: Git, masked: tuple[Path, ...], folder: Path) -> _CopyRecord:
     folder.mkdir(mode=0o700, parents=True)
     stage.fill(outer=folder)
     place = stage.view.place
@@ -108,7 +108,7 @@ def _make(stage: WorkingCopy, git: Git, masked: tuple[Path, ...], folder: Path) 
         if each.is_relative_to(git.root):
             _empty(place / each.relative_to(git.root))
     copied = git.on_copy(place, stage.view.shown)
-    return _Made(tree=copied.tree(), shown=stage.view.shown, start=take_snapshot(copied))
+    return _CopyRecord(tree=copied.tree(), shown=stage.view.shown, start=take_snapshot(copied))
 
 
 def _empty(place: Path) -> None:
@@ -137,7 +137,7 @@ def read_change(copy: SideCopy) -> dict[str, tuple[FileEntry | None, FileEntry |
     return {path: pair for path, pair in pairs.items() if not _is_same(*pair)}
 
 
-def merge_change(git: Git, copy: SideCopy, snapshots: TaskSnapshots) -> Merged:
+def merge_change(git: Git, copy: SideCopy, snapshots: TaskSnapshots) -> MergeResult:
     """Take the change of a copy over into the repository, but for files in which others changed the same.
 
     To do this again changes nothing. Raises StateError naming what cannot be written.
@@ -152,7 +152,7 @@ def merge_change(git: Git, copy: SideCopy, snapshots: TaskSnapshots) -> Merged:
     except InTheWay as error:
         hint = "move away what is there, then: agentflow resume"
         raise StateError(f"{error.path} cannot be written: {error.reason}", hint=hint) from None
-    return Merged(taken=plan.taken, conflicts=plan.conflicts)
+    return MergeResult(taken=plan.taken, conflicts=plan.conflicts)
 
 
 def find_conflicts(git: Git, copy: SideCopy) -> tuple[str, ...]:
