@@ -224,7 +224,7 @@ def _answer(crew: Crew, task: TaskState, job: Job) -> None:
 
         spent = sum_spending(events(crew.store.folder))
         kept = describe_kept(crew.git.root, task.task_id)
-        result = to_result(task, crew.material(task), crew.changes(task), spent)
+        result = to_result(task, crew.gather_material(task), crew.changes(task), spent)
         say_json({**result, "worktree": plain(kept)} if kept else result)
         return
     stream = sys.stderr if job.events == "-" else sys.stdout

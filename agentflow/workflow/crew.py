@@ -132,7 +132,7 @@ class Crew(Record):
             since=copy.tree,
         )
 
-    def agent(self, task: TaskState, phase: Phase, number: int, angle: str = "") -> Agent:
+    def build_agent(self, task: TaskState, phase: Phase, number: int, angle: str = "") -> Agent:
         """Return the agent for one run of a phase; `angle` tells runs at the same time apart."""
         model, models = self._choose_model(task, phase)
         factory = AgentFactory(
@@ -155,7 +155,7 @@ class Crew(Record):
             place=self._place_subagent,
         )
         role = _fit_budget(self.roles.part(ROLE_OF[phase]), task, self.share)
-        return factory.build_first(role, self._around(task, phase, number).replace(angle=angle))
+        return factory.build_first(role, self._build_surroundings(task, phase, number).replace(angle=angle))
 
     def _choose_model(self, task: TaskState, phase: Phase) -> tuple[Model, Mapping[str, str]]:
         """Return the model of a run, with the id of each tier; a found repair needs none that is paid."""
@@ -171,7 +171,7 @@ class Crew(Record):
             return None
         from agentflow.repair.tool import RepairSearch  # noqa: PLC0415  # only where tests fail
 
-        prompt = write_task_prompt(task, Phase.IMPLEMENTATION, self.material(task))
+        prompt = write_task_prompt(task, Phase.IMPLEMENTATION, self.gather_material(task))
         return RepairSearch(
             sandbox=self.sandbox, prompt=prompt, seconds=task.repair_seconds, observe=self.store.emit
         )
@@ -208,11 +208,12 @@ class Crew(Record):
             answer=task.answers.get(saved.pause.pending.id) if saved and saved.pause else None,
         )
 
-    def _around(self, task: TaskState, phase: Phase, number: int) -> Surroundings:
+    def _build_surroundings(self, task: TaskState, phase: Phase, number: int) -> Surroundings:
         ledger = self.store.ledger
         judging = phase is Phase.VERIFICATION and task.tree is not None
+        implements = phase is Phase.IMPLEMENTATION
         return Surroundings(
-            workspace=self._workspace_for(task, phase),
+            workspace=self._choose_workspace(task, phase),
             runner=self.sandbox.of(ROLE_OF[phase]),
             ledger=_limit_evidence(ledger, task) if judging else ledger,
             journal=self.store.open_run(number, ROLE_OF[phase]),
@@ -225,13 +226,11 @@ class Crew(Record):
             consent=self.consent,
             has_asked=phase in task.asked
             or (self.consent is Consent.SUSPEND and _awaits_confirmation(task, phase)),
-            owners=self._owners(),
-            shown=list_whole_files(task, self._paths_of_change(task))
-            if phase is Phase.IMPLEMENTATION
-            else (),
+            owners=self._map_owners(),
+            shown=list_whole_files(task, self._list_changed_paths(task)) if implements else (),
             watch=self.watch,
             take_messages=None if phase in JUDGING else partial(self._take_messages, phase, number),
-            changed=self._compare if phase is Phase.IMPLEMENTATION else None,
+            changed=self._find_own_changes if implements else None,
             repository=self.copy.main if self.copy else None,
         )
 
@@ -252,27 +251,27 @@ class Crew(Record):
             return read_messages(self.store.folder)[len(task.said) :]
         return self.recall_messages(number, turns)
 
-    def _compare(self) -> dict[str, bool]:
+    def _find_own_changes(self) -> dict[str, bool]:
         """Return the files that differ from before the task or step, and whether it changed each itself."""
         seen = self.take_tree(self.store.task)
         seen = seen.replace(base_tree=self.since or seen.base_tree)
         own = {change.path for change in self.changes(seen)}
         return {change.path: change.path in own for change in self.changes(seen.replace(hook_files={}))}
 
-    def _workspace_for(self, task: TaskState, phase: Phase) -> Workspace:
+    def _choose_workspace(self, task: TaskState, phase: Phase) -> Workspace:
         """Return the files that a role reads; the reviewer of a change also reads what it deleted."""
         if phase is not Phase.REVIEW or task.base_tree is None:
             return self.workspace
         return WithDeleted(now=self.workspace, git=self.git, before=task.base_tree)
 
-    def _owners(self) -> dict[str, str]:
+    def _map_owners(self) -> dict[str, str]:
         """Return the role that has each known tool."""
         roles = tuple(self.roles.part(part) for part in PIPELINE)
         names = (*(tool.name for tool in self.toolbox.tools), *WEB)
         owned = {name: owner for name in names if (owner := find_owner(name, roles))}
         return {**owned, **{tool: part for part, tool in SUBMITS.items()}}
 
-    def material(self, task: TaskState) -> Material:
+    def gather_material(self, task: TaskState) -> Material:
         """Return what a prompt or a report quotes beside the state."""
         return Material(
             runs=list_runs(task, self.checking.runs),
@@ -280,19 +279,19 @@ class Crew(Record):
             shown=self.checking.recall,
             diff=self.diff(task),
             folder=f"{TASKS}/{task.task_id}",
-            changed=self._paths_of_change(task),
+            changed=self._list_changed_paths(task),
             roles={part: _fit_budget(self.roles.part(part), task) for part in PIPELINE},
             network=self.sandbox.opened.network,
         )
 
     def diff(self, task: TaskState) -> str:
         """Return the task's own change up to its last recorded tree, without files of hooks."""
-        paths = self._paths_of_change(task)
+        paths = self._list_changed_paths(task)
         if task.base_tree is None or task.tree is None or not paths:
             return ""
         return redact_text(self.git.diff(task.base_tree, task.tree, *(paths if task.hook_files else ())))
 
-    def _paths_of_change(self, task: TaskState) -> tuple[str, ...]:
+    def _list_changed_paths(self, task: TaskState) -> tuple[str, ...]:
         return tuple(change.path for change in self.changes(task))
 
     @property

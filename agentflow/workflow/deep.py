@@ -63,7 +63,7 @@ class Exploration(Record):
 async def explore_deeply(crew: Crew, task: TaskState) -> TaskState:
     """Explore from every angle at once and write the document; an angle without a result fails the task."""
     focus = task.focus or ""
-    head = write_opening(task, Phase.EXPLORATION, crew.material(task))
+    head = write_opening(task, Phase.EXPLORATION, crew.gather_material(task))
     angles = choose_angles(crew.workspace.files(focus or "."), focus)
     prompts = tuple(each.replace(text=f"{head}\n\n{each.text}") for each in angles)
     limiter = anyio.CapacityLimiter(SIDE_BY_SIDE)

@@ -94,7 +94,7 @@ def explain_loss(run: Run) -> str | None:
 
 def _write_prompt(crew: Crew, phase: Phase) -> RunPrompt:
     """Return the whole task prompt, or only the news where an earlier conversation goes on."""
-    task, material = crew.store.task, crew.material(crew.store.task)
+    task, material = crew.store.task, crew.gather_material(crew.store.task)
     if earlier := _find_failed_run(crew, phase):
         return RunPrompt(name="", text=write_iteration_prompt(task, material), earlier=earlier)
     return RunPrompt(name="", text=write_task_prompt(task, phase, material))
@@ -123,7 +123,7 @@ async def _attempt(crew: Crew, phase: Phase, prompt: RunPrompt, number: int, sav
     store.save(store.task.replace(runs=max(number, store.task.runs)))
     if saved is None or saved.outcome is None:
         crew = await crew.with_servers(phase)
-    agent = crew.agent(store.task, phase, number, prompt.name)
+    agent = crew.build_agent(store.task, phase, number, prompt.name)
     if saved is None:
         run = await run_agent(agent, prompt.text, prompt.earlier)
     else:

@@ -143,7 +143,7 @@ def _write_prompt(crew: Crew, step: int) -> str:
     one = _plan_of(task).steps[step - 1]
     files = f" ({', '.join(one.files)})" if one.files else ""
     own = f"# Your step\n{step}. {one.title}{files}\n\n{prompt_text('step.md')}"
-    return f"{write_task_prompt(task, Phase.IMPLEMENTATION, crew.material(task))}\n\n{own}"
+    return f"{write_task_prompt(task, Phase.IMPLEMENTATION, crew.gather_material(task))}\n\n{own}"
 
 
 def _is_failed(ended: _EndedStep) -> bool:
