@@ -40,8 +40,10 @@ class AppendFile:
         weakref.finalize(self, os.close, self._descriptor)
 
     def append(self, line: bytes, *, durable: bool) -> None:
-        """Write one line; `durable` returns only when it is on the disk."""
-        os.write(self._descriptor, line + b"\n")
+        """Write one whole line; `durable` returns only when it is on the disk. Raises OSError."""
+        left = memoryview(line + b"\n")
+        while left:  # a full disk takes a part first, and only then is an error
+            left = left[os.write(self._descriptor, left) :]
         if durable:
             os.fsync(self._descriptor)
 

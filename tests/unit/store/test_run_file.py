@@ -1,4 +1,5 @@
 import os
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -176,3 +177,14 @@ def test_messages_and_ended_runs_leave_no_file_open(tmp_path: Path) -> None:
         add_message(tmp_path, f"message {number}")
         RunFile(tmp_path / f"{number}.jsonl", lambda _: None).append(HEAD)
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
+def test_a_line_that_fits_only_in_part_is_an_error(tmp_path: Path) -> None:
+    file = RunFile(tmp_path / "1.jsonl", lambda _: None)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            file.append(HEAD)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
