@@ -22,7 +22,7 @@ from agentflow.store.journal import load_run
 from agentflow.verdict.ending import decide_gate, end_in_phase, end_without_result, fail
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.suspension import decide_or_suspend, record_answer, suspend_for
-from agentflow.workflow.task_prompt import write_iteration_prompt, write_task_prompt
+from agentflow.workflow.task_prompt import format_steps, write_iteration_prompt, write_task_prompt
 
 GO_ON = "go on from here"
 GIVE_UP = "give up"
@@ -311,9 +311,8 @@ def _find_unconfirmed(task: TaskState) -> Pending | None:
 
 
 def _format_plan(plan: Plan) -> str:
-    steps = (f"{number}. {step.title} ({', '.join(step.files)})" for number, step in enumerate(plan.steps, 1))
     after = (f"must hold: {text}" for text in plan.acceptance)
-    return "\n".join((plan.summary, *steps, *after, *(f"risk: {risk}" for risk in plan.risks)))
+    return "\n".join((plan.summary, *format_steps(plan), *after, *(f"risk: {risk}" for risk in plan.risks)))
 
 
 def _summarize_result(task: TaskState, phase: Phase) -> str:

@@ -378,13 +378,15 @@ def _mark_finding(place: str, task: TaskState) -> str:
 def _format_plan(plan: Plan | None, title: str = "Plan") -> str:
     if plan is None:
         return ""
-    steps = [
-        f"{number}. {step.title}" + (f" ({', '.join(step.files)})" if step.files else "")
-        for number, step in enumerate(plan.steps, 1)
-    ]
     acceptance = [f"- must hold: {item}" for item in plan.acceptance]
     risks = [f"- risk: {item}" for item in plan.risks]
-    return "\n".join((f"## {title}", plan.summary, *steps, *acceptance, *risks))
+    return "\n".join((f"## {title}", plan.summary, *format_steps(plan), *acceptance, *risks))
+
+
+def format_steps(plan: Plan) -> list[str]:
+    """Return the steps of a plan in a line each, with their numbers and files."""
+    files = [f" ({', '.join(step.files)})" if step.files else "" for step in plan.steps]
+    return [f"{number}. {step.title}{files[number - 1]}" for number, step in enumerate(plan.steps, 1)]
 
 
 def _format_failures(task: TaskState, material: Material) -> tuple[str, ...]:
