@@ -173,9 +173,8 @@ async def compact(agent: Agent, run: Run, trigger: CompactionTrigger = Compactio
     if apply_compaction(run, entry).tokens > goal:
         entry = await _add_summary(agent, run, entry, goal, said.context)
     if trigger is CompactionTrigger.OVERFLOW:
-        old = _join_archives(
-            old, _archive_newest(agent, apply_compaction(run, entry), int(run.tokens * _NO_RELIEF))
-        )
+        newest = _archive_newest(agent, apply_compaction(run, entry), int(run.tokens * _NO_RELIEF))
+        old = _join_archives(old, newest)
         entry = _add_archive(run, entry, old)
     _store_files(agent, old)
     after = note(agent, run, entry.replace(seconds=round(time.monotonic() - begin, 3)))

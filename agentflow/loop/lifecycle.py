@@ -60,9 +60,8 @@ async def announce_start(agent: Agent, run: Run) -> Run:
         started = SubagentStarted(agent_id=agent.around.transcript.stem, agent_type=agent.role.name)
         said = await fire_hooks(agent, Point.SUBAGENT_START, lambda: started)
         run = apply_hook_result(agent, run, said)
-    return apply_hook_result(
-        agent, run, await fire_hooks(agent, Point.RUN_START, lambda: Briefed(brief=prompt))
-    )
+    said = await fire_hooks(agent, Point.RUN_START, lambda: Briefed(brief=prompt))
+    return apply_hook_result(agent, run, said)
 
 
 async def ask_to_stop(agent: Agent, run: Run, outcome: RunOutcome) -> tuple[Run, str | None, bool]:

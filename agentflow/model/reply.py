@@ -279,9 +279,8 @@ def to_reply(turn: RawTurn) -> tuple[Reply, frozenset[str]]:
         raise BadReply("two tool calls of the reply have the same id")
     if stop in (Stop.END_TURN, Stop.MAX_TOKENS):
         parts = _drop_unanswered(parts)
-    return Reply(parts=parts, stop=stop, usage=turn.usage, model=_join_surrogates(turn.model)), frozenset(
-        skipped
-    )
+    model = _join_surrogates(turn.model)
+    return Reply(parts=parts, stop=stop, usage=turn.usage, model=model), frozenset(skipped)
 
 
 def _to_part(block: dict[str, Any], stop: str) -> ReplyPart | None:
@@ -330,12 +329,9 @@ def _to_call(block: dict[str, Any], stop: str) -> ToolCall:
 def _read_input(block: dict[str, Any]) -> dict[str, Any] | None:
     """Return a call's input, or None when it is no JSON object that can be written down again."""
     streamed = block.get("json")
+    is_streamed = isinstance(streamed, str) and streamed
     try:
-        found = (
-            decode_or_none(_join_surrogates(streamed))
-            if isinstance(streamed, str) and streamed
-            else block.get("input")
-        )
+        found = decode_or_none(_join_surrogates(str(streamed))) if is_streamed else block.get("input")
         encode(found)
     except (ValueError, RecursionError):
         return None

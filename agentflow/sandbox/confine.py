@@ -313,9 +313,8 @@ def write_seatbelt_rules(profile: Profile) -> str:
     """Return the profile that sandbox-exec is given."""
     lines = [_SEATBELT]
     lines += _seatbelt_lines("deny file-read* file-write*", profile.hidden)
-    lines += _seatbelt_lines(
-        "allow file-read*", (*profile.readable, profile.source, profile.root, *profile.writable)
-    )
+    readable = (*profile.readable, profile.source, profile.root, *profile.writable)
+    lines += _seatbelt_lines("allow file-read*", readable)
     writes = () if profile.access in (Access.READ, Access.COPY) else (profile.source,)
     lines += _seatbelt_lines("allow file-write*", (*writes, *profile.writable))
     lines += _seatbelt_lines("deny file-write*", profile.protected)

@@ -156,9 +156,8 @@ def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState
     told = summarize_intent(task, events(crew.store.folder))
     took = 0 if began is None else time.monotonic() - began
     spent = sum_spending(events(crew.store.folder), took)
-    written = crew.store.write_report(
-        format_report(task, crew.gather_material(task), crew.changes(task), told, spent)
-    )
+    text = format_report(task, crew.gather_material(task), crew.changes(task), told, spent)
+    written = crew.store.write_report(text)
     if task.parallel_work is not None and not can_go_on(task):
         from agentflow.workflow.parallel import remove_copies  # noqa: PLC0415  # only where it is asked for
 

@@ -363,9 +363,8 @@ def _has_seen(root: Path, folder: Path, options: tuple[str, ...]) -> bool:
     was ever added has no index, and nothing to show.
     """
     if not (folder / "index").exists():
-        return (
-            not any((folder / "objects").glob("[0-9a-f][0-9a-f]")) and not (folder / "packed-refs").exists()
-        )
+        has_objects = any((folder / "objects").glob("[0-9a-f][0-9a-f]"))
+        return not has_objects and not (folder / "packed-refs").exists()
     listed = capture(("git", *options, "ls-files", "--debug", "-z"), cwd=root, env=_ENVIRONMENT).stdout
     return any(_is_seen(root, entry) for entry in _SEEN.finditer(listed))
 

@@ -152,9 +152,8 @@ class TaskSnapshots:
         ignored = self._git.list_ignored()
         lasting = to_unread_entries(self._git, list_precious(self._git.root, ignored))
         tree = self._git.head if self._git.is_committed() else None
-        snapshot = (None if lasting or tree is None else take_commit_snapshot(self._git)) or take_snapshot(
-            self._git, lasting
-        )
+        committed = None if lasting or tree is None else take_commit_snapshot(self._git)
+        snapshot = committed or take_snapshot(self._git, lasting)
         keep_objects(self._git, snapshot)
         self.save(KeptSnapshots(base=snapshot, last=snapshot, ignored=ignored))
         return tree
