@@ -252,7 +252,7 @@ async def answer_call(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | 
         ToolStarted(run=agent.around.number, turn=run.turns, call_id=call.id, tool=call.name, subject=subject)
     )
     begin = time.monotonic()
-    found = await _run_tool(agent, run, call, authorized)
+    found = await _make(agent, run, call, authorized)
     if isinstance(found, RunPaused):
         return found
     made = await _apply_result_hooks(agent, call, authorized, found)
@@ -278,9 +278,7 @@ def _has_summary(agent: Agent, tool: Tool) -> bool:
     return tool is not agent.submit and not (tool.shows_file and tool.effect is Effect.READ)
 
 
-async def _run_tool(
-    agent: Agent, run: Run, call: ToolCall, authorized: AuthorizedCall
-) -> CallAnswered | RunPaused:
+async def _make(agent: Agent, run: Run, call: ToolCall, ready: AuthorizedCall) -> CallAnswered | RunPaused:
     inner = list[CallAnswered]()
     context = ToolContext(
         role=agent.role,
@@ -298,9 +296,9 @@ async def _run_tool(
         **copy_shared(agent.around, ToolContext),
     )
     try:
-        check_input(authorized.tool, authorized.input, context)
-        with _watch_role(agent, authorized.tool):
-            output = await to_thread.run_sync(partial(authorized.tool.call, authorized.given, context))
+        check_input(ready.tool, ready.input, context)
+        with _watch_role(agent, ready.tool):
+            output = await to_thread.run_sync(partial(ready.tool.call, ready.given, context))
     except ModelUnavailable:
         raise  # of a sub-agent: the task goes on later where it is
     except Exception as error:  # noqa: BLE001  # a bug in a tool is an error result, not the end of the task

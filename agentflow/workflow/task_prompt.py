@@ -30,9 +30,7 @@ from agentflow.verdict.target_tests import describe_one_test
 MAX_DIFF_CHARS = 20_000
 TAIL_LINES = 20
 MAX_FAILING = 20
-
 _FormatCheck = Callable[[CheckRun, Material], str]
-
 _RESULTS: Mapping[Phase, Mapping[str, Any]] = MappingProxyType(
     {
         Phase.EXPLORATION: {"findings": None, "cited": ()},
@@ -64,17 +62,15 @@ def write_task_prompt(task: TaskState, phase: Phase, material: Material) -> str:
 
 def write_iteration_prompt(task: TaskState, material: Material) -> str:
     """Return what a new iteration adds to the implementer's conversation."""
-    new = (failure for failure in task.failures if failure.iteration == task.iteration - 1)
-    head = f"# Iteration {task.iteration} of {task.max_iterations}"
-    return "\n\n".join(
-        (f"{head}\n{prompt_text('failed.md')}", *(_format_failure(each, material) for each in new))
-    )
+    new = (each for each in task.failures if each.iteration == task.iteration - 1)
+    head = f"# Iteration {task.iteration} of {task.max_iterations}\n{prompt_text('failed.md')}"
+    return "\n\n".join((head, *(_format_failure(each, material) for each in new)))
 
 
 def write_opening(task: TaskState, phase: Phase, material: Material) -> str:
     """Return what every task prompt begins with."""
     parts = (_format_surroundings(task, phase, material), _format_instructions(task, material))
-    return "\n\n".join(part for part in parts if part)
+    return "\n\n".join(filter(None, parts))
 
 
 def _format_surroundings(task: TaskState, phase: Phase, material: Material) -> str:
@@ -142,10 +138,8 @@ def _format_instructions(task: TaskState, material: Material) -> str:
     """Return the repository's instructions about the files of a task, cut where they are too long."""
     paths = (*task.paths, *material.changed, *(each.path for each in task.excerpts))
     found = select_instructions(task.instructions, paths)
-    parts, left = (
-        [f"# Instructions of the repository\n{prompt_text('instructions.md')}"],
-        MAX_IN_PROMPT,
-    )
+    parts = [f"# Instructions of the repository\n{prompt_text('instructions.md')}"]
+    left = MAX_IN_PROMPT
     for each in found:
         parts.append(_format_instruction(each, max(0, left)))
         left -= len(each.text)
@@ -198,7 +192,6 @@ def _format_exploration(task: TaskState, phase: Phase) -> str:
 
 
 def _list_reading_parts(task: TaskState, phase: Phase, material: Material) -> tuple[str, ...]:
-    """Return the parts of a prompt for a task that changes nothing."""
     if phase is Phase.REVIEW:
         return _format_findings(task), _format_excerpts(task, material), prompt_text("audit.md")
     wanted = "question.md" if task.route == "question" else "inquiry.md"
@@ -212,12 +205,8 @@ def _list_change_parts(task: TaskState, phase: Phase, material: Material) -> tup
             return (seen,)
         case Phase.PLANNING:
             order = prompt_text("order.md") if task.parallel_work else ""
-            return (
-                _format_findings(task),
-                seen,
-                _format_plan(task.rejected_plan, "Plan that the user had corrected"),
-                order,
-            )
+            rejected = _format_plan(task.rejected_plan, "Plan that the user had corrected")
+            return _format_findings(task), seen, rejected, order
         case Phase.IMPLEMENTATION:
             done = describe_results(task.parallel_work) if task.iteration == 1 else ""
             found = (_format_findings(task), seen, _format_plan(task.plan), done, _format_first_try(task))
@@ -247,13 +236,8 @@ def _list_judging_parts(task: TaskState, material: Material) -> tuple[str, ...]:
     said = [f"- {reason}" for failure in task.failures for reason in failure.reasons]
     failed = "\n".join(("## Why it was sent back before", *dict.fromkeys(said))) if said else ""
     tests = _format_excerpts(task.replace(cited=()), material, whole=False)
-    return (
-        _format_plan(task.plan),
-        tests,
-        _compare_claims(task, material),
-        failed,
-        quote_diff("Change", material.diff),
-    )
+    plan, claims = _format_plan(task.plan), _compare_claims(task, material)
+    return plan, tests, claims, failed, quote_diff("Change", material.diff)
 
 
 def _compare_claims(task: TaskState, material: Material) -> str:
@@ -393,10 +377,8 @@ def _format_failures(task: TaskState, material: Material) -> tuple[str, ...]:
     """Return why earlier iterations failed; what was printed only for the newest."""
     newest = max((failure.iteration for failure in task.failures), default=0)
     return tuple(
-        _format_failure(
-            failure, material, _format_check if failure.iteration == newest else _format_check_line
-        )
-        for failure in task.failures
+        _format_failure(each, material, _format_check if each.iteration == newest else _format_check_line)
+        for each in task.failures
     )
 
 
