@@ -1,4 +1,4 @@
-"""The end of a process, of its group and of whatever left it."""
+"""How everything that a command started is found and ended: its group, and processes that left it."""
 
 import os
 import resource
@@ -25,7 +25,7 @@ _LONG_TICK = 0.05
 _COUNT_SECONDS = 0.05
 _NICE = 10
 _ONE_AT_A_TIME = Lock()
-"""A limit is the whole process's, and what two threads start must not share a mark."""
+"""The mark is a limit of our whole process, so only one thread starts a command at a time."""
 
 
 class Halt(Enum):
@@ -39,7 +39,7 @@ class Halt(Enum):
 def make_halt_check(
     timeout: float, most_tasks: int, mark: int, cancelled: Callable[[], bool]
 ) -> Callable[[], Halt | None]:
-    """Return what tells whether a command that is about to start has to be halted."""
+    """Return the function that says whether a command has to be halted, and why."""
     deadline, looked = time.monotonic() + timeout, 0.0
 
     def halt() -> Halt | None:
@@ -52,15 +52,15 @@ def make_halt_check(
         if now < looked + _COUNT_SECONDS:
             return None
         looked = now
-        # what the whole machine has is quickly asked: it is never less than what the command has
-        is_crowded = _tasks() > most_tasks and _is_crowd(mark, most_tasks)
+        # the count for the whole machine is cheap, and never below that of the command
+        is_crowded = _count_tasks() > most_tasks and _is_crowd(mark, most_tasks)
         return Halt.CROWD if is_crowded else None
 
     return halt
 
 
-def step_back(process: int) -> None:
-    """Let whatever a command starts wait for us: its fork bomb must not keep us from ending it."""
+def lower_priority(process: int) -> None:
+    """Give a command a lower priority than ours, so that its fork bomb cannot keep us from ending it."""
     try:
         os.setpriority(os.PRIO_PROCESS, process, _NICE)
     except ProcessLookupError:
@@ -69,9 +69,9 @@ def step_back(process: int) -> None:
 
 @contextmanager
 def watch_end(pid: int, selector: selectors.BaseSelector) -> Iterator[tuple[float, Callable[[], object]]]:
-    """Let a selector see the end of a process where the system can.
+    """Let a selector see the end of a process, where the system can.
 
-    Yield how long it may wait, and what waits as long for that end alone.
+    Yield how long the selector may wait, and a function that waits as long for that end alone.
     """
     if not hasattr(os, "pidfd_open"):
         yield _TICK, partial(time.sleep, _TICK)
@@ -96,20 +96,20 @@ def signal_group(group: int, number: signal.Signals) -> None:
 
 @contextmanager
 def mark_children(mark: int | None = None) -> Iterator[None]:
-    """Let what is started inside inherit a mark, also with an empty environment."""
+    """Give processes that are started inside a mark, which they inherit even with an empty environment."""
     with _ONE_AT_A_TIME:
         if mark is None or sys.platform != "linux":
             yield
             return
         before = resource.getrlimit(_FILE_LOCKS)
         try:
-            _limit((mark, before[1]))
+            _set_limit((mark, before[1]))
             yield
         finally:
-            _limit(before)
+            _set_limit(before)
 
 
-def _limit(limit: tuple[int, int]) -> None:
+def _set_limit(limit: tuple[int, int]) -> None:
     try:
         resource.setrlimit(_FILE_LOCKS, limit)
     except (OSError, ValueError):
@@ -117,7 +117,7 @@ def _limit(limit: tuple[int, int]) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Tell whether there is a process of this number, whoever's it is."""
+    """Tell whether there is a process of this number, of any user."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -128,7 +128,7 @@ def is_alive(pid: int) -> bool:
 
 
 def list_processes() -> frozenset[int]:
-    """Return the processes that there are, where /proc tells."""
+    """Return the numbers of all processes; empty without /proc."""
     try:
         names = os.listdir("/proc")  # noqa: PTH208  # at every command, and a path for each takes long
     except OSError:
@@ -136,8 +136,8 @@ def list_processes() -> frozenset[int]:
     return frozenset(int(name) for name in names if name.isdecimal())
 
 
-def _tasks() -> int:
-    """Return how many processes and threads there are, where /proc tells."""
+def _count_tasks() -> int:
+    """Return the number of all processes and threads; 0 without /proc."""
     try:
         descriptor = os.open("/proc/loadavg", os.O_RDONLY)  # a quarter of the time that a path takes
     except OSError:
@@ -149,14 +149,14 @@ def _tasks() -> int:
 
 
 def _is_crowd(mark: int, most: int) -> bool:
-    """Tell whether more processes and threads than that have a mark."""
-    marked = [number for number in list_processes() if _limit_of(number) == mark]
-    return len(marked) > most or sum(map(_threads, marked)) > most
+    """Tell whether more than so many processes and threads have a mark."""
+    marked = [number for number in list_processes() if _read_limit(number) == mark]
+    return len(marked) > most or sum(map(_count_threads, marked)) > most
 
 
-def _threads(process: int) -> int:
+def _count_threads(process: int) -> int:
     try:
-        return int(_status(process)[17])
+        return int(_read_status(process)[17])
     except OSError:
         return 0
 
@@ -173,7 +173,7 @@ def kill_marked(mark: int, older: AbstractSet[int]) -> None:
 
 
 def _stop(process: int) -> int:
-    """Stop a process as soon as it is found: it neither forks on nor acts on the end of its child."""
+    """Stop a process, so that it neither forks on nor reacts to the end of its child."""
     _send(process, signal.SIGSTOP)
     return process
 
@@ -186,13 +186,13 @@ def _send(process: int, number: signal.Signals) -> None:
 
 
 def _find_marked(mark: int, older: AbstractSet[int]) -> Iterator[int]:
-    # an old number may be a new process by now: its limit costs little to ask, its environment a lot
+    # an old number may be a new process by now; reading the limit is cheap, the environment is not
     for number in sorted(list_processes()):
-        if _is_branded(number, mark) or (number not in older and _says(number, mark)):
+        if _has_marked_limit(number, mark) or (number not in older and _has_marked_environment(number, mark)):
             yield number
 
 
-def _limit_of(process: int) -> int | None:
+def _read_limit(process: int) -> int | None:
     if sys.platform != "linux":
         return None
     try:
@@ -201,25 +201,25 @@ def _limit_of(process: int) -> int | None:
         return None  # it ended while we looked, or is another user's
 
 
-def _is_branded(process: int, mark: int) -> bool:
+def _has_marked_limit(process: int, mark: int) -> bool:
     try:
-        return _limit_of(process) == mark and not _has_ended(process)
+        return _read_limit(process) == mark and not _has_ended(process)
     except OSError:
         return False  # it ended while we looked
 
 
 def _has_ended(process: int) -> bool:
-    """Tell whether only its parent still has to take note of it. Raises OSError when it is gone."""
-    return _status(process)[0] in (b"Z", b"X")
+    """Tell whether a process is a zombie. Raises OSError when it is gone."""
+    return _read_status(process)[0] in (b"Z", b"X")
 
 
-def _status(process: int) -> list[bytes]:
-    """Return what the kernel says of a process, from its state on. Raises OSError when it is gone."""
+def _read_status(process: int) -> list[bytes]:
+    """Return the fields of `/proc/PID/stat` from the state on. Raises OSError when it is gone."""
     return Path(f"/proc/{process}/stat").read_bytes().rpartition(b") ")[2].split()
 
 
-def _says(process: int, mark: int) -> bool:
-    """Tell by its environment whether a process is marked, where limits cannot be set."""
+def _has_marked_environment(process: int, mark: int) -> bool:
+    """Tell whether a process has the mark in its environment, for where limits cannot be set."""
     try:
         return f"{CHILD_MARK}={mark:016x}".encode() in Path(f"/proc/{process}/environ").read_bytes()
     except OSError:

@@ -20,24 +20,24 @@ from agentflow.descendants import (
     Halt,
     kill_marked,
     list_processes,
+    lower_priority,
     make_halt_check,
     mark_children,
     signal_group,
-    step_back,
     watch_end,
 )
-from agentflow.streams import SPOKEN_BYTES, Collected, Spoken, drain, pass_on
+from agentflow.streams import HEAD_BYTES, OutputCollector, StreamHead, drain, pass_on
 
 INHERITED = ("PATH", "HOME", "LANG", "TERM", "TZ", "USER", "SHELL", "VIRTUAL_ENV", "TMPDIR")
 """The only variables of ours that a child sees, with LC_*; no key, token, proxy or PYTHON* among them."""
 GRACE_SECONDS = 1.0
 """Between SIGTERM and SIGKILL."""
 _MUCH_BYTES = 4 * 1024
-"""Less than what fills the smallest pipe that the system gives, to a user who has many: two pages."""
+"""Half of the smallest pipe that the system gives to a user with many: two pages."""
 _CALM_SECONDS = 1.0
-"""After much was read at once, nobody who prints is kept waiting for that long."""
+"""For so long after much was read at once, the output is read without a pause."""
 _LOOK_SECONDS = 0.1
-"""Between two questions whether somebody still waits for a program of ours."""
+"""Between two looks whether a short program was cancelled."""
 FLOOD_BYTES = 4 * 1024 * 1024
 """An exchange that prints more is ended."""
 
@@ -48,7 +48,7 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**kept, **(extra or {})}
 
 
-def stop_asked() -> bool:
+def check_cancelled() -> bool:
     """Return False while the task of this worker thread goes on; raise once it is cancelled.
 
     A command that is running then is killed on the way out.
@@ -73,10 +73,10 @@ def capture(
     timeout: float = 60,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a short program of our own choosing (git, rg, an interpreter probe) and return what it said.
+    """Run a short program of our own choosing (git, rg, an interpreter probe) and return its output.
 
-    A Ctrl-C is ours alone to answer: it has a group of its own, which is killed once nobody waits any more.
-    Raises OSError when it cannot be started, and of these TimeoutError when it takes too long.
+    It runs in a process group of its own, out of reach of Ctrl-C, which is killed when it is cancelled.
+    Raises OSError when it cannot be started, TimeoutError when it takes too long.
     """
     with _start_short(argv, cwd, env, timeout, 0) as process:
         said = _communicate(process, stdin, timeout, cancelled)
@@ -86,7 +86,7 @@ def capture(
 def capture_attended(
     argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout: float
 ) -> subprocess.CompletedProcess[bytes]:
-    """Do as `capture` with a program that may ask a person: it shares our terminal, its Ctrl-C too."""
+    """Run a short program that may ask a person: it shares our terminal and its Ctrl-C."""
     with _start_short(argv, cwd, env, timeout, None) as process:
         said = process.communicate(timeout=timeout)
     return subprocess.CompletedProcess(argv, process.returncode, *said)
@@ -96,7 +96,7 @@ def capture_attended(
 def _start_short(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str] | None, timeout: float, group: int | None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Yield a program that has ended afterwards."""
+    """Start a program, and kill it on leaving if it has not ended."""
     with mark_children():
         process = subprocess.Popen(
             argv,
@@ -119,20 +119,20 @@ def _start_short(
 def _communicate(
     process: subprocess.Popen[bytes], stdin: bytes, timeout: float, cancelled: Callable[[], bool]
 ) -> tuple[bytes, bytes]:
-    """Return what a program says until it ends, or is killed since nobody waits. Raises TimeoutExpired."""
+    """Return the output of a program until it ends or is cancelled. Raises TimeoutExpired."""
     until = time.monotonic() + timeout
     while (left := until - time.monotonic()) > _LOOK_SECONDS:
         try:
             return process.communicate(stdin, _LOOK_SECONDS)
         except subprocess.TimeoutExpired:
-            stdin = b""  # it is kept, and may be given once
+            stdin = b""  # Popen keeps the rest of the first one
         if cancelled():
             _kill(process)
     return process.communicate(stdin, left)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a program that has not ended, and what it started, as git its ssh, where it leads a group."""
+    """Kill a program that has not ended, with its process group if it leads one."""
     if process.returncode is None:
         signal_group(process.pid, signal.SIGKILL)
         process.kill()
@@ -145,9 +145,9 @@ def run(command: Command, sink: Path, cancelled: Callable[[], bool] = lambda: Fa
     """
     started_at, begin = timestamp(), time.monotonic()
     with os.fdopen(os.open(sink, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        collected = Collected(file)
+        collected = OutputCollector(file)
         pipes = (subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT)
-        process, halt = _ran(command, pipes, (collected.add,), cancelled)
+        process, halt = _run_to_end(command, pipes, (collected.add,), cancelled)
         collected.finish()
     crowded = f"it was killed: it had more than {command.most_tasks:,} processes and threads at once"
     return Execution(
@@ -170,7 +170,7 @@ def exchange(command: Command, given: bytes, cancelled: Callable[[], bool] = lam
 
     Raises OSError when the program cannot be started.
     """
-    out, err = Spoken(), Spoken()
+    out, err = StreamHead(), StreamHead()
 
     def enough() -> bool:
         return cancelled() or out.bytes + err.bytes > FLOOD_BYTES
@@ -179,13 +179,13 @@ def exchange(command: Command, given: bytes, cancelled: Callable[[], bool] = lam
         stdin.write(given)
         stdin.seek(0)
         pipes = (stdin.fileno(), subprocess.PIPE, subprocess.PIPE)
-        process, halt = _ran(command, pipes, (out.add, err.add), enough)
+        process, halt = _run_to_end(command, pipes, (out.add, err.add), enough)
     return ProgramOutput(
         exit_code=_exit_code(process),
         timed_out=halt is Halt.TIME,
         stdout=out.kept,
         stderr=err.kept,
-        flooded=out.bytes > SPOKEN_BYTES or out.bytes + err.bytes > FLOOD_BYTES,
+        flooded=out.bytes > HEAD_BYTES or out.bytes + err.bytes > FLOOD_BYTES,
     )
 
 
@@ -196,7 +196,7 @@ class Program:
     process: subprocess.Popen[bytes]
     mark: int
     older: frozenset[int]
-    """What ran before it."""
+    """The processes that ran before it."""
 
     def end(self, grace: float = GRACE_SECONDS) -> int | None:
         """Close its pipes, leave nothing alive that it started, and return its exit code.
@@ -210,7 +210,7 @@ class Program:
         try:
             self.process.wait(GRACE_SECONDS)
         except subprocess.TimeoutExpired:
-            pass  # it is told in another way
+            pass  # SIGTERM follows
         _end(self.process, grace)
         kill_marked(self.mark, self.older)
         self.process.wait()
@@ -218,10 +218,9 @@ class Program:
 
 
 def start(command: Command) -> Program:
-    """Start a program and return at once; whoever starts it ends it.
+    """Start a program and return at once; the caller has to end it.
 
-    It dies with the thread that starts it, where the sandbox says so. Raises OSError when it cannot be
-    started.
+    In a sandbox it dies with the thread that starts it. Raises OSError when it cannot be started.
     """
     mark, older = secrets.randbits(62), list_processes()
     with mark_children(mark):
@@ -243,7 +242,7 @@ def start(command: Command) -> Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Detached:
+class DetachedProgram:
     """A program that goes on when we end."""
 
     process: subprocess.Popen[bytes]
@@ -258,11 +257,11 @@ class Detached:
         """Return the end of what it has said on stderr."""
         descriptor = self.stderr.fileno()
         size = os.fstat(descriptor).st_size
-        # read at a place of our own: the program writes where this file stands
-        return os.pread(descriptor, SPOKEN_BYTES, max(0, size - SPOKEN_BYTES)).decode("utf-8", "replace")
+        # pread leaves the file position alone, at which the program writes
+        return os.pread(descriptor, HEAD_BYTES, max(0, size - HEAD_BYTES)).decode("utf-8", "replace")
 
 
-def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Detached:
+def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> DetachedProgram:
     """Start a program in a session of its own, without input. Raises OSError when it cannot be started."""
     stderr = tempfile.TemporaryFile()  # noqa: SIM115  # it is read as long as the server runs
     with mark_children():
@@ -275,18 +274,18 @@ def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Detached:
             stderr=stderr,
             start_new_session=True,
         )
-    return Detached(process=process, stderr=stderr)
+    return DetachedProgram(process=process, stderr=stderr)
 
 
-def _ran(
+def _run_to_end(
     command: Command,
     pipes: tuple[int, int, int],
     takers: tuple[Callable[[bytes], None], ...],
     cancelled: Callable[[], bool],
 ) -> tuple[subprocess.Popen[bytes], Halt | None]:
-    """Run a command to its end, each of its streams going to a taker; return why it was halted."""
+    """Run a command to its end, each stream going to its taker; return it with why it was halted."""
     mark = secrets.randbits(62)
-    halt_asked = make_halt_check(command.timeout, command.most_tasks, mark, cancelled)
+    find_halt = make_halt_check(command.timeout, command.most_tasks, mark, cancelled)
     older = list_processes()
     with mark_children(mark):
         process = subprocess.Popen(
@@ -299,12 +298,12 @@ def _ran(
             start_new_session=True,
             pass_fds=command.descriptors,
         )
-    step_back(process.pid)
+    lower_priority(process.pid)
     streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
     taken = dict(zip(streams, takers, strict=True))
     halt = None
     try:
-        halt = _follow(process, taken, halt_asked)
+        halt = _follow(process, taken, find_halt)
     finally:
         _end(process, 0 if halt is Halt.CROWD else GRACE_SECONDS)
         kill_marked(mark, older)
@@ -320,16 +319,16 @@ def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
 def _follow(
     process: subprocess.Popen[bytes],
     taken: Mapping[IO[bytes], Callable[[bytes], None]],
-    halt_asked: Callable[[], Halt | None],
+    find_halt: Callable[[], Halt | None],
 ) -> Halt | None:
-    """Read until the process has ended, or is to be halted; of what prints little, several words at once."""
+    """Read until the process ends or has to be halted; a pause between reads spares CPU."""
     with selectors.DefaultSelector() as selector, watch_end(process.pid, selector) as (tick, rest):
         for stream in taken:
             os.set_blocking(stream.fileno(), False)
             selector.register(stream, selectors.EVENT_READ)
         last_much = 0.0
         while process.poll() is None:
-            if halt := halt_asked():
+            if halt := find_halt():
                 return halt
             selector.select(tick)
             read = sum(pass_on(stream, take, selector) for stream, take in taken.items())
@@ -348,5 +347,5 @@ def _end(process: subprocess.Popen[bytes], grace: float) -> None:
         try:
             process.wait(grace)
         except subprocess.TimeoutExpired:
-            pass  # it had its chance
+            pass  # SIGKILL follows
     signal_group(process.pid, signal.SIGKILL)

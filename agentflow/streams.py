@@ -1,4 +1,4 @@
-"""What a process prints, as it comes: with a cap on what is kept, or without waiting on a thread."""
+"""The output of a process as it comes: collected up to a cap, or read and written without blocking."""
 
 import hashlib
 import os
@@ -11,13 +11,13 @@ from agentflow.redact import Redactor, redact_bytes
 KEEP_BYTES = 16 * 1024 * 1024
 """Output kept in full; beyond it, head and tail."""
 TAIL_BYTES = 1024 * 1024
-SPOKEN_BYTES = 64 * 1024
+HEAD_BYTES = 64 * 1024
 """What is kept of each stream of an exchange."""
 _CHUNK = 1 << 16
 _PIPE_CHUNKS = 16  # the most that a pipe holds
 
 
-class Collected:
+class OutputCollector:
     """Output as it comes: all of it hashed and counted, head and tail kept without secrets."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -50,10 +50,10 @@ class Collected:
     def _keep(self, chunk: bytes) -> None:
         if chunk:
             self._kept.add(chunk.decode("latin-1"))
-            self._file.flush()  # whoever looks on counts the tests that have ended
+            self._file.flush()  # observers count the tests that have ended
 
 
-class Spoken:
+class StreamHead:
     """The beginning of a stream, and how long it is."""
 
     def __init__(self) -> None:
@@ -61,12 +61,12 @@ class Spoken:
         self.bytes = 0
 
     def add(self, chunk: bytes) -> None:
-        self.kept += chunk[: max(0, SPOKEN_BYTES - self.bytes)]
+        self.kept += chunk[: max(0, HEAD_BYTES - self.bytes)]
         self.bytes += len(chunk)
 
 
 def pass_on(stream: IO[bytes], take: Callable[[bytes], None], selector: BaseSelector) -> int:
-    """Read what is there now and return how much; a stream at its end is no longer waited for."""
+    """Pass on what can be read now, and return how much; a stream at its end leaves the selector."""
     try:
         chunk = os.read(stream.fileno(), _CHUNK)
     except BlockingIOError:
@@ -79,7 +79,7 @@ def pass_on(stream: IO[bytes], take: Callable[[bytes], None], selector: BaseSele
 
 
 def drain(taken: Mapping[IO[bytes], Callable[[bytes], None]]) -> None:
-    """Read what is left in the pipes without waiting for anybody who still holds one."""
+    """Read the rest of the pipes without waiting for a process that still holds one."""
     for stream, take in taken.items():
         for _ in range(_PIPE_CHUNKS):
             if not (chunk := stream.read(_CHUNK)):
@@ -102,7 +102,7 @@ async def read_pipe(pipe: IO[bytes] | None) -> bytes:
 
 
 async def write_pipe(pipe: IO[bytes] | None, content: bytes) -> bool:
-    """Write all to a pipe; tell whether somebody still reads it."""
+    """Write all to a pipe; return whether its reader is still there."""
     import anyio  # noqa: PLC0415
 
     assert pipe is not None

@@ -19,7 +19,7 @@ from agentflow.store.ownership import find_writer, writer_lock
 from agentflow.store.reading import events, find, find_last_write_time, list_tasks, load_state, try_load_state
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.case import find_hook_files
-from agentflow.workspace.commit import Committed, plan_commit, write_commit
+from agentflow.workspace.commit import CommitResult, plan_commit, write_commit
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.snapshot import (
     Death,
@@ -194,7 +194,7 @@ def _end(start: Path, store: TaskStore) -> None:
     task = store.task
     setup = prepare(start, task.model, task.task, Wish(no_sandbox=task.sandbox == "none"))
     crew = assemble(setup, store, Consent.SUSPEND)
-    crew.past.begin(find_last_write_time(store.folder))  # what the user changed meanwhile is not the task's
+    crew.snapshots.begin(find_last_write_time(store.folder))  # what changed meanwhile is the user's
     end_early(crew, Status.CANCELLED, Exit.TERMINATED, "cancelled")
 
 
@@ -202,7 +202,7 @@ _PROVED = (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
 _SUBJECT_CHARS = 72
 
 
-def commit_task(folder: Path, task_id: str | None = None, *, branch: str | None = None) -> Committed:
+def commit_task(folder: Path, task_id: str | None = None, *, branch: str | None = None) -> CommitResult:
     """Commit exactly what a verified task changed, on the current or on a new branch.
 
     Raises StateError where the task is not verified, was undone, or cannot be told apart from other changes.

@@ -238,7 +238,7 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
         checking=_make_checking(setup, store),
         watch=_watch_hooks(setup, store.task),
         room=partial(find_context_limits, settings=setup.settings),
-        past=TaskSnapshots(setup.git, store.task.task_id),
+        snapshots=TaskSnapshots(setup.git, store.task.task_id),
         table=setup.table,
         consent=consent,
         attended=attended,

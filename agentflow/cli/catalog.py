@@ -43,7 +43,7 @@ from agentflow.loop.open_skills import SKILL_TOOL
 from agentflow.model.tiers import first_ids, model_id, tier
 from agentflow.redact import visible
 from agentflow.settings import folders, load_settings, model_name
-from agentflow.tools.registry import WEB, Toolbox, spec, standard
+from agentflow.tools.registry import WEB, Toolbox, standard, to_spec
 from agentflow.tools.todos import todo_update
 from agentflow.view.text import BLANK, Style, column, label_row, line, send, span
 from agentflow.workspace.git import open_repository
@@ -149,7 +149,7 @@ def show_tool(name: str = NAME, json: bool = JSON) -> None:
         raise UnknownTool(
             f"there is no tool {name} here", hint="network: [explorer] in config.yaml opens the web"
         )
-    row = {**_to_tool_row(found), "roles": holders, "input": spec(found).input_schema}
+    row = {**_to_tool_row(found), "roles": holders, "input": to_spec(found).input_schema}
     if json:
         say_json(row)
         return
@@ -247,7 +247,7 @@ class ResolvedRole(Record):
 
 def _name_hooks(hooks: Iterable[Hook], role: Role) -> tuple[str, ...]:
     """Return the hooks that are asked in the runs of a role, without those of skills."""
-    asked = Chain(hooks, (role.source,)).asked
+    asked = Chain(hooks, (role.source,)).active
     return tuple(f"{hook.name} at {hook.point} ({hook.origin.name.lower()})" for hook in asked)
 
 

@@ -16,7 +16,7 @@ from agentflow.view.text import Style, label_row, line, span
 
 if TYPE_CHECKING:
     from agentflow.api.hooks import KnownHook
-    from agentflow.hooks.command import Fired
+    from agentflow.hooks.command import ScriptRun
 
 _EVENT = typer.Option(..., "--event", "-e", metavar="EVENT", help="The event, such as PreToolUse.")
 _MOST = 2_000
@@ -131,7 +131,7 @@ def _try(known: "KnownHook", event: HookEvent) -> dict[str, Any]:
     return row | _describe(hook, fired) | {"input": encode_event(event).decode().strip()}
 
 
-def _describe(hook: Hook, fired: "Fired") -> dict[str, Any]:
+def _describe(hook: Hook, fired: "ScriptRun") -> dict[str, Any]:
     """Return the decision and the output of a hook that ran."""
     from agentflow.hooks.chain import judge_answer
 

@@ -223,7 +223,7 @@ def _print_result(crew: Crew, task: TaskState, job: Job) -> None:
 
         spent = sum_spending(events(crew.store.folder))
         kept = describe_kept(crew.git.root, task.task_id)
-        result = to_result(task, crew.material(task), crew.changes(task), spent)
+        result = to_result(task, crew.gather_material(task), crew.changes(task), spent)
         say_json({**result, "worktree": plain(kept)} if kept else result)
         return
     stream = sys.stderr if job.events == "-" else sys.stdout
@@ -243,7 +243,7 @@ def _require_outside(git: Git, events: str | None) -> None:
         if not place.is_relative_to(git.root) or place.is_dir():
             continue
         name = place.relative_to(git.root).as_posix()
-        if git.count_changed_lines([f"A {name}"]):
+        if git.drop_ignored([f"A {name}"]):
             raise UsageError(
                 f"the output would go to {name} and change the files that are judged",
                 hint="write it outside the repository, or let git ignore it",

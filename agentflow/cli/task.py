@@ -41,7 +41,7 @@ from agentflow.redact import one_line, visible
 from agentflow.view.text import send
 
 if TYPE_CHECKING:
-    from agentflow.workspace.commit import Committed
+    from agentflow.workspace.commit import CommitResult
 
 EXAMPLE = "invoicing"
 _AUTHOR = ("-c", "user.name=agentflow demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgSign=false")
@@ -352,7 +352,7 @@ def commit(
         _tell_commit(committed)
 
 
-def _tell_commit(committed: "Committed") -> None:
+def _tell_commit(committed: "CommitResult") -> None:
     """Print a commit that was made."""
     place = f" on {committed.branch}" if committed.branch else ""
     say(f"committed  {committed.commit[:10]}{place}: {committed.subject}")

@@ -13,7 +13,7 @@ from agentflow.tools.registry import NAMES
 
 
 class Settled(Record):
-    """What a tool factory is given: the final model, and all tools that were installed directly."""
+    """The input of a tool factory: the final model, and the tools that were installed directly."""
 
     model: Model
     model_id: str

@@ -64,8 +64,8 @@ class UseSkills(Record):
         if self.offer.listed:
             lines = "\n".join(map(format_skill_line, self.offer.listed))
             more = prompt_text("more.md").format(count=len(self.offer.hidden)) if self.offer.hidden else ""
-            told = prompt_text("skills.md").format(skills=lines)
-            context.add("\n".join(filter(None, (told, more))), priority=_PRIORITY)
+            text = prompt_text("skills.md").format(skills=lines)
+            context.add("\n".join(filter(None, (text, more))), priority=_PRIORITY)
         for skill in self.offer.opened:
             context.add(format_skill(skill, open_body(skill).text), priority=_PRIORITY)
 

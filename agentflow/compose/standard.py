@@ -47,7 +47,7 @@ LAST = -100
 
 
 class Kit(Record):
-    """What a standard agent is made of beside its role."""
+    """The parts of a standard agent beside its role."""
 
     model: Model
     models: Mapping[str, str]
@@ -169,7 +169,7 @@ class RoleTools(Record):
 
 
 class Submission(Record):
-    """Offers the tool that ends the run, and explains it in the prompt, whatever the role file says."""
+    """Offers the tool that ends the run, and explains it in the prompt of every role."""
 
     tool: Tool
 

@@ -87,10 +87,10 @@ class Subagents(Record):
             return
         lines = list(map(_format_line, self.offered))
         fitting = sum(end <= _MAX_LISTING for end in accumulate(len(line) + 1 for line in lines))
-        told = prompt_text("subagents.md").format(listed="\n".join(lines[:fitting]))
+        text = prompt_text("subagents.md").format(listed="\n".join(lines[:fitting]))
         left = len(lines) - fitting
         more = prompt_text("more-agents.md").format(count=left) if left else ""
-        context.add("\n".join(filter(None, (told, more))))
+        context.add("\n".join(filter(None, (text, more))))
 
     def install_tool_factories(self, factories: ToolFactoryChannel) -> None:
         if self.offered:
@@ -108,18 +108,15 @@ class Subagents(Record):
 
 
 def let_implementer_delegate(roles: tuple[Role, ...]) -> tuple[Role, ...]:
-    """Return the roles, of which the shipped implementer may use every sub-agent that somebody brought."""
-    if not list_subagents(roles):
-        return roles
-    return tuple(_let_delegate(role) if _is_shipped_writer(role) else role for role in roles)
-
-
-def _is_shipped_writer(role: Role) -> bool:
-    return role.part == SUBMITTED_BY[Change] and role.origin == "bundled"
+    """Return the roles, the shipped implementer with the right to use every sub-agent, if there is any."""
+    return tuple(map(_let_delegate, roles)) if list_subagents(roles) else roles
 
 
 def _let_delegate(role: Role) -> Role:
-    return role if role.rules_for(DELEGATE) else role.replace(tools=(*role.tools, ToolRule(tool=DELEGATE)))
+    is_shipped_implementer = role.part == SUBMITTED_BY[Change] and role.origin == "bundled"
+    if not is_shipped_implementer or role.rules_for(DELEGATE):
+        return role
+    return role.replace(tools=(*role.tools, ToolRule(tool=DELEGATE)))
 
 
 def _format_line(role: Role) -> str:
@@ -139,7 +136,7 @@ class OnlyReads(Record):
             return False
         try:
             role, box = restrict_subagent(self.agents.role, child, self.settled.model_id, self.settled.tools)
-        except InvalidInput:  # one without a tool is refused as it is called
+        except InvalidInput:  # the call itself will refuse a sub-agent without tools
             return True
         return only_reads(role, box)
 
@@ -206,7 +203,7 @@ def _format_message(message: Message) -> str:
 
 
 def _count_up_to(context: ToolContext) -> int:
-    """Return how many sub-agents its run has asked for, up to and with this call."""
+    """Return how many sub-agents a run has asked for, this call included."""
     run = context.run
     newest = [call.id for call in run.messages[-1].calls if call.name == DELEGATE]
     return len(run.delegated) - len(run.returned) + newest.index(context.call_id) + 1

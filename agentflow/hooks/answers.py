@@ -64,7 +64,7 @@ DecisionWord = Literal["approve", "allow", "ask", "defer", "deny", "block"]
 R = TypeVar("R", bound=Record)
 
 
-class Permit(Record):
+class PermissionAnswer(Record):
     """The `decision` of a PermissionRequest."""
 
     behavior: Literal["allow", "deny"]
@@ -74,7 +74,7 @@ class Permit(Record):
     interrupt: bool = False
 
 
-class Specific(Record):
+class PointAnswer(Record):
     """The `hookSpecificOutput` of an answer."""
 
     hookEventName: str  # noqa: N815
@@ -83,7 +83,7 @@ class Specific(Record):
     updatedInput: dict[str, Any] | None = None  # noqa: N815
     updatedToolOutput: str | None = None  # noqa: N815
     additionalContext: str | None = None  # noqa: N815
-    decision: Permit | None = None
+    decision: PermissionAnswer | None = None
     retry: bool = False
 
 
@@ -134,9 +134,9 @@ def _fit_known(kind: type[R], found: dict[str, Any], unknown: list[str]) -> R:
 
 def _collect_fields(hook: Hook, answer: ScriptAnswer, unknown: list[str]) -> dict[str, Any]:
     """Return the fields of a result that an answer sets, legal at its point or not."""
-    specific = Specific(hookEventName=hook.point)
+    specific = PointAnswer(hookEventName=hook.point)
     if answer.hookSpecificOutput is not None:
-        specific = _fit_known(Specific, answer.hookSpecificOutput, unknown)
+        specific = _fit_known(PointAnswer, answer.hookSpecificOutput, unknown)
         if specific.hookEventName != hook.point:
             raise Mismatch("hookSpecificOutput.hookEventName", f"must be {hook.point}")
     judged = (
@@ -167,7 +167,7 @@ def _check_signal(sequence: str | None) -> str | None:
     return sequence or None
 
 
-def _find_halt(hook: Hook, answer: ScriptAnswer, permit: Permit | None) -> str | None:
+def _find_halt(hook: Hook, answer: ScriptAnswer, permit: PermissionAnswer | None) -> str | None:
     if answer.proceed is False:
         return answer.stopReason or f"hook {hook.name} ended the task"
     if permit and permit.interrupt:
@@ -175,7 +175,7 @@ def _find_halt(hook: Hook, answer: ScriptAnswer, permit: Permit | None) -> str |
     return None
 
 
-def _find_decision(answer: ScriptAnswer, specific: Specific) -> tuple[str | None, str | None]:
+def _find_decision(answer: ScriptAnswer, specific: PointAnswer) -> tuple[str | None, str | None]:
     """Return the decision and its reason; the point's own form comes before the short one."""
     if specific.decision:
         return specific.decision.behavior, specific.decision.message

@@ -1,4 +1,4 @@
-"""The dispatcher: asks the hooks of a point in order and combines their decisions."""
+"""Asks the hooks of a point in order and combines their answers into one decision."""
 
 import inspect
 from collections.abc import Callable, Iterable
@@ -31,28 +31,28 @@ _SILENT = HookResult()
 
 
 class Chain:
-    """Hooks in the order in which they are asked: by priority, then origin, then as they were given.
+    """Hooks in the order in which they are asked: by priority, then origin, then as given.
 
-    Those with a scope are asked only where that is one of the active ones.
+    A hook with a scope, such as a role or skill, is asked only while that scope is active.
     """
 
     def __init__(
-        self, hooks: Iterable[Hook] = (), active: Iterable[str] = (), spent: set[Hook] | None = None
+        self, hooks: Iterable[Hook] = (), scopes: Iterable[str] = (), spent: set[Hook] | None = None
     ) -> None:
         self.hooks = tuple(sorted(hooks, key=lambda hook: (-hook.priority, hook.origin)))
         self._spent = set[Hook]() if spent is None else spent
-        scopes = {"", *active}
-        self.asked = tuple(hook for hook in self.hooks if hook.scope in scopes)
-        points = {hook.point for hook in self.asked}
-        self._at = {point: tuple(hook for hook in self.asked if hook.point is point) for point in points}
+        active_scopes = {"", *scopes}
+        self.active = tuple(hook for hook in self.hooks if hook.scope in active_scopes)
+        points = {hook.point for hook in self.active}
+        self._at = {point: tuple(hook for hook in self.active if hook.point is point) for point in points}
 
     @property
     def has_scopes(self) -> bool:
         return any(hook.scope for hook in self.hooks)
 
-    def activate(self, active: Iterable[str]) -> "Chain":
+    def activate(self, scopes: Iterable[str]) -> "Chain":
         """Return the same hooks with other active scopes."""
-        return Chain(self.hooks, active, self._spent)
+        return Chain(self.hooks, scopes, self._spent)
 
     def has(self, point: Point) -> bool:
         return point in self._at
@@ -62,7 +62,7 @@ class Chain:
     ) -> HookDecision:
         """Return what the hooks of a point decide, and pass their notices on."""
         if not self.has(point):
-            return NO_DECISION  # before anything is made for nobody
+            return NO_DECISION  # saves making scene and payload
         decision = await self.fire(point, scene(), payload)
         for notice in decision.notices:
             observe(Warned(message=notice))
@@ -71,7 +71,7 @@ class Chain:
         return decision
 
     async def fire(self, point: Point, scene: Scene, payload: Callable[[], Payload]) -> HookDecision:
-        """Ask the hooks of a point; the payload is made only if there are any."""
+        """Return the decision of the hooks of a point; the payload is made only if there are any."""
         hooks = self._at.get(point)
         if hooks is None:
             return NO_DECISION
@@ -175,7 +175,7 @@ def _add_answer(before: HookDecision, hook: Hook, answer: HookAnswer) -> HookDec
     deciders = before.deciders if decision <= before.decision else ()
     result = answer.result
     problems = (text for text in (answer.trouble, *answer.notices) if text is not None)
-    told = (result.notice, *(f"hook {hook.name} at {hook.point}: {text}" for text in problems))
+    notices = (result.notice, *(f"hook {hook.name} at {hook.point}: {text}" for text in problems))
     return before.replace(
         decision=max(decision, before.decision),
         reasons=reasons + said,
@@ -185,7 +185,7 @@ def _add_answer(before: HookDecision, hook: Hook, answer: HookAnswer) -> HookDec
         stop=_first(before.stop, result.stop),
         halt=_first(before.halt, result.halt),
         signals=before.signals + ((result.terminal,) if result.terminal else ()),
-        notices=before.notices + tuple(visible(text) for text in told if text),
+        notices=before.notices + tuple(visible(text) for text in notices if text),
     )
 
 

@@ -21,7 +21,7 @@ from agentflow.core.regex import regex
 from agentflow.frontmatter import write_whole
 from agentflow.hooks.answers import HookAnswer, read_output
 from agentflow.parse import expand_home
-from agentflow.process import exchange, stop_asked
+from agentflow.process import check_cancelled, exchange
 from agentflow.redact import one_line, redact_bytes, redact_text
 from agentflow.sandbox.environment import find_shown
 from agentflow.settings import folders
@@ -39,7 +39,7 @@ _SHELLS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class Fired(Record):
+class ScriptRun(Record):
     """What came of running a script once."""
 
     answer: HookAnswer
@@ -52,25 +52,25 @@ class Fired(Record):
 
 async def run_script(hook: Hook, script: Script, event: HookEvent) -> HookAnswer:
     """Run a script on an event, in a thread of its own; it is killed when the task is cancelled."""
-    fired = await to_thread.run_sync(partial(fire_script, hook, script, event, stop_asked))
+    fired = await to_thread.run_sync(partial(fire_script, hook, script, event, check_cancelled))
     return fired.answer
 
 
 def fire_script(
     hook: Hook, script: Script, event: HookEvent, cancelled: Callable[[], bool] = lambda: False
-) -> Fired:
+) -> ScriptRun:
     """Run a script on an event and wait for it."""
     command, begin = _build_command(hook, script, event), time.monotonic()
     if problem := _find_change(script, event.scene.cwd):
-        return Fired(answer=HookAnswer(trouble=problem, broken=True), environment=command.env)
+        return ScriptRun(answer=HookAnswer(trouble=problem, broken=True), environment=command.env)
     try:
         said = _exchange(command, hook, event, cancelled)
     except NoSandbox as error:
         trouble = f"was not run, because it asks for a sandbox: {one_line(str(error))}"
-        return Fired(answer=HookAnswer(trouble=trouble, broken=True), environment=command.env)
+        return ScriptRun(answer=HookAnswer(trouble=trouble, broken=True), environment=command.env)
     except (OSError, ValueError) as error:
         answer = HookAnswer(trouble=_explain_failure(command, error), broken=True)
-        return Fired(answer=answer, environment=command.env)
+        return ScriptRun(answer=answer, environment=command.env)
     seconds = round(time.monotonic() - begin, 3)
     given_back = event.scene.to_repository(said.stdout.decode("utf-8", "surrogateescape"))
     said = said.replace(stdout=given_back.encode("utf-8", "surrogateescape"))
@@ -79,7 +79,7 @@ def fire_script(
         answer = answer.replace(result=_shorten(answer.result, event.scene.outputs))
     except OSError as error:
         answer = HookAnswer(trouble=f"its output cannot be kept: {error}", broken=True)
-    return Fired(answer=answer, said=said, environment=command.env, seconds=seconds)
+    return ScriptRun(answer=answer, said=said, environment=command.env, seconds=seconds)
 
 
 def _exchange(command: Command, hook: Hook, event: HookEvent, cancelled: Callable[[], bool]) -> ProgramOutput:

@@ -44,11 +44,8 @@ def matches_name(matcher: str, value: str) -> bool:
 
 def compile_matcher(matcher: str) -> re.Pattern[str]:
     """Return the expression of a matcher that is no list of names. Raises re.error."""
-    return re.compile(
-        ""
-        if matcher == "*"
-        else matcher.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!")
-    )
+    python = matcher.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!")
+    return re.compile("" if matcher == "*" else python)
 
 
 def parse_condition(text: str, source: str) -> ToolRule:

@@ -41,7 +41,7 @@ class _Manifest(Record, rename={"servers": "mcpServers"}):
 _KEYS = frozenset(field.encode_name for field in msgspec.structs.fields(_Manifest))
 _UNUSED_KEYS = ("lspServers", "outputStyles", "settings", "themes", "monitors", "channels")
 _UNUSED_FILES = (".lsp.json", "settings.json", "output-styles", "bin", "themes", "monitors")
-"""What other tools read of a plugin, and nothing here does."""
+"""Parts of a plugin that other tools read and agentflow ignores."""
 
 
 class PluginServers(Record):
@@ -68,7 +68,7 @@ class Plugin(Record):
     hooks: tuple[Path, ...] = ()
     servers: tuple[PluginServers, ...] = ()
     unused: tuple[str, ...] = ()
-    """What it has and nothing here reads."""
+    """Its parts that agentflow ignores."""
 
     @property
     def manifest(self) -> Path:

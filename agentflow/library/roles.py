@@ -28,7 +28,7 @@ DIRECT_KEY = "agentflow-direct"
 MERGE_KEY = "agentflow-merge"
 """The key that says how several direct answers become one: `concatenate`."""
 HOOKS_KEY = "hooks"
-"""The key of its own hooks, which are read where hooks are."""
+"""The key of a role's own hooks, which `hooks/entries.py` reads."""
 
 _NAME = regex(r"[^\W_](?:[\w .-]{0,62}[\w.])?")
 """Public files also use capitals and spaces."""

@@ -104,7 +104,7 @@ def read_skill(folder: Path, root: Path, origin: str) -> tuple[Skill, tuple[Oddi
         raise InvalidFile(source, "description: is missing or empty", line=lines["description"])
     given = head.get("name")
     metadata = head["metadata"] if isinstance(head.get("metadata"), dict) else {}
-    ours = {field: _split_words(metadata.get(key)) for key, field in _OURS.items()}
+    ours = {field: split_words(metadata.get(key)) for key, field in _OURS.items()}
     found = Skill(
         **ours,  # type: ignore[arg-type]
         name=one_line(given if isinstance(given, str) and given.strip() else folder.name, _MAX["name"]),
@@ -112,9 +112,9 @@ def read_skill(folder: Path, root: Path, origin: str) -> tuple[Skill, tuple[Oddi
         folder=folder,
         root=root,
         origin=origin,
-        about=_split_words(head.get("paths")),
+        about=split_words(head.get("paths")),
         allowed=_split_tools(head.get("allowed-tools")),
-        arguments=_split_words(head.get("arguments")),
+        arguments=split_words(head.get("arguments")),
         is_listed=head.get("disable-model-invocation") is not True,
         lines=lines,
     )
@@ -201,7 +201,7 @@ def _parse(text: str, source: str, origin: str) -> PublicText:
     return PublicText(*split(text, source)) if origin == "bundled" else read_public(text, source)
 
 
-def _split_words(value: object) -> tuple[str, ...]:
+def split_words(value: object) -> tuple[str, ...]:
     """Return the words of a text, between spaces or commas, or of a list."""
     if isinstance(value, list):
         return tuple(str(word) for word in value)

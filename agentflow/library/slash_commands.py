@@ -9,6 +9,7 @@ from agentflow.core.errors import InvalidFile
 from agentflow.core.record import Record
 from agentflow.core.role import INHERIT, ToolRule
 from agentflow.frontmatter import PublicText, key_line, read_public
+from agentflow.library.skill_file import split_words
 from agentflow.permissions.rules import parse_rules
 from agentflow.trust import content
 
@@ -135,7 +136,7 @@ def read_command(path: Path, place: CommandFolder) -> PromptCommand:
         body=body.strip("\n"),
         description=_take_text(head, "description"),
         hint=_take_text(head, "argument-hint"),
-        names=_take_names(head.get("arguments")),
+        names=split_words(head.get("arguments")),
         tools=_read_tools(head.get("allowed-tools"), text, source),
         model=None if _take_text(head, "model") in ("", INHERIT) else _take_text(head, "model"),
         plugin=place.plugin,
@@ -150,11 +151,6 @@ def _take_text(head: dict[str, Any], key: str) -> str:
     if isinstance(value, list):
         return " ".join(f"[{part}]" for part in value)
     return "" if value is None else " ".join(str(value).split())
-
-
-def _take_names(value: object) -> tuple[str, ...]:
-    words = value.replace(",", " ").split() if isinstance(value, str) else value
-    return tuple(map(str, words)) if isinstance(words, list) else ()
 
 
 def _read_tools(value: object, text: str, source: str) -> tuple[ToolRule, ...] | None:

@@ -16,12 +16,12 @@ from agentflow.core.tool import ListChanged, Tool
 from agentflow.hooks.chain import Chain
 from agentflow.hooks.entries import to_skill_scope
 from agentflow.loop.open_skills import list_active_names
-from agentflow.tools.registry import spec
+from agentflow.tools.registry import to_spec
 from agentflow.tools.shell import RECALL
 
 
 class Persona(Record):
-    """What changes when a role hands a conversation over: who speaks, with which prompt and tools."""
+    """A role that takes a conversation over, with its model, prompt and tools."""
 
     role: Role
     model_id: str
@@ -31,7 +31,7 @@ class Persona(Record):
 
 
 class Surroundings(Record):
-    """Where one run of an agent takes place: what it is given and does not choose."""
+    """The place of one run: files, sandbox, records and settings that an agent does not choose."""
 
     workspace: Workspace
     runner: Runner
@@ -46,27 +46,27 @@ class Surroundings(Record):
     transcript: Path
     """The file of the run."""
     consent: Consent
-    """What is done at once about a call that would wait for a person."""
-    interrupted: bool
-    """Somebody was already asked in this phase, and is not asked again."""
+    """How a call that would wait for a person is decided beforehand."""
+    has_asked: bool
+    """A person was already asked in this phase, and is not asked again."""
     owners: Mapping[str, str]
     """Every known tool's name, to the role that has it."""
     angle: str = ""
-    """What it looks at, where several look at once."""
+    """The name of the run among others at the same time."""
     shown: tuple[str, ...] = ()
     """The files that its task prompt shows whole."""
     watch: Watch | None = None
-    """Told when hooks or the role may change files."""
-    hear: Callable[[int], tuple[str, ...]] | None = None
-    """Returns what a person has said since a role was told last; it takes the number of the run's turns."""
+    """Notes whether hooks or the role may have changed a file."""
+    take_messages: Callable[[int], tuple[str, ...]] | None = None
+    """Returns the person's new messages, by the number of the run's turns."""
     changed: ListChanged | None = None
-    """Looks at what the task has changed so far."""
+    """Returns the files that the task has changed so far."""
     repository: Path | None = None
     """The repository that its files are a copy of; None where it works on the repository itself."""
 
 
 class Agent(Record):
-    """A frozen bundle; the nodes of the loop read it and change nothing in it."""
+    """A role with its model, tools and hooks, ready to run; the steps of the loop only read it."""
 
     role: Role
     model: Model
@@ -83,7 +83,7 @@ class Agent(Record):
     """How long its conversation may be."""
     hooks: Chain = Chain()
     secret_inputs: dict[str, dict[str, Any]] = {}
-    """Inputs of calls not made yet that hold a secret, by call id: they are written down nowhere."""
+    """Inputs with a secret, by call id, until the call is made; they are never written down."""
     depth: int = 0
     """0 for a role of the pipeline, one more for each level of sub-agents."""
     within: tuple[Role, ...] = ()
@@ -95,14 +95,14 @@ class Agent(Record):
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        return tuple(spec(tool) for tool in self.tools)
+        return tuple(map(to_spec, self.tools))
 
     def tool(self, name: str) -> Tool | None:
         return next((tool for tool in self.tools if tool.name == name), None)
 
 
 def resolve_agent(agent: Agent, run: Run) -> Agent:
-    """Return the agent as whoever has the conversation now, with the hooks of what is active in the run."""
+    """Return the agent in the role that has the conversation now, with the hooks of its open skills."""
     if run.active is not None:
         persona = agent.personas[run.active]
         agent = agent.replace(within=(*agent.within, agent.role), **copy_shared(persona, Agent))

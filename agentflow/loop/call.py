@@ -31,32 +31,32 @@ from agentflow.loop.lifecycle import (
 from agentflow.loop.open_skills import find_skill_bounds, require_allowed_by_skill
 from agentflow.parse import Mismatch
 from agentflow.permissions.role_rules import explain_role_refusal, find_scope
-from agentflow.process import stop_asked, timestamp
+from agentflow.process import check_cancelled, timestamp
 from agentflow.redact import one_line, redact_text, redact_values
-from agentflow.tools.inputs import check_input
+from agentflow.tools.inputs import check_input, spell_path
 from agentflow.tools.shell import BASH, recall_note
 from agentflow.tools.submit import KINDS, Escalation, find_misplacement
 
 
 class AuthorizedCall(Record):
-    """A call that is to be made now."""
+    """A call that may be made now."""
 
     tool: Tool
     given: Record
     """Its input, as the tool takes it."""
     input: dict[str, Any]
-    """The same as plain data: what rules and hooks judge is what runs."""
+    """The input as plain data, which rules and hooks judge."""
     subject: str
     context: str = ""
     """What hooks add to its result."""
 
 
 Authorization = AuthorizedCall | CallAnswered | RunPaused
-"""A call ready to be made, the answer that it is not, or that somebody has to decide."""
+"""A call that may be made, the refusal of one, or a pause for a person's decision."""
 
 
 async def authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
-    """Decide about a call before it can have any effect; hooks are told of one that is denied."""
+    """Decide about a call before it has any effect; a denied one is announced to hooks."""
     try:
         decided = await _authorize(agent, run, call)
     except Halted as error:
@@ -71,7 +71,7 @@ async def authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
 
 
 async def _authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
-    """Return what becomes of a call. Raises ToolError if it is not made, Halted where a hook says so."""
+    """Return the decision about a call. Raises ToolError for one that is not made, Halted by a hook."""
     if call.id in agent.secret_inputs:
         call = call.replace(input=agent.secret_inputs[call.id], problem=None)
     if call.problem is not None:
@@ -96,18 +96,18 @@ async def _authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
 
 
 async def _rule_on(agent: Agent, run: Run, call: ToolCall, checked: AuthorizedCall) -> Authorization:
-    """Let hooks and rules deny a call, change its input, or have somebody asked."""
+    """Let hooks and rules deny a call, change its input, or require a person's approval."""
     said = await _ask_hooks(agent, call, checked)
     if said.updated_input is not None:
         checked = _check_call(agent, checked.tool, said.updated_input)
     checked = checked.replace(context=said.context)
-    kind = KINDS.get(type(checked.given), PendingKind.APPROVAL)
-    if kind is not PendingKind.APPROVAL:
+    kind = KINDS.get(type(checked.given))
+    if kind is not None:
         _require_askable(agent, checked.given)
-    if kind is PendingKind.APPROVAL and said.decision is not Decision.ASK:
+        return _suspend(agent, run, call, checked, kind)
+    if said.decision is not Decision.ASK:
         return checked
-    permitted = await _ask_permission(agent, call, checked) if kind is PendingKind.APPROVAL else None
-    return permitted or _settle_or_suspend(agent, run, call, checked, kind)
+    return await _ask_permission(agent, call, checked) or _settle_approval(agent, run, call, checked)
 
 
 async def _ask_permission(agent: Agent, call: ToolCall, checked: AuthorizedCall) -> AuthorizedCall | None:
@@ -124,8 +124,8 @@ async def _ask_permission(agent: Agent, call: ToolCall, checked: AuthorizedCall)
 
 
 def _require_askable(agent: Agent, wanted: Record) -> None:
-    """Raise InvalidInput where somebody was asked in this phase, or the named place does not exist."""
-    if agent.around.interrupted:
+    """Raise InvalidInput if a person was asked in this phase already, or the named line does not exist."""
+    if agent.around.has_asked:
         raise InvalidInput(
             "nobody is asked twice in one phase, and confirming its plan counts: "
             "continue with the most likely reading, and name it in your result"
@@ -137,7 +137,7 @@ def _require_askable(agent: Agent, wanted: Record) -> None:
 
 
 async def _ask_hooks(agent: Agent, call: ToolCall, checked: AuthorizedCall) -> HookDecision:
-    """Return what hooks and rules say of a call that they do not deny."""
+    """Return the decision of hooks and rules on a call. Raises NotAllowed where they deny it."""
     use = ToolUse(tool_name=call.name, tool_input=checked.input, tool_use_id=call.id)
     return require_allowed(await fire_hooks(agent, Point.PRE_TOOL_USE, lambda: use, checked.tool))
 
@@ -161,13 +161,20 @@ def _check_call(agent: Agent, tool: Tool, given: dict[str, Any]) -> AuthorizedCa
         for value in tool.values(judged, tool.rule_subject) or ("",):
             if why := explain_role_refusal(role, tool, _spell(agent, tool.rule_subject, value), scope):
                 raise NotAllowed(why, by=f"the list of the {role.name}")
-    return AuthorizedCall(tool=tool, given=fitted, input=judged, subject=_subject_of(agent, tool, judged))
+    return AuthorizedCall(tool=tool, given=fitted, input=judged, subject=_find_subject(agent, tool, judged))
 
 
-def _settle_or_suspend(
-    agent: Agent, run: Run, call: ToolCall, checked: AuthorizedCall, kind: PendingKind
-) -> Authorization:
-    """Let somebody decide: about an approval at once where the person said so beforehand, else later."""
+def _settle_approval(agent: Agent, run: Run, call: ToolCall, checked: AuthorizedCall) -> Authorization:
+    """Decide about a call as the person said beforehand, else let it wait for a person."""
+    paused = _suspend(agent, run, call, checked, PendingKind.APPROVAL)
+    answer = decide_now(agent.around.consent, paused.pending)
+    if answer is None:
+        return paused
+    agent.observe(Answered(pending=paused.pending.id, approved=answer.approved, by=answer.by))
+    return _apply_decision(agent, checked, call, answer)
+
+
+def _suspend(agent: Agent, run: Run, call: ToolCall, checked: AuthorizedCall, kind: PendingKind) -> RunPaused:
     pending = Pending(
         id=f"p{agent.around.number}-{len(run.decided) + 1}",
         kind=kind,
@@ -176,11 +183,7 @@ def _settle_or_suspend(
         options=getattr(checked.given, "choices", ()),
         asked_at=timestamp(),
     )
-    answer = decide_now(agent.around.consent, pending) if kind is PendingKind.APPROVAL else None
-    if answer is None:
-        return RunPaused(call_id=call.id, pending=pending)
-    agent.observe(Answered(pending=pending.id, approved=answer.approved, by=answer.by))
-    return _apply_decision(agent, checked, call, answer)
+    return RunPaused(call_id=call.id, pending=pending)
 
 
 def _apply_decision(
@@ -195,7 +198,7 @@ def _apply_decision(
     return _check_call(agent, checked.tool, answer.input)
 
 
-def _subject_of(agent: Agent, tool: Tool, given: dict[str, Any]) -> str:
+def _find_subject(agent: Agent, tool: Tool, given: dict[str, Any]) -> str:
     """Return what a call is about: its path as git spells it, its command, its pattern."""
     named = ((kind, given[key]) for key, kind in tool.input_subjects.items() if key in given)
     kind, found = next(named, (Subject.TEXT, ""))
@@ -203,13 +206,7 @@ def _subject_of(agent: Agent, tool: Tool, given: dict[str, Any]) -> str:
 
 
 def _spell(agent: Agent, kind: Subject, value: str) -> str:
-    """Return a path as git spells it, anything else as it is."""
-    if kind is not Subject.PATH:
-        return value
-    try:
-        return agent.around.workspace.relative(value)
-    except ToolError:
-        return value  # the call itself will say what is wrong with the path
+    return spell_path(agent.around.workspace, value) if kind is Subject.PATH else value
 
 
 def _describe_inputs(agent: Agent, tool: Tool) -> str:
@@ -246,19 +243,19 @@ def _block(agent: Agent, call: ToolCall, reason: str, owner: str | None = None) 
 
 
 async def answer_call(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | RunPaused:
-    """Make a call, return why it is not made, or let it wait; no mistake of a model raises."""
-    admitted = await authorize(agent, run, call)
-    if not isinstance(admitted, AuthorizedCall):
-        return admitted
-    subject = one_line(admitted.subject)
+    """Make a call, refuse it, or let it wait; no mistake of a model raises."""
+    authorized = await authorize(agent, run, call)
+    if not isinstance(authorized, AuthorizedCall):
+        return authorized
+    subject = one_line(authorized.subject)
     agent.observe(
         ToolStarted(run=agent.around.number, turn=run.turns, call_id=call.id, tool=call.name, subject=subject)
     )
     begin = time.monotonic()
-    found = await _make(agent, run, call, admitted)
+    found = await _make(agent, run, call, authorized)
     if isinstance(found, RunPaused):
         return found
-    made = await _show_hooks(agent, call, admitted, found)
+    made = await _apply_result_hooks(agent, call, authorized, found)
     made = made.replace(seconds=round(time.monotonic() - begin, 3))
     agent.observe(
         ToolFinished(
@@ -268,7 +265,7 @@ async def answer_call(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | 
             tool=call.name,
             is_error=made.result.is_error,
             summary=one_line(made.result.content)
-            if made.result.is_error or _is_telling(agent, admitted.tool)
+            if made.result.is_error or _has_summary(agent, authorized.tool)
             else "",
             seconds=made.seconds,
         )
@@ -276,32 +273,32 @@ async def answer_call(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | 
     return made
 
 
-def _is_telling(agent: Agent, tool: Tool) -> bool:
-    """Tell whether a result is told in events: the text of a file and a receipt say nothing to a person."""
+def _has_summary(agent: Agent, tool: Tool) -> bool:
+    """Return whether an event shows the result: the text of a file and a receipt say nothing to a person."""
     return tool is not agent.submit and not (tool.shows_file and tool.effect is Effect.READ)
 
 
-async def _make(agent: Agent, run: Run, call: ToolCall, admitted: AuthorizedCall) -> CallAnswered | RunPaused:
+async def _make(agent: Agent, run: Run, call: ToolCall, ready: AuthorizedCall) -> CallAnswered | RunPaused:
     inner = list[CallAnswered]()
     context = ToolContext(
         role=agent.role,
         tools=agent.tools,
         call_id=call.id,
         run=run,
-        cancelled=stop_asked,
+        cancelled=check_cancelled,
         shell=Shell(
             runner=agent.around.runner,
             outputs=agent.around.outputs,
             shown_bytes=agent.room.result_size(run.rate),
             authorize=partial(_authorize_command, agent, run),
-            make=partial(_make_inside, agent, run, call, inner),
+            make=partial(_make_inner_call, agent, run, call, inner),
         ),
         **copy_shared(agent.around, ToolContext),
     )
     try:
-        check_input(admitted.tool, admitted.input, context)
-        with _watch(agent, admitted.tool):
-            output = await to_thread.run_sync(partial(admitted.tool.call, admitted.given, context))
+        check_input(ready.tool, ready.input, context)
+        with _watch_role(agent, ready.tool):
+            output = await to_thread.run_sync(partial(ready.tool.call, ready.given, context))
     except ModelUnavailable:
         raise  # of a sub-agent: the task goes on later where it is
     except Exception as error:  # noqa: BLE001  # a bug in a tool is an error result, not the end of the task
@@ -322,12 +319,12 @@ async def _make(agent: Agent, run: Run, call: ToolCall, admitted: AuthorizedCall
     )
 
 
-def _make_inside(
+def _make_inner_call(
     agent: Agent, run: Run, outer: ToolCall, made: list[CallAnswered], name: str, given: dict[str, Any]
 ) -> None:
-    """Make a call as a part of another, by all that decides about calls. Raises NotAllowed where it fails."""
+    """Make a call inside another, authorized like any other. Raises NotAllowed where it fails."""
     tool = agent.tool(name)
-    known = tool.values(given, Subject.PATH) if tool else ()  # whoever makes it has read what it changes
+    known = tool.values(given, Subject.PATH) if tool else ()  # the outer call has read what it changes
     run = run.replace(head=run.head.replace(shown=(*run.head.shown, *known)))
     inner = ToolCall(id=f"{outer.id}-{len(made) + 1}", name=name, input=given)
     found = from_thread.run(answer_call, agent, run, inner)
@@ -351,8 +348,8 @@ def _authorize_command(agent: Agent, run: Run, call_id: str, command: str) -> st
             raise NotAllowed("a rule wants it approved, and nobody is asked inside a skill")
 
 
-def _watch(agent: Agent, tool: Tool) -> AbstractContextManager[None]:
-    """Return what says that files may be the role's change, where a call of it can change any."""
+def _watch_role(agent: Agent, tool: Tool) -> AbstractContextManager[None]:
+    """Return the context in which changed files count as the role's, if a call of the tool can change any."""
     around = agent.around
     may_write = around.phase is Phase.IMPLEMENTATION or around.runner.level == "none"
     if around.watch is None or not may_write or tool.effect is Effect.READ or tool.category is Category.AGENT:
@@ -361,7 +358,7 @@ def _watch(agent: Agent, tool: Tool) -> AbstractContextManager[None]:
 
 
 def _store_output(agent: Agent, run: Run, call: ToolCall, output: Output) -> str:
-    """Keep what a call printed as evidence, and return what the model gets to see of it."""
+    """Keep a call's output in a file or as evidence, and return it as the model sees it."""
     full = agent.around.outputs / f"{call.id}.out"
     if output.execution is not None:
         execution = output.execution
@@ -378,19 +375,19 @@ def _store_output(agent: Agent, run: Run, call: ToolCall, output: Output) -> str
     return output.content
 
 
-async def _show_hooks(
-    agent: Agent, call: ToolCall, admitted: AuthorizedCall, made: CallAnswered
+async def _apply_result_hooks(
+    agent: Agent, call: ToolCall, authorized: AuthorizedCall, made: CallAnswered
 ) -> CallAnswered:
-    """Let hooks look at a result; they may replace its text and add to it, never undo it."""
+    """Return the result as hooks change it: they replace its text or add to it."""
     point = Point.POST_TOOL_USE_FAILURE if made.result.is_error else Point.POST_TOOL_USE
     text = made.result.content
 
     def payload() -> ToolDone | ToolFailed:
-        use: Any = {"tool_name": call.name, "tool_input": admitted.input, "tool_use_id": call.id}
+        use: Any = {"tool_name": call.name, "tool_input": authorized.input, "tool_use_id": call.id}
         return ToolFailed(**use, error=text) if made.result.is_error else ToolDone(**use, tool_response=text)
 
-    said = await fire_hooks(agent, point, payload, admitted.tool)
+    said = await fire_hooks(agent, point, payload, authorized.tool)
     shown = text if said.updated_output is None else said.updated_output
-    added = (admitted.context, said.context)
+    added = (authorized.context, said.context)
     content = redact_text("\n\n".join(part for part in (shown, *added) if part))
     return made.replace(result=made.result.replace(content=content), halt=made.halt or said.halt)

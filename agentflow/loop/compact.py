@@ -31,17 +31,20 @@ from agentflow.loop.lifecycle import apply_hook_result, fire_hooks
 from agentflow.loop.next_step import TODO_TOOLS
 from agentflow.loop.summary import summarize
 from agentflow.redact import one_line, redact_text
-from agentflow.tools.registry import spec
+from agentflow.tools.registry import to_spec
 from agentflow.tools.shell import RECALL, recall_note
 
 HEAVY = 1_000
-"""Characters of a result above which a marker is shorter."""
+"""Characters of a result above which a marker takes its place."""
 LARGE = 2_000
 """Characters of an argument above which only its beginning and its hash stay."""
 _BEGINNING = 200
-
-Kept = Callable[[str], Retention]
-"""What is left of the results of a tool, by its name."""
+_GOAL = 0.5
+"""The share of the allowed tokens that a compaction aims at, so that the next one is not due at once."""
+_NO_RELIEF = 0.9
+"""The share of a request that was too long; where more of it is left, the newest results go as well."""
+_PASSING = (Notice.BRIEF, Notice.TODOS)
+"""Messages of the program that are not pinned: the first stays anyway, the other is out of date."""
 
 
 class Archive(Record):
@@ -57,37 +60,20 @@ class Archive(Record):
     """Characters that the conversation has less."""
 
 
-def newest_batch(messages: tuple[Message, ...]) -> int:
+def _find_newest_batch(messages: tuple[Message, ...]) -> int:
     """Return the place of the newest reply with calls, else of the newest one; all from there on stays."""
     replies = [place for place, each in enumerate(messages) if each.speaker is Speaker.ASSISTANT]
     calling = [place for place in replies if messages[place].calls]
     return next(reversed(calling or replies), len(messages))
 
 
-def turn_place(messages: tuple[Message, ...], turns: int) -> int:
+def _find_turn(messages: tuple[Message, ...], turns: int) -> int:
     """Return the place of the first of so many newest replies; 1 where there are fewer."""
     replies = [place for place, each in enumerate(messages) if each.speaker is Speaker.ASSISTANT]
     return replies[-turns] if len(replies) >= turns else 1
 
 
-def archive(run: Run, kept: Kept, offered: Iterable[ToolSpec], places: Iterable[int], excess: int) -> Archive:
-    """Return what of the messages at these places is archived, until so many characters are saved."""
-    offered = tuple(offered)
-    calls = {call.id: call for message in run.messages for call in message.calls}
-    done = _find_succeeded(run.messages)
-    found = Archive()
-    for part in (part for place in places for part in run.messages[place].parts):
-        if found.saved >= excess:
-            break
-        call = calls.get(part.call_id) if isinstance(part, ToolResult) else None
-        if isinstance(part, ToolResult) and call is not None:
-            found = _with_result(found, part, call, kept(call.name), offered)
-        elif isinstance(part, ToolCall) and part.id in done:
-            found = _with_input(found, part, kept(part.name))
-    return found
-
-
-def join_archives(one: Archive, other: Archive) -> Archive:
+def _join_archives(one: Archive, other: Archive) -> Archive:
     return Archive(
         results=one.results | other.results,
         inputs=one.inputs | other.inputs,
@@ -107,8 +93,8 @@ def _with_result(
     if kept is Retention.KEEP_FULL or len(result.content) <= HEAVY:
         return found
     copy = {} if kept is Retention.DROP else {call.id: result.content}
-    note = recall_note(offered, call.id) if copy else "make the call again to read it"
-    marker = redact_text(_marker(result, call, kept, note))
+    advice = recall_note(offered, call.id) if copy else "make the call again to read it"
+    marker = redact_text(_format_marker(result, call, kept, advice))
     return found.replace(
         results={**found.results, call.id: marker},
         files=found.files | copy,
@@ -116,11 +102,11 @@ def _with_result(
     )
 
 
-def _marker(result: ToolResult, call: ToolCall, kept: Retention, note: str) -> str:
+def _format_marker(result: ToolResult, call: ToolCall, kept: Retention, advice: str) -> str:
     lines = [line for line in result.content.split("\n") if line.strip()] or [""]
     last = f"\n{_clip(lines[-1])}" if kept is Retention.KEEP_STRUCTURED and len(lines) > 1 else ""
     size = f"{len(result.content):,} characters"
-    return f"[archived: {call.name}, {call.id}, {size}; {note}]\n{_clip(lines[0])}{last}"
+    return f"[archived: {call.name}, {call.id}, {size}; {advice}]\n{_clip(lines[0])}{last}"
 
 
 def _clip(line: str) -> str:
@@ -130,20 +116,20 @@ def _clip(line: str) -> str:
 def _with_input(found: Archive, call: ToolCall, kept: Retention) -> Archive:
     if kept is Retention.KEEP_FULL:
         return found
-    given = {key: shorten(value) for key, value in call.input.items()}
+    given = {key: _shorten(value) for key, value in call.input.items()}
     if given == call.input:
         return found
     saved = part_size(call) - part_size(call.replace(input=given))
     return found.replace(inputs={**found.inputs, call.id: given}, saved=found.saved + saved)
 
 
-def shorten(value: Any) -> Any:
+def _shorten(value: Any) -> Any:
     """Return plain data in which each long text is its beginning, its length and its SHA-256."""
     if isinstance(value, str):
         return value if len(value) <= LARGE else _shorten_text(value)
     if isinstance(value, dict):
-        return {key: shorten(item) for key, item in value.items()}
-    return [shorten(item) for item in value] if isinstance(value, list) else value
+        return {key: _shorten(item) for key, item in value.items()}
+    return [_shorten(item) for item in value] if isinstance(value, list) else value
 
 
 def _shorten_text(text: str) -> str:
@@ -152,7 +138,7 @@ def _shorten_text(text: str) -> str:
     return redact_text(f"{text[:_BEGINNING]}… [{rest}]")
 
 
-def select_pairs(messages: Iterable[Message], wanted: Callable[[ToolCall], bool]) -> Iterator[Message]:
+def _select_pairs(messages: Iterable[Message], wanted: Callable[[ToolCall], bool]) -> Iterator[Message]:
     """Yield the calls that are wanted with their results, and nothing else of the messages."""
     ids: set[str] = set()
     for message in messages:
@@ -172,14 +158,6 @@ def _call_of(part: MessagePart) -> str | None:
             return None
 
 
-_GOAL = 0.5
-"""Of the tokens that are allowed: what a compaction aims at, so that the next one is not due at once."""
-_NO_RELIEF = 0.9
-"""Of a request that was too long: where no more than this could go, the newest results go as well."""
-_PASSING = (Notice.BRIEF, Notice.TODOS)
-"""What the program says that is not pinned: the first message stays anyway, the other is out of date."""
-
-
 async def compact(agent: Agent, run: Run, trigger: CompactionTrigger = CompactionTrigger.LIMIT) -> Run:
     """Archive old outputs and, where that is not enough, put a summary in the place of old messages."""
     said = await fire_hooks(agent, Point.PRE_COMPACT, lambda: Compacting(trigger="auto"))
@@ -190,39 +168,51 @@ async def compact(agent: Agent, run: Run, trigger: CompactionTrigger = Compactio
         return note(agent, run, HistoryCompacted(trigger=trigger, blocked=said.reason))
     begin = time.monotonic()
     goal = int(min(agent.room.compacted_at, run.tokens) * _GOAL)
-    old = archive_old(agent, run, goal)
+    old = _archive_old(agent, run, goal)
     entry = _add_archive(run, HistoryCompacted(trigger=trigger), old)
     if apply_compaction(run, entry).tokens > goal:
         entry = await _add_summary(agent, run, entry, goal, said.context)
     if trigger is CompactionTrigger.OVERFLOW:
-        old = join_archives(
-            old, _last_resort(agent, apply_compaction(run, entry), int(run.tokens * _NO_RELIEF))
-        )
+        newest = _archive_newest(agent, apply_compaction(run, entry), int(run.tokens * _NO_RELIEF))
+        old = _join_archives(old, newest)
         entry = _add_archive(run, entry, old)
-    _store(agent, old)
+    _store_files(agent, old)
     after = note(agent, run, entry.replace(seconds=round(time.monotonic() - begin, 3)))
     if not entry.is_empty:
-        await _report(agent, run, after, entry)
+        await _report_compaction(agent, run, after, entry)
     return after
 
 
 def with_recall(tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
     """Return tools with the one that reads archived results, by name."""
-    found = {tool.name: tool for tool in (*tools, spec(RECALL))}
+    found = {tool.name: tool for tool in (*tools, to_spec(RECALL))}
     return tuple(found[name] for name in sorted(found))
 
 
-def archive_old(agent: Agent, run: Run, goal: int) -> Archive:
+def _archive_old(agent: Agent, run: Run, goal: int) -> Archive:
     """Return what is archived: all that is older than the turns that are kept, then more as far as needed."""
-    newest = newest_batch(run.messages)
-    old = min(newest, turn_place(run.messages, agent.room.turns_kept))
+    newest = _find_newest_batch(run.messages)
+    old = min(newest, _find_turn(run.messages, agent.room.turns_kept))
     first = _archive(agent, run, range(1, old), run.size)
     excess = run.size - first.saved - int(goal / run.rate)
-    return join_archives(first, _archive(agent, run, range(max(1, old), newest), excess))
+    return _join_archives(first, _archive(agent, run, range(max(1, old), newest), excess))
 
 
-def _archive(agent: Agent, run: Run, places: range, excess: int) -> Archive:
-    return archive(run, lambda name: _retention_of(agent, name), with_recall(run.head.tools), places, excess)
+def _archive(agent: Agent, run: Run, places: Iterable[int], excess: int) -> Archive:
+    """Return what of the messages at these places is archived, until so many characters are saved."""
+    offered = with_recall(run.head.tools)
+    calls = {call.id: call for message in run.messages for call in message.calls}
+    succeeded = _find_succeeded(run.messages)
+    found = Archive()
+    for part in (part for place in places for part in run.messages[place].parts):
+        if found.saved >= excess:
+            break
+        call = calls.get(part.call_id) if isinstance(part, ToolResult) else None
+        if isinstance(part, ToolResult) and call is not None:
+            found = _with_result(found, part, call, _retention_of(agent, call.name), offered)
+        elif isinstance(part, ToolCall) and part.id in succeeded:
+            found = _with_input(found, part, _retention_of(agent, part.name))
+    return found
 
 
 def _retention_of(agent: Agent, name: str) -> Retention:
@@ -230,14 +220,14 @@ def _retention_of(agent: Agent, name: str) -> Retention:
     return Retention.SUMMARIZE_ARCHIVE if tool is None else tool.effective_retention
 
 
-def _last_resort(agent: Agent, run: Run, most: int) -> Archive:
-    """Return what of the newest results goes where nothing else could; the provider takes no more."""
-    places = range(newest_batch(run.messages), len(run.messages))
+def _archive_newest(agent: Agent, run: Run, most: int) -> Archive:
+    """Return what is archived of the newest results, where the rest did not suffice for the provider."""
+    places = range(_find_newest_batch(run.messages), len(run.messages))
     return _archive(agent, run, places, run.size - int(most / run.rate))
 
 
 def _add_archive(run: Run, entry: HistoryCompacted, old: Archive) -> HistoryCompacted:
-    """Return an entry that also archives this, and offers to read it where that is not offered yet."""
+    """Return the entry with an archive in it, and with the tool that reads archived results."""
     tools = with_recall(run.head.tools) if old.files else run.head.tools
     changed = () if tools == run.head.tools else tools
     return entry.replace(results=old.results, inputs=old.inputs, tools=changed)
@@ -250,18 +240,18 @@ async def _add_summary(
     shorter = apply_compaction(run, entry)
     until = _find_first_kept(agent, shorter, goal)
     old = shorter.messages[1:until]
-    kept = (*select_pairs(old, lambda call: _is_pinned(agent, run, call)), *_list_pinned(shorter, old))
+    kept = (*_select_pairs(old, lambda call: _is_pinned(agent, run, call)), *_list_pinned(shorter, old))
     if sum(map(size_of, old)) - sum(map(size_of, kept)) <= HEAVY:
         return entry
-    told = await summarize(agent, shorter, old, advice)
-    text = "\n\n".join(filter(None, (told.text, _list_todos(run))))
+    summary = await summarize(agent, shorter, old, advice)
+    text = "\n\n".join(filter(None, (summary.text, _list_todos(run))))
     first = Message(speaker=Speaker.USER, parts=(Text(text=text),))
-    return entry.replace(until=until, instead=(first, *kept), reply=told.reply, failure=told.failure)
+    return entry.replace(until=until, instead=(first, *kept), reply=summary.reply, failure=summary.failure)
 
 
 def _find_first_kept(agent: Agent, run: Run, goal: int) -> int:
     """Return the place from which on the messages stay: the newest turns that fit into half of the goal."""
-    newest, room = newest_batch(run.messages), goal / 2 / run.rate
+    newest, room = _find_newest_batch(run.messages), goal / 2 / run.rate
     turns = [
         place
         for place in range(newest, 0, -1)
@@ -273,14 +263,14 @@ def _find_first_kept(agent: Agent, run: Run, goal: int) -> int:
 
 
 def _is_pinned(agent: Agent, run: Run, call: ToolCall) -> bool:
-    """Return whether a call stays as it is: what a person answered, and skills that were opened."""
+    """Return whether a call stays whole, such as a person's answer or an open skill."""
     if call.name in TODO_TOOLS or call.name == run.head.submit:
         return False
     return _retention_of(agent, call.name) is Retention.KEEP_FULL
 
 
 def _list_pinned(run: Run, old: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return the newest word of the program of each kind, the newest failure among them."""
+    """Return the program's newest message of each kind, such as the newest failure."""
     newest = [message for notice, message in run.notices.items() if notice not in _PASSING]
     return tuple(message for message in old if message in newest)
 
@@ -294,15 +284,15 @@ def _list_todos(run: Run) -> str:
     return "\n".join(("## Todos as they stand now", *lines))
 
 
-def _store(agent: Agent, old: Archive) -> None:
-    """Write down what is archived; a longer text of the same call is there already and stays."""
+def _store_files(agent: Agent, old: Archive) -> None:
+    """Write the archived texts to files; a file that a call has already is longer and stays."""
     for call_id, text in old.files.items():
         path = agent.around.outputs / f"{call_id}.out"
         if not path.exists():
             path.write_text(text, "utf-8", "backslashreplace", newline="")
 
 
-async def _report(agent: Agent, before: Run, after: Run, entry: HistoryCompacted) -> None:
+async def _report_compaction(agent: Agent, before: Run, after: Run, entry: HistoryCompacted) -> None:
     by = "" if entry.until == 1 else "model" if entry.failure is None else "program"
     agent.observe(
         Compacted(
@@ -319,5 +309,5 @@ async def _report(agent: Agent, before: Run, after: Run, entry: HistoryCompacted
             seconds=entry.seconds,
         )
     )
-    told = "\n\n".join(message.text for message in entry.instead[:1])
-    await fire_hooks(agent, Point.POST_COMPACT, lambda: CompactionDone(trigger="auto", compact_summary=told))
+    text = "\n\n".join(message.text for message in entry.instead[:1])
+    await fire_hooks(agent, Point.POST_COMPACT, lambda: CompactionDone(trigger="auto", compact_summary=text))

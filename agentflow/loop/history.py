@@ -104,9 +104,9 @@ _LOST_INPUT = "its input held a secret, which is not kept, and the run was inter
 
 
 def adopt_reply(agent: Agent, turn: int, reply: Reply) -> Reply:
-    """Return a reply as the run keeps it: calls under ids of our own, a submission in prose as a call.
+    """Return a reply with our own ids for its calls, and with a submission in prose as a call.
 
-    Ids name files and pair calls with results, so they are not left to the model.
+    Ids name files and pair calls with results, so the model does not choose them.
     """
     calls = [part for part in reply.parts if isinstance(part, ToolCall)]
     if calls or reply.stop is Stop.PAUSED:
@@ -121,10 +121,10 @@ def adopt_reply(agent: Agent, turn: int, reply: Reply) -> Reply:
 
 def redact_reply(agent: Agent, reply: Reply) -> Reply:
     """Return a reply without the secrets in it; the inputs of its calls stay at hand until they are made."""
-    return reply.replace(parts=tuple(clean for part in reply.parts for clean in _clean(agent, part)))
+    return reply.replace(parts=tuple(clean for part in reply.parts for clean in _redact_part(agent, part)))
 
 
-def _clean(agent: Agent, part: ReplyPart) -> tuple[ReplyPart, ...]:
+def _redact_part(agent: Agent, part: ReplyPart) -> tuple[ReplyPart, ...]:
     match part:
         case Text():
             cited = tuple(redact_values(one) for one in part.citations)
@@ -143,7 +143,7 @@ def _clean(agent: Agent, part: ReplyPart) -> tuple[ReplyPart, ...]:
 
 
 def list_served_calls(run: int, turn: int, reply: Reply) -> Iterator[Event]:
-    """Yield what is told of the calls that the provider made itself."""
+    """Yield the events of the calls that the provider made itself."""
     for part in reply.parts:
         if isinstance(part, Served) and part.is_result:
             yield ToolFinished(

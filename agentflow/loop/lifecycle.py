@@ -60,9 +60,8 @@ async def announce_start(agent: Agent, run: Run) -> Run:
         started = SubagentStarted(agent_id=agent.around.transcript.stem, agent_type=agent.role.name)
         said = await fire_hooks(agent, Point.SUBAGENT_START, lambda: started)
         run = apply_hook_result(agent, run, said)
-    return apply_hook_result(
-        agent, run, await fire_hooks(agent, Point.RUN_START, lambda: Briefed(brief=prompt))
-    )
+    said = await fire_hooks(agent, Point.RUN_START, lambda: Briefed(brief=prompt))
+    return apply_hook_result(agent, run, said)
 
 
 async def ask_to_stop(agent: Agent, run: Run, outcome: RunOutcome) -> tuple[Run, str | None, bool]:
@@ -149,12 +148,12 @@ def name_decider(said: HookDecision) -> str:
 
 
 async def announce_denial(agent: Agent, call: ToolCall, denied: CallAnswered) -> CallAnswered:
-    """Tell hooks that a call was denied; they may add to what the model is told."""
+    """Tell hooks that a call was denied; they may add to the refusal."""
     content = denied.result.content
     use = CallDenied(tool_name=call.name, tool_input=call.input, tool_use_id=call.id, reason=content)
     said = await fire_hooks(agent, Point.PERMISSION_DENIED, lambda: use, agent.tool(call.name))
-    told = "\n\n".join((content, *said.contexts))
-    return denied.replace(result=denied.result.replace(content=told), halt=denied.halt or said.halt)
+    text = "\n\n".join((content, *said.contexts))
+    return denied.replace(result=denied.result.replace(content=text), halt=denied.halt or said.halt)
 
 
 async def _announce_batch(agent: Agent, run: Run) -> Run:
@@ -187,7 +186,7 @@ async def announce_failure(agent: Agent, error: ModelError) -> None:
 
 
 async def offer_request(agent: Agent, run: Run, request: Request) -> tuple[Run, Request]:
-    """Let hooks change a request or keep it back; what they changed is repaired before it is sent."""
+    """Let hooks change or block a request; a changed one is repaired before it is sent."""
     said = await fire_hooks(agent, Point.MODEL_REQUEST, lambda: RequestPayload(request=request))
     if said.request is not None:
         request = said.request.replace(messages=repair_messages(agent, said.request.messages))
@@ -195,7 +194,7 @@ async def offer_request(agent: Agent, run: Run, request: Request) -> tuple[Run, 
 
 
 async def judge_reply(agent: Agent, reply: Reply) -> tuple[HookDecision, Reply]:
-    """Let hooks change a reply or block it; of a blocked one nothing is kept but what it cost."""
+    """Let hooks change or block a reply; a blocked one keeps only its usage."""
     said = await fire_hooks(agent, Point.MODEL_RESPONSE, lambda: ReplyPayload(reply=reply))
     if said.decision is Decision.DENY or said.halt is not None:
         return said, reply.replace(parts=())
@@ -203,7 +202,7 @@ async def judge_reply(agent: Agent, reply: Reply) -> tuple[HookDecision, Reply]:
 
 
 def repair_messages(agent: Agent, messages: tuple[Message, ...], since: int = 0) -> tuple[Message, ...]:
-    """Return messages that a provider accepts, and warn of each repair; `since` is the first new one."""
+    """Return messages that a provider accepts, and warn of each repair; those before `since` are sound."""
     found, problems = pair_results(messages, since)
     for problem in problems:
         agent.observe(Warned(message=f"history repaired before the request: {problem}"))

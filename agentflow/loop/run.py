@@ -1,4 +1,4 @@
-"""The agent loop and its steps: each takes the run and returns it one step further."""
+"""The agent loop: a `while` over steps, each of which takes a run and returns it one step further."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -46,9 +46,10 @@ from agentflow.loop.lifecycle import (
 from agentflow.loop.next_step import TODO_TOOLS, Step, conclusion, find_spent_limit, is_stopped, next_step
 from agentflow.loop.prompts import prompt_text
 from agentflow.redact import one_line
-from agentflow.tools.registry import spec
+from agentflow.tools.registry import to_spec
 
 _UNKNOWN = "interrupted: whether this was done is unknown and it was not repeated; look before you go on"
+PARALLEL_CHILDREN = 3
 
 
 async def run_agent(agent: Agent, prompt: str, earlier: Run | None = None) -> Run:
@@ -81,12 +82,14 @@ def settle_calls(agent: Agent, run: Run) -> Run:
 
 
 async def _drive(agent: Agent, run: Run) -> Run:
-    """Take a run as far as it goes, and tell the observers when it begins and ends."""
+    """Run step after step until the run ends or pauses; report its begin and end to the observers."""
     begin = time.monotonic()
     agent.observe(RunStarted(**copy_shared(run.head, RunStarted)))
     try:
-        while (step := _next_step(now := resolve_agent(agent, run), run)) is not Step.END:
-            run = await NODES[step](now, run)
+        active = resolve_agent(agent, run)
+        while (step := next_step(run, active.role.limits, active.room)) is not Step.END:
+            run = await NODES[step](active, run)
+            active = resolve_agent(agent, run)
     except ModelError as error:
         await announce_failure(agent, error)
         _report_end(agent, run, RunOutcome.ERROR, begin)
@@ -94,10 +97,6 @@ async def _drive(agent: Agent, run: Run) -> Run:
     if run.outcome is not None:
         _report_end(agent, run, run.outcome, begin)
     return run
-
-
-def _next_step(agent: Agent, run: Run) -> Step:
-    return next_step(run, agent.role.limits, agent.room)
 
 
 def _report_end(agent: Agent, run: Run, outcome: RunOutcome, begin: float) -> None:
@@ -115,12 +114,9 @@ def _report_end(agent: Agent, run: Run, outcome: RunOutcome, begin: float) -> No
     )
 
 
-PARALLEL_CHILDREN = 3
-
-
 async def ask_model(agent: Agent, run: Run) -> Run:
-    """Send the run to the model and keep its reply, unless a hook keeps one of the two back."""
-    run = await announce_turn(agent, pass_on_messages(agent, run))
+    """Send the run to the model and add its reply; hooks may block either."""
+    run = await announce_turn(agent, _add_messages(agent, run))
     if is_stopped(run):
         return run
     messages = repair_messages(agent, run.messages, run.sent)
@@ -140,19 +136,19 @@ async def ask_model(agent: Agent, run: Run) -> Run:
         if after.tokens >= run.tokens:
             raise
         return after
-    return await _keep_reply(agent, run, reply, round(time.monotonic() - begin, 3))
+    return await _add_reply(agent, run, reply, round(time.monotonic() - begin, 3))
 
 
-def pass_on_messages(agent: Agent, run: Run) -> Run:
-    """Tell the role what a person has said since its last turn."""
-    for text in agent.around.hear(run.turns) if agent.around.hear else ():
+def _add_messages(agent: Agent, run: Run) -> Run:
+    """Add what a person has said since the role's last turn."""
+    for text in agent.around.take_messages(run.turns) if agent.around.take_messages else ():
         agent.observe(PersonSaid(run=agent.around.number, turn=run.turns, text=one_line(text)))
         run = add_notice(agent, run, prompt_text("said.md").format(text=text), Notice.PERSON)
     return run
 
 
-async def _keep_reply(agent: Agent, run: Run, reply: Reply, seconds: float) -> Run:
-    """Keep a reply as far as hooks let it stand."""
+async def _add_reply(agent: Agent, run: Run, reply: Reply, seconds: float) -> Run:
+    """Add a reply to the run, as hooks have changed it."""
     said, reply = await judge_reply(agent, reply)
     reply = redact_reply(agent, adopt_reply(agent, run.turns, reply))
     run = note(agent, run, ReplyReceived(reply=reply, seconds=seconds))
@@ -173,12 +169,13 @@ async def _keep_reply(agent: Agent, run: Run, reply: Reply, seconds: float) -> R
 
 
 async def act(agent: Agent, run: Run) -> Run:
-    """Make the next batch of calls: neighbouring reads side by side, anything else alone."""
-    batch = _batch(agent, run)
-    if _is_over(agent, run, first := batch[0]):
+    """Make the next calls: neighbouring reads at the same time, any other alone."""
+    batch = _choose_batch(agent, run)
+    first = batch[0]
+    if _is_over(agent, run, first):
         why = f"skipped: this role has ended or reached its limit, {first.name} was not run"
         return await announce_turn_end(agent, note(agent, run, error_of(first, why)))
-    if not _only_reads(agent, batch[0]):  # a read that was cut short is made again, so nobody need know of it
+    if not _only_reads(agent, first):  # an interrupted read is simply made again
         run = note(agent, run, CallsStarted(calls=tuple(call.id for call in batch)))
     reads, children = anyio.CapacityLimiter(agent.room.parallel), anyio.CapacityLimiter(PARALLEL_CHILDREN)
     lost: list[ModelUnavailable] = []
@@ -202,7 +199,7 @@ async def act(agent: Agent, run: Run) -> Run:
     return await announce_turn_end(agent, run)
 
 
-def _batch(agent: Agent, run: Run) -> tuple[ToolCall, ...]:
+def _choose_batch(agent: Agent, run: Run) -> tuple[ToolCall, ...]:
     reads = tuple(takewhile(lambda call: _only_reads(agent, call), run.pending))
     room = max(1, agent.role.limits.tool_calls - run.active_tally.tool_calls)
     return reads[:room] or run.pending[:1]
@@ -216,8 +213,8 @@ def _only_reads(agent: Agent, call: ToolCall) -> bool:
 def _is_over(agent: Agent, run: Run, call: ToolCall) -> bool:
     if run.submitted or run.halt is not None or run.handoff is not None:
         return True
-    find_spent_limit = run.finalized or run.active_tally.tool_calls >= agent.role.limits.tool_calls
-    return find_spent_limit and call.name != run.head.submit
+    is_at_limit = run.finalized or run.active_tally.tool_calls >= agent.role.limits.tool_calls
+    return is_at_limit and call.name != run.head.submit
 
 
 async def hand_over(agent: Agent, run: Run) -> Run:
@@ -225,7 +222,7 @@ async def hand_over(agent: Agent, run: Run) -> Run:
     to, reason = run.handoff.to, one_line(run.handoff.reason)
     persona = agent.personas[to]
     agent.observe(HandedOff(run=agent.around.number, source=run.head.agent, to=to, reason=reason))
-    tools = tuple(map(spec, persona.tools))
+    tools = tuple(map(to_spec, persona.tools))
     entry = HandedOver(
         agent=persona.role.name,
         model=persona.model_id,

@@ -29,7 +29,7 @@ from agentflow.parse import Mismatch, fit, schema
 from agentflow.redact import one_line, redact_text
 
 MAX_SECONDS = 180
-"""For one summary; the work goes on without it."""
+"""For one summary; without it the program's list of calls is used."""
 CHARACTERS_A_TOKEN = 4
 _PART = 2_000
 """Characters of one text or result that the summary is made from."""
@@ -49,29 +49,27 @@ SUBMIT_SUMMARY = ToolSpec(
 )
 
 
-class ToldSummary(Record):
-    """A summary as the role reads it, and what came of asking for it."""
+class SummaryResult(Record):
+    """A summary as the role reads it, with the model's reply or why there is none."""
 
     text: str
     reply: Reply | None = None
     failure: str | None = None
 
 
-async def summarize(agent: Agent, run: Run, old: tuple[Message, ...], advice: str) -> ToldSummary:
+async def summarize(agent: Agent, run: Run, old: tuple[Message, ...], advice: str) -> SummaryResult:
     """Return a summary of messages; where the model gives none, the program's list of calls."""
     most = agent.room.summary_tokens * CHARACTERS_A_TOKEN
     reply, failure = await _ask_model(agent, _build_request(agent, run, old, advice))
     said = _to_markdown(reply)[:most] if reply is not None else ""
-    if reply is not None and said:
-        names = f"## Calls that were made\n{_clip_to_newest(_list_calls(old), most // 2)}"
-        text = prompt_text("summarized.md").format(summary=f"{said}\n\n{names}")
-        return ToldSummary(text=redact_text(to_writable(text)), reply=reply)
+    calls = _clip_to_newest(_list_calls(old), most // 2)
+    if said:
+        text = prompt_text("summarized.md").format(summary=f"{said}\n\n## Calls that were made\n{calls}")
+        return SummaryResult(text=redact_text(to_writable(text)), reply=reply)
     before = [message.text[: most // 2] for message in old[:1] if message.speaker is Speaker.USER]
-    listed = _clip_to_newest(_list_calls(old), most // 2)
-    text = prompt_text("truncated.md").format(summary="\n".join((*before, listed)))
-    return ToldSummary(
-        text=redact_text(to_writable(text)), reply=reply, failure=failure or "the summary was empty"
-    )
+    text = prompt_text("truncated.md").format(summary="\n".join((*before, calls)))
+    why = failure or "the summary was empty"
+    return SummaryResult(text=redact_text(to_writable(text)), reply=reply, failure=why)
 
 
 def _build_request(agent: Agent, run: Run, old: tuple[Message, ...], advice: str) -> Request:
@@ -81,9 +79,7 @@ def _build_request(agent: Agent, run: Run, old: tuple[Message, ...], advice: str
         f"# Messages\n{_to_transcript(old, room // 2)}",
         advice,
     )
-    told = Message(
-        speaker=Speaker.USER, parts=(Text(text=redact_text(to_writable("\n\n".join(filter(None, parts))))),)
-    )
+    text = redact_text(to_writable("\n\n".join(filter(None, parts))))
     return Request(
         **{
             **copy_shared(run.head, Request),
@@ -92,7 +88,7 @@ def _build_request(agent: Agent, run: Run, old: tuple[Message, ...], advice: str
             "system": prompt_text("summary.md"),
             "tools": (SUBMIT_SUMMARY,),
         },
-        messages=(told,),
+        messages=(Message(speaker=Speaker.USER, parts=(Text(text=text),)),),
         force=SUBMIT_SUMMARY.name,
         replies=run.summaries,
         reply_tokens=agent.room.summary_tokens,

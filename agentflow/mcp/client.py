@@ -65,20 +65,11 @@ class Connection:
 
     async def list_offers(self) -> ServerListing:
         """Return all that the server offers."""
-        able = self._client.server_capabilities
-        tools = (
-            [item async for page in self._pages(self._client.list_tools) for item in page.tools]
-            if able.tools
-            else []
-        )
-        resources, prompts = [], []
-        if able.resources:
-            resources = [
-                item async for page in self._pages(self._client.list_resources) for item in page.resources
-            ]
-        if able.prompts:
-            prompts = [item async for page in self._pages(self._client.list_prompts) for item in page.prompts]
-        told = self._client.server_info
+        client, able = self._client, self._client.server_capabilities
+        tools = await self._collect(client.list_tools, "tools") if able.tools else []
+        resources = await self._collect(client.list_resources, "resources") if able.resources else []
+        prompts = await self._collect(client.list_prompts, "prompts") if able.prompts else []
+        about = client.server_info
         return ServerListing(
             tools=tuple(_to_tool(each) for each in tools),
             resources=tuple(
@@ -93,17 +84,19 @@ class Connection:
                 )
                 for each in prompts
             ),
-            server=f"{told.name} {told.version}" if told else "",
+            server=f"{about.name} {about.version}" if about else "",
         )
 
-    async def _pages(self, ask: Callable[..., Any]) -> AsyncIterator[Any]:
-        cursor: str | None = None
+    async def _collect(self, ask: Callable[..., Any], key: str) -> list[Any]:
+        """Return the items of all pages of a listing."""
+        cursor, found = None, list[Any]()
         for _ in range(_PAGES):
             page = await ask(cursor=cursor)
-            yield page
+            found += getattr(page, key)
             cursor = page.next_cursor
             if not cursor:
-                return
+                break
+        return found
 
     async def call(self, tool: str, given: Mapping[str, Any], seconds: float) -> CallResult:
         """Call a tool. Raises ServerEnded, or ToolError."""
@@ -181,23 +174,23 @@ async def _connect(
 
 @asynccontextmanager
 async def _talk(start: Start, log: Path, secrets: tuple[str, ...]) -> AsyncIterator[tuple[Any, Any]]:
-    """Yield the two streams of a program: what it says, and what it is told."""
-    incoming, heard = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    told, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    """Yield the two streams of a program: the messages from it and those to it."""
+    incoming, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    to_server, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     holder = start()
-    program = holder.__enter__()  # on this thread: what is started dies with the thread that did
+    program = holder.__enter__()  # on this thread, with which the program dies
     try:
         with log.open("ab") as file:
             async with anyio.create_task_group() as group:
                 group.start_soon(_receive, program, incoming)
                 group.start_soon(_send, program, outgoing)
                 group.start_soon(_write_log, program, file, secrets)
-                yield heard, told
+                yield from_server, to_server
                 group.cancel_scope.cancel()
     finally:
         with anyio.CancelScope(shield=True):
             await anyio.to_thread.run_sync(lambda: holder.__exit__(None, None, None))
-        for stream in (incoming, heard, told, outgoing):
+        for stream in (incoming, from_server, to_server, outgoing):
             stream.close()
 
 
@@ -233,7 +226,7 @@ async def _send(program: Program, outgoing: _Outgoing) -> None:
 
 
 async def _write_log(program: Program, file: IO[bytes], secrets: tuple[str, ...]) -> None:
-    """Keep the beginning of what a program says of itself, without secrets."""
+    """Write the beginning of a program's stderr to its log, without secrets."""
 
     def keep(text: str) -> None:
         for secret in secrets:
@@ -251,12 +244,12 @@ async def _write_log(program: Program, file: IO[bytes], secrets: tuple[str, ...]
         kept.finish()
 
 
-def _to_tool(told: Any) -> ServerTool:
-    hints = told.annotations
+def _to_tool(tool: Any) -> ServerTool:
+    hints = tool.annotations
     return ServerTool(
-        name=told.name,
-        description=told.description or told.title or "",
-        schema=told.input_schema,
+        name=tool.name,
+        description=tool.description or tool.title or "",
+        schema=tool.input_schema,
         reads=bool(hints and hints.read_only_hint),
     )
 

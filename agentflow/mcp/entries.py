@@ -88,7 +88,7 @@ class ServerEntry(Record):
         return tuple(value for value in values if len(value) >= _SHORTEST_SECRET)
 
 
-class _Written(Record):
+class _RawEntry(Record):
     """The keys of an entry that have a meaning here."""
 
     type: str = ""
@@ -169,7 +169,7 @@ class _Reading:
                 problem="its name may hold letters, digits, hyphens and single underscores between them"
             )
         try:
-            written = fit(_Written, _drop_unknown(value))
+            written = fit(_RawEntry, _drop_unknown(value))
         except Mismatch as error:
             return bare.replace(problem=f"{error}; it is left out")
         words = (written.command, *written.args) if written.command else ()
@@ -206,11 +206,11 @@ class _Reading:
 
 def _drop_unknown(value: object) -> object:
     """Return an entry without the keys that only other programs know."""
-    known = _Written.__struct_fields__
+    known = _RawEntry.__struct_fields__
     return {key: item for key, item in value.items() if key in known} if isinstance(value, dict) else value
 
 
-def _describe(name: str, written: _Written) -> str:
+def _describe(name: str, written: _RawEntry) -> str:
     """Return what happens when a server is used, with variables by their names."""
     if written.url:
         return f"ask the MCP server {name} at {written.url}"
@@ -225,7 +225,7 @@ def _is_model_key(name: str) -> bool:
     return name in KEY_VARIABLES and not name.startswith(("GITHUB", "GH_"))
 
 
-def _find_problem(written: _Written) -> str:
+def _find_problem(written: _RawEntry) -> str:
     """Return why an entry cannot be used, or empty."""
     if written.disabled:
         return DISABLED

@@ -1,4 +1,4 @@
-"""A command of agentflow that runs beside a server of ours, each in a process of its own."""
+"""Runs a command of agentflow in a process of its own, for the servers of `mcp`, `editor` and `web`."""
 
 import os
 import sys
@@ -21,7 +21,7 @@ _STOP_SECONDS = 10.0
 
 
 class EndedCommand(Record):
-    """A command of ours that has ended."""
+    """An ended command of agentflow."""
 
     code: int | None
     said: str
@@ -38,9 +38,9 @@ async def run_own_command(
     on_output: TellLine | None = None,
     on_progress: TellLine | None = None,
 ) -> EndedCommand:
-    """Run a command in a repository to its end; where we are cancelled, it is.
+    """Run a command in a repository to its end; cancelling the call cancels the command.
 
-    `on_output` is told each line on stdout as it comes, and `on_progress` each on stderr.
+    `on_output` gets each line of stdout as it comes, `on_progress` each of stderr.
     """
     argv = (sys.executable, "-P", "-m", "agentflow", words[0], "-C", str(root), *words[1:])
     program = start(Command(argv=argv, cwd=str(root), timeout=0, env=dict(os.environ)))

@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
@@ -45,7 +45,7 @@ _WHO = "mcp"
 
 
 class ServerPlace(Record):
-    """Where servers run, and where it is kept what is known of them."""
+    """The sandbox of servers, and the files about them."""
 
     sandbox: Sandbox
     logs: Path
@@ -58,7 +58,7 @@ class ServerPlace(Record):
 
 @dataclass(slots=True)
 class _Server:
-    """A server, and how it fares."""
+    """A server and its state."""
 
     entry: ServerEntry
     connection: "Connection | None" = None
@@ -66,7 +66,7 @@ class _Server:
     over: anyio.Event = field(default_factory=anyio.Event)
     """Set when its connection is to be closed."""
     problem: str = ""
-    """Why it is not asked any more."""
+    """Why it is not used any more."""
     was_started: bool = False
     has_restarted: bool = False
     lock: anyio.Lock = field(default_factory=anyio.Lock)
@@ -136,7 +136,7 @@ class Servers:
         yield from (tool for told, tool in made if is_offered(role, tool, reads=told.reads))
 
     def _warn(self, message: str) -> None:
-        """_Tell something once, however many runs meet it."""
+        """Give a warning once, however many runs meet its cause."""
         if message not in self._told:
             self._told.add(message)
             self._tell(message)
@@ -150,7 +150,7 @@ class Servers:
         return server.listing
 
     async def _require_started(self, server: _Server, *, is_checked: bool = True) -> None:
-        """Start a server that never was; what it cannot do is told once."""
+        """Start a server on its first use; warn once if it cannot be used."""
         async with server.lock:
             if server.was_started:
                 return
@@ -227,7 +227,7 @@ class Servers:
         return self._place.logs / f"mcp-{name}.log"
 
     def _read_log(self, name: str) -> str:
-        """Return the last line that a server said of itself, as the end of a sentence."""
+        """Return the last line of a server's log, as the end of a sentence."""
         try:
             lines = self._log(name).read_text("utf-8", "replace").strip().splitlines()
         except OSError:
@@ -245,8 +245,8 @@ class Servers:
     def _fill_prompt(self, server: str, prompt: str, given: dict[str, str]) -> CallResult:
         return from_thread.run(self._ask, server, lambda up, seconds: up.fill_prompt(prompt, given, seconds))
 
-    def _guard(self, name: str) -> Any:
-        """Return what sets protected names aside that a call makes, where the server may write the tree."""
+    def _guard(self, name: str) -> AbstractContextManager[object]:
+        """Return the context that sets new protected names aside, where the server may write the tree."""
         sandbox = self._place.sandbox
         if not any(_is_inside(each, sandbox.root) for each in self._servers[name].entry.writable):
             return nullcontext()
@@ -268,7 +268,7 @@ class Servers:
         return found
 
     async def _restart(self, server: _Server) -> str:
-        """Start a server that ended once more, and return what the model is told."""
+        """Start an ended server once more, and return the message for the model."""
         name, said = server.entry.name, self._read_log(server.entry.name)
         async with server.lock:
             server.over.set()

@@ -10,7 +10,13 @@ import anyio
 import h11
 from anyio.abc import ByteStream, SocketAttribute
 
-from agentflow.model.wire import Endpoint, ServerAnswer, decompress_body, to_connection_error, unread
+from agentflow.model.wire import (
+    Endpoint,
+    ServerAnswer,
+    decompress_body,
+    explain_unread_certificates,
+    to_connection_error,
+)
 from agentflow.settings import Deadlines
 
 _IDLE_SECONDS = 5.0
@@ -27,7 +33,7 @@ class Direct:
         self._address = endpoint.address
         address = urlsplit(endpoint.url)
         self._host = address.hostname or ""
-        self._trust = _trust() if address.scheme == "https" else None
+        self._trust = _load_authorities() if address.scheme == "https" else None
         self._port = address.port or (443 if self._trust else 80)
         self._path = address.path
         self._headers = {"host": address.netloc, "accept-encoding": "gzip", **endpoint.request_headers}
@@ -38,10 +44,10 @@ class Direct:
     async def open(self, body: bytes, *, stream: bool) -> AsyncIterator[ServerAnswer]:
         accept = "text/event-stream" if stream else "application/json"
         headers = {**self._headers, "accept": accept, "content-length": str(len(body))}
-        with _failures_told(self._address):
+        with _translate_errors(self._address):
             connection = await self._take_idle() or await self._connect()
         try:
-            with _failures_told():
+            with _translate_errors():
                 encoded = [(name.encode(), value.encode()) for name, value in headers.items()]
                 response = await connection.ask(
                     h11.Request(method="POST", target=self._path, headers=encoded), body
@@ -59,7 +65,7 @@ class Direct:
 
     async def reach(self) -> None:
         """Open the connection that the next request takes. Raises TryFailed, or ModelRejected."""
-        with _failures_told(self._address):
+        with _translate_errors(self._address):
             self._idle.append(await self._take_idle() or await self._connect())
 
     async def close(self) -> None:
@@ -105,7 +111,7 @@ class _Connection:
         return event
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        with _failures_told():
+        with _translate_errors():
             while isinstance(event := await self._event(), h11.Data):
                 yield bytes(event.data)
 
@@ -139,19 +145,19 @@ class _Connection:
         await anyio.aclose_forcefully(self._stream)
 
 
-def _trust() -> SSLContext:
+def _load_authorities() -> SSLContext:
     """Return whom to trust, by the user's SSL_CERT_FILE or SSL_CERT_DIR, or else by the system."""
     from httpcore2 import default_ssl_context  # noqa: PLC0415  # where TLS has no part, it takes long for nothing
 
     try:
         return default_ssl_context()
     except OSError:
-        raise unread() from None
+        raise explain_unread_certificates() from None
 
 
 @contextmanager
-def _failures_told(address: str = "") -> Iterator[None]:
-    """Say in our words how a connection failed."""
+def _translate_errors(address: str = "") -> Iterator[None]:
+    """Turn an error of the connection into one of ours."""
     try:
         yield
     except _BROKEN as error:

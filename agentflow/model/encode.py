@@ -1,4 +1,4 @@
-"""A run's requests as bytes: each message is encoded once, and what was sent stays as it is."""
+"""A run's requests as bytes: each message is encoded once, and earlier bytes never change."""
 
 from collections.abc import Callable
 from typing import Any
@@ -40,11 +40,11 @@ class _Piece(Record):
         return self.encoded[:-3] + _MARK + self.encoded[-3:]
 
 
-class _Sent:
-    """What one run has sent."""
+class _RunBytes:
+    """The encoded messages of one run."""
 
     def __init__(self, request: Request) -> None:
-        self.head = _head(request)
+        self.head = _encode_head(request)
         self._same = (request.model, request.system, request.tools)
         self._messages: tuple[Message, ...] = ()
         self._past = bytearray()
@@ -63,7 +63,7 @@ class _Sent:
             known = 0
             self._past.clear()
             self._pieces.clear()
-        self._pieces.extend(piece for message in messages[known:] if (piece := _piece(message)))
+        self._pieces.extend(piece for message in messages[known:] if (piece := _encode_message(message)))
         self._messages = messages
         self._settle()
         newest = b",".join(_place_breakpoints(self._pieces))
@@ -72,7 +72,7 @@ class _Sent:
 
     def _settle(self) -> None:
         """Move to the past what lies before the last step: a late turn costs what an early one does."""
-        begin = max(0, _last_step(self._pieces) - 1)
+        begin = max(0, _find_last_step(self._pieces) - 1)
         for piece in self._pieces[:begin]:
             self._past += piece.encoded + b","
         del self._pieces[:begin]
@@ -84,7 +84,7 @@ class Encoder:
     def __init__(self, max_tokens: int, without_tools: tuple[str, ...] = ()) -> None:
         self._max_tokens = max_tokens
         self._without_tools = without_tools
-        self._runs: dict[tuple[int, str], _Sent] = {}
+        self._runs: dict[tuple[int, str], _RunBytes] = {}
         """By run and model id."""
 
     def body(self, request: Request, *, stream: bool, room: Room | None = None) -> bytes:
@@ -94,7 +94,7 @@ class Encoder:
         key = (request.run, request.model)
         sent = self._runs.pop(key, None)
         if sent is None or not sent.is_of(request):
-            sent = _Sent(request)
+            sent = _RunBytes(request)
         self._runs[key] = sent
         if len(self._runs) > RUNS_KEPT:
             del self._runs[next(iter(self._runs))]
@@ -104,7 +104,7 @@ class Encoder:
         return sent.body(request.messages, tail, room or (lambda _: self._max_tokens))
 
 
-def _head(request: Request) -> bytes:
+def _encode_head(request: Request) -> bytes:
     """Return the head of a body, with a place for the tokens that the reply may have."""
     head: dict[str, Any] = {}
     tools = [to_offer(tool) for tool in request.tools]
@@ -119,16 +119,16 @@ def _head(request: Request) -> bytes:
     return lead.replace(b"%", b"%%") + b"%d," + rest.replace(b"%", b"%%")
 
 
-def _piece(message: Message) -> _Piece | None:
+def _encode_message(message: Message) -> _Piece | None:
     """Return a message encoded; None when nothing of it can be sent."""
-    blocks = [block for part in message.parts if (block := _block(part)) is not None]
+    blocks = [block for part in message.parts if (block := _to_block(part)) is not None]
     if not blocks:
         return None
     encoded = encode({"role": message.speaker, "content": blocks})
     return _Piece(encoded=encoded, blocks=len(blocks), is_reply=message.speaker is Speaker.ASSISTANT)
 
 
-def _block(part: MessagePart) -> dict[str, Any] | None:
+def _to_block(part: MessagePart) -> dict[str, Any] | None:
     """Return a part as the API's block; None for a blank text, which it refuses."""
     block: dict[str, Any] | None
     match part:
@@ -146,12 +146,12 @@ def _block(part: MessagePart) -> dict[str, Any] | None:
 
 
 def _place_breakpoints(pieces: list[_Piece]) -> list[bytes]:
-    """Return the messages' bytes, with breakpoints where what we say ends now and ended in the last request.
+    """Return the messages' bytes with cache breakpoints behind our newest and second newest message.
 
     The second is needed only when more blocks lie between them than a provider looks back.
     """
     bodies = [piece.encoded for piece in pieces]
-    end, step = _last_said(pieces), _last_step(pieces)
+    end, step = _find_newest_own(pieces), _find_last_step(pieces)
     if pieces:
         bodies[end] = pieces[end].marked
     if step and sum(piece.blocks for piece in pieces[step : end + 1]) >= LOOK_BACK:
@@ -159,12 +159,12 @@ def _place_breakpoints(pieces: list[_Piece]) -> list[bytes]:
     return bodies
 
 
-def _last_step(pieces: list[_Piece]) -> int:
+def _find_last_step(pieces: list[_Piece]) -> int:
     """Return where the newest reply begins to which something was said since; 0 if there is none."""
-    places = range(_last_said(pieces), 0, -1)
+    places = range(_find_newest_own(pieces), 0, -1)
     return next((at for at in places if pieces[at].is_reply and not pieces[at - 1].is_reply), 0)
 
 
-def _last_said(pieces: list[_Piece]) -> int:
+def _find_newest_own(pieces: list[_Piece]) -> int:
     """Return the place of the newest message that is no reply, else the first."""
     return next((at for at in range(len(pieces) - 1, -1, -1) if not pieces[at].is_reply), 0)

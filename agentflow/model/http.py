@@ -17,8 +17,8 @@ from agentflow.model.wire import (
     Endpoint,
     ServerAnswer,
     decompress_body,
+    explain_unread_certificates,
     to_connection_error,
-    unread,
 )
 from agentflow.settings import Deadlines
 
@@ -46,7 +46,7 @@ def new_client(address: str, deadlines: Deadlines) -> httpx2.AsyncClient:
     except (ImportError, ValueError, httpx2.InvalidURL):
         raise ConfigError("the proxy in the environment cannot be used", hint="see HTTPS_PROXY") from None
     except OSError:
-        raise unread() from None
+        raise explain_unread_certificates() from None
 
 
 class Http:
@@ -65,7 +65,7 @@ class Http:
         accept = "text/event-stream" if stream else "application/json"
         headers = {**self._headers, "accept": accept}
         self._client = client = self._client or self._connect()
-        with failures_told(self._address):
+        with translate_errors(self._address):
             async with client.stream("POST", self._url, content=body, headers=headers) as response:
                 yield to_server_answer(response)
 
@@ -79,8 +79,8 @@ class Http:
 
 
 @contextmanager
-def failures_told(address: str = "") -> Iterator[None]:
-    """Say in our words how a connection failed."""
+def translate_errors(address: str = "") -> Iterator[None]:
+    """Turn an error of the connection into one of ours."""
     try:
         yield
     except httpx2.TransportError as error:

@@ -19,11 +19,11 @@ from agentflow.model.reply import (
     Assembly,
     ErrorEvent,
     RawTurn,
+    parse_body,
     read_events,
-    reply,
-    whole_body,
+    to_reply,
 )
-from agentflow.model.retry import by_status, by_type, persist
+from agentflow.model.retry import persist, to_status_error, to_type_error
 from agentflow.model.tiers import Meter, add_cost, choice_of, fallbacks, find_price, find_window, searches
 from agentflow.model.wire import (
     ADDRESS,
@@ -106,10 +106,7 @@ class Messages:
         return self._with_changes(on_delta=on_delta)
 
     async def reach(self) -> None:
-        """Find out whether there is a server, before anything is prepared for it. Raises ModelError.
-
-        What may pass by itself is left to the first request.
-        """
+        """Raise ModelError if there is no server; other failures are left to the first request."""
 
         async def attempt() -> None:
             try:
@@ -149,7 +146,7 @@ class Messages:
                 return found.replace(model=found.model or ids[0], usage=total(used))
 
     async def _ask_until_answered(self, request: Request, used: list[Usage], failures: list[str]) -> Reply:
-        """Ask one model until it answers or is given up; a failed try counts in what was used as well."""
+        """Ask one model until it answers or is given up; failed tries count in the usage as well."""
         price = find_price(request.model, choice_of(self.name).kind, self._settings)
         most = min(self._settings.max_tokens, request.reply_tokens or self._settings.max_tokens)
 
@@ -191,10 +188,10 @@ class Messages:
         reading = _Reading(self._settings, self._on_delta)
         try:
             turn = await reading.turn(self._source, body, stream=self._stream)
-            found, skipped = reply(turn)
+            found, skipped = to_reply(turn)
         except ErrorEvent as told:
             kind, message = told.error.get("type", ""), told.error.get("message", "")
-            raise self._redact_error(by_type(str(kind), str(message)), reading.used) from None
+            raise self._redact_error(to_type_error(str(kind), str(message)), reading.used) from None
         except (TryFailed, ModelRejected) as error:
             raise self._redact_error(error, reading.used) from None
         if skipped:
@@ -270,7 +267,7 @@ class _Reading:
         body = await _read(answer.chunks, MAX_REPLY_BYTES + 1)
         if len(body) > MAX_REPLY_BYTES:
             raise BadReply(TOO_LONG)
-        return whole_body(body)
+        return parse_body(body)
 
     async def _read_stream(self, answer: ServerAnswer, scope: anyio.CancelScope) -> RawTurn:
         limit = scope.deadline
@@ -306,4 +303,4 @@ def _to_error(answer: ServerAnswer, body: bytes) -> ModelError:
     said: Any = decode_or_none(body.decode("utf-8", "replace"))
     error = said.get("error") if isinstance(said, dict) else None
     message = error.get("message") if isinstance(error, dict) else None
-    return by_status(answer.status, str(message or ""), answer.headers.get("retry-after"))
+    return to_status_error(answer.status, str(message or ""), answer.headers.get("retry-after"))

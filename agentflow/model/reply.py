@@ -59,7 +59,7 @@ class RawTurn(Record):
 async def read_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
     """Yield the objects of a stream of server-sent events. Raises BadReply."""
     received, lines = 0, list[bytes]()
-    async for line in _lines(chunks):
+    async for line in _split_lines(chunks):
         received += len(line)
         if received > MAX_EVENT_BYTES:
             raise BadReply("the stream holds an endless event")
@@ -67,11 +67,11 @@ async def read_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[str, A
             lines.append(line[5:].removeprefix(b" "))
         elif not line:
             if lines:
-                yield _object(b"\n".join(lines))
+                yield _parse_object(b"\n".join(lines))
             received, lines = 0, []
 
 
-async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _split_lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Yield the whole lines of a stream, as long as it stays within its bounds. Raises BadReply."""
     rest, received = bytearray(), 0
     async for chunk in chunks:
@@ -88,7 +88,7 @@ async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             raise BadReply("the stream holds an endless line")
 
 
-def _object(raw: bytes) -> dict[str, Any]:
+def _parse_object(raw: bytes) -> dict[str, Any]:
     try:
         found = json.loads(raw.decode())
     except (ValueError, RecursionError):
@@ -98,7 +98,7 @@ def _object(raw: bytes) -> dict[str, Any]:
     return found
 
 
-def usage(counted: object) -> dict[str, int]:
+def read_usage(counted: object) -> dict[str, int]:
     """Return the token counts that a provider names, by our names."""
     given = counted if isinstance(counted, dict) else {}
     counts = {ours: given.get(theirs) for ours, theirs in _COUNTS.items()}
@@ -132,11 +132,11 @@ class Assembly:
             case "ping":
                 return None
             case "error":
-                raise ErrorEvent(_part(event, "error"))
+                raise ErrorEvent(_take_part(event, "error"))
             case "message_start":
-                message = _part(event, "message")
+                message = _take_part(event, "message")
                 self._model = str(message.get("model", ""))
-                self._counts |= usage(message.get("usage"))
+                self._counts |= read_usage(message.get("usage"))
             case "content_block_start" | "content_block_delta" | "content_block_stop" as kind:
                 return self._take_block(kind, event)
             case "message_delta" | "message_stop" as kind:
@@ -169,29 +169,29 @@ class Assembly:
         if kind == "message_stop":
             self.is_complete = True
             return
-        stop = _part(event, "delta").get("stop_reason")
+        stop = _take_part(event, "delta").get("stop_reason")
         self._stop = stop if isinstance(stop, str) else self._stop
-        self._counts |= usage(event.get("usage"))
+        self._counts |= read_usage(event.get("usage"))
 
     def _take_block(self, kind: str, event: dict[str, Any]) -> str:
         index = event.get("index")
         if not isinstance(index, int) or (index in self._open) is (kind == "content_block_start"):
             raise BadReply(f"the stream holds a {kind} for a block that is not there")
         if kind == "content_block_delta":
-            return self._add(index, _part(event, "delta"))
+            return self._add(index, _take_part(event, "delta"))
         if kind == "content_block_stop":
             self._open.remove(index)
         elif index in self._blocks:
             raise BadReply("the stream begins a block twice")
         else:
             self._open.add(index)
-            self._blocks[index] = dict(_part(event, "content_block"))
+            self._blocks[index] = dict(_take_part(event, "content_block"))
         return ""
 
     def _add(self, index: int, delta: dict[str, Any]) -> str:
         kind = str(delta.get("type"))
         if kind == "citations_delta":
-            return self._cite(index, _part(delta, "citation"))
+            return self._cite(index, _take_part(delta, "citation"))
         if kind not in _DELTAS:
             self._skip(kind)
             return ""
@@ -216,7 +216,7 @@ class Assembly:
             self._skipped.add(kind[:_LONGEST_KIND])
 
 
-def _part(event: dict[str, Any], key: str) -> dict[str, Any]:
+def _take_part(event: dict[str, Any], key: str) -> dict[str, Any]:
     found = event.get(key)
     if not isinstance(found, dict):
         raise BadReply(f"the stream holds an event without its {key}")
@@ -239,7 +239,7 @@ _TOO_LONG = "model_context_window_exceeded"
 _NOT_WHOLE = "its input did not arrive as a JSON object; nothing was run, make the call again"
 
 
-def whole_body(raw: bytes) -> RawTurn:
+def parse_body(raw: bytes) -> RawTurn:
     """Return the turn of a reply that was not streamed. Raises BadReply, ErrorEvent, or ModelRejected."""
     try:
         found = json.loads(raw.decode())
@@ -250,7 +250,7 @@ def whole_body(raw: bytes) -> RawTurn:
         raise ErrorEvent(found["error"])
     if kind != "message" or not isinstance(found.get("content"), list):
         raise ModelRejected("this endpoint is not the Messages API: its answer is JSON of another kind")
-    counts = usage(found.get("usage"))
+    counts = read_usage(found.get("usage"))
     if not isinstance(found.get("stop_reason"), str) or "output" not in counts:
         raise BadReply("the reply lacks what a turn ends with")
     return RawTurn(
@@ -262,7 +262,7 @@ def whole_body(raw: bytes) -> RawTurn:
     )
 
 
-def reply(turn: RawTurn) -> tuple[Reply, frozenset[str]]:
+def to_reply(turn: RawTurn) -> tuple[Reply, frozenset[str]]:
     """Return a turn as a reply, and the kinds of what was skipped. Raises BadReply, or ModelRejected."""
     stop = _STOPS.get(turn.stop)
     if turn.stop == _TOO_LONG:
@@ -277,9 +277,8 @@ def reply(turn: RawTurn) -> tuple[Reply, frozenset[str]]:
         raise BadReply("two tool calls of the reply have the same id")
     if stop in (Stop.END_TURN, Stop.MAX_TOKENS):
         parts = _drop_unanswered(parts)
-    return Reply(parts=parts, stop=stop, usage=turn.usage, model=_join_surrogates(turn.model)), frozenset(
-        skipped
-    )
+    model = _join_surrogates(turn.model)
+    return Reply(parts=parts, stop=stop, usage=turn.usage, model=model), frozenset(skipped)
 
 
 def _to_part(block: dict[str, Any], stop: str) -> ReplyPart | None:
@@ -292,10 +291,10 @@ def _to_part(block: dict[str, Any], stop: str) -> ReplyPart | None:
         case "thinking" | "redacted_thinking":
             part = Thought(block=_to_writable(block))
         case "tool_use":
-            part = _call(block, stop)
+            part = _to_call(block, stop)
         case "server_tool_use":
             whole = {key: value for key, value in block.items() if key != "json"}
-            part = to_served_call(_to_writable({**whole, "input": _input(block) or {}}))
+            part = to_served_call(_to_writable({**whole, "input": _read_input(block) or {}}))
         case "web_search_tool_result":
             part = to_served_result(_to_writable(block))
         case _:
@@ -311,7 +310,7 @@ def _drop_unanswered(parts: tuple[ReplyPart, ...]) -> tuple[ReplyPart, ...]:
     )
 
 
-def _call(block: dict[str, Any], stop: str) -> ToolCall:
+def _to_call(block: dict[str, Any], stop: str) -> ToolCall:
     """Return a tool call; only a turn that ended for its calls has calls that can be made."""
     name, call_id = block.get("name"), block.get("id")
     if not isinstance(name, str) or not isinstance(call_id, str) or not _CALL_ID.fullmatch(call_id):
@@ -321,19 +320,16 @@ def _call(block: dict[str, Any], stop: str) -> ToolCall:
         advice = "; make the call again with less in it" if stop == "max_tokens" else ""
         problem = f"the turn ended with {stop} before this call was complete; nothing was run{advice}"
         return ToolCall(id=call_id, name=name, input={}, problem=problem)
-    given = _input(block)
+    given = _read_input(block)
     return ToolCall(id=call_id, name=name, input=given or {}, problem=_NOT_WHOLE if given is None else None)
 
 
-def _input(block: dict[str, Any]) -> dict[str, Any] | None:
+def _read_input(block: dict[str, Any]) -> dict[str, Any] | None:
     """Return a call's input, or None when it is no JSON object that can be written down again."""
     streamed = block.get("json")
+    is_streamed = isinstance(streamed, str) and streamed
     try:
-        found = (
-            decode_or_none(_join_surrogates(streamed))
-            if isinstance(streamed, str) and streamed
-            else block.get("input")
-        )
+        found = decode_or_none(_join_surrogates(str(streamed))) if is_streamed else block.get("input")
         encode(found)
     except (ValueError, RecursionError):
         return None

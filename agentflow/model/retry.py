@@ -34,7 +34,7 @@ MAX_WAIT = 900.0
 """Seconds that a server may make us wait; for longer the task is parked."""
 _PASSING = frozenset({408, 409, 425, 429}) | frozenset(range(500, 600))
 _UNFIT = frozenset({400, 404, 410, 422})
-"""What an endpoint answers about a model it does not have, or that cannot take the request."""
+"""The status for a model that the endpoint lacks, or that cannot take the request."""
 _NO_TOOLS = regex(
     r"\bsupport\w*\b[^.]{0,40}\btools?\b|\btools?\b[^.]{0,20}\bnot (supported|available|enabled)\b",
     re.IGNORECASE,
@@ -67,11 +67,11 @@ _HINTS: Mapping[int, str] = {
 }
 
 Tell = Callable[[int, str, float], None]
-"""Is told of each failed try: its number, why, and the seconds until the next."""
+"""Gets each failed try: its number, the reason, and the seconds until the next."""
 
 
 async def persist(attempt: Callable[[], Awaitable[T]], retry: Retry, tell: Tell) -> T:
-    """Return what a try gives; what may pass is tried again, with pauses. Raises ModelError."""
+    """Return the result of the first try that succeeds, with pauses between tries. Raises ModelError."""
     begin = anyio.current_time()
     window = sum(_longest(retry, number) for number in range(1, retry.tries)) / 2
     number = bad = nobody = 0
@@ -108,10 +108,10 @@ def _pause(retry: Retry, number: int, failed: TryFailed) -> float:
     return round(max(asked, jitter), 3)
 
 
-def by_status(status: int, message: str, retry_after: str | None) -> ModelError:
+def to_status_error(status: int, message: str, retry_after: str | None) -> ModelError:
     said = f"the model's endpoint answered {status}" + (f": {message}" if message else "")
     if status in _PASSING:
-        return TryFailed(said, retry_after=seconds(retry_after))
+        return TryFailed(said, retry_after=parse_retry_after(retry_after))
     is_about_prompt = _TOO_LONG.search(message) and _OF_THE_REPLY not in message
     if status == _LONG or (status in _UNFIT and is_about_prompt):
         return PromptTooLong(said)
@@ -120,12 +120,12 @@ def by_status(status: int, message: str, retry_after: str | None) -> ModelError:
     return kind(said, hint=_TOOLS_HINT if takes_no_tools else _HINTS.get(status, ""))
 
 
-def by_type(kind: str, message: str) -> ModelError:
+def to_type_error(kind: str, message: str) -> ModelError:
     """Return the error that an error event means; one that we do not know may pass."""
-    return by_status(_STATUS.get(kind, 500), f"{kind}: {message}" if kind else message, None)
+    return to_status_error(_STATUS.get(kind, 500), f"{kind}: {message}" if kind else message, None)
 
 
-def seconds(retry_after: str | None) -> float | None:
+def parse_retry_after(retry_after: str | None) -> float | None:
     """Return the seconds of a `retry-after`, which is a number or a date; None when it is neither."""
     if retry_after is None:
         return None
@@ -159,7 +159,7 @@ class _Bucket(Record):
     full_at: float = 0
     """When the bucket is full again: each request moves it on by its share of a minute."""
     open_at: float = 0
-    """When the endpoint wants to be asked again."""
+    """When the endpoint may be asked again."""
 
 
 class Throttle:
@@ -180,7 +180,7 @@ class Throttle:
             yield
 
     def pause(self, seconds: float) -> None:
-        """Let nobody ask the endpoint for some seconds."""
+        """Keep all processes from asking the endpoint for some seconds."""
         with self._change() as (bucket, save):
             save(bucket.replace(open_at=max(bucket.open_at, time.time() + min(seconds, MAX_WAIT))))
 
@@ -197,7 +197,7 @@ class Throttle:
 
     @contextmanager
     def _change(self) -> Iterator[tuple[_Bucket, Callable[[_Bucket], None]]]:
-        """Yield what stands in the file, and what replaces it; nobody else reads or writes it meanwhile."""
+        """Yield the locked state of the endpoint, and the function that replaces it."""
         lock = os.open(self._place.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -237,6 +237,6 @@ class Throttle:
 
 
 def share_limits(folder: Path, limits: SharedLimits) -> None:
-    """Write down what all processes that are told of a folder may ask of an endpoint."""
+    """Write the limits for all processes that share a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / _SETTINGS, encode(limits))

@@ -9,7 +9,7 @@ from typing import Any
 import anthropic
 
 from agentflow.core.errors import ModelRejected
-from agentflow.model.http import failures_told, new_client, to_server_answer
+from agentflow.model.http import new_client, to_server_answer, translate_errors
 from agentflow.model.wire import Endpoint, ServerAnswer, to_connection_error
 from agentflow.redact import one_line
 from agentflow.settings import Deadlines
@@ -55,7 +55,7 @@ class Sdk:
         if stream and not self._streams:
             del fields["stream"]
         self._client = self._client or self._connect()
-        with failures_told(self._address):
+        with translate_errors(self._address):
             async with AsyncExitStack() as stack:
                 yield await self._send(stack, fields)
 

@@ -23,11 +23,11 @@ CLOUDS = ("bedrock", "vertex", "foundry")
 LIVE = ("anthropic", *CLOUDS)
 REPAIR = "repair"
 _PLAYED = ("script", "replay")
-"""Each stands before a colon and what is played."""
+"""The names before a colon, which is followed by what is played."""
 _NAMES = (REPAIR, *LIVE, "script:FILE", "replay:TASK")
 _ID = re.compile(r"[A-Za-z0-9][\w.:/@+-]{0,199}", re.ASCII)
 _NEAR = 0.75
-"""How like a name of ours a word is that is taken for a slip of it."""
+"""How similar to one of our names a word must be to be taken for a misspelling of it."""
 MODEL_ADVICE = f"models: {', '.join(_NAMES)}, a model's id, or deep=ID,fast=ID"
 
 Ids = str | tuple[str, ...]
@@ -35,7 +35,7 @@ Ids = str | tuple[str, ...]
 
 
 class Choice(Record):
-    """What the name of a model says: who is asked, and which ids the tiers stand for."""
+    """The meaning of a model's name: the kind of model, and the id of each tier."""
 
     kind: str
     """One of our names, up to the colon; `anthropic` for an id."""
@@ -48,7 +48,7 @@ class Choice(Record):
 
 
 def choice_of(name: str) -> Choice:
-    """Return what is chosen by a name of ours, a model's id, or ids by tier. Raises ConfigError."""
+    """Return the choice that a name means: our name, an id, or ids by tier. Raises ConfigError."""
     kind = name.partition(":")[0]
     if name == REPAIR or name in LIVE or (kind in _PLAYED and kind != name):
         return Choice(kind=kind)
@@ -119,11 +119,11 @@ def _to_tuple(ids: Ids) -> tuple[str, ...]:
     return (ids,) if isinstance(ids, str) else ids
 
 
-_A_MILLION = 1_000_000
+_PER_MILLION = 1_000_000
 _SHIPPED = "prices.yaml"
 
 
-class Listed(Record):
+class PriceList(Record):
     """Prices that were published together."""
 
     as_of: date
@@ -134,9 +134,9 @@ class Listed(Record):
 
 
 @cache
-def load_price_lists() -> tuple[Listed, ...]:
+def load_price_lists() -> tuple[PriceList, ...]:
     """Return the shipped lists; the file is read when the first price is asked for."""
-    return read_yaml(tuple[Listed, ...], Path(__file__).with_name(_SHIPPED).read_text("utf-8"), _SHIPPED)
+    return read_yaml(tuple[PriceList, ...], Path(__file__).with_name(_SHIPPED).read_text("utf-8"), _SHIPPED)
 
 
 def find_price(model: str, kind: str, settings: Settings) -> Price | None:
@@ -174,14 +174,13 @@ def add_cost(usage: Usage, price: Price | None, searched: int = 0) -> Usage:
         + usage.cache_read * rates.cache_read
         + usage.cache_write * rates.cache_write
     )
-    return usage.replace(cost_usd=round(dollars / _A_MILLION + searched * (price.search or 0), 8))
+    return usage.replace(cost_usd=round(dollars / _PER_MILLION + searched * (price.search or 0), 8))
 
 
 _TOKENS_A_BYTE = 0.25
-"""Of a request, as long as no reply has told how many it had."""
+"""Of a request, until the first reply has counted its tokens."""
 _LEAST_REPLY = 100
 """Tokens below which a reply says nothing of use."""
-_PER_MILLION = 1_000_000
 
 
 class OverBudget(ModelRejected):

@@ -1,4 +1,4 @@
-"""What the parts of the Messages wire share: who is asked, what comes back, and how a try fails."""
+"""The types of the connection to a Messages API: endpoint, answer, byte source, and how a try fails."""
 
 import os
 import socket
@@ -52,7 +52,7 @@ class Endpoint(Record):
 
     @property
     def headers(self) -> dict[str, str]:
-        """What tells the server who asks; a key stands in both headers in which servers look for it."""
+        """The credentials as headers; a key is sent in both headers that servers read."""
         if self.key is not None:
             return {"x-api-key": self.key.value, "authorization": f"Bearer {self.key.value}"}
         return {"authorization": f"Bearer {self.token.value}"} if self.token is not None else {}
@@ -106,13 +106,13 @@ class Source(Protocol):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not stand in any message."""
+        """Texts that no message may contain."""
 
     def open(self, body: bytes, *, stream: bool) -> AbstractAsyncContextManager[ServerAnswer]:
         """Send one request; raise TryFailed when it does not get through, ModelRejected when none will."""
 
     async def reach(self) -> None:
-        """Find out whether anybody answers at the address, as far as that costs nothing; raise as `open`."""
+        """Open a connection early where that is cheap; raise what `open` raises."""
 
     async def close(self) -> None:
         """Give up the connection; the next request opens another."""
@@ -130,7 +130,7 @@ class TryFailed(ModelUnavailable):
 
 
 class NobodyThere(TryFailed):
-    """No server is to be found at the address; a few tries show that as well as many."""
+    """There is no server at the address; a few tries are enough to know."""
 
     def __init__(
         self, reason: str, *, hint: str = "", retry_after: float | None = None, used: Usage | None = None
@@ -148,7 +148,7 @@ class ModelUnfit(ModelRejected):
 
 
 class BadReply(TryFailed):
-    """What came is no complete turn; a server that does that twice will do it again."""
+    """The answer is no complete turn; a server that sends this repeatedly is not tried for long."""
 
 
 def to_connection_error(
@@ -196,8 +196,8 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         cause = cause.__cause__ or cause.__context__
 
 
-def unread() -> ConfigError:
-    """Return what it means that the user's certificates cannot be read."""
+def explain_unread_certificates() -> ConfigError:
+    """Return the error for certificates of the user that cannot be read."""
     named = os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")
     return ConfigError(f"the certificates in {named} cannot be read", hint="see SSL_CERT_FILE")
 
@@ -227,7 +227,7 @@ def to_served_call(block: dict[str, Any]) -> Served | None:
 
 
 def to_served_result(block: dict[str, Any]) -> Served:
-    """Return what came of a search: so many results, or the provider's word for why there are none."""
+    """Return the result of a search as a part: the number of results, or the provider's error."""
     found = block.get("content")
     is_error = not isinstance(found, list)
     count = len(found or ())

@@ -1,7 +1,7 @@
-"""What the explorer may run where the sandbox keeps its commands from every effect.
+"""The commands of the explorer, where the sandbox prevents all their effects.
 
-Nothing here keeps files safe: the sandbox does. It keeps a role that looks from running tests, builds and
-the program itself, and says early what would only fail.
+Files are safe by the sandbox alone. The rules here keep the explorer from running tests, builds and the
+program itself, and explain early what would only fail.
 """
 
 import re
@@ -36,20 +36,8 @@ _ALSO_READING = frozenset(
         *("lsb_release", "lsof", "pgrep", "pstree", "vmstat", "diff3", "sdiff", "colordiff", "wdiff"),
         *("fd", "fdfind", "gawk", "mawk", "nawk", "gsed", "dpkg-query", "getent", "ctags", "delta", "glow"),
         *("pygmentize", "msgcat", "gitk", "let", "local", "export", "declare", "set", "shopt", "typeset"),
-        *(
-            "ldd",
-            "lsattr",
-            "namei",
-            "zipgrep",
-            "zdiff",
-            "tldr",
-            "gron",
-            "dasel",
-            "mdcat",
-            "hexyl",
-            "xsv",
-            "mlr",
-        ),
+        *("ldd", "lsattr", "namei", "zipgrep", "zdiff", "tldr", "gron", "dasel", "mdcat", "hexyl", "xsv"),
+        "mlr",
         *("umask", "ulimit", "wait", "jobs", "unset", "history", "tput", "clear", "pushd", "popd", "dirs"),
     }
 )
@@ -125,28 +113,10 @@ _RUNNING = frozenset(
         *("npx", "bunx", "bun", "deno", "uvx", "pipx", "pipenv", "pdm", "rye", "mise", "direnv", "jest"),
         *("vitest", "mocha", "karma", "ava", "tap", "jasmine", "cypress", "playwright", "ts-node", "tsx"),
         *("webpack", "vite", "rollup", "esbuild", "parcel", "gulp", "grunt", "next", "nest", "ng"),
-        *(
-            "phpunit",
-            "pest",
-            "rspec",
-            "minitest",
-            "cucumber",
-            "bats",
-            "prove",
-            "busted",
-            "swift",
-            "xcodebuild",
-        ),
-        *(
-            "docker",
-            "podman",
-            "docker-compose",
-            "kubectl",
-            "helm",
-            "terraform",
-            "ansible-playbook",
-            "vagrant",
-        ),
+        *("phpunit", "pest", "rspec", "minitest", "cucumber", "bats", "prove", "busted", "swift"),
+        "xcodebuild",
+        *("docker", "podman", "docker-compose", "kubectl", "helm", "terraform", "ansible-playbook"),
+        "vagrant",
         *("flask", "django-admin", "uvicorn", "gunicorn", "celery", "streamlit", "jupyter", "rails", "mix"),
         *("stack", "cabal", "dune", "opam", "zig", "nimble", "gcc", "g++", "cc", "c++", "clang", "clang++"),
         *("rustc", "javac", "java", "kotlinc", "scalac", "ghc", "go", "cargo", "vim", "vi", "nano"),
@@ -157,37 +127,14 @@ _RUNNING = frozenset(
 """Tests, builds and whatever else runs the repository's own code; a role that looks leaves that to others."""
 _REACHING = frozenset(
     {
-        "curl",
-        "wget",
-        "nc",
-        "ncat",
-        "netcat",
-        "telnet",
-        "ftp",
-        "sftp",
-        "scp",
-        "ping",
-        "dig",
-        "host",
+        *("curl", "wget", "nc", "ncat", "netcat", "telnet", "ftp", "sftp", "scp", "ping", "dig", "host"),
         "nslookup",
     }
 )
 _WRITING = frozenset(
     {
-        *(
-            "touch",
-            "rm",
-            "mv",
-            "cp",
-            "ln",
-            "mkdir",
-            "rmdir",
-            "chmod",
-            "chown",
-            "chgrp",
-            "setfacl",
-            "truncate",
-        ),
+        *("touch", "rm", "mv", "cp", "ln", "mkdir", "rmdir", "chmod", "chown", "chgrp", "setfacl"),
+        "truncate",
         *("install", "dd", "tee", "rsync", "patch", "shred", "unlink", "mkfifo", "mknod", "split", "csplit"),
         *("unlzma", "gunzip", "bunzip2", "unxz", "bzip2", "xz", "zip", "cpio", "ar", "chattr", "sponge"),
     }
@@ -212,7 +159,7 @@ def find_bad_variable(simple: SimpleCommand) -> str | None:
 
 
 def is_only_looking(simple: SimpleCommand) -> bool:
-    """Tell whether a program, by its name and what it is told to do, only looks."""
+    """Tell whether a program, by its name and arguments, only reads."""
     name, texts = name_program(simple.words), [word.text for word in simple.words[1:]]
     if _is_of_repository(simple.words[0]):
         return False
@@ -234,7 +181,7 @@ def is_only_looking(simple: SimpleCommand) -> bool:
 
 
 def _lists(texts: tuple[str, ...]) -> bool:
-    """Tell whether a git command only lists: by its name, or as no name is given that it could make."""
+    """Tell whether a git command only lists: by its name, or because it names nothing to make."""
     name, rest = texts[0] if texts else "", texts[1:]
     if name == "config":
         return len(rest) == 1 and not rest[0].startswith("-")

@@ -29,7 +29,7 @@ _READING = frozenset(
         *("unexpand", "fmt", "tsort"),
     }
 )
-"""Programs that only read, with the arguments that reading() lets through."""
+"""Programs that only read, with the arguments that `_reads` lets through."""
 _FIND = regex(
     r"-(?:i?name|i?path|i?wholename|i?regex|regextype|x?type|maxdepth|mindepth|size|[acm]time|[acm]?newer\w*|[acm]min"
     r"|print0?|printf|not|o|a|or|and|prune|empty|perm|user|group|nouser|links|ls|L|H|P|depth|xdev|mount|quit|readable"
@@ -66,7 +66,7 @@ _OBEYED = regex(
     r"|(?:BASH|LD_|DYLD_|GIT_|PYTHON|NODE_|XDG_|RUFF|MYPY|PERL|RUBY|JAVA|VIRTUAL_|RIPGREP|OPENSSL|SSL)\w*"
     r"|(?:GREP|AWK|GAWK)\w*"
 )
-"""What programs and the shell itself obey: set first, they change what later words mean."""
+"""Variables that programs or the shell obey, so that they change what a command does."""
 _VERSIONED = regex(r"(?:python[\d.]*|node|npm|cargo|rustc|gcc|make|pip|uv|ruff|mypy|java|git|bash|tsc)")
 
 
@@ -277,9 +277,9 @@ _PRINTERS = _WRITERS | {
     *("echo", "printf", "cat", "date", "jq", "true", ":", "[", "test", "mkdir", "head", "tail", "wc", "sort"),
     *("cut", "tr", "grep", "basename", "dirname", "hostname", "whoami", "id", "pwd", "uname", "read", "exit"),
 }
-"""Programs that run nothing that they are given, so that a word which only the shell knows does no harm."""
+"""Programs that run none of their arguments, so that an argument with unknown text is harmless."""
 _INTERPRETERS = SHELLS | {"python", "python3", "node", "deno", "bun", "perl", "ruby", "php", "source", "."}
-"""What one of these runs is its first word, or is not known."""
+"""Programs that run the file in their first argument."""
 _OBEYED_FILES = frozenset(
     {".py", ".sh", ".js", ".ts", ".rb", ".pl", ".toml", ".cfg", ".ini", ".yaml", ".yml"}
 )
@@ -331,7 +331,7 @@ def _targets(script: ShellScript) -> Iterator[str]:
 
 
 def _other_paths(script: ShellScript) -> Iterator[PurePosixPath]:
-    """Yield whatever in a command may name a file that is run or read."""
+    """Yield the words in a command that may name a file that is run or read."""
     words: list[ShellWord] = [one.target for one in script.redirections if not one.writes]
     for simple in script.commands:
         words += [value for _, value in simple.assigned]

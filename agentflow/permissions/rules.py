@@ -1,4 +1,4 @@
-"""Permission rules as they are written, what each pattern is about, and what a second list leaves of one."""
+"""Permission rules: how they are parsed and matched, and the intersection of two lists."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ from agentflow.permissions.wrappers import (
 from agentflow.trust import content
 
 READING, WRITING, RUNNING, FETCHING = "Read", "Edit", "Bash", "WebFetch"
-"""What a rule calls every tool that reads files, writes files, runs commands or asks an address."""
+"""The names by which a rule means every tool that reads files, writes files, runs commands or fetches."""
 FILES = (READING, WRITING)
 SERVER_PREFIX = "mcp__"
 """What the name of each tool of an MCP server begins with, before the server's."""
@@ -184,7 +184,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def may_match(pattern: str, text: str) -> bool:
-    """Tell whether a pattern may be about a text, UNKNOWN in it being any text at all."""
+    """Tell whether a pattern may match a text, in which UNKNOWN_TEXT stands for any text."""
     if UNKNOWN_TEXT not in text:
         return compile_pattern(pattern).fullmatch(text) is not None
     wanted = f"{pattern.removesuffix(':*')} *" if pattern.endswith(":*") else pattern
@@ -193,7 +193,7 @@ def may_match(pattern: str, text: str) -> bool:
 
 
 def _overlap(pattern: str, text: str) -> bool:
-    """Tell whether two texts with wildcards, `*` and UNKNOWN, have a text in common."""
+    """Tell whether a pattern with `*` and a text with UNKNOWN_TEXT can be equal."""
     reached = _spread({0}, pattern)
     for character in text:
         if character == UNKNOWN_TEXT:

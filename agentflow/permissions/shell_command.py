@@ -7,7 +7,7 @@ from agentflow.core.record import Record
 from agentflow.core.regex import regex
 
 UNKNOWN_TEXT = "\0"
-"""Stands in a word for text that only the shell will know; a command that holds this character is refused."""
+"""Stands for text that only the shell will know; a command with this character in it is refused."""
 _PIECE = regex(r"'([^']*)'|\\(.|\n)|(.)", re.DOTALL)
 
 
@@ -19,7 +19,7 @@ class ShellWord(Record):
     """A word of a command."""
 
     text: str
-    """Its value, with UNKNOWN for what the shell puts in."""
+    """Its value, with UNKNOWN_TEXT for each expansion of the shell."""
     loose: bool = False
     """True when it may become another flag, or several words."""
 

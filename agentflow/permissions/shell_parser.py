@@ -132,7 +132,7 @@ class _Reader:
             case "heredoc_redirect":
                 self._heredoc(node, depth)
             case "binary_expression" | "unary_expression" | "postfix_expression":
-                pass  # of (( )), whose parts require_plain_numbers has looked at
+                pass  # of (( )), which _require_plain_numbers examines
             case kind:
                 raise TooComplex(f"it holds {kind}, which is not judged")
 
@@ -238,7 +238,7 @@ class _Reader:
         return ShellWord(text=UNKNOWN_TEXT, loose=True)
 
     def _read_quoted(self, node: "Node", depth: int) -> ShellWord:
-        """Return a text in double quotes: one word, whatever the shell puts into it."""
+        """Return a text in double quotes, which stays one word after all expansions."""
         at, text = node.start_byte + 1, ""
         for child in node.children[1:-1]:
             if child.type in ("string_content", '"'):

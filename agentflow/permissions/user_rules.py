@@ -269,7 +269,7 @@ def _find_secrets_in(script: ShellScript) -> Iterator[str]:
 
 
 def _find_secret_names(text: str) -> Iterator[str]:
-    """Yield the pieces of a text, whatever they mean, that have the name of a secret."""
+    """Yield the pieces of a text that have the name of a secret."""
     yield from (piece for piece in re.split(r"[^\w.*~-]+", text) if _SHARPEST.fullmatch(piece))
 
 
@@ -303,14 +303,14 @@ Modes = Mapping[str, "Mode | Callable[[CallToApprove], bool]"]
 def find_approval_reason(
     mode: Mode | Callable[[CallToApprove], bool] | None, asked: CallToApprove
 ) -> str | None:
-    """Return why somebody is to be asked, or None."""
+    """Return why a person has to approve a call, or None."""
     if mode is None or mode == "never":
         return None
     if isinstance(mode, str):
         return "approval: always"
     try:
         is_met = _is_met(mode.when, asked) if isinstance(mode, When) else mode(asked)
-    except Exception as error:  # noqa: BLE001  # a person's own function, and any failure means ask
+    except Exception as error:  # noqa: BLE001  # the person's own function; any failure means ask
         return f"approval: its condition failed: {error}"
     return f"approval: {getattr(mode, 'when', 'as its function says')}" if is_met else None
 
@@ -330,7 +330,7 @@ def _is_met(text: str, asked: CallToApprove) -> bool:
 
 
 def find_obeyed_file_question(rules: Rules, tool: Tool, given: Mapping[str, Any], root: Path) -> str | None:
-    """Return why somebody is to be asked before a tool writes to a file, or None if nobody is."""
+    """Return why a person has to approve a write to a file that other programs obey, or None."""
     if tool.effect is Effect.READ:
         return None
     reasons = (_reason_to_ask(rules, path, root) for path in tool.values(given, Subject.PATH))

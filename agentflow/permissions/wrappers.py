@@ -1,6 +1,6 @@
-"""Every command that a shell command would run, of programs that run other programs too.
+"""Every command that a shell command would run, those of programs that run other programs included.
 
-A command is refused where it runs text that nobody has seen before.
+A command that runs text which is not in it is refused.
 """
 
 import re
@@ -51,7 +51,7 @@ _WRAPPERS: Mapping[str, Wrapper] = {
     ),
     "xargs": Wrapper(flags=r"-[0rtx]+|-[anPLsIdE].+|--null|--no-run-if-empty", valued="-[anPLsIdE]"),
 }
-"""Those whose options are known well enough to judge what they run in their place."""
+"""Wrappers with known options: the command inside is judged in their place."""
 RUNS_OTHERS = frozenset(
     {
         *("sudo", "doas", "su", "runuser", "exec", "setsid", "ionice", "chrt", "taskset"),
@@ -91,7 +91,7 @@ def unwrap_command(command: str) -> ShellScript:
 def _open(
     simple: SimpleCommand, commands: list[SimpleCommand], redirections: list[Redirection], depth: int
 ) -> None:
-    """Add a command, and whatever it runs."""
+    """Add a command and the commands that it runs."""
     if depth == 0:
         raise TooComplex("commands are nested too deeply")
     if len(commands) >= MAX_COMMANDS:
@@ -218,7 +218,7 @@ _RESERVED = frozenset(
         *("do", "done", "case", "esac", "function", "select", "in"),
     }
 )
-"""In the place of a program the parser has taken one for a word."""
+"""Words of the shell's grammar; in the place of a program they show that the parser misread it."""
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "fish", "ash"})
 INTERPRETERS = regex(r"(?:python|pypy)[\d.]*|node|perl|ruby|php|lua|deno|bun|R|Rscript|tclsh")
 _OPAQUE = frozenset({"eval", "alias", "enable", "hash", "fc", "bind", "compgen", "complete", "coproc", "let"})
@@ -254,7 +254,7 @@ def name_program(words: tuple[ShellWord, ...]) -> str:
 
 
 def require_clear(simple: SimpleCommand) -> None:
-    """Refuse what runs text that nobody has seen."""
+    """Raise TooComplex for a command that runs text which is not in it."""
     words = simple.words
     if not words:
         return
@@ -310,18 +310,8 @@ _MODULES = frozenset(
 """Of Python; they analyse code and do not run it."""
 _OTHERS = frozenset(
     {
-        *(
-            "eslint",
-            "tsc",
-            "prettier",
-            "stylelint",
-            "biome",
-            "oxlint",
-            "standard",
-            "xo",
-            "vue-tsc",
-            "rubocop",
-        ),
+        *("eslint", "tsc", "prettier", "stylelint", "biome", "oxlint", "standard", "xo", "vue-tsc"),
+        "rubocop",
         *("phpstan", "psalm", "phpcs", "markdownlint", "yamllint", "sqlfluff", "vitest", "jest", "pytest"),
     }
 )

@@ -13,7 +13,7 @@ import re
 import resource
 import socket
 import struct
-import subprocess  # noqa: TID251  # this is the one who attacks, not one of us
+import subprocess  # noqa: TID251  # this is the attacker
 import sys
 from collections.abc import Callable
 from functools import partial

@@ -108,7 +108,7 @@ def _list_gaps(version: int) -> tuple[str, ...]:
 
 
 STARTED = (b'"exit-code"', b"started")
-"""What stands in the status once a command was started: bubblewrap's word, and that of `launch.py`."""
+"""The words in the status of a started command: that of bubblewrap, and that of `launch.py`."""
 _LIMITED = (
     "/bin/sh",
     "-c",
@@ -241,7 +241,7 @@ _SOCKETS = Path("/proc/net/unix")
 
 
 def build_bubblewrap_arguments(profile: Profile, sockets: Iterable[Path] = ()) -> tuple[str, ...]:
-    """Return what bubblewrap is told; later mounts lie over earlier ones."""
+    """Return the arguments of bubblewrap; later mounts lie over earlier ones."""
     words = [*_ALONE, *(() if profile.network else ("--unshare-net",)), *_SYSTEM]
     for place in profile.hidden:
         words += ["--tmpfs", str(place)]
@@ -313,9 +313,8 @@ def write_seatbelt_rules(profile: Profile) -> str:
     """Return the profile that sandbox-exec is given."""
     lines = [_SEATBELT]
     lines += _seatbelt_lines("deny file-read* file-write*", profile.hidden)
-    lines += _seatbelt_lines(
-        "allow file-read*", (*profile.readable, profile.source, profile.root, *profile.writable)
-    )
+    readable = (*profile.readable, profile.source, profile.root, *profile.writable)
+    lines += _seatbelt_lines("allow file-read*", readable)
     writes = () if profile.access in (Access.READ, Access.COPY) else (profile.source,)
     lines += _seatbelt_lines("allow file-write*", (*writes, *profile.writable))
     lines += _seatbelt_lines("deny file-write*", profile.protected)

@@ -1,4 +1,4 @@
-"""The variables of a command: the environment of the repository stands first on PATH, ours never."""
+"""The variables of a command: the repository's environment is first on PATH, ours is not on it."""
 
 import os
 import shutil
@@ -13,13 +13,13 @@ from agentflow.sandbox.profile import PYTHON_ENVIRONMENTS
 _PLAIN: Mapping[str, str] = MappingProxyType(
     {"NO_COLOR": "1", "PY_COLORS": "0", "CLICOLOR": "0", "TERM": "dumb"}
 )
-"""Nobody sees colours."""
+"""Switches colours off."""
 _PROGRAMS = ("node_modules/.bin", "vendor/bin")
 """Where packages of a repository put their programs."""
 
 
 def find_variables(root: Path) -> dict[str, str]:
-    """Return what a command is told of where its programs are, and that nobody sees colours."""
+    """Return the variables that name a command's programs and switch colours off."""
     found = find_environment(root)
     conda = os.environ.get("CONDA_PREFIX", "")
     if found is None and conda and not _is_ours(Path(conda), root):

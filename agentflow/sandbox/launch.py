@@ -74,7 +74,7 @@ def _mount_overlay(kernel: ctypes.CDLL, lower: str, scratch: str) -> None:
 
 
 def _own_mounts(kernel: ctypes.CDLL) -> None:
-    """Let nobody else see what we mount; an ordinary user needs a user namespace for it."""
+    """Enter a mount namespace of our own, for which an ordinary user needs a user namespace too."""
     user, group = os.geteuid(), os.getegid()
     _check(kernel.unshare(_NEW_MOUNTS if user == 0 else _NEW_MOUNTS | _NEW_USER), "unshare")
     if user != 0:

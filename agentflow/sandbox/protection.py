@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agentflow.core.errors import ConfigError, InvalidFile
@@ -301,19 +301,9 @@ def _is_led_out(path: Path, root: Path) -> bool:
 
 
 def _find_links(path: Path) -> Iterator[Path]:
-    """Yield every link on the way to a path, where it really lies."""
-    here, ahead, left = Path("/"), [*reversed(path.absolute().parts[1:])], 40
-    while ahead and left:
-        part = ahead.pop()
-        place = here.parent if part == ".." else here / part
-        if not os.path.islink(place):  # noqa: PTH114  # a folder that we may not enter is no error
-            here = place
-            continue
-        yield place
-        left -= 1
-        target = place.readlink()
-        here = Path("/") if target.is_absolute() else here
-        ahead += reversed(target.parts[1:] if target.is_absolute() else target.parts)
+    """Yield each link on the way to a path, as far as a loop of links lets that be told."""
+    with suppress(OSError):
+        yield from follow_links(path.absolute())
 
 
 def _is_there(path: Path) -> bool:

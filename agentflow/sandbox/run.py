@@ -74,9 +74,14 @@ class Sandbox(Record):
         return self.ability.level
 
     @property
+    def access(self) -> Access:
+        """What the caller's commands may do to the repository."""
+        return ACCESS.get(self.who, Access.READ)
+
+    @property
     def is_sealed(self) -> bool:
         """Tell whether nothing that a command does lasts in the repository or gets out of the sandbox."""
-        is_kept = ACCESS.get(self.who, Access.READ) in (Access.READ, Access.THROW_AWAY) and self.view is None
+        is_kept = self.access in (Access.READ, Access.THROW_AWAY) and self.view is None
         return self.level is Level.FULL and is_kept and self.who not in self.opened.network
 
     def of(self, who: str | None, *writable: Path) -> Self:
@@ -97,8 +102,7 @@ class Sandbox(Record):
         Raises OSError when the program cannot be started, and NoSandbox when the sandbox cannot be set up.
         """
         command = command.replace(env={**find_variables(self.root), **self.opened.environment, **command.env})
-        access = ACCESS.get(self.who, Access.READ)
-        if access is Access.WRITE:
+        if self.access is Access.WRITE:
             root = self.root if self.view is None else self.view.place
             names = find_protected_names(root)
             with set_aside_new_names(root, names, sink.with_suffix(".set-aside"), self.opened.names) as aside:
@@ -156,26 +160,25 @@ class Sandbox(Record):
                 yield confine_command(command, profile, self.ability, opened), opened
 
     def guard_names(self, aside: Path) -> AbstractContextManager[list[str]]:
-        """Return what sets aside the protected names that are made meanwhile."""
+        """Return the context in which new protected names are set aside at its end."""
         return set_aside_new_names(self.root, find_protected_names(self.root), aside, self.opened.names)
 
     def _run(self, command: Command, sink: Path, cancelled: IsCancelled, names: Collection[str]) -> Execution:
-        access = ACCESS.get(self.who, Access.READ)
         if self.view is not None:
-            return self._on_view(command, sink, cancelled, self.view)
+            return self._run_on_view(command, sink, cancelled, self.view)
         if self.level is Level.NONE:
             return process.run(command, sink, cancelled)
-        if access is Access.THROW_AWAY:
+        if self.access is Access.THROW_AWAY:
             with scratch_folder() as scratch:
                 return self._run_on_throwaway(command, sink, cancelled, scratch)
         # bubblewrap has a folder in memory
         with nullcontext() if self.level is Level.FULL else scratch_folder() as folder:
-            profile = self._profile(command, access, self.root, folder)
+            profile = self._profile(command, self.access, self.root, folder)
             profile = profile.replace(protected=self._list_protected(names))
-            return self._inside(command, sink, cancelled, profile, self.layer)
+            return self._run_inside(command, sink, cancelled, profile, self.layer)
 
-    def _on_view(self, command: Command, sink: Path, cancelled: IsCancelled, view: View) -> Execution:
-        """Run a command on a copy that somebody else made; what it leaves there stays."""
+    def _run_on_view(self, command: Command, sink: Path, cancelled: IsCancelled, view: View) -> Execution:
+        """Run a command on a copy of the caller's; its changes there stay."""
         if self.level is not Level.FULL:
             throwaway.link_left_out(self.root, view.place, view.shown)
         home = view.place if Path(command.cwd).is_relative_to(view.place) else self.root
@@ -185,26 +188,17 @@ class Sandbox(Record):
             return process.run(command, sink, cancelled)
         with scratch_folder() as scratch:
             profile = self._profile_view(command, view, scratch)
-            return self._inside(command, sink, cancelled, profile, view.overlay)
+            return self._run_inside(command, sink, cancelled, profile, view.overlay)
 
     def _profile_view(self, command: Command, view: View, scratch: Path) -> Profile:
-        """Return what a command may do on a copy: to its protected names as little as in the repository."""
-        shown = tuple(self.root / name for name in view.shown)
-        match ACCESS.get(self.who, Access.READ):
-            case Access.WRITE if self.level is Level.FULL:  # the repository's own are mounted there
-                profile = self._profile(command, Access.WRITE, view.place, scratch)
-                names = find_protected_names(self.root)
-                return profile.replace(protected=(*shown, *self._list_protected(names)))
-            case Access.WRITE:
-                kept = tuple(view.place / name for name in find_protected_names(view.place))
-                profile = self._profile(command, Access.WRITE, view.place, scratch)
-                return profile.replace(protected=kept)
-            case Access.READ:
-                profile = self._profile(command, Access.READ, view.place, scratch)
-                return profile.replace(protected=shown)
-            case _:
-                profile = self._profile(command, Access.THROW_AWAY, view.place, scratch)
-                return profile.replace(protected=shown)
+        """Return the profile of a command on a copy, with the protected names of the repository."""
+        protected = tuple(self.root / name for name in view.shown)
+        access = self.access if self.access in (Access.READ, Access.WRITE) else Access.THROW_AWAY
+        if access is Access.WRITE and self.level is Level.FULL:  # the repository's own are mounted there
+            protected += self._list_protected(find_protected_names(self.root))
+        elif access is Access.WRITE:
+            protected = tuple(view.place / name for name in find_protected_names(view.place))
+        return self._profile(command, access, view.place, scratch).replace(protected=protected)
 
     def _run_on_throwaway(
         self, command: Command, sink: Path, cancelled: IsCancelled, scratch: Path
@@ -214,7 +208,7 @@ class Sandbox(Record):
             view = throwaway.make_overlay_view(self.root, scratch)
             profile = self._profile(command, Access.THROW_AWAY, view.place, None)
             try:
-                finished = self._inside(command, sink, cancelled, profile, view.overlay)
+                finished = self._run_inside(command, sink, cancelled, profile, view.overlay)
                 changed = throwaway.find_overlay_changes(self.root, view.top)
                 return finished.replace(changed=tuple(sorted(changed)))
             except NoSandbox:
@@ -224,7 +218,7 @@ class Sandbox(Record):
         if self.level is Level.PARTIAL:
             command = self._move_command(command, copied)
             profile = profile.replace(cwd=command.cwd)
-        finished = self._inside(command, sink, cancelled, profile)
+        finished = self._run_inside(command, sink, cancelled, profile)
         return finished.replace(changed=tuple(sorted(throwaway.find_copy_changes(self.root, copied))))
 
     def _move_command(self, command: Command, copied: Path) -> Command:
@@ -268,7 +262,7 @@ class Sandbox(Record):
         """Return a home that can be entered, where the user's cannot be replaced by an empty one."""
         return {} if self.level is Level.FULL else {"HOME": temporary}
 
-    def _inside(
+    def _run_inside(
         self,
         command: Command,
         sink: Path,

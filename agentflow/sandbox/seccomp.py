@@ -205,7 +205,7 @@ def _only_for(number: int, steps: list[SeccompStep]) -> list[SeccompStep]:
 
 
 def _new_mark() -> list[SeccompStep]:
-    """Refuse to set the limit; whoever only asks gives no address of a new one."""
+    """Refuse to set the limit; a call that only reads it passes no new one."""
     return [
         *((_LOAD, 0, 0, _SECOND), (_EQUAL, 0, 5, _MARKED)),
         *((_LOAD, 0, 0, _THIRD), (_EQUAL, 0, 2, 0)),

@@ -17,7 +17,7 @@ from agentflow.sandbox.profile import SHARED
 
 _LAYERS = ("lower", "upper", "work", "merged")
 _OPAQUE = ("trusted.overlay.opaque", "user.overlay.opaque")
-"""By what a layer says that a folder shows nothing of the one below: of root, and of anybody else."""
+"""The attributes by which a layer hides the folder below it: for root, and for other users."""
 
 
 class View(Record):
@@ -37,7 +37,7 @@ class View(Record):
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Where its files lie for us; what is in a later folder counts."""
+        """Where its files lie outside the sandbox; a later folder overrides an earlier one."""
         return (self.folder,) if self.layer is None else (self.folder, self.layer / "upper")
 
     @property
@@ -212,7 +212,7 @@ _UNLOCKED, _LOCKED = "agentflow-new-", "agentflow-scratch-"
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
-    """Yield a new folder that nobody else can enter."""
+    """Yield a new private folder."""
     made = Path(tempfile.mkdtemp(prefix=f"{_UNLOCKED}{os.getpid()}-")).resolve()
     descriptor = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -226,7 +226,7 @@ def scratch_folder() -> Iterator[Path]:
 
 @contextmanager
 def scratch_file(content: bytes) -> Iterator[None]:
-    """Keep a note in a new file that nobody else can read."""
+    """Hold bytes in a new private file, which a kill leaves behind."""
     descriptor, name = tempfile.mkstemp(prefix=f"{_UNLOCKED}{os.getpid()}-")
     place = Path(name)
     try:
@@ -257,7 +257,7 @@ def take_abandoned() -> Iterator[Path]:
 
 
 def is_scratch(path: Path) -> bool:
-    """Tell whether a path lies in a private folder of ours, which the commands that it is for always see."""
+    """Tell whether a path lies in one of our private folders, which their own commands always see."""
     above = (path, *path.parents)
     tops = (place for place in above if place.parent == Path(tempfile.gettempdir()).resolve())
     return any(place.name.startswith((_LOCKED, _UNLOCKED)) for place in tops)
@@ -278,7 +278,7 @@ def _is_free(descriptor: int) -> bool:
 
 
 def remove_scratch(folder: Path) -> None:
-    """Delete a file, or a folder with all that is in it, also what nobody may write or list, however deep."""
+    """Delete a file or a folder, also one that is deep, read-only or cannot be listed."""
     if folder.is_file() and not folder.is_symlink():
         folder.unlink(missing_ok=True)
         return
@@ -300,10 +300,7 @@ def walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
 
 
 def raze(folder: Path) -> None:
-    """Delete a folder in which paths may be too long to be named, or that nobody may list, as far as can be.
-
-    Python's own calls itself for each level, and these programs do not.
-    """
+    """Delete a folder as far as possible, also with paths too long for Python and folders without rights."""
     locked = ("-type", "d", "!", "-perm", "-700", "-execdir", "chmod", "u+rwx", "{}", ";")
     for words in (("find", str(folder), *locked), ("rm", "-rf", "--", str(folder))):
         with suppress(OSError):

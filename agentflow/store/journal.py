@@ -1,7 +1,8 @@
-"""Append-only JSON lines: the entries of a run, read back as a run, and what a person said to a task."""
+"""Append-only JSON lines: the entries of a run, read back as a run, and a person's messages to a task."""
 
 import os
 import stat
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -32,21 +33,23 @@ MAX_LINE = 256 * 1024 * 1024
 
 
 class AppendFile:
-    """A file that only grows."""
+    """A file that only grows, open as long as this object lives."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        weakref.finalize(self, os.close, self._descriptor)
 
     def append(self, line: bytes, *, durable: bool) -> None:
-        """Write one line; `durable` returns only when it is on the disk."""
-        os.write(self._descriptor, line + b"\n")
+        """Write one whole line; `durable` returns only when it is on the disk. Raises OSError."""
+        left = memoryview(line + b"\n")
+        while left:  # a full disk takes a part first, and only then is an error
+            left = left[os.write(self._descriptor, left) :]
         if durable:
             os.fsync(self._descriptor)
 
 
 class RunFile:
-    """The journal of one run; what a call changed in the task's state is passed on as it is written."""
+    """The journal of one run, which passes on each change of the task's state by a call."""
 
     def __init__(self, path: Path, change: Callable[[dict[str, Any]], None]) -> None:
         self._file = AppendFile(path)
@@ -146,7 +149,7 @@ def _advance_checked(run: Run, entry: RunEntry, place: str) -> Run:
 
 
 def _find_misplacement(run: Run, entry: RunEntry) -> str | None:
-    """Return what is wrong with an entry in its place, if anything is."""
+    """Return why an entry cannot stand in its place, or None."""
     problem = None
     match entry:
         case RunOpened():
@@ -180,7 +183,7 @@ def cut_torn_line(path: Path) -> None:
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield numbered lines; a last one without its newline was cut by a crash and is left out.
 
-    Raises OSError, or CorruptState for what is no plain file or has a line that nobody wrote.
+    Raises OSError, or CorruptState for what is no plain file or has an endless line.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:

@@ -119,7 +119,7 @@ class EvidenceLedger:
         return self._keep(bound, execution)
 
     def _draft(self, execution: Execution, role: str | None, iteration: int, by: By) -> Evidence:
-        # as git tells of them: a name may be no UTF-8
+        # as git spells them: a name may be no UTF-8
         changed = tuple(os.fsencode(path).decode("utf-8", "backslashreplace") for path in execution.changed)
         return Evidence(
             id=f"ev-{self._number + 1:04}",
@@ -164,7 +164,7 @@ class EvidenceLedger:
         if evidence.by is By.PROGRAM:
             sync(output)
             write_atomic(self._folder / f"{evidence.id}.json", record)
-        else:  # nothing is judged by it, so that it need not wait for the disk at every turn
+        else:  # nothing is judged by it, so it does not wait for the disk
             write_whole(self._folder / f"{evidence.id}.json", record)
         self._records[evidence.id] = evidence
         self._number += 1
@@ -214,7 +214,7 @@ class Damage(Record):
 
 
 def find_damages(folder: Path, happened: Iterable[Stamped], task: TaskState) -> Iterator[Damage]:
-    """Yield what was changed, added or taken away since the task wrote it."""
+    """Yield each file that was changed, added or removed since the task wrote it."""
     happened = tuple(happened)
     told = tuple(one.event for one in happened)
     records = [event for event in told if isinstance(event, EvidenceRecorded)]

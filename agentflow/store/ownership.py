@@ -1,7 +1,7 @@
-"""Whose a task is: which tasks this user began, and the lock that lets one process write.
+"""Which tasks this user began, and the lock that lets one process write.
 
-A task says which model it asks, what it may use up, and what a person decided. Taken from a folder that
-somebody else made, all of that would be theirs to say.
+A task names its model, its budget and a person's decisions. In a task that came with a repository, the author
+of the repository would choose all of these.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ from agentflow.store.reading import EVENTS, TASKS, state_folder
 from agentflow.trust import content
 
 
-class Begun(Record):
+class TaskOrigin(Record):
     """How this user began a task, or took it over."""
 
     size: int
@@ -35,11 +35,11 @@ class Begun(Record):
 
 
 def record_begun(config: Path, folder: Path, task: TaskState) -> None:
-    """Write down how a task began; a task runs also where that cannot be written."""
-    content = (folder / EVENTS).read_bytes()
-    begun = Begun(
-        size=len(content),
-        sum=hashlib.sha256(content).hexdigest(),
+    """Record how a task began; a failure to write that does not stop the task."""
+    raw = (folder / EVENTS).read_bytes()
+    begun = TaskOrigin(
+        size=len(raw),
+        sum=hashlib.sha256(raw).hexdigest(),
         model=task.model,
         max_iterations=task.max_iterations,
         budget=task.budget,
@@ -54,13 +54,13 @@ def is_own(config: Path, folder: Path, task: TaskState) -> bool:
     """Tell whether a task began as this user recorded it, and has the same model and limits."""
     try:
         place = _place(config, folder)
-        begun = decode(Begun, place.read_bytes(), str(place))
-        content = (folder / EVENTS).read_bytes()
+        begun = decode(TaskOrigin, place.read_bytes(), str(place))
+        raw = (folder / EVENTS).read_bytes()
     except (OSError, InvalidFile):
         return False
     said = (task.model, task.max_iterations, task.budget)
     is_said = said == (begun.model, begun.max_iterations, begun.budget)
-    return is_said and hashlib.sha256(content[: begun.size]).hexdigest() == begun.sum
+    return is_said and hashlib.sha256(raw[: begun.size]).hexdigest() == begun.sum
 
 
 def _place(config: Path, folder: Path) -> Path:

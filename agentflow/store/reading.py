@@ -53,14 +53,22 @@ def fold_fields(folder: Path, happened: tuple[Stamped, ...]) -> dict[str, Any]:
 
     Raises CorruptState for a version that is not known here.
     """
+    states = [fields for _, fields in trace_fields(folder, happened)]
+    return states[-1] if states else {}
+
+
+def trace_fields(
+    folder: Path, happened: tuple[Stamped, ...]
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield each change of a state with the keys of the state after it. Raises CorruptState."""
     fields: dict[str, Any] = {}
     for one in happened:
         if isinstance(one.event, StateChanged):
             changed = one.event.changed
             if fields and "version" in changed:
                 fields = upgrade_fields(fields, str(folder / EVENTS), changed["version"])
-            fields |= changed
-    return fields
+            fields = {**fields, **changed}
+            yield changed, fields
 
 
 def fold_state(folder: Path, happened: tuple[Stamped, ...]) -> TaskState:
@@ -126,7 +134,7 @@ def events(folder: Path) -> Iterator[Stamped]:
 
 
 def follow_events(folder: Path, is_at_work: Callable[[], bool]) -> Iterator[Stamped]:
-    """Yield the events of a task, also those to come, until it has ended or nobody works on it."""
+    """Yield the events of a task, then new ones as they come, as long as a process works on it."""
     known = 0
     while True:
         works = is_at_work()
@@ -144,7 +152,7 @@ def parse_event(line: bytes, source: str = EVENTS) -> Stamped | None:
 
 
 def _read(line: bytes, source: str, task_id: str | None) -> tuple[int, str, Stamped | None]:
-    """Return number, task and event of a line; the task must be the one that is named, if one is."""
+    """Return number, task and event of a line; `task_id` is the task that the line has to be of, if known."""
     if not is_intact(line.rstrip(b"\n")):
         raise CorruptState(f"{source}: the line is damaged", hint=_UNCHANGED)
     try:

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.errors import AgentflowError, CorruptState, InvalidFile
-from agentflow.core.events import Stamped, StateChanged
+from agentflow.core.events import Stamped
 from agentflow.core.record import Record, encode, plain
 from agentflow.core.role import Plan
 from agentflow.core.task import FRONTMATTER_KEYS, Intent, TaskState
 from agentflow.frontmatter import dump_yaml, join, load_yaml, split, write_atomic
 from agentflow.parse import fit, parse
 from agentflow.redact import nest, one_line, redact_text
-from agentflow.store.reading import EVENTS, build_log, find_notes, fold_state, upgrade_fields
+from agentflow.store.reading import EVENTS, build_log, find_notes, fold_state, trace_fields, upgrade_fields
 from agentflow.trust import content
 
 STATE = "task.md"
@@ -80,11 +80,11 @@ class Edits(Record):
     notes: str | None = None
     """The person's own text, as it is now; it is kept."""
     ignored: tuple[str, ...] = ()
-    """What has no force, a line each."""
+    """Edits without effect, a line each."""
 
     @property
     def lines(self) -> Iterator[str]:
-        """What is to be said of it, for people."""
+        """The edits in a line each, for people."""
         if self.intent is not None:
             yield f"{STATE}: the intent was edited by hand and counts"
         if self.notes is not None:
@@ -95,7 +95,7 @@ class Edits(Record):
 def find_edits(folder: Path, happened: tuple[Stamped, ...]) -> Edits:
     """Return what was edited by hand. Raises InvalidFile or CorruptState for what cannot be read."""
     torn = (_TORN,) if _is_torn(folder / EVENTS) else ()
-    written = _heads(happened, str(folder / EVENTS))
+    written = _list_heads(folder, happened)
     path = folder / STATE
     if not written:
         return Edits(ignored=torn)
@@ -124,22 +124,13 @@ def _is_torn(path: Path) -> bool:
         return file.read() not in (b"", b"\n")
 
 
-def _heads(happened: tuple[Stamped, ...], source: str) -> list[dict[str, Any]]:
-    """Return the heads that may stand there untouched: the newest, and the one before, after a crash."""
-    fields: dict[str, Any] = {}
-    found: list[dict[str, Any]] = []
-    for one in happened:
-        if isinstance(one.event, StateChanged):
-            changed = one.event.changed
-            if fields and "version" in changed:
-                fields = upgrade_fields(fields, source, changed["version"])
-            fields = {**fields, **changed}
-            if changed.keys() & SHOWN:
-                found = [*found[-1:], fields]
-    return [_head(each, source) for each in reversed(found)]
+def _list_heads(folder: Path, happened: tuple[Stamped, ...]) -> list[dict[str, Any]]:
+    """Return the heads that an unedited file may have: the newest, and after a crash the one before."""
+    found = [fields for changed, fields in trace_fields(folder, happened) if changed.keys() & SHOWN]
+    return [_read_back(each, str(folder / EVENTS)) for each in reversed(found[-2:])]
 
 
-def _head(fields: dict[str, Any], source: str) -> dict[str, Any]:
+def _read_back(fields: dict[str, Any], source: str) -> dict[str, Any]:
     """Return the head of a state as it is read back; keys that an older version did not know are left out."""
     state = plain(fit(TaskState, upgrade_fields(fields, source)))
     shown = {key: state[key] for key in FRONTMATTER_KEYS if key in fields}

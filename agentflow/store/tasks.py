@@ -102,7 +102,7 @@ class TaskStore:
     def _reopen(
         cls, folder: Path, task: TaskState, happened: tuple[Stamped, ...], known: tuple[Evidence, ...]
     ) -> Self:
-        """Return a saved task, with what somebody wrote into its `task.md`; a torn last event is dropped."""
+        """Return a saved task with the edits in its `task.md`; a torn last event is dropped."""
         edits = find_edits(folder, happened)
         cut_torn_line(folder / EVENTS)
         store = cls(folder, task, happened, known)
@@ -112,7 +112,7 @@ class TaskStore:
         return store
 
     def _take_edits(self, edits: Edits) -> None:
-        """Take over what somebody wrote into `task.md`, tell what of it has no force, and write it anew."""
+        """Take over the edits in `task.md`, warn of those without effect, and rewrite the file."""
         for line in edits.ignored:
             self.emit(Warned(message=line))
         if edits.notes is not None:
@@ -130,9 +130,9 @@ class TaskStore:
         write_task(self.folder / STATE, self.task, "".join(self._log), self._notes)
 
     def emit(self, event: Event, parent: int | None = None) -> None:
-        """Append an event, then tell the observers; one that raises is told no more.
+        """Append an event, then call the observers; one that raises is called no more.
 
-        `parent` is the run that asked for the sub-agent it is about.
+        `parent` is the run above, for an event of a sub-agent.
         """
         self._seq += 1
         at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -184,16 +184,13 @@ class TaskStore:
         return path
 
     def mark_undone(self, restored: tuple[str, ...], removed: tuple[str, ...], kept: tuple[str, ...]) -> None:
-        """Write down that the files were put back; the report says so too, unless somebody changed it."""
+        """Record that the files were put back; the report says so too, unless it was edited."""
         undone = Undone(at=timestamp(), kept=kept)
         was, path = self.task.status, self.folder / REPORT
         self.save(self.task.replace(undone=undone))
         is_ours = path.is_file() and hash_file(path) == find_report_hash(events(self.folder))
-        digest = (
-            hash_file(self.write_report(build_undone_report(path.read_text("utf-8"), undone)))
-            if is_ours
-            else ""
-        )
+        text = build_undone_report(path.read_text("utf-8"), undone) if is_ours else ""
+        digest = hash_file(self.write_report(text)) if is_ours else ""
         self.emit(TaskUndone(restored=restored, removed=removed, kept=kept, was=was, report=digest))
 
     def point_here(self, root: Path) -> None:
@@ -229,7 +226,7 @@ def tell_observers(observers: list[Callable[[Any], None]], event: object) -> lis
     for observer in tuple(observers):
         try:
             observer(event)
-        except Exception as error:  # noqa: BLE001  # whoever looks on cannot break the task
+        except Exception as error:  # noqa: BLE001  # an observer cannot break the task
             observers[:] = [each for each in observers if each is not observer]
             name = getattr(observer, "__qualname__", type(observer).__name__)
             failures.append(f"{name} is no longer called: {one_line(f'{type(error).__name__}: {error}')}")
@@ -237,7 +234,7 @@ def tell_observers(observers: list[Callable[[Any], None]], event: object) -> lis
 
 
 def _require_no_links(folder: Path) -> None:
-    """Refuse to write where a link leads elsewhere: no task of ours has one. Raises CorruptState."""
+    """Raise CorruptState for a link in a task's folder, through which writing would lead elsewhere."""
     for place in (folder, *folder.iterdir(), *folder.glob("*/*")):
         if place.is_symlink():
             raise CorruptState(f"{place} is a link", hint="nothing was changed; look at the file")

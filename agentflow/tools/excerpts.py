@@ -33,7 +33,7 @@ DEFINITION = regex(
 _CLOSING = ("}", ")", "]")
 _NUMBER = regex(r"^ *(\d+)\t", re.MULTILINE)
 _TELLING = 200
-"""Characters by which a line is known again; tools cut long ones."""
+"""Characters by which a line is recognised, since tools cut long lines."""
 
 
 def short_file(workspace: Workspace, path: str) -> Excerpt | None:

@@ -92,9 +92,8 @@ def write(wanted: WriteInput, context: ToolContext) -> Output:
     text, verb = wanted.content, "created"
     if (context.workspace.root / path).exists():
         old = _text_bytes(context.workspace, path).decode("utf-8", "surrogateescape")
-        if redact_text(old) != old and text.count(MARK) > old.count(
-            MARK
-        ):  # nobody was shown the secret itself
+        holds_secret = redact_text(old) != old  # which the role saw as a mark
+        if holds_secret and text.count(MARK) > old.count(MARK):
             raise InvalidInput(f"{path} holds a secret, shown as {MARK}, that Write would destroy: use Edit")
         text, verb = _in_form_of(old, text), "replaced"
     context.workspace.write(path, _encode(text))

@@ -6,13 +6,14 @@ from typing import Any
 
 from agentflow.core.errors import InvalidInput, ToolError
 from agentflow.core.messages import Message, Served, Speaker, Text, ToolCall, ToolResult
+from agentflow.core.ports import Workspace
 from agentflow.core.run import Run
 from agentflow.core.tool import Effect, Subject, Tool, ToolContext
 from agentflow.redact import redact_text
 from agentflow.tools.files import SNIFFED, is_binary
 
 LEAST_QUOTE = 8
-"""Characters of the longest line of a text by which one knows that it was seen."""
+"""Characters that the longest line of a quote needs to show that the file was read."""
 
 
 def check_input(tool: Tool, given: Mapping[str, Any], context: ToolContext) -> None:
@@ -70,14 +71,15 @@ def files_shown(call: ToolCall, context: ToolContext, *effects: Effect) -> tuple
     tool = next((tool for tool in context.tools if tool.name == call.name), None)
     if tool is None or not tool.shows_file or tool.effect not in (effects or Effect):
         return ()
-    return tuple(_spell_path(path, context) for path in tool.values(call.input, Subject.PATH))
+    return tuple(spell_path(context.workspace, path) for path in tool.values(call.input, Subject.PATH))
 
 
-def _spell_path(path: str, context: ToolContext) -> str:
+def spell_path(workspace: Workspace, path: str) -> str:
+    """Return a path as git spells it; one that leads out of the repository stays as it is."""
     try:
-        return context.workspace.relative(path)
+        return workspace.relative(path)
     except ToolError:
-        return ""
+        return path
 
 
 def _find_successes(context: ToolContext) -> Iterator[ToolCall]:

@@ -129,7 +129,7 @@ def _with_scope(tool: Tool, role: Role) -> Tool:
     return tool.replace(scope=shell_scope(role, tool)) if tool.rule_subject is Subject.COMMAND else tool
 
 
-def spec(tool: Tool) -> ToolSpec:
+def to_spec(tool: Tool) -> ToolSpec:
     return ToolSpec(
         name=tool.name,
         description=tool.description,

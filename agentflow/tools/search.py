@@ -276,9 +276,9 @@ def _parse_output(output: bytes) -> Iterator[FoundPlace]:
 
 
 def _confirm(query: Query, found: Iterable[FoundPlace]) -> tuple[FoundLine, ...]:
-    """Return the lines that Python's `re` matches too, as they stand in files that may be searched.
+    """Return the lines that Python's `re` matches too, read again from the files.
 
-    What an engine printed is not passed on: it may have followed a link that somebody swapped in.
+    The output of an engine is not used, as it may have followed a link that was swapped in.
     """
     places: dict[str, set[int]] = {}
     for path, number in found:

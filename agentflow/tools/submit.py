@@ -24,6 +24,7 @@ from agentflow.core.role import (
 )
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.tools.excerpts import excerpts_of, was_shown
+from agentflow.tools.inputs import spell_path
 
 _WEB = ("https://", "http://")
 """A page is cited by its address; whether it says so cannot be looked up here."""
@@ -106,7 +107,7 @@ def _to_output(key: str, submission: AnySubmission, **others: list[Any]) -> Outp
 def _unlike(wanted: Change, context: ToolContext) -> Iterator[str]:
     """Yield where a change is not what was handed in as one; told once, then the tree alone counts."""
     assert context.changed is not None
-    changed, named = context.changed(), {_spell_path(path, context.workspace) for path in wanted.files}
+    changed, named = context.changed(), {spell_path(context.workspace, path) for path in wanted.files}
     if not changed:
         yield f"no file differs from before the task: {_NOTHING_TO_DO}"
         return
@@ -114,14 +115,6 @@ def _unlike(wanted: Change, context: ToolContext) -> Iterator[str]:
         yield f"named, but the same as before the task: {', '.join(untouched)}"
     if unnamed := sorted(path for path, is_own in changed.items() if is_own and path not in named):
         yield f"changed, but not named: {', '.join(unnamed)} (name it, or undo it if it does not belong here)"
-
-
-def _spell_path(path: str, workspace: Workspace) -> str:
-    """Return a path as git spells it, as far as it leads into the repository."""
-    try:
-        return workspace.relative(path)
-    except ToolError:
-        return path
 
 
 def _check_citations(cited: tuple[Cited, ...], context: ToolContext) -> tuple[tuple[Cited, ...], list[str]]:

@@ -24,7 +24,7 @@ from agentflow.core.pending import Override
 from agentflow.core.ports import Watch
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
-from agentflow.process import stop_asked
+from agentflow.process import check_cancelled
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox, likely_reason
 from agentflow.settings import Patience
@@ -133,7 +133,7 @@ class Checking:
         self._runs: dict[str, CheckRun] = {}
         self._reads: dict[str, Reads] = {}
         self._places: tuple[str, ...] | None = None
-        self._underlay = LowerDirectory(git.replace(cancelled=stop_asked))
+        self._underlay = LowerDirectory(git.replace(cancelled=check_cancelled))
 
     def emit(self, event: Event) -> None:
         """Tell of something that happened as the checks are tried."""

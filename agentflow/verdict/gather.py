@@ -201,11 +201,11 @@ def find_altered(context: JudgeContext, task: TaskState) -> tuple[FileChange, ..
     What a check leaves on the code from before the task, too, is no change.
     """
     ledger = context.ledger
-    found = context.git.count_changed_lines(ledger.list_altered(task.iteration))
+    found = context.git.drop_ignored(ledger.list_altered(task.iteration))
     changed = {change.path for change in context.changes(task)}
     if not found or task.base_tree is None:
         return found
-    before = context.git.count_changed_lines(ledger.list_left_before())
+    before = context.git.drop_ignored(ledger.list_left_before())
     return without_leavings(found, before, changed, context.git.paths(task.base_tree))
 
 

@@ -18,7 +18,7 @@ from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Fault, Side
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.task import RequiredCheck, TaskState
-from agentflow.process import stop_asked
+from agentflow.process import check_cancelled
 from agentflow.sandbox.profile import CHECKS, Level
 from agentflow.sandbox.run import NETWORK_FAILURE, Sandbox
 from agentflow.sandbox.throwaway import scratch_folder
@@ -244,14 +244,14 @@ class CheckBench(Record):
     @asynccontextmanager
     async def copy(self, tree: str) -> AsyncIterator[Place]:
         """Yield a copy of a tree."""
-        stage = WorkingCopy(self.git.replace(cancelled=stop_asked), tree, self.seen)
+        stage = WorkingCopy(self.git.replace(cancelled=check_cancelled), tree, self.seen)
         try:
             await to_thread.run_sync(stage.fill, self.underlay)
             yield Place(
                 sandbox=self.sandbox.on(stage.view),
                 imports=to_pythonpath(stage.view.place, self.places),
                 stage=stage,
-                cancelled=stop_asked,
+                cancelled=check_cancelled,
                 pause=_sleep,
             )
         finally:

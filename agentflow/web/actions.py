@@ -11,7 +11,7 @@ from agentflow.core.errors import Exit, StateError, TaskLocked, UsageError
 from agentflow.core.pending import Answer
 from agentflow.core.record import Record
 from agentflow.parse import decode
-from agentflow.process import Detached, detach
+from agentflow.process import DetachedProgram, detach
 from agentflow.redact import list_some
 from agentflow.store.ownership import is_at_work
 from agentflow.store.reading import load_state
@@ -55,7 +55,7 @@ class Continuations:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._begun: dict[Path, Detached] = {}
+        self._begun: dict[Path, DetachedProgram] = {}
         """By the folder of the task."""
 
     def begin(self, folder: Path) -> None:

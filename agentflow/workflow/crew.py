@@ -12,7 +12,7 @@ from agentflow.core.messages import DEFAULT_ROOM, ContextLimits
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Model, ToolSource, Watch, Workspace
 from agentflow.core.record import Record
-from agentflow.core.role import Limits, Role
+from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE, ROLE_OF
 from agentflow.core.task import Phase, Said, TaskState
 from agentflow.core.tool import Tool
@@ -24,6 +24,7 @@ from agentflow.model.tiers import DEEP, FAST, REPAIR
 from agentflow.permissions.role_rules import find_owner
 from agentflow.redact import redact_text
 from agentflow.report.material import Material
+from agentflow.routing.route import JUDGING
 from agentflow.routing.table import Table
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
@@ -47,14 +48,12 @@ from agentflow.workspace.working_copy import to_pythonpath
 if TYPE_CHECKING:
     from agentflow.repair.tool import RepairSearch
 
-JUDGED_BY = (Phase.REVIEW, Phase.VERIFICATION)
-"""The phases of judges, who take no instructions while they judge."""
 _LEAST_COST = 1e-9
 """A limit of money that is used up: none at all would be no limit."""
 
 
 async def _take_for_reachable() -> None:
-    """Assume that a model without a network in front of it can be reached."""
+    """Assume that a model on this machine can be reached."""
 
 
 class Crew(Record):
@@ -71,19 +70,19 @@ class Crew(Record):
     store: TaskStore
     checking: Checking
     inspections: Inspections
-    """What is to be seen of the change."""
-    past: TaskSnapshots
-    """What the files were before the task."""
+    """What inspecting the change finds."""
+    snapshots: TaskSnapshots
+    """The files before and after the task, for undo."""
     table: Table
     """The rules that classify the task."""
     watch: Watch
-    """Tells what only hooks changed."""
+    """Finds the files that only hooks changed."""
     reach: Callable[[], Awaitable[None]] = _take_for_reachable
-    """Finds out whether the model's server is there, before the checks run for it."""
+    """Raises ModelError where the model's server is not there, before the checks run."""
     room: Callable[[str], ContextLimits] = lambda _: DEFAULT_ROOM
-    """How long a conversation with a model may be, by its id."""
+    """Returns how long a conversation with a model may be, by its id."""
     consent: Consent = Consent.SUSPEND
-    """What is done at once about something that would wait for a person."""
+    """How items that wait for a person are decided beforehand."""
     attended: bool = False
     """A person sits at the terminal and is asked there."""
     hooks: Chain = Chain()
@@ -94,11 +93,11 @@ class Crew(Record):
     servers: ToolSource | None = None
     """The MCP servers; None where none is configured."""
     denied: Callable[[tuple[Tool, ...]], frozenset[str]] = lambda _: frozenset()
-    """Which of the tools of servers the user's rules take away as a whole."""
+    """Returns the server tools that the user's rules take away as a whole."""
     copy: SideCopy | None = None
-    """The copy in which it carries out a step beside others; None for the repository itself."""
+    """The copy for one of several steps at the same time; None for the repository itself."""
     share: int = 1
-    """How many have to manage with what is left of the budget."""
+    """How many runs share what is left of the budget."""
     since: str | None = None
     """The tree with which the change of a step is compared; None for the tree before the task."""
     recall_messages: Callable[[int, int], tuple[str, ...]] | None = None
@@ -116,7 +115,7 @@ class Crew(Record):
         )
 
     def on_copy(self, copy: SideCopy, share: int) -> "Crew":
-        """Return the crew at work in a copy of the repository, where MCP servers have no hand in."""
+        """Return the crew for work in a copy of the repository, without MCP servers."""
         sandbox = self.sandbox.on(copy.view)
         if sandbox.level is not Level.FULL:  # elsewhere the copy stands at the repository's own place
             imports = {"PYTHONPATH": to_pythonpath(copy.root, ("src", "."))}
@@ -133,7 +132,7 @@ class Crew(Record):
             since=copy.tree,
         )
 
-    def agent(self, task: TaskState, phase: Phase, number: int, angle: str = "") -> Agent:
+    def build_agent(self, task: TaskState, phase: Phase, number: int, angle: str = "") -> Agent:
         """Return the agent for one run of a phase; `angle` tells runs at the same time apart."""
         model, models = self._choose_model(task, phase)
         factory = AgentFactory(
@@ -149,14 +148,14 @@ class Crew(Record):
             ),
             capabilities=self.capabilities,
             known=tuple(
-                _affordable(role, task, self.share)
+                _fit_budget(role, task, self.share)
                 for role, _ in rank_by_words(task.task, list_subagents(self.roles.all))
             ),
             skills=partial(offer_skills, self.skills, phase=phase, paths=task.paths, text=task.task),
             place=self._place_subagent,
         )
-        role = _affordable(self.roles.part(ROLE_OF[phase]), task, self.share)
-        return factory.build_first(role, self._around(task, phase, number).replace(angle=angle))
+        role = _fit_budget(self.roles.part(ROLE_OF[phase]), task, self.share)
+        return factory.build_first(role, self._build_surroundings(task, phase, number).replace(angle=angle))
 
     def _choose_model(self, task: TaskState, phase: Phase) -> tuple[Model, Mapping[str, str]]:
         """Return the model of a run, with the id of each tier; a found repair needs none that is paid."""
@@ -172,7 +171,7 @@ class Crew(Record):
             return None
         from agentflow.repair.tool import RepairSearch  # noqa: PLC0415  # only where tests fail
 
-        prompt = write_task_prompt(task, Phase.IMPLEMENTATION, self.material(task))
+        prompt = write_task_prompt(task, Phase.IMPLEMENTATION, self.gather_material(task))
         return RepairSearch(
             sandbox=self.sandbox, prompt=prompt, seconds=task.repair_seconds, observe=self.store.emit
         )
@@ -196,11 +195,11 @@ class Crew(Record):
         path = self.store.run_path(number, name)
         around = parent.replace(
             number=number,
-            journal=RunFile(path, lambda _: None),  # what it notes is its own, not the task's
+            journal=RunFile(path, lambda _: None),  # its changes are its own, not the task's
             transcript=path,
             angle="",
             shown=(),
-            hear=None,
+            take_messages=None,
         )
         return SubagentPlace(
             around=around,
@@ -209,13 +208,14 @@ class Crew(Record):
             answer=task.answers.get(saved.pause.pending.id) if saved and saved.pause else None,
         )
 
-    def _around(self, task: TaskState, phase: Phase, number: int) -> Surroundings:
+    def _build_surroundings(self, task: TaskState, phase: Phase, number: int) -> Surroundings:
         ledger = self.store.ledger
         judging = phase is Phase.VERIFICATION and task.tree is not None
+        implements = phase is Phase.IMPLEMENTATION
         return Surroundings(
-            workspace=self._workspace_for(task, phase),
+            workspace=self._choose_workspace(task, phase),
             runner=self.sandbox.of(ROLE_OF[phase]),
-            ledger=_citable(ledger, task) if judging else ledger,
+            ledger=_limit_evidence(ledger, task) if judging else ledger,
             journal=self.store.open_run(number, ROLE_OF[phase]),
             outputs=self.store.folder / "outputs",
             task_id=task.task_id,
@@ -224,19 +224,18 @@ class Crew(Record):
             phase=phase,
             transcript=self.store.run_path(number, ROLE_OF[phase]),
             consent=self.consent,
-            interrupted=phase in task.asked or (self.consent is Consent.SUSPEND and _is_kept(task, phase)),
-            owners=self._owners(),
-            shown=list_whole_files(task, self._paths_of_change(task))
-            if phase is Phase.IMPLEMENTATION
-            else (),
+            has_asked=phase in task.asked
+            or (self.consent is Consent.SUSPEND and _awaits_confirmation(task, phase)),
+            owners=self._map_owners(),
+            shown=list_whole_files(task, self._list_changed_paths(task)) if implements else (),
             watch=self.watch,
-            hear=None if phase in JUDGED_BY else partial(self._take_messages, phase, number),
-            changed=self._compare if phase is Phase.IMPLEMENTATION else None,
+            take_messages=None if phase in JUDGING else partial(self._take_messages, phase, number),
+            changed=self._find_own_changes if implements else None,
             repository=self.copy.main if self.copy else None,
         )
 
     def _take_messages(self, phase: Phase, number: int, turns: int) -> tuple[str, ...]:
-        """Return what a person has said since a role was told last, and write down that it was told."""
+        """Return the person's new messages, and record that a role has them."""
         task = self.store.task
         if new := self._find_messages(task, number, turns):
             told = (Said(text=text, phase=phase, iteration=task.iteration) for text in new)
@@ -244,7 +243,7 @@ class Crew(Record):
         return new
 
     def has_message(self, task: TaskState) -> bool:
-        """Return whether a person has said something that no role was told yet."""
+        """Return whether a message of the person has reached no role yet."""
         return bool(self._find_messages(task, task.runs + 1, 0))
 
     def _find_messages(self, task: TaskState, number: int, turns: int) -> tuple[str, ...]:
@@ -252,27 +251,27 @@ class Crew(Record):
             return read_messages(self.store.folder)[len(task.said) :]
         return self.recall_messages(number, turns)
 
-    def _compare(self) -> dict[str, bool]:
+    def _find_own_changes(self) -> dict[str, bool]:
         """Return the files that differ from before the task or step, and whether it changed each itself."""
         seen = self.take_tree(self.store.task)
         seen = seen.replace(base_tree=self.since or seen.base_tree)
         own = {change.path for change in self.changes(seen)}
         return {change.path: change.path in own for change in self.changes(seen.replace(hook_files={}))}
 
-    def _workspace_for(self, task: TaskState, phase: Phase) -> Workspace:
+    def _choose_workspace(self, task: TaskState, phase: Phase) -> Workspace:
         """Return the files that a role reads; the reviewer of a change also reads what it deleted."""
         if phase is not Phase.REVIEW or task.base_tree is None:
             return self.workspace
         return WithDeleted(now=self.workspace, git=self.git, before=task.base_tree)
 
-    def _owners(self) -> dict[str, str]:
+    def _map_owners(self) -> dict[str, str]:
         """Return the role that has each known tool."""
         roles = tuple(self.roles.part(part) for part in PIPELINE)
         names = (*(tool.name for tool in self.toolbox.tools), *WEB)
         owned = {name: owner for name in names if (owner := find_owner(name, roles))}
         return {**owned, **{tool: part for part, tool in SUBMITS.items()}}
 
-    def material(self, task: TaskState) -> Material:
+    def gather_material(self, task: TaskState) -> Material:
         """Return what a prompt or a report quotes beside the state."""
         return Material(
             runs=list_runs(task, self.checking.runs),
@@ -280,19 +279,19 @@ class Crew(Record):
             recall=self.checking.recall,
             diff=self.diff(task),
             folder=f"{TASKS}/{task.task_id}",
-            changed=self._paths_of_change(task),
-            roles={part: _affordable(self.roles.part(part), task) for part in PIPELINE},
+            changed=self._list_changed_paths(task),
+            roles={part: _fit_budget(self.roles.part(part), task) for part in PIPELINE},
             network=self.sandbox.opened.network,
         )
 
     def diff(self, task: TaskState) -> str:
         """Return the task's own change up to its last recorded tree, without files of hooks."""
-        paths = self._paths_of_change(task)
+        paths = self._list_changed_paths(task)
         if task.base_tree is None or task.tree is None or not paths:
             return ""
         return redact_text(self.git.diff(task.base_tree, task.tree, *(paths if task.hook_files else ())))
 
-    def _paths_of_change(self, task: TaskState) -> tuple[str, ...]:
+    def _list_changed_paths(self, task: TaskState) -> tuple[str, ...]:
         return tuple(change.path for change in self.changes(task))
 
     @property
@@ -321,28 +320,24 @@ def _may_be_repaired(run: CheckRun) -> bool:
     return is_red and any(runner in run.check.command for runner in ("pytest", "unittest"))
 
 
-def _affordable(role: Role, task: TaskState, share: int = 1) -> Role:
-    return role.replace(limits=_within(role.limits, task, share))
-
-
-def _within(limits: Limits, task: TaskState, share: int) -> Limits:
-    """Return a run's limits, lowered to its share of what is left of the task's budget."""
-    budget, usage = task.budget, task.usage
+def _fit_budget(role: Role, task: TaskState, share: int = 1) -> Role:
+    """Return a role with its limits lowered to its share of what is left of the task's budget."""
+    limits, budget, usage = role.limits, task.budget, task.usage
     if budget.tokens is not None:
         left = max(1, (budget.tokens - usage.tokens) // share)
         limits = limits.replace(tokens=min(left, limits.tokens or left))
     if budget.cost is not None:
         rest = max(_LEAST_COST, (budget.cost - (usage.cost_usd or 0)) / share)
         limits = limits.replace(cost=min(rest, limits.cost or rest))
-    return limits
+    return role.replace(limits=limits)
 
 
-def _is_kept(task: TaskState, phase: Phase) -> bool:
+def _awaits_confirmation(task: TaskState, phase: Phase) -> bool:
     """Return whether planning may ask nothing, because its plan has to be confirmed by a person."""
     return phase is Phase.PLANNING and task.forced
 
 
-def _citable(ledger: EvidenceLedger, task: TaskState) -> TreeLedger:
+def _limit_evidence(ledger: EvidenceLedger, task: TaskState) -> TreeLedger:
     """Return what a verifier may cite of a task's evidence."""
     held = frozenset(item.evidence for item in task.held if item.evidence is not None)
     return TreeLedger(ledger=ledger, tree=task.tree or "", iteration=task.iteration, held=held)

@@ -24,7 +24,7 @@ from agentflow.redact import nest
 from agentflow.verdict.ending import decide_gate, end_in_phase, fail
 from agentflow.verdict.runner import run_together
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.dispatch import Angle, dispatch
+from agentflow.workflow.dispatch import RunPrompt, dispatch
 from agentflow.workflow.refinement import find_languages
 from agentflow.workflow.task_prompt import write_opening
 from agentflow.workspace.git import Git
@@ -32,7 +32,7 @@ from agentflow.workspace.git import Git
 PATH = Path(".claude/deep-dive.local.md")
 
 SIDE_BY_SIDE = 6
-
+"""Explorers at the same time."""
 FRESH_COMMITS = 50
 """A document older than this is stale."""
 
@@ -45,23 +45,17 @@ _SECTIONS = {
 }
 
 NOTES_TITLE = "Notes"
-
 ANGLES = ("structure", "architecture", "conventions", "anti-patterns", "build", "testing")
-
 MOST_EXPLORERS = 16
-"""Explorers at most."""
-
 _FILES_EACH = 100
-
 _DEEP = 4
-
 _MANIFESTS = frozenset(gather(lambda each: each.manifests))
 
 
 class Exploration(Record):
     """What one explorer found, or None when it gave no result."""
 
-    angle: Angle
+    angle: RunPrompt
     findings: Findings | None
     flagged: tuple[str, ...] = ()
 
@@ -69,28 +63,29 @@ class Exploration(Record):
 async def explore_deeply(crew: Crew, task: TaskState) -> TaskState:
     """Explore from every angle at once and write the document; an angle without a result fails the task."""
     focus = task.focus or ""
-    head = write_opening(task, Phase.EXPLORATION, crew.material(task))
-    found = choose_angles(crew.workspace.files(focus or "."), focus)
-    looks = tuple(each.replace(told=f"{head}\n\n{each.told}") for each in found)
+    head = write_opening(task, Phase.EXPLORATION, crew.gather_material(task))
+    angles = choose_angles(crew.workspace.files(focus or "."), focus)
+    prompts = tuple(each.replace(text=f"{head}\n\n{each.text}") for each in angles)
     limiter = anyio.CapacityLimiter(SIDE_BY_SIDE)
 
-    async def look(angle: Angle) -> Exploration:
+    async def explore(angle: RunPrompt) -> Exploration:
         async with limiter:
             return _to_exploration(angle, await dispatch(crew, Phase.EXPLORATION, angle))
 
-    seen = tuple(await run_together(*(partial(look, angle) for angle in looks)))
-    _put_aside(crew.git.root)
-    write_atomic(crew.git.root / PATH, format_exploration(seen, focus, find_head_commit(crew.git)).encode())
-    return _conclude(crew.store.task.replace(document=str(PATH)), seen)
+    explorations = tuple(await run_together(*(partial(explore, prompt) for prompt in prompts)))
+    _back_up_document(crew.git.root)
+    text = format_exploration(explorations, focus, find_head_commit(crew.git))
+    write_atomic(crew.git.root / PATH, text.encode())
+    return _conclude(crew.store.task.replace(document=str(PATH)), explorations)
 
 
-def _put_aside(root: Path) -> None:
+def _back_up_document(root: Path) -> None:
     """Rename an earlier document by the current time."""
     if (root / PATH).exists():
         (root / PATH).rename(root / f"{PATH}.bak.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
 
 
-def _to_exploration(angle: Angle, run: Run) -> Exploration:
+def _to_exploration(angle: RunPrompt, run: Run) -> Exploration:
     if run.outcome is not RunOutcome.SUBMITTED:
         return Exploration(angle=angle, findings=None)
     flagged = tuple(run.changes.get("flagged_findings", ()))
@@ -108,40 +103,41 @@ def _conclude(task: TaskState, seen: tuple[Exploration, ...]) -> TaskState:
     return decide_gate(task, GateStatus.PASSED, f"- {summary}")
 
 
-def choose_angles(files: tuple[str, ...], focus: str) -> tuple[Angle, ...]:
+def choose_angles(files: tuple[str, ...], focus: str) -> tuple[RunPrompt, ...]:
     """Return the angles for these files; `focus` is the folder they lie in, or empty."""
     scope = f"the folder {focus} of this repository" if focus else "this repository"
     head = prompt_text("explore/head.md").format(scope=scope)
-    fixed = (Angle(name=name, told=f"{head}\n\n{prompt_text(f'explore/{name}.md')}") for name in ANGLES)
+    fixed = (RunPrompt(name=name, text=f"{head}\n\n{prompt_text(f'explore/{name}.md')}") for name in ANGLES)
     area = prompt_text("explore/area.md")
-    more = (Angle(name=name, told=f"{head}\n\n{area.format(area=name)}") for name in _areas(files))
+    more = (RunPrompt(name=name, text=f"{head}\n\n{area.format(area=name)}") for name in _list_areas(files))
     return (*fixed, *islice(more, MOST_EXPLORERS - len(ANGLES)))
 
 
-def _areas(files: tuple[str, ...]) -> tuple[str, ...]:
+def _list_areas(files: tuple[str, ...]) -> tuple[str, ...]:
     """Return the parts of the repository that get an explorer of their own."""
     paths = [PurePosixPath(file) for file in files]
-    return tuple(dict.fromkeys((*_large(paths), *_deep(paths), *_workspaces(paths), *_languages(paths))))
+    finders = (_list_large, _list_deepest, _list_workspaces, _list_languages)
+    return tuple(dict.fromkeys(area for find in finders for area in find(paths)))
 
 
-def _large(paths: list[PurePosixPath]) -> Iterator[str]:
+def _list_large(paths: list[PurePosixPath]) -> Iterator[str]:
     """Yield one of the largest folders for each hundred files."""
     sizes = Counter(str(PurePosixPath(*path.parts[:2][: len(path.parts) - 1])) for path in paths)
     return (name for name, _ in islice(sizes.most_common(), len(paths) // _FILES_EACH))
 
 
-def _deep(paths: list[PurePosixPath]) -> Iterator[str]:
+def _list_deepest(paths: list[PurePosixPath]) -> Iterator[str]:
     """Yield two of the folders that lie deepest."""
     folders = {path.parent for path in paths if len(path.parts) > _DEEP}
     ordered = sorted(folders, key=lambda folder: (-len(folder.parts), str(folder)))
     return (str(folder) for folder in ordered[:2])
 
 
-def _workspaces(paths: list[PurePosixPath]) -> Iterator[str]:
+def _list_workspaces(paths: list[PurePosixPath]) -> Iterator[str]:
     return (str(path.parent) for path in paths if path.name in _MANIFESTS and len(path.parts) > 1)
 
 
-def _languages(paths: list[PurePosixPath]) -> Iterator[str]:
+def _list_languages(paths: list[PurePosixPath]) -> Iterator[str]:
     """Yield every language but the main one."""
     return (f"what is written in {name}" for name in find_languages(map(str, paths))[1:])
 
@@ -163,12 +159,13 @@ def format_exploration(seen: tuple[Exploration, ...], focus: str, commit: str | 
     sections = {title: [by_name.pop(name) for name in names] for title, names in _SECTIONS.items()}
     sections[NOTES_TITLE] = list(by_name.values())
     parts = (
-        _section(title, looks, seen if title == NOTES_TITLE else ()) for title, looks in sections.items()
+        _format_section(title, looks, seen if title == NOTES_TITLE else ())
+        for title, looks in sections.items()
     )
     return join(head, "\n\n".join(("# Deep exploration", *parts)) + "\n")
 
 
-def _section(title: str, looks: list[Exploration], all_seen: tuple[Exploration, ...]) -> str:
+def _format_section(title: str, looks: list[Exploration], all_seen: tuple[Exploration, ...]) -> str:
     rows = [f"## {title}"]
     for one in looks:
         if one.findings is None:
@@ -204,23 +201,23 @@ def read_fresh_document(git: Git, focus: str | None = None) -> tuple[str, str]:
         head, body = split(path.read_text("utf-8", "replace"), str(PATH))
     except InvalidFile as error:
         return "", str(error)
-    problem = _unusable(git, head, focus)
+    problem = _explain_unusable(git, head, focus)
     return ("", f"{PATH} is {problem}") if problem else (body.strip(), "")
 
 
-def _unusable(git: Git, head: dict[str, Any], focus: str | None) -> str | None:
+def _explain_unusable(git: Git, head: dict[str, Any], focus: str | None) -> str | None:
     """Return why a document with this head cannot be used, or None."""
     if focus is not None and head.get("focus_path") != (focus or None):
         return "about another part"
     if head.get("phase") != "complete":
         return "incomplete"
-    distance = _commits_since(git, str(head.get("commit")))
+    distance = _count_commits_since(git, str(head.get("commit")))
     if distance is None:
         return "stale: its commit is gone"
     return f"stale: {distance} commits old" if distance > FRESH_COMMITS else None
 
 
-def _commits_since(git: Git, commit: str) -> int | None:
+def _count_commits_since(git: Git, commit: str) -> int | None:
     if not commit.isalnum():
         return None
     try:

@@ -1,80 +1,83 @@
-"""Runs of roles: begun, gone on with, and begun once more after a lost reply."""
+"""A role at work in its phase: how its run begins or continues, and what becomes of its submission."""
 
 from collections.abc import Iterator
 
-from agentflow.core.errors import ModelError, ModelUnavailable
-from agentflow.core.events import Answered, Retried
+from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable
+from agentflow.core.events import Answered, Classified, Retried
 from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import Stop, Usage, total
-from agentflow.core.pending import Pending, PendingKind, decide_now
+from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind, decide_now
 from agentflow.core.record import Record
+from agentflow.core.role import Plan
 from agentflow.core.routing import ROLE_OF
 from agentflow.core.run import Run, RunOutcome, RunPaused
-from agentflow.core.task import Phase
+from agentflow.core.task import GateStatus, Phase, Status, TaskState
 from agentflow.loop.run import continue_run, run_agent
 from agentflow.model.tiers import REPAIR
 from agentflow.process import timestamp
+from agentflow.report.answer import end_without_answer
+from agentflow.routing.classify import MOST_FILES
+from agentflow.routing.route import reclassify_by_plan, reclassify_by_size
 from agentflow.store.journal import load_run
+from agentflow.verdict.ending import decide_gate, end_in_phase, end_without_result, fail
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.suspension import record_answer
-from agentflow.workflow.task_prompt import write_iteration_prompt, write_task_prompt
+from agentflow.workflow.suspension import decide_or_suspend, record_answer, suspend_for
+from agentflow.workflow.task_prompt import format_steps, write_iteration_prompt, write_task_prompt
 
 GO_ON = "go on from here"
 GIVE_UP = "give up"
-_EMPTY = (RunOutcome.NO_SUBMISSION, RunOutcome.INVALID_SUBMISSION)
+_LOST = (RunOutcome.NO_SUBMISSION, RunOutcome.INVALID_SUBMISSION)
 
 
-class Angle(Record):
-    """What the role of one run is told, and under which name."""
+class RunPrompt(Record):
+    """The task prompt of one run, under a name that tells it from others at the same time."""
 
     name: str
-    told: str
+    text: str
     earlier: Run | None = None
-    """The run in whose conversation it is told."""
+    """The run whose conversation the prompt continues."""
     is_step: bool = False
-    """It is a step of the plan: its run is found again by the name, since others change what it is told."""
+    """Whether it is for a step of the plan, whose run is found by the name as other steps change the text."""
 
 
-async def dispatch(crew: Crew, phase: Phase, angle: Angle | None = None) -> Run:
-    """Run the role of a phase; decide at once what the person decided beforehand."""
-    run = await _dispatch(crew, phase, angle)
-    decision = decide_now(crew.consent, run.pause.pending) if run.pause else None
-    if run.pause is None or decision is None:
-        return run
-    item = run.pause.pending
-    crew.store.save(record_answer(crew.store.task, item, decision))
-    crew.store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.by))
-    return await dispatch(crew, phase, angle)
+async def dispatch(crew: Crew, phase: Phase, prompt: RunPrompt | None = None) -> Run:
+    """Run the role of a phase until it ends or waits for something that nobody decided beforehand."""
+    while (run := await _dispatch(crew, phase, prompt)).pause is not None:
+        item = run.pause.pending
+        decision = decide_now(crew.consent, item)
+        if decision is None:
+            break
+        crew.store.save(record_answer(crew.store.task, item, decision))
+        crew.store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.by))
+    return run
 
 
-async def _dispatch(crew: Crew, phase: Phase, angle: Angle | None) -> Run:
-    """Run the role of a phase on the newest state, into which its calls write what they change.
+async def _dispatch(crew: Crew, phase: Phase, prompt: RunPrompt | None) -> Run:
+    """Run the role of a phase on the newest state, which its calls change.
 
-    A run of the same brief that was cut short, or waited for a person, goes on where it was; one that had
-    its result is not repeated. One whose reply was lost is begun once more, unless files were changed by
-    then: what happens to those is for a person to say.
+    An interrupted run of the same prompt continues, and a submitted one is not repeated. A run whose reply
+    was lost is begun once more, unless files were changed by then: a person decides about those.
     """
-    angle = angle or _prompt_for(crew, phase)
-    number, saved = _find_saved(crew, phase, angle)
+    prompt = prompt or _write_prompt(crew, phase)
+    number, saved = _find_saved(crew, phase, prompt)
+    failure = None
     try:
-        run = await _attempt(crew, phase, angle, number, saved)
-        failure = None
+        run = await _attempt(crew, phase, prompt, number, saved)
     except ModelUnavailable as error:
         if error.is_settled:
             raise
-        failure = error
-        run = _load(crew, number, phase)
-    except ModelError:  # it does not go on: what it used so far counts now
-        _count(crew, _load(crew, number, phase))
+        failure, run = error, _load_run(crew, number, phase)
+    except ModelError:  # the run does not continue, so its usage counts now
+        _count_usage(crew, _load_run(crew, number, phase))
         raise
     reason = str(failure) if failure else explain_loss(run)
     if reason is None:
         return run
-    _count(crew, run)
+    _count_usage(crew, run)
     if paused := _ask_about_changes(crew, run, reason):
         return paused
     crew.store.emit(Retried(run=number, attempt=1, reason=reason, seconds=0))
-    again = await _attempt(crew, phase, angle, crew.store.task.runs + 1, None)
+    again = await _attempt(crew, phase, prompt, crew.store.task.runs + 1, None)
     if failure is not None and explain_loss(again) is not None:
         raise failure
     return again
@@ -82,19 +85,19 @@ async def _dispatch(crew: Crew, phase: Phase, angle: Angle | None) -> Run:
 
 def explain_loss(run: Run) -> str | None:
     """Return how the result of a run was lost, or None; a short but complete reply is not lost."""
-    if run.outcome not in _EMPTY:
+    if run.outcome not in _LOST:
         return None
     if run.reply_stop is Stop.MAX_TOKENS:
         return "the reply was cut off"
     return None if run.messages[-1].text.strip() or run.rejected else "the reply was empty"
 
 
-def _prompt_for(crew: Crew, phase: Phase) -> Angle:
+def _write_prompt(crew: Crew, phase: Phase) -> RunPrompt:
     """Return the whole task prompt, or only the news where an earlier conversation goes on."""
-    task, material = crew.store.task, crew.material(crew.store.task)
+    task, material = crew.store.task, crew.gather_material(crew.store.task)
     if earlier := _find_failed_run(crew, phase):
-        return Angle(name="", told=write_iteration_prompt(task, material), earlier=earlier)
-    return Angle(name="", told=write_task_prompt(task, phase, material))
+        return RunPrompt(name="", text=write_iteration_prompt(task, material), earlier=earlier)
+    return RunPrompt(name="", text=write_task_prompt(task, phase, material))
 
 
 def _find_failed_run(crew: Crew, phase: Phase) -> Run | None:
@@ -105,7 +108,7 @@ def _find_failed_run(crew: Crew, phase: Phase) -> Run | None:
     if not may_go_on or not failed or failed[-1].tree != task.tree:
         return None
     role = ROLE_OF[phase]
-    saved = (load_run(crew.store.run_path(number, role)) for number in _numbers(crew, role))
+    saved = (load_run(crew.store.run_path(number, role)) for number in _list_numbers(crew, role))
     run = next((run for run in saved if run is not None and run.head.iteration < task.iteration), None)
     if run is None or run.outcome is not RunOutcome.SUBMITTED or run.active is not None:
         return None
@@ -115,25 +118,25 @@ def _find_failed_run(crew: Crew, phase: Phase) -> Run | None:
     return run if tokens < crew.room(run.head.model).compacted_at else None
 
 
-async def _attempt(crew: Crew, phase: Phase, angle: Angle, number: int, saved: Run | None) -> Run:
+async def _attempt(crew: Crew, phase: Phase, prompt: RunPrompt, number: int, saved: Run | None) -> Run:
     store = crew.store
     store.save(store.task.replace(runs=max(number, store.task.runs)))
     if saved is None or saved.outcome is None:
         crew = await crew.with_servers(phase)
-    agent = crew.agent(store.task, phase, number, angle.name)
+    agent = crew.build_agent(store.task, phase, number, prompt.name)
     if saved is None:
-        run = await run_agent(agent, angle.told, angle.earlier)
+        run = await run_agent(agent, prompt.text, prompt.earlier)
     else:
         store.change(saved.changes)
         answer = store.task.answers.get(saved.pause.pending.id) if saved.pause else None
         run = saved if saved.outcome else await continue_run(agent, saved, answer)
     begins_anew = run.pause is not None and run.pause.pending.kind is PendingKind.ESCALATION
     if run.outcome is not None or begins_anew:
-        _count(crew, run)
+        _count_usage(crew, run)
     return run
 
 
-def _count(crew: Crew, run: Run) -> None:
+def _count_usage(crew: Crew, run: Run) -> None:
     """Add the usage of a run to that of the task, once."""
     task, number = crew.store.task, run.head.run
     if number not in task.counted:
@@ -150,33 +153,33 @@ def _sum_usage(crew: Crew, run: Run) -> Usage:
     return total((run.cost, *(_sum_usage(crew, child) for child in waiting)))
 
 
-def _find_saved(crew: Crew, phase: Phase, angle: Angle) -> tuple[int, Run | None]:
+def _find_saved(crew: Crew, phase: Phase, prompt: RunPrompt) -> tuple[int, Run | None]:
     """Return the newest unfinished or submitted run of this prompt or step, or the next number."""
-    for number in _numbers(crew, ROLE_OF[phase]):
+    for number in _list_numbers(crew, ROLE_OF[phase]):
         run = load_run(crew.store.run_path(number, ROLE_OF[phase]))
         if run is None or run.head.iteration != crew.store.task.iteration:
             break
         is_usable = run.outcome in (None, RunOutcome.SUBMITTED) and bool(run.messages)
-        if is_usable and _is_of(angle, run):
+        if is_usable and _matches_prompt(prompt, run):
             return number, run
     return crew.store.task.runs + 1, None
 
 
-def _is_of(angle: Angle, run: Run) -> bool:
-    if not angle.is_step:
-        return run.task_prompt == angle.told
+def _matches_prompt(prompt: RunPrompt, run: Run) -> bool:
+    if not prompt.is_step:
+        return run.task_prompt == prompt.text
     begins_anew = run.pause is not None and run.pause.pending.kind is PendingKind.ESCALATION
-    return run.head.angle == angle.name and not begins_anew
+    return run.head.angle == prompt.name and not begins_anew
 
 
-def _numbers(crew: Crew, role: str) -> Iterator[int]:
+def _list_numbers(crew: Crew, role: str) -> Iterator[int]:
     """Yield the numbers of a role's runs, newest first."""
     return (
         number for number in range(crew.store.task.runs, 0, -1) if crew.store.run_path(number, role).exists()
     )
 
 
-def _load(crew: Crew, number: int, phase: Phase) -> Run:
+def _load_run(crew: Crew, number: int, phase: Phase) -> Run:
     run = load_run(crew.store.run_path(number, ROLE_OF[phase]))
     assert run is not None
     return run
@@ -194,7 +197,7 @@ def _ask_about_changes(crew: Crew, run: Run, reason: str) -> Run | None:
     if not changes:
         return None
     rows = crew.git.diff(task.tree, seen.tree, *(each.path for each in changes)).split("\n")
-    added, removed = (sum(row.startswith(sign) for row in rows) - _heads(rows, sign) for sign in "+-")
+    added, removed = (sum(row.startswith(sign) for row in rows) - _count_headers(rows, sign) for sign in "+-")
     pending = Pending(
         id=f"lost-{run.head.run}",
         kind=PendingKind.QUESTION,
@@ -213,5 +216,110 @@ def _ask_about_changes(crew: Crew, run: Run, reason: str) -> Run | None:
     return run.replace(pause=RunPaused(call_id="", pending=pending))
 
 
-def _heads(rows: list[str], sign: str) -> int:
+def _count_headers(rows: list[str], sign: str) -> int:
     return sum(row.startswith(sign * 3) for row in rows)
+
+
+PLAN_ID = "plan-1"
+CHOICES = ("confirm", f"correct the plan: {OWN_WORDS}", f"adjust the scope: {OWN_WORDS}")
+
+
+async def work(crew: Crew, task: TaskState) -> TaskState:
+    """Run the role of the phase and take its submission."""
+    phase = task.current_phase
+    answer = task.answers.get(f"lost-{task.runs}")
+    if answer is not None and answer.text == GIVE_UP:
+        return end_in_phase(task, phase, fail("given up after an interrupted change"))
+    run = await _run_role(crew, phase)
+    task = crew.store.task
+    if run.pause is not None:
+        return suspend_for(task, run.pause.pending)
+    task = crew.take_tree(task)
+    if run.outcome is not RunOutcome.SUBMITTED:
+        return end_in_phase(task, phase, end_without_result(run))
+    return accept(crew, task, run.head.agent)
+
+
+def accept(crew: Crew, task: TaskState, agent: str) -> TaskState:
+    """Return the task with the submission of its role, or waiting for a person to confirm the plan."""
+    phase = task.current_phase
+    task, event = _reclassify(crew, task, phase)
+    if event:
+        crew.store.emit(event)
+    if task.reads_only and (ending := end_without_answer(task)):
+        return end_in_phase(task, phase, ending)
+    if phase is Phase.PLANNING and (item := _find_unconfirmed(task)):
+        task = decide_or_suspend(crew, task, item, Consent.NO if phase in task.asked else crew.consent)
+    if task.status is Status.SUSPENDED:
+        return task
+    return decide_gate(task, GateStatus.PASSED, _summarize_result(task, phase), agent=agent)
+
+
+async def _run_role(crew: Crew, phase: Phase) -> Run:
+    """Run the role of a phase; where a repair that was found cannot be made, the model is asked after all."""
+    task = crew.store.task
+    if phase is not Phase.IMPLEMENTATION or not task.is_first_try:
+        return await dispatch(crew, phase)
+    why = "you have sent another message"
+    if not crew.has_message(task):
+        try:
+            run = await dispatch(crew, phase)
+        except ModelRejected as error:
+            why = str(error)
+        else:
+            if run.pause or run.outcome is RunOutcome.SUBMITTED:
+                return run
+            why = "the run ended first"
+    task = crew.take_tree(crew.store.task)  # some of the edits may be made
+    assert task.first_try is not None
+    crew.store.save(task.replace(first_try=task.first_try.replace(refused=why)))
+    return await dispatch(crew, phase)
+
+
+def _reclassify(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, Classified | None]:
+    """Return the task in a higher class, if its plan or change needs one."""
+    if phase is Phase.PLANNING:
+        return reclassify_by_plan(task, crew.table)
+    if phase is Phase.IMPLEMENTATION:
+        return reclassify_by_size(task, len(crew.changes(task)), crew.table)
+    return task, None
+
+
+def _find_unconfirmed(task: TaskState) -> Pending | None:
+    """Return the plan as a pending item, if a person has to confirm it and was not asked yet."""
+    if task.plan is None or task.reads_only or PLAN_ID in task.answers:
+        return None
+    files = {file for step in task.plan.steps for file in step.files}
+    if not task.forced and len(files) <= MOST_FILES:
+        return None
+    intent = task.intent
+    shown = {
+        "goal": intent.goal,
+        "constraints": intent.constraints,
+        "assumptions": intent.assumptions,
+        "why": "of high risk" if task.forced else f"touches {len(files)} files",
+        "plan": _format_plan(task.plan),
+    }
+    return Pending(
+        id=PLAN_ID,
+        kind=PendingKind.PLAN,
+        tool=None,
+        input={key: text for key, text in shown.items() if text},
+        options=CHOICES,
+        asked_at=timestamp(),
+    )
+
+
+def _format_plan(plan: Plan) -> str:
+    after = (f"must hold: {text}" for text in plan.acceptance)
+    return "\n".join((plan.summary, *format_steps(plan), *after, *(f"risk: {risk}" for risk in plan.risks)))
+
+
+def _summarize_result(task: TaskState, phase: Phase) -> str:
+    results = {
+        Phase.EXPLORATION: task.findings,
+        Phase.PLANNING: task.plan,
+        Phase.IMPLEMENTATION: task.change,
+    }
+    found = results.get(phase)
+    return f"- {found.summary}" if found else "- done"

@@ -1,9 +1,8 @@
 """Review and verification of one unchanging tree, and the approval of changed checks by a person."""
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from types import MappingProxyType
 
 from agentflow.core.errors import Exit
 from agentflow.core.evidence import CheckRun, summarize_evidence
@@ -39,41 +38,32 @@ from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import dispatch
 from agentflow.workflow.session import ask_stop_hooks
 from agentflow.workflow.suspension import decide_or_suspend, suspend_for
+from agentflow.workflow.task_prompt import MAX_DIFF_CHARS
 
 _NOTHING_NEW = "- not asked again: nothing changed since the last iteration failed"
-
 _NOT_ASKED = Gate(status=GateStatus.PENDING, message="- not asked: a required check failed")
-
 _NO_ANSWER = Verdict(passed=False, reasons=(FailReason.VERIFIER_NOT_ASKED.of(),), evidence=())
 
-_DIFF_CHARS = 20_000
 
-
-async def _review(crew: Crew) -> Run | None:
-    return await dispatch(crew, Phase.REVIEW)
-
-
-async def _is_open(crew: Crew) -> bool:
-    """Run the required checks and return whether they leave anything for a reviewer to judge."""
-    _, so_far = await _examine(crew)
+async def _leaves_review_open(crew: Crew) -> bool:
+    """Run the required checks and return whether they passed, so that a review is worth its cost."""
+    _, so_far = await _run_checks(crew)
     return so_far.passed or bool(so_far.to_approve)
 
 
-async def _examine(crew: Crew) -> tuple[Case, Verdict]:
-    """Run the required checks unless they ran on this tree, and judge as far as that needs no proof."""
+async def _run_checks(crew: Crew) -> tuple[Case, Verdict]:
+    """Run the required checks unless they ran on this tree; return the case and its verdict without proof."""
     task = crew.store.task
-    if not _is_judged(crew, task):
+    if not _has_run_checks(crew, task):
         found = await run_required(crew.judging, task)
-        kept = ("surface", "final", "held", "fresh", "probes", "audit", "unable")
-        shown = {name: getattr(found, name) for name in kept}
-        crew.store.save(crew.store.task.replace(**shown))
+        _save(crew, found, "surface", "final", "held", "fresh", "probes", "audit", "unable")
     case = gather_case(crew.judging, crew.store.task)
     return case, judge(case.replace(probes=case.probes or (), guessed=frozenset()))
 
 
 async def _verify(crew: Crew) -> Run | None:
     """Run the required checks; if all pass, ask the verifier while the program looks for proof."""
-    case, so_far = await _examine(crew)
+    case, so_far = await _run_checks(crew)
     if not (so_far.passed or so_far.to_approve):
         return None
     task = crew.store.task
@@ -84,22 +74,20 @@ async def _verify(crew: Crew) -> Run | None:
 
 
 async def _try_checks(crew: Crew, case: Case) -> None:
-    """Find out, once for each judged tree, what its passing checks are worth."""
+    """Look for proof of the change and run the probes, once for each judged tree."""
     if crew.store.task.probes is None:
-        found = await try_checks(crew.judging, crew.store.task, case)
-        shown = {name: getattr(found, name) for name in ("probes", "fresh")}
-        crew.store.save(crew.store.task.replace(**shown))
+        _save(crew, await try_checks(crew.judging, crew.store.task, case), "probes", "fresh")
 
 
-def _is_judged(crew: Crew, task: TaskState) -> bool:
+def _save(crew: Crew, found: TaskState, *keys: str) -> None:
+    """Save these keys alone, because the other judge changes the state meanwhile."""
+    crew.store.save(crew.store.task.replace(**{key: getattr(found, key) for key in keys}))
+
+
+def _has_run_checks(crew: Crew, task: TaskState) -> bool:
     """Return whether every required check already ran on the current tree."""
     known = crew.checking.runs(task.final)
     return bool(known) and all(run.evidence is None or run.evidence.tree_before == task.tree for run in known)
-
-
-_JUDGES: Mapping[Phase, Callable[[Crew], Awaitable[Run | None]]] = MappingProxyType(
-    {Phase.REVIEW: _review, Phase.VERIFICATION: _verify}
-)
 
 
 async def run_judges(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
@@ -110,11 +98,13 @@ async def run_judges(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> 
     if repeated := _find_repeated(task):
         return _fail_as_before(crew, task, repeated)
     crew.store.save(task)
-    if phases == JUDGING and not await _is_open(crew):
+    if phases == JUDGING and not await _leaves_review_open(crew):
         phases = (Phase.VERIFICATION,)
         crew.store.save(crew.store.task.with_gate(Phase.REVIEW, _NOT_ASKED))
-    gathered = await run_together(*(partial(_JUDGES[phase], crew) for phase in phases))
-    runs, task = dict(zip(phases, gathered, strict=True)), crew.store.task
+    review = partial(dispatch, crew, Phase.REVIEW)
+    judges = (review if phase is Phase.REVIEW else partial(_verify, crew) for phase in phases)
+    runs = dict(zip(phases, await run_together(*judges), strict=True))
+    task = crew.store.task
     for run in runs.values():
         task = suspend_for(task, run.pause.pending) if run and run.pause else task
     if Phase.REVIEW in runs:
@@ -148,7 +138,7 @@ def _fail_as_before(crew: Crew, task: TaskState, failures: tuple[Failure, ...]) 
         verdict = verdict.replace(passed=False, reasons=known.reasons, caveats=())
     task = task.replace(verdict=verdict)
     for each in failures:
-        task = _send_back(task, each.phase, each.reasons, each.evidence)
+        task = _add_failure(task, each.phase, each.reasons, each.evidence)
     return task
 
 
@@ -157,7 +147,7 @@ def _fail_unchanged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> T
     verdict = judge(gather_case(crew.judging, task))
     for phase in phases:
         task = decide_gate(task, GateStatus.FAILED, f"- {'; '.join(verdict.reasons)}", phase=phase)
-    return _send_back(task.replace(verdict=verdict), phases[0], verdict.reasons, verdict.evidence)
+    return _add_failure(task.replace(verdict=verdict), phases[0], verdict.reasons, verdict.evidence)
 
 
 def _decide_review(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
@@ -175,7 +165,7 @@ def _decide_review(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
         return decide_gate(task, GateStatus.PASSED, said, agent=agent, phase=Phase.REVIEW)
     message = "\n".join((said, *(f"- {reason}" for reason in reasons)))
     task = decide_gate(task, GateStatus.FAILED, message, agent=agent, phase=Phase.REVIEW)
-    return _send_back(task, Phase.REVIEW, reasons, ())
+    return _add_failure(task, Phase.REVIEW, reasons, ())
 
 
 async def _decide_verification(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
@@ -185,7 +175,7 @@ async def _decide_verification(crew: Crew, task: TaskState, run: Run | None) -> 
     verdict = judge(gather_final_case(crew.judging, task))
     if verdict.to_approve and task.gate(Phase.REVIEW).status is not GateStatus.FAILED:
         task = ask_approval(crew, task.replace(verdict=verdict))
-        return task if task.pending else _decide_by(crew, task, verdict, run)
+        return task if task.pending else _decide_gate(crew, task, verdict, run)
     if verdict.passed and verdict.evidence and run is None and task.asks_verifier:
         verdict = _NO_ANSWER
     if verdict.passed and run is not None:
@@ -195,11 +185,11 @@ async def _decide_verification(crew: Crew, task: TaskState, run: Run | None) -> 
     verdict = add_role_caveats(verdict, task)
     if verdict.passed and task.gate(Phase.REVIEW).status is not GateStatus.FAILED:
         task, verdict = await ask_stop_hooks(crew, task, verdict)
-    return _decide_by(crew, task, verdict, run)
+    return _decide_gate(crew, task, verdict, run)
 
 
 def ask_approval(crew: Crew, task: TaskState) -> TaskState:
-    """Return the task suspended until a person approves its changed checks, or ended where nobody may."""
+    """Return the task suspended until a person approves its changed checks, or ended where that is denied."""
     assert task.verdict is not None
     seen, weakened = crew.inspections.of(task), task.verdict.weakened
     pending = Pending(
@@ -209,8 +199,8 @@ def ask_approval(crew: Crew, task: TaskState) -> TaskState:
         input={
             "why": task.change.summary if task.change else "",
             "changes": list(weakened),
-            "before": [f"{run.check.name} {_end(run)}" for run in crew.checking.runs(task.held)],
-            "diff": _diff(crew, task, seen),
+            "before": [f"{run.check.name} {_describe_run(run)}" for run in crew.checking.runs(task.held)],
+            "diff": _quote_checks(crew, task, seen),
         },
         options=(),
         asked_at=timestamp(),
@@ -222,7 +212,7 @@ def ask_approval(crew: Crew, task: TaskState) -> TaskState:
     return task.replace(ending=_end_tampered(task.answers[pending.id], weakened))
 
 
-def _decide_by(crew: Crew, task: TaskState, verdict: Verdict, run: Run | None) -> TaskState:
+def _decide_gate(crew: Crew, task: TaskState, verdict: Verdict, run: Run | None) -> TaskState:
     task = task.replace(verdict=verdict)
     agent = run.head.agent if run is not None else None
     if verdict.passed:
@@ -233,13 +223,13 @@ def _decide_by(crew: Crew, task: TaskState, verdict: Verdict, run: Run | None) -
     red = (check_line(run) for run in crew.checking.runs(task.final) if not run.green)
     message = "\n".join((*(f"- {reason}" for reason in verdict.reasons), *red))
     task = decide_gate(task, GateStatus.FAILED, message, agent=agent, phase=Phase.VERIFICATION)
-    return _send_back(task, Phase.VERIFICATION, verdict.reasons, verdict.evidence)
+    return _add_failure(task, Phase.VERIFICATION, verdict.reasons, verdict.evidence)
 
 
-def _send_back(
+def _add_failure(
     task: TaskState, phase: Phase, reasons: tuple[str, ...], evidence: tuple[str, ...]
 ) -> TaskState:
-    """Return the task with one more failure, which the implementer is told next."""
+    """Return the task with one more failure for the implementer's next prompt."""
     failure = Failure(
         iteration=task.iteration,
         phase=phase,
@@ -251,15 +241,15 @@ def _send_back(
     return task.replace(failures=(*task.failures, failure))
 
 
-def _end(run: CheckRun) -> str:
+def _describe_run(run: CheckRun) -> str:
     return summarize_evidence(run.evidence) if run.evidence else f"not run ({run.check.missing})"
 
 
-def _diff(crew: Crew, task: TaskState, seen: Inspection) -> str:
+def _quote_checks(crew: Crew, task: TaskState, seen: Inspection) -> str:
     assert task.base_tree is not None
     assert task.tree is not None
     paths = [each.path for each in seen.checks]
-    return crew.git.diff(task.base_tree, task.tree, *paths)[:_DIFF_CHARS] if paths else ""
+    return crew.git.diff(task.base_tree, task.tree, *paths)[:MAX_DIFF_CHARS] if paths else ""
 
 
 def _end_tampered(answer: Answer, weakened: Sequence[str]) -> Ending:

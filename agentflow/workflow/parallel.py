@@ -1,10 +1,9 @@
-"""Steps of the plan that need nothing of each other, carried out by several implementers at the same time.
+"""Independent steps of the plan, carried out by several implementers at the same time.
 
-Each works in a copy of the repository. What they changed is put into the files in the order of the plan; the
-whole is judged once, as ever. Whoever comes to lines that another step has changed does that step again.
+Each works in a copy of the repository. Their changes are merged in the order of the plan, and the whole is
+judged once. A step whose change conflicts with an earlier one is carried out again in the repository.
 """
 
-from collections.abc import Awaitable, Callable
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -27,20 +26,17 @@ from agentflow.sandbox.throwaway import remove_scratch
 from agentflow.verdict.ending import end_in_phase, end_without_result
 from agentflow.verdict.runner import run_together
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.dispatch import Angle, dispatch
+from agentflow.workflow.dispatch import RunPrompt, accept, dispatch, work
 from agentflow.workflow.suspension import suspend_for
 from agentflow.workflow.task_prompt import quote_diff, write_task_prompt
 from agentflow.workspace.side_copy import SideCopy, find_conflicts, merge_change, open_side_copy
 
 _COPIES = "steps"
-_NAME = 60
+_NAME_CHARS = 60
 """Characters of a step's title by which its run is called."""
 
-WorkAlone = Callable[[Crew, TaskState], Awaitable[TaskState]]
-Accept = Callable[[Crew, TaskState, str], TaskState]
 
-
-class _Ended(Record):
+class _EndedStep(Record):
     """What became of a step in its copy."""
 
     step: int
@@ -53,7 +49,7 @@ class _Ended(Record):
         return self.run is not None and self.run.outcome is RunOutcome.SUBMITTED
 
 
-async def work_on_steps(crew: Crew, task: TaskState, work: WorkAlone, accept: Accept) -> TaskState:
+async def work_on_steps(crew: Crew, task: TaskState) -> TaskState:
     """Carry out the plan: groups of steps at the same time, what follows the last such group in one run."""
     assert task.plan is not None
     waves = list_waves(task.plan)
@@ -61,17 +57,17 @@ async def work_on_steps(crew: Crew, task: TaskState, work: WorkAlone, accept: Ac
     if not wide:
         return await work(crew, task)
     for wave in waves[: wide[-1] + 1]:
-        task = await _carry_out(crew, wave)
+        task = await _carry_out_wave(crew, wave)
         if task.ending is not None:
             return task
     if waves[wide[-1] + 1 :]:
         task = await work(crew.replace(since=task.tree), task)
-        return task if task.ending else task.replace(change=_join(task, task.change))
+        return task if task.ending else task.replace(change=_join_changes(task, task.change))
     agent = crew.roles.part(ROLE_OF[Phase.IMPLEMENTATION]).name
-    return accept(crew, task.replace(change=_join(task)), agent)
+    return accept(crew, task.replace(change=_join_changes(task)), agent)
 
 
-def _join(task: TaskState, *last: Change | None) -> Change:
+def _join_changes(task: TaskState, *last: Change | None) -> Change:
     """Return what all implementers together say that they changed."""
     changes = [(f"step {each.step}: ", each.change) for each in _work_of(task).results]
     changes += [("", change) for change in last if change is not None]
@@ -81,7 +77,7 @@ def _join(task: TaskState, *last: Change | None) -> Change:
     )
 
 
-async def _carry_out(crew: Crew, wave: tuple[int, ...]) -> TaskState:
+async def _carry_out_wave(crew: Crew, wave: tuple[int, ...]) -> TaskState:
     """Carry out one group of steps, and put what they changed into the files as far as that is known."""
     work = _work_of(crew.store.task)
     steps = tuple(step for step in wave if step not in work.done)
@@ -90,15 +86,15 @@ async def _carry_out(crew: Crew, wave: tuple[int, ...]) -> TaskState:
     if work.base is None:
         task = crew.take_tree(crew.store.task)
         crew.store.save(task)
-        _note(crew, base=task.tree)
-    ended = await _run_beside(crew, steps)
+        _save_progress(crew, base=task.tree)
+    ended = await _run_steps(crew, steps)
     is_over = any(map(_is_failed, ended))
     for each in _choose_ready(ended):
-        stopped = await _put_in(crew, each, is_over=is_over)
+        stopped = await _merge_step(crew, each, is_over=is_over)
         if stopped is not None:
             return stopped
     if not all(each.is_done for each in ended):
-        return _stop(crew, ended)
+        return _stop_early(crew, ended)
     await to_thread.run_sync(remove_copies, crew.store.folder)
     return crew.store.task
 
@@ -108,14 +104,14 @@ def remove_copies(folder: Path) -> None:
     remove_scratch(folder / _COPIES)
 
 
-def _choose_ready(ended: list[_Ended]) -> list[_Ended]:
+def _choose_ready(ended: list[_EndedStep]) -> list[_EndedStep]:
     """Return the steps whose change is put in now: one that goes on later comes before those after it."""
     if any(map(_is_failed, ended)):
         return [each for each in ended if each.is_done]
     return list(takewhile(lambda each: each.is_done, ended))
 
 
-async def _run_beside(crew: Crew, steps: tuple[int, ...]) -> list[_Ended]:
+async def _run_steps(crew: Crew, steps: tuple[int, ...]) -> list[_EndedStep]:
     """Carry out steps, as many at once as the person allows, each in a copy of the same tree."""
     work = _work_of(crew.store.task)
     assert work.base is not None
@@ -124,40 +120,40 @@ async def _run_beside(crew: Crew, steps: tuple[int, ...]) -> list[_Ended]:
     masked = crew.sandbox.opened.masked
     make = partial(open_side_copy, crew.git, work.base, _list_ignored(crew), masked)
 
-    async def carry_out(step: int) -> _Ended:
+    async def carry_out(step: int) -> _EndedStep:
         nonlocal left
         async with limiter:
             async with turn:
-                copy = await to_thread.run_sync(make, _folder(crew, step))
-            angle = Angle(name=_name(crew, step), told=_write_prompt(crew, step), is_step=True)
+                copy = await to_thread.run_sync(make, _find_folder(crew, step))
+            prompt = RunPrompt(name=_name_step(crew, step), text=_write_prompt(crew, step), is_step=True)
             try:
-                run = await dispatch(crew.on_copy(copy, left), Phase.IMPLEMENTATION, angle)
+                run = await dispatch(crew.on_copy(copy, left), Phase.IMPLEMENTATION, prompt)
             except ModelError as error:  # the others come to their end first
-                return _Ended(step=step, copy=copy, run=None, failure=error)
+                return _EndedStep(step=step, copy=copy, run=None, failure=error)
             finally:
                 left -= 1
-            return _Ended(step=step, copy=copy, run=run)
+            return _EndedStep(step=step, copy=copy, run=run)
 
     return await run_together(*(partial(carry_out, step) for step in steps))
 
 
 def _write_prompt(crew: Crew, step: int) -> str:
-    """Return what the implementer of one step is told."""
+    """Return the task prompt of the implementer of one step."""
     task = crew.store.task
     one = _plan_of(task).steps[step - 1]
     files = f" ({', '.join(one.files)})" if one.files else ""
     own = f"# Your step\n{step}. {one.title}{files}\n\n{prompt_text('step.md')}"
-    return f"{write_task_prompt(task, Phase.IMPLEMENTATION, crew.material(task))}\n\n{own}"
+    return f"{write_task_prompt(task, Phase.IMPLEMENTATION, crew.gather_material(task))}\n\n{own}"
 
 
-def _is_failed(ended: _Ended) -> bool:
+def _is_failed(ended: _EndedStep) -> bool:
     """Tell whether a step has come to an end from which it does not go on."""
     if ended.failure is not None:
         return not isinstance(ended.failure, ModelUnavailable)
     return ended.run is not None and ended.run.pause is None and not ended.is_done
 
 
-def _stop(crew: Crew, ended: list[_Ended]) -> TaskState:
+def _stop_early(crew: Crew, ended: list[_EndedStep]) -> TaskState:
     """Return the task as it waits or ends with steps that are not done. Raises ModelError."""
     task = crew.store.task
     for each in ended:
@@ -177,7 +173,7 @@ def _fail(crew: Crew, step: int, run: Run) -> TaskState:
     return end_in_phase(crew.take_tree(crew.store.task), Phase.IMPLEMENTATION, ending)
 
 
-async def _put_in(crew: Crew, ended: _Ended, *, is_over: bool) -> TaskState | None:
+async def _merge_step(crew: Crew, ended: _EndedStep, *, is_over: bool) -> TaskState | None:
     """Put the change of a step into the files; return the task where it ends or waits because of that.
 
     In a task that is over, as another step failed, no step is carried out once more.
@@ -185,20 +181,20 @@ async def _put_in(crew: Crew, ended: _Ended, *, is_over: bool) -> TaskState | No
     assert ended.run is not None
     step, run = ended.step, ended.run
     if _work_of(crew.store.task).again != step:
-        merged = await to_thread.run_sync(merge_change, crew.git, ended.copy, crew.past)
+        merged = await to_thread.run_sync(merge_change, crew.git, ended.copy, crew.snapshots)
         title = _plan_of(crew.store.task).steps[step - 1].title
-        told = StepMerged(
+        event = StepMerged(
             step=step, title=title, run=run.head.run, files=merged.taken, conflicts=merged.conflicts
         )
-        crew.store.emit(told)
+        crew.store.emit(event)
         crew.store.save(crew.take_tree(crew.store.task))
         if not merged.conflicts:
             _add_result(crew, step, run)
             return None
-        _note(crew, again=step)
+        _save_progress(crew, again=step)
     if is_over:
         return None
-    again = await _carry_out_again(crew, ended)
+    again = await _repeat_step(crew, ended)
     if again.pause is not None:
         return suspend_for(crew.store.task, again.pause.pending)
     if again.outcome is not RunOutcome.SUBMITTED:
@@ -208,7 +204,7 @@ async def _put_in(crew: Crew, ended: _Ended, *, is_over: bool) -> TaskState | No
     return None
 
 
-async def _carry_out_again(crew: Crew, ended: _Ended) -> Run:
+async def _repeat_step(crew: Crew, ended: _EndedStep) -> Run:
     """Have a step done once more in the repository, where another one had changed the same lines."""
     task, copy = crew.store.task, ended.copy
     crew = crew.replace(since=task.tree)
@@ -221,9 +217,9 @@ async def _carry_out_again(crew: Crew, ended: _Ended) -> Run:
         quote_diff("Your change", redact_text(crew.git.diff(copy.tree, own, *paths))),
         quote_diff("What stands there now", redact_text(crew.git.diff(copy.tree, merged, *paths))),
     )
-    told = "\n\n".join(part for part in parts if part)
-    angle = Angle(name=f"{_name(crew, ended.step)} (again)", told=told, is_step=True)
-    return await dispatch(crew, Phase.IMPLEMENTATION, angle)
+    text = "\n\n".join(part for part in parts if part)
+    prompt = RunPrompt(name=f"{_name_step(crew, ended.step)} (again)", text=text, is_step=True)
+    return await dispatch(crew, Phase.IMPLEMENTATION, prompt)
 
 
 def _add_result(crew: Crew, step: int, run: Run) -> None:
@@ -231,10 +227,10 @@ def _add_result(crew: Crew, step: int, run: Run) -> None:
     work, plan = _work_of(crew.store.task), _plan_of(crew.store.task)
     result = StepResult(step=step, run=run.head.run, change=fit(Change, run.changes["change"]))
     left = next(set(wave) for wave in list_waves(plan) if step in wave) - work.done - {step}
-    _note(crew, again=None, results=(*work.results, result), base=work.base if left else None)
+    _save_progress(crew, again=None, results=(*work.results, result), base=work.base if left else None)
 
 
-def _note(crew: Crew, **changed: object) -> None:
+def _save_progress(crew: Crew, **changed: object) -> None:
     """Save what is new of the work on steps."""
     task = crew.store.task
     crew.store.save(task.replace(parallel=_work_of(task).replace(**changed)))
@@ -247,12 +243,12 @@ def _list_ignored(crew: Crew) -> tuple[str, ...]:
     return tuple(entry for entry, place in places if not any(each.is_relative_to(place) for each in masked))
 
 
-def _name(crew: Crew, step: int) -> str:
+def _name_step(crew: Crew, step: int) -> str:
     title = _plan_of(crew.store.task).steps[step - 1].title
-    return f"step {step}: {one_line(title, _NAME)}"
+    return f"step {step}: {one_line(title, _NAME_CHARS)}"
 
 
-def _folder(crew: Crew, step: int) -> Path:
+def _find_folder(crew: Crew, step: int) -> Path:
     return crew.store.folder / _COPIES / str(step)
 
 

@@ -1,4 +1,4 @@
-"""The first phase: what is asked, what the repository is like, and how its checks stand."""
+"""The first phase: the intent, the route, the surroundings, and the checks before any change."""
 
 import os
 import re
@@ -40,20 +40,12 @@ from agentflow.workflow.suspension import add_assumption, decide_or_suspend, sus
 from agentflow.workflow.task_prompt import MAX_FAILING, last_lines
 
 MAX_NAMES = 30
-
 MAX_CHANGES = 8
-
 MAX_FILES = 3
-
-
 _BRANCH = "ref: refs/heads/"
-
 _WORD = re.compile(r"[\w./-]*\w")
-
 QUESTION_ID = "refine-1"
-
 _SENTENCE = re.compile(r"(?<=[.!?])[ \t]+|\n+")
-
 _CONSTRAINT = re.compile(
     r"\b(must|mustn't|shall|never|always|only|without|except|unless|do not|don't|may not|cannot|can't|keep|"
     r"at most|at least|no more than|leave \w+ alone|not (?:change|touch|break|edit|rename|add|remove))\b",
@@ -75,16 +67,17 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
         task = await _survey(crew, task)
         return decide_gate(task, GateStatus.PASSED, "- changes nothing, so that no check is needed")
     await crew.reach()
-    known, is_mending = crew.checking.add_wellknown(task), wants_only_checks(task.task)
-    task = await _survey(crew, await examine_base(crew.judging, known, ends_stalled=is_mending))
+    fixes_checks = wants_only_checks(task.task)
+    task = await examine_base(crew.judging, crew.checking.add_wellknown(task), ends_stalled=fixes_checks)
+    task = await _survey(crew, task)
     task = task.replace(blocked=crew.checking.find_blocked(task.baseline))
-    for warning in _limits(crew, task):
+    for warning in _list_warnings(crew, task):
         crew.store.emit(Warned(message=warning))
     if task.follows is None:
         wanted = _find_wanted(crew, task)
         task = _shorten_route(crew, task, wanted)
-        is_mere = bool(wanted.asked) and not task.forced and wants_only_checks(task.task)
-        task = await _try_repair(crew, task) if is_mere else task
+        if wanted.asked and fixes_checks and not task.forced:
+            task = await _try_repair(crew, task)
     lines = [check_line(run) for run in crew.checking.runs(task.baseline)]
     return decide_gate(task, GateStatus.PASSED, "\n".join(lines) or "- no checks found in this repository")
 
@@ -117,9 +110,9 @@ def _find_intent(text: str, table: Table) -> Intent:
     moods = {each: {clause.mood for clause in split_clauses(each, table)} for each in sentences}
     actions = [each for each in sentences if moods[each] - {Mood.STATEMENT, Mood.LIMIT}]
     limits = [each for each in sentences if _CONSTRAINT.search(each) or moods[each] == {Mood.LIMIT}]
-    told = [each for each in sentences if each not in actions]
+    rest = [each for each in sentences if each not in actions]
     return Intent(
-        goal=text, description="\n".join(told), actions=_to_list(actions), constraints=_to_list(limits)
+        goal=text, description="\n".join(rest), actions=_to_list(actions), constraints=_to_list(limits)
     )
 
 
@@ -163,28 +156,28 @@ async def _survey(crew: Crew, task: TaskState) -> TaskState:
         return task
     files = crew.git.paths(task.tree)
     task = task.replace(
-        surroundings=tuple(_lines(crew, task, files)),
+        surroundings=tuple(_describe_surroundings(crew, task, files)),
         instructions=load_instructions(crew.workspace, files),
-        excerpts=tuple(_excerpts(crew, task, files)),
+        excerpts=tuple(_choose_excerpts(crew, task, files)),
     )
     await announce_instructions(crew, task)
     return task
 
 
-def _lines(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[str]:
+def _describe_surroundings(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[str]:
     """Yield the facts that stay true for the whole task."""
     system = os.uname()
     day, machine = task.started_at[:10], f"{system.sysname} {system.machine}"
-    yield f"repository: {crew.git.root}, {_branch(crew.git.folders)}, {day}, {machine}"
+    yield f"repository: {crew.git.root}, {_describe_branch(crew.git.folders)}, {day}, {machine}"
     top = sorted({f"{head}/" if rest else head for head, _, rest in (path.partition("/") for path in files)})
     yield f"top level: {list_some(map(one_line, top), MAX_NAMES, ' ') or 'empty'}"
-    yield f"not committed: {_status(crew, task)}"
+    yield f"not committed: {_describe_uncommitted(crew, task)}"
     if found := find_languages(files):
         python = choose_interpreter(crew.checking.repository(files)).command if "Python" in found else ""
         yield f"languages: {', '.join(found)}" + (f"; interpreter: `{python}`" if python else "")
 
 
-def _branch(folders: tuple[Path, ...]) -> str:
+def _describe_branch(folders: tuple[Path, ...]) -> str:
     """Return the branch that git has checked out, or the commit."""
     head = ""
     with suppress(OSError, IndexError):
@@ -192,7 +185,7 @@ def _branch(folders: tuple[Path, ...]) -> str:
     return f"branch {head.removeprefix(_BRANCH)}" if head.startswith(_BRANCH) else f"at commit {head[:12]}"
 
 
-def _status(crew: Crew, task: TaskState) -> str:
+def _describe_uncommitted(crew: Crew, task: TaskState) -> str:
     if crew.git.head is None:
         return "everything, there is no commit yet"
     assert task.tree is not None
@@ -200,7 +193,7 @@ def _status(crew: Crew, task: TaskState) -> str:
     return list_some((one_line(f"{each.kind} {each.path}") for each in changes), MAX_CHANGES) or "nothing"
 
 
-def _excerpts(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[Excerpt]:
+def _choose_excerpts(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[Excerpt]:
     """Yield the files that the task names, and the failing tests with the files they point at."""
     named = tuple(islice(_find_named(f"{task.task}\n{task.intent.goal}", files), MAX_FILES))
     for path in named:
@@ -231,7 +224,7 @@ def find_languages(files: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name, _ in found.most_common())
 
 
-def _limits(crew: Crew, task: TaskState) -> Iterator[str]:
+def _list_warnings(crew: Crew, task: TaskState) -> Iterator[str]:
     """Yield a warning for each check that keeps the result below verified on this machine."""
     at_best = "the result is at best exit code 4"
     for run in crew.checking.runs(task.baseline):
@@ -277,13 +270,13 @@ async def _try_repair(crew: Crew, task: TaskState) -> TaskState:
 
 
 MAX_SHOWN = 3
-_NAMED = 3
-"""How much more a file counts that a test itself names than one that is only used behind it."""
+_DIRECT_WEIGHT = 3
+"""The weight of a file that a test itself names; one that is used indirectly has 1."""
 MAX_SOURCES = 300
-"""In a repository of more files nobody looks for what the tests use."""
+"""A repository with more source files is not searched for what its tests use."""
 SHORT_FILE_BYTES = 200_000
 SHORT_FILE_CHARS = 4_000
-"""Of all files that are shown for what they define."""
+"""Of all quoted files together."""
 _NAME = regex(r"[A-Za-z_]\w*")
 
 
@@ -293,8 +286,8 @@ def show_failing_tests(crew: Crew, task: TaskState, files: tuple[str, ...]) -> I
     failing = sorted({test for run in runs for test in run.ids(*RED)})[:MAX_FAILING]
     if not failing:
         return
-    texts = _sources(crew, task, files)
-    blocks = tuple(_blocks(crew, failing, _places(task, failing, files, texts)))
+    texts = _read_sources(crew, task, files)
+    blocks = tuple(_quote_tests(crew, failing, _locate_tests(task, failing, files, texts)))
     product = {path: text for path, text in texts.items() if not belongs(task.surface, path)}
     tests = ["\n".join(block.lines) for block in blocks]
     used = find_used_files(product, tests)
@@ -303,38 +296,35 @@ def show_failing_tests(crew: Crew, task: TaskState, files: tuple[str, ...]) -> I
     for block, _ in narrow[:MAX_SHOWN]:
         if not all(line.strip() in printed for line in block.lines):
             yield block
-    owners = _owners(product)
-    likely = find_likely_files(used, [_files_behind(text, owners) for text in tests])
-    yield from _show(crew, likely, product, frozenset(_NAME.findall("\n".join(tests))))
+    owners = _map_definitions(product)
+    likely = find_likely_files(used, [_find_defining_files(text, owners) for text in tests])
+    yield from _quote_files(crew, likely, product, frozenset(_NAME.findall("\n".join(tests))))
 
 
 def find_used_files(product: Mapping[str, str], tests: Iterable[str]) -> tuple[frozenset[str], ...]:
     """Return for each test the files whose code it uses, by names that only one file defines."""
-    owners = _owners(product)
-    uses = {path: _files_behind(text, owners) - {path} for path, text in product.items()}
-    return tuple(_follow_uses(_files_behind(text, owners), uses) for text in tests)
+    owners = _map_definitions(product)
+    uses = {path: _find_defining_files(text, owners) - {path} for path, text in product.items()}
+    return tuple(_follow_uses(_find_defining_files(text, owners), uses) for text in tests)
 
 
 def find_likely_files(used: Iterable[frozenset[str]], named: Iterable[frozenset[str]]) -> tuple[str, ...]:
-    """Return the files that failing tests point at, by what each uses and what of it the test itself names.
-
-    A test that uses little code says the most.
-    """
+    """Return the files most likely at fault; a test that uses little code counts most."""
     votes = Counter[str]()
     for paths, direct in zip(used, named, strict=True):
-        votes.update({path: (_NAMED if path in direct else 1) / len(paths) for path in sorted(paths)})
+        votes.update({path: (_DIRECT_WEIGHT if path in direct else 1) / len(paths) for path in sorted(paths)})
     most = max(votes.values(), default=0)
     return tuple(path for path, vote in votes.most_common() if vote >= most / 2)
 
 
-def _show(
+def _quote_files(
     crew: Crew, paths: Iterable[str], product: Mapping[str, str], names: frozenset[str]
 ) -> Iterator[Excerpt]:
     """Yield short files whole, and of longer ones the definitions of these names, as far as there is room."""
     left = SHORT_FILE_CHARS
     for path in paths:
         whole = short_file(crew.workspace, path)
-        defined = sorted(names & _definitions(product[path]))
+        defined = sorted(names & _find_definitions(product[path]))
         found = (block_of(crew.workspace, path, name) for name in defined)
         blocks = sorted((block for block in found if block), key=lambda block: block.first)
         for each in (whole,) if whole else blocks:
@@ -343,49 +333,51 @@ def _show(
                 yield each
 
 
-def _sources(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Mapping[str, str]:
+def _read_sources(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Mapping[str, str]:
     """Return the source files of a small repository with their texts."""
     paths = [path for path in files if is_source(path)]
     assert task.base_tree is not None
     return crew.git.read_files(task.base_tree, paths, SHORT_FILE_BYTES) if len(paths) <= MAX_SOURCES else {}
 
 
-def _places(
+def _locate_tests(
     task: TaskState, failing: Iterable[str], files: tuple[str, ...], texts: Mapping[str, str]
 ) -> Mapping[str, str]:
     """Return the file of each test: the one that its id names, or one of the tests that defines its name."""
     known, found = set(files), find_test_files(files, failing)
-    tests = {path: _definitions(text) for path, text in texts.items() if belongs(task.surface, path)}
+    tests = {path: _find_definitions(text) for path, text in texts.items() if belongs(task.surface, path)}
     by_name = {name: path for path, names in tests.items() for name in names}
     places = ((test, found.get(test, "")) for test in failing)
-    named = {test: path if path in known else by_name.get(_name_of(test), "") for test, path in places}
+    named = {test: path if path in known else by_name.get(_get_test_name(test), "") for test, path in places}
     return {test: path for test, path in named.items() if path}
 
 
-def _name_of(test: str) -> str:
+def _get_test_name(test: str) -> str:
     """Return what a test is called where it is defined."""
     return re.split(r"::|\.", test.partition("[")[0])[-1]
 
 
-def _blocks(crew: Crew, failing: Iterable[str], places: Mapping[str, str]) -> Iterator[Excerpt]:
-    for path, name in dict.fromkeys((places[test], _name_of(test)) for test in failing if test in places):
+def _quote_tests(crew: Crew, failing: Iterable[str], places: Mapping[str, str]) -> Iterator[Excerpt]:
+    for path, name in dict.fromkeys(
+        (places[test], _get_test_name(test)) for test in failing if test in places
+    ):
         if block := block_of(crew.workspace, path, name):
             yield block
 
 
-def _owners(product: Mapping[str, str]) -> Mapping[str, str]:
+def _map_definitions(product: Mapping[str, str]) -> Mapping[str, str]:
     """Return the names that exactly one file defines at its outermost level, each with the file."""
-    found = [(name, path) for path, text in product.items() for name in _definitions(text, deep=False)]
+    found = [(name, path) for path, text in product.items() for name in _find_definitions(text, deep=False)]
     count = Counter(name for name, _ in found)
     return {name: path for name, path in found if count[name] == 1}
 
 
-def _files_behind(text: str, owners: Mapping[str, str]) -> frozenset[str]:
+def _find_defining_files(text: str, owners: Mapping[str, str]) -> frozenset[str]:
     return frozenset(owners[name] for name in owners.keys() & _NAME.findall(text))
 
 
 def _follow_uses(start: frozenset[str], uses: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """Return files with all that they use, and what that uses in turn."""
+    """Return files with all files that they use, directly or not."""
     reached, new = start, start
     while new:
         new = frozenset(path for each in new for path in uses[each]) - reached
@@ -393,6 +385,6 @@ def _follow_uses(start: frozenset[str], uses: Mapping[str, frozenset[str]]) -> f
     return reached
 
 
-def _definitions(text: str, *, deep: bool = True) -> frozenset[str]:
-    """Return the names that a text defines, also deeper ones or only those that are not indented."""
+def _find_definitions(text: str, *, deep: bool = True) -> frozenset[str]:
+    """Return the names that a text defines; unless `deep`, only those at its outermost level."""
     return frozenset(found["name"] for found in DEFINITION.finditer(text) if deep or not found["depth"])

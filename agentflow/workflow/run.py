@@ -1,43 +1,27 @@
-"""The task loop with its phases, from refinement to the report, and the budget that may end it."""
+"""The task loop: a `while` over the phases of a route; how a task begins, may run out of budget, and ends."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 
-from agentflow.core.errors import (
-    Exit,
-    Halted,
-    ModelError,
-    ModelRejected,
-    ModelUnavailable,
-    StateError,
-)
-from agentflow.core.events import Classified, Paused, PhaseEnded, PhaseStarted, TaskEnded, TaskStarted, Warned
-from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind
+from agentflow.core.errors import Exit, Halted, ModelError, ModelUnavailable, StateError
+from agentflow.core.events import Paused, PhaseEnded, PhaseStarted, TaskEnded, TaskStarted, Warned
 from agentflow.core.points import Point
-from agentflow.core.role import Plan
-from agentflow.core.run import Run, RunOutcome
+from agentflow.core.record import copy_shared
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.process import timestamp
 from agentflow.redact import list_some
-from agentflow.report.answer import end_without_answer, keeps_document, write_document
+from agentflow.report.answer import keeps_document, write_document
 from agentflow.report.material import sum_spending, summarize_intent
 from agentflow.report.report import format_report
-from agentflow.routing.classify import MOST_FILES
-from agentflow.routing.route import (
-    enter_phase,
-    next_phase,
-    phases_beside,
-    reclassify_by_plan,
-    reclassify_by_size,
-)
+from agentflow.routing.route import enter_phase, next_phase, phases_beside
 from agentflow.store.ledger import hash_file
 from agentflow.store.reading import events, find_last_write_time
 from agentflow.verdict.case import describe_drift, find_hook_files
-from agentflow.verdict.ending import conclude, decide_gate, end_in_phase, end_without_result, fail
+from agentflow.verdict.ending import conclude, end_in_phase, fail
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import explore_deeply
-from agentflow.workflow.dispatch import GIVE_UP, dispatch
+from agentflow.workflow.dispatch import work
 from agentflow.workflow.refinement import refine
 from agentflow.workflow.session import (
     announce_model_failure,
@@ -46,7 +30,7 @@ from agentflow.workflow.session import (
     notify,
     start_session,
 )
-from agentflow.workflow.suspension import can_go_on, decide_or_suspend, pause_after, suspend, suspend_for
+from agentflow.workflow.suspension import can_go_on, pause_after, suspend
 
 _BEFORE = (Point.SESSION_START, Point.USER_PROMPT_SUBMIT)
 """Where hooks may change files before the task begins."""
@@ -56,22 +40,14 @@ _VERIFIED = (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
 
 async def run_phases(crew: Crew, task: TaskState) -> TaskState:
     """Run a new or saved task until it ends or waits for a person."""
-    tree = crew.past.begin(find_last_write_time(crew.store.folder))
-    if task.gate(Phase.REFINEMENT).status is not GateStatus.PASSED and task.follows is None:
-        task = task.replace(base_tree=None if any(map(crew.hooks.has, _BEFORE)) else tree)
-    crew.store.save(task)
+    task = _begin(crew, task)
     began = time.monotonic()
-    crew.store.emit(
-        TaskStarted(
-            task=task.task, model=task.model, max_iterations=task.max_iterations, sandbox=task.sandbox
-        )
-    )
     try:
         task = await start_session(crew, task)
         while (phase := next_phase(task)) is not None:
-            before, task = task.tree, await _step(crew, task, phase)
-            if before is not None and task.tree != before:
-                crew.past.note()
+            tree, task = task.tree, await _run_phase(crew, task, phase)
+            if tree not in (None, task.tree):
+                crew.snapshots.note()
             crew.store.save(task)
         await end_session(crew, task)
         if crew.hooks.has(Point.NOTIFICATION):
@@ -85,8 +61,18 @@ async def run_phases(crew: Crew, task: TaskState) -> TaskState:
     return finish(crew, task, began)
 
 
-async def _step(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
-    """Run one phase; an error of the model ends the task, not the program."""
+def _begin(crew: Crew, task: TaskState) -> TaskState:
+    """Record the files and announce the task; return it with its base tree where that is known already."""
+    tree = crew.snapshots.begin(find_last_write_time(crew.store.folder))
+    if task.gate(Phase.REFINEMENT).status is not GateStatus.PASSED and task.follows is None:
+        task = task.replace(base_tree=None if any(map(crew.hooks.has, _BEFORE)) else tree)
+    crew.store.save(task)
+    crew.store.emit(TaskStarted(**copy_shared(task, TaskStarted)))
+    return task
+
+
+async def _run_phase(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
+    """Run one phase, and the judge beside it; an error of the model ends the task, not the program."""
     task = enter_phase(task, phase, timestamp())
     crew.store.save(task)
     if phase is Phase.COMPLETE:
@@ -95,7 +81,7 @@ async def _step(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
     for each in phases:
         task = await announce_phase(crew, task, each)
     if task.ending is not None:
-        return decide_gate(task, GateStatus.FAILED, f"- {task.ending.reason}")
+        return end_in_phase(task, phase, task.ending)
     for each in phases:
         crew.store.emit(PhaseStarted(phase=each, iteration=task.iteration))
     begin = time.monotonic()
@@ -108,28 +94,24 @@ async def _step(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
         return task
     task = _end_if_overspent(task)
     for each in phases:
-        crew.store.emit(_to_event(task, each, time.monotonic() - begin))
+        crew.store.emit(_to_phase_ended(task, each, time.monotonic() - begin))
     passed = [each for each in phases if task.gate(each).status is GateStatus.PASSED]
     return pause_after(task, task.pause_after) if task.pause_after in passed else task
 
 
 def _end_without_model(task: TaskState, error: ModelError) -> TaskState:
     """Return the task suspended where the model may answer later, else ended."""
+    reason = f"{error}. {error.hint}" if error.hint else str(error)
     if isinstance(error, ModelUnavailable):
-        return suspend(task, _reason(error), Exit.NO_MODEL)
+        return suspend(task, reason, Exit.NO_MODEL)
     status = Status.LIMIT if error.exit_code is Exit.LIMIT else Status.FAILED
-    ending = Ending(status=status, exit_code=error.exit_code, reason=_reason(error))
-    return decide_gate(task.replace(ending=ending), GateStatus.FAILED, f"- {ending.reason}")
+    ending = Ending(status=status, exit_code=error.exit_code, reason=reason)
+    return end_in_phase(task, task.current_phase, ending)
 
 
 def _end_if_overspent(task: TaskState) -> TaskState:
-    """Return the task, ended if its budget is used up."""
     over = _find_overspent(task)
-    return (
-        task
-        if over is None
-        else decide_gate(task.replace(ending=over), GateStatus.FAILED, f"- {over.reason}")
-    )
+    return end_in_phase(task, task.current_phase, over) if over else task
 
 
 def _find_overspent(task: TaskState) -> Ending | None:
@@ -155,7 +137,7 @@ def _warn_of_price(task: TaskState) -> str:
     return "--max-cost was not enforced: the price of the model is unknown" if is_told else ""
 
 
-def _to_event(task: TaskState, phase: Phase, seconds: float) -> PhaseEnded:
+def _to_phase_ended(task: TaskState, phase: Phase, seconds: float) -> PhaseEnded:
     gate = task.gate(phase)
     return PhaseEnded(
         phase=phase,
@@ -166,10 +148,6 @@ def _to_event(task: TaskState, phase: Phase, seconds: float) -> PhaseEnded:
     )
 
 
-def _reason(error: ModelError) -> str:
-    return f"{error}. {error.hint}" if error.hint else str(error)
-
-
 def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState:
     """Write the report of a task that ended or waits; `began` is a time of the monotonic clock."""
     task = _look_again(crew, task)
@@ -178,9 +156,8 @@ def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState
     told = summarize_intent(task, events(crew.store.folder))
     took = 0 if began is None else time.monotonic() - began
     spent = sum_spending(events(crew.store.folder), took)
-    written = crew.store.write_report(
-        format_report(task, crew.material(task), crew.changes(task), told, spent)
-    )
+    text = format_report(task, crew.gather_material(task), crew.changes(task), told, spent)
+    written = crew.store.write_report(text)
     if task.parallel_work is not None and not can_go_on(task):
         from agentflow.workflow.parallel import remove_copies  # noqa: PLC0415  # only where it is asked for
 
@@ -202,7 +179,7 @@ def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState
 def _look_again(crew: Crew, task: TaskState) -> TaskState:
     """Return the ended task with the tree on disk now, or without a tree if the files cannot be read."""
     try:
-        crew.past.note(is_over=True)
+        crew.snapshots.note(is_over=True)
         if task.base_tree is None:
             return task
         seen = crew.take_tree(task).replace(goes_on_from=task.tree)
@@ -249,119 +226,13 @@ def end_early(crew: Crew, status: Status, exit_code: Exit, reason: str) -> TaskS
     return finish(crew, task)
 
 
-PLAN_ID = "plan-1"
-
-CHOICES = ("confirm", f"correct the plan: {OWN_WORDS}", f"adjust the scope: {OWN_WORDS}")
-
-
-async def work(crew: Crew, task: TaskState) -> TaskState:
-    """Run the role of the phase and take its submission."""
-    phase = task.current_phase
-    answer = task.answers.get(f"lost-{task.runs}")
-    if answer is not None and answer.text == GIVE_UP:
-        return end_in_phase(task, phase, fail("given up after an interrupted change"))
-    run = await _run_role(crew, phase)
-    task = crew.store.task
-    if run.pause is not None:
-        return suspend_for(task, run.pause.pending)
-    task = crew.take_tree(task)
-    if run.outcome is not RunOutcome.SUBMITTED:
-        return end_in_phase(task, phase, end_without_result(run))
-    return accept(crew, task, run.head.agent)
-
-
 async def implement(crew: Crew, task: TaskState) -> TaskState:
     """Run the implementer, or several at once where the plan has steps that need nothing of each other."""
     if task.parallel_work is None or task.plan is None or task.iteration > 1 or task.is_first_try:
         return await work(crew, task)
     from agentflow.workflow.parallel import work_on_steps  # noqa: PLC0415  # only where it is asked for
 
-    return await work_on_steps(crew, task, work, accept)
-
-
-def accept(crew: Crew, task: TaskState, agent: str) -> TaskState:
-    """Return the task with what the role of its phase has submitted, or waiting for a person who confirms."""
-    phase = task.current_phase
-    task, event = _reclassify(crew, task, phase)
-    if event:
-        crew.store.emit(event)
-    if task.reads_only and (ending := end_without_answer(task)):
-        return end_in_phase(task, phase, ending)
-    if phase is Phase.PLANNING and (item := _find_unconfirmed(task)):
-        is_asked = phase in task.asked
-        task = decide_or_suspend(crew, task, item, Consent.NO if is_asked else crew.consent)
-    is_waiting = task.status is Status.SUSPENDED
-    return task if is_waiting else decide_gate(task, GateStatus.PASSED, _summary(task, phase), agent=agent)
-
-
-async def _run_role(crew: Crew, phase: Phase) -> Run:
-    """Run the role of a phase; where a repair that was found cannot be made, the model is asked after all."""
-    task = crew.store.task
-    if phase is not Phase.IMPLEMENTATION or not task.is_first_try:
-        return await dispatch(crew, phase)
-    run, why = None, "you have sent another message"
-    if not crew.has_message(task):
-        try:
-            run = await dispatch(crew, phase)
-            why = "the run ended first"
-        except ModelRejected as error:
-            run, why = None, str(error)
-    if run is not None and (run.pause or run.outcome is RunOutcome.SUBMITTED):
-        return run
-    task = crew.take_tree(crew.store.task)  # some of the edits may be made
-    assert task.first_try is not None
-    crew.store.save(task.replace(first_try=task.first_try.replace(refused=why)))
-    return await dispatch(crew, phase)
-
-
-def _reclassify(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, Classified | None]:
-    """Return the task in a higher class, if its plan or change needs one."""
-    if phase is Phase.PLANNING:
-        return reclassify_by_plan(task, crew.table)
-    if phase is Phase.IMPLEMENTATION:
-        return reclassify_by_size(task, len(crew.changes(task)), crew.table)
-    return task, None
-
-
-def _find_unconfirmed(task: TaskState) -> Pending | None:
-    """Return the plan as a pending item, if a person has to confirm it and was not asked yet."""
-    if task.plan is None or task.reads_only or PLAN_ID in task.answers:
-        return None
-    files = {file for step in task.plan.steps for file in step.files}
-    if not task.forced and len(files) <= MOST_FILES:
-        return None
-    intent = task.intent
-    shown = {
-        "goal": intent.goal,
-        "constraints": intent.constraints,
-        "assumptions": intent.assumptions,
-        "why": "of high risk" if task.forced else f"touches {len(files)} files",
-        "plan": _format_plan(task.plan),
-    }
-    return Pending(
-        id=PLAN_ID,
-        kind=PendingKind.PLAN,
-        tool=None,
-        input={key: text for key, text in shown.items() if text},
-        options=CHOICES,
-        asked_at=timestamp(),
-    )
-
-
-def _format_plan(plan: Plan) -> str:
-    steps = (f"{number}. {step.title} ({', '.join(step.files)})" for number, step in enumerate(plan.steps, 1))
-    after = (f"must hold: {text}" for text in plan.acceptance)
-    return "\n".join((plan.summary, *steps, *after, *(f"risk: {risk}" for risk in plan.risks)))
-
-
-def _summary(task: TaskState, phase: Phase) -> str:
-    results = {
-        Phase.EXPLORATION: task.findings,
-        Phase.PLANNING: task.plan,
-        Phase.IMPLEMENTATION: task.change,
-    }
-    found = results.get(phase)
-    return f"- {found.summary}" if found else "- done"
+    return await work_on_steps(crew, task)
 
 
 async def run_exploration(crew: Crew, task: TaskState) -> TaskState:

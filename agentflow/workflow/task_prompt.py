@@ -1,4 +1,4 @@
-"""What a role is told as its run begins: where it works, the task, and the results it builds on."""
+"""The task prompts of the roles: the surroundings, the task, and the results that a role builds on."""
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
@@ -21,19 +21,16 @@ from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, select
 from agentflow.loop.prompts import prompt_text
 from agentflow.redact import list_some
 from agentflow.report.material import Material, fence_text
+from agentflow.routing.route import JUDGING
 from agentflow.sandbox.profile import ACCESS, Level
 from agentflow.tools.shell import BASH
 from agentflow.verdict.ending import describe_issue
 from agentflow.verdict.target_tests import describe_one_test
 
 MAX_DIFF_CHARS = 20_000
-
 TAIL_LINES = 20
-
 MAX_FAILING = 20
-
-_Shown = Callable[[CheckRun, Material], str]
-
+_FormatCheck = Callable[[CheckRun, Material], str]
 _RESULTS: Mapping[Phase, Mapping[str, Any]] = MappingProxyType(
     {
         Phase.EXPLORATION: {"findings": None, "cited": ()},
@@ -41,7 +38,7 @@ _RESULTS: Mapping[Phase, Mapping[str, Any]] = MappingProxyType(
         Phase.IMPLEMENTATION: {"change": None},
     }
 )
-"""What a role has not handed in as it begins, where a brief tells of it."""
+"""The role's own result by its phase, which its prompt leaves out."""
 
 _WRITES = {
     Access.READ: "the repository is read-only for them",
@@ -51,52 +48,52 @@ _WRITES = {
 
 
 def write_task_prompt(task: TaskState, phase: Phase, material: Material) -> str:
-    """Return the prompt of a phase's role, the same before and after the role's own result."""
+    """Return the prompt of a phase's role; its own result does not change it, so a run is found again."""
     task = task.replace(**_RESULTS.get(phase, {}))
-    head = (write_opening(task, phase, material), _task(task, phase), _exploration(task, phase))
+    head = (write_opening(task, phase, material), _format_task(task, phase), _format_exploration(task, phase))
     if task.reads_only:
-        parts = [*head, *_parts_to_read(task, phase, material)]
+        parts = [*head, *_list_reading_parts(task, phase, material)]
     else:
-        shown = _check_line if phase in (Phase.REVIEW, Phase.VERIFICATION) else _check
-        before = _checks("Checks before the task", material.before, material, shown)
-        parts = [*head, before, *_parts_to_change(task, phase, material)]
+        form = _format_check_line if phase in JUDGING else _format_check
+        before = _format_checks("Checks before the task", material.before, material, form)
+        parts = [*head, before, *_list_change_parts(task, phase, material)]
     return "\n\n".join(part for part in parts if part)
 
 
 def write_iteration_prompt(task: TaskState, material: Material) -> str:
     """Return what a new iteration adds to the implementer's conversation."""
-    new = (failure for failure in task.failures if failure.iteration == task.iteration - 1)
-    head = f"# Iteration {task.iteration} of {task.max_iterations}"
-    return "\n\n".join((f"{head}\n{prompt_text('failed.md')}", *(_failure(each, material) for each in new)))
+    new = (each for each in task.failures if each.iteration == task.iteration - 1)
+    head = f"# Iteration {task.iteration} of {task.max_iterations}\n{prompt_text('failed.md')}"
+    return "\n\n".join((head, *(_format_failure(each, material) for each in new)))
 
 
 def write_opening(task: TaskState, phase: Phase, material: Material) -> str:
     """Return what every task prompt begins with."""
-    parts = (_surroundings(task, phase, material), _instructions(task, material))
-    return "\n\n".join(part for part in parts if part)
+    parts = (_format_surroundings(task, phase, material), _format_instructions(task, material))
+    return "\n\n".join(filter(None, parts))
 
 
-def _surroundings(task: TaskState, phase: Phase, material: Material) -> str:
-    """Return where a role works, with what, and how far its run may go."""
+def _format_surroundings(task: TaskState, phase: Phase, material: Material) -> str:
+    """Return the section about the place, tools and limits of a run."""
     role = material.roles.get(ROLE_OF[phase])
     lines = (
         *task.surroundings,
-        *_tests(material.before),
-        *_unable(task, material.before),
-        *(_sandbox(task, ROLE_OF[phase], role, material.network) if role else ()),
-        *(_limits(task, role.limits) if role else ()),
+        *_describe_tests(material.before),
+        *_describe_blocked(task, material.before),
+        *(_describe_sandbox(task, ROLE_OF[phase], role, material.network) if role else ()),
+        *(_describe_limits(task, role.limits) if role else ()),
     )
     return "\n".join(("# Surroundings", *(f"- {line}" for line in lines))) if lines else ""
 
 
-def _tests(baseline: tuple[CheckRun, ...]) -> Iterator[str]:
+def _describe_tests(baseline: tuple[CheckRun, ...]) -> Iterator[str]:
     for run in baseline:
         if run.check.name is CheckName.TESTS and not run.check.missing:
             one = describe_one_test(run.check)
             yield f"all tests: `{run.check.command}`" + (f"; one test: `{one}`" if one else "")
 
 
-def _unable(task: TaskState, baseline: tuple[CheckRun, ...]) -> Iterator[str]:
+def _describe_blocked(task: TaskState, baseline: tuple[CheckRun, ...]) -> Iterator[str]:
     """Yield which checks cannot run on this machine, and why."""
     for run in baseline:
         name = run.check.name
@@ -106,25 +103,25 @@ def _unable(task: TaskState, baseline: tuple[CheckRun, ...]) -> Iterator[str]:
             yield f"cannot run here: {name} ({why})"
 
 
-def _sandbox(task: TaskState, part: str, role: Role, network: tuple[str, ...]) -> Iterator[str]:
+def _describe_sandbox(task: TaskState, part: str, role: Role, network: tuple[str, ...]) -> Iterator[str]:
     """Yield what the commands of a role can reach."""
     if not role.rules_for(BASH.name):
         return
     if task.sandbox == Level.NONE:
         yield "commands run without a sandbox, with the user's rights: keep to the repository"
         return
-    describe_reach = "network" if part in network else "no network"
+    reach = "network" if part in network else "no network"
     writes = _WRITES[ACCESS.get(part, Access.READ)]
-    yield f"commands run in a sandbox: {describe_reach}, an empty home, a fresh /tmp for each; {writes}"
+    yield f"commands run in a sandbox: {reach}, an empty home, a fresh /tmp for each; {writes}"
 
 
-def _limits(task: TaskState, limits: Limits) -> Iterator[str]:
+def _describe_limits(task: TaskState, limits: Limits) -> Iterator[str]:
     iteration = f"iteration {task.iteration} of {task.max_iterations}; " if not task.reads_only else ""
-    parts = (f"at most {limits.turns} turns and {limits.tool_calls} tool calls", *_budget(task))
+    parts = (f"at most {limits.turns} turns and {limits.tool_calls} tool calls", *_describe_budget(task))
     yield f"{iteration}{', '.join(parts)}"
 
 
-def _budget(task: TaskState) -> Iterator[str]:
+def _describe_budget(task: TaskState) -> Iterator[str]:
     """Yield roughly how much of the budget is left, rounded so that a resumed run reads the same."""
     budget, usage = task.budget, task.usage
     if budget.cost is not None:
@@ -137,21 +134,19 @@ def _percent_left(used: float, allowed: float) -> int:
     return max(0, round(10 * (1 - used / allowed))) * 10
 
 
-def _instructions(task: TaskState, material: Material) -> str:
-    """Return what the repository says of how to work on the files of a task, cut where it is too much."""
+def _format_instructions(task: TaskState, material: Material) -> str:
+    """Return the repository's instructions about the files of a task, cut where they are too long."""
     paths = (*task.paths, *material.changed, *(each.path for each in task.excerpts))
     found = select_instructions(task.instructions, paths)
-    parts, left = (
-        [f"# Instructions of the repository\n{prompt_text('instructions.md')}"],
-        MAX_IN_PROMPT,
-    )
+    parts = [f"# Instructions of the repository\n{prompt_text('instructions.md')}"]
+    left = MAX_IN_PROMPT
     for each in found:
-        parts.append(_instruction(each, max(0, left)))
+        parts.append(_format_instruction(each, max(0, left)))
         left -= len(each.text)
     return "\n\n".join(parts) if found else ""
 
 
-def _instruction(one: Instruction, most: int) -> str:
+def _format_instruction(one: Instruction, most: int) -> str:
     where = f" ({said})" if (said := describe_reach(one)) else ""
     text = one.text[:most].rstrip()
     cut = one.size - len(one.text[:most])
@@ -159,8 +154,8 @@ def _instruction(one: Instruction, most: int) -> str:
     return "\n".join((f"## {one.path}{where}", *((fence_text(text, "markdown"),) if text else ()), *note))
 
 
-def _excerpts(task: TaskState, material: Material, *, whole: bool = True) -> str:
-    """Return the lines that are known to matter, as they stand; whole files may be left out."""
+def _format_excerpts(task: TaskState, material: Material, *, whole: bool = True) -> str:
+    """Return the excerpts as a section; whole files may be left out."""
     known = (each for each in _fresh_excerpts(task, material.changed) if each.lines)
     found = tuple(each for each in known if whole or not each.is_whole)
     shown = (
@@ -171,12 +166,12 @@ def _excerpts(task: TaskState, material: Material, *, whole: bool = True) -> str
 
 
 def list_whole_files(task: TaskState, changed: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the files that a brief shows whole."""
+    """Return the files that a prompt shows whole."""
     return tuple(each.path for each in _fresh_excerpts(task, changed) if each.is_whole)
 
 
 def _fresh_excerpts(task: TaskState, changed: tuple[str, ...]) -> Iterator[Excerpt]:
-    """Yield what still stands as it was seen, each file from one source."""
+    """Yield the excerpts of files that did not change since, each file from one source."""
     whole = {each.path for each in task.excerpts if each.is_whole}
     cited = [each for each in task.cited if each.path not in whole]
     paths = {each.path for each in cited}
@@ -189,46 +184,46 @@ def _number_lines(excerpt: Excerpt) -> str:
     return "\n".join(f"{number:6}\t{line}" for number, line in enumerate(excerpt.lines, excerpt.first))
 
 
-def _exploration(task: TaskState, phase: Phase) -> str:
+def _format_exploration(task: TaskState, phase: Phase) -> str:
     """Return an earlier exploration; judges get none, so that they look for themselves."""
-    if not task.explored or phase in (Phase.REVIEW, Phase.VERIFICATION):
+    if not task.explored or phase in JUDGING:
         return ""
     return f"## Explored earlier\n{fence_text(task.explored[:MAX_DIFF_CHARS], 'markdown')}"
 
 
-def _parts_to_read(task: TaskState, phase: Phase, material: Material) -> tuple[str, ...]:
-    """Return the parts of a prompt for a task that changes nothing."""
+def _list_reading_parts(task: TaskState, phase: Phase, material: Material) -> tuple[str, ...]:
     if phase is Phase.REVIEW:
-        return _findings(task), _excerpts(task, material), prompt_text("audit.md")
+        return _format_findings(task), _format_excerpts(task, material), prompt_text("audit.md")
     wanted = "question.md" if task.route == "question" else "inquiry.md"
-    return _excerpts(task, material), prompt_text(wanted)
+    return _format_excerpts(task, material), prompt_text(wanted)
 
 
-def _parts_to_change(task: TaskState, phase: Phase, material: Material) -> tuple[str, ...]:
-    seen = _excerpts(task, material)
+def _list_change_parts(task: TaskState, phase: Phase, material: Material) -> tuple[str, ...]:
+    seen = _format_excerpts(task, material)
     match phase:
         case Phase.EXPLORATION:
             return (seen,)
         case Phase.PLANNING:
             order = prompt_text("order.md") if task.parallel_work else ""
-            return _findings(task), seen, _plan(task.rejected_plan, "Plan that the user had corrected"), order
+            rejected = _format_plan(task.rejected_plan, "Plan that the user had corrected")
+            return _format_findings(task), seen, rejected, order
         case Phase.IMPLEMENTATION:
             done = describe_results(task.parallel_work) if task.iteration == 1 else ""
-            found = (_findings(task), seen, _plan(task.plan), done, _first_try(task))
+            found = (_format_findings(task), seen, _format_plan(task.plan), done, _format_first_try(task))
             known = (*found, quote_diff("Change so far", material.diff))
-            return *known, *_failures(task, material)
+            return *known, *_format_failures(task, material)
         case Phase.REVIEW:  # the checks run beside it
-            return _parts_to_judge(task, material)
+            return _list_judging_parts(task, material)
         case Phase.VERIFICATION:
             shown = tuple(run for run in material.runs if run.code is Side.FINAL and not run.again)
-            after = _checks("Checks after the change", shown, material, _check_after)
-            return *_parts_to_judge(task, material), after, _review(task)
+            after = _format_checks("Checks after the change", shown, material, _format_later_check)
+            return *_list_judging_parts(task, material), after, _format_review(task)
         case Phase.REFINEMENT | Phase.COMPLETE:
             return ()
 
 
-def _first_try(task: TaskState) -> str:
-    """Return what the built-in repair engine learned, where its search came to no change."""
+def _format_first_try(task: TaskState) -> str:
+    """Return what the built-in repair engine found out, where it made no change."""
     found = task.first_try
     if found is None or (found.edits and not found.refused):
         return ""
@@ -236,15 +231,16 @@ def _first_try(task: TaskState) -> str:
     return f"## Searched already\n{prompt_text('first_try.md')}\n{fence_text(told)}"
 
 
-def _parts_to_judge(task: TaskState, material: Material) -> tuple[str, ...]:
-    """Return what both judges are told: the plan, the failing tests, what is claimed and changed."""
+def _list_judging_parts(task: TaskState, material: Material) -> tuple[str, ...]:
+    """Return the sections for both judges: plan, failing tests, claimed files, change."""
     said = [f"- {reason}" for failure in task.failures for reason in failure.reasons]
     failed = "\n".join(("## Why it was sent back before", *dict.fromkeys(said))) if said else ""
-    tests = _excerpts(task.replace(cited=()), material, whole=False)
-    return _plan(task.plan), tests, _claims(task, material), failed, quote_diff("Change", material.diff)
+    tests = _format_excerpts(task.replace(cited=()), material, whole=False)
+    plan, claims = _format_plan(task.plan), _compare_claims(task, material)
+    return plan, tests, claims, failed, quote_diff("Change", material.diff)
 
 
-def _claims(task: TaskState, material: Material) -> str:
+def _compare_claims(task: TaskState, material: Material) -> str:
     """Return which files the implementer says it changed, and where the tree says otherwise."""
     if task.change is None:
         return ""
@@ -258,7 +254,7 @@ def _claims(task: TaskState, material: Material) -> str:
     return "\n".join(("## Files that the implementer names", *told))
 
 
-def _review(task: TaskState) -> str:
+def _format_review(task: TaskState) -> str:
     """Return what the reviewer said, if it came before the verifier."""
     if task.review is None or not task.sequential:
         return ""
@@ -266,12 +262,12 @@ def _review(task: TaskState) -> str:
     return "\n".join(("## Review", str(task.review.verdict), *issues))
 
 
-def _task(task: TaskState, phase: Phase) -> str:
+def _format_task(task: TaskState, phase: Phase) -> str:
     intent = task.intent
-    told = "\n".join(f"- {each.text}" for each in task.said if not _is_told_here(each, task, phase))
+    told = "\n".join(f"- {each.text}" for each in task.said if not _is_in_conversation(each, task, phase))
     named = (
-        ("Description", _beyond(intent.goal, intent.description)),
-        ("Actions", _beyond(intent.goal, intent.actions)),
+        ("Description", _keep_addition(intent.goal, intent.description)),
+        ("Actions", _keep_addition(intent.goal, intent.actions)),
         ("Constraints", intent.constraints),
         ("Assumptions", intent.assumptions),
     )
@@ -280,38 +276,38 @@ def _task(task: TaskState, phase: Phase) -> str:
     return "\n\n".join((f"# Task\n{intent.goal or task.task}", *said))
 
 
-def _is_told_here(said: Said, task: TaskState, phase: Phase) -> bool:
-    """Tell whether the conversation that this prompt begins has a message itself."""
+def _is_in_conversation(said: Said, task: TaskState, phase: Phase) -> bool:
+    """Tell whether a message of the person is in the conversation that this prompt begins."""
     return (said.phase, said.iteration) == (phase, task.iteration)
 
 
-def _beyond(goal: str, text: str) -> str:
+def _keep_addition(goal: str, text: str) -> str:
     """Return a text if it says more than the goal, which is quoted anyway."""
     is_more = any(line.removeprefix("- ") not in goal for line in text.split("\n"))
     return text if is_more else ""
 
 
-def _checks(title: str, runs: tuple[CheckRun, ...], material: Material, shown: _Shown) -> str:
+def _format_checks(title: str, runs: tuple[CheckRun, ...], material: Material, form: _FormatCheck) -> str:
     if not runs:
         return f"## {title}\nnone: this repository has no check that agentflow can find"
-    return "\n".join((f"## {title}", *(shown(run, material) for run in runs)))
+    return "\n".join((f"## {title}", *(form(run, material) for run in runs)))
 
 
-def _check(run: CheckRun, material: Material) -> str:
+def _format_check(run: CheckRun, material: Material) -> str:
     """Return a check in a line with its command, and what a red one printed last."""
     is_red = run.evidence is not None and not run.green
     printed = (fence_text(last_lines(run.tail)),) if is_red else ()
-    return "\n".join((_check_line(run, material), *printed))
+    return "\n".join((_format_check_line(run, material), *printed))
 
 
-def _check_after(run: CheckRun, material: Material) -> str:
+def _format_later_check(run: CheckRun, material: Material) -> str:
     """Return a check after the change, with the tests that came out differently than before the task."""
     before = find_same_check(run, material.before)
-    told = _differences(before, run) if before and before.outcomes and run.outcomes else ()
-    return "\n".join((_check(run, material), *told))
+    told = _list_differences(before, run) if before and before.outcomes and run.outcomes else ()
+    return "\n".join((_format_check(run, material), *told))
 
 
-def _differences(before: CheckRun, after: CheckRun) -> Iterator[str]:
+def _list_differences(before: CheckRun, after: CheckRun) -> Iterator[str]:
     passed_before, passes = before.ids(TestOutcome.PASSED), after.ids(TestOutcome.PASSED)
     groups = {
         "failed before, passes now": before.ids(*RED) & passes,
@@ -326,11 +322,11 @@ def _differences(before: CheckRun, after: CheckRun) -> Iterator[str]:
 
 
 def last_lines(printed: str) -> str:
-    """Return what of a red check's output a brief shows."""
+    """Return the end of a failed check's output, as prompts show it."""
     return "\n".join(printed.rstrip().splitlines()[-TAIL_LINES:])
 
 
-def _check_line(run: CheckRun, material: Material) -> str:
+def _format_check_line(run: CheckRun, material: Material) -> str:
     name, evidence = str(run.check.name), run.evidence
     if evidence is None:
         return f"- {name}: not run ({run.check.missing})"
@@ -348,48 +344,50 @@ def _check_line(run: CheckRun, material: Material) -> str:
     return "\n".join(lines)
 
 
-def _findings(task: TaskState) -> str:
+def _format_findings(task: TaskState) -> str:
     findings = task.findings
     if findings is None:
         return ""
-    lines = [f"- {one.place}{_flag(one.place, task)}: {one.claim}" for one in findings.findings]
+    lines = [f"- {one.place}{_mark_finding(one.place, task)}: {one.claim}" for one in findings.findings]
     questions = [f"- open: {question}" for question in findings.open_questions]
     return "\n".join(("## Findings", findings.summary, *lines, *questions))
 
 
-def _flag(place: str, task: TaskState) -> str:
+def _mark_finding(place: str, task: TaskState) -> str:
     if place in task.flagged_findings:
         return " (no such line)"
     return " (the explorer did not see this line)" if place in task.unseen_findings else ""
 
 
-def _plan(plan: Plan | None, title: str = "Plan") -> str:
+def _format_plan(plan: Plan | None, title: str = "Plan") -> str:
     if plan is None:
         return ""
-    steps = [
-        f"{number}. {step.title}" + (f" ({', '.join(step.files)})" if step.files else "")
-        for number, step in enumerate(plan.steps, 1)
-    ]
     acceptance = [f"- must hold: {item}" for item in plan.acceptance]
     risks = [f"- risk: {item}" for item in plan.risks]
-    return "\n".join((f"## {title}", plan.summary, *steps, *acceptance, *risks))
+    return "\n".join((f"## {title}", plan.summary, *format_steps(plan), *acceptance, *risks))
 
 
-def _failures(task: TaskState, material: Material) -> tuple[str, ...]:
+def format_steps(plan: Plan) -> list[str]:
+    """Return the steps of a plan in a line each, with their numbers and files."""
+    files = [f" ({', '.join(step.files)})" if step.files else "" for step in plan.steps]
+    return [f"{number}. {step.title}{files[number - 1]}" for number, step in enumerate(plan.steps, 1)]
+
+
+def _format_failures(task: TaskState, material: Material) -> tuple[str, ...]:
     """Return why earlier iterations failed; what was printed only for the newest."""
     newest = max((failure.iteration for failure in task.failures), default=0)
     return tuple(
-        _failure(failure, material, _check if failure.iteration == newest else _check_line)
-        for failure in task.failures
+        _format_failure(each, material, _format_check if each.iteration == newest else _format_check_line)
+        for each in task.failures
     )
 
 
-def _failure(failure: Failure, material: Material, shown: _Shown = _check) -> str:
+def _format_failure(failure: Failure, material: Material, form: _FormatCheck = _format_check) -> str:
     reasons = [f"- {reason}" for reason in failure.reasons]
     red = (run for run in material.recall(failure.evidence) if not run.green)
     by = f" in {failure.phase}" if failure.phase is Phase.REVIEW else ""
     heading = f"## Iteration {failure.iteration} failed{by}"
-    return "\n".join((heading, *reasons, *(shown(run, material) for run in red)))
+    return "\n".join((heading, *reasons, *(form(run, material) for run in red)))
 
 
 def quote_diff(title: str, diff: str) -> str:

@@ -1,4 +1,4 @@
-"""What differs between two trees: by their files where both are known, else as git tells it."""
+"""The paths that differ between two trees, by their entries where both are known, else from git's output."""
 
 import stat
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def parse_changes(raw: bytes) -> tuple[EntryChange, ...]:
 def compare_entries(
     before: tuple[IndexEntry, ...], after: tuple[IndexEntry, ...], nobody: bytes
 ) -> Iterator[EntryChange]:
-    """Yield what differs between the files of two trees, by path; `nobody` is the id of no file."""
+    """Yield the paths that differ between two trees, sorted; `nobody` is the id for a missing file."""
     old, new = ({entry.path: entry for entry in entries} for entries in (before, after))
     for path in sorted({entry.path for entry in {*before} ^ {*after}}):
         pair = (old.get(path), new.get(path))

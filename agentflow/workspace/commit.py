@@ -1,4 +1,4 @@
-"""One commit of exactly what a task changed, beside whatever else the user has changed or staged."""
+"""One commit of exactly a task's change; other changes of the user, staged or not, stay as they are."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ class CommitPlan(Record):
     index: dict[str, Blob | None]
 
 
-class Committed(Record):
+class CommitResult(Record):
     """A commit that was made."""
 
     commit: str
@@ -72,7 +72,7 @@ def plan_commit(git: Git, base: str, final: str) -> CommitPlan:
     return plan
 
 
-def write_commit(git: Git, plan: CommitPlan, message: str, branch: str | None) -> Committed:
+def write_commit(git: Git, plan: CommitPlan, message: str, branch: str | None) -> CommitResult:
     """Commit a plan on the current or on a new branch. The repository's git hooks run, as in `git commit`.
 
     Raises StateError with what git or a hook said; nothing is changed then.
@@ -96,7 +96,7 @@ def write_commit(git: Git, plan: CommitPlan, message: str, branch: str | None) -
     with suppress(StateError):  # says only that files differ from the index
         git.call("update-index", "-q", "--refresh", env={"GIT_OPTIONAL_LOCKS": "1"})
     head = repo.git.rev_parse("HEAD")
-    return Committed(
+    return CommitResult(
         commit=head,
         branch=repo.git.branch("--show-current"),
         subject=message.splitlines()[0],

@@ -61,7 +61,7 @@ _DIFF = ("-r", "--patch", "--no-ext-diff", "--no-textconv", "--no-color", "--no-
 
 
 class KnownTexts:
-    """What files hold, by id or `TREE:PATH`, which never changes, as far as it was read lately."""
+    """A cache of file texts, by object id or `TREE:PATH`, which always name the same text."""
 
     def __init__(self) -> None:
         self._texts: dict[str, tuple[int, str]] = {}
@@ -77,7 +77,7 @@ class KnownTexts:
         return text if size <= limit else ""
 
     def add(self, read: Mapping[str, tuple[int | None, str]]) -> None:
-        """Keep what was read, and let go of the rest if it is too much."""
+        """Keep what was read; above the limit everything is dropped."""
         for name, (size, text) in read.items():
             if size is not None and (text or not size):
                 self._texts[name] = (size, text)
@@ -105,9 +105,9 @@ class Git(Record):
     folders: tuple[Path, ...] = ()
     """Where git keeps its files: what is this work tree's alone, and what it shares with others."""
     within: tuple[str, ...] = ()
-    """The words by which git is started where its files are to be seen nowhere else."""
+    """The words before `git` that mount the layer in which its files can be seen."""
     cancelled: Callable[[], bool] = lambda: False
-    """Tells whether nobody waits for git any more, which is killed then."""
+    """Says whether git is to be killed, as its caller was cancelled."""
 
     def call(self, *arguments: str, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> bytes:
         """Run git and return what it printed. Raises StateError with its message."""
@@ -192,7 +192,7 @@ class Git(Record):
         return _paths(self, tree)
 
     def texts(self, objects: Iterable[str], limit: int) -> tuple[str, ...]:
-        """Return what files hold, by id or `TREE:PATH`; of one with more bytes than the limit nothing."""
+        """Return the texts of files, by id or `TREE:PATH`; empty for one with more bytes than the limit."""
         wanted = tuple(name for name in objects if "\n" not in name)
         missing = tuple(name for name in dict.fromkeys(wanted) if self.read.find(name, limit) is None)
         fresh = dict(zip(missing, self._read_batch(missing, limit), strict=True)) if missing else {}
@@ -234,8 +234,8 @@ class Git(Record):
             return ""
         return _diff(self, before, after, paths)
 
-    def count_changed_lines(self, changes: Iterable[str]) -> tuple[FileChange, ...]:
-        """Return the changes, each A, M or D and a path, of files that git does not ignore."""
+    def drop_ignored(self, changes: Iterable[str]) -> tuple[FileChange, ...]:
+        """Return the changes, each given as A, M or D and a path, to files that git does not ignore."""
         found = sorted(changes)
         paths = "\0".join(change[2:] for change in found)
         words = ("git", *self.options, "check-ignore", "-z", "--stdin")
@@ -363,9 +363,8 @@ def _has_seen(root: Path, folder: Path, options: tuple[str, ...]) -> bool:
     was ever added has no index, and nothing to show.
     """
     if not (folder / "index").exists():
-        return (
-            not any((folder / "objects").glob("[0-9a-f][0-9a-f]")) and not (folder / "packed-refs").exists()
-        )
+        has_objects = any((folder / "objects").glob("[0-9a-f][0-9a-f]"))
+        return not has_objects and not (folder / "packed-refs").exists()
     listed = capture(("git", *options, "ls-files", "--debug", "-z"), cwd=root, env=_ENVIRONMENT).stdout
     return any(_is_seen(root, entry) for entry in _SEEN.finditer(listed))
 

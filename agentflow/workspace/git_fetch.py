@@ -1,4 +1,4 @@
-"""Files of a repository elsewhere, by its address; no program that it names is run, nobody is prompted."""
+"""Files of another repository by its address, without prompts and without running its programs."""
 
 import os
 import tarfile
@@ -29,6 +29,7 @@ _OPTIONS = (
     "gc.auto=0",
     "maintenance.auto=false",
 )
+_FETCH = ("-q", "--depth=1", "--no-tags", "--no-recurse-submodules")
 _AUTHOR = ("-c", "user.name=agentflow", "-c", "user.email=agentflow@localhost")
 _ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "https:ssh:file",
@@ -59,19 +60,24 @@ def fetch_files(address: str, reference: str, into: Path) -> str:
     """
     if not is_address(address):
         raise UsageError(f"{address} is not an https, ssh or file address of a git repository")
-    if reference and (not _REFERENCE.fullmatch(reference) or ".." in reference):
-        raise UsageError(f"{reference} is not a branch, tag or commit")
+    _require_reference(reference)
     with scratch_folder() as folder:
         _call(folder, "init", "-q", "--bare", "--template=")
-        wanted = reference or "HEAD"
-        _call(
-            folder, "fetch", "-q", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", address, wanted
-        )
+        _fetch(folder, address, reference)
         commit = _call(folder, "rev-parse", "--verify", "FETCH_HEAD^{commit}").decode().strip()
         if _COMMIT.fullmatch(reference) and commit != reference:
             raise ConfigError(f"{address} gave the commit {commit} for {reference}")
         _unpack(_call(folder, "archive", "--format=tar", commit), into)
     return commit
+
+
+def _require_reference(reference: str) -> None:
+    if reference and (not _REFERENCE.fullmatch(reference) or ".." in reference):
+        raise UsageError(f"{reference} is not a branch, tag or commit")
+
+
+def _fetch(folder: Path, source: str, reference: str) -> None:
+    _call(folder, "fetch", *_FETCH, "--", source, reference or "HEAD")
 
 
 def _call(folder: Path, *words: str) -> bytes:
@@ -107,22 +113,11 @@ def check_out(source: str, reference: str, into: Path) -> None:
     The source is an address or the absolute path of a repository of this machine. Raises UsageError or
     ConfigError.
     """
-    if reference and (not _REFERENCE.fullmatch(reference) or ".." in reference):
-        raise UsageError(f"{reference} is not a branch, tag or commit")
+    _require_reference(reference)
     if not is_address(source):
         reference = _find_commit(Path(source), reference or "HEAD")
     _call(into, "init", "-q", "-b", "main", "--template=")
-    _call(
-        into,
-        "fetch",
-        "-q",
-        "--depth=1",
-        "--no-tags",
-        "--no-recurse-submodules",
-        "--",
-        source,
-        reference or "HEAD",
-    )
+    _fetch(into, source, reference)
     _call(into, "reset", "-q", "--hard", "FETCH_HEAD")
 
 

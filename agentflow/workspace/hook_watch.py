@@ -1,4 +1,4 @@
-"""Which files only hooks changed, and which a role or person changed too: seen before and after hooks run."""
+"""Finds the files that only hooks changed, by comparing all files before and after hooks run."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,7 +9,7 @@ from agentflow.workspace.git import Git
 _OURS = (".claude/agentflow", ".claude/worktrees")
 _GONE = ""
 Stamps = dict[str, str]
-"""By path, what changes whenever a file is written; no program without privileges can set it back."""
+"""By path, a stamp that changes with each write; only a privileged program can set it back."""
 
 
 class Unwatched:
@@ -29,7 +29,7 @@ class Unwatched:
 
 
 class HookWatch:
-    """The watch of one task, from the moment it is made; `known` is what an earlier process saw."""
+    """The watch of one task from its creation on; `known` is the result of an earlier process."""
 
     def __init__(self, git: Git, known: Mapping[str, str], changed: Iterable[str]) -> None:
         self._root = git.root
@@ -73,7 +73,7 @@ class HookWatch:
         return dict(self._hooks)
 
     def _take(self, *, is_hooks: bool) -> None:
-        """Put down to hooks, or to others, what changed since the last look."""
+        """Attribute the changes since the last look to hooks or to others."""
         before, self._stamps = self._stamps, self._scan()
         for path in {path for path, _ in before.items() ^ self._stamps.items()}:
             if is_hooks and path not in self._others:

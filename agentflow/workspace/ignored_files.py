@@ -1,4 +1,4 @@
-"""What git ignores: our block in an ignore file, and marks by which a change of ignored files is noticed."""
+"""Ignored files: marks that show their changes, those worth keeping, and our block in an ignore file."""
 
 import hashlib
 import os
@@ -14,12 +14,12 @@ _SITE = "site-packages"
 CACHES = frozenset({".cache", *gather(lambda each: each.caches)})
 """Folders that tools fill as they run; nothing is judged by them, and no copy has them."""
 _MADE = frozenset({*CACHES, *SHARED, "dist", "build", *gather(lambda each: each.made)})
-"""Folders whose content a tool makes anew."""
+"""Folders whose content a tool can recreate."""
 _MOST_FILES, _MOST_BYTES, _MOST_BYTES_IN_ALL = 1_000, 8 << 20, 32 << 20
 
 
 def list_precious(root: Path, entries: Iterable[str]) -> Iterator[str]:
-    """Yield ignored files that no tool makes anew, single ones before those in folders, within bounds."""
+    """Yield ignored files that no tool recreates, single ones before those in folders, within bounds."""
     count = size = 0
     for path in _find_lasting(root, sorted(entries, key=lambda entry: entry.endswith("/"))):
         place = root / path
@@ -66,7 +66,7 @@ def mark_ignored(root: Path, entries: Iterable[str]) -> dict[str, str]:
 def list_unchanged(
     entries: Iterable[str], before: Mapping[str, str], now: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Return the entries that are as they were, and every environment: of those a change is named instead."""
+    """Return the unchanged entries, and every environment, whose changes `describe_changes` names."""
     return tuple(
         entry
         for entry in entries
@@ -76,7 +76,7 @@ def list_unchanged(
 
 
 def list_unseen(entries: Iterable[str], before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the entries that no copy has since they are new or changed, caches left out."""
+    """Return the entries that copies lack because they are new or changed, without caches."""
     named = [entry for entry in entries if CACHES.isdisjoint(PurePosixPath(entry).parts)]
     seen = set(list_unchanged(named, before, now))
     return tuple(_to_text(entry) for entry in named if entry not in seen)
@@ -162,7 +162,7 @@ def insert_block(text: str) -> str:
 
 
 def write_shared_block(git: Git) -> str:
-    """Write our block to the repository's .gitignore, for everybody; return what became of that."""
+    """Write our block to the repository's .gitignore and return the result in a word."""
     shared = git.root / ".gitignore"
     if os.environ.get(OPT_OUT):
         return "off"

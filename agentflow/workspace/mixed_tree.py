@@ -1,4 +1,4 @@
-"""Trees put together from two, and what differs between two."""
+"""Trees made of two others, and the texts that differ between two trees."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -174,8 +174,5 @@ def _are_files(entry: EntryChange) -> bool:
 
 
 def _read_text(git: Git, mode: bytes, blob: bytes) -> str:
-    return _read_raw(git, mode, blob).decode("utf-8", "surrogateescape")
-
-
-def _read_raw(git: Git, mode: bytes, blob: bytes) -> bytes:
-    return git.call("cat-file", "blob", blob.decode()) if mode.strip(b"0") else b""
+    raw = git.call("cat-file", "blob", blob.decode()) if mode.strip(b"0") else b""
+    return raw.decode("utf-8", "surrogateescape")

@@ -1,7 +1,6 @@
-"""Opening a file beneath a folder by descriptor: no link is followed, so the name is where it is.
+"""Opens files beneath a folder by descriptor without following links, so that the judged file is opened.
 
-A name is relative, has no `.` or `..` in it, and stands for the file that is judged and opened alike. If a
-part of it has become a link by then, whoever made it one is refused.
+A name is relative and has no `.` or `..` in it. Opening fails if a part of it has become a link meanwhile.
 """
 
 import ctypes

@@ -22,7 +22,7 @@ from agentflow.process import capture
 from agentflow.sandbox.profile import CONFIGURATION, POLICY, fold_name, fold_path, is_git
 from agentflow.sandbox.protection import find_links, follow_links
 from agentflow.workspace.git import Git
-from agentflow.workspace.openat import HERE, find_opener, open_folder
+from agentflow.workspace.openat import find_opener, open_parent, open_root
 
 MAX_READ_BYTES = 10_000_000
 """Larger files are read in pages only."""
@@ -87,7 +87,7 @@ class PathGuard:
         self._known_as = known_as
         self._exceptions = exceptions
         self._find_denial = find_denial
-        self._opening = find_opener()
+        self._open_beneath = find_opener()
         self._git = _git_folders(self._root, git)
 
     @property
@@ -99,7 +99,7 @@ class PathGuard:
         return PathGuard(root, self._exceptions, (), self._find_denial, self._root)
 
     def read(self, path: str) -> bytes:
-        """Return a file's bytes; raise InvalidInput unless it is a regular file of at most MAX_BYTES."""
+        """Return a file's bytes; raise InvalidInput unless it is a regular file of at most MAX_READ_BYTES."""
         with self.open(path) as file:
             size = os.fstat(file.fileno()).st_size
             if size > MAX_READ_BYTES:
@@ -148,14 +148,9 @@ class PathGuard:
         if real != name:
             raise OutsideWorkspace(f"{name} is not where it was: it leads to {real}")
         self._require_no_secret("Edit", name, name)
-        parent, _, leaf = name.rpartition("/")
         try:
-            with self._folder() as root:
-                folder = open_folder(self._opening, root, parent or HERE)
-                try:
-                    _replace(name, folder, leaf, content)
-                finally:
-                    os.close(folder)
+            with open_root(self._root) as root, open_parent(root, name) as (folder, leaf):
+                _replace(name, folder, leaf, content)
         except OSError as error:
             raise ToolError(f"{name} cannot be written: {error.strerror}") from None
 
@@ -230,28 +225,17 @@ class PathGuard:
         return given.parts
 
     def _require_no_secret(self, tool: str, path: str, name: str) -> None:
-        if self._is_withheld(tool, name):
+        if is_secret(name) and not self._exceptions(tool, name):
             raise OutsideWorkspace(
                 f"{path} is named like a file with secrets, which no tool opens; "
                 f'if it holds none, the user can put "{tool}({name})" under permissions.allow of '
                 "~/.claude/settings.json"
             )
 
-    def _is_withheld(self, tool: str, name: str) -> bool:
-        return is_secret(name) and not self._exceptions(tool, name)
-
     def _open(self, name: str) -> int:
-        # a pipe must not hold us until somebody writes to it
-        with self._folder() as root:
-            return self._opening(root, name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY, 0)
-
-    @contextmanager
-    def _folder(self) -> Iterator[int]:
-        root = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        try:
-            yield root
-        finally:
-            os.close(root)
+        # opening a pipe must not wait for its writer
+        with open_root(self._root) as root:
+            return self._open_beneath(root, name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY, 0)
 
 
 class WithDeleted(Record):

@@ -1,6 +1,6 @@
-"""A private git directory: our own settings and index, and nothing of the repository but its objects.
+"""A private git directory: our own settings and index, with the objects of the repository.
 
-The rules and the index that the repository had at first are frozen: nobody can change them later.
+The repository's ignore rules and index are read once and frozen; later changes to them do not count.
 """
 
 import hashlib
@@ -97,14 +97,8 @@ def write_index(entries: tuple[IndexEntry, ...], hash_name: str) -> bytes:
 def _encode_entry(entry: IndexEntry) -> bytes:
     size = min(len(entry.path), _LONGEST)
     flags = (size | _EXTENDED, _SKIP) if entry.is_skipped else (size,)
-    told = (
-        bytes(24)
-        + entry.mode.to_bytes(4)
-        + bytes(12)
-        + entry.id
-        + b"".join(flag.to_bytes(2) for flag in flags)
-    )
-    whole = told + entry.path
+    head = bytes(24) + entry.mode.to_bytes(4) + bytes(12) + entry.id
+    whole = head + b"".join(flag.to_bytes(2) for flag in flags) + entry.path
     return whole + bytes(8 - len(whole) % 8)
 
 
@@ -224,7 +218,7 @@ def hide_home(folder: Path) -> dict[str, str]:
 
 
 class FrozenRules(Record):
-    """What a repository and its user say, before any file was looked at."""
+    """The ignore rules, attributes and index of a repository and its user, as first read."""
 
     files: Mapping[str, bytes]
     """The user's ignore rules and attributes, by where a git folder of our own has them."""
@@ -235,7 +229,7 @@ class FrozenRules(Record):
 
 
 class FrozenStart:
-    """What all trees of one repository begin with, read when the first of them is made."""
+    """The rules and index for all trees of one repository, read when the first tree is made."""
 
     def __init__(self, root: Path, source: GitSource) -> None:
         self.root = root

@@ -1,8 +1,7 @@
-"""Copies of the repository in which several work beside each other, and how their changes come together.
+"""Copies of the repository for several implementers at the same time, and how their changes are merged.
 
-A copy outlives the process, so that whoever was killed goes on in it. What was changed there is put into the
-repository, also into files that somebody else changed meanwhile; where both changed the same lines, that is a
-conflict.
+A copy outlives the process, so that a killed run continues in it. Its changes are merged into the repository,
+also into files that changed there meanwhile; where both sides changed the same lines, that is a conflict.
 """
 
 import os
@@ -60,7 +59,7 @@ class SideCopy(Record):
         return self.view.place
 
 
-class Merged(Record):
+class MergeResult(Record):
     """What became of the changes of a copy."""
 
     taken: tuple[str, ...]
@@ -69,7 +68,7 @@ class Merged(Record):
     """The files in which somebody else changed the same, and that are as they left them."""
 
 
-class _Made(Record):
+class _CopyRecord(Record):
     """What is written down of a copy once it is complete."""
 
     tree: str
@@ -86,10 +85,10 @@ def open_side_copy(
     """
     place = folder / _FILES / git.root.name
     if (folder / _MADE).exists():
-        made = decode(_Made, (folder / _MADE).read_bytes(), str(folder / _MADE))
+        made = decode(_CopyRecord, (folder / _MADE).read_bytes(), str(folder / _MADE))
     else:
         remove_scratch(folder)  # what a kill left of one
-        made = _make(WorkingCopy(git, tree, ignored), git, masked, folder)
+        made = _make_copy(WorkingCopy(git, tree, ignored), git, masked, folder)
         write_atomic(folder / _MADE, encode(made))
     return SideCopy(
         main=git.root,
@@ -100,7 +99,7 @@ def open_side_copy(
     )
 
 
-def _make(stage: WorkingCopy, git: Git, masked: tuple[Path, ...], folder: Path) -> _Made:
+def _make_copy(stage: WorkingCopy, git: Git, masked: tuple[Path, ...], folder: Path) -> _CopyRecord:
     folder.mkdir(mode=0o700, parents=True)
     stage.fill(outer=folder)
     place = stage.view.place
@@ -109,7 +108,7 @@ def _make(stage: WorkingCopy, git: Git, masked: tuple[Path, ...], folder: Path) 
         if each.is_relative_to(git.root):
             _empty(place / each.relative_to(git.root))
     copied = git.on_copy(place, stage.view.shown)
-    return _Made(tree=copied.tree(), shown=stage.view.shown, start=take_snapshot(copied))
+    return _CopyRecord(tree=copied.tree(), shown=stage.view.shown, start=take_snapshot(copied))
 
 
 def _empty(place: Path) -> None:
@@ -138,7 +137,7 @@ def read_change(copy: SideCopy) -> dict[str, tuple[FileEntry | None, FileEntry |
     return {path: pair for path, pair in pairs.items() if not _is_same(*pair)}
 
 
-def merge_change(git: Git, copy: SideCopy, past: TaskSnapshots) -> Merged:
+def merge_change(git: Git, copy: SideCopy, snapshots: TaskSnapshots) -> MergeResult:
     """Take the change of a copy over into the repository, but for files in which others changed the same.
 
     To do this again changes nothing. Raises StateError naming what cannot be written.
@@ -147,13 +146,13 @@ def merge_change(git: Git, copy: SideCopy, past: TaskSnapshots) -> Merged:
     written = {path: entry for path, entry in plan.wanted.items() if entry is not None}
     removed = tuple(path for path, entry in plan.wanted.items() if entry is None)
     kept = {path: entry for path, entry in plan.now.items() if path not in removed} | written
-    _announce(git, past, written, removed)
+    _announce(git, snapshots, written, removed)
     try:
         write_files(git, written, removed, kept)
     except InTheWay as error:
         hint = "move away what is there, then: agentflow resume"
         raise StateError(f"{error.path} cannot be written: {error.reason}", hint=hint) from None
-    return Merged(taken=plan.taken, conflicts=plan.conflicts)
+    return MergeResult(taken=plan.taken, conflicts=plan.conflicts)
 
 
 def find_conflicts(git: Git, copy: SideCopy) -> tuple[str, ...]:
@@ -224,12 +223,12 @@ def _join_ends(ours: bytes, base: bytes, theirs: bytes) -> bytes | None:
     return ours + added if ours.endswith(b"\n") else None
 
 
-def _announce(git: Git, past: TaskSnapshots, written: FileEntries, removed: tuple[str, ...]) -> None:
-    """Take files for the task's making that are about to be written or removed: a kill may come meanwhile."""
-    kept = past.load()
-    files = {**past.files(kept.last), **written}
+def _announce(git: Git, snapshots: TaskSnapshots, written: FileEntries, removed: tuple[str, ...]) -> None:
+    """Record files as changed by the task before they are, since a kill may come meanwhile."""
+    kept = snapshots.load()
+    files = {**snapshots.files(kept.last), **written}
     last = {path: entry for path, entry in files.items() if path not in removed}
-    past.save(kept.replace(last=to_snapshot(git, last)))
+    snapshots.save(kept.replace(last=to_snapshot(git, last)))
 
 
 def _add_ignored(git: Git, seen: FileEntries, paths: Iterable[str]) -> FileEntries:

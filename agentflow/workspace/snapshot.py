@@ -76,7 +76,7 @@ def to_snapshot(git: Git, files: FileEntries) -> FileSnapshot:
 
 
 def to_unread_entries(git: Git, paths: Iterable[str]) -> FileEntries:
-    """Return files as a shot is told of them that git would leave out; it reads them itself."""
+    """Return entries for ignored files, by which a snapshot includes and reads them."""
     nobody = "1" * (64 if git.source.hash == "sha256" else 40)
     return {
         path: FileEntry(kind="120000" if (git.root / path).is_symlink() else "100644", id=nobody, mode=0)
@@ -84,20 +84,20 @@ def to_unread_entries(git: Git, paths: Iterable[str]) -> FileEntries:
     }
 
 
-def list_snapshot(git: Git, shot: FileSnapshot) -> dict[str, FileEntry]:
-    """Return the files of a shot."""
+def list_snapshot(git: Git, snapshot: FileSnapshot) -> dict[str, FileEntry]:
+    """Return the files of a snapshot."""
     return {
-        path: FileEntry(kind=kind, id=name, mode=shot.modes.get(path, _USUAL.get(kind, 0o644)))
-        for path, (kind, name) in _list_tree(git, shot.tree).items()
+        path: FileEntry(kind=kind, id=name, mode=snapshot.modes.get(path, _USUAL.get(kind, 0o644)))
+        for path, (kind, name) in _list_tree(git, snapshot.tree).items()
     }
 
 
-def keep_objects(git: Git, shot: FileSnapshot) -> None:
-    """Take over the objects of a shot that no commit has, since git may clear them away."""
-    if shot.tree == git.head:
+def keep_objects(git: Git, snapshot: FileSnapshot) -> None:
+    """Copy the objects of a snapshot that no commit has, since git may clear them away."""
+    if snapshot.tree == git.head:
         return
     env = use_own_objects(git.source)
-    wanted = f"{shot.tree}\n" + (f"^{git.head}\n" if git.head else "")
+    wanted = f"{snapshot.tree}\n" + (f"^{git.head}\n" if git.head else "")
     git.call("pack-objects", "-q", "--revs", f"{env[OBJECTS]}/pack/pack", env=env, stdin=wanted.encode())
 
 
@@ -112,17 +112,17 @@ class KeptSnapshots(Record):
     base: FileSnapshot
     """Before it; with what the user changed themselves since, while the task waited."""
     last: FileSnapshot
-    """The newest that is known to be of the task's making."""
+    """The newest state that the task itself made."""
     ignored: tuple[str, ...]
     """What git ignored as the task began; a folder ends in a slash."""
     is_open: bool = True
-    """The task has not come to an end of which it knows."""
+    """The task has not ended, or was killed."""
     replaced: FileSnapshot | None = None
     """What was there when the task was undone."""
 
 
 class TaskSnapshots:
-    """The past of one task's files."""
+    """The snapshots of one task."""
 
     def __init__(self, git: Git, task_id: str) -> None:
         self._git = git
@@ -152,11 +152,10 @@ class TaskSnapshots:
         ignored = self._git.list_ignored()
         lasting = to_unread_entries(self._git, list_precious(self._git.root, ignored))
         tree = self._git.head if self._git.is_committed() else None
-        shot = (None if lasting or tree is None else take_commit_snapshot(self._git)) or take_snapshot(
-            self._git, lasting
-        )
-        keep_objects(self._git, shot)
-        self.save(KeptSnapshots(base=shot, last=shot, ignored=ignored))
+        committed = None if lasting or tree is None else take_commit_snapshot(self._git)
+        snapshot = committed or take_snapshot(self._git, lasting)
+        keep_objects(self._git, snapshot)
+        self.save(KeptSnapshots(base=snapshot, last=snapshot, ignored=ignored))
         return tree
 
     def note(self, *, is_over: bool = False) -> None:
@@ -167,17 +166,17 @@ class TaskSnapshots:
         last = take_snapshot(self._git, self.files(kept.base))
         self.save(kept.replace(last=last, is_open=not is_over))
 
-    def files(self, shot: FileSnapshot) -> FileEntries:
-        return list_snapshot(self._git, shot)
+    def files(self, snapshot: FileSnapshot) -> FileEntries:
+        return list_snapshot(self._git, snapshot)
 
     def now(self, kept: KeptSnapshots) -> FileSnapshot:
         """Record the files as they are now, including those that the task began with or made."""
         return take_snapshot(self._git, {**self.files(kept.last), **self.files(kept.base)})
 
     def _go_on(self, kept: KeptSnapshots, moment: float) -> None:
-        """Take what the user changed meanwhile as given: undoing the task will leave it."""
-        shot = self.now(kept)
-        base, last, now = dict(self.files(kept.base)), self.files(kept.last), self.files(shot)
+        """Add the user's changes since the last stop to the base, so that undo leaves them."""
+        snapshot = self.now(kept)
+        base, last, now = dict(self.files(kept.base)), self.files(kept.last), self.files(snapshot)
         for path in base.keys() | last.keys() | now.keys():
             is_user = not kept.is_open or is_changed_after(self._git.root / path, moment)
             if last.get(path) == now.get(path) or not is_user:
@@ -188,7 +187,7 @@ class TaskSnapshots:
                 base.pop(path, None)
         rebased = to_snapshot(self._git, base)
         keep_objects(self._git, rebased)
-        self.save(kept.replace(base=rebased, last=shot, is_open=True, replaced=None))
+        self.save(kept.replace(base=rebased, last=snapshot, is_open=True, replaced=None))
 
 
 def is_changed_after(place: Path, moment: float) -> bool:
@@ -243,7 +242,7 @@ _LINK = "120000"
 
 
 class UndoPlan(Record):
-    """What undoing a task comes to."""
+    """The files that undoing a task restores, removes or leaves."""
 
     restored: Mapping[str, FileEntry]
     """What is written, with what."""

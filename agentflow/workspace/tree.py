@@ -131,9 +131,9 @@ class Shadow(Record):
 
 
 class TreeWriter:
-    """The trees of one kind of a repository; what the first saw of git's own files holds for all.
+    """Makes the trees of a repository, all by the rules and the index that git had for the first one.
 
-    It is kept in memory: whoever may write to the disk can change neither the rules nor the index.
+    Both are kept in memory, where nobody can change them later.
     """
 
     def __init__(
@@ -164,7 +164,8 @@ class TreeWriter:
         with self._lay_out(call) as env:
             # it may write down the times of what it saw, in our folder
             said = call(*_LOOK, env={**env, "GIT_OPTIONAL_LOCKS": "1"})
-            self._start = self._start or read_frozen(self._rules(call), Path(env["GIT_INDEX_FILE"]))
+            rules = list_rules(self.origin.freeze(call), self._attributes)
+            self._start = self._start or read_frozen(rules, Path(env["GIT_INDEX_FILE"]))
         others = (line for line in said.split(b"\0") if line and not line.startswith(_AS_ADDED))
         if not all(line.startswith(b"? ") and is_ours(line[2:]) for line in others):
             return False
@@ -254,14 +255,11 @@ class TreeWriter:
 
     @contextmanager
     def _lay_out(self, call: GitCall) -> Iterator[dict[str, str]]:
-        """Yield the same where no content has to be known."""
+        """Yield the variables of such a folder whose index has not looked at any content."""
         with scratch_folder() as folder:
             env = {**make_private_git(self.origin.root, self.origin.source, folder), **self._objects}
             write_rules(self.origin.freeze(call), folder, self._attributes)
             yield env | hide_home(folder)
-
-    def _rules(self, call: GitCall) -> dict[str, bytes]:
-        return list_rules(self.origin.freeze(call), self._attributes)
 
 
 def read_work_tree(root: Path, listing: Listing, hash_name: str) -> tuple[IndexEntry, ...] | None:

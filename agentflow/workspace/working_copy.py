@@ -125,7 +125,7 @@ class WorkingCopy:
         self._untouched = self._marks()
 
     def _marks(self) -> dict[str, tuple[int, ...]] | None:
-        """Return a mark of each file of the layer: whatever a check changes of the files leaves one there."""
+        """Return a mark of each file of the layer, which shows changes of a check; None if unreadable."""
         if self.view.layer is None:
             return None
         try:
@@ -220,7 +220,7 @@ def copy_files(
 ) -> Iterator[Path]:
     """Yield a private folder with some files of a repository. Raises OutsideWorkspace.
 
-    Before each file it looks up, which raises where nobody waits any more.
+    `look_up` is called before each file and raises to cancel.
     """
     names = tuple(files)
     for name in names:
@@ -247,7 +247,7 @@ def is_mountable(files: Path, scratch: Path) -> bool:
 
 
 def _find_marks(top: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield what lies in a folder with what tells a change of it; times of a folder tell none."""
+    """Yield each path below a folder with a mark of its state, which leaves out the times of folders."""
     folders = [top]
     while folders:
         with os.scandir(folders.pop()) as entries:

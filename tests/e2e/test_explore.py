@@ -92,7 +92,7 @@ def test_what_is_large_gets_more_explorers() -> None:
     assert len(choose_angles(("a/b/c/d/x.py", "a/b/c/e/x.py"), "")) == 8
     assert len(choose_angles(("x.py", "web/package.json", "web/x.ts"), "")) == 8
     assert len(choose_angles(tuple(f"f{number}/x.py" for number in range(9000)), "")) == MOST_EXPLORERS
-    assert all("folder lib of" in angle.told for angle in choose_angles(("lib/x.py",), "lib"))
+    assert all("folder lib of" in angle.text for angle in choose_angles(("lib/x.py",), "lib"))
 
 
 def test_a_folder_outside_is_refused(new_repo: NewRepo) -> None:

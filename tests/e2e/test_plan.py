@@ -122,5 +122,6 @@ def test_a_plan_that_waits_to_be_confirmed_is_shown_whole_and_once(repo: Repo) -
     assert asked.code == 75, asked.err
     for told in (asked.out, repo.run("status").out):
         assert told.count("Turn the sign in add()") == 1
+        assert " ()" not in told
         assert "must hold: tests/test_calc.py passes" in told
         assert "risk: callers may have worked around it" in told

@@ -16,7 +16,7 @@ from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import read_role
 from agentflow.library.skills import SkillFolder, load_skills, offer_skills
 from agentflow.permissions.role_rules import explain_role_refusal
-from agentflow.tools.registry import NAMES, spec, standard
+from agentflow.tools.registry import NAMES, standard, to_spec
 from agentflow.tools.shell import BASH
 
 MAX_TOKENS = 1_225
@@ -84,7 +84,7 @@ def composed(role: Role) -> tuple[str, tuple[ToolSpec, ...]]:
     )
     draft = Draft.of(list_standard_capabilities(role, kit))
     tools = draft.make_tools(*draft.choose_model())
-    return draft.write_prompt(tools), tuple(spec(tool) for tool in tools)
+    return draft.write_prompt(tools), tuple(to_spec(tool) for tool in tools)
 
 
 def pairs(table: dict[str, tuple[str, ...]]) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentflow import redact
 from agentflow.redact import MARK, Redactor, json_visible, keep_secret, redact_bytes, redact_text
-from agentflow.streams import Collected
+from agentflow.streams import OutputCollector
 
 PEM = (
     "-----BEGIN OPENSSH PRIVATE KEY-----\n"
@@ -274,7 +274,7 @@ def test_the_time_is_linear(hostile: str) -> None:
 def test_an_output_is_counted_as_it_was_and_kept_without_secrets(tmp_path: Path) -> None:
     place = tmp_path / "out"
     with place.open("wb") as file:
-        collected = Collected(file)
+        collected = OutputCollector(file)
         for piece in (b"a " + SECRETS[0].encode()[:7], SECRETS[0].encode()[7:] + b" \xff\n"):
             collected.add(piece)
         collected.finish()

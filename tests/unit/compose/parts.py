@@ -165,7 +165,7 @@ def around(root: Path) -> Surroundings:
         phase=Phase.IMPLEMENTATION,
         transcript=root / "runs/1-implementer.jsonl",
         consent=Consent.SUSPEND,
-        interrupted=False,
+        has_asked=False,
         owners={"Edit": "implementer"},
     )
 

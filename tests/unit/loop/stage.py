@@ -132,7 +132,7 @@ class Stage:
                 phase=Phase.IMPLEMENTATION,
                 transcript=self.outputs / "run.jsonl",
                 consent=Consent.SUSPEND,
-                interrupted=False,
+                has_asked=False,
             ),
             observe=self.events.append,
             hooks=Chain(self.hooks),

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable
-from agentflow.model.retry import MAX_BAD_REPLIES, by_status, by_type, persist, seconds
+from agentflow.model.retry import MAX_BAD_REPLIES, parse_retry_after, persist, to_status_error, to_type_error
 from agentflow.model.wire import BadReply, TryFailed
 from agentflow.settings import Retry
 
@@ -110,12 +110,12 @@ def test_one_try_is_one_try() -> None:
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529])
 def test_these_statuses_may_pass(status: int) -> None:
-    assert isinstance(by_status(status, "", None), TryFailed)
+    assert isinstance(to_status_error(status, "", None), TryFailed)
 
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 405, 413, 422])
 def test_these_statuses_will_not(status: int) -> None:
-    assert isinstance(by_status(status, "", None), ModelRejected)
+    assert isinstance(to_status_error(status, "", None), ModelRejected)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_these_statuses_will_not(status: int) -> None:
     ],
 )
 def test_an_error_event_is_judged_by_its_type(kind: str, *, passes: bool) -> None:
-    assert isinstance(by_type(kind, "x"), TryFailed) is passes
+    assert isinstance(to_type_error(kind, "x"), TryFailed) is passes
 
 
 @pytest.mark.parametrize(
@@ -143,12 +143,12 @@ def test_an_error_event_is_judged_by_its_type(kind: str, *, passes: bool) -> Non
     [(None, None), ("7", 7), ("0.5", 0.5), ("-3", 0), ("soon", None), ("", None), ("nan", 0)],
 )
 def test_retry_after_is_a_number(header: str | None, expected: float | None) -> None:
-    assert seconds(header) == expected
+    assert parse_retry_after(header) == expected
 
 
 @pytest.mark.parametrize(("ahead", "least", "most"), [(90, 85, 90), (-90, 0, 0)])
 def test_retry_after_is_a_date(ahead: int, least: float, most: float) -> None:
     date = format_datetime(datetime.now(UTC) + timedelta(seconds=ahead), usegmt=True)
-    found = seconds(date)
+    found = parse_retry_after(date)
     assert found is not None
     assert least <= found <= most

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agentflow.core.errors import ModelRejected
 from agentflow.core.messages import Reply, Text, ToolCall
 from agentflow.core.record import encode
-from agentflow.model.reply import Assembly, ErrorEvent, read_events, reply
+from agentflow.model.reply import Assembly, ErrorEvent, read_events, to_reply
 from agentflow.model.wire import BadReply
 from tests.support.messages_server import Plays, delta_event, sse, text, use
 
@@ -36,7 +36,7 @@ def assembled(*given: dict[str, Any]) -> Reply:
     assembly = Assembly()
     for event in given:
         assembly.take(event)
-    return reply(assembly.turn())[0]
+    return to_reply(assembly.turn())[0]
 
 
 @given(st.lists(st.integers(0, len(RAW)), max_size=8))

@@ -1,3 +1,5 @@
+import os
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from agentflow.core.run import (
     RunOpened,
     RunOutcome,
 )
-from agentflow.store.journal import RunFile, load_run
+from agentflow.store.journal import RunFile, add_message, load_run
 
 HEAD = RunOpened(
     run=1,
@@ -167,3 +169,22 @@ def test_what_a_call_changed_is_passed_on_once_it_is_written(tmp_path: Path) -> 
 
 def test_the_file_is_for_its_owner_only(path: Path) -> None:
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_messages_and_ended_runs_leave_no_file_open(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208  # numbers, not files
+    for number in range(3):
+        add_message(tmp_path, f"message {number}")
+        RunFile(tmp_path / f"{number}.jsonl", lambda _: None).append(HEAD)
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+
+def test_a_line_that_fits_only_in_part_is_an_error(tmp_path: Path) -> None:
+    file = RunFile(tmp_path / "1.jsonl", lambda _: None)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (40, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            file.append(HEAD)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

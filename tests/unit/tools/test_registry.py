@@ -10,7 +10,7 @@ from agentflow.core.routing import PIPELINE
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.parse import Mismatch, fit
 from agentflow.settings import Caller
-from agentflow.tools.registry import SUBMITS, Toolbox, build_toolbox, spec, standard
+from agentflow.tools.registry import SUBMITS, Toolbox, build_toolbox, standard, to_spec
 from tests.unit.tools.bench import Bench
 
 LISTS = {
@@ -119,7 +119,7 @@ def test_the_context_is_small_and_complete() -> None:
 def test_a_tool_runs_with_any_context(bench: Bench) -> None:
     tool = Tool(name="Nothing", category=Category.FS, effect=Effect.READ, input=Nothing, call=nothing)
     assert bench(tool).content == "call-1Nothing()"
-    assert spec(tool).description == "Do nothing, in detail."
+    assert to_spec(tool).description == "Do nothing, in detail."
 
 
 def test_effects_say_what_may_run_side_by_side() -> None:
@@ -152,7 +152,7 @@ def test_schemas_have_the_public_keys_and_are_closed() -> None:
     tools = build_toolbox(Caller).tools
     assert {tool.name for tool in tools} == INPUT_KEYS.keys()
     for tool in tools:
-        shown = spec(tool)
+        shown = to_spec(tool)
         required, optional = INPUT_KEYS[tool.name]
         assert shown.input_schema["type"] == "object", tool.name
         assert set(shown.input_schema["required"]) == required, tool.name
@@ -164,7 +164,7 @@ def test_schemas_have_the_public_keys_and_are_closed() -> None:
 
 def test_keys_with_a_dash_reach_the_tool() -> None:
     grep: Any = standard().find("Grep")
-    assert spec(grep).input_schema["properties"]["-i"] == {"type": "boolean"}
+    assert to_spec(grep).input_schema["properties"]["-i"] == {"type": "boolean"}
     assert fit(
         grep.input, {"pattern": "a", "-i": True, "-n": False}
     ).ignore_case  # -n is public, but not shown
