@@ -35,7 +35,7 @@ _MOST = 60_000
 """Bytes that fit a pipe and a message."""
 _START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC")
 _LEFT_OUT = (
-    *("__main__", "_bundled", "checks.reading_hook", "model.sdk", "workspace.commit"),
+    *("__main__", "_bundled", "batch.cluster", "checks.reading_hook", "model.sdk", "workspace.commit"),
     *("mcp", "cli.line_editor"),
 )
 """What runs on import, is run elsewhere, or is seldom used and imports a large library."""
@@ -66,10 +66,16 @@ class Forks:
         theirs.close()
 
     def run(
-        self, words: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: str, timeout: float, also: str
+        self,
+        words: Sequence[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        stdin: str,
+        timeout: float,
+        also: Sequence[str],
     ) -> "subprocess.CompletedProcess[str]":
-        """Run the command as `subprocess.run` does, with its output as text and one more module loaded."""
-        asked = json.dumps({"also": also, "words": words, "cwd": str(cwd), "env": dict(env)}).encode()
+        """Run the command as `subprocess.run` does, with its output as text and more modules loaded."""
+        asked = json.dumps({"also": [*also], "words": words, "cwd": str(cwd), "env": dict(env)}).encode()
         pipes = [os.pipe() for _ in range(4)]
         theirs = (pipes[0][0], *(pipe[1] for pipe in pipes[1:]))
         socket.send_fds(self._socket, [asked], theirs)
@@ -181,10 +187,12 @@ def _load() -> None:
     gc.freeze()  # else each collection of a command copies every page of this process
 
 
-def _load_also(module: str) -> None:
+def _load_also(modules: Sequence[str]) -> None:
     """Import what only some commands need, when the first of them comes."""
-    if module and module not in sys.modules:
-        importlib.import_module(module)
+    new = [name for name in modules if name not in sys.modules]
+    for name in new:
+        importlib.import_module(name)
+    if new:
         gc.collect()
         gc.freeze()
 

@@ -100,7 +100,7 @@ class Repo:
         whole = {**self.environment, **(env or {})}
         if tuple(command) == (str(COMMAND),) and not self.identity and can_run(words, env or {}, stdin):
             fork = forks(COMMAND, whole.get("LANG", ""))
-            return Done(fork.run(words, self.root, whole, stdin, timeout, self._client()))
+            return Done(fork.run(words, self.root, whole, stdin, timeout, self._clients()))
         return Done(
             subprocess.run(
                 [*command, *words],
@@ -115,10 +115,12 @@ class Repo:
             )
         )
 
-    def _client(self) -> str:
-        """Return the module that a command loads where MCP servers are configured; it takes a second."""
-        places = (self.home / ".claude.json", self.root / ".mcp.json")
-        return "agentflow.mcp.client" if any(map(Path.exists, places)) else ""
+    def _clients(self) -> list[str]:
+        """Return the large modules that a command will load here, for it to find them loaded."""
+        servers = (self.home / ".claude.json", self.root / ".mcp.json")
+        config = self.home / ".config/agentflow/config.yaml"
+        is_sdk = config.is_file() and '"transport": "sdk"' in config.read_text("utf-8", "replace")
+        return ["agentflow.mcp.client"] * any(map(Path.exists, servers)) + ["agentflow.model.sdk"] * is_sdk
 
     def task(self, *words: str, script: list[dict[str, Any]] | None = None, **options: Any) -> Done:
         """Run a task, its text first; with a script, by the scripted model and its whole crew."""
