@@ -74,6 +74,20 @@ def test_where_git_has_a_say_nothing_is_done(tmp_path: Path, name: str) -> None:
     assert not (tmp_path / ".git/index").exists()
 
 
+def test_another_hash_is_gits(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "--object-format=sha256")
+    make_repository(tmp_path)
+    assert not commit_first(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["config", "info/exclude", "info/attributes", "hooks/pre-commit"])
+def test_what_was_set_before_is_heeded_by_git(tmp_path: Path, name: str) -> None:
+    make_repository(fill(tmp_path))
+    with (tmp_path / ".git" / name).open("a") as file:
+        file.write("# set\n")
+    assert not commit_first(tmp_path)
+
+
 def test_a_second_commit_is_gits(tmp_path: Path) -> None:
     make_repository(tmp_path)
     assert commit_first(tmp_path)

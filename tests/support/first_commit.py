@@ -37,7 +37,7 @@ def commit_first(root: Path) -> bool:
     """Commit all files of a new repository; false, with nothing done, where only git knows what it adds."""
     git = root / ".git"
     head = git / (git / "HEAD").read_text().removeprefix("ref: ").strip()
-    found = None if head.exists() or (git / "index").exists() else _list_files(root)
+    found = _list_files(root) if _is_usual(git) and not head.exists() else None
     if found is None:
         return False
     names = {path: _store(git, b"blob", _read(root / os.fsdecode(path))) for path in sorted(found)}
@@ -58,6 +58,14 @@ def _usual_files() -> dict[str, bytes]:
         subprocess.run(["git", "init", "-q", "--template=", folder], check=True)
         found = {path.name: path.read_bytes() for path in Path(folder, ".git").iterdir() if path.is_file()}
     return {**found, "info/exclude": b"# what git leaves out\n"}
+
+
+def _is_usual(git: Path) -> bool:
+    """Tell whether nothing was staged, set or hooked since the repository was made here."""
+    usual = {name: content for name, content in _usual_files().items() if name != "HEAD"}
+    is_same = all((git / name).is_file() and (git / name).read_bytes() == usual[name] for name in usual)
+    more = [git / name for name in ("index", "info/attributes") if (git / name).exists()]
+    return is_same and not [*more, *git.glob("hooks/*")]
 
 
 def _list_files(root: Path) -> dict[bytes, os.stat_result] | None:
