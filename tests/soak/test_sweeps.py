@@ -154,7 +154,7 @@ def test_a_reader_who_has_gone_changes_nothing(red: Repo, words: list[str], code
 @pytest.mark.parametrize("transport", test_connection.TRANSPORTS)
 @pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
 def test_requests_go_through_the_users_proxy(new_repo: NewRepo, variable: str, transport: str) -> None:
-    test_connection.test_requests_go_through_the_users_proxy(new_repo(play.CALC), variable, transport)
+    test_connection.test_requests_go_through_the_users_proxy(new_repo(play.LIGHT), variable, transport)
 
 
 @pytest.mark.parametrize(("text", "change"), [*product(test_verdict.WORDINGS, test_verdict.CHANGES)])
@@ -180,7 +180,7 @@ def test_what_a_link_of_the_settings_leads_to_is_not_rewritten(
 def test_an_escalation_that_names_no_place_asks_nobody(
     new_repo: NewRepo, problem: str, changes: dict[str, Any]
 ) -> None:
-    test_escalation.test_an_escalation_that_names_no_place_asks_nobody(new_repo(play.CALC), changes, problem)
+    test_escalation.test_an_escalation_that_names_no_place_asks_nobody(new_repo(play.LIGHT), changes, problem)
 
 
 @pytest.mark.parametrize("name", test_named_class.CLASSES)
