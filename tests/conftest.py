@@ -48,8 +48,8 @@ def _compile_once(tests: Path) -> None:
     folders = sorted(place.name for place in tests.iterdir() if any(place.glob("**/test_*.py")))
     folders.remove("soak")
     collect = ("-m", "pytest", "--collect-only", "-qq", "-p", "no:randomly")
-    others = (tests / name for name in folders if name != "unit")
-    shares = ((*collect, tests / "unit"), (*collect, *others), ("-c", _FOR_SANDBOXES))
+    others = (f"{tests}/{name}" for name in folders if name != "unit")
+    shares = ((*collect, f"{tests}/unit"), (*collect, *others), ("-c", _FOR_SANDBOXES))
     begun = [subprocess.Popen((sys.executable, *share), stdout=subprocess.DEVNULL) for share in shares]
     for process in begun:
         process.wait()
