@@ -3,11 +3,15 @@
 import os
 import shutil
 import site
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import pytest
+
+_FOR_SANDBOXES = "import coverage.cmdline, mcp.server.mcpserver"
+"""What programs of tests import where they may not write: there each start of them would compile it."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -20,6 +24,8 @@ def pytest_configure(config: pytest.Config) -> None:
         own = (f"{sys.base_prefix}/bin",) if _is_script(shutil.which("python3")) else ()
         first = (*_make_quick_python(Path(folder, "python")), *own)
         os.environ["PATH"] = os.pathsep.join((*first, os.environ["PATH"]))
+    if getattr(config.option, "numprocesses", 0) and config.args_source is config.ArgsSource.TESTPATHS:
+        _compile_once(config.rootpath / "tests")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -33,6 +39,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"levels of the sandbox: {', '.join(sorted(found['level']))}")
     for lacking in sorted(found["lacking level"]):
         terminalreporter.write_line(f"WARNING: NOT RUN at a level of the sandbox: {lacking}", yellow=True)
+
+
+def _compile_once(tests: Path) -> None:
+    """Have a fresh clone compiled before the workers begin, which all do it else, at the same time."""
+    if sys.dont_write_bytecode or any(tests.glob("unit/**/test_*.pyc")):
+        return
+    folders = sorted(place.name for place in tests.iterdir() if any(place.glob("**/test_*.py")))
+    folders.remove("soak")
+    collect = ("-m", "pytest", "--collect-only", "-qq", "-p", "no:randomly")
+    others = (f"{tests}/{name}" for name in folders if name != "unit")
+    shares = ((*collect, f"{tests}/unit"), (*collect, *others), ("-c", _FOR_SANDBOXES))
+    begun = [subprocess.Popen((sys.executable, *share), stdout=subprocess.DEVNULL) for share in shares]
+    for process in begun:
+        process.wait()
 
 
 def _make_quick_python(folder: Path) -> tuple[str, str]:

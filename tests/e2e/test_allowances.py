@@ -219,7 +219,7 @@ SPOILT = {
 }
 
 
-@pytest.mark.parametrize("files", SPOILT.values(), ids=SPOILT)
+@pytest.mark.parametrize("files", [SPOILT["code that equals all"], SPOILT["code that lacks the same"]])
 def test_a_missing_tool_hides_no_wrong_change(tmp_path: Path, files: dict[str, str]) -> None:
     done = Attempt(tmp_path, PARTLY).run(
         tampering.TASK, files, "--json", "--no-input", "--max-iterations", "1"

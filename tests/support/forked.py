@@ -35,7 +35,7 @@ _MOST = 60_000
 """Bytes that fit a pipe and a message."""
 _START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC")
 _LEFT_OUT = (
-    *("__main__", "_bundled", "checks.reading_hook", "model.sdk", "workspace.commit"),
+    *("__main__", "_bundled", "batch.cluster", "checks.reading_hook", "model.sdk", "workspace.commit"),
     *("mcp", "cli.line_editor"),
 )
 """What runs on import, is run elsewhere, or is seldom used and imports a large library."""
@@ -66,10 +66,16 @@ class Forks:
         theirs.close()
 
     def run(
-        self, words: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: str, timeout: float
+        self,
+        words: Sequence[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        stdin: str,
+        timeout: float,
+        also: Sequence[str],
     ) -> "subprocess.CompletedProcess[str]":
-        """Run the command as `subprocess.run` does, with its output as text."""
-        asked = json.dumps({"words": words, "cwd": str(cwd), "env": dict(env)}).encode()
+        """Run the command as `subprocess.run` does, with its output as text and more modules loaded."""
+        asked = json.dumps({"also": [*also], "words": words, "cwd": str(cwd), "env": dict(env)}).encode()
         pipes = [os.pipe() for _ in range(4)]
         theirs = (pipes[0][0], *(pipe[1] for pipe in pipes[1:]))
         socket.send_fds(self._socket, [asked], theirs)
@@ -135,6 +141,8 @@ def _accept(command: str, ours: socket.socket, ends: dict[int, int], own: tuple[
     asked, descriptors, _, _ = socket.recv_fds(ours, 2 * _MOST, 4)
     if not asked:
         return False
+    request = json.loads(asked)
+    _load_also(request.pop("also"))
     child = os.fork()
     if child == 0:
         signal.set_wakeup_fd(-1)
@@ -142,7 +150,7 @@ def _accept(command: str, ours: socket.socket, ends: dict[int, int], own: tuple[
         for number, descriptor in enumerate(descriptors[:3]):
             os.dup2(descriptor, number)
         os.closerange(3, max(ours.detach(), *own, *descriptors, *ends.values()) + 1)
-        _be_command(command, **json.loads(asked))
+        _be_command(command, **request)
     for descriptor in descriptors[:3]:
         os.close(descriptor)
     os.write(descriptors[3], f"{child} ".encode())
@@ -177,6 +185,16 @@ def _load() -> None:
                 msgspec.json.Decoder(found)
     gc.collect()
     gc.freeze()  # else each collection of a command copies every page of this process
+
+
+def _load_also(modules: Sequence[str]) -> None:
+    """Import what only some commands need, when the first of them comes."""
+    new = [name for name in modules if name not in sys.modules]
+    for name in new:
+        importlib.import_module(name)
+    if new:
+        gc.collect()
+        gc.freeze()
 
 
 def _be_command(command: str, words: list[str], cwd: str, env: dict[str, str]) -> NoReturn:

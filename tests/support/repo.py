@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tests.support import play
+from tests.support.first_commit import commit_first, make_repository
 from tests.support.forked import can_run, forks
 
 COMMAND = Path(sys.executable).with_name("agentflow")
@@ -40,7 +41,10 @@ class Repo:
         self.identity = identity
         root.mkdir(parents=True, exist_ok=True)
         home.mkdir(parents=True, exist_ok=True)
-        self.git("init", "-q")
+        if identity:
+            self.git("init", "-q")
+        else:
+            make_repository(root)
 
     def git(self, *words: str) -> str:
         author = ("-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgSign=false")
@@ -66,8 +70,9 @@ class Repo:
         return self
 
     def commit(self) -> "Repo":
-        self.git("add", "-A")
-        self.git("commit", "-q", "--allow-empty", "-m", "state")
+        if self.identity or not commit_first(self.root):
+            self.git("add", "-A")
+            self.git("commit", "-q", "--allow-empty", "-m", "state")
         return self
 
     def read(self, name: str) -> str:
@@ -95,7 +100,7 @@ class Repo:
         whole = {**self.environment, **(env or {})}
         if tuple(command) == (str(COMMAND),) and not self.identity and can_run(words, env or {}, stdin):
             fork = forks(COMMAND, whole.get("LANG", ""))
-            return Done(fork.run(words, self.root, whole, stdin, timeout))
+            return Done(fork.run(words, self.root, whole, stdin, timeout, self._clients()))
         return Done(
             subprocess.run(
                 [*command, *words],
@@ -109,6 +114,13 @@ class Repo:
                 **self.identity,
             )
         )
+
+    def _clients(self) -> list[str]:
+        """Return the large modules that a command will load here, for it to find them loaded."""
+        servers = (self.home / ".claude.json", self.root / ".mcp.json")
+        config = self.home / ".config/agentflow/config.yaml"
+        is_sdk = config.is_file() and '"transport": "sdk"' in config.read_text("utf-8", "replace")
+        return ["agentflow.mcp.client"] * any(map(Path.exists, servers)) + ["agentflow.model.sdk"] * is_sdk
 
     def task(self, *words: str, script: list[dict[str, Any]] | None = None, **options: Any) -> Done:
         """Run a task, its text first; with a script, by the scripted model and its whole crew."""

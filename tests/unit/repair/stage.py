@@ -15,6 +15,7 @@ from agentflow.core.messages import Message, Reply, Speaker, ToolCall, ToolResul
 from agentflow.core.record import encode
 from agentflow.repair.policy import Repair
 from agentflow.workspace.git import open_repository
+from tests.support.first_commit import make_repository
 from tests.support.records import a_request, user
 
 TASK_ID = "20240101T000000Z-abcd"
@@ -47,7 +48,7 @@ class Stage:
         for name, text in files.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text, encoding="utf-8", newline="")
-        subprocess.run(["git", "init", "-q", str(root)], check=True)
+        make_repository(root)
         self.start = self.texts()
         self.tree = ""
 

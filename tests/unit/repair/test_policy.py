@@ -75,14 +75,15 @@ def test_a_new_process_at_every_turn_comes_to_the_same_replies(tmp_path: Path) -
         async def complete(self, request: Request) -> Reply:
             return await Repair(boxed(tmp_path / "b")).complete(request)
 
-    one, other = Stage(tmp_path / "a", demo_files(), UNITTEST), Stage(tmp_path / "b", demo_files(), UNITTEST)
+    files = shop(LIMIT, LIMIT_TESTS)
+    one, other = Stage(tmp_path / "a", files, UNITTEST), Stage(tmp_path / "b", files, UNITTEST)
     one.mend(Repair(boxed(tmp_path / "a")))
     other.mend(Forgetful(boxed(tmp_path / "b")))
     assert [told(reply) for reply in one.replies] == [told(reply) for reply in other.replies]
 
 
 def test_call_ids_are_unique_and_nothing_costs_anything(tmp_path: Path) -> None:
-    stage = Stage(tmp_path, demo_files(), UNITTEST)
+    stage = Stage(tmp_path, shop(LIMIT, LIMIT_TESTS), UNITTEST)
     stage.mend(Repair(boxed(tmp_path)))
     ids = [part.id for reply in stage.replies for part in reply.parts if isinstance(part, ToolCall)]
     assert len(ids) == len(set(ids))

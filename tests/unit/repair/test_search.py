@@ -12,7 +12,7 @@ from agentflow.core.errors import ModelRejected
 from agentflow.core.verdict import PLAUSIBLE
 from agentflow.repair.policy import Repair
 from agentflow.sandbox.run import Sandbox
-from tests.support.boxes import boxed, landlocked, unboxed
+from tests.support.boxes import boxed, landlocked
 from tests.unit.repair.bugs import module_tests
 from tests.unit.repair.stage import UNITTEST, Stage
 
@@ -49,9 +49,12 @@ class ScriptTest(unittest.TestCase):
 """
 Boxed = Callable[[Path], Sandbox]
 
-pytestmark = pytest.mark.parametrize("box", [boxed, landlocked, unboxed])
+on_bubblewrap = pytest.mark.parametrize("box", [boxed])
+on_both = pytest.mark.parametrize("box", [boxed, landlocked])
+"""Where what a level does may decide; `tests/soak` has each test at each level, and at none."""
 
 
+@on_both
 def test_tests_that_set_modes_and_times_of_their_own_files_are_run(box: Boxed, tmp_path: Path) -> None:
     tests = module_tests("core", TRUTHS).replace("(unittest.TestCase):", f"(unittest.TestCase):{ALTERING}", 1)
     head = "import os\nimport shutil\nimport tempfile\nfrom pathlib import Path\n"
@@ -60,6 +63,7 @@ def test_tests_that_set_modes_and_times_of_their_own_files_are_run(box: Boxed, t
     assert stage.changed() == MENDED
 
 
+@on_bubblewrap
 def test_an_executable_script_stays_one_under_every_candidate(box: Boxed, tmp_path: Path) -> None:
     stage = Stage(tmp_path, {"script.py": SCRIPT, "tests/test_script.py": SCRIPT_TESTS}, UNITTEST)
     (tmp_path / "script.py").chmod(0o755)
@@ -67,6 +71,7 @@ def test_an_executable_script_stays_one_under_every_candidate(box: Boxed, tmp_pa
     assert set(stage.changed()) == {"script.py"}
 
 
+@on_bubblewrap
 def test_a_candidate_that_ends_the_process_that_tries_it_is_a_lost_one_and_told(
     box: Boxed, tmp_path: Path
 ) -> None:
@@ -80,6 +85,7 @@ def test_a_candidate_that_ends_the_process_that_tries_it_is_a_lost_one_and_told(
     assert re.search(rf" \(workers that crashed and were replaced: \d+\); {PLAUSIBLE}$", summary)
 
 
+@on_bubblewrap
 def test_a_search_whose_processes_all_end_says_so_by_name(box: Boxed, tmp_path: Path) -> None:
     code = (
         "import gc\nimport os\n\n\ndef is_full(count, limit):\n    if gc.get_freeze_count():\n"
@@ -134,6 +140,7 @@ def is_full(count, limit):
 """
 
 
+@on_both
 def test_what_edits_start_write_or_wait_for_is_gone_before_the_next_one(box: Boxed, tmp_path: Path) -> None:
     stage = Stage(tmp_path, {"core.py": WILD, "tests/test_core.py": module_tests("core", TRUTHS)}, UNITTEST)
     before = set(stage.texts())

@@ -4,6 +4,7 @@ from typing import Protocol
 
 import pytest
 
+from tests.support.first_commit import make_repository
 from tests.unit.tools.bench import Bench
 
 
@@ -15,7 +16,7 @@ class Git(Protocol):
 def root(tmp_path: Path) -> Path:
     place = tmp_path / "repository"
     place.mkdir()
-    subprocess.run(["git", "init", "--quiet"], cwd=place, check=True)
+    make_repository(place)
     return place
 
 

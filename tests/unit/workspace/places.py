@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 from agentflow.workspace.git import Git, open_repository
+from tests.support.first_commit import commit_first, make_repository
 
 IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "commit.gpgSign=false")
 
@@ -16,7 +17,7 @@ class Place:
         self.root = root
         self.marker = root.parent / f"{root.name}-marker"
         root.mkdir(parents=True)
-        self.git("init", "-q", "-b", "main")
+        make_repository(root, "main")
         if not bare_start:
             self.write("src/a.py", "x = 1\n")
             self.write("README.md", "# r\n")
@@ -39,8 +40,9 @@ class Place:
         return place
 
     def commit(self) -> None:
-        self.git("add", "-A")
-        self.git("commit", "-q", "--allow-empty", "-m", "state")
+        if not commit_first(self.root):
+            self.git("add", "-A")
+            self.git("commit", "-q", "--allow-empty", "-m", "state")
 
     def plant(self, config: str) -> None:
         """Append to the repository's own configuration."""

@@ -7,13 +7,14 @@ import pytest
 
 from agentflow.core.errors import InvalidInput, OutsideWorkspace, ToolError
 from agentflow.workspace.path_guard import MAX_READ_BYTES, PathGuard
+from tests.support.first_commit import make_repository
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     place = tmp_path / "repository"
     place.mkdir()
-    subprocess.run(["git", "init", "--quiet"], cwd=place, check=True)
+    make_repository(place)
     (place / "src").mkdir()
     (place / "src" / "a.py").write_text("a = 1\n")
     (tmp_path / "repository-evil").mkdir()
