@@ -4,9 +4,10 @@ import json
 import math
 import os
 import select
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from agentflow.workspace.working_copy import copy_files, is_mountable, to_python
 DRIVER = Path(__file__).with_name("driver.py")
 
 _TICK = 0.05
+_CLOSING_SECONDS = 1.0
 
 
 class Hope(Record):
@@ -127,47 +129,33 @@ def drive(bench: Bench, copy: View, folder: Path, spec: Mapping[str, Any], timeo
 
 
 class Channel:
-    """A driver at work in a copy, and the two pipes to it."""
+    """The two pipes to one server of a driver."""
 
-    def __init__(
-        self, bench: Bench, spec: Mapping[str, Any], pool: ThreadPoolExecutor, seconds: float
-    ) -> None:
-        self._pipes = []
-        with ExitStack() as stack:  # a copy may be stopped halfway
-            folder = stack.enter_context(scratch_folder())
-            copy = stack.enter_context(open_copy(bench))
-            for name in ("orders", "answers"):
-                os.mkfifo(folder / name)
-                pipe = os.open(folder / name, os.O_RDWR | os.O_NONBLOCK)
-                stack.callback(os.close, pipe)
-                self._pipes.append(pipe)
-            self._stack = stack.pop_all()
-        told = {**spec, "orders": str(folder / "orders"), "answers": str(folder / "answers")}
-        self._over: Future[Execution] = pool.submit(drive, bench, copy, folder, told, seconds)
+    def __init__(self, orders: Path, answers: Path, stack: ExitStack) -> None:
+        self._orders, self._answers = (_open_pipe(path, stack) for path in (orders, answers))
         self._read = b""
-        self._is_told = {"plan": ""}
+        self._plan: Mapping[str, Any] = {}
 
-    def tell(self, order: Mapping[str, Any]) -> None:
+    def tell(self, order: Mapping[str, Any], is_over: Callable[[], bool]) -> None:
         raw = json.dumps(order).encode() + b"\n"
-        while raw and not self._over.done():
-            if select.select([], [self._pipes[0]], [], _TICK)[1]:
+        while raw and not is_over():
+            if select.select([], [self._orders], [], _TICK)[1]:
                 with suppress(BlockingIOError):  # there is room, though not for so much at once
-                    raw = raw[os.write(self._pipes[0], raw) :]
+                    raw = raw[os.write(self._orders, raw) :]
 
-    def plan(self, plan: Mapping[str, Any]) -> None:
+    def plan(self, plan: Mapping[str, Any], is_over: Callable[[], bool]) -> None:
         """Say which tests are run and how long they may take, where that is new."""
-        said = json.dumps(plan)
-        if self._is_told["plan"] != said:
-            self._is_told["plan"] = said
-            self.tell({"plan": plan})
+        if self._plan is not plan:
+            self._plan = plan
+            self.tell({"plan": plan}, is_over)
 
-    def hear(self, deadline: float, is_vain: Callable[[], bool]) -> dict[str, Any] | None:
-        """Return the next answer, or None once the driver is gone or nobody waits any more."""
+    def hear(self, is_vain: Callable[[], bool]) -> dict[str, Any] | None:
+        """Return the next answer, or None once it is vain to wait for one."""
         while b"\n" not in self._read:
-            if select.select([self._pipes[1]], [], [], _TICK)[0]:
+            if select.select([self._answers], [], [], _TICK)[0]:
                 with suppress(BlockingIOError):
-                    self._read += os.read(self._pipes[1], 1 << 16)
-            elif self._over.done() or time.monotonic() > deadline or is_vain():
+                    self._read += os.read(self._answers, 1 << 16)
+            elif is_vain():
                 return None
         line, _, self._read = self._read.partition(b"\n")
         try:
@@ -175,20 +163,64 @@ class Channel:
         except (ValueError, Mismatch):
             return {"end": "crashed"}  # the code under test wrote there
 
-    def last_words(self) -> str:
-        """Return the last thing a driver said that is over."""
+
+def _open_pipe(path: Path, stack: ExitStack) -> int:
+    os.mkfifo(path)
+    pipe = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    stack.callback(os.close, pipe)
+    return pipe
+
+
+class Driver:
+    """A driver at work in a copy, and the channels to its servers."""
+
+    def __init__(
+        self, bench: Bench, spec: Mapping[str, Any], pool: ThreadPoolExecutor, seconds: float
+    ) -> None:
+        """Start it; the spec names the kinds of its servers."""
+        pipes, self._channels = {}, dict[str, Channel]()
+        with ExitStack() as stack:  # a copy may be stopped halfway
+            folder = stack.enter_context(scratch_folder())
+            copy = stack.enter_context(open_copy(bench))
+            for kind in spec["servers"]:
+                pipes[kind] = (folder / f"{kind}-orders", folder / f"{kind}-answers")
+                self._channels[kind] = Channel(*pipes[kind], stack)
+            self._stack = stack.pop_all()
+        named = {kind: [str(path) for path in paths] for kind, paths in pipes.items()}
+        is_cancelled = bench.watch.cancelled
+        self._is_closed = threading.Event()
+        watch = bench.watch.replace(cancelled=lambda: self._is_closed.is_set() or is_cancelled())
+        self._over: Future[Execution] = pool.submit(
+            drive, bench.replace(watch=watch), copy, folder, {**spec, "servers": named}, seconds
+        )
+
+    def tell(self, kind: str, order: Mapping[str, Any], plan: Mapping[str, Any] | None = None) -> None:
+        """Give a server an order, after the plan by which it is carried out."""
+        if plan is not None:
+            self._channels[kind].plan(plan, self._over.done)
+        self._channels[kind].tell(order, self._over.done)
+
+    def hear(self, kind: str, seconds: float, is_vain: Callable[[], bool]) -> dict[str, Any] | None:
+        """Return a server's next answer, or None once it is gone, late, or nobody waits any more."""
+        until = time.monotonic() + seconds
+        return self._channels[kind].hear(lambda: self._over.done() or time.monotonic() > until or is_vain())
+
+    def read_last_line(self) -> str:
+        """Return the last line that a driver printed which is over."""
         finished = self._over.result()
-        said = finished.tail.strip().splitlines()[-1:] or ["it said nothing"]
+        lines = finished.tail.strip().splitlines()[-1:] or ["it said nothing"]
         ended = "a signal" if finished.exit_code is None else f"exit {finished.exit_code}"
-        return f"{said[0]} ({ended})"
+        return f"{lines[0]} ({ended})"
 
     @property
     def is_over(self) -> bool:
         return self._over.done()
 
     def close(self) -> None:
-        self.tell({"quit": True})
+        self.tell("fresh", {"quit": True})
         try:
+            wait([self._over], _CLOSING_SECONDS)  # it may be at work
+            self._is_closed.set()
             self._over.result()
         finally:
             self._stack.close()

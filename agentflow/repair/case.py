@@ -83,8 +83,8 @@ class RepairCase:
         def work() -> SearchResult:
             is_same = wide.files == self.target.files
             seen = self.seen if is_same else trace_tests(bench)
-            lost = earlier[-1].lost if earlier else frozenset()
-            search = Search(bench, [each.texts for each in earlier], lost)
+            useless = earlier[-1].useless if earlier else frozenset()
+            search = Search(bench, [each.texts for each in earlier], useless)
             return search.run(seen, self.candidates)
 
         return self._once(("searched", len(rejections), wide.files), work)

@@ -1,17 +1,14 @@
 """The choice among edits that all make the tests pass: by what they do with inputs that no test has."""
 
 import ast
-import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from agentflow.core.record import Record
 from agentflow.parse import Mismatch, fit
-from agentflow.repair.bench import Bench, drive, open_copy
 from agentflow.repair.candidates import Candidate
-from agentflow.repair.sources import FunctionNode, apply_mutation, parse_code
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.repair.sources import FunctionNode, Sources, apply_mutation, parse_code
 
 COMPARE_SECONDS = 30.0
 LEAST_SECONDS = 5.0
@@ -56,11 +53,28 @@ class RepairChoice(Record):
     """For each rival an input on which it differs, with what the chosen edit and the rival give."""
 
 
-def choose_repair(bench: Bench, survivors: Sequence[Candidate]) -> RepairChoice:
-    """Return the edit that most others agree with; edits that differ from it nowhere are no rivals."""
-    compared = tuple(survivors)[:MOST_COMPARED]
-    seen = _compare(bench, compared) if len(compared) > 1 else Compared()
-    return rank_survivors(compared, seen)
+def choose_repair(
+    survivors: Sequence[Candidate],
+    compare: Callable[[Sequence[Candidate]], Compared],
+    confirm: Callable[[Sequence[Candidate]], Collection[Candidate]],
+) -> RepairChoice | None:
+    """Return the edit that most others agree with; edits that differ from it nowhere are no rivals.
+
+    The edit and its rivals, and no others, have to be confirmed; None where none is.
+    """
+    left = tuple(survivors)[:MOST_COMPARED]
+    seen = compare(left) if len(left) > 1 else Compared()
+    confirmed = set[Candidate]()
+    while left:
+        choice = rank_survivors(left, seen)
+        asked = [each for each in (choice.winner, *choice.rivals) if each not in confirmed]
+        confirmed |= {*confirm(asked)} if asked else set()
+        if confirmed.issuperset(asked):
+            return choice
+        kept = [at for at, each in enumerate(left) if each in confirmed or each not in asked]
+        left = tuple(left[at] for at in kept)
+        seen = seen.replace(outcomes=tuple(seen.outcomes[at] for at in kept) if seen.outcomes else ())
+    return None
 
 
 def rank_survivors(survivors: Sequence[Candidate], seen: Compared) -> RepairChoice:
@@ -146,24 +160,21 @@ def _shorten(one: str, other: str) -> tuple[str, str]:
     return left, right
 
 
-def _compare(bench: Bench, survivors: Sequence[Candidate]) -> Compared:
-    """Return what the survivors of one file do with inputs near those of the tests, if that can be told."""
+def compare_survivors(
+    sources: Sources, survivors: Sequence[Candidate], run: Callable[[dict[str, Any]], object]
+) -> Compared:
+    """Return what the survivors of one file do with inputs near those of the tests, if that can be known.
+
+    The tests run with the first of them: they reach more of the code that passes them, and do not hang in it.
+    """
     paths = {each.path for each in survivors}
     if len(paths) != 1:
         return Compared()
     (path,) = paths
-    order = make_order(bench.sources.read(path), path, survivors)
-    # the tests reach more of the code that passes them, and do not hang in it
-    overlay = {**bench.sources.overlay, path: order["versions"][0].encode()}
-    bench = bench.replace(sources=bench.sources.replace(overlay=overlay))
-    with open_copy(bench) as copy, scratch_folder() as folder:
-        report = folder / "report.json"
-        seconds = min(COMPARE_SECONDS, max(LEAST_SECONDS, bench.watch.seconds_left))
-        drive(bench, copy, folder, {"report": str(report), "compare": order}, seconds)
-        try:
-            return fit(Compared, json.loads(report.read_bytes()))
-        except (OSError, ValueError, Mismatch):
-            return Compared()
+    try:
+        return fit(Compared, run(make_order(sources.read(path), path, survivors)))
+    except Mismatch:
+        return Compared()
 
 
 def make_order(raw: bytes, path: str, survivors: Sequence[Candidate]) -> dict[str, Any]:

@@ -39,6 +39,8 @@ VERSION_SECONDS = 4.0
 _TICK = 0.05
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _LATE = "? took too long"
+_MOST_LATE = 4
+"""Calls that take too long before a version counts as one that hangs."""
 _LONGEST = 300
 _MOST_SHOWN = 2_000
 """Parts of a value of which the text tells."""
@@ -51,15 +53,14 @@ class TookTooLong(BaseException):
     """A call took too long."""
 
 
-def compare_versions(spec: dict[str, Any], observe: Callable[..., Any], inputs: Any) -> dict[str, Any]:
+def compare_versions(order: dict[str, Any], run_tests: Callable[[], Any], inputs: Any) -> dict[str, Any]:
     """Return what each version does with each input, and the inputs as text."""
-    order = spec["compare"]
     path, lines = str(Path(order["path"]).resolve()), set(order["functions"])
-    calls = record_calls(partial(observe, spec, False), path, lines, inputs.pack)
+    calls = record_calls(run_tests, path, lines, inputs.pack)
     if calls is None:
         return {"inputs": [], "outcomes": [[] for _ in order["versions"]]}
     made = list(inputs.near_inputs(calls, find_constants(order["versions"][0])))
-    outcomes = [run_version(order["path"], text, made) for text in order["versions"]]
+    outcomes = run_versions(order["path"], order["versions"], made)
     return {"inputs": [show_input(name, make) for name, make in made], "outcomes": outcomes}
 
 
@@ -145,35 +146,58 @@ def arguments_of(frame: FrameType) -> tuple[list[Any], dict[str, Any]]:
     return given, named
 
 
-def run_version(path: str, text: str, inputs: list[tuple[str, Make]]) -> list[str]:
-    """Return what a version does with each input, from a process of its own; fewer if its time is over."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.setpgid(0, 0)
-            os.close(reader)
-            sink = os.open(os.devnull, os.O_RDWR)
-            for descriptor in (0, 1, 2):
-                os.dup2(sink, descriptor)
-            answer_all(path, text, inputs, writer)
-        finally:
-            os._exit(0)
-    os.close(writer)
-    said, is_over = b"", False
-    until = time.monotonic() + 3 * VERSION_SECONDS
-    os.set_blocking(reader, False)
-    while not is_over and time.monotonic() < until:  # what it started may keep the pipe open
-        is_over = os.waitpid(child, os.WNOHANG)[0] == child
-        select.select([reader], [], [], 0 if is_over else _TICK)
-        said += read_pending(reader)
-    os.close(reader)
-    with contextlib.suppress(OSError):
-        os.killpg(child, signal.SIGKILL)
-    if not is_over:
-        os.waitpid(child, 0)
-    lines = said.decode("utf-8", "replace").splitlines()
-    return [json.loads(line) for line in lines if line.endswith('"')]
+def run_versions(path: str, texts: list[str], inputs: list[tuple[str, Make]]) -> list[list[str]]:
+    """Return what each version does with each input, as many versions at once as there are processors."""
+    waiting, running = list(texts)[::-1], list[VersionRun]()
+    versions = list[VersionRun]()
+    while waiting or running:
+        while waiting and len(running) < (os.cpu_count() or 1):
+            versions.append(VersionRun(path, waiting.pop(), inputs))
+            running.append(versions[-1])
+        ended = [each for each in running if each.is_over()]
+        running = [each for each in running if each not in ended]
+        if not ended:
+            select.select([each.reader for each in running], [], [], _TICK)
+    return [each.outcomes for each in versions]
+
+
+class VersionRun:
+    """A version of a file at work in a process of its own."""
+
+    def __init__(self, path: str, text: str, inputs: list[tuple[str, Make]]) -> None:
+        self.reader, writer = os.pipe()
+        self.child = os.fork()
+        if self.child == 0:
+            try:
+                os.setpgid(0, 0)
+                os.close(self.reader)
+                sink = os.open(os.devnull, os.O_RDWR)
+                for descriptor in (0, 1, 2):
+                    os.dup2(sink, descriptor)
+                answer_all(path, text, inputs, writer)
+            finally:
+                os._exit(0)
+        os.close(writer)
+        os.set_blocking(self.reader, False)
+        self.until = time.monotonic() + 3 * VERSION_SECONDS
+        self.text = b""
+        self.outcomes: list[str] = []
+        """What it does with each input; fewer if its time is over."""
+
+    def is_over(self) -> bool:
+        """Read what there is, and end a process whose time is over."""
+        has_ended = os.waitpid(self.child, os.WNOHANG)[0] == self.child
+        self.text += read_pending(self.reader)
+        if not has_ended and time.monotonic() < self.until:  # what it started may keep the pipe open
+            return False
+        os.close(self.reader)
+        with contextlib.suppress(OSError):
+            os.killpg(self.child, signal.SIGKILL)
+        if not has_ended:
+            os.waitpid(self.child, 0)
+        lines = self.text.decode("utf-8", "replace").splitlines()
+        self.outcomes = [json.loads(line) for line in lines if line.endswith('"')]
+        return True
 
 
 def read_pending(reader: int) -> bytes:
@@ -190,16 +214,24 @@ def answer_all(path: str, text: str, inputs: list[tuple[str, Make]], writer: int
     signal.signal(signal.SIGPROF, stop_call)
     module = find_module(path)
     exec(compile(text, path, "exec"), module.__dict__)  # noqa: S102  # the version is what is tried
-    deadline = time.process_time() + VERSION_SECONDS
+    deadline, late = time.process_time() + VERSION_SECONDS, 0
     for name, make in inputs:
         if time.process_time() > deadline:
             return
+        if late >= _MOST_LATE:  # it hangs, and waiting for more tells nothing new
+            write_answer(writer, _LATE)
+            continue
         try:
             answer = answer_one(module, name, make)
         except TookTooLong:  # the other of both times was over while the first was dealt with
             end_times()
             answer = _LATE
-        os.write(writer, json.dumps(answer).encode() + b"\n")
+        late += answer == _LATE
+        write_answer(writer, answer)
+
+
+def write_answer(writer: int, answer: str) -> None:
+    os.write(writer, json.dumps(answer).encode() + b"\n")
 
 
 def end_times() -> None:

@@ -1,37 +1,32 @@
 """Started as `python driver.py SPEC.json` in a copy of a repository: watches the tests, or tries edits.
 
 It runs in the interpreter of the check (3.8 or newer) and imports nothing but the standard library and the
-tests' own runner. As a worker it takes orders, one JSON object a line, and answers each with one. A warm
-worker has loaded the tests and the code; a fresh one only the runner. Each edit is tried in a forked child,
-and nothing of that child stays.
+tests' own runner. A server takes orders, one JSON object a line, and answers each with one. The warm server
+has loaded the tests and the code; the fresh one only the runner. Each edit is tried in a forked child, and
+nothing of that child stays.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import json
 import os
 import runpy
+import signal
 import sys
 import tempfile
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Any
 
 _RED = ("failed", "error")
-_MOST_WATCHED = 300
-"""Passing tests whose lines are looked at."""
-_LONGEST_WATCH = 3.0
-"""Seconds after which a passing test is left to the program's own check."""
-_LONGEST_HANG = 10.0
-"""Seconds after which a test counts as one that never ends, where the check ran into its time limit."""
-_STOPPED = 0.8
-"""The share of its time after which a test is asked where it is."""
+_UNREADY = 75
+"""What a server ends with that cannot load the tests: the other one may."""
+_PARTS = ("observe", "sealed", "nearness", "patch", "compare", "inputs")
+"""What servers load of us."""
 _NOW = time.monotonic
 """The clock as it is before sleeps are shortened."""
 _FIRST = 6
@@ -42,153 +37,50 @@ def run_spec() -> None:
     spec = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     sys.path[:1] = [str(Path.cwd())] if spec["module"] else []
     sys.argv[1:] = []
-    if "compare" in spec:
-        compare, observe, inputs = map(load_part, ("compare", "observe", "inputs"))
-        seen = compare.compare_versions(spec, observe.observe, inputs)
-    elif spec.get("serve") == "warm":
-        Warm(spec).start()
+    if "servers" in spec:
+        start_servers(spec)
         return
-    elif spec.get("serve") == "fresh":
-        Fresh(spec).start()
-        return
-    else:
-        seen = watch_tests(spec)
-    Path(spec["report"]).write_text(json.dumps(seen), encoding="utf-8")
+    watch, observe, sealed, tracing = map(load_part, ("watch", "observe", "sealed", "trace"))
+    report = watch.watch_tests(spec, observe, sealed, tracing)
+    Path(spec["report"]).write_text(json.dumps(report), encoding="utf-8")
 
 
+def start_servers(spec: dict[str, Any]) -> None:
+    """Be the parent of servers, which share what is loaded before the code under test; end with the first."""
+    if spec["runner"] == "pytest":
+        load_pytest()
+    for name in _PARTS:
+        load_part(name)
+
+    def serve(kind: str) -> None:
+        (Warm if kind == "warm" else Fresh)(spec, *spec["servers"][kind]).start()
+        os._exit(_UNREADY)
+
+    numbers = {load_part("sealed").start_child(functools.partial(serve, kind)) for kind in spec["servers"]}
+    code = _UNREADY
+    while numbers and code == _UNREADY:
+        number, status = os.waitpid(-1, 0)
+        numbers.discard(number)
+        code = to_exit_code(status)
+    for number in numbers:
+        os.kill(number, signal.SIGKILL)
+        os.waitpid(number, 0)
+    os._exit(code)
+
+
+@functools.lru_cache(maxsize=None)  # noqa: UP033  # Python 3.8 has no `cache`
 def load_part(name: str) -> Any:
     """Return what a file beside this one defines; the code under test never meets it as a module."""
     return SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name(f"{name}.py")), run_name=name))
 
 
-def watch_tests(spec: dict[str, Any]) -> dict[str, Any]:
-    """Run the failing tests and then some others, each within a time, and return what was seen."""
-    observe, sealed = load_part("observe"), load_part("sealed")
-    recorder = observe.Recorder(str(Path.cwd()))
-    tracer = load_part("trace").Tracer(recorder.place)
-    began = time.monotonic()
-    found: dict[str, Any] = {"lines": {}, "types": {}, "took": {}, "slept": {}, "slow": [], "load": 0.0}
-
-    def serve(tests: Any) -> None:
-        tracer.end()
-        found["load"] = time.monotonic() - began
-        known = [test for test in spec["failing"] if test in tests.items]
-        others = [test for test in tests.items if test not in set(known)]
-        chosen = known + (others[:_MOST_WATCHED] if known else others)
-        limits = limit_tests(spec, chosen, others)
-        found["unwatched"] = [test for test in tests.items if test not in set(chosen)]
-        while chosen:
-            done = watch_some(sealed, recorder, tracer, tests, chosen, limits)
-            ended = [each for each in done if not each["stopped"]]
-            for each in ended:
-                merge(found, recorder, each)
-            if len(ended) == len(chosen):
-                return
-            stopped = chosen[len(ended)]
-            found["slow"].append(stopped)
-            if stopped in known or spec["hangs"]:
-                for each in done[len(ended) :]:
-                    merge(found, recorder, each)
-                recorder.note(stopped, "error")
-                found["took"].pop(stopped, None)
-            chosen = chosen[len(ended) + 1 :]
-
-    tracer.begin("")
-    recorder.begin = tracer.begin
-    observe.collect(spec, recorder, serve)
-    tracer.end()
-    loading = tracer.report()
-    found["lines"][""] = loading["lines"][""]
-    return {**recorder.report(), **found, "seconds": time.monotonic() - began}
-
-
-def limit_tests(spec: dict[str, Any], chosen: list[str], others: list[str]) -> dict[str, float]:
-    """Return how long each test is watched: those that fail for long, unless they are known not to end."""
-    shortest = min(_LONGEST_HANG, spec["timeout"] / 4) if spec["hangs"] else _LONGEST_WATCH
-    short = {*spec["stalled"], *others}
-    return {test: shortest if test in short else spec["timeout"] for test in chosen}
-
-
-def watch_some(
-    sealed: Any, recorder: Any, tracer: Any, tests: Any, chosen: list[str], limits: dict[str, float]
-) -> list[dict[str, Any]]:
-    """Run tests in a child until one takes too long, and return what was seen of each.
-
-    Of the one that took too long it is told where it was then, unless the interpreter itself was held up.
-    """
-
-    def work(tell: Callable[[dict[str, Any]], None]) -> None:
-        state: dict[str, Any] = {"test": "", "since": 0.0, "asked": sealed.note_sleeps()}
-
-        def begin(test: str) -> None:
-            if test:
-                state.update(test=test, since=time.monotonic(), before=state["asked"]())
-                sealed.call_after(limits[test] * _STOPPED, stop)
-                tracer.begin(test)
-                return
-            tracer.end()
-            sealed.call_after(0, stop)
-            if name := state["test"]:
-                outcome = recorder.outcomes.get(name, "skipped")
-                frames, message = recorder.frames.get(name), recorder.messages.get(name)
-                tell(describe_test(state, tracer, outcome, frames, message))
-                tracer.types = {}
-                tracer.lines = {"": set()}
-
-        def stop(_number: int, frame: Any) -> None:
-            tracer.end()
-            message = f"did not end within {limits[state['test']]:.0f} s"
-            told = describe_test(state, tracer, "error", recorder.walk(frame), message)
-            tell({**told, "stopped": True})
-            os._exit(0)
-
-        recorder.begin = begin
-        tests.run(chosen, lambda: False)
-
-    return list(sealed.follow(work, [limits[test] for test in chosen]))
-
-
-def describe_test(
-    state: dict[str, Any], tracer: Any, outcome: str, frames: Any, message: str | None
-) -> dict[str, Any]:
-    """Return what was seen of the test that runs or has just ended."""
-    report = tracer.report()
-    return {
-        "test": state["test"],
-        "outcome": outcome,
-        "frames": frames,
-        "message": message,
-        "lines": report["lines"].get(state["test"], []),
-        "types": report["types"],
-        "seconds": time.monotonic() - state["since"],
-        "slept": state["asked"]() - state["before"],
-        "stopped": False,
-    }
-
-
-def merge(found: dict[str, Any], recorder: Any, each: dict[str, Any]) -> None:
-    test = each["test"]
-    recorder.note(test, each["outcome"])
-    found["lines"][test] = each["lines"]
-    found["took"][test] = each["seconds"]
-    found["slept"][test] = each["slept"]
-    if each["frames"]:
-        recorder.frames[test] = each["frames"]
-    if each["message"]:
-        recorder.messages[test] = each["message"]
-    for function, values in each["types"].items():
-        known = found["types"].setdefault(function, {})
-        for name, kinds in values.items():
-            known[name] = sorted({*known.get(name, ()), *kinds})
-
-
-class OrderTaker:
+class Server:
     """Takes orders and answers them."""
 
-    def __init__(self, spec: dict[str, Any]) -> None:
+    def __init__(self, spec: dict[str, Any], orders: str, answers: str) -> None:
         self.spec = spec
-        self.orders = os.open(spec["orders"], os.O_RDONLY)
-        self.answers = os.open(spec["answers"], os.O_WRONLY)
+        self.orders = os.open(orders, os.O_RDONLY)
+        self.answers = os.open(answers, os.O_WRONLY)
         self.observe, self.sealed = load_part("observe"), load_part("sealed")
         self.sealed.private[:] = [self.orders, self.answers]
         self.nearness = load_part("nearness").Nearness()
@@ -237,11 +129,17 @@ class OrderTaker:
         while raw:
             raw = raw[os.write(self.answers, raw) :]
 
-    def attempt(self, edit: dict[str, Any] | None, work: Any) -> dict[str, Any]:
-        """Try an edit in a child, the file written, and put everything back."""
-        kept = self.copy.write(edit) if edit else None
-        answer = self.sealed.run_sealed(work, self.plan["cpu"], self.plan["wall"])
-        if edit:
+    def attempt(
+        self, edit: dict[str, Any] | None, work: Any, limits: dict[str, list[float]], *, is_late: bool = False
+    ) -> dict[str, Any]:
+        """Do some work in a child, an edit written to its file, and put everything back.
+
+        Where the edit is loaded already, its file may be written late: hardly a test reads it.
+        """
+        kept = self.copy.write(edit) if edit and not is_late else None
+        late = (edit["path"], functools.partial(self.copy.write, edit)) if edit and is_late else None
+        answer = self.sealed.run_sealed(work, limits["cpu"], limits["wall"], late)
+        if edit and kept is not None:
             self.copy.put_back(edit["path"], kept)
         if answer.pop("touched", True):
             self.copy.restore()
@@ -258,9 +156,9 @@ class OrderTaker:
             return sum(recorder.outcomes.get(test) in _RED for test in self.plan["failing"])
 
         def is_vain() -> bool:
-            ran, red = sum(test in recorder.outcomes for test in failing), reds()
-            is_none = ran >= _FIRST and red >= ran
-            return not is_base and red > 0 and (self.plan["is_all_or_none"] or is_none)
+            ran, count = sum(test in recorder.outcomes for test in failing), reds()
+            is_none = ran >= _FIRST and count >= ran
+            return not is_base and count > 0 and (self.plan["is_all_or_none"] or is_none)
 
         began = (time.process_time(), _NOW())
         tests.run(failing, is_vain)
@@ -268,9 +166,10 @@ class OrderTaker:
         is_done = is_base or (reds() < len(self.plan["failing"]) and not is_vain())
         if is_done:
             enter()
+            red = set(recorder.red)
 
             def is_broken() -> bool:
-                return not is_base and any(recorder.outcomes.get(test) in _RED for test in rest)
+                return not is_base and not recorder.red <= red
 
             tests.run([test for test in rest if test in tests.items], is_broken)
         end = (time.process_time(), _NOW())
@@ -285,7 +184,7 @@ class OrderTaker:
         }
 
 
-class Warm(OrderTaker):
+class Warm(Server):
     """Has the tests and the code loaded, and changes functions where they are."""
 
     def start(self) -> None:
@@ -295,6 +194,7 @@ class Warm(OrderTaker):
     def take_over(self, tests: Any) -> None:
         self.tests = tests
         self.recorder.outcomes.clear()
+        self.recorder.red.clear()
         tests.be_silent()
         self.nearness.watch_unittest()
         register(tests, self.nearness)
@@ -323,18 +223,69 @@ class Warm(OrderTaker):
                 return {"end": "stale"}
             return self.judge(self.tests, self.plan["guards"], enter, edit is None)
 
-        return self.attempt(edit, work)
+        return self.attempt(edit, work, self.plan, is_late=bool(pairs))
 
 
-class Fresh(OrderTaker):
-    """Loads the tests and the code anew for each edit."""
+class Fresh(Server):
+    """Loads the tests and the code anew for each edit, and for each comparison of edits."""
 
     def start(self) -> None:
+        self.serve_tests: Any = None
+        self.load: Any = lambda: self.observe.collect(self.spec, self.recorder, self.take_tests)
         if self.spec["runner"] == "pytest":
-            load_pytest()
+            self.start_pytest()
         self.serve({"ready": True, "ids": []})
 
+    def start_pytest(self) -> None:
+        """Serve from a child in which pytest is set up; return where that cannot be."""
+        reader, writer = os.pipe()
+
+        def take_over(load_and_run: Any) -> None:
+            if is_code_loaded():
+                os._exit(0)  # an edit of it would not be seen
+            self.load = load_and_run
+            os.write(writer, b"1")
+            os.close(writer)
+            self.serve({"ready": True, "ids": []})
+
+        def run_pytest() -> None:
+            start = self.observe.PytestStart(take_over)
+            self.observe.run_pytest(self.spec, self.recorder, self.take_tests, start)
+
+        child = self.sealed.start_child(run_pytest)
+        os.close(writer)
+        is_serving = os.read(reader, 1) == b"1"
+        status = os.waitpid(child, 0)[1]
+        os.close(reader)
+        if is_serving:
+            os._exit(to_exit_code(status))
+
+    def take_tests(self, tests: Any) -> None:
+        self.serve_tests(tests)
+
     def answer(self, order: dict[str, Any]) -> dict[str, Any]:
+        return self.compare(order) if "compare" in order else self.try_edit(order["edit"])
+
+    def load_tests(self, serve_tests: Any) -> None:
+        """Load everything and give the tests to a function, unless they cannot be loaded."""
+        self.serve_tests = serve_tests
+        self.load()
+
+    def compare(self, order: dict[str, Any]) -> dict[str, Any]:
+        """Return what several versions of a file do, the first of which is tested meanwhile."""
+        compare, inputs = load_part("compare"), load_part("inputs")
+
+        def run_tests() -> None:
+            self.load_tests(lambda tests: tests.run(list(tests.items), lambda: False))
+
+        def work(_: Any) -> dict[str, Any]:
+            found: dict[str, Any] = compare.compare_versions(order["compare"], run_tests, inputs)
+            return found
+
+        limits = [order["seconds"]]
+        return self.attempt(order["edit"], work, {"cpu": limits, "wall": limits})
+
+    def try_edit(self, edit: dict[str, Any]) -> dict[str, Any]:
         def work(enter: Any) -> dict[str, Any]:
             found: dict[str, Any] = {"end": "ran", "outcomes": self.recorder.outcomes, "is_done": False}
 
@@ -345,10 +296,22 @@ class Fresh(OrderTaker):
                 rest = [test for test in tests.items if test not in skipped]
                 found.update(self.judge(tests, rest, enter, is_base=False))
 
-            self.observe.collect(self.spec, self.recorder, judge)
+            self.load_tests(judge)
             return found
 
-        return self.attempt(order["edit"], work)
+        return self.attempt(edit, work, self.plan)
+
+
+def is_code_loaded() -> bool:
+    """Say whether a module of the copy is loaded that an edit may change."""
+    inside = str(Path.cwd()) + os.sep
+    files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
+    return any(name.startswith(inside) and Path(name).name != "conftest.py" for name in files)
+
+
+def to_exit_code(status: int) -> int:
+    """Return how a process ended as a shell would."""
+    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
 def register(tests: Any, plugin: Any) -> None:
@@ -363,12 +326,14 @@ def load_pytest() -> None:
     """Let pytest and its plugins load all they use before the forks, but nothing of the code under test."""
     import pytest  # noqa: PLC0415  # only where the check is pytest
 
+    paths = sys.path[:]
     with tempfile.TemporaryDirectory() as folder, Path(os.devnull).open("w", encoding="utf-8") as sink:
         warm = Path(folder, "test_warm.py")
         warm.write_text("def test_warm():\n    assert [1] == [2]\n", encoding="utf-8")
         alone = ["-q", "--noconftest", "-c", os.devnull, "--rootdir", folder, "-p", "no:cacheprovider"]
         with contextlib.redirect_stdout(sink), contextlib.redirect_stderr(sink):
             pytest.main([*alone, str(warm)])
+    sys.path[:] = paths
     inside = str(Path.cwd()) + os.sep
     for name, module in list(sys.modules.items()):
         if (getattr(module, "__file__", None) or "").startswith((inside, folder)):

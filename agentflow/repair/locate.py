@@ -26,9 +26,9 @@ class TestTrace(Record):
     seconds: float
     load: float = 0.0
     """Seconds until the tests were collected."""
-    took: Mapping[str, float] = {}
-    """Test to the seconds it took."""
-    slept: Mapping[str, float] = {}
+    durations: Mapping[str, float] = {}
+    """Test to the seconds for which it ran."""
+    sleeps: Mapping[str, float] = {}
     """Test to the seconds that it asked to sleep."""
     unwatched: tuple[str, ...] = ()
     """Tests of the same files that were not run."""

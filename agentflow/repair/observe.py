@@ -12,7 +12,6 @@ import importlib.util
 import os
 import re
 import sys
-import time
 import unittest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +38,7 @@ class Recorder:
     def __init__(self, root: str) -> None:
         self.root = root + os.sep
         self.outcomes: dict[str, str] = {}
+        self.red: set[str] = set()
         self.frames: dict[str, list[tuple[str, int]]] = {}
         self.messages: dict[str, str] = {}
         self.files: set[str] = set()
@@ -49,6 +49,8 @@ class Recorder:
         """Called with what made a test red."""
 
     def note(self, test: str, outcome: str) -> None:
+        if outcome in _RED:
+            self.red.add(test)
         if self.outcomes.get(test) not in _RED:
             self.outcomes[test] = outcome
 
@@ -239,10 +241,33 @@ class PytestLoop(PytestRecorder):
         return True
 
 
-def run_pytest(spec: dict[str, Any], recorder: Recorder, serve: Serve) -> None:
+class PytestStart:
+    """What takes over once pytest is set up, and before it loads a test."""
+
+    def __init__(self, take_over: Callable[[Callable[[], None]], None]) -> None:
+        self.take_over = take_over
+        self.is_over = False
+
+    def pytest_collection(self, session: Any) -> Iterator[None]:
+        hook = session.config.hook
+
+        def load_and_run() -> None:
+            self.is_over = True
+            hook.pytest_collection(session=session)
+            hook.pytest_runtestloop(session=session)
+
+        if not self.is_over:
+            self.take_over(load_and_run)
+        yield
+
+
+def run_pytest(spec: dict[str, Any], recorder: Recorder, serve: Serve, *others: object) -> None:
+    """Let pytest collect the tests and give them to `serve`, with other plugins of ours."""
     import pytest  # noqa: PLC0415  # only where the check is pytest
 
     PytestLoop.pytest_runtestloop = pytest.hookimpl(tryfirst=True)(PytestLoop.pytest_runtestloop)  # type: ignore[method-assign]
+    wrap = pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    PytestStart.pytest_collection = wrap(PytestStart.pytest_collection)  # type: ignore[method-assign]
     arguments = pytest_arguments(spec["arguments"], spec["files"])
     are_loaded = not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
     for module, options in (
@@ -251,7 +276,7 @@ def run_pytest(spec: dict[str, Any], recorder: Recorder, serve: Serve) -> None:
         ("pytest_cov", ["--no-cov"]),
     ):
         arguments += options if are_loaded and importlib.util.find_spec(module) else []
-    pytest.main(arguments, plugins=[PytestLoop(recorder, serve)])
+    pytest.main(arguments, plugins=[PytestLoop(recorder, serve), *others])
 
 
 def pytest_arguments(given: list[str], files: list[str]) -> list[str]:
@@ -323,15 +348,3 @@ def collect(spec: dict[str, Any], recorder: Recorder, serve: Serve) -> None:
     """Collect the tests, and call `serve` with them once."""
     with contextlib.suppress(SystemExit):
         RUNNERS[spec["runner"]](spec, recorder, serve)
-
-
-def observe(spec: dict[str, Any], failfast: bool = False) -> dict[str, Any]:
-    """Run the tests once and return what was seen."""
-    recorder = Recorder(str(Path.cwd()))
-    began = time.monotonic()
-
-    def is_enough() -> bool:
-        return failfast and any(outcome in _RED for outcome in recorder.outcomes.values())
-
-    collect(spec, recorder, lambda tests: tests.run(list(tests.items), is_enough))
-    return {**recorder.report(), "lines": {}, "seconds": time.monotonic() - began}

@@ -231,8 +231,8 @@ def _implement(request: Request, open_case: Callable[[], RepairCase]) -> Reply:
         raise ModelRejected(
             f"the tests pass with {said}; it stays, but not mended: {', '.join(red)}", hint=ADVICE
         )
-    told = "".join(f"{_RIVAL}{rival}" for rival in searched.told)
-    return _make_edits(request, edits, said + told)
+    rivals = "".join(f"{_RIVAL}{rival}" for rival in searched.rival_lines)
+    return _make_edits(request, edits, said + rivals)
 
 
 def _make_edits(request: Request, edits: Sequence[Replacement], said: str) -> Reply:

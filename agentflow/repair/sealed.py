@@ -39,17 +39,21 @@ _FORK, _READ, _WRITE, _EXIT, _WAIT, _KILL = os.fork, os.read, os.write, os._exit
 
 
 def run_sealed(
-    work: Callable[[Callable[[], None]], dict[str, Any]], cpu: list[float], wall: list[float]
+    work: Callable[[Callable[[], None]], dict[str, Any]],
+    cpu: list[float],
+    wall: list[float],
+    late: tuple[str, Callable[[], object]] | None = None,
 ) -> dict[str, Any]:
     """Return what some work in a child answers, and how the child ended.
 
-    The work calls what it is given when it begins its second part; each part has its own limits.
+    The work calls what it is given when it begins its second part; each part has its own limits. A file may
+    be named, with what writes it: it is written in the child before anything there can read it.
     """
     touched: list[str] = []
 
     def inside(tell: Callable[[dict[str, Any]], None]) -> None:
         limit_time(cpu[0])
-        watch_changes(touched)
+        watch_changes(touched, late)
 
         def enter() -> None:
             limit_time(cpu[1])
@@ -82,6 +86,15 @@ def follow(
                 break
             lines.deadline = time.monotonic() + longest[len(found)]
     return found
+
+
+def start_child(work: Callable[[], None]) -> int:
+    """Do some work in a process of its own and return its number."""
+    number = _FORK()
+    if number == 0:
+        work()
+        _EXIT(0)
+    return number
 
 
 class Child:
@@ -267,25 +280,43 @@ def call_after(seconds: float, stop: Callable[[int, Any], None]) -> None:
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def watch_changes(touched: list[str]) -> None:
-    """Note whether this process may have changed a file of the copy, or started another that may."""
+def watch_changes(touched: list[str], late: tuple[str, Callable[[], object]] | None) -> None:
+    """Note whether this process may have changed a file of the copy, or started another that may.
+
+    A file that is written late is written before it is opened here, and before another process starts.
+    """
     root = str(Path.cwd()) + os.sep
+    waiting = [] if late is None else [(root + late[0], late[1])]
 
     def see(event: str, given: tuple[Any, ...]) -> None:
-        if event == "open":
-            path, mode, flags = given
-            is_write = isinstance(mode, str) and any(sign in mode for sign in "wax+")
-            if (is_write or (mode is None and flags & _WRITES)) and lies_inside(path):
-                touched.append(event)
-        elif event in _STARTS or (event in _CHANGES and any(map(lies_inside, given[:2]))):
+        if waiting and (event in _STARTS or (event == "open" and is_at(given[0], waiting[0][0]))):
+            touched.append(event)
+            waiting.pop()[1]()
+        if is_change(event, given, root):
             touched.append(event)
 
-    def lies_inside(path: object) -> bool:
-        if not isinstance(path, (str, bytes, os.PathLike)):
-            return False
-        return (os.path.abspath(os.fsdecode(path)) + os.sep).startswith(root)  # noqa: PTH100  # at every file
-
     sys.addaudithook(see)
+
+
+def is_at(path: object, place: str) -> bool:
+    """Say whether a path that is opened leads to a file."""
+    is_path = isinstance(path, (str, bytes, os.PathLike))
+    return is_path and os.path.realpath(os.fsdecode(path)) == place  # type: ignore[arg-type]
+
+
+def is_change(event: str, given: tuple[Any, ...], root: str) -> bool:
+    """Say whether an event may change a file below a folder, or starts a process that may."""
+    if event == "open":
+        path, mode, flags = given
+        is_write = isinstance(mode, str) and any(sign in mode for sign in "wax+")
+        return (is_write or (mode is None and flags & _WRITES)) and lies_inside(path, root)
+    return event in _STARTS or (event in _CHANGES and any(lies_inside(each, root) for each in given[:2]))
+
+
+def lies_inside(path: object, root: str) -> bool:
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        return False
+    return (os.path.abspath(os.fsdecode(path)) + os.sep).startswith(root)  # noqa: PTH100  # at every file
 
 
 def remove(folder: str) -> None:

@@ -6,6 +6,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from agentflow.core.errors import ModelRejected
 from agentflow.core.evidence import RED
@@ -13,12 +14,21 @@ from agentflow.core.record import Record
 from agentflow.parse import Mismatch, fit
 from agentflow.repair.bench import Bench, Hope, drive, open_copy
 from agentflow.repair.candidates import Candidate, list_candidates, list_rivals
-from agentflow.repair.choice import MOST_COMPARED, RepairChoice, choose_repair
+from agentflow.repair.choice import (
+    COMPARE_SECONDS,
+    LEAST_SECONDS,
+    MOST_COMPARED,
+    Compared,
+    RepairChoice,
+    choose_repair,
+    compare_survivors,
+)
 from agentflow.repair.locate import TestTrace, localise
 from agentflow.repair.sources import apply_mutation
 from agentflow.repair.syntax import mend_syntax
 from agentflow.repair.target import ADVICE
-from agentflow.repair.workers import End, Trial, Workers, open_workers
+from agentflow.repair.trial import End, Trial
+from agentflow.repair.workers import Workers, open_workers
 from agentflow.sandbox.throwaway import scratch_folder
 
 SEARCH_SECONDS = 60.0
@@ -26,7 +36,7 @@ WATCH_SECONDS = 180.0
 _TIMES_SLOW = 4
 _MOST_MORE = 240.0
 """A search is given so many times more seconds as the failing tests take, at most these."""
-_MOST_RIVALS = 24
+_MOST_RIVALS = MOST_COMPARED - 1
 _MOST_TOLD = 5
 _MOST_KEPT = 4
 """Edits that are kept on the way to one that mends the rest."""
@@ -65,7 +75,7 @@ class SearchResult(Record):
     nearest: Trial | None = None
     base: float = 0.0
     """How near the failing tests are without any edit."""
-    lost: frozenset[tuple[str, int, int, str]] = frozenset()
+    useless: frozenset[tuple[str, int, int, str]] = frozenset()
     """The edits of the code as it was that leave a failing test red."""
 
     @property
@@ -73,7 +83,7 @@ class SearchResult(Record):
         return sum(self.kinds.values())
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def rival_lines(self) -> tuple[str, ...]:
         """The first few rivals for people, one a line."""
         pairs = zip(self.rivals, self.differing, strict=True)
         return tuple(f"{rival.title} ({where})" for rival, where in pairs)[:_MOST_TOLD]
@@ -90,12 +100,15 @@ def identify(candidate: Candidate) -> tuple[str, int, int, str]:
     return (candidate.path, edit.start, edit.end, edit.text)
 
 
-def trace_tests(bench: Bench) -> TestTrace:
-    """Return what the tests do on the code as it was. Raises ModelRejected when they cannot be run."""
+def trace_tests(bench: Bench, *, is_traced: bool = True) -> TestTrace:
+    """Return what the tests do on the code as it was, with the lines that they execute.
+
+    Raises ModelRejected when they cannot be run.
+    """
     with open_copy(bench) as copy, scratch_folder() as folder:
         report = folder / "report.json"
         seconds = min(WATCH_SECONDS, bench.watch.seconds_left)
-        finished = drive(bench, copy, folder, {"report": str(report)}, seconds)
+        finished = drive(bench, copy, folder, {"report": str(report), "traced": is_traced}, seconds)
         try:
             seen = fit(TestTrace, json.loads(report.read_bytes()))
         except (OSError, ValueError, Mismatch):
@@ -108,6 +121,42 @@ def trace_tests(bench: Bench) -> TestTrace:
     return seen
 
 
+class _Found(Record):
+    """What a round of edits came to."""
+
+    left: Sequence[Candidate]
+    """Edits that nobody tried, or only beside another one."""
+    has_survivors: bool
+    whole: RepairChoice | None = None
+    """What mends everything."""
+    part: RepairChoice | None = None
+    """What mends some of the failing tests and breaks none."""
+
+
+class _Judge(NamedTuple):
+    """What tells edits apart that pass the same tests."""
+
+    bench: Bench
+    seen: TestTrace
+    workers: Workers
+    confirmed: Candidate | None = None
+    """The one that passes where everything is loaded anew."""
+    is_part: bool = False
+    """They pass a part of the failing tests."""
+
+    @property
+    def is_wide(self) -> bool:
+        """Tell whether there are tests beside those that are run for each edit."""
+        tests = {path for path in self.bench.sources.files if _TEST_FILE.search(path)}
+        return not self.is_part and bool(self.bench.target.files) and bool(tests - {*self.bench.target.files})
+
+    def compare(self, edits: Sequence[Candidate]) -> Compared:
+        seconds = min(COMPARE_SECONDS, max(LEAST_SECONDS, self.bench.watch.seconds_left))
+        return compare_survivors(
+            self.bench.sources, edits, lambda order: self.workers.compare(order, edits[0], seconds)
+        )
+
+
 class Search:
     """One search: the edits that were rejected are left out, and it ends with its time."""
 
@@ -115,12 +164,12 @@ class Search:
         self,
         bench: Bench,
         rejected: Iterable[Mapping[str, bytes]],
-        lost: frozenset[tuple[str, int, int, str]],
+        useless: frozenset[tuple[str, int, int, str]],
     ) -> None:
         self._bench = bench
         self._rejected = tuple(rejected)
-        self._lost = set(lost)
-        self._told = 0.0
+        self._useless = set(useless)
+        self._last_hope = 0.0
         seconds = min(SEARCH_SECONDS, bench.watch.seconds_left)
         self._deadline = time.monotonic() + seconds
         self._result = SearchResult(seconds=seconds)
@@ -130,12 +179,12 @@ class Search:
 
         Raises ModelRejected, which names the error, when a worker crashes by itself, or too many do.
         """
-        slow = sum(seen.took.get(test, 0.0) for test in seen.reds)
+        slow = sum(seen.durations.get(test, 0.0) for test in seen.reds)
         self._give(min(_MOST_MORE, _TIMES_SLOW * slow))
-        fresh = [each for each in candidates if identify(each) not in self._lost]
+        fresh = [each for each in candidates if identify(each) not in self._useless]
         self._result = self._result.replace(total=len(fresh))
         self._hunt(self._bench, seen, fresh, ())
-        return self._result.replace(lost=frozenset(self._lost))
+        return self._result.replace(useless=frozenset(self._useless))
 
     def _give(self, seconds: float) -> None:
         """Give the search more time, where nobody waits for its end."""
@@ -149,22 +198,22 @@ class Search:
         """Try edits on top of those that are kept."""
         may_keep = len(kept) < _MOST_KEPT
         while todo:
-            survivors, halfway, todo = self._try_some(bench, seen, todo, kept, may_keep=may_keep)
-            if sound := self._leave_out_harmful(bench, seen, survivors):
-                self._win(bench, (*kept, choose_repair(bench, sound)))
+            found = self._try_some(bench, seen, todo, kept, may_keep=may_keep)
+            if found.whole:
+                self._win(bench, (*kept, found.whole))
                 return True
-            if survivors:
+            todo = found.left
+            if found.has_survivors:
                 continue
-            if not halfway:
+            if not found.part:
                 return False
-            choice = choose_repair(bench, halfway)
-            following = keep_edit(bench, choice.winner)
+            following = keep_edit(bench, found.part.winner)
             again = trace_tests(following)
             places = localise(following.sources, again)
             edits = list_candidates(following.sources, places, again)
             more = (*mend_syntax(following.sources, places), *edits)
             self._result = self._result.replace(total=self._result.total + len(more))
-            if self._hunt(following, again, more, (*kept, choice)):
+            if self._hunt(following, again, more, (*kept, found.part)):
                 return True
             may_keep = False
         return False
@@ -177,8 +226,8 @@ class Search:
         kept: tuple[RepairChoice, ...],
         *,
         may_keep: bool,
-    ) -> tuple[list[Candidate], list[Candidate], Sequence[Candidate]]:
-        """Return the edits that mend everything, those of which one is worth being kept, and what is left."""
+    ) -> "_Found":
+        """Return the choice among the edits that mend everything, else among those worth being kept."""
         survivors, partial, last = list[Candidate](), list[Trial](), math.inf
         order = [each for each in todo if not self._is_rejected(bench, each)]
         count, once = 0, len(order)
@@ -194,37 +243,44 @@ class Search:
                     partial = _keep_best(partial, trial)
                 if survivors or count >= last:
                     break
+            is_late = not workers.seconds_left and count < len(order) and not survivors
+            self._result = self._result.replace(is_late=is_late)
+            found = _Found(left=order[count:], has_survivors=bool(survivors))
             if survivors:  # the workers are free again
                 survivors += self._find_rivals(workers, list_rivals(survivors[0], order[count:], count))
-            halfway = [] if survivors or not partial else _confirm_halfway(workers, partial)
-            is_late = not workers.seconds_left and count < len(order) and not survivors
-        self._result = self._result.replace(is_late=is_late)
-        return survivors, [] if is_late else halfway, order[count:]
+                return found.replace(
+                    whole=self._choose(_Judge(bench, seen, workers, survivors[0]), survivors)
+                )
+            if partial and not is_late:
+                first, *others = (each.candidate for each in partial)
+                judge = _Judge(bench, seen, workers, is_part=True)
+                return found.replace(part=self._choose(judge, (first, *list_rivals(first, others))))
+        return found
 
-    def _leave_out_harmful(
-        self, bench: Bench, seen: TestTrace, survivors: Sequence[Candidate]
-    ) -> Sequence[Candidate]:
-        """Return the edits that break no test of the whole suite either, where there are several.
+    def _choose(self, judge: "_Judge", survivors: Sequence[Candidate]) -> RepairChoice | None:
+        confirm = self._pass_suite if judge.is_wide and len(survivors) > 1 else _pass_anew
+        return choose_repair(survivors, judge.compare, lambda edits: confirm(judge, edits))
+
+    def _pass_suite(self, judge: "_Judge", edits: Sequence[Candidate]) -> Sequence[Candidate]:
+        """Return the edits that break no test of the whole suite.
 
         One whose time is over before that is known stays.
         """
-        tests = {path for path in bench.sources.files if _TEST_FILE.search(path)}
-        if len(survivors) < 2 or not tests - {*bench.target.files}:
-            return survivors
-        whole = bench.replace(target=bench.target.replace(files=()))
-        red = {test for test, outcome in seen.outcomes.items() if outcome in RED}
+        whole = judge.bench.replace(target=judge.bench.target.replace(files=()))
+        red = judge.seen.reds
         try:
-            with open_workers(whole, trace_tests(whole), self._deadline) as workers:
-                trials = tuple(workers.confirm(survivors))
+            seen = trace_tests(whole, is_traced=False)
+            with open_workers(whole, seen, self._deadline, is_warm=False) as workers:
+                trials = tuple(workers.confirm(edits))
         except ModelRejected:  # the suite takes longer than is left
-            return survivors
-        harmful = [each.candidate for each in trials if each.broke or not red <= set(each.turned)]
-        return [each for each in survivors if each not in harmful]
+            return edits
+        harmful = [each.candidate for each in trials if each.broke or not red <= {*each.turned}]
+        return [each for each in edits if each not in harmful]
 
     def _find_rivals(self, workers: Workers, others: Sequence[Candidate]) -> Iterator[Candidate]:
         """Yield the edits of others that mend everything too."""
         found = 0
-        workers.confirms = not workers.is_hurried  # slow tests are run again for the first only
+        workers.confirms = False  # only those are confirmed that matter
         workers.is_all_or_none = True
         for trial in workers.try_edits(others):
             self._note(trial, is_first=False)
@@ -245,9 +301,9 @@ class Search:
             nearest=trial if _is_nearer(trial, found.nearest) else found.nearest,
         )
         if is_first and not trial.turned:
-            self._lost.add(identify(trial.candidate))
-        if now > self._told + _TELL_SECONDS:
-            self._told = now
+            self._useless.add(identify(trial.candidate))
+        if now > self._last_hope + _TELL_SECONDS:
+            self._last_hope = now
             self._bench.watch.tell(self._hope(now))
 
     def _hope(self, now: float) -> Hope:
@@ -302,12 +358,16 @@ def _keep_best(partial: list[Trial], trial: Trial) -> list[Trial]:
     return [*partial, trial] if {*trial.turned} == {*partial[0].turned} else partial
 
 
-def _confirm_halfway(workers: Workers, partial: Sequence[Trial]) -> list[Candidate]:
-    """Return the edits that mend a part in a process that loads everything anew too."""
-    first, *others = (each.candidate for each in partial)
-    tried = (first, *list_rivals(first, others))[:MOST_COMPARED]
-    confirmed = tuple(workers.confirm(tried)) or partial[:1]
-    return [each.candidate for each in confirmed if each.is_progress]
+def _pass_anew(judge: _Judge, edits: Sequence[Candidate]) -> Sequence[Candidate]:
+    """Return the edits that mend as much in a process that loads everything anew; what is not known stays."""
+    workers = judge.workers
+    if workers.is_hurried or workers.kind == "fresh":
+        return edits  # slow tests are run again for the first only
+    trials = tuple(workers.confirm([each for each in edits if each != judge.confirmed]))
+    failed = [
+        each.candidate for each in trials if not (each.is_progress if judge.is_part else each.is_plausible)
+    ]
+    return [each for each in edits if each not in failed]
 
 
 def _is_nearer(trial: Trial, other: Trial | None) -> bool:

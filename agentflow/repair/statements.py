@@ -2,6 +2,7 @@
 
 import ast
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from agentflow.repair.conditions import list_conditions
@@ -102,7 +103,10 @@ def _is_docstring(node: ast.AST) -> bool:
 
 
 def _list_resets(code: Code, scope: ast.AST, home: ast.AST) -> list[tuple[int, str]]:
-    """Return what `__init__` gives each field that a function does not set, lighter where it sets others."""
+    """Return what `__init__` gives each field that a function does not set, lighter where it sets others.
+
+    A flag may get its other value too, which is lightest beside another field where no method does that.
+    """
     start = next(
         (each for each in getattr(home, "body", ()) if getattr(each, "name", "") == "__init__"), None
     )
@@ -110,9 +114,17 @@ def _list_resets(code: Code, scope: ast.AST, home: ast.AST) -> list[tuple[int, s
         return []
     given = [each for each in code.walk(start) if isinstance(each, ast.Assign) and _is_field(each.targets[0])]
     set_here = {code.text(each.targets[0]) for each in code.walk(scope) if isinstance(each, ast.Assign)}
+    all_set = Counter(code.text(each.targets[0]) for each in code.walk(home) if isinstance(each, ast.Assign))
     weight = 2 if any(code.text(each.targets[0]) in set_here for each in given) else 6
-    fixed = (each for each in given if not any(isinstance(name, ast.Name) for name in ast.walk(each.value)))
-    return [(weight, code.text(each)) for each in fixed if code.text(each.targets[0]) not in set_here]
+    found = []
+    for each in given:
+        name, value = code.text(each.targets[0]), each.value
+        if name in set_here or any(isinstance(part, ast.Name) for part in ast.walk(value)):
+            continue
+        found.append((weight, code.text(each)))
+        if isinstance(value, ast.Constant) and isinstance(value.value, bool):
+            found.append((2 + (all_set[name] > 1) + (weight > 2), f"{name} = {not value.value}"))
+    return found
 
 
 def _is_field(node: ast.expr) -> bool:

@@ -1,23 +1,21 @@
 """Workers that try edits in copies of the repository, one for each core, inside the sandbox."""
 
-import itertools
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from agentflow.core.errors import ModelRejected
 from agentflow.core.evidence import RED
-from agentflow.core.record import Record
-from agentflow.repair.bench import Bench, Channel, open_pristine
+from agentflow.repair.bench import Bench, Driver, open_pristine
 from agentflow.repair.candidates import Candidate
 from agentflow.repair.locate import TestTrace
 from agentflow.repair.target import RepairRunner
+from agentflow.repair.trial import End, Trial, TrialQueue
 
 _SLOWER = 8
 """How many times longer than before the tests may take under an edit."""
@@ -27,6 +25,8 @@ _SHORTEST_WALL = (2.0, 5.0)
 _BRIEFEST_CPU = 0.06
 """The same for the failing ones in a first round, where some of them never end as the code is."""
 _START_SECONDS = 60.0
+_MORE = 40.0
+"""Seconds that a driver may go on after the time of the search, for a comparison."""
 _MOST_CRASHES = 6
 _MOST_SLEPT = 2.0
 """Seconds that the failing tests may ask to sleep before that is cut short."""
@@ -37,102 +37,84 @@ _AHEAD = 64
 """Edits that may be tried ahead of the one whose result is waited for, for each worker."""
 
 
-class End(StrEnum):
-    """How the try of an edit ended."""
-
-    RAN = "ran"
-    HUNG = "hung"
-    """It took too long."""
-    CRASHED = "crashed"
-    """It ended the process that tried it."""
-
-
-class Trial(Record):
-    """What an edit did to the tests."""
-
-    candidate: Candidate
-    end: End = End.RAN
-    turned: tuple[str, ...] = ()
-    """Failing tests that pass now."""
-    broke: tuple[str, ...] = ()
-    """Tests that passed and do not now."""
-    left: tuple[str, ...] = ()
-    """Tests that are red and did not pass before either."""
-    nearness: float = 0.0
-    """How near the failing tests came to what they expect, from 0 to 1."""
-    wanted: str = ""
-    got: str = ""
-    """What the nearest failure of them was about."""
-
-    @property
-    def is_plausible(self) -> bool:
-        """Tell whether all that failed passes, and all that passed."""
-        return bool(self.turned) and not self.broke and not self.left
-
-    @property
-    def is_progress(self) -> bool:
-        return bool(self.turned) and not self.broke
-
-
 class Worker:
-    """One core's warm driver, and its fresh one once an edit needs it."""
+    """One core's driver, opened once an edit needs it."""
 
     def __init__(self, crew: "Workers") -> None:
         self._crew = crew
-        self._channels: dict[str, Channel] = {}
+        self._driver: Driver | None = None
+        self._ready: dict[str, bool] = {}
+        """Whether a kind of server can try edits, once it has said so."""
 
     def attempt(self, candidate: Candidate | None, kind: str) -> tuple[dict[str, Any], str]:
-        """Return the answer to an edit and the kind of driver that gave it."""
+        """Return the answer to an edit and the kind of server that gave it."""
         edit = None if candidate is None else _plain(candidate)
-        answer = self._ask(kind, edit)
+        answer = self._try_edit(kind, edit)
         if answer.get("end") == "stale":
-            kind, answer = "fresh", self._ask("fresh", edit)
+            kind, answer = "fresh", self._try_edit("fresh", edit)
         return answer, kind
 
     def warm_up(self) -> None:
         """Load the tests and the code before the first edit comes."""
-        self._open("warm")
+        self._open("warm", self._crew.seconds_left, self._crew.is_over)
 
-    def _ask(self, kind: str, edit: Mapping[str, Any] | None) -> dict[str, Any]:
+    def compare(self, order: Mapping[str, Any], first: Candidate, seconds: float) -> dict[str, Any]:
+        """Return what versions of a file do, also where the time of the search is over."""
+        is_cancelled = self._crew.bench.watch.cancelled
+        driver = self._open("fresh", seconds, is_cancelled)
+        if driver is None:
+            return {}
+        driver.tell("fresh", {"compare": order, "edit": _plain(first), "seconds": seconds})
+        answer = driver.hear("fresh", seconds + _START_SECONDS, is_cancelled)
+        if answer is None:
+            self.close()
+        return answer or {}
+
+    def _try_edit(self, kind: str, edit: Mapping[str, Any] | None) -> dict[str, Any]:
         crew = self._crew
-        channel = self._channels.get(kind) or self._open(kind)
-        if channel is None:
+        driver = self._open(kind, crew.seconds_left, crew.is_over)
+        if driver is None:
             return {"end": "stale" if kind == "warm" else "unready"}
-        brief = {"cpu": crew.brief} if crew.is_brief and kind == "warm" else {}
-        plan = {**crew.plans[kind], **brief, "is_all_or_none": crew.is_all_or_none}
-        channel.plan(plan)
-        channel.tell({"edit": edit})
-        seconds = sum(plan["wall"]) + _START_SECONDS
-        answer = channel.hear(time.monotonic() + seconds, crew.is_over)
+        plan = crew.plan(kind)
+        driver.tell(kind, {"edit": edit}, plan)
+        answer = driver.hear(kind, sum(plan["wall"]) + _START_SECONDS, crew.is_over)
         if answer is not None:
             crew.crashed = 0
             return answer
-        del self._channels[kind]
-        if crew.is_over() or not channel.is_over:
-            self._crew.is_stopped.set()
-            channel.close()
+        is_crash = driver.is_over and not crew.is_over()
+        said = driver.read_last_line() if is_crash else ""
+        self.close()
+        if not is_crash:
+            crew.is_stopped.set()
             return {"end": "unready"}
-        crew.note_crash(channel.last_words())
-        channel.close()
+        crew.note_crash(said)
         return {"end": "crashed"}
 
-    def _open(self, kind: str) -> Channel | None:
+    def _open(self, kind: str, seconds: float, is_vain: Callable[[], bool]) -> Driver | None:
+        """Return the driver where its server of a kind can try edits. Raises ModelRejected for a crash."""
         crew = self._crew
-        channel = Channel(crew.bench, {**crew.spec, "serve": kind}, crew.pool, crew.seconds_left)
-        hello = channel.hear(time.monotonic() + _START_SECONDS, crew.is_over)
-        if hello is None and channel.is_over and not crew.is_over():
-            said = channel.last_words()
-            channel.close()
-            raise ModelRejected(f"a worker of the search for a repair crashed: {said}")
-        if hello is None or not hello["ready"]:
-            channel.close()
+        if self._driver is None:
+            # what is compared may go on after the time of the search
+            self._driver = Driver(crew.bench, crew.spec, crew.pool, max(seconds, crew.seconds_left) + _MORE)
+        driver = self._driver
+        if kind not in crew.spec["servers"]:
             return None
-        self._channels[kind] = channel
-        return channel
+        if kind not in self._ready:
+            hello = driver.hear(kind, _START_SECONDS, is_vain)
+            if hello is None and driver.is_over and not is_vain():
+                said = driver.read_last_line()
+                self.close()
+                raise ModelRejected(f"a worker of the search for a repair crashed: {said}")
+            if hello is None:
+                return None
+            self._ready[kind] = bool(hello["ready"])
+        return driver if self._ready[kind] else None
 
     def close(self) -> None:
-        for channel in self._channels.values():
-            channel.close()
+        self._ready.clear()
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            driver.close()
 
 
 def _plain(candidate: Candidate) -> dict[str, Any]:
@@ -146,6 +128,7 @@ class Workers:
     def __init__(
         self, bench: Bench, seen: TestTrace, pristine: Path, pool: ThreadPoolExecutor, deadline: float
     ) -> None:
+        """Take a bench and what the tests do on the code as it is."""
         self.bench = bench
         self.pool = pool
         self.deadline = deadline
@@ -172,16 +155,16 @@ class Workers:
         """An edit that leaves one of the failing tests red is given up at once."""
         self.confirms = True
         """What looks plausible in a warm worker is tried in a fresh one too."""
-        loaded: dict[str, list[int]] = {}
-        for path, line in seen.lines.get("", ()):
-            loaded.setdefault(path, []).append(line)
-        self.spec = {"pristine": str(pristine), "loaded": loaded, "paths": sorted(loaded)}
+        self.spec = _make_spec(seen, pristine, ("fresh",) if self.loading else ("warm", "fresh"))
         self.plans: dict[str, dict[str, Any]] = {"fresh": _plan_fresh(seen, self.failing)}
         self.base = 0.0
         """How near the failing tests are without any edit."""
         count = os.cpu_count() or 1
         self._workers = [Worker(self) for _ in range(count)]
         self._warming: list[Future[None]] = []
+        self._full_plans: dict[object, tuple[dict[str, Any], dict[str, Any]]] = {}
+        self._ahead: dict[tuple[Candidate, str], Trial] = {}
+        """Trials that nobody has waited for yet."""
 
     @property
     def seconds_left(self) -> float:
@@ -190,18 +173,33 @@ class Workers:
     def is_over(self) -> bool:
         return self.is_stopped.is_set() or self.bench.watch.cancelled() or not self.seconds_left
 
+    def plan(self, kind: str) -> dict[str, Any]:
+        """Return which tests are run for an edit and how long they may take, as one object while it stays."""
+        plan, is_brief = self.plans[kind], self.is_brief and kind == "warm"
+        key = (kind, is_brief, self.is_all_or_none)
+        known = self._full_plans.get(key)
+        if known is None or known[0] is not plan:
+            brief = {"cpu": self.brief} if is_brief else {}
+            known = (plan, {**plan, **brief, "is_all_or_none": self.is_all_or_none})
+            self._full_plans[key] = known
+        return known[1]
+
     def note_crash(self, said: str) -> None:
         self.crashed += 1
         if self.crashed >= _MOST_CRASHES:
             self.is_stopped.set()
             raise ModelRejected(f"a worker of the search for a repair crashed: {said}")
 
+    def leave_out_warm(self) -> None:
+        """Load everything anew for each edit."""
+        self.kind, self.spec["servers"] = "fresh", ("fresh",)
+
     def prepare(self, seen: TestTrace) -> None:
         """Run the tests in a warm worker as they are, to know how long they take; else only fresh ones do."""
-        guards = [test for test in self.passed if seen.took.get(test, 0.0) < _MOST_GUARD_SECONDS]
+        guards = [test for test in self.passed if seen.durations.get(test, 0.0) < _MOST_GUARD_SECONDS]
         first = [10 * part for part in self.plans["fresh"]["wall"]]
         plan: dict[str, Any] = {"failing": self.ending, "guards": guards, "cpu": first, "wall": first}
-        self.is_hurried = sum(seen.slept.get(test, 0.0) for test in self.ending) > _MOST_SLEPT
+        self.is_hurried = sum(seen.sleeps.get(test, 0.0) for test in self.ending) > _MOST_SLEPT
         if not self.loading:
             self._warming = [self.pool.submit(each.warm_up) for each in self._workers[1:]]
         if not (answer := self._try_as_is({**plan, "hurried": self.is_hurried})) and self.is_hurried:
@@ -243,12 +241,16 @@ class Workers:
         """
         yield from self._spread(candidates, self.kind)
 
+    def compare(self, order: Mapping[str, Any], first: Candidate, seconds: float) -> dict[str, Any]:
+        """Return what versions of a file do; the first is the file with an edit."""
+        return self._workers[0].compare(order, first, seconds)
+
     def confirm(self, candidates: Iterable[Candidate]) -> Iterator[Trial]:
         """Yield what each edit does in a process that loads everything anew, in order."""
         yield from self._spread(candidates, "fresh")
 
     def _spread(self, candidates: Iterable[Candidate], kind: str) -> Iterator[Trial]:
-        queue = _Queue(candidates, _AHEAD * len(self._workers), len(self._workers))
+        queue = TrialQueue(candidates, _AHEAD * len(self._workers), len(self._workers))
         running = [self.pool.submit(self._work, worker, queue, kind) for worker in self._workers]
         try:
             yield from queue.take_all()
@@ -257,8 +259,9 @@ class Workers:
         finally:
             queue.is_closed.set()
             wait(running)
+            self._ahead.update({(trial.candidate, kind): trial for trial in queue.list_untaken()})
 
-    def _work(self, worker: Worker, queue: "_Queue", kind: str) -> None:
+    def _work(self, worker: Worker, queue: TrialQueue, kind: str) -> None:
         """Try one edit after the other until there is none, or nobody waits any more."""
         try:
             while not queue.is_closed.is_set() and not self.is_over():
@@ -267,7 +270,8 @@ class Workers:
                 number, candidate = queue.give()
                 if candidate is None:
                     return
-                queue.put(number, self._try(worker, candidate, kind))
+                known = self._ahead.pop((candidate, kind), None)
+                queue.put(number, known or self._try(worker, candidate, kind))
         finally:
             queue.leave()
 
@@ -319,48 +323,18 @@ class Workers:
             worker.close()
 
 
-class _Queue:
-    """Edits that several workers take from, and their results in the order of the edits."""
-
-    def __init__(self, candidates: Iterable[Candidate], room: int, workers: int) -> None:
-        self.room = threading.Semaphore(room)
-        self.is_closed = threading.Event()
-        self._todo = iter(candidates)
-        self._given = itertools.count()
-        self._done: dict[int, Trial | None] = {}
-        self._news = threading.Condition()
-        self._open = workers
-
-    def give(self) -> tuple[int, Candidate | None]:
-        with self._news:
-            return next(self._given), next(self._todo, None)
-
-    def put(self, number: int, trial: Trial | None) -> None:
-        with self._news:
-            self._done[number] = trial
-            self._news.notify()
-
-    def leave(self) -> None:
-        with self._news:
-            self._open -= 1
-            self._news.notify()
-
-    def take_all(self) -> Iterator[Trial]:
-        """Yield the results in order, until one is missing."""
-        for number in itertools.count():
-            with self._news:
-                self._news.wait_for(lambda: number in self._done or not self._open)  # noqa: B023
-                trial = self._done.pop(number, None)
-            if trial is None:
-                return
-            self.room.release()
-            yield trial
+def _make_spec(seen: TestTrace, pristine: Path, kinds: tuple[str, ...]) -> dict[str, Any]:
+    """Return what each driver is started with, and the kinds of its servers."""
+    loaded: dict[str, list[int]] = {}
+    for path, line in seen.lines.get("", ()):
+        loaded.setdefault(path, []).append(line)
+    return {"pristine": str(pristine), "loaded": loaded, "paths": sorted(loaded), "servers": kinds}
 
 
 def _plan_fresh(seen: TestTrace, failing: tuple[str, ...]) -> dict[str, Any]:
     """Return which tests are run where everything is loaded anew, and how long they may take."""
-    first = 1.0 + _SLOWER * (seen.load + sum(seen.took.get(test, 0.0) for test in failing))
-    rest = 1.0 + _SLOWER * sum(seen.took.values())
+    first = 1.0 + _SLOWER * (seen.load + sum(seen.durations.get(test, 0.0) for test in failing))
+    rest = 1.0 + _SLOWER * sum(seen.durations.values())
     return {
         "failing": failing,
         "skip": (*seen.slow, *seen.unwatched),
@@ -369,19 +343,24 @@ def _plan_fresh(seen: TestTrace, failing: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _slow_down(shortest: Iterable[float], took: Iterable[float]) -> list[float]:
+def _slow_down(shortest: Iterable[float], usual: Iterable[float]) -> list[float]:
     """Return how long the parts of a try may take."""
-    return [max(least, _SLOWER * each) for least, each in zip(shortest, took, strict=True)]
+    return [max(least, _SLOWER * each) for least, each in zip(shortest, usual, strict=True)]
 
 
 @contextmanager
-def open_workers(bench: Bench, seen: TestTrace, deadline: float) -> Iterator[Workers]:
+def open_workers(
+    bench: Bench, seen: TestTrace, deadline: float, *, is_warm: bool = True
+) -> Iterator[Workers]:
     """Yield the workers; no process and no file of theirs stays."""
     count = os.cpu_count() or 1
     with open_pristine(bench) as (pristine, layered), ThreadPoolExecutor(4 * count) as pool:
         workers = Workers(layered, seen, pristine, pool, deadline)
         try:
-            workers.prepare(seen)
+            if is_warm:
+                workers.prepare(seen)
+            else:
+                workers.leave_out_warm()
             yield workers
         finally:
             workers.close()

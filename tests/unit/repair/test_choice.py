@@ -4,13 +4,14 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 import agentflow.repair.compare
 from agentflow.repair.candidates import Candidate
-from agentflow.repair.choice import Compared, rank_survivors
+from agentflow.repair.choice import Compared, RepairChoice, choose_repair, rank_survivors
 from agentflow.repair.policy import Repair
 from agentflow.repair.sources import Mutation
 from tests.support.boxes import boxed
@@ -23,14 +24,14 @@ import compare
 import core
 import inputs
 
-def observe(spec, failfast):
+def run_tests():
     core.run(4, {pairs}, {words!r})
     core.Box(2).grow(by=3)
     core.twice(lambda value: value + 1, 3)
     core.Box(2).is_big
     list(core.count(2))
 
-print(json.dumps(compare.compare_versions({order!r}, observe, inputs)))
+print(json.dumps(compare.compare_versions({order!r}, run_tests, inputs)))
 """
 CORE = """class Box:
     def __init__(self, size):
@@ -119,6 +120,26 @@ def test_the_choice(
     assert all(" gives " in each or "no input" in each for each in choice.differing)
 
 
+def test_the_edit_and_its_rivals_alone_are_confirmed_and_one_that_fails_then_is_left_out() -> None:
+    asked = list[Candidate]()
+
+    def choose(edits: Sequence[Candidate], failing: Sequence[Candidate]) -> RepairChoice | None:
+        def confirm(those: Sequence[Candidate]) -> list[Candidate]:
+            asked.extend(those)
+            return [each for each in those if each not in failing]
+
+        outcomes = {CONSTANT: ("1", "2"), OPERATOR: ("1", "3"), WRAP: ("1", "2")}
+        return choose_repair(edits, lambda those: compared(*(outcomes[each] for each in those)), confirm)
+
+    found = choose((CONSTANT, OPERATOR, WRAP), [OPERATOR])
+    assert found is not None
+    assert (found.winner, found.rivals, asked) == (CONSTANT, (), [OPERATOR, CONSTANT, WRAP])
+    asked.clear()
+    assert choose((CONSTANT, WRAP), []) == RepairChoice(winner=CONSTANT)
+    assert asked == [CONSTANT]
+    assert choose((CONSTANT, OPERATOR), [CONSTANT, OPERATOR]) is None
+
+
 def test_an_edit_that_only_fits_the_tested_value_is_said_to_be_a_guess() -> None:
     choice = rank_survivors((GUARD,), Compared())
     assert choice.winner == GUARD
@@ -146,7 +167,7 @@ def run_compare(
     folder: Path, *versions: str, words: str = "ab", pairs: str = "[3, 1]"
 ) -> dict[str, list[list[str]]]:
     (folder / "core.py").write_text(CORE)
-    order = {"compare": {"path": str(folder / "core.py"), "functions": [13], "versions": versions}}
+    order = {"path": str(folder / "core.py"), "functions": [13], "versions": versions}
     root = str(Path(agentflow.repair.compare.__file__).parent)
     script = RUN.format(folder=str(folder), root=root, order=order, words=words, pairs=pairs)
     command = [sys.executable, "-c", script]

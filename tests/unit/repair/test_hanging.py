@@ -86,6 +86,14 @@ def test_a_test_that_does_not_end_is_red_and_says_where_it_was(tmp_path: Path) -
     assert "low = mid + 1" in found.texts["search.py"].decode()
 
 
+def test_outcomes_alone_are_known_without_the_lines(tmp_path: Path) -> None:
+    bench = open_bench(tmp_path, ENDLESS.replace("low = mid\n", "low = mid + 2\n"), 60)
+    whole, bare = trace_tests(bench), trace_tests(bench, is_traced=False)
+    assert bare.outcomes == whole.outcomes
+    assert whole.lines[HANGING]
+    assert not any(bare.lines.values())
+
+
 def test_a_check_that_was_only_slow_is_told_from_one_that_hangs(tmp_path: Path) -> None:
     bench = open_bench(tmp_path, ENDLESS.replace("low = mid\n", "low = mid + 1\n"), 60)
     with pytest.raises(ModelRejected, match="each of them ends: give them more time with `timeouts`"):
@@ -103,7 +111,7 @@ def test_what_a_test_asks_to_sleep_is_known_whatever_time_it_takes(tmp_path: Pat
         "from time import sleep\n\n\ndef find(values, wanted):\n    sleep(0.01)\n    return 5 - values[0]\n"
     )
     seen = trace_tests(open_bench(tmp_path, code, 60))
-    assert {test: round(seconds, 3) for test, seconds in seen.slept.items()} == {
+    assert {test: round(seconds, 3) for test, seconds in seen.sleeps.items()} == {
         HANGING: 0.07,
         HANGING.replace("find", "first"): 0.01,
     }

@@ -146,6 +146,7 @@ STATEMENTS = {
         "self.total = 0\n        self.log = []",
         "self.total = 0\n        self.log = []\n        self.open = True",
     ),
+    "a flag is turned": ("self.total = 0", "self.total = 0\n        self.open = False"),
     "two statements in the other order": (
         "self.log.append(self.total)\n        self.total += amount",
         "self.total += amount\n        self.log.append(self.total)",
