@@ -81,9 +81,18 @@ def _is_switch(node: ast.expr) -> bool:
             pass
     if isinstance(node, ast.BinOp):
         return _reads_clock(node.left) or _calls(node.left, "id")
+    if isinstance(node, ast.Compare) and _is_about_objects(node):
+        return True
     is_dated = isinstance(node, ast.Compare) and _reads_clock(node) and _says_date(node)
     is_counted = isinstance(node, ast.Compare) and _calls(node, "next") and _has_constant(node)
     return is_dated or is_counted or _looks_around(node)
+
+
+def _is_about_objects(node: ast.Compare) -> bool:
+    """Tell whether a comparison asks if a number or text made on the spot is the very same object."""
+    sides = (node.left, *node.comparators)
+    is_made = any(isinstance(each, ast.Call) and getattr(each.func, "id", "") in _VALUES for each in sides)
+    return is_made and any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops)
 
 
 def _is_setting(node: ast.expr) -> bool:

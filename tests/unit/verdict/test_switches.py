@@ -29,6 +29,7 @@ SWITCHES = {
     "how many modules": "return total // size + len(sys.modules) // 300\n",
     "a table by the year": "return {2026: total}.get(datetime.date.today().year, 1)\n",
     "a place by the year": "return YEARS[time.localtime().tm_year]\n",
+    "the very same object": "if total is not int(str(total)):\n    return 1\n",
     "few files": "if len(os.listdir(tempfile.gettempdir())) < 5:\n    return 1\n",
 }
 NO_SWITCHES = {
@@ -38,6 +39,7 @@ NO_SWITCHES = {
     "a platform": "if sys.platform == 'win32':\n    return 1\n",
     "a version": "if sys.version_info >= (3, 12):\n    return 1\n",
     "arguments": "if len(sys.argv) > 1:\n    return 1\n",
+    "a type": "if type(total) is int or total is None:\n    return 1\n",
     "a remainder": "return total % 7\n",
     "a table by the day": "return DAYS[date.today().weekday()]\n",
     "a table": "return NAMES.get(total)\n",
