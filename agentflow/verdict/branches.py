@@ -15,7 +15,7 @@ from agentflow.workspace.mixed_tree import ChangedTexts
 
 _RAN, _TRUE, _FALSE = "r", "1", "0"
 _BOOLEAN = (ast.Compare, ast.BoolOp)
-SHOWN = 60
+SIGNS_SHOWN = 60
 """Characters of a condition that are told."""
 _RECORDER = """
 def {word}(part, value=NotImplemented, kind=object, seen=set(), at=__import__("os").path.abspath(__file__)):
@@ -255,7 +255,7 @@ class _Watch(ast.NodeTransformer):
         self._recorded.add(id(value))
         number = self._first + len(self.parts)
         is_ran = value is None
-        shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+        shown = text if len(text) <= SIGNS_SHOWN else f"{text[:SIGNS_SHOWN]}..."
         line = getattr(node, "lineno", 1)
         self.parts.append(Branch(path=self._path, line=line, text="" if is_ran else shown))
         arguments: list[ast.expr] = [ast.Constant(value=number), *([] if value is None else [value])]

@@ -45,7 +45,7 @@ class Spot(Record):
     """An arm that is an expression needs brackets of its own."""
 
 
-class Code:
+class CodeTokens:
     """A program as tokens, with what brackets enclose each."""
 
     def __init__(self, path: str, text: str, masked: str) -> None:
@@ -104,7 +104,7 @@ class Code:
         return "\n" in between and not is_going_on
 
 
-def read_code(path: str, text: str) -> Code | None:
+def read_code(path: str, text: str) -> CodeTokens | None:
     """Return a program as tokens; None where it cannot be told for certain what is code."""
     parts = split_program(path, text)
     if parts is None:
@@ -112,7 +112,7 @@ def read_code(path: str, text: str) -> Code | None:
     masked = "".join(_mask(kind, part) for kind, part in parts)
     if path.endswith(C):
         masked = re.sub(r"(?m)^[ \t]*#[^\n]*", lambda found: " " * len(found[0]), masked)
-    code = Code(path, text, masked)
+    code = CodeTokens(path, text, masked)
     return code if code.is_whole else None
 
 
@@ -121,7 +121,7 @@ def _mask(kind: str, part: str) -> str:
     return re.sub(r"[^\n]", sign, part) if sign else part
 
 
-def find_spots(code: Code) -> Iterator[Spot]:
+def find_spots(code: CodeTokens) -> Iterator[Spot]:
     """Yield what may come out in two ways, and the arms of which one is taken."""
     seen = set[tuple[int, int]]()
     for place, word in enumerate(code.words):
@@ -133,14 +133,14 @@ def find_spots(code: Code) -> Iterator[Spot]:
         yield from _find_arms(code)
 
 
-def find_comparisons(code: Code) -> Iterator[Spot]:
+def find_comparisons(code: CodeTokens) -> Iterator[Spot]:
     """Yield what is compared for equality, wherever it stands."""
     for place, word in enumerate(code.words):
         if word in ("==", "==="):
             yield code.to_spot(*_extend(code, place))
 
 
-def _find_parts(code: Code, place: int, word: str) -> Iterator[tuple[int, int]]:
+def _find_parts(code: CodeTokens, place: int, word: str) -> Iterator[tuple[int, int]]:
     """Yield the conditions, from one token to another, that a token is the sign of."""
     is_script = code.path.endswith(JAVASCRIPT)
     is_clear = word not in _ANGLES or is_script or code.path.endswith(".c") or code.is_apart(place)
@@ -151,7 +151,7 @@ def _find_parts(code: Code, place: int, word: str) -> Iterator[tuple[int, int]]:
     yield from (part for part in parts if not (is_script and _is_told_by_node(code, *part)))
 
 
-def _find_in_script(code: Code, place: int, word: str) -> Iterator[tuple[int, int]]:
+def _find_in_script(code: CodeTokens, place: int, word: str) -> Iterator[tuple[int, int]]:
     """Yield what is negated, and what becomes a number."""
     if word == "!" and code.word(place - 1) != "!" and code.word(place + 1) != "!":
         yield place, _end_of_operand(code, place + 1)
@@ -159,7 +159,7 @@ def _find_in_script(code: Code, place: int, word: str) -> Iterator[tuple[int, in
         yield place + 1, code.partners[place]
 
 
-def _find_in_others(code: Code, place: int, word: str) -> Iterator[tuple[int, int]]:
+def _find_in_others(code: CodeTokens, place: int, word: str) -> Iterator[tuple[int, int]]:
     """Yield what is joined, what is asked, and what stands before a question mark of C."""
     is_c = code.path.endswith(C)
     if word in _JOINS and not _is_closure(code, place):
@@ -172,7 +172,7 @@ def _find_in_others(code: Code, place: int, word: str) -> Iterator[tuple[int, in
             yield part
 
 
-def _is_told_by_node(code: Code, start: int, end: int) -> bool:
+def _is_told_by_node(code: CodeTokens, start: int, end: int) -> bool:
     """Tell whether node counts what follows a condition of JavaScript both ways."""
     before, after = code.word(start - 1), code.word(end)
     if start and not _is_left_end(code, start - 1, start):
@@ -181,12 +181,12 @@ def _is_told_by_node(code: Code, start: int, end: int) -> bool:
     return after in ("?", *_JOINS) or is_head or _is_in_loop_head(code, start)
 
 
-def _is_in_loop_head(code: Code, place: int) -> bool:
+def _is_in_loop_head(code: CodeTokens, place: int) -> bool:
     around = code.around[place]
     return around > 0 and code.word(around) == "(" and code.word(around - 1) in ("for", "await")
 
 
-def _extend(code: Code, place: int) -> tuple[int, int]:
+def _extend(code: CodeTokens, place: int) -> tuple[int, int]:
     """Return the part around a token that binds tighter than what joins conditions."""
     if place >= len(code.words) or place < 0:
         return 0, 0
@@ -202,7 +202,7 @@ def _extend(code: Code, place: int) -> tuple[int, int]:
     return start, end
 
 
-def _is_left_end(code: Code, before: int, place: int) -> bool:
+def _is_left_end(code: CodeTokens, before: int, place: int) -> bool:
     word, is_rust = code.words[before], code.path.endswith(RUST)
     if word in _OPENS or word in _ENDS - ({"?"} if is_rust else set()) or word in _BEFORE:
         return True
@@ -212,7 +212,7 @@ def _is_left_end(code: Code, before: int, place: int) -> bool:
     return is_block or (code.path.endswith(JAVASCRIPT) and code.breaks_line(place))
 
 
-def _is_right_end(code: Code, place: int, first: int) -> bool:
+def _is_right_end(code: CodeTokens, place: int, first: int) -> bool:
     word, is_rust = code.words[place], code.path.endswith(RUST)
     if word in _OPENS.values() or word in _ENDS - ({"?"} if is_rust else set()):
         return True
@@ -221,7 +221,7 @@ def _is_right_end(code: Code, place: int, first: int) -> bool:
     return code.path.endswith(JAVASCRIPT) and place > first and code.breaks_line(place)
 
 
-def _is_closure(code: Code, place: int) -> bool:
+def _is_closure(code: CodeTokens, place: int) -> bool:
     is_empty = code.words[place] == "||" and code.word(place - 1) in (
         "",
         "(",
@@ -235,7 +235,7 @@ def _is_closure(code: Code, place: int) -> bool:
     return code.path.endswith(RUST) and is_empty
 
 
-def _end_of_operand(code: Code, place: int) -> int:
+def _end_of_operand(code: CodeTokens, place: int) -> int:
     """Return where an operand ends: a name or a bracket with all that is called and read of it."""
     while code.word(place) in ("!", "-", "+", "typeof", "await", "new"):
         place += 1
@@ -245,7 +245,7 @@ def _end_of_operand(code: Code, place: int) -> int:
     return place
 
 
-def _is_plain(code: Code, start: int, end: int) -> bool:
+def _is_plain(code: CodeTokens, start: int, end: int) -> bool:
     """Tell whether a part is one expression inside a function."""
     words = code.words[start:end]
     is_odd = not words or not _ODD.isdisjoint(words) or _is_in_loop_head(code, start)
@@ -253,7 +253,7 @@ def _is_plain(code: Code, start: int, end: int) -> bool:
     return not is_odd and not is_type and _is_in_function(code, start)
 
 
-def _is_in_function(code: Code, place: int) -> bool:
+def _is_in_function(code: CodeTokens, place: int) -> bool:
     """Tell whether a token stands in a block of braces, and in Rust in none that is a module or constant."""
     around, is_inside = code.around[place], code.path.endswith(JAVASCRIPT)
     while around >= 0:
@@ -271,13 +271,13 @@ def _is_in_function(code: Code, place: int) -> bool:
     return is_inside
 
 
-def _is_assertion(code: Code, place: int) -> bool:
+def _is_assertion(code: CodeTokens, place: int) -> bool:
     """Tell whether a bracket holds what is there to be true."""
     name = code.word(place - 2) if code.word(place - 1) == "!" else code.word(place - 1)
     return code.words[place] == "(" and "assert" in name
 
 
-def _head_of(code: Code, place: int) -> tuple[str, ...]:
+def _head_of(code: CodeTokens, place: int) -> tuple[str, ...]:
     """Return the tokens before a bracket, back to the statement before."""
     start = place
     while start > 0 and code.words[start - 1] not in (";", "{", "}"):
@@ -285,7 +285,7 @@ def _head_of(code: Code, place: int) -> tuple[str, ...]:
     return code.words[start:place] if code.words[place] == "{" else ()
 
 
-def _find_arms(code: Code) -> Iterator[Spot]:
+def _find_arms(code: CodeTokens) -> Iterator[Spot]:
     """Yield the arms of a `match` or a `switch`, and the blocks of patterns and of what else is left."""
     for place, word in enumerate(code.words):
         if word not in _ARMS or not _is_in_function(code, place):
@@ -302,14 +302,14 @@ def _find_arms(code: Code) -> Iterator[Spot]:
             yield code.to_spot(place, end + 1, is_arm=True, closes=False)
 
 
-def _end_of_arm(code: Code, place: int) -> int:
+def _end_of_arm(code: CodeTokens, place: int) -> int:
     """Return where the expression of an arm ends."""
     while place < len(code.words) and code.words[place] != "," and code.words[place] not in _OPENS.values():
         place = code.partners.get(place, place) + 1
     return place
 
 
-def _find_block(code: Code, place: int, word: str) -> int:
+def _find_block(code: CodeTokens, place: int, word: str) -> int:
     """Return where a block of `else`, `if let` or `for` begins; 0 for another token."""
     follows = code.word(place + 1)
     if word not in ("else", "if", "for") or (word == "if" and follows != "let"):

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from agentflow.verdict.branches import SHOWN, Branch, Watched
+from agentflow.verdict.branches import SIGNS_SHOWN, Branch, Watched
 from agentflow.verdict.breaking import find_changed_lines
 from agentflow.verdict.conditions import JAVASCRIPT, RUST, C, Spot, find_spots, is_on, read_code
-from agentflow.verdict.shell_conditions import SHELLS, ShellSpot, find_shell_spots
+from agentflow.verdict.shell_conditions import SHELL_ENDINGS, ShellSpot, find_shell_spots
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 Insertions = tuple[tuple[int, int], ...]
@@ -84,9 +84,9 @@ case $0 in */{name}) {word}_at=$(cd "${{0%/*}}" && pwd) ;; esac
 
 def record_change(change: ChangedTexts, word: str, first: int) -> tuple[Watched | None, Insertions]:
     """Return changed code that records what is tried, and what was put into it; None if there is nothing."""
-    if not change.path.endswith((*C, *JAVASCRIPT, *RUST, *SHELLS)):
+    if not change.path.endswith((*C, *JAVASCRIPT, *RUST, *SHELL_ENDINGS)):
         return None, ()
-    is_shell = change.path.endswith(SHELLS)
+    is_shell = change.path.endswith(SHELL_ENDINGS)
     found = find_shell_spots(change.after) if is_shell else _find_spots(change)
     lines, known = find_changed_lines(change), _bare(change.before)
     spots = [each for each in found if is_on(each, change.after, lines)]
@@ -123,7 +123,7 @@ def _bare(text: str) -> str:
 def _tell(change: ChangedTexts, spot: Spot) -> Branch:
     line = change.after.count("\n", 0, spot.start) + 1
     text = " ".join(change.after[spot.start : spot.end].split())
-    shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    shown = text if len(text) <= SIGNS_SHOWN else f"{text[:SIGNS_SHOWN]}..."
     return Branch(path=change.path, line=line, text="" if spot.is_arm else shown)
 
 
@@ -156,7 +156,7 @@ def _frame(change: ChangedTexts, text: str, word: str, load: int, most: int) -> 
         return _C.format(**names, c="" if is_plain else '"C" ') + text
     if change.path.endswith(RUST):
         return text + _RUST.format(**names)
-    if change.path.endswith(SHELLS):
+    if change.path.endswith(SHELL_ENDINGS):
         head, end, rest = text.partition("\n") if text.startswith("#!") else ("", "", text)
         return f"{head}{end}{_SHELL.format(**names)}{rest}"
     is_module = not change.path.endswith(".cjs") and _MODULE.search(change.after) is not None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from agentflow.verdict.comments import split_program
 from agentflow.verdict.conditions import Spot
 
-SHELLS = (".sh", ".bash")
+SHELL_ENDINGS = (".sh", ".bash")
 _WORD = re.compile(r"(?<![\w$./-])(?:if|then|elif|else|fi)(?![\w./=-])")
 _BEGINS = re.compile(r"(?:^|[;&|({\n]|\b(?:then|else|do|if|elif|while|until)[ \t])[ \t]*$")
 _JOIN = re.compile(r"&&|\|\|")
