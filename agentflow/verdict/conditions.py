@@ -30,6 +30,8 @@ _GOES_ON = re.compile(r"[-+*/%&|^=<>?:,.(\[{!~]$")
 _WENT_ON = re.compile(r"\s*[-+*/%&|^=<>?:,.)\]]")
 _ODD = frozenset({"let", "await", "yield", "function", "class", "\\"})
 """What makes a part of a line more than a condition."""
+_SETTINGS = "env"
+"""Variables of a run: a feature that they switch has to be tried with and without."""
 _CHAIN = frozenset({".", "?.", "::"})
 
 
@@ -175,7 +177,8 @@ def _find_in_others(code: CodeTokens, place: int, word: str) -> Iterator[tuple[i
 def _is_told_by_node(code: CodeTokens, start: int, end: int) -> bool:
     """Tell whether node counts what follows a condition of JavaScript both ways."""
     before, after = code.word(start - 1), code.word(end)
-    if start and not _is_left_end(code, start - 1, start):
+    is_part = start > 0 and not _is_left_end(code, start - 1, start)
+    if is_part or _SETTINGS in code.words[start:end]:
         return False
     is_head = before == "(" and after == ")" and code.word(start - 2) in (*_ASKS, "for")
     return after in ("?", *_JOINS) or is_head or _is_in_loop_head(code, start)

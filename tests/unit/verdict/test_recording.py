@@ -65,6 +65,12 @@ ONE_WAY = {
         "pages(7, 3)",
         "2: in which `size < 9` is false",
     ),
+    "a feature in JavaScript": (
+        "a.js",
+        lines(SCRIPT, "if (process.env.PAGER_WIDE === 'yes') return total;", "return size;"),
+        "pages(7, 3)",
+        "2: in which `process.env.PAGER_WIDE === 'yes'` is true",
+    ),
     "what is negated in JavaScript": (
         "a.js",
         lines(SCRIPT, "return total ** !process.stdout.isTTY - 0;"),
