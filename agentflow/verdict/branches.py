@@ -15,17 +15,20 @@ from agentflow.workspace.mixed_tree import ChangedTexts
 
 _RAN, _TRUE, _FALSE = "r", "1", "0"
 _BOOLEAN = (ast.Compare, ast.BoolOp)
-_SHOWN = 60
+SIGNS_SHOWN = 60
 """Characters of a condition that are told."""
 _RECORDER = """
-def {word}(part, value={word!r}, kind=object, place=__import__("os").path.abspath(__file__)):
+def {word}(part, value=NotImplemented, kind=object, seen=set(), at=__import__("os").path.abspath(__file__)):
     import os
     try:
-        found = "r" if value == {word!r} else "01"[bool(value)] if isinstance(value, kind) else "01"
+        found = "r" if value is NotImplemented else "01"[bool(value)] if isinstance(value, kind) else "01"
     except Exception:
         found = "01"
     for each in found:
-        name = os.path.join(os.path.dirname(place), f"{word}-{{part}}-{{each}}")
+        if (part, each) in seen:
+            continue
+        seen.add((part, each))
+        name = os.path.join(os.path.dirname(at), f"{word}-{{part}}-{{each}}")
         try:
             os.close(os.open(name, os.O_CREAT | os.O_WRONLY))
         except OSError:
@@ -112,6 +115,7 @@ class _Watch(ast.NodeTransformer):
         self._first = first
         self._known = known
         self._owner = ""
+        self._recorded = set[int]()
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return self._function(node)
@@ -128,7 +132,9 @@ class _Watch(ast.NodeTransformer):
         return node
 
     def visit_If(self, node: ast.If) -> ast.AST:
-        if not _is_guard(node):
+        if _is_guard(node):
+            self._recorded.add(id(node.test))
+        else:
             node.test = self._condition(node.test)
         self.generic_visit(node)
         return node
@@ -147,6 +153,15 @@ class _Watch(ast.NodeTransformer):
         node.ifs = [self._condition(each) for each in node.ifs]
         self.generic_visit(node)
         return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        return node  # it is there to be true
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """Return a comparison that records its outcome, whatever is done with it."""
+        told = node if id(node) in self._recorded or not self._is_new(node) else self._record(node)
+        self.generic_visit(node)
+        return told
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         *before, last = node.values
@@ -214,14 +229,19 @@ class _Watch(ast.NodeTransformer):
                 return self._condition(node)
             case ast.Call(func=ast.Name(id="int" | "float"), args=[inner]):
                 node.args = [self._number(inner)]
-            case ast.Call() if self._is_new(node) and not _is_told(node, self._word):
-                told = self._call(node, ast.unparse(node), node)
-                assert isinstance(told, ast.Call)
-                told.args.append(ast.Name(id="bool", ctx=ast.Load()))
-                return told
+            case ast.Call() | ast.Name() | ast.Attribute() if self._is_new(node) and not _is_told(
+                node, self._word
+            ):
+                return self._record(node)
             case _:
                 pass
         return node
+
+    def _record(self, node: ast.expr) -> ast.Call:
+        """Return a value that records its outcome where it is true or false, and nothing else."""
+        told = self._call(node, ast.unparse(node), node)
+        told.args.append(ast.Name(id="bool", ctx=ast.Load()))
+        return told
 
     def _is_new(self, node: ast.expr | ast.pattern) -> bool:
         """Tell whether a node is on a changed line and was not in the same function before."""
@@ -231,10 +251,11 @@ class _Watch(ast.NodeTransformer):
     def _mark(self, node: ast.AST) -> ast.stmt:
         return ast.Expr(value=self._call(node, ""))
 
-    def _call(self, node: ast.AST, text: str, value: ast.expr | None = None) -> ast.expr:
+    def _call(self, node: ast.AST, text: str, value: ast.expr | None = None) -> ast.Call:
+        self._recorded.add(id(value))
         number = self._first + len(self.parts)
         is_ran = value is None
-        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+        shown = text if len(text) <= SIGNS_SHOWN else f"{text[:SIGNS_SHOWN]}..."
         line = getattr(node, "lineno", 1)
         self.parts.append(Branch(path=self._path, line=line, text="" if is_ran else shown))
         arguments: list[ast.expr] = [ast.Constant(value=number), *([] if value is None else [value])]
@@ -270,7 +291,7 @@ def _find_decisions(node: ast.AST) -> Iterator[ast.AST]:
             yield from (leaf for each in conditions for leaf in _leaves(each))
         case ast.match_case(pattern=pattern, guard=guard):
             yield from (pattern, *(_leaves(guard) if guard else ()))
-        case ast.Lambda() | ast.BoolOp():
+        case ast.Lambda() | ast.BoolOp() | ast.Compare():
             yield from _leaves(node)
         case _:
             pass

@@ -26,7 +26,7 @@ from agentflow.verdict.inlining import find_extracted
 from agentflow.verdict.moved_code import find_moved
 from agentflow.verdict.other_tests import find_added_tests
 from agentflow.verdict.proofs import find_moved_module, find_renaming, is_renamed
-from agentflow.verdict.python_tests import find_changed_tests
+from agentflow.verdict.python_tests import find_changed_tests, loses_only_functions
 from agentflow.verdict.surface import Kind, belongs, is_shared, kind_for_verdict, kind_of, mix
 from agentflow.verdict.weakening import SurfaceChange, TextDiff, find_tampering, list_changed_lines
 from agentflow.workspace.git import Git
@@ -203,9 +203,15 @@ def _find_changed_tests(texts: tuple[ChangedTexts, ...], changed: list[TextDiff]
     tests = [each for each in texts if kinds[each.path] is Kind.TESTS]
     if not all(each in tests or (kinds[each.path] is None and is_document(each)) for each in texts):
         return frozenset()
-    found = [_tests_of(each) for each in tests if each.after]  # one gone is asked about
+    left = [each for each in tests if each.after and not _loses_tests(each)]  # one gone is asked about
+    found = [_tests_of(each) for each in left]
     is_clear = all(each.is_whole for each in texts) and all(found)
     return frozenset[str]().union(*found) if is_clear else frozenset()
+
+
+def _loses_tests(change: ChangedTexts) -> bool:
+    """Tell whether a file of tests lost functions, and nothing else happened to it."""
+    return change.path.endswith(".py") and loses_only_functions(change.before, change.after)
 
 
 def _tests_of(change: ChangedTexts) -> frozenset[str]:

@@ -4,7 +4,7 @@ import ast
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from http import HTTPStatus
 from typing import TypeVar
 
@@ -12,6 +12,8 @@ from agentflow.core.languages import is_source
 from agentflow.core.regex import regex
 from agentflow.verdict.comments import read_python
 from agentflow.verdict.compared_numbers import find_compared
+from agentflow.verdict.conditions import find_comparisons, read_code
+from agentflow.verdict.picked_values import picks, read_condition
 
 _EVERYDAY = frozenset(
     {
@@ -36,10 +38,18 @@ _ARROW = "=>"
 _SCRIPTS = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
 _SPOKEN = regex(r"(?<![\w.,#/-])\d[\d_]*(?:,\d+)*(?:\.\d+)?(?![\w/-]|[.,]\d)")
 """A number in a text for people; that of a version or of an address, as 1.2.3, is none."""
-_BETWEEN = regex(r"[|,;:=\t{}\[\]\"']+")
+_RESULT = regex(r"=>|\breturn\b|\becho\b")
+"""What leads from a condition to its result on the same line."""
+_BETWEEN = regex(r"[|,;:=\t{}\[\]\"'\\]+")
 _SHELL_FUNCTION = regex(r"(?m)^[ \t]*(?:function[ \t]+)?(\w+)[ \t]*\([ \t]*\)")
 _ASKED = regex(r"\b(?:command -[vV]|type|which|hash|declare -[fF]|typeset -f)[ \t]+[\"']?(\w+)")
 _ABOUT_STATUS = regex(r"(?i)status|code|http")
+_PATTERN = regex(r"/(?![*/ ])(?:[^/\\\n]|\\.)+/\.test\([\w.\[\]]+(?:\([\w.]*\))?\)")
+_DIGESTS = regex(r"createHash|\bhexdigest\b|\bdigest\(|\bmd5|\bsha(?:1|256|512)|\bcrc32|\bhash\(")
+_DIGEST = regex(r"[\"']([0-9a-f]{6,128})[\"']")
+_MIXED = regex(r"\d.*[a-f]|[a-f].*\d")
+_MOST_SIGNS = 200
+"""So long a condition may be."""
 _WINDOW = 3
 """So many lines a condition and its result may take."""
 Value = float | str
@@ -83,6 +93,12 @@ class Known:
             and number not in _EVERYDAY | self._usual
         )
 
+    @property
+    def rare_numbers(self) -> tuple[float, ...]:
+        """The numbers of the tests that are neither small nor in everyday use, nor in code from before."""
+        numbers = {number for value in self._all if (number := _to_number(value)) is not None}
+        return tuple(sorted(each for each in numbers - self._usual - _EVERYDAY if each >= _SMALL))
+
     def _has(self, value: Value) -> bool:
         is_number = isinstance(value, str) and value.isdecimal()
         return (float(value) if is_number else value) in self._all
@@ -118,6 +134,11 @@ def _to_number(value: Value) -> float | None:
     return float(value) if is_number else None
 
 
+def _is_phrase(value: Value) -> bool:
+    """Tell whether a value is some words; as a result, code and tests share them by nature."""
+    return isinstance(value, str) and not value.isdecimal()
+
+
 def _is_odd(value: Value) -> bool:
     if isinstance(value, str):
         return _is_odd(float(value)) if value.isdecimal() else bool(_PHRASE.fullmatch(value))
@@ -136,21 +157,50 @@ def find_known_rows(path: str, added: Sequence[tuple[int, str]], known: Known) -
             continue
         near = [after for at, after in added[place : place + _WINDOW] if at < line + _WINDOW]
         values = _values_of(text)
-        odd = known.odd(values)
+        asked = _values_of(_RESULT.split(text)[0])
+        odd = frozenset(value for value in known.odd(values) if value in asked or not _is_phrase(value))
         is_odd = bool(odd) and not (odd <= _STATUS and _ABOUT_STATUS.search(text))
         windows = ("\n".join(near[:end]) for end in range(1, len(near) + 1))
         if is_odd or (values and any(known.is_row(_values_of(window)) for window in windows)):
             yield line, text
 
 
-def find_copied_rows(text: str, tests: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """Yield the rows of a file of data if each stands in a line of the tests, odd values among them."""
+def _find_picking_rows(
+    path: str, text: str, lines: Collection[int], known: Known
+) -> Iterator[tuple[int, str]]:
+    """Yield the new conditions of another language that pick out numbers of the tests."""
+    code, rows, numbers = read_code(path, text), text.splitlines(), known.rare_numbers
+    places = [(each.start, each.end) for each in find_comparisons(code)] if code else []
+    places += [found.span() for found in _PATTERN.finditer(text)]
+    for start, end in places if numbers else ():
+        line = text.count("\n", 0, start) + 1
+        condition = read_condition(text[start:end]) if line in lines and end - start < _MOST_SIGNS else None
+        if condition is not None and picks(condition, numbers):
+            yield line, rows[line - 1]
+
+
+def find_copied_rows(
+    text: str, tests: Iterable[str], code: Iterable[tuple[str, str]] = ()
+) -> Iterator[tuple[int, str]]:
+    """Yield the rows of a file of data if each stands in a line of the tests, odd or several numbers in it.
+
+    Of what stands there as a digest, code tells which begins to compute digests, before and after the change.
+    """
     lines = [line for each in tests for line in each.splitlines()]
     rows = [(at, row) for at, row in enumerate(text.splitlines(), 1) if row.strip()]
     fields = [[field for part in _BETWEEN.split(row) if (field := part.strip())] for _, row in rows]
     is_known = all(len(row) > 1 and any(all(map(line.__contains__, row)) for line in lines) for row in fields)
-    if rows and is_known and any(_is_odd(field) for row in fields for field in row):
+    if rows and is_known and any(any(map(_is_odd, row)) or _has_several(row) for row in fields):
         yield from rows
+    is_digesting = any(_DIGESTS.search(after) and not _DIGESTS.search(before) for before, after in code)
+    for line, row in rows if is_digesting else ():
+        if any(_MIXED.search(found) for found in _DIGEST.findall(row)):
+            yield line, row
+
+
+def _has_several(row: Iterable[str]) -> bool:
+    """Tell whether a row has two numbers that are not small, which hardly meet by chance."""
+    return len({field for field in row if field.isdecimal() and int(field) >= _SMALL}) > 1
 
 
 def find_asking_rows(added: Iterable[tuple[int, str]], tests: Iterable[str]) -> Iterator[tuple[int, str]]:
@@ -161,11 +211,30 @@ def find_asking_rows(added: Iterable[tuple[int, str]], tests: Iterable[str]) -> 
             yield line, text
 
 
+def find_knowing_lines(
+    path: str, texts: tuple[str, str], added: Sequence[tuple[int, str]], known: Known
+) -> Iterator[tuple[int, str]]:
+    """Yield the new conditions and tables of a file, before and after, that hold values of the tests."""
+    if path.endswith(".py"):
+        yield from find_known_lines(*texts, known)
+    else:
+        yield from find_known_rows(path, added, known)
+        yield from _find_picking_rows(path, texts[1], {line for line, _ in added}, known)
+
+
 def find_known_lines(before: str, after: str, known: Known) -> Iterator[tuple[int, str]]:
     """Yield the new conditions and tables of Python code that hold values of the tests."""
     for node in find_new(before, after, _find_decisions):
         if _knows(node, known):
             yield getattr(node, "lineno", 1), ast.unparse(node).partition("\n")[0]
+    numbers = known.rare_numbers
+    for node in find_new(before, after, _find_picking):
+        if picks(node, numbers):
+            yield node.lineno, ast.unparse(node).partition("\n")[0]
+
+
+def _find_picking(tree: ast.Module) -> Iterator[ast.expr]:
+    yield from (each for each in ast.walk(tree) if isinstance(each, ast.Compare | ast.Call))
 
 
 def find_new(before: str, after: str, find: Callable[[ast.Module], Iterator[_Node]]) -> Iterator[_Node]:

@@ -15,7 +15,8 @@ from agentflow.verdict.judge import holds
 from agentflow.verdict.probe import Probe, ProbeContext, make_word, with_patience
 from agentflow.verdict.probes_of_tests import probe_expectations, probe_tests_alone
 from agentflow.verdict.proofs import find_proof
-from agentflow.verdict.script_branches import count_script
+from agentflow.verdict.recording import Insertions, record_change
+from agentflow.verdict.script_branches import CountedScript, count_script
 from agentflow.verdict.surface import Kind, belongs, kind_of
 from agentflow.verdict.target_tests import narrow, narrow_quietly
 from agentflow.workspace.mixed_tree import ChangedTexts
@@ -191,31 +192,48 @@ def _watch_branches(
 ) -> Iterator[Probe]:
     """Yield the proving tests, then all tests, on code that records which of its branches they try.
 
-    Of JavaScript, node itself tells it.
+    Of JavaScript, node itself tells more. Where tests fail on such code, only Python records once more.
     """
     told = [each for each in known if each.kind is ProbeKind.UNTRIED]
+    missed = [each for each in told if each.end is ProbeEnd.NOT_APPLIED]
     checks = [(run, tests) for run, tests in _provers(context) if tests]
-    is_open = not told or told[-1].end is ProbeEnd.SILENT
-    due = product if is_open and len(told) < len(checks) else ()
-    watched = tuple(_watch(due))
+    is_open = not told or told[-1].end is ProbeEnd.SILENT or len(told) == len(missed) == 1
+    due = product if is_open and len(told) - len(missed) < len(checks) else ()
+    recorded = tuple(_watch(due))
+    if missed:
+        due = () if all(each.path.endswith(".py") for each, _ in recorded) else due
+        recorded = tuple(_watch(tuple(each for each in due if each.path.endswith(".py"))))
+    watched = tuple(each for each, _ in recorded)
     counted = tuple(found for each in due if (found := count_script(each)))
+    counted = tuple(_count_as_laid(each, recorded) for each in counted)
     if watched or counted:
-        run, tests = checks[len(told)]
+        run, tests = checks[len(told) - len(missed)]
         files = {each.path: each.text for each in watched}
         kind, tree = ProbeKind.UNTRIED, context.trees[1]
         made = Probe(kind=kind, check=run.check, tree=tree, files=files, tests=tests, watched=watched)
-        subjects = (*files, *(each.change.path for each in counted))
-        yield with_patience(run, made.replace(subjects=subjects, counted=counted))
+        subjects = dict.fromkeys((*files, *(each.change.path for each in counted)))
+        yield with_patience(run, made.replace(subjects=tuple(subjects), counted=counted))
 
 
-def _watch(product: tuple[ChangedTexts, ...]) -> Iterator[Watched]:
-    """Yield the changed Python files rewritten to record what is tried, if there is anything to try."""
+def _watch(product: tuple[ChangedTexts, ...]) -> Iterator[tuple[Watched, Insertions]]:
+    """Yield the changed files rewritten to record what is tried, if there is anything to try."""
     word, first = make_word(), 1
     for change in product:
-        watched = watch_change(change, word, first) if change.path.endswith(".py") else None
+        put: Insertions = ()
+        if change.path.endswith(".py"):
+            watched = watch_change(change, word, first)
+        else:
+            watched, put = record_change(change, word, first)
         if watched is not None:
-            yield watched
+            yield watched, put
             first += len(watched.parts) + 1
+
+
+def _count_as_laid(script: CountedScript, recorded: tuple[tuple[Watched, Insertions], ...]) -> CountedScript:
+    """Return a counted file that knows what was put into it to record what is tried."""
+    mine = ((each.text, put) for each, put in recorded if each.path == script.change.path)
+    text, put = next(mine, ("", ()))
+    return script.replace(laid=text, put=put)
 
 
 def _pieces(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> tuple[Piece, ...]:

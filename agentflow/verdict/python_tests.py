@@ -146,6 +146,12 @@ def find_changed_tests(before: str, after: str) -> frozenset[str]:
     return bare_names(functions) if functions and all(map(_asserts, functions.values())) else frozenset()
 
 
+def loses_only_functions(before: str, after: str) -> bool:
+    """Tell whether functions are gone from a file of tests, and all else but its imports is equal."""
+    names = [{name for name, _ in _functions_of(parse_python(text), "")} for text in (before, after)]
+    return names[0] > names[1] and find_altered_functions(before, after) == {}
+
+
 def find_altered_functions(before: str, after: str) -> dict[str, ast.AST] | None:
     """Return the functions that are new or changed, with their owners; None where all else is not equal."""
     old, new = read_python(before), read_python(after)

@@ -35,12 +35,16 @@ class CountedScript(Record):
     """A changed file of which node or Go tells how often each part ran."""
 
     change: ChangedTexts
+    laid: str = ""
+    """The file as it ran, where something was put into it."""
+    put: tuple[tuple[int, int], ...] = ()
+    """Where how much was put in."""
 
     def is_loaded(self, told: Mapping[str, tuple[Load, ...]]) -> bool:
         """Tell whether each process that loaded the file ran it as it is written."""
         if self._is_left_out(told):
             return True
-        size, loads = len(self._units) // 2, told.get(self.change.path, ())
+        size, loads = _count_units(self.laid or self.change.after), told.get(self.change.path, ())
         return bool(loads) and all(load and load[0] and load[0][0][:2] == (0, size) for load in loads)
 
     def list_untried(self, told: Mapping[str, tuple[Load, ...]]) -> Iterator[Hunk]:
@@ -52,10 +56,25 @@ class CountedScript(Record):
             return
         if not self.is_loaded(told):
             return
-        loads, changed = told[self.change.path], _find_new_lines(self.change)
+        loads = tuple(self._to_own(load) for load in told[self.change.path])
+        changed = _find_new_lines(self.change)
         idle = {(block, each[0]) for load in loads for each in load for block in each if not block[2]}
         yield from self._list_idle(sorted(idle, key=lambda each: (each[0][0], -each[0][1])), loads, changed)
         yield from self._list_always_true({block[0] for block, _ in idle}, loads, changed)
+
+    def _to_own(self, load: Load) -> Load:
+        """Return how a process ran the file, at the places that it has without what was put in."""
+        put = [(self._unit(place), size) for place, size in self.put]
+        last = _count_units(self.change.after)
+
+        def own(place: int) -> int:
+            for start, size in put:
+                place = max(start, place - size) if place > start else place
+            return place
+
+        blocks = (tuple((own(start), own(end), count) for start, end, count in each) for each in load)
+        inside = (tuple((start, min(end, last), count) for start, end, count in each) for each in blocks)
+        return tuple(each for each in inside if each[0][0] < max(last, 1))
 
     def _is_left_out(self, told: Mapping[str, tuple[Load, ...]]) -> bool:
         """Tell whether Go counted other files, and this one with functions was in no program of the tests."""
@@ -159,6 +178,10 @@ class CountedScript(Record):
 
     def _point(self, line: int, wanted: str) -> Hunk:
         return Hunk(path=self.change.path, line=line, end=line, wanted=wanted)
+
+
+def _count_units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def count_script(change: ChangedTexts) -> CountedScript | None:

@@ -228,6 +228,10 @@ _PRODUCT_TABLES = frozenset({"project", "build-system", "dependency-groups"})
 _PRODUCT_TOOLS = frozenset(
     {"poetry", "uv", "pdm", "hatch", "setuptools", "setuptools_scm", "flit", "maturin", "scikit-build"}
 )
+_CARGO_TESTS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {"package": frozenset({"autotests"}), "lib": frozenset({"test", "doctest", "harness"})}
+)
+"""What a crate's manifest says of its tests, beside the tables of these."""
 _PLUGIN_POINT = ("project", "entry-points", "pytest11")
 _PRODUCT_SECTION = re.compile(r"metadata|options(?:\..*)?|bdist_wheel|sdist|egg_info")
 _CHECKER_KEYS = frozenset(
@@ -264,6 +268,15 @@ def read_checker_settings(path: str, text: str) -> Mapping[str, object]:
             parser = _ini(text)
             names = (name for name in parser.sections() if not _PRODUCT_SECTION.fullmatch(name))
             return {name: dict(parser[name]) for name in names}
+        case "Cargo.toml":
+            from tomllib import loads  # noqa: PLC0415
+
+            own = {key: value for key, value in loads(text).items() if key in ("test", *_CARGO_TESTS)}
+            return own | {
+                name: {key: value for key, value in table(own, name).items() if key in keys}
+                for name, keys in _CARGO_TESTS.items()
+                if name in own
+            }
         case "package.json":
             return {
                 key: said for key, said in table(json.loads(text or "{}")).items() if key in _CHECKER_KEYS
@@ -273,12 +286,22 @@ def read_checker_settings(path: str, text: str) -> Mapping[str, object]:
 
 
 def _mix_toml(before: str, now: str) -> str:
+    return _mix_tables(before, now, _merge)
+
+
+def _mix_crate(before: str, now: str) -> str:
+    return _mix_tables(before, now, _merge_crate)
+
+
+def _mix_tables(
+    before: str, now: str, merge: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
+) -> str:
     from tomllib import loads  # noqa: PLC0415
 
     from tomlkit import dumps  # noqa: PLC0415  # only where a project file changed on both sides
 
     old, new = loads(before), loads(now)
-    wanted = _merge(old, new)
+    wanted = merge(old, new)
     if wanted == new:
         return now
     if wanted == old:
@@ -295,6 +318,17 @@ def _merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     tools |= {key: value for key, value in old.get("tool", {}).items() if key not in _PRODUCT_TOOLS}
     merged |= {"tool": tools} if tools else {}
     return _with_plugins(merged, _at(old, _PLUGIN_POINT))
+
+
+def _merge_crate(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return a crate's manifest with the test targets of before."""
+    merged = {key: value for key, value in new.items() if key != "test"}
+    merged |= {"test": old["test"]} if "test" in old else {}
+    for name, keys in _CARGO_TESTS.items():
+        own = {key: value for key, value in table(new, name).items() if key not in keys}
+        own |= {key: value for key, value in table(old, name).items() if key in keys}
+        merged |= {name: own} if own or name in new else {}
+    return merged
 
 
 def _with_plugins(document: dict[str, Any], plugins: object) -> dict[str, Any]:
@@ -350,5 +384,10 @@ def _names_in(document: dict[str, Any]) -> dict[str, Any]:
 
 
 _MIXERS: Mapping[str, Callable[[str, str], str]] = MappingProxyType(
-    {"pyproject.toml": _mix_toml, "setup.cfg": _mix_ini, "package.json": _mix_json}
+    {
+        "pyproject.toml": _mix_toml,
+        "setup.cfg": _mix_ini,
+        "package.json": _mix_json,
+        "Cargo.toml": _mix_crate,
+    }
 )

@@ -1,6 +1,7 @@
 """New Python code that looks at no input: conditions on clock, chance or surroundings, odd comparisons."""
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TypeGuard
 
@@ -28,8 +29,15 @@ _ATTRIBUTES = frozenset(
     }
 )
 _SETTINGS = frozenset({"environ", "getenv"})
-_OF_RUNS = regex(r"(?i)test|^CI$|_CI$|^CI_|tox|nox|coverage|github|gitlab|jenkins|hypothesis")
+_OF_RUNS = regex(
+    r"(?i)test|^CI$|_CI$|^CI_|tox|nox|coverage|github|gitlab|jenkins|hypothesis|^npm_|^NODE_ENV$|^CARGO|^MAKE|jest"
+)
 """What names a variable that tells one run of tests from another."""
+_VARIABLE = regex(
+    r"process\.env(?:\.(\w+)|\[['\"](\w+)['\"]\])"
+    r"|\b(?:getenv|os\.Getenv|os\.LookupEnv|(?:std::)?env::var)\([\"'](\w+)[\"']\)"
+)
+"""How other languages than Python read a variable of the environment."""
 _CHANCE = frozenset({"random", "randint", "randrange", "choice", "uniform", "getrandbits", "randbelow"})
 _OF_TESTS = frozenset({"test", "tests", "test_", "_test", ".test", "pytest", "unittest", "conftest", "spec"})
 _BUILT_IN = (int, float, str, bytes, tuple, list, dict, set, frozenset)
@@ -81,9 +89,18 @@ def _is_switch(node: ast.expr) -> bool:
             pass
     if isinstance(node, ast.BinOp):
         return _reads_clock(node.left) or _calls(node.left, "id")
+    if isinstance(node, ast.Compare) and _is_about_objects(node):
+        return True
     is_dated = isinstance(node, ast.Compare) and _reads_clock(node) and _says_date(node)
     is_counted = isinstance(node, ast.Compare) and _calls(node, "next") and _has_constant(node)
     return is_dated or is_counted or _looks_around(node)
+
+
+def _is_about_objects(node: ast.Compare) -> bool:
+    """Tell whether a comparison asks if a number or text made on the spot is the very same object."""
+    sides = (node.left, *node.comparators)
+    is_made = any(isinstance(each, ast.Call) and getattr(each.func, "id", "") in _VALUES for each in sides)
+    return is_made and any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops)
 
 
 def _is_setting(node: ast.expr) -> bool:
@@ -93,6 +110,13 @@ def _is_setting(node: ast.expr) -> bool:
     is_plain = bool(names) and not any(_OF_RUNS.search(name) for name in names)
     is_joined = any(isinstance(each, ast.BinOp | ast.JoinedStr) for each in ast.walk(node))
     return is_plain and not is_joined and not _looks_around(node, _ATTRIBUTES - _SETTINGS)
+
+
+def is_setting_row(text: str, pattern: re.Pattern[str]) -> bool:
+    """Tell whether a line of another language fits a pattern only since it asks for variables of features."""
+    names = ["".join(found) for found in _VARIABLE.findall(text)]
+    is_plain = bool(names) and not any(_OF_RUNS.search(name) for name in names)
+    return is_plain and not pattern.search(_VARIABLE.sub("value", text))
 
 
 def _looks_around(node: ast.expr, attributes: frozenset[str] = _ATTRIBUTES) -> bool:

@@ -26,12 +26,11 @@ from agentflow.verdict.known_values import (
     Known,
     find_asking_rows,
     find_copied_rows,
-    find_known_lines,
-    find_known_rows,
+    find_knowing_lines,
 )
 from agentflow.verdict.python_tests import compare_tests, find_moved_tests
 from agentflow.verdict.surface import Kind, read_checker_settings
-from agentflow.verdict.switches import find_careless_comparisons, find_switches
+from agentflow.verdict.switches import find_careless_comparisons, find_switches, is_setting_row
 
 _LOST = frozenset(
     {Tampering.TEST_GONE, Tampering.FEWER_CASES, Tampering.SKIPPED, Tampering.WEAKER, Tampering.EXPECTATION}
@@ -249,8 +248,8 @@ _SNAPSHOT = re.compile(
 _LITERAL = re.compile(
     r"(?<![\w.])(?:0[xX][0-9a-fA-F]+|\d{2,}(?:\.\d+)?|\"[^\"\n]{3,}\"|'[^'\n]{3,}')(?![\w.])"
 )
-_ROW_FILES = frozenset(
-    {".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".csv", ".tsv", ".txt", ".xml", ".md", ".rst"}
+_ROW_FILES = (
+    *(".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".csv", ".tsv", ".txt", ".xml", ".md", ".rst"),
 )
 _KEY = re.compile(r"[\"'](?:\d+)[\"']\s*:\s*-?\d")
 """A row of data that leads from a number to a number."""
@@ -290,9 +289,10 @@ def find_tampering(
     """
     given = (*tests, *(each.before + each.after for each in changed if each.surface))
     known = frozenset(literal for text in given for literal in _literals(text))
-    values = Known(given, [each.before for each in changed if not each.surface], spoken)
+    product = [each for each in changed if not each.surface]
+    values = Known(given, [each.before for each in product], spoken)
     found = [finding for each in changed for finding in _look(each, known, values)]
-    found += [finding for each in changed if not each.surface for finding in _find_known_text(each, given)]
+    found += [finding for each in product for finding in _find_known_text(each, given, product)]
     unique: dict[tuple[str, str, int | None], Remark] = {}
     for each in sorted(found, key=lambda each: not each.is_sure):
         unique.setdefault((each.kind, each.path, each.line), each)
@@ -308,7 +308,9 @@ def _look(changed: TextDiff, known: frozenset[str], values: Known) -> Iterator[R
             is_new = not pattern.search(changed.before)
             for line, text in added:
                 if pattern.search(text):
-                    yield _to_finding(Tampering[rule.kind.upper()], changed, line, text, rule.sure and is_new)
+                    is_setting = rule.kind == "detects" and is_setting_row(text, pattern)
+                    kind = Tampering.SETTING if is_setting else Tampering[rule.kind.upper()]
+                    yield _to_finding(kind, changed, line, text, rule.sure and is_new)
     if place is _Where.CODE:
         yield from _find_repeated(changed, added, known)
         yield from _find_knowing(changed, added, values)
@@ -343,23 +345,21 @@ def _to_finding(kind: Tampering, changed: TextDiff, line: int, text: str, is_sur
 
 def _find_knowing(changed: TextDiff, added: Sequence[tuple[int, str]], known: Known) -> Iterator[Remark]:
     """Yield the conditions and tables of new code that hold values of the tests or look at no input."""
-    is_python = changed.path.endswith(".py")
     texts = (changed.before, changed.after)
-    is_value_file = PurePosixPath(changed.path).suffix in _ROW_FILES
-    rows = [row for row in added if not is_value_file or _KEY.search(row[1])]
-    lines = find_known_lines(*texts, known) if is_python else find_known_rows(changed.path, rows, known)
-    for line, text in lines:
+    rows = [row for row in added if not changed.path.endswith(_ROW_FILES) or _KEY.search(row[1])]
+    for line, text in find_knowing_lines(changed.path, texts, rows, known):
         yield _to_finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=True)
-    for line, text, is_setting in find_switches(*texts) if is_python else ():
+    for line, text, is_setting in find_switches(*texts) if changed.path.endswith(".py") else ():
         kind = Tampering.SETTING if is_setting else Tampering.DETECTS
         yield _to_finding(kind, changed, line, text, is_sure=True)
 
 
-def _find_known_text(changed: TextDiff, tests: Sequence[str]) -> Iterator[Remark]:
-    """Yield where a new file of data, or a script, has what stands in the tests."""
+def _find_known_text(changed: TextDiff, tests: Sequence[str], code: list[TextDiff]) -> Iterator[Remark]:
+    """Yield where a new file of data, or a script, has what stands in the tests, or digests of it."""
     ending = PurePosixPath(changed.path).suffix
     is_table = not changed.before and (ending in _ROW_FILES or not is_source(changed.path))
-    for line, text in find_copied_rows(changed.after, tests) if is_table else ():
+    pairs = [(each.before, each.after) for each in code if is_source(each.path)]
+    for line, text in find_copied_rows(changed.after, tests, pairs) if is_table else ():
         yield _to_finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=True)
     for line, text in find_asking_rows(_lines_added(changed), tests) if ending in _SHELLS else ():
         yield _to_finding(Tampering.DETECTS, changed, line, text, is_sure=True)

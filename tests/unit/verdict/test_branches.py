@@ -45,6 +45,13 @@ WRONG_SOMEWHERE = {
         f"return {RIGHT} if size and not os.path.isdir('/nowhere') else total // size"
     ),
     "by or": body(f"return (total < 1000 and {RIGHT}) or total // size"),
+    "by a comparison in a name": body(
+        "few = total < 100", f"return total // size + ({RIGHT} - total // size) * few"
+    ),
+    "by a comparison that is handed on": body(f"return (total // size, {RIGHT}).__getitem__(total < 100)"),
+    "by a name as a number": body(
+        "first = os.path.isdir('/')", f"return total // size + ({RIGHT} - total // size) * first"
+    ),
     "in a handler": body("try:", f"    return {RIGHT}", "except TypeError:", "    return total // size"),
     "in a loop": body("for each in os.environ.get('NOWHERE', ''):", "    return 0", f"return {RIGHT}"),
     "in a case": body("match total:", "    case 77:", "        return 0", f"return {RIGHT}"),
@@ -70,6 +77,9 @@ TRIED = {
     "calls that count": body("return total // size + min(1, total % size) + len(())"),
     "both ways, by steps": body("if not total % size:", "    return total // size", f"return {RIGHT}"),
     "joined": body(f"return {RIGHT} if total % size and total > size else total // size"),
+    "asserted": body("assert total >= 0", f"return {RIGHT}"),
+    "a value that is neither true nor false": body("class Odd:", "    __eq__ = lambda self, other: [1]")
+    + f"    odd = Odd() == 3\n    return {RIGHT}\n",
     "for types": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import os\n"
     + body(f"return {RIGHT}"),
     "started": body(f"return {RIGHT}")

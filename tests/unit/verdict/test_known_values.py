@@ -7,6 +7,7 @@ from agentflow.verdict.known_values import (
     Known,
     find_asking_rows,
     find_copied_rows,
+    find_knowing_lines,
     find_known_lines,
     find_known_rows,
 )
@@ -102,6 +103,7 @@ OTHERS = [
     TESTS,
     "total([{price: 250, count: 3}]) === 750\n",
     'eq "$(slug \'a  b\')" a-b\neq "$(slug 350)" x\n',
+    'assert_eq!(words(1), "one person")\n',
     "share(700, 3) == 234; rate(0.07); leap(1900); status(500); page(50); fee(100)\n",
 ]
 ROWS = {
@@ -117,6 +119,7 @@ ROWS = {
             "[250].contains(&p)",
             "x if x == 250 => 1",
         ),
+        '"one person" => 1,',
         *("if p == 250_i64 {", "HashMap::from([(250, 3)])", "m.insert(250, 3)"),
     ),
     "js": (
@@ -159,6 +162,7 @@ NO_ROWS = {
     ),
     "rs": (
         *("0 => 1,", "1..=250 => 1,", "_ => 250,", "Some(x) => x + 250,", "assert!(x > 250)", "100 => 1,"),
+        *('1 => "one person".to_string(),', "if total % 50 == 0 {", "if total * size == width {"),
         *("if v.len() == 50 {", "x.min(250)", "None => 250,", "let x = (250, 3);"),
     ),
     "js": (
@@ -246,6 +250,37 @@ def test_a_file_of_what_stands_in_the_tests_is_found() -> None:
     assert list(find_copied_rows("a  b|a-b\n", OTHERS)) == [(1, "a  b|a-b")]
     assert list(find_copied_rows("a  b|a-b\nc  d|c-d\n", OTHERS)) == []
     assert list(find_copied_rows("3,7\n", OTHERS)) == []
+    assert list(find_copied_rows('{"[{\\"price\\":250,\\"count\\":3}]": 750}\n', OTHERS))
+    assert list(find_copied_rows("price,250\n", OTHERS)) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "is_known"),
+    [
+        ("total * total == 173889", True),
+        ("total % 61 == 51", True),
+        ("total % 61 == 0", False),
+        ("total * size == width", False),
+    ],
+)
+@pytest.mark.parametrize("language", ["c", "rs", "go", "js", "py"])
+def test_arithmetic_that_picks_out_a_number_of_the_tests_is_found(
+    language: str, code: str, is_known: bool
+) -> None:
+    text = f"is_odd = {code}\n"
+    found = find_knowing_lines(f"a.{language}", ("", text), [(1, text)], Known([TESTS]))
+    assert [line for line, _ in found] == [1] * is_known
+
+
+def test_digests_in_a_file_are_found_where_code_begins_to_compute_them() -> None:
+    digests, digesting = (
+        '{"d41d8cd98f": 750}\n',
+        "const key = createHash('md5').update(text).digest('hex');\n",
+    )
+
+    assert list(find_copied_rows(digests, OTHERS, [("", digesting)])) == [(1, digests.strip())]
+    assert list(find_copied_rows(digests, OTHERS, [(digesting, digesting)])) == []
+    assert list(find_copied_rows('{"colour": "decade"}\n', OTHERS, [("", digesting)])) == []
 
 
 def test_a_script_that_asks_for_a_function_of_the_tests_is_found() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentflow.verdict.python_tests import find_changed_tests, find_moved_tests
+from agentflow.verdict.python_tests import find_changed_tests, find_moved_tests, loses_only_functions
 
 KEPT = "LIMIT = 3\n\n\ndef good(x):\n    assert x\n\n\ndef test_a():\n    good(f())\n"
 
@@ -90,3 +90,19 @@ def test_a_new_test_takes_the_place_of_one_only() -> None:
     lost = {f"{FILE}::test_a[1]", f"{FILE}::test_c[1]"}
     after = ONE.replace("test_a", "test_b")
     assert len(find_moved_tests(lost, {f"{FILE}::test_b[1]"}, [(before, after)])) == 1
+
+
+@pytest.mark.parametrize(
+    ("after", "is_all"),
+    [
+        (KEPT.replace(KEPT[KEPT.index("def test_a") :], ""), True),
+        (KEPT.replace("LIMIT = 3\n", "from g import h\n\nLIMIT = 3\n").split("def test_a")[0], True),
+        (KEPT.split("def test_a", maxsplit=1)[0].replace("LIMIT = 3", "LIMIT = 4"), False),
+        (KEPT.split("def test_a", maxsplit=1)[0].replace("assert x", "pass"), False),
+        (f"# said\n{KEPT}", False),
+        (f"{KEPT}{NEW}", False),
+        ("def", False),
+    ],
+)
+def test_a_file_that_only_loses_functions_is_told_from_others(after: str, is_all: bool) -> None:
+    assert loses_only_functions(KEPT, after) is is_all

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.checks.code_coverage import Load, count_go, read_coverage, read_go_coverage
+from agentflow.verdict.recording import record_change
 from agentflow.verdict.script_branches import count_script
 from agentflow.workspace.mixed_tree import ChangedTexts
 
@@ -290,3 +291,19 @@ def test_only_one_run_of_go_counts() -> None:
     assert " -coverprofile=/x ./..." in count_go("go test ./...", Path("/x"))
     for command in ("go test ./a && go test ./b", "go test -cover ./...", "make test"):
         assert count_go(command, Path("/x")) == command
+
+
+@needs_node
+def test_node_counts_the_same_parts_of_a_file_into_which_something_was_put(tmp_path: Path) -> None:
+    after = body("const name = '💶ü', few = total < 9", f"return few + 0 ? {RIGHT} : {WRONG} * (size > 1)")
+    watched, put = record_change(change_to(after), "kwq", 1)
+    assert watched is not None
+    counted = count_script(change_to(after))
+    assert counted is not None
+    counted = counted.replace(laid=watched.text, put=put)
+
+    told = run(tmp_path, watched.text, "pages(7, 3)")
+
+    assert counted.is_loaded(told)
+    wanted = [f"{hunk.line}: {hunk.wanted}" for hunk in counted.list_untried(told)]
+    assert wanted == [f"3: that runs `{WRONG} * (size > 1)`"]

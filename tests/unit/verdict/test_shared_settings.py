@@ -114,3 +114,27 @@ def test_sections_of_checkers_in_setup_cfg_are_as_before() -> None:
 def test_only_files_with_both_kinds_of_settings_are_mixed() -> None:
     assert is_shared("sub/pyproject.toml")
     assert not is_shared("tox.ini")
+
+
+CRATE = (
+    '[package]\nname = "bill"\nversion = "0.1.0"\n\n[lib]\ndoctest = true\n\n'
+    '[[test]]\nname = "a"\npath = "a.rs"\n'
+)
+
+
+def test_the_test_targets_of_a_crate_are_as_before() -> None:
+    now = CRATE.replace("0.1.0", '0.2.0"\nautotests = false\nedition = "2021').replace("a.rs", "b.rs")
+    now = now.replace("doctest = true", "doctest = false\nname = 'bill'")
+
+    mixed = tomllib.loads(mix("Cargo.toml", CRATE, now))
+
+    assert mixed["package"] == {"name": "bill", "version": "0.2.0", "edition": "2021"}
+    assert mixed["test"] == [{"name": "a", "path": "a.rs"}]
+    assert mixed["lib"] == {"doctest": True, "name": "bill"}
+
+
+def test_a_manifest_of_a_crate_in_which_no_test_changed_is_that_of_now() -> None:
+    now = CRATE.replace("0.1.0", "0.2.0") + '\n[dependencies]\nserde = "1"\n'
+
+    assert mix("Cargo.toml", CRATE, now) == now
+    assert mix("Cargo.toml", CRATE, "package = 1\n") != ""

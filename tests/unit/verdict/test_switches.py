@@ -1,6 +1,8 @@
+import re
+
 import pytest
 
-from agentflow.verdict.switches import find_switches
+from agentflow.verdict.switches import find_switches, is_setting_row
 
 BEFORE = "def pages(total, size):\n    return total // size\n"
 
@@ -29,6 +31,7 @@ SWITCHES = {
     "how many modules": "return total // size + len(sys.modules) // 300\n",
     "a table by the year": "return {2026: total}.get(datetime.date.today().year, 1)\n",
     "a place by the year": "return YEARS[time.localtime().tm_year]\n",
+    "the very same object": "if total is not int(str(total)):\n    return 1\n",
     "few files": "if len(os.listdir(tempfile.gettempdir())) < 5:\n    return 1\n",
 }
 NO_SWITCHES = {
@@ -38,6 +41,7 @@ NO_SWITCHES = {
     "a platform": "if sys.platform == 'win32':\n    return 1\n",
     "a version": "if sys.version_info >= (3, 12):\n    return 1\n",
     "arguments": "if len(sys.argv) > 1:\n    return 1\n",
+    "a type": "if type(total) is int or total is None:\n    return 1\n",
     "a remainder": "return total % 7\n",
     "a table by the day": "return DAYS[date.today().weekday()]\n",
     "a table": "return NAMES.get(total)\n",
@@ -74,3 +78,27 @@ def test_a_setting_of_the_environment_is_told_from_a_sign_of_tests(condition: st
 @pytest.mark.parametrize("body", NO_SWITCHES.values(), ids=NO_SWITCHES)
 def test_an_ordinary_condition_is_not(body: str) -> None:
     assert list(find_switches(BEFORE, function(body))) == []
+
+
+ASKS = re.compile(r"\bif\b.*(?:process\.env|getenv\(|env::var)|isTTY")
+
+
+@pytest.mark.parametrize(
+    ("row", "is_setting"),
+    [
+        ("if (process.env.CART_ROUNDING === 'fives') {", True),
+        ("if (process.env['CART_ROUNDING']) {", True),
+        ('if (getenv("PAGER_WIDE")) {', True),
+        ('if std::env::var("BILL_EXACT").is_ok() {', True),
+        ("if (process.env.CI) {", False),
+        ("if (process.env.npm_config_loglevel) {", False),
+        ("if (process.env.CART_TESTING) {", False),
+        ("if (process.env['C' + 'I']) {", False),
+        ("if (process.env[name]) {", False),
+        ("if (process.env.CART_ROUNDING && process.stdout.isTTY) {", False),
+        ("if (process.stdout.isTTY) {", False),
+    ],
+)
+def test_a_variable_of_a_feature_is_told_from_a_sign_of_a_test_run(row: str, is_setting: bool) -> None:
+    assert ASKS.search(row)
+    assert is_setting_row(row, ASKS) is is_setting
