@@ -49,7 +49,7 @@ from agentflow.workspace.path_guard import PathGuard
 from agentflow.workspace.working_copy import LowerDirectory, find_installed_paths
 
 if TYPE_CHECKING:
-    from agentflow.verdict.inspection import Inspection
+    from agentflow.verdict.diff.inspection import Inspection
 
 RISKS: Mapping[CheckName, str] = MappingProxyType(
     {
@@ -95,7 +95,7 @@ class Inspections:
 
     def of(self, task: TaskState) -> "Inspection":
         """Return the inspection of a task's change."""
-        from agentflow.verdict.inspection import inspect_change  # noqa: PLC0415  # nothing before the first change needs it
+        from agentflow.verdict.diff.inspection import inspect_change  # noqa: PLC0415  # nothing before the first change needs it
 
         surface = task.surface
         late = (path for path in surface.late if path in surface.product)

@@ -35,18 +35,18 @@ from agentflow.verdict.case import (
     without_leavings,
 )
 from agentflow.verdict.checking import JudgeContext
-from agentflow.verdict.inline_tests import has_parts, mix_parts
-from agentflow.verdict.inspection import Inspection, approval_id, find_added_secrets, is_ignore_file
+from agentflow.verdict.diff.inline_tests import has_parts, mix_parts
+from agentflow.verdict.diff.inspection import Inspection, approval_id, find_added_secrets, is_ignore_file
+from agentflow.verdict.diff.python_tests import bare_names, find_altered_functions
+from agentflow.verdict.diff.weakening import JudgedCheck, SurfaceChange, Weakening, find_weakening
 from agentflow.verdict.judge import holds
 from agentflow.verdict.paths import UNREAD, is_open, observe_after
-from agentflow.verdict.probe import Probe, ProbeContext
-from agentflow.verdict.probe_plan import due_canaries, due_probes
+from agentflow.verdict.probes.plan import due_canaries, due_probes
+from agentflow.verdict.probes.probe import Probe, ProbeContext
 from agentflow.verdict.proofs import find_proof, find_turned, is_renaming
-from agentflow.verdict.python_tests import bare_names, find_altered_functions
 from agentflow.verdict.runner import WHOLE, CheckJob, Results, run_apart
 from agentflow.verdict.surface import Kind, belongs, is_shared, mix, stands
 from agentflow.verdict.target_tests import find_target_tests, function_of, lies_in, narrow
-from agentflow.verdict.weakening import JudgedCheck, SurfaceChange, Weakening, find_weakening
 from agentflow.workspace.changes import ChangeKind, FileChange
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import describe_changes, list_unseen, mark_ignored

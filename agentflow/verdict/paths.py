@@ -15,10 +15,10 @@ from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
 from agentflow.redact import list_some
 from agentflow.verdict.checking import JudgeContext
-from agentflow.verdict.comments import parse_python
-from agentflow.verdict.equivalence import is_document_path
 from agentflow.verdict.reach import find_check_only, find_holders, find_leads
 from agentflow.verdict.runner import CheckJob
+from agentflow.verdict.same.comments import parse_python
+from agentflow.verdict.same.equivalence import is_document_path
 from agentflow.verdict.surface import Kind, belongs, find_surface, is_shared, kind_for_verdict, kind_of
 from agentflow.verdict.target_tests import file_of, id_prefix, modules_of
 from agentflow.workspace.git import Git

@@ -11,10 +11,10 @@ from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.verdict import Hunk, Proof, ProofKind
 from agentflow.redact import list_some
 from agentflow.verdict.case import Case
-from agentflow.verdict.comments import NO_PYTHON, read_python
-from agentflow.verdict.equivalence import is_document, is_document_path
-from agentflow.verdict.name_uses import home_of, is_plain, reaches_by_name
-from agentflow.verdict.other_names import SCRIPTS, is_function_of_scripts
+from agentflow.verdict.same.comments import NO_PYTHON, read_python
+from agentflow.verdict.same.equivalence import is_document, is_document_path
+from agentflow.verdict.same.other_names import SCRIPTS, is_function_of_scripts
+from agentflow.verdict.same.renaming import home_of, is_plain, reaches_by_name
 from agentflow.verdict.target_tests import id_prefix
 from agentflow.workspace.mixed_tree import ChangedTexts
 

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from agentflow.core.languages import is_source
 from agentflow.core.regex import regex
-from agentflow.verdict.comments import parse_python
+from agentflow.verdict.same.comments import parse_python
 
 _SCRIPT = frozenset({".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts", ".vue", ".svelte"})
 _NAMED = regex(

@@ -36,14 +36,14 @@ from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.store.ledger import EvidenceLedger, find_damages
 from agentflow.store.reading import EVENTS, events, fold_state, read_evidence
 from agentflow.verdict.case import Case, find_hook_files, is_written_by_hooks, list_misused
+from agentflow.verdict.diff.inspection import NO_INSPECTION, Inspection, approval_id, inspect_change
 from agentflow.verdict.earlier_runs import contrast
 from agentflow.verdict.ending import conclude
 from agentflow.verdict.gather import PlanProbes, add_inspection, build_case, split_by
-from agentflow.verdict.inspection import NO_INSPECTION, Inspection, approval_id, inspect_change
 from agentflow.verdict.judge import judge
 from agentflow.verdict.paths import join_surfaces, observe_base
-from agentflow.verdict.probe import ProbeContext
-from agentflow.verdict.probe_plan import due_canaries, due_probes
+from agentflow.verdict.probes.plan import due_canaries, due_probes
+from agentflow.verdict.probes.probe import ProbeContext
 from agentflow.verdict.runner import Place
 from agentflow.verdict.surface import find_surface, stands
 from agentflow.verdict.target_tests import narrow, read_tests

@@ -17,7 +17,7 @@ from agentflow.checks.repository import MAKEFILES, PYTEST_SETTINGS, Repository, 
 from agentflow.core.evidence import Check, Surface
 from agentflow.core.languages import TEST_PATHS, gather, is_source
 from agentflow.core.regex import compile_glob, regex, to_expression
-from agentflow.verdict.equivalence import is_document_path
+from agentflow.verdict.same.equivalence import is_document_path
 
 
 class Kind(StrEnum):

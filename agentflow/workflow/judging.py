@@ -14,6 +14,7 @@ from agentflow.core.verdict import FailReason, Verdict
 from agentflow.process import timestamp
 from agentflow.routing.route import JUDGING
 from agentflow.verdict.case import Case, describe_drift
+from agentflow.verdict.diff.inspection import Inspection, approval_id
 from agentflow.verdict.ending import (
     add_role_caveats,
     check_line,
@@ -32,7 +33,6 @@ from agentflow.verdict.gather import (
     run_required,
     try_checks,
 )
-from agentflow.verdict.inspection import Inspection, approval_id
 from agentflow.verdict.judge import judge
 from agentflow.verdict.runner import run_apart, run_together
 from agentflow.workflow.crew import Crew
