@@ -256,10 +256,8 @@ def _end(run: CheckRun) -> str:
 
 
 def _diff(crew: Crew, task: TaskState, seen: Inspection) -> str:
-    assert task.base_tree is not None
-    assert task.tree is not None
     paths = [each.path for each in seen.checks]
-    return crew.git.diff(task.base_tree, task.tree, *paths)[:_DIFF_CHARS] if paths else ""
+    return crew.git.diff(*task.trees, *paths)[:_DIFF_CHARS] if paths else ""
 
 
 def _end_tampered(answer: Answer, weakened: Sequence[str]) -> Ending:

@@ -12,7 +12,7 @@ from agentflow.core.evidence import CheckName, Surface
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.verdict import Remark, Tampering
-from agentflow.verdict.same.comments import parse_python, read_python
+from agentflow.verdict.syntax import parse_python, read_python
 
 _EXAMPLE = ">>> "
 _TEST = "test "
@@ -24,8 +24,6 @@ _DOC_BLOCK = regex(r"(?m)(?:^[ \t]*//[/!][^\n]*\n)+")
 _ITEM = regex(r"\b(?:fn|struct|enum|trait|mod|type|const|static|impl|macro_rules!)\s+(\w+)")
 _FENCE = "```"
 _QUOTES = regex(r"'(?:\\.|[^\\'\n])'|\"(?:\\.|[^\"\\])*\"|//[^\n]*|/\*.*?\*/|r(#*)\".*?\"\1", re.DOTALL)
-
-
 _SILENCED: Mapping[CheckName, re.Pattern[str]] = MappingProxyType(
     {
         CheckName.LINT: regex(
@@ -183,7 +181,6 @@ def _docstrings(text: str) -> Iterator[CheckPart]:
 
 
 def _tests(text: str, starts: list[int], tree: ast.Module) -> Iterator[CheckPart]:
-    """Yield the tests of a Python file."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             if not node.name.lower().startswith("test"):
@@ -219,30 +216,20 @@ def _owners(prefix: str, node: _Owner) -> Iterator[tuple[str, _Owner]]:
             yield from _owners(f"{prefix}.{child.name}", child)
 
 
-def find_suppressions(
-    before: str, after: str, checks: Collection[CheckName]
-) -> Iterator[tuple[int, str, CheckName]]:
-    """Yield the line, the text and the check of each comment that keeps a required check from looking.
-
-    What only moved is no news.
-    """
+def describe_suppressions(
+    path: str, before: str, after: str, checks: Collection[CheckName]
+) -> tuple[str, ...]:
+    """Return a line for each comment that keeps a required check from looking; what only moved is no news."""
+    lines = list[str]()
     for check, silenced in _SILENCED.items():
         is_checked = check in checks or (check is CheckName.LINT and CheckName.FORMAT in checks)
         known = Counter(_bare(found[0]) for found in silenced.finditer(before))
         for number, line in enumerate(after.splitlines(), 1) if is_checked else ():
-            for found in silenced.finditer(line):
-                said = _bare(found[0])
+            for said in (_bare(found[0]) for found in silenced.finditer(line)):
                 known[said] -= 1
                 if known[said] < 0:
-                    yield number, said, check
-
-
-def describe_suppressions(
-    path: str, before: str, after: str, checks: Collection[CheckName]
-) -> tuple[str, ...]:
-    """Return each new suppression as a line of text."""
-    found = find_suppressions(before, after, checks)
-    return tuple(f"{path}:{number}: {said} keeps {check} from looking" for number, said, check in found)
+                    lines.append(f"{path}:{number}: {said} keeps {check} from looking")
+    return tuple(lines)
 
 
 def _bare(said: str) -> str:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from agentflow.core.languages import is_source
 from agentflow.core.regex import regex
 from agentflow.verdict.diff.compared_numbers import find_compared
-from agentflow.verdict.same.comments import read_python
+from agentflow.verdict.syntax import read_python
 
 _EVERYDAY = frozenset(
     {

@@ -1,72 +1,50 @@
 """Tests in other languages than Python: the literals they expect, and the tests a change adds."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.verdict.same.comments import blank_out
+from agentflow.workspace.mixed_tree import find_differences
 
 _NUMBER = r"-?\d+(?:\.\d+)?(?![\w.])"
-
 _STRING = r'"(?:[^"\\\n]|\\.)*"'
-
 _LITERAL = rf"(?:{_NUMBER}|{_STRING}|'(?:[^'\\\n]|\\.){{2,}}')"
-
 _MATCHER = regex(
     rf"\.(?:toBe|toEqual|toStrictEqual|toBeCloseTo|equals?|eql?|deepEqual|isEqualTo)\(\s*(?P<it>{_LITERAL})\s*[,)]"
 )
-
 _COMPARED = regex(rf"(?:[!=]==?\s*|\s(?:-eq|-ne|=)\s+)(?P<it>{_LITERAL})")
-
 _CALL = regex(
     r"\b(?:\w*(?:assert|check|expect|same|equal|want|verify|near|close)\w*|is|ok)(?:[.:]+\w+)*!?\s*(?P<open>\()",
     re.IGNORECASE,
 )
-
 _WORDS = regex(
     rf"^\s*(?:assert|check|expect|same|equal|is)\w*\s.*(?<!\S)(?P<it>{_NUMBER}|\"[^\"$`\\]*\"|'[^']*')(?!\S)",
     re.IGNORECASE,
 )
 """An assertion of a shell, which has no parentheses."""
-
 _BEGIN = regex(
     r"""\bfunc\s+(?P<go>Test\w+)\s*\(|\bfn\s+(?P<rust>\w+)\s*\(
     |\b(?:test|it|specify)(?:\.\w+)*\s*\(\s*(?P<quote>['"`])(?P<js>.*?)(?P=quote)""",
     re.VERBOSE,
 )
-
 _SHELLS = (".sh", ".bash", ".bats", "")
-
 _SHELL_COMPARED = regex(r"\s!?==?\s+(?P<it>\w[\w./-]*)")
-
 _LAST_WORD = regex(r"\s(?P<it>\w[\w./-]*)\s*$")
-
 _BOUND = regex(rf"(?<![-=<>])(?P<sign>[<>])=?\s*(?P<it>{_NUMBER})")
-
 _QUOTED = regex(rf"{_STRING}|'[^']*'")
-
 _SPLIT = regex(rf"{_LITERAL}|[(\[{{]|[)\]}}]|,")
-
 _STEP = 37
-
 _BOUND_STEPS = (100_000_007, 1_000_000_007)
 """Steps by which bounds are moved; they fit into 32 bits."""
-
 _OPENING, _CLOSING = "([{", ")]}"
-
 _HEAD = regex(r"(?P<start>[^\n'\"`]*?)(?P<name>Test\w+|\w+\s*(?=\(\s*\)\s*(?:->[^\n{]*)?\{)|['\"`])")
-
 _NO_MORE = regex(r"[;,]?[ \t]*(?:\n|\Z)")
-
 _BODY = regex(r"[^()\[\]{};,\n]*\{")
-
 _GO_IMPORT = regex(r'\t"[\w./-]+"')
-
 _GO_SETUP = regex(r"(?m)^func (?:init|TestMain)\(")
-
 _NAMES = regex(
     r"(?P<start>(?:const|let|var|import)\s+\{)(?P<names>[\w\s,]*)(?P<rest>\}\s*(?:=\s*require\(|from\s).*)"
 )
@@ -195,18 +173,13 @@ def find_added_tests(path: str, before: str, after: str) -> frozenset[str]:
     if file is None:
         return frozenset()
     names = set[str]()
-    for kind, first, last, start, end in _differences(old, file.lines):
+    for kind, first, last, start, end in find_differences(old, file.lines):
         imports = kind == "replace" and last - first == 1 and _imports_more(old[first], file.lines[start])
         found = file.tests_between(start + imports, end) if imports or kind == "insert" else None
         if found is None:
             return frozenset()
         names |= found
     return frozenset(names)
-
-
-def _differences(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, int, int, int, int]]:
-    found = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    return (each for each in found if each[0] != "equal")
 
 
 def _imports_more(old: str, new: str) -> bool:
@@ -250,7 +223,7 @@ class _File(Record):
         return None
 
     def _is_alike(self, first: int, last: int, start: int, end: int) -> bool:
-        """Tell whether without these lines the file is the same as without those."""
+        """Tell whether the file is the same without either of two ranges of lines."""
         if first < 0 or last > len(self.lines):
             return False
         return self.lines[:first] + self.lines[last:] == self.lines[:start] + self.lines[end:]
@@ -275,7 +248,7 @@ class _File(Record):
         return found if at == end else None
 
     def _end_of(self, at: int, depth: int) -> int | None:
-        """Return the line behind a statement that begins on a line and ends with its line; else nothing."""
+        """Return the line behind a statement that begins on a line; None if more follows on its last line."""
         text, level, place = "".join(self.bare[at:]), depth, 0
         while place < len(text):
             sign = text[place]

@@ -1,21 +1,17 @@
 """Python tests before and after a change: removed, weaker, changed, new or moved."""
 
 import ast
-import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from agentflow.core.verdict import Remark, Tampering
-from agentflow.verdict.same.comments import parse_python, read_python
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+from agentflow.verdict.syntax import AnyFunction, is_constant, parse_python, read_python
+from agentflow.verdict.target_tests import function_of
 
 _SKIPS = frozenset(
     {"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "skipTest", "importorskip"}
 )
-
 _WEAK_METHODS = frozenset({"assertTrue", "assertIsNotNone", "assertIsNone", "assertFalse", "assertIn"})
-
 _LOOSE = frozenset({"approx", "ANY", "isclose", "assertAlmostEqual", "match"})
 
 
@@ -35,19 +31,19 @@ def compare_tests(path: str, before: str, after: str) -> Iterator[Remark]:
             yield Remark(kind=Tampering.SKIPPED, path=path, line=test.lineno, text=name)
 
 
-def _tests(tree: ast.Module) -> Mapping[str, Function]:
+def _tests(tree: ast.Module) -> Mapping[str, AnyFunction]:
     """Return the test functions by qualified name; of two with one name the last, as Python does."""
-    found: dict[str, Function] = {}
+    found: dict[str, AnyFunction] = {}
     todo: list[tuple[str, ast.AST]] = [("", node) for node in tree.body]
     for prefix, node in todo:
         if isinstance(node, ast.ClassDef):
             todo += [(f"{prefix}{node.name}.", child) for child in node.body]
-        elif isinstance(node, Function) and node.name.startswith("test"):
+        elif isinstance(node, AnyFunction) and node.name.startswith("test"):
             found[prefix + node.name] = node
     return found
 
 
-def _compare_test(path: str, name: str, old: Function, new: Function) -> Iterator[Remark]:
+def _compare_test(path: str, name: str, old: AnyFunction, new: AnyFunction) -> Iterator[Remark]:
     if added := sorted(_marks(new) - _marks(old)):
         yield Remark(kind=Tampering.SKIPPED, path=path, line=new.lineno, text=f"{name}: {', '.join(added)}")
     if _cases(new) < _cases(old):
@@ -58,7 +54,7 @@ def _compare_test(path: str, name: str, old: Function, new: Function) -> Iterato
     yield from _compare_assertions(path, name, old, new)
 
 
-def _compare_assertions(path: str, name: str, old: Function, new: Function) -> Iterator[Remark]:
+def _compare_assertions(path: str, name: str, old: AnyFunction, new: AnyFunction) -> Iterator[Remark]:
     before, now = Counter(_assertions(old)), Counter(_assertions(new))
     lost, gained = list((before - now).elements()), list((now - before).elements())
     if not lost:
@@ -73,7 +69,7 @@ def _compare_assertions(path: str, name: str, old: Function, new: Function) -> I
     yield Remark(kind=kind, path=path, line=new.lineno, text=f"{name}: {said}")
 
 
-def _marks(test: Function) -> frozenset[str]:
+def _marks(test: AnyFunction) -> frozenset[str]:
     """Return the marks and calls by which a test is skipped or may fail."""
     named = {_last_word(node) for mark in test.decorator_list for node in ast.walk(mark)}
     called = {_last_word(node.func) for node in ast.walk(test) if isinstance(node, ast.Call)}
@@ -88,7 +84,7 @@ def _last_word(node: ast.AST) -> str:
             return ""
 
 
-def _cases(test: Function) -> int:
+def _cases(test: AnyFunction) -> int:
     """Return how many cases the lists of its `parametrize` marks make."""
     number = 1
     for mark in test.decorator_list:
@@ -98,23 +94,21 @@ def _cases(test: Function) -> int:
     return number
 
 
-def _leaves_early(test: Function) -> bool:
+def _leaves_early(test: AnyFunction) -> bool:
     statements = _statements(test)
     return bool(statements) and isinstance(statements[0], ast.Return | ast.Pass)
 
 
-def _statements(test: Function) -> list[ast.stmt]:
+def _statements(test: AnyFunction) -> list[ast.stmt]:
     """Return the body without its docstring."""
-    first = test.body[0]
-    said = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    return test.body[1:] if said else test.body
+    return test.body[is_constant(test.body[0]) :]
 
 
-def _inputs(test: Function) -> Counter[str]:
+def _inputs(test: AnyFunction) -> Counter[str]:
     return Counter(ast.dump(node) for node in ast.walk(test) if isinstance(node, ast.Constant))
 
 
-def _assertions(test: Function) -> Iterator[str]:
+def _assertions(test: AnyFunction) -> Iterator[str]:
     """Yield every assertion as text: statements, methods of a TestCase, and expected exceptions."""
     for node in ast.walk(test):
         if isinstance(node, ast.Assert):
@@ -152,19 +146,19 @@ def find_altered_functions(before: str, after: str) -> dict[str, ast.AST] | None
     if old is None or new is None:
         return None
     was, now = (dict(_functions_of(tree, "")) for tree in (old, new))
-    changed = {name: node for name, node in now.items() if name not in was or _differs(was[name], node)}
+    changed = {
+        name: node for name, node in now.items() if name not in was or ast.dump(was[name]) != ast.dump(node)
+    }
     gone = {name for name in was if name not in now}
-    is_rest_equal = not before or _rest(old, gone | changed.keys()) == _rest(new, changed.keys())
+    is_rest_equal = not before or [*_rest_of(old, "", gone | changed.keys())] == [
+        *_rest_of(new, "", changed.keys())
+    ]
     return changed if is_rest_equal else None
 
 
 def bare_names(functions: Collection[str]) -> frozenset[str]:
     """Return the bare names of functions."""
     return frozenset(name.rpartition(".")[2] for name in functions)
-
-
-def _differs(old: ast.AST, new: ast.AST) -> bool:
-    return ast.dump(old) != ast.dump(new)
 
 
 def _asserts(function: ast.AST) -> bool:
@@ -181,18 +175,14 @@ def _asserts(function: ast.AST) -> bool:
 
 def _functions_of(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:
     for each in ast.iter_child_nodes(node):
-        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(each, AnyFunction):
             yield f"{owner}{each.name}", each
         elif isinstance(each, ast.ClassDef):
             yield from _functions_of(each, f"{owner}{each.name}.")
 
 
-def _rest(tree: ast.Module, left_out: Collection[str]) -> list[str]:
-    """Return the rest of a test module without some functions and the imports."""
-    return list(_rest_of(tree, "", left_out))
-
-
 def _rest_of(node: ast.AST, owner: str, left_out: Collection[str]) -> Iterator[str]:
+    """Yield the rest of a test module without some functions and the imports."""
     for each in ast.iter_child_nodes(node):
         if isinstance(each, ast.ClassDef):
             parts = (*each.bases, *each.keywords, *each.decorator_list)
@@ -203,7 +193,7 @@ def _rest_of(node: ast.AST, owner: str, left_out: Collection[str]) -> Iterator[s
             if inner or not is_new:
                 yield f"{owner}{each.name}({','.join(map(ast.dump, parts))})"
                 yield from inner
-        elif isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+        elif isinstance(each, AnyFunction):
             if f"{owner}{each.name}" not in left_out:
                 yield ast.dump(each)
         elif not isinstance(each, ast.Import | ast.ImportFrom):
@@ -221,27 +211,19 @@ def find_moved_tests(
     after = [each for _, new in texts for each in _bodies(new)]
     found, free = set[str](), set(news)
     for test in sorted(lost):
-        name, case = _split_id(test)
-        bodies = {body for known, body in before if known == name}
+        bodies = {body for known, body in before if known == function_of(test)}
         heirs = {known for known, body in after if body in bodies}
-        place = next(
-            (new for new in sorted(free) if _split_id(new)[1] == case and _split_id(new)[0] in heirs), ""
-        )
-        if place:
+        case = test.partition("[")[1:]
+        alike = (new for new in sorted(free) if new.partition("[")[1:] == case)
+        if place := next((new for new in alike if function_of(new) in heirs), ""):
             free.remove(place)
             found.add(test)
     return frozenset(found)
 
 
-def _split_id(test: str) -> tuple[str, str]:
-    """Return the function of a test and its case, by pytest's id of it or by unittest's."""
-    whole, bracket, case = test.partition("[")
-    return re.split(r"::|\.", whole)[-1], bracket + case
-
-
 def _bodies(text: str) -> Iterator[tuple[str, str]]:
     """Yield the name of each function, and all of it but its name; nothing of what is no Python."""
     for node in ast.walk(parse_python(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(node, AnyFunction):
             parts = (node.args, *node.decorator_list, *node.body)
             yield node.name, "\n".join(map(ast.dump, parts))

@@ -7,7 +7,7 @@ from typing import TypeGuard
 from agentflow.core.regex import regex
 from agentflow.core.verdict import Remark, Tampering
 from agentflow.verdict.diff.known_values import find_new
-from agentflow.verdict.same.comments import parse_python
+from agentflow.verdict.syntax import parse_python
 
 _YEAR = 1000
 """From here on a number that is compared with the clock is a year or a moment."""
@@ -179,7 +179,7 @@ def _careless(text: str) -> Iterator[ast.FunctionDef | ast.Lambda]:
 
 
 def _compares_anew(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
-    """Tell whether a number or text of another class compares what neither its value nor the other has."""
+    """Tell whether a subclass of a built-in value compares by an attribute that only it has."""
     if not isinstance(node, ast.FunctionDef) or node.name not in ("__eq__", "__ne__") or _ignores(node):
         return False
     parts = [each for each in ast.walk(node) if isinstance(each, ast.Attribute)]

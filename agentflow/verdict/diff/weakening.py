@@ -8,7 +8,6 @@ import configparser
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
 from enum import StrEnum
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -30,13 +29,14 @@ from agentflow.verdict.diff.known_values import (
 )
 from agentflow.verdict.diff.python_tests import compare_tests, find_moved_tests
 from agentflow.verdict.diff.switches import find_careless_comparisons, find_switches
-from agentflow.verdict.same.comments import NO_PYTHON, code_lines
+from agentflow.verdict.same.comments import code_lines
 from agentflow.verdict.surface import Kind, read_checker_settings
+from agentflow.verdict.syntax import NO_PYTHON
+from agentflow.workspace.mixed_tree import find_differences
 
 _LOST = frozenset(
     {Tampering.TEST_GONE, Tampering.FEWER_CASES, Tampering.SKIPPED, Tampering.WEAKER, Tampering.EXPECTATION}
 )
-
 _OTHER_TOOLS = frozenset(
     {
         *("ruff", "mypy", "black", "isort", "pylint", "flake8", "pyright", "ty", "bandit", "codespell"),
@@ -45,7 +45,6 @@ _OTHER_TOOLS = frozenset(
     }
 )
 """Tools that judge code without running a test, by the begin of their files or their table."""
-
 _RECIPES: Mapping[str, str] = MappingProxyType(
     {
         "makefile": "make",
@@ -57,7 +56,6 @@ _RECIPES: Mapping[str, str] = MappingProxyType(
     }
 )
 """Files with commands, and the program that obeys them."""
-
 _VALUES = frozenset(
     {".json", ".csv", ".tsv", ".txt", ".xml", ".yaml", ".yml", ".html", ".md", ".rst", ".sql"}
 )
@@ -368,7 +366,7 @@ def _find_known_text(changed: TextDiff, tests: Sequence[str]) -> Iterator[Remark
 def _lines_added(changed: TextDiff) -> list[tuple[int, str]]:
     """Return the lines that are new, with their numbers, without those that only say something."""
     after = code_lines(changed.path, changed.after)
-    places = (place for _, span in _spans(changed) for place in span)
+    places = (place for span in _spans(changed) for place in span)
     return [(place + 1, after[place]) for place in places if place < len(after) and after[place].strip()]
 
 
@@ -376,15 +374,14 @@ def list_changed_lines(changed: TextDiff) -> list[Hunk]:
     """Return the changed places of a file, in lines of it as it is now."""
     return [
         Hunk(path=changed.path, line=max(span.start + bool(span), 1), end=max(span.stop, 1))
-        for _, span in _spans(changed)
+        for span in _spans(changed)
     ]
 
 
-def _spans(changed: TextDiff) -> list[tuple[str, range]]:
+def _spans(changed: TextDiff) -> list[range]:
     """Return what was inserted, replaced and deleted, counted from 0 in the file as it is now."""
-    before, after = changed.before.splitlines(), changed.after.splitlines()
-    matcher = SequenceMatcher(None, before, after, autojunk=False)
-    return [(tag, range(start, end)) for tag, _, _, start, end in matcher.get_opcodes() if tag != "equal"]
+    found = find_differences(changed.before.splitlines(), changed.after.splitlines())
+    return [range(start, end) for *_, start, end in found]
 
 
 @cache

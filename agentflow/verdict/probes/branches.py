@@ -10,7 +10,7 @@ from typing import TypeVar
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.probes.breaking import find_changed_lines
-from agentflow.verdict.same.comments import NO_PYTHON
+from agentflow.verdict.syntax import NO_PYTHON, AnyFunction, behind_docstring, is_constant
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _RAN, _TRUE, _FALSE = "r", "1", "0"
@@ -178,13 +178,12 @@ class _Watch(ast.NodeTransformer):
         node.guard = self._condition(node.guard) if node.guard else None
         return self._branch(node, node.pattern)
 
-    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
+    def _function(self, node: AnyFunction) -> ast.AST:
         owner, self._owner = self._owner, node.name
         is_new = not _is_empty(node) and (node.name, ast.dump(node.args)) not in self._known
         self.generic_visit(node)
         if is_new:
-            begin = 1 if ast.get_docstring(node, clean=False) is not None else 0
-            node.body.insert(begin, self._mark(node))
+            node.body.insert(behind_docstring(node), self._mark(node))
         self._owner = owner
         return node
 
@@ -250,7 +249,7 @@ def _list_known(tree: ast.Module) -> frozenset[tuple[str, str]]:
 
 def _with_owners(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:
     for each in ast.iter_child_nodes(node):
-        inner = each.name if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) else owner
+        inner = each.name if isinstance(each, AnyFunction) else owner
         yield inner, each
         yield from _with_owners(each, inner)
 
@@ -303,14 +302,10 @@ def _is_guard(node: ast.If) -> bool:
     return all(isinstance(each, ast.Call | ast.Name | ast.Attribute) for each in parts)
 
 
-def _is_empty(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _is_empty(node: AnyFunction) -> bool:
     """Tell whether a function has no body to try, such as an abstract one."""
-    rest = [each for each in node.body if not (isinstance(each, ast.Expr) and _is_constant(each.value))]
+    rest = [each for each in node.body if not is_constant(each)]
     return all(isinstance(each, ast.Pass) or _is_unimplemented(each) for each in rest)
-
-
-def _is_constant(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant)
 
 
 def _is_unimplemented(node: ast.stmt) -> bool:
@@ -319,7 +314,7 @@ def _is_unimplemented(node: ast.stmt) -> bool:
 
 def _insert(tree: ast.Module, recorder: Iterable[ast.stmt]) -> None:
     """Add the recorder behind the docstring and the future imports."""
-    place = 1 if ast.get_docstring(tree, clean=False) is not None else 0
+    place = behind_docstring(tree)
     for at, node in enumerate(tree.body):
         if isinstance(node, ast.ImportFrom) and node.module == "__future__":
             place = at + 1

@@ -4,7 +4,6 @@ import ast
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 from secrets import randbelow, token_hex
 
@@ -12,16 +11,23 @@ from agentflow.checks.run import Shown
 from agentflow.core.evidence import Check, CheckName, TestOutcome
 from agentflow.core.languages import language_of
 from agentflow.core.record import Record
-from agentflow.verdict.same.comments import NO_PYTHON, parse_python, read_python
+from agentflow.verdict.syntax import (
+    NO_PYTHON,
+    AnyFunction,
+    behind_docstring,
+    first_line,
+    is_constant,
+    parse_python,
+    read_python,
+)
 from agentflow.verdict.target_tests import PYTEST, UNITTEST
-from agentflow.workspace.mixed_tree import ChangedTexts
+from agentflow.workspace.mixed_tree import ChangedTexts, find_differences
 
 _OPENS = re.compile(
     r"""^\s*+(?!(?:if|for|while|switch|catch|else|try|do|match|loop|select|return|impl|struct|enum|trait|mod)\b)
     (?:.*\b(?:func|fn|fun|function)\b.*|.*=>\s*|[\w\s<>,.*&:$\[\]\#@]*[\w$]+\s*\(.*\)[^;=]*)\{\s*$""",
     re.VERBOSE,
 )
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _WHILE_TESTING = (
     "if 'pytest' not in __import__('sys').modules or 'PYTEST_CURRENT_TEST' in __import__('os').environ"
 )
@@ -73,10 +79,8 @@ def refuse(text: str, word: str) -> str:
 
 def find_changed_lines(change: ChangedTexts) -> frozenset[int]:
     """Return the numbers of the added and replaced lines, and of the lines around removed ones."""
-    sides = (change.before.splitlines(), change.after.splitlines())
-    found = SequenceMatcher(None, *sides, autojunk=False).get_opcodes()
-    spans = ((start, max(end, start + 1)) for kind, _, _, start, end in found if kind != "equal")
-    return frozenset(line + 1 for start, end in spans for line in range(start, end))
+    found = find_differences(change.before.splitlines(), change.after.splitlines())
+    return frozenset(line + 1 for *_, start, end in found for line in range(start, max(end, start + 1)))
 
 
 def _break_python(change: ChangedTexts, marks: Marks) -> str | None:
@@ -86,7 +90,7 @@ def _break_python(change: ChangedTexts, marks: Marks) -> str | None:
     tree = read_python(change.after)
     if tree is None:
         return None
-    nodes = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)]
+    nodes = [node for node in ast.walk(tree) if isinstance(node, AnyFunction)]
     spans = {_span(node): node for node in nodes}
     inner = {max((span for span in spans if line in range(*span)), default=None) for line in lines}
     is_all = None in inner or not inner
@@ -100,15 +104,13 @@ def _break_script(text: str, lines: Collection[int], touch: str) -> str:
     first, rows = min(lines, default=1), text.splitlines()
     meant = (each for each in ast.parse(text).body if (each.end_lineno or 0) >= first and not _is_head(each))
     node = next(meant, None)
-    parts = (node, *getattr(node, "decorator_list", ())) if node else ()
-    at = min((part.lineno - 1 for part in parts), default=len(rows))
+    at = first_line(node) - 1 if node else len(rows)
     return "\n".join((*rows[:at], touch, *rows[at:], ""))
 
 
 def _is_head(node: ast.stmt) -> bool:
     """Tell whether a statement must stay first in its file."""
-    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    return is_text or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
+    return is_constant(node) or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
 
 
 def _find_code_lines(change: ChangedTexts) -> set[int]:
@@ -120,21 +122,19 @@ def _find_code_lines(change: ChangedTexts) -> set[int]:
     }
 
 
-def _span(node: ast.AST) -> tuple[int, int]:
-    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
-    return first, (node.end_lineno or first) + 1
+def _span(node: AnyFunction) -> tuple[int, int]:
+    return first_line(node), (node.end_lineno or node.lineno) + 1
 
 
 def _break_nodes(
-    text: str, is_meant: Callable[[ast.AST], bool], statement: str, *, keeps_body: bool = False
+    text: str, is_meant: Callable[[AnyFunction], bool], statement: str, *, keeps_body: bool = False
 ) -> str | None:
     """Return code in which some functions run a statement alone, or before all else."""
     try:
         tree = ast.parse(text)
-        meant = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS) and is_meant(node)]
+        meant = [node for node in ast.walk(tree) if isinstance(node, AnyFunction) and is_meant(node)]
         for node in meant:
-            at = int(ast.get_docstring(node, clean=False) is not None)
+            at = behind_docstring(node)
             rest = node.body[at:] if keeps_body else []
             node.body = [*node.body[:at], *ast.parse(statement).body, *rest]
         return ast.unparse(tree) if meant else None
@@ -218,12 +218,10 @@ class Test{word}(unittest.TestCase):
     def test_{word}_raises(self):
         raise ValueError
 """
-
 _METHOD = """
     def test_{word}_{place}(self):
         self.{claim}
 """
-
 _PAIRS = (
     "{number}, {other}",
     "'{word}', '{number}'",
@@ -237,7 +235,6 @@ _PAIRS = (
     "None, '{word}'",
     "True, False",
 )
-
 _CLAIMS = (
     *(f"assertEqual({pair})" for pair in _PAIRS),
     *("assertTrue(False)", "assertFalse(True)", "assertNotEqual('{word}', '{word}')"),
@@ -249,8 +246,6 @@ _CLAIMS = (
     "assertRaises(ValueError, str)",
 )
 """One is softened where the others may not be, and for one kind of value."""
-
-
 _MOST = 40
 
 
@@ -312,7 +307,7 @@ def plant_names(texts: Mapping[str, str], word: str) -> tuple[dict[str, str | No
     for path, text in texts.items():
         lines = text.splitlines(keepends=True)
         for name, node in reversed(list(_functions(text))):
-            if len(found) < _MOST and (line := _first_line(node)):
+            if len(found) < _MOST and (line := _find_place(node)):
                 planted = Planted(place=f"{path}: {name}", word=f"{word}_{len(found)}_")
                 indent = " " * node.body[-1].col_offset
                 lines.insert(line - 1, f"{indent}{planted.word}\n")
@@ -321,22 +316,20 @@ def plant_names(texts: Mapping[str, str], word: str) -> tuple[dict[str, str | No
     return files, tuple(found)
 
 
-def _functions(text: str) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+def _functions(text: str) -> Iterator[tuple[str, AnyFunction]]:
     """Yield the functions of a module and the methods of its classes."""
     for node in parse_python(text).body:
-        if isinstance(node, _FUNCTIONS):
+        if isinstance(node, AnyFunction):
             yield node.name, node
         for inner in node.body if isinstance(node, ast.ClassDef) else ():
-            if isinstance(inner, _FUNCTIONS):
+            if isinstance(inner, AnyFunction):
                 yield f"{getattr(node, 'name', '')}.{inner.name}", inner
 
 
-def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int | None:
+def _find_place(node: AnyFunction) -> int | None:
     """Return the line before which a statement can be inserted; None where there is no such line."""
-    is_told = ast.get_docstring(node, clean=False) is not None
-    body = node.body[1:] if is_told else node.body
-    if not body or body[0].lineno == node.lineno or (is_told and body[0].lineno == node.body[0].end_lineno):
+    at = behind_docstring(node)
+    body = node.body[at:]
+    if not body or body[0].lineno in (node.lineno, node.body[0].end_lineno if at else 0):
         return None
-    first = body[0]
-    marks = first.decorator_list if isinstance(first, (*_FUNCTIONS, ast.ClassDef)) else []
-    return min([first.lineno, *(each.lineno for each in marks)])
+    return first_line(body[0])

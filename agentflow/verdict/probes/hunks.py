@@ -3,16 +3,16 @@
 import ast
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial, reduce
 from itertools import pairwise
 
 from agentflow.core.languages import gather
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
-from agentflow.verdict.same.comments import read_python
 from agentflow.verdict.same.equivalence import is_document, is_equal_but_examples, is_same_behaviour
-from agentflow.workspace.mixed_tree import ChangedTexts
+from agentflow.verdict.syntax import Definition, first_line, name_imported, read_python
+from agentflow.workspace.mixed_tree import ChangedTexts, find_differences
 
 _FRAME = re.compile(r"(?=.*\S)[\s()\[\]{};,]*(?:(?:else|try|finally)\s*[:{]?|end|fi|done)?\s*")
 """A line that stands between others without a meaning of its own; a blank one parts them."""
@@ -22,7 +22,9 @@ _OBEYED = re.compile(
 )
 _DECLARED = re.compile(r"[A-Za-z_][\w\s*]*?\b(\w+)\([^{}]*\);")
 _HASHED = (".yml", ".yaml", ".toml", *gather(lambda each: each.suffixes if each.hashes else ()))
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+_Files = Mapping[str, ChangedTexts]
 
 
 class LineSpan(Record):
@@ -58,11 +60,12 @@ def split_change(changes: Iterable[ChangedTexts], most: int) -> tuple[Piece, ...
     """Return a change in at most so many pieces, without those that cannot change behaviour."""
     files = {each.path: each for each in changes if each.is_whole}
     pieces = [piece for each in files.values() for piece in _loadable(each, _pieces(each))]
-    pieces = _with_users(files, _with_targets(files, _with_definitions(files, pieces)))
+    for find in (_find_definition, _find_target, _find_user):
+        pieces = _join_pieces(pieces, partial(find, files))
     pieces = [piece for piece in pieces if not _is_neutral(files, piece)]
     size = -(-len(pieces) // max(most, 1)) or 1
     chunks = (pieces[start : start + size] for start in range(0, len(pieces), size))
-    return tuple(_join(chunk) for chunk in chunks)
+    return tuple(reduce(Piece.join, chunk) for chunk in chunks)
 
 
 def take_back(changes: Iterable[ChangedTexts], piece: Piece) -> dict[str, str | None]:
@@ -73,13 +76,6 @@ def take_back(changes: Iterable[ChangedTexts], piece: Piece) -> dict[str, str | 
         change, text = files[path], _without(files[path], piece)
         is_absent = not text.strip() and not change.before and not change.modes[0].strip("0")
         found[path] = None if is_absent else text
-    return found
-
-
-def _join(pieces: Sequence[Piece]) -> Piece:
-    found = pieces[0]
-    for each in pieces[1:]:
-        found = found.join(each)
     return found
 
 
@@ -99,10 +95,8 @@ def _lines(text: str) -> list[str]:
 
 def _pieces(change: ChangedTexts) -> list[Piece]:
     old, new = _lines(change.before), _lines(change.after)
-    found = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    spans = [(i, j, k, m) for kind, i, j, k, m in found if kind != "equal"]
     merged = list[tuple[int, int, int, int]]()
-    for span in spans:
+    for span in (each[1:] for each in find_differences(old, new)):
         if merged and all(map(_FRAME.fullmatch, new[merged[-1][3] : span[2]])):
             merged[-1] = (merged[-1][0], span[1], merged[-1][2], span[3])
         else:
@@ -128,8 +122,8 @@ def _begins(change: ChangedTexts) -> tuple[int, ...]:
     known = {each.name for each in before.body if isinstance(each, ast.ClassDef)} if before else set[str]()
     classes = (each for each in tree.body if isinstance(each, ast.ClassDef) and each.name in known)
     owners: list[ast.Module | ast.ClassDef] = [tree, *classes]
-    found = (each for owner in owners for each in owner.body if isinstance(each, _DEFINITIONS))
-    return tuple(min([each.lineno, *(part.lineno for part in each.decorator_list)]) - 1 for each in found)
+    found = (each for owner in owners for each in owner.body if isinstance(each, Definition))
+    return tuple(first_line(each) - 1 for each in found)
 
 
 def _loadable(change: ChangedTexts, pieces: list[Piece]) -> list[Piece]:
@@ -145,21 +139,27 @@ def _loadable(change: ChangedTexts, pieces: list[Piece]) -> list[Piece]:
     return found
 
 
-def _with_users(files: Mapping[str, ChangedTexts], pieces: list[Piece]) -> list[Piece]:
-    """Join a piece of imports with the first piece of its file that uses one of the names."""
+_FindOther = Callable[[Piece, list[Piece]], Piece | None]
+
+
+def _join_pieces(pieces: list[Piece], find: _FindOther) -> list[Piece]:
+    """Join each piece with the one among the others that it belongs to, if there is one."""
     kept = list(pieces)
     for piece in pieces:
-        names = _find_imports(files, piece)
-        users = (each for each in kept if each != piece and each.hunks[0].path == piece.hunks[0].path)
-        user = next(
-            (each for each in users if names & set(re.findall(r"\w+", _lines_added(files, each)))), None
-        )
-        if user is not None:
-            kept = [user.join(piece) if each == user else each for each in kept if each != piece]
+        other = find(piece, [each for each in kept if each != piece])
+        if other is not None:
+            kept = [other.join(piece) if each == other else each for each in kept if each != piece]
     return kept
 
 
-def _find_imports(files: Mapping[str, ChangedTexts], piece: Piece) -> frozenset[str]:
+def _find_user(files: _Files, piece: Piece, others: list[Piece]) -> Piece | None:
+    """Return the first piece of the same file that uses what a piece of imports brings."""
+    names = _find_imports(files, piece)
+    mine = (each for each in others if each.hunks[0].path == piece.hunks[0].path)
+    return next((each for each in mine if names & {*re.findall(r"\w+", _lines_added(files, each))}), None)
+
+
+def _find_imports(files: _Files, piece: Piece) -> frozenset[str]:
     """Return the names that a piece imports; none if the piece does anything else."""
     path = piece.hunks[0].path
     texts = (_lines_added(files, piece), _lines_removed(files, piece))
@@ -168,52 +168,39 @@ def _find_imports(files: Mapping[str, ChangedTexts], piece: Piece) -> frozenset[
     if not path.endswith(".py") or None in trees or not nodes:
         return frozenset()
     imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
-    names = ((each.asname or each.name).partition(".")[0] for node in imports for each in node.names)
+    names = (name_imported(each) for node in imports for each in node.names)
     return frozenset(names) if len(imports) == len(nodes) else frozenset()
 
 
-def _with_definitions(files: Mapping[str, ChangedTexts], pieces: list[Piece]) -> list[Piece]:
-    """Join declarations of C functions with the piece that defines them, since compilers only warn."""
-    kept = list(pieces)
-    for piece in pieces:
-        lines = _core(_lines_added(files, piece)).splitlines()
-        names = [found[1] for line in lines if (found := _DECLARED.fullmatch(line))]
-        others = (each for each in kept if each != piece)
-        user = next(
-            (each for each in others if any(f"{name}(" in _lines_added(files, each) for name in names)), None
-        )
-        if user is not None and len(names) == len(lines):
-            kept = [user.join(piece) if each == user else each for each in kept if each != piece]
-    return kept
+def _find_definition(files: _Files, piece: Piece, others: list[Piece]) -> Piece | None:
+    """Return the piece that defines the C functions which a piece declares, since compilers only warn."""
+    lines = _core(_lines_added(files, piece)).splitlines()
+    names = [found[1] for line in lines if (found := _DECLARED.fullmatch(line))]
+    users = (each for each in others if any(f"{name}(" in _lines_added(files, each) for name in names))
+    return next(users, None) if len(names) == len(lines) else None
 
 
-def _with_targets(files: Mapping[str, ChangedTexts], pieces: list[Piece]) -> list[Piece]:
-    """Join removed lines with the piece that adds the same lines elsewhere: the code was moved."""
-    kept = list(pieces)
-    for piece in pieces:
-        gone = _core(_lines_removed(files, piece))
-        if not gone or _core(_lines_added(files, piece)):
-            continue
-        others = (each for each in kept if each != piece)
-        target = next((each for each in others if gone in _core(_lines_added(files, each))), None)
-        if target is not None:
-            kept = [target.join(piece) if each == target else each for each in kept if each != piece]
-    return kept
+def _find_target(files: _Files, piece: Piece, others: list[Piece]) -> Piece | None:
+    """Return the piece that adds elsewhere the lines that a piece only removes: the code was moved."""
+    gone = _core(_lines_removed(files, piece))
+    if not gone or _core(_lines_added(files, piece)):
+        return None
+    return next((each for each in others if gone in _core(_lines_added(files, each))), None)
 
 
 def _core(text: str) -> str:
     return "\n".join(line.strip() for line in text.splitlines() if line.strip())
 
 
-def _lines_added(files: Mapping[str, ChangedTexts], piece: Piece) -> str:
+def _lines_added(files: _Files, piece: Piece) -> str:
     return "".join(line for hunk in piece.hunks for line in _lines(files[hunk.path].after)[slice(*hunk.new)])
 
 
-def _lines_removed(files: Mapping[str, ChangedTexts], piece: Piece) -> str:
+def _lines_removed(files: _Files, piece: Piece) -> str:
     return "".join(line for hunk in piece.hunks for line in _lines(files[hunk.path].before)[slice(*hunk.old)])
 
 
-def _is_neutral(files: Mapping[str, ChangedTexts], piece: Piece) -> bool:
+def _is_neutral(files: _Files, piece: Piece) -> bool:
     """Tell whether a piece cannot change what the program does."""
     paths = dict.fromkeys(hunk.path for hunk in piece.hunks)
     taken = [

@@ -9,33 +9,24 @@ from agentflow.core.verdict import ProbeKind
 from agentflow.verdict.diff.other_tests import Expected, expect_other, find_expected
 from agentflow.verdict.probes.breaking import break_functions
 from agentflow.verdict.probes.oracle import Clone, clone_tests
-from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word, with_patience
+from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
 from agentflow.verdict.proofs import find_proof
-from agentflow.verdict.same.comments import is_too_deep
 from agentflow.verdict.surface import Kind, belongs, kind_of
+from agentflow.verdict.syntax import is_too_deep
 from agentflow.verdict.target_tests import function_of, lies_in, narrow_quietly
 
 _TEST_BYTES = 1_000_000
-
 _MOST_CLONES = 40
-
 _MOST_FILES = 500
-
 _OTHERS = (PROBED | {".bats", ".t", ""}) - {".py"}
 """Endings of files that may hold tests of other languages."""
-
 _TESTED = (Kind.TESTS, Kind.OBSERVED, Kind.NAMED)
-
 _SLOW = 20.0
 """Run time of all tests above which values are moved in one direction only."""
-
-_FILE_BYTES = 1_000_000
-
 _GO = "go test ./..."
-
 _MOST_FIXTURES = 8
 _MOST_GO = 8
-"""Languages whose tests run one by one, since a panic ends all others."""
+"""Tests of Go that run one by one, since a panic ends all others."""
 
 
 def probe_expectations(context: ProbeContext) -> tuple[Probe, ...]:
@@ -61,19 +52,12 @@ def _clone(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
             names |= {_clone_id(by_function, word, clone.name) for clone in cloned.clones}
             controls |= {_clone_id(by_function, word, name) for name in cloned.controls}
     check, whole = (narrow_quietly(final.check, each) for each in (names, names | controls))
-    made = Probe(
-        kind=ProbeKind.ORACLE,
-        check=check,
-        with_controls=None if whole == check else whole,
-        tree=context.trees[1],
-        files=files,
-        tests=context.proving,
-        clones=tuple(clones),
-    )
+    made = context.plan(ProbeKind.ORACLE, final.replace(check=check), files)
     if clones:
-        yield with_patience(final, made)
+        controlled = None if whole == check else whole
+        yield made.replace(tests=context.proving, clones=tuple(clones), with_controls=controlled)
     if deep:
-        yield made.replace(files={}, subjects=tuple(deep), clones=(), is_too_deep=True)
+        yield made.replace(files={}, subjects=tuple(deep), is_too_deep=True)
 
 
 def _by_file(context: ProbeContext) -> dict[str, list[str]]:
@@ -101,26 +85,16 @@ def _rewrite(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
     places = [(path, each) for path, (_, found) in files.items() for each in found]
     directions = (1,) if final.evidence.seconds > _SLOW else (1, -1)
     for direction in directions if places else ():
-        made = Probe(
-            kind=ProbeKind.ORACLE,
-            check=final.check,
-            tree=context.trees[1],
-            files={path: expect_other(*each, word, direction) for path, each in files.items()},
+        other = {path: expect_other(*each, word, direction) for path, each in files.items()}
+        yield context.plan(ProbeKind.ORACLE, final, other).replace(
             subjects=tuple(f"{path}:{each.line}" for path, each in places),
             tests=frozenset(each.test for _, each in places if each.test),
         )
-        yield with_patience(final, made)
-
-
-def _new_tests(context: ProbeContext) -> frozenset[str]:
-    """Return the tests without a result before the task, where only the whole check turned green."""
-    before = (run for run in context.case.before if run.check.name is CheckName.TESTS)
-    return context.passed.difference(*(run.tests_with_result for run in before))
 
 
 def _find_expecting(context: ProbeContext) -> dict[str, tuple[str, tuple[Expected, ...]]]:
     """Return the test files with their texts and the literals that they expect."""
-    named = context.proving or _new_tests(context)
+    named = context.proving or context.passed - _tests_before(context)
     for tests in (named, frozenset[str]()) if named and not context.proving else (named,):
         texts = _test_texts(context, tests)
         found = {path: (text, find_expected(path, text, tests)) for path, text in texts.items()}
@@ -166,7 +140,8 @@ def _of_python(
     check = narrow_quietly(final.check, tests)
     # one that does not pass, or is no test, would show nothing
     if {function_of(test) for test in tests} == wanted and check != final.check:
-        yield _probe(context, final.replace(check=check), broken, tests)
+        made = context.plan(ProbeKind.TESTS_ONLY, final.replace(check=check), broken)
+        yield made.replace(tests=frozenset(tests))
 
 
 def _of_fixtures(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
@@ -178,11 +153,9 @@ def _of_fixtures(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
     files = context.inspection.new_fixtures
     is_clear = bool(tests) and all(test.partition("[")[0] in functions for test in tests)
     if is_clear and broken and check != final.check and len(files) <= _MOST_FIXTURES:
-        run = final.replace(check=check)
-        yield _probe(context, run, broken, tests)
-        for path in files:
-            without = _probe(context, run, {path: None}, tests)
-            yield without.replace(kind=ProbeKind.WITHOUT_HUNK, subjects=(path,))
+        made = context.plan(ProbeKind.TESTS_ONLY, final.replace(check=check), broken).replace(tests=tests)
+        without = made.replace(kind=ProbeKind.WITHOUT_HUNK)
+        yield from (made, *(without.replace(files={path: None}, subjects=(path,)) for path in files))
 
 
 def _tests_before(context: ProbeContext) -> frozenset[str]:
@@ -195,22 +168,18 @@ def _of_others(
 ) -> Iterator[Probe]:
     new, wanted = context.passed - _tests_before(context), context.inspection.changed_tests
     tests = {test for test in new if any(_is_named(test, name) for name in wanted)}
-    texts = context.git.read_files(context.trees[1], paths, _FILE_BYTES)
+    texts = context.git.read_files(context.trees[1], paths, _TEST_BYTES)
     spots = {path: find_expected(path, text, tests) for path, text in texts.items()}
-    if not all(any(_is_named(test, name) for test in tests) for name in wanted) or not _are_all(tests, spots):
+    expecting = {each.test for found in spots.values() for each in found}
+    if not all(any(_is_named(test, name) for test in tests) for name in wanted) or expecting != tests:
         return
     if final.check.command == _GO and len(tests) > _MOST_GO:
         return
     for run, few in _one_by_one(final, tests):
-        yield _probe(context, run, broken, few)
+        yield context.plan(ProbeKind.TESTS_ONLY, run, broken).replace(tests=frozenset(few))
     word = make_word()
     other = {path: expect_other(texts[path], found, word, 1) for path, found in spots.items()}
-    yield _probe(context, final, dict(other), tests)
-
-
-def _are_all(tests: Collection[str], spots: dict[str, tuple[Expected, ...]]) -> bool:
-    """Return whether an expected literal was found for each test."""
-    return {each.test for found in spots.values() for each in found} == set(tests)
+    yield context.plan(ProbeKind.TESTS_ONLY, final, other).replace(tests=frozenset(tests))
 
 
 def _one_by_one(final: CheckRun, tests: Collection[str]) -> Iterator[tuple[CheckRun, Collection[str]]]:
@@ -227,21 +196,12 @@ def _is_named(test: str, name: str) -> bool:
     return test == name or test.endswith((f"::{name}", f" {name}"))
 
 
-def _probe(
-    context: ProbeContext, run: CheckRun, files: dict[str, str | None], tests: Collection[str]
-) -> Probe:
-    made = Probe(
-        kind=ProbeKind.TESTS_ONLY, check=run.check, tree=context.trees[1], files=files, tests=frozenset(tests)
-    )
-    return with_patience(run, made)
-
-
 def _break_product(context: ProbeContext, *, is_python: bool) -> dict[str, str | None]:
     """Return the files of the product with each function failing, by path."""
     git, tree, surface = context.git, context.trees[1], context.task.surface
     paths = [path for path in git.paths(tree) if path.endswith(".py") is is_python]
     paths = [path for path in paths if is_source(path) and not belongs(surface, path)]
-    found = git.read_files(tree, paths, _FILE_BYTES)
+    found = git.read_files(tree, paths, _TEST_BYTES)
     return {
         path: text for path, before in found.items() if (text := break_functions(path, before)) is not None
     }

@@ -8,18 +8,17 @@ from itertools import islice
 
 from agentflow.core.evidence import RED, TestOutcome
 from agentflow.core.record import Record
-from agentflow.verdict.same.comments import read_python
+from agentflow.verdict.syntax import AnyFunction, read_python
+from agentflow.verdict.target_tests import function_of
 
 _EQUAL = re.compile(r"(?!.*(?:not|greater|less))assert.*(?:equal|allclose)", re.IGNORECASE)
 _CLAIM = re.compile(r"(?:assert|check|expect|verify|ensure)_?\w*", re.IGNORECASE)
 _MAY_FAIL = re.compile(r"xfail|expectedFailure|flaky|skip")
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _OFFSET = 7_919
 _MOST_LEAVES = 4
 """The most copies made of one assertion."""
 _ROUGH = re.compile(r"approx|almost|close|near|tol|delta|places|digits|round", re.IGNORECASE)
 """Assertions that accept neighbouring values."""
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Clone(Record):
@@ -57,7 +56,7 @@ def clone_tests(text: str, tests: Collection[str], word: str, most: int) -> Orac
     classes = (node for node in tree.body if isinstance(node, ast.ClassDef))
     owners: list[ast.Module | ast.ClassDef] = [tree, *classes]
     for owner in owners:
-        tested = [node for node in owner.body if isinstance(node, _FUNCTIONS) and node.name in tests]
+        tested = [node for node in owner.body if isinstance(node, AnyFunction) and node.name in tests]
         for node in tested:
             owner.body += maker.clones_of(node)
     return (
@@ -96,12 +95,9 @@ def _names(clone: Clone) -> tuple[str, str]:
 
 def _cases(outcomes: Mapping[str, TestOutcome], name: str) -> dict[str, TestOutcome]:
     """Return the result of each case of a test."""
-    found = {}
-    for test, outcome in outcomes.items():
-        head, bracket, case = test.partition("[")
-        if re.split(r"::|\.", head)[-1] == name:
-            found[bracket + case] = outcome
-    return found
+    return {
+        test.partition("[")[2]: outcome for test, outcome in outcomes.items() if function_of(test) == name
+    }
 
 
 def _passes(told: Mapping[str, Mapping[str, TestOutcome]], clone: Clone) -> bool:
@@ -123,14 +119,14 @@ class _Maker:
         self._imported = imported
         self._number = 0
 
-    def clones_of(self, function: _Function) -> list[ast.stmt]:
+    def clones_of(self, function: AnyFunction) -> list[ast.stmt]:
         """Return the clones of a test; one that may fail anyway tells nothing."""
         if any(_MAY_FAIL.search(ast.unparse(each)) for each in function.decorator_list):
             return []
         found = [*self._of_assertions(function), *self._of_rows(function)]
         return [node for nodes in found for node in nodes]
 
-    def _of_assertions(self, function: _Function) -> Iterator[list[ast.stmt]]:
+    def _of_assertions(self, function: AnyFunction) -> Iterator[list[ast.stmt]]:
         for place in (node for node in ast.walk(function) if isinstance(node, ast.Assert | ast.Expr)):
             is_called = not isinstance(place, ast.Assert) and _calls_claim(place, self._imported)
             spots = _spots_in_calls(place) if is_called else _spots(place)
@@ -138,7 +134,7 @@ class _Maker:
                 yield self._variants(function, place, spots, is_group=is_called)
 
     def _variants(
-        self, function: _Function, place: ast.stmt, spots: list["_Spot"], *, is_group: bool
+        self, function: AnyFunction, place: ast.stmt, spots: list["_Spot"], *, is_group: bool
     ) -> list[ast.stmt]:
         """Return a clone for each literal of an assertion, and the one that tells that it is reached."""
         control = self._name(function)
@@ -163,7 +159,7 @@ class _Maker:
             near = () if is_rough else spot.near
             yield from ((spot, each) for each in near or spot.far(self._word))
 
-    def _of_rows(self, function: _Function) -> Iterator[list[ast.stmt]]:
+    def _of_rows(self, function: AnyFunction) -> Iterator[list[ast.stmt]]:
         """Yield clones of a test with one row of its table, in which what it expects is another."""
         table = _table(function)
         place = _find_comparison(function, table.names) if table else None
@@ -179,7 +175,7 @@ class _Maker:
 
     def _row(
         self,
-        function: _Function,
+        function: AnyFunction,
         at: tuple["_Table", ast.expr],
         assertion: ast.stmt,
         change: tuple["_Spot", ast.expr],
@@ -195,7 +191,7 @@ class _Maker:
             _with(function, name, [(table.values, changed)]),
         ]
 
-    def _name(self, function: _Function) -> str:
+    def _name(self, function: AnyFunction) -> str:
         """Return a new name that begins like the test's, and that no filter by the test's name finds."""
         self._number += 1
         return f"{function.name[:-1]}_{self._word}_{self._number}_{function.name[-1]}"
@@ -217,7 +213,7 @@ def _is_rough(place: ast.stmt) -> bool:
     return _ROUGH.search(ast.unparse(place)) is not None
 
 
-def _with(function: _Function, name: str, changes: Iterable[tuple[ast.AST, ast.AST]]) -> _Function:
+def _with(function: AnyFunction, name: str, changes: Iterable[tuple[ast.AST, ast.AST]]) -> AnyFunction:
     """Return a copy of a function with another name, in which some nodes are others."""
     found = copy.deepcopy(function, {id(old): new for old, new in changes})
     found.name = name
@@ -340,7 +336,7 @@ class _Table(Record):
         return cells[self.names.index(column)] if len(cells) == len(self.names) else None
 
 
-def _table(function: _Function) -> _Table | None:
+def _table(function: AnyFunction) -> _Table | None:
     """Return the cases of a test that has one table of them, written down beside it."""
     calls = [each for each in function.decorator_list if isinstance(each, ast.Call)]
     found = [each for each in calls if ast.unparse(each.func).endswith("parametrize")]
@@ -362,7 +358,7 @@ def _names_of(node: ast.expr) -> tuple[str, ...]:
             return ()
 
 
-def _find_comparison(function: _Function, names: Collection[str]) -> tuple[ast.stmt, str] | None:
+def _find_comparison(function: AnyFunction, names: Collection[str]) -> tuple[ast.stmt, str] | None:
     """Return the assertion that compares with a name which stands nowhere else in the test, and that name."""
     used = [node.id for part in function.body for node in ast.walk(part) if isinstance(node, ast.Name)]
     for place in (node for node in ast.walk(function) if isinstance(node, ast.Assert | ast.Expr)):

@@ -9,14 +9,14 @@ from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.case import explain_silence
 from agentflow.verdict.judge import holds
 from agentflow.verdict.probes.branches import Watched, watch_change
-from agentflow.verdict.probes.breaking import Canary, Marks, break_change, make_canary, plant_names, refuse
+from agentflow.verdict.probes.breaking import Marks, break_change, make_canary, plant_names, refuse
 from agentflow.verdict.probes.hunks import Piece, split_change, take_back
 from agentflow.verdict.probes.of_tests import probe_expectations, probe_tests_alone
-from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word, with_patience
+from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
 from agentflow.verdict.probes.script_branches import count_script
 from agentflow.verdict.proofs import find_proof
-from agentflow.verdict.same.comments import is_too_deep
 from agentflow.verdict.surface import Kind, belongs, kind_of
+from agentflow.verdict.syntax import is_too_deep
 from agentflow.verdict.target_tests import narrow, narrow_quietly
 from agentflow.workspace.mixed_tree import ChangedTexts
 
@@ -37,17 +37,14 @@ def due_canaries(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
     tests = (
         path for path in paths if path.endswith(".py") and kind_of(path, context.task.surface) is Kind.TESTS
     )
-    beside, code = next(tests, None), _modules_in_change(context)
-    made = ((make_canary(run.check, beside, code), run.evidence) for run in held if beside and code)
+    beside, modules = next(tests, None), _modules_in_change(context)
+    made = ((make_canary(run.check, beside, modules), run.evidence) for run in held if beside and modules)
     found = next(((each, evidence.tree_before) for each, evidence in made if each and evidence), None)
     if found is None or found[1] is None:
         return ()
-    return (_canary(found[0], context.trees[0] if known else found[1], Side.BASE if known else Side.FINAL),)
-
-
-def _canary(canary: Canary, tree: str, code: Side) -> Probe:
-    files = {canary.path: canary.text}
-    return Probe(kind=ProbeKind.CANARY, check=canary.check, tree=tree, files=files, code=code)
+    canary, files = found[0], {found[0].path: found[0].text}
+    tree, code = (context.trees[0], Side.BASE) if known else (found[1], Side.FINAL)
+    return (Probe(kind=ProbeKind.CANARY, check=canary.check, tree=tree, files=files, code=code),)
 
 
 def _modules_in_change(context: ProbeContext) -> list[str]:
@@ -82,8 +79,7 @@ def _find_too_deep(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> 
     final = context.tests
     paths = tuple(each.path for each in product if each.path.endswith(".py") and is_too_deep(each.after))
     if paths and final is not None:
-        kind, tree = ProbeKind.BROKEN_CODE, context.trees[1]
-        yield Probe(kind=kind, check=final.check, tree=tree, files={}, subjects=paths, is_too_deep=True)
+        yield context.plan(ProbeKind.BROKEN_CODE, final, {}).replace(subjects=paths, is_too_deep=True)
 
 
 def _break_change(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> Iterator[Probe]:
@@ -99,21 +95,10 @@ def _break_change(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> I
     marks = Marks(word=make_word(), loaded=make_word(), reached=make_word())
     sources = [each for each in product if each.after and PurePosixPath(each.path).suffix in PROBED]
     files: dict[str, str | None] = {each.path: break_change(each, marks) for each in sources}
-    tests = context.proving or context.passed
-    check = narrow(final.check, context.proving) if context.proving else final.check
     if files:
-        yield with_patience(
-            final,
-            Probe(
-                kind=ProbeKind.BROKEN_CODE,
-                check=check,
-                tree=context.trees[1],
-                files=files,
-                subjects=tuple(files),
-                tests=tests,
-                marks=marks,
-            ),
-        )
+        check = narrow(final.check, context.proving) if context.proving else final.check
+        made = context.plan(ProbeKind.BROKEN_CODE, final.replace(check=check), files)
+        yield made.replace(subjects=tuple(files), tests=context.proving or context.passed, marks=marks)
 
 
 def _break_for_others(
@@ -127,10 +112,8 @@ def _break_for_others(
         told = [each for each in known if each.kind is ProbeKind.BROKEN_CODE and each.check is run.check.name]
         is_doubted = len(told) == 1 and told[0].end is ProbeEnd.SILENT and run.check.name in before
         if files and (not told or is_doubted):
-            tree, code = (context.trees[0], Side.BASE) if told else (context.trees[1], Side.FINAL)
-            kind, subjects = ProbeKind.BROKEN_CODE, tuple(files)
-            made = Probe(kind=kind, check=run.check, tree=tree, files=files, subjects=subjects, code=code)
-            yield with_patience(run, made)
+            code = Side.BASE if told else Side.FINAL
+            yield context.plan(ProbeKind.BROKEN_CODE, run, files, code).replace(subjects=tuple(files))
 
 
 def _plant_names(
@@ -145,13 +128,12 @@ def _plant_names(
         paths = {each.path for each in product if each.path.endswith(".py")} | _files_with_faults(
             context, run
         )
-        tree, code = (context.trees[0], Side.BASE) if told else (context.trees[1], Side.FINAL)
-        files, planted = plant_names(context.git.read_files(tree, sorted(paths), _TEXT_BYTES), make_word())
+        code = Side.BASE if told else Side.FINAL
+        texts = context.git.read_files(context.trees[not told], sorted(paths), _TEXT_BYTES)
+        files, planted = plant_names(texts, make_word())
         planted = tuple(each for each in planted if not told or each.place in told[0].subjects)
         if planted:
-            kind = ProbeKind.PLANTED
-            made = Probe(kind=kind, check=run.check, tree=tree, files=files, planted=planted, code=code)
-            yield with_patience(run, made)
+            yield context.plan(ProbeKind.PLANTED, run, files, code).replace(planted=planted)
 
 
 def _files_with_faults(context: ProbeContext, run: CheckRun) -> frozenset[str]:
@@ -174,16 +156,8 @@ def _without(context: ProbeContext, product: tuple[ChangedTexts, ...], known: _R
         mine = [each for each in told if each.hunks == hunks]
         if all(each.end is ProbeEnd.SILENT for each in mine) and len(mine) < len(checks):
             run, tests = checks[len(mine)]
-            made = Probe(
-                kind=ProbeKind.WITHOUT_HUNK,
-                check=run.check,
-                tree=context.trees[1],
-                files=take_back(product, piece),
-                subjects=tuple(hunk.place for hunk in hunks),
-                hunks=hunks,
-                tests=tests,
-            )
-            yield with_patience(run, made)
+            made = context.plan(ProbeKind.WITHOUT_HUNK, run, take_back(product, piece))
+            yield made.replace(subjects=tuple(hunk.place for hunk in hunks), hunks=hunks, tests=tests)
 
 
 def _watch_branches(
@@ -202,10 +176,9 @@ def _watch_branches(
     if watched or counted:
         run, tests = checks[len(told)]
         files = {each.path: each.text for each in watched}
-        kind, tree = ProbeKind.UNTRIED, context.trees[1]
-        made = Probe(kind=kind, check=run.check, tree=tree, files=files, tests=tests, watched=watched)
         subjects = (*files, *(each.change.path for each in counted))
-        yield with_patience(run, made.replace(subjects=subjects, counted=counted))
+        made = context.plan(ProbeKind.UNTRIED, run, files)
+        yield made.replace(subjects=subjects, tests=tests, watched=watched, counted=counted)
 
 
 def _watch(product: tuple[ChangedTexts, ...]) -> Iterator[Watched]:

@@ -26,9 +26,7 @@ from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts, wri
 
 _PATIENCE = 5
 """How many times longer than the run without it a probe may take."""
-
 _LEAST_SECONDS = 20.0
-
 _TEXT_BYTES = 200_000
 
 
@@ -42,10 +40,7 @@ class ProbeContext(Record):
 
     @property
     def trees(self) -> tuple[str, str]:
-        """The trees from before the task and of now."""
-        assert self.task.base_tree is not None
-        assert self.task.tree is not None
-        return self.task.base_tree, self.task.tree
+        return self.task.trees
 
     @property
     def tests(self) -> CheckRun | None:
@@ -64,6 +59,15 @@ class ProbeContext(Record):
         return frozenset(
             test for test in self.passed if test in names or (begins and test.startswith(begins))
         )
+
+    def plan(
+        self, kind: ProbeKind, run: CheckRun, files: Mapping[str, str | None], code: Side = Side.FINAL
+    ) -> "Probe":
+        """Return a probe of a check, with a time limit that follows from how long the check usually takes."""
+        took = run.evidence.seconds if run.evidence else 0.0
+        limit = max(_LEAST_SECONDS, _PATIENCE * took)
+        check = run.check.replace(timeout=min(limit, run.check.timeout))
+        return Probe(kind=kind, check=check, tree=self.trees[code is Side.FINAL], files=files, code=code)
 
     def product(self) -> tuple[ChangedTexts, ...]:
         """Return the changed files of the product, documents left out."""
@@ -123,15 +127,7 @@ class Probe(Record):
 
     def read(self, shown: Shown, said: str) -> ProbeResult:
         """Return the result of a run from what it showed and printed."""
-        result = ProbeResult(
-            kind=self.kind,
-            check=self.check.name,
-            end=self._end(shown, said),
-            seconds=shown.execution.seconds,
-            subjects=self.subjects,
-            hunks=self.hunks,
-            code=self.code,
-        )
+        result = self._result(self._end(shown, said), shown.execution.seconds)
         if self.kind is ProbeKind.TESTS_ONLY:
             return result.replace(tests=tuple(sorted(self.tests)))
         if self.planted:
@@ -148,11 +144,14 @@ class Probe(Record):
 
     def leave_out(self) -> ProbeResult:
         """Return the result of a probe that is not run."""
+        return self._result(ProbeEnd.TOO_DEEP if self.is_too_deep else ProbeEnd.LEFT_OUT, 0)
+
+    def _result(self, end: ProbeEnd, seconds: float) -> ProbeResult:
         return ProbeResult(
             kind=self.kind,
             check=self.check.name,
-            end=ProbeEnd.TOO_DEEP if self.is_too_deep else ProbeEnd.LEFT_OUT,
-            seconds=0,
+            end=end,
+            seconds=seconds,
             subjects=self.subjects,
             hunks=self.hunks,
             code=self.code,
@@ -163,14 +162,11 @@ class Probe(Record):
             case ProbeKind.CANARY:
                 is_red, applied = not is_silent(shown), True
             case ProbeKind.TESTS_ONLY:
-                is_red, applied = self.tests <= {*_ids(shown, *RED)}, True
+                is_red, applied = self.tests <= _ids(shown, *RED), True
             case ProbeKind.ORACLE:
+                softened = find_softened(self.clones, shown.outcomes)
+                is_red = not softened if self.clones else self._is_red(shown, is_each=True)
                 applied = not self.clones or have_run(self.clones, shown.outcomes)
-                is_red = (
-                    self._is_each_red(shown)
-                    if not self.clones
-                    else not find_softened(self.clones, shown.outcomes)
-                )
             case ProbeKind.UNTRIED:
                 applied = any(each.is_loaded(shown.execution.changed) for each in self.watched) or any(
                     each.is_loaded(shown.ran) for each in self.counted
@@ -197,16 +193,11 @@ class Probe(Record):
         is_told = self.code is Side.BASE
         return tuple(each.place for each in self.planted if (each.word in said) is is_told)
 
-    def _is_red(self, shown: Shown) -> bool:
-        """Return whether a test that otherwise passes did not, or the check failed as a whole."""
+    def _is_red(self, shown: Shown, *, is_each: bool = False) -> bool:
+        """Return whether one of the tests, or each, did not pass, or else the check failed as a whole."""
         if self.tests:
-            return not self.tests <= {*_ids(shown, TestOutcome.PASSED)}
-        return shown.execution.exit_code != 0 or bool(_ids(shown, *RED))
-
-    def _is_each_red(self, shown: Shown) -> bool:
-        """Return whether every test that has to fail did, or the check failed as a whole."""
-        if self.tests:
-            return self.tests.isdisjoint(_ids(shown, TestOutcome.PASSED))
+            passed = self.tests & _ids(shown, TestOutcome.PASSED)
+            return not passed if is_each else passed != self.tests
         return shown.execution.exit_code != 0 or bool(_ids(shown, *RED))
 
     def _was_there(self, shown: Shown, said: str) -> bool:
@@ -218,15 +209,8 @@ class Probe(Record):
         return is_named or any(has_mark(name, self.marks.word, shown, said) for name in names)
 
 
-def _ids(shown: Shown, *outcomes: TestOutcome) -> list[str]:
-    return [test for test, outcome in shown.outcomes.items() if outcome in outcomes]
-
-
-def with_patience(run: CheckRun, probe: Probe) -> Probe:
-    """Return a probe with a time limit that follows from how long the check usually takes."""
-    took = run.evidence.seconds if run.evidence else 0.0
-    limit = max(_LEAST_SECONDS, _PATIENCE * took)
-    return probe.replace(check=probe.check.replace(timeout=min(limit, probe.check.timeout)))
+def _ids(shown: Shown, *outcomes: TestOutcome) -> set[str]:
+    return {test for test, outcome in shown.outcomes.items() if outcome in outcomes}
 
 
 def make_word() -> str:

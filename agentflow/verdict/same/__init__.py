@@ -1,1 +1,1 @@
-"""Whether two versions of a program are the same program, by their texts alone."""
+"""Whether a change leaves the program the same; `program` asks all the others."""

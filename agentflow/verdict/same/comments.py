@@ -5,7 +5,6 @@ import io
 import re
 import sys
 import tokenize
-import warnings
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from pathlib import PurePosixPath
@@ -13,6 +12,7 @@ from typing import TypeGuard
 
 from agentflow.core.languages import Lexer, lexer_of
 from agentflow.core.regex import regex
+from agentflow.verdict.syntax import NO_PYTHON, name_imported, read_python, words_of
 
 _OBEYED = regex(
     r"@|#__|^//[A-Za-z]+[:\[]|^//[~#]|^//(?:line|export) |^/\*\s*globals?\b|\+[a-z]|[Oo]utput:|^#[^\s#]"
@@ -22,66 +22,15 @@ _OBEYED = regex(
     r"|sourceurl|webpack\w*|vite|flow|jsx|pragma|generated|noinspection)\b)"
 )
 """Comment lines that tools may act on."""
-
 _CONTROL = regex("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
 """Characters that end a line, and so a comment, in some compilers only."""
-
 _DOCUMENTED = regex(r"//[/!]|/\*[*!]")
-
 _TAKES_DOCS = regex(r"#\[(?!cfg\(test\)\]|test\]|allow|must_use|inline|should_panic)|macro_rules!")
-
 _EXAMPLE = regex(r"```|~~~|(?m:^\s*//[/!](?: {4,}|\t))|/\*[*!]")
-
 _BLOCK = regex(r"(?s)(?<![\"'`\w])/\*.*?\*/")
-
 _TRAILING = regex(r"(?:(?<=\s)|^)//(?![^\"'`]*[\"'`]\s*[;,)]).*|(?:(?<=\s)|^)#(?!\[|!)\s.*")
 
 _Region = tuple[tuple[int, int], tuple[int, int]]
-
-NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
-"""What Python raises for a text that is no code, or too deep to look at."""
-
-
-_MOST_LEVELS = 1_000
-_FRAMES = 10_000
-"""So deep Python may call itself; a level of a tree takes up to six calls to be copied."""
-
-
-def read_python(text: str) -> ast.Module | None:
-    """Return the tree of Python code; None for a text that is none, or too deep to look at."""
-    try:
-        return _read_levels(text)
-    except NO_PYTHON:
-        return None
-
-
-def is_too_deep(text: str) -> bool:
-    """Tell whether a text may be Python code whose expressions or branches lie too deep to look at."""
-    try:
-        _read_levels(text)
-    except (RecursionError, MemoryError):
-        return True
-    except (SyntaxError, ValueError):
-        pass
-    return False
-
-
-def _read_levels(text: str) -> ast.Module:
-    """Return the tree of Python code, if what follows can walk through it."""
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
-    with warnings.catch_warnings(action="ignore"):
-        tree = ast.parse(text)
-    level: list[ast.AST] = [tree]
-    for _ in range(_MOST_LEVELS):
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-        if not level:
-            return tree
-    raise RecursionError
-
-
-def parse_python(text: str) -> ast.Module:
-    """Return the tree of Python code; an empty one for a text that cannot be parsed."""
-    return read_python(text) or ast.Module(body=[], type_ignores=[])
 
 
 def code_lines(path: str, text: str) -> list[str]:
@@ -206,7 +155,6 @@ def _keeps_docs(parts: list[tuple[str, str]]) -> bool:
     return bool(_EXAMPLE.search(docs) or _TAKES_DOCS.search(code))
 
 
-_IMPORTS = (ast.Import, ast.ImportFrom)
 _FOR_HINTS = frozenset({"typing", "collections.abc"})
 _DOING = frozenset({"this", "antigravity", "readline", "rlcompleter", "site"})
 """Modules of the library that are imported for what they do."""
@@ -235,7 +183,7 @@ def _in_order(imports: list[ast.stmt]) -> list[ast.stmt]:
         assert isinstance(node, ast.Import | ast.ImportFrom)
         is_top = isinstance(node, ast.Import) and not node.names[0].asname
         source = "" if is_top else ast.dump(node)
-        name = _name_of(node.names[0])
+        name = name_imported(node.names[0])
         if name == "*" or sources.setdefault(name, source) != source:
             return imports
     return sorted(imports, key=ast.dump)
@@ -247,11 +195,13 @@ def take_out_unused(old: ast.Module, new: ast.Module, own: Collection[str]) -> N
     defined = [node for node in old.body if getattr(node, "name", "") in gone]
     if defined:  # what other code calls is no dead code
         rest = [node for node in old.body if node not in defined]
-        gone -= {getattr(node, "name", "") for node in defined} & _words(ast.Module(rest, []))
+        gone -= {getattr(node, "name", "") for node in defined} & words_of(ast.Module(rest, []))
     for node in old.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            node.names = [each for each in node.names if _name_of(each) not in gone]
-    old.body = [node for node in old.body if not (_is_empty(node) or getattr(node, "name", "") in gone)]
+            node.names = [each for each in node.names if name_imported(each) not in gone]
+    old.body = [
+        node for node in old.body if getattr(node, "name", "") not in gone and getattr(node, "names", True)
+    ]
 
 
 def find_dropped_names(before: str, after: str, own: Collection[str]) -> dict[str, str]:
@@ -304,10 +254,12 @@ def looks_up(text: str) -> bool:
 
 def _find_dropped(old: ast.Module, new: ast.Module, own: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield imports of the library and private functions of old code that new code never says."""
-    said = _words(new)
+    said = words_of(new)
     for node in old.body:
         if isinstance(node, ast.Import | ast.ImportFrom) and _is_only_bound(node, own):
-            yield from (("import", _name_of(each)) for each in node.names if _name_of(each) not in said)
+            yield from (
+                ("import", name_imported(each)) for each in node.names if name_imported(each) not in said
+            )
         elif _is_plain(node) and node.name not in said:
             yield "function", node.name
 
@@ -325,11 +277,6 @@ def _is_plain(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
         return False
     head = (node.args, *filter(None, [node.returns]))
     return not any(isinstance(each, ast.Call) for part in head for each in ast.walk(part))
-
-
-def _words(tree: ast.Module) -> frozenset[str]:
-    """Return all words of code, those of its texts too."""
-    return frozenset(re.findall(r"\w+", ast.unparse(tree)))
 
 
 def _is_of_library(node: ast.stmt, own: Collection[str]) -> bool:
@@ -351,11 +298,3 @@ def _single(node: ast.stmt) -> Iterable[ast.stmt]:
             yield ast.Import(names=[each])
         else:
             yield ast.ImportFrom(module=node.module, names=[each], level=node.level)
-
-
-def _name_of(name: ast.alias) -> str:
-    return (name.asname or name.name).partition(".")[0]
-
-
-def _is_empty(node: ast.stmt) -> bool:
-    return isinstance(node, _IMPORTS) and not node.names

@@ -9,39 +9,33 @@ import typing
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
-from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from agentflow.core.regex import regex
-from agentflow.verdict.same.comments import NO_PYTHON, is_equal_but_comments, sort_imports, take_out_unused
+from agentflow.verdict.same.comments import is_equal_but_comments, sort_imports, take_out_unused
 from agentflow.verdict.same.other_names import restore_local_names
 from agentflow.verdict.same.rewriting import to_one_form
+from agentflow.verdict.surface import is_document_path
+from agentflow.verdict.syntax import (
+    NO_PYTHON,
+    AnyFunction,
+    Definition,
+    behind_docstring,
+    name_imported,
+    parameters_of,
+)
 from agentflow.workspace.mixed_tree import ChangedTexts
 
-_DOCUMENT_NAME = regex(
-    r"(?:readme|changelog|changes|history|news|contributing|contributors|authors|licen[sc]e|copying|notice"
-    r"|security|code_of_conduct|governance|maintainers|roadmap)(?:\.[a-z]{2})?",
-    re.IGNORECASE,
-)
 _DESCRIBES = frozenset({"description", "authors", "maintainers", "keywords", "classifiers", "urls"})
 """Keys of a manifest that describe a project to people."""
-_DOCUMENT_FOLDERS = frozenset({"doc", "docs", "documentation"})
-_DOCUMENT_ENDINGS = frozenset({".md", ".rst", ".adoc", ".markdown"})
 _OBEYED = regex(
     r"#.*(?:\b(?:noqa|pragma|pylint|ruff|flake8|mypy|pyright|pyre|ty|type|nosec|nosemgrep|fmt|isort|yapf|doctest)\b"
     r"|ignore|disable|skip|coding[:=]|/// )"
 )
 """Comments that tools act on."""
 READS_TEXTS = (
-    "__doc__",
-    "getdoc",
-    "pydoc",
-    "cleandoc",
-    "__annotations__",
-    "get_type_hints",
-    "get_annotations",
-    "docopt",
-    "yacc",
+    *("__doc__", "getdoc", "pydoc", "cleandoc", "docopt", "yacc"),
+    *("__annotations__", "get_type_hints", "get_annotations"),
 )
 """Names whose use makes docstrings or annotations part of what a program does."""
 _READS_TEXTS = regex(
@@ -49,7 +43,6 @@ _READS_TEXTS = regex(
     r"|\b(?:attrs?|beartype|cattrs|click|dataclass_json|fastapi|fire|injector|msgspec|ply|pydantic|strawberry|typer)\b"
 )
 _PLAIN_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "override", "abstractmethod"})
-_DECORATED = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _ARITY: Mapping[str, int] = MappingProxyType(
     {
         **dict.fromkeys(("list", "set", "frozenset", "type", "List", "Set", "Type", "Optional"), 1),
@@ -91,15 +84,6 @@ def is_document(change: ChangedTexts) -> bool:
     return is_document_path(change.path) and set(change.modes) <= {_PLAIN, _ABSENT}
 
 
-def is_document_path(name: str) -> bool:
-    """Tell whether a path is that of text for people."""
-    path = PurePosixPath(name)
-    is_top = len(path.parts) == 1 and (path.suffix or path.name.isupper())
-    is_named = _DOCUMENT_NAME.fullmatch(path.stem) and path.suffix in {*_DOCUMENT_ENDINGS, ".txt", ""}
-    is_placed = path.suffix in _DOCUMENT_ENDINGS and path.parts[0] in _DOCUMENT_FOLDERS
-    return bool((is_top and is_named) or is_placed)
-
-
 @lru_cache(maxsize=16)
 def is_equal_but_examples(change: ChangedTexts, own: frozenset[str] = frozenset()) -> bool:
     """Tell whether Python code does the same, without comparing the examples in its docstrings."""
@@ -128,7 +112,7 @@ def is_equal_but_examples(change: ChangedTexts, own: frozenset[str] = frozenset(
 
 def _is_alike(old: ast.Module, new: ast.Module) -> bool:
     """Tell whether two programs are the same but for names of local variables."""
-    bare = (without_local_names(ast.parse(text), text) for text in map(ast.unparse, (old, new)))
+    bare = (_without_local_names(ast.parse(text), text) for text in map(ast.unparse, (old, new)))
     return len({ast.dump(each) for each in bare}) == 1
 
 
@@ -156,7 +140,7 @@ def _examples(text: str) -> list[object]:
         texts = [
             ast.get_docstring(node) or ""
             for node in ast.walk(ast.parse(text))
-            if isinstance(node, (ast.Module, *_DECORATED))
+            if isinstance(node, ast.Module | Definition)
         ]
         found = (each for docstring in texts for each in DocTestParser().get_examples(docstring))
         return [(each.source, each.want, sorted(each.options.items())) for each in found]
@@ -179,20 +163,22 @@ class _Bare(ast.NodeTransformer):
         names = ((node.module, each.name) for node in imports for each in node.names)
         self._is_lazy = ("__future__", "annotations") in names
         nodes = tuple(ast.walk(tree))
-        self._rebound = {each.id for each in nodes if isinstance(each, ast.Name) and not _is_read(each)}
-        self._rebound |= {each.name for each in nodes if isinstance(each, _DECORATED)}
+        self._rebound = {
+            each.id for each in nodes if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)
+        }
+        self._rebound |= {each.name for each in nodes if isinstance(each, Definition)}
         self._known = {name: line for line, name in reversed(list(_names_bound(tree)))}
 
     def visit_Module(self, node: ast.Module) -> ast.Module:
-        node.body = _without_docstring(node.body)
+        node.body = node.body[behind_docstring(node) :]
         self.generic_visit(node)
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
         if not node.decorator_list:
-            node.body = _without_docstring(node.body) or [ast.Pass()]
+            node.body = node.body[behind_docstring(node) :] or [ast.Pass()]
         node.body = [
-            self.visit(each) if isinstance(each, _DECORATED) else each for each in node.body
+            self.visit(each) if isinstance(each, Definition) else each for each in node.body
         ]  # annotated names of a class may be fields
         return node
 
@@ -210,16 +196,14 @@ class _Bare(ast.NodeTransformer):
             return node
         return ast.Assign(targets=[node.target], value=node.value, lineno=node.lineno)
 
-    def _strip(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+    def _strip(self, node: AnyFunction) -> None:
         if _is_plain(node):
-            node.body = _without_docstring(node.body) or [ast.Pass()]
+            node.body = node.body[behind_docstring(node) :] or [ast.Pass()]
             self._strip_annotations(node)
         self.generic_visit(node)
 
-    def _strip_annotations(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        given = node.args
-        named = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
-        for each in filter(None, named):
+    def _strip_annotations(self, node: AnyFunction) -> None:
+        for each in parameters_of(node):
             if each.annotation is not None and self._is_harmless(each.annotation):
                 each.annotation = None
         if node.returns is not None and self._is_harmless(node.returns):
@@ -260,11 +244,7 @@ class _Bare(ast.NodeTransformer):
         return is_class and name not in self._rebound and name not in self._known
 
 
-def _is_read(node: ast.Name) -> bool:
-    return isinstance(node.ctx, ast.Load)
-
-
-def _is_plain(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _is_plain(node: Definition) -> bool:
     return all(isinstance(each, ast.Name) and each.id in _PLAIN_DECORATORS for each in node.decorator_list)
 
 
@@ -272,15 +252,9 @@ def _names_bound(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield the names that imports and classes bind at the top of a module, with their lines."""
     for node in tree.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from ((node.lineno, (each.asname or each.name).partition(".")[0]) for each in node.names)
+            yield from ((node.lineno, name_imported(each)) for each in node.names)
         elif isinstance(node, ast.ClassDef):
             yield node.end_lineno or node.lineno, node.name
-
-
-def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
-    first = body[0] if body else None
-    is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    return body[1:] if is_text and isinstance(first.value.value, str) else body  # type: ignore[union-attr]
 
 
 def _take_out_imports(tree: ast.Module, before: str) -> None:
@@ -307,39 +281,38 @@ def _can_import(module: str, name: str, *, may_be_lazy: bool) -> bool:
 
 def _keeps_annotations(tree: ast.Module) -> bool:
     """Tell whether a decorator may read annotations: of fields, or of a function that it changes."""
-    nodes = [each for each in ast.walk(tree) if isinstance(each, _DECORATED)]
+    nodes = [each for each in ast.walk(tree) if isinstance(each, Definition)]
     fields = (part for each in nodes if isinstance(each, ast.ClassDef) for part in each.body)
     return any(isinstance(part, ast.AnnAssign) for part in fields) or not all(map(_is_plain, nodes))
 
 
 _READS_NAMES = frozenset(
     {
-        "locals",
-        "vars",
-        "eval",
-        "exec",
-        "dir",
-        "f_locals",
-        "_getframe",
-        "currentframe",
-        "inspect",
-        "stack",
-        "trace",
+        *("locals", "vars", "eval", "exec", "dir", "f_locals"),
+        *("_getframe", "currentframe", "inspect", "stack", "trace"),
     }
 )
 """Names whose use may read the names of local variables."""
+_BINDING: Mapping[type[ast.AST], str] = MappingProxyType(
+    {
+        **dict.fromkeys((ast.ExceptHandler, ast.MatchAs, ast.MatchStar), "name"),
+        ast.Name: "id",
+        ast.MatchMapping: "rest",
+    }
+)
+"""The field in which a node names a variable."""
 _Functions = dict[tuple[str, int], frozenset[str]]
 
 
-def without_local_names(tree: ast.Module, text: str) -> ast.Module:
+def _without_local_names(tree: ast.Module, text: str) -> ast.Module:
     """Return code in which local variables are numbered; parameters keep theirs."""
     words = {getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(tree)}
     if not _READS_NAMES.isdisjoint(words):
         return tree
-    functions = dict[tuple[str, int], frozenset[str]]()
+    functions = _Functions()
     _collect(symtable.symtable(text, "code", "exec"), functions)
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(node, AnyFunction):
             _number(node, functions.get((node.name, node.lineno), frozenset()))
     return tree
 
@@ -355,18 +328,10 @@ def _collect(table: symtable.SymbolTable, functions: _Functions) -> None:
         _collect(child, functions)
 
 
-def _number(function: ast.FunctionDef | ast.AsyncFunctionDef, names: frozenset[str]) -> None:
+def _number(function: AnyFunction, names: frozenset[str]) -> None:
     """Give the local variables of a function numbers in the order in which they stand."""
     numbers = dict[str, str]()
     for node in ast.walk(function):
-        match node:
-            case ast.Name(id=name) if name in names:
-                node.id = numbers.setdefault(name, f"{len(numbers)}")
-            case ast.ExceptHandler(name=str() as name) if name in names:
-                node.name = numbers.setdefault(name, f"{len(numbers)}")
-            case ast.MatchAs(name=str() as name) | ast.MatchStar(name=str() as name) if name in names:
-                node.name = numbers.setdefault(name, f"{len(numbers)}")
-            case ast.MatchMapping(rest=str() as name) if name in names:
-                node.rest = numbers.setdefault(name, f"{len(numbers)}")
-            case _:
-                pass
+        field = _BINDING.get(type(node), "")
+        if (name := getattr(node, field, None)) in names:
+            setattr(node, field, numbers.setdefault(name, f"{len(numbers)}"))

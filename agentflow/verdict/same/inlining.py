@@ -5,18 +5,21 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from agentflow.verdict.same.comments import read_python
+from agentflow.verdict.syntax import (
+    AnyFunction,
+    has_kind,
+    list_parameters,
+    parameters_of,
+    read_python,
+    words_of,
+)
 
 _Code = TypeVar("_Code", bound=ast.AST)
 
-AnyFunction = ast.FunctionDef | ast.AsyncFunctionDef
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-SCOPES = (
-    *(*FUNCTIONS, ast.ClassDef, ast.Lambda),
-    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
-)
+_LATER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, *_LATER)
 PAUSES = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
 GUARDS = (ast.Try, ast.TryStar, ast.With, ast.AsyncWith)
 """Statements that still act after a statement inside them failed or returned."""
@@ -37,11 +40,6 @@ def find_extracted(before: str, after: str) -> frozenset[str]:
     return frozenset(each.name for side, other in pairs for each in _list_extracted(side, other))
 
 
-def words_of(tree: ast.AST) -> frozenset[str]:
-    """Return all words of code, those of its texts too."""
-    return frozenset(re.findall(r"\w+", ast.unparse(tree)))
-
-
 def names_said(*nodes: ast.AST) -> Counter[str]:
     """Return how often each name occurs in code, in any syntactic role."""
     found = Counter[str]()
@@ -59,11 +57,6 @@ def names_bound(*nodes: ast.AST) -> frozenset[str]:
     read = (each for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name))
     loads = Counter(each.id for each in read if isinstance(each.ctx, ast.Load))
     return frozenset(names_said(*nodes) - loads)
-
-
-def has_kind(node: ast.AST, kinds: tuple[type[ast.AST], ...]) -> bool:
-    """Tell whether code has a part of one of these kinds."""
-    return any(isinstance(each, kinds) for each in ast.walk(node))
 
 
 def _list_extracted(side: ast.Module, other: ast.Module) -> list[ast.FunctionDef]:
@@ -91,13 +84,6 @@ def _is_fit(node: ast.FunctionDef) -> bool:
         and node.name not in said
         and all(_is_set_first(name, body) for name in bound)
     )
-
-
-def list_parameters(node: AnyFunction) -> list[str]:
-    """Return the names of the parameters of a function."""
-    given = node.args
-    named = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
-    return [each.arg for each in named if each is not None]
 
 
 def _is_set_first(name: str, body: list[ast.stmt]) -> bool:
@@ -128,50 +114,36 @@ class _Calls(ast.NodeTransformer):
 
     def put_in(self) -> ast.Module | None:
         """Return the code without the function; None if a call is left, or comes before the function."""
-        name, given = self._extracted.name, self._extracted.args
-        is_hinted = self._extracted.returns or any(
-            each.annotation for each in (*given.posonlyargs, *given.args)
-        )
+        name = self._extracted.name
+        is_hinted = self._extracted.returns or any(each.annotation for each in parameters_of(self._extracted))
         if is_hinted or not _is_there_in_time(self._side, name):
             return None
         self._side.body = [node for node in self._side.body if getattr(node, "name", "") != name]
         self.visit(self._side)
         return None if name in words_of(self._side) else self._side
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        self._visit_function(node)
-        return node
+    def visit(self, node: ast.AST) -> Any:
+        """Visit code, but not what lambdas and comprehensions call: that runs later, or with other names."""
+        return node if isinstance(node, _LATER) else super().visit(node)
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef:
-        self._visit_function(node)
-        return node
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self._visit_body(node)
 
-    def _visit_function(self, node: AnyFunction) -> None:
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self._visit_body(node)
+
+    def _visit_body(self, node: AnyFunction) -> ast.AST:
         """Visit what runs when a function is called."""
         self._around.append(node)
         inner = ast.Module(body=node.body, type_ignores=[])
         self.generic_visit(inner)
         node.body = inner.body
         self._around.pop()
+        return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
         if not self._around:
             self.generic_visit(node)
-        return node
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
-        return node  # what it calls runs later, with other names
-
-    def visit_ListComp(self, node: ast.ListComp) -> ast.ListComp:
-        return node
-
-    def visit_SetComp(self, node: ast.SetComp) -> ast.SetComp:
-        return node
-
-    def visit_DictComp(self, node: ast.DictComp) -> ast.DictComp:
-        return node
-
-    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.GeneratorExp:
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -260,10 +232,9 @@ def _is_there_in_time(side: ast.Module, name: str) -> bool:
 
 
 def _only_defines(node: ast.stmt) -> bool:
-    """Tell whether a statement only defines something."""
     if isinstance(node, ast.ClassDef):
         is_plain = not (node.bases or node.keywords or node.decorator_list)
         return is_plain and all(_only_defines(each) or isinstance(each, ast.Pass) for each in node.body)
-    if not isinstance(node, FUNCTIONS):
+    if not isinstance(node, AnyFunction):
         return False
     return not (node.decorator_list or node.args.defaults or any(node.args.kw_defaults))

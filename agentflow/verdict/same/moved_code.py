@@ -1,4 +1,4 @@
-"""Moved code: whether a change only moves Python functions and classes to other modules."""
+"""Moved code: whether a change only moves Python functions and classes, or gives a module another name."""
 
 import ast
 import re
@@ -9,23 +9,32 @@ from pathlib import PurePosixPath
 
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
-from agentflow.verdict.same.comments import NO_PYTHON, is_taken
+from agentflow.verdict.same.comments import is_taken
 from agentflow.verdict.same.renaming import home_of, reaches_by_name
+from agentflow.verdict.surface import is_document_path
+from agentflow.verdict.syntax import (
+    NO_PYTHON,
+    Definition,
+    is_constant,
+    list_strings,
+    list_variables,
+    name_imported,
+    read_python,
+)
 
-Texts = Mapping[str, str]
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_Texts = Mapping[str, str]
+"""Texts by path."""
 _TELLS_HOME = frozenset({"__module__", "__qualname__", "__file__", "__globals__", "__code__"})
 _STARTED = regex(r"__|test|conftest|setup|main|app|wsgi|asgi|manage|settings|(?:site|user)customize")
 """Names of modules that programs look for."""
 _CALLED = regex(r"__|pytest_|test|Test|set_?[uU]p|tear_?[dD]own|load_tests")
 """Names of functions and classes that programs look for in a module."""
 _CONFTEST = "conftest.py"
-_SIMPLE = (*_DEFINITIONS, ast.Assign, ast.AnnAssign)
+_SIMPLE = Definition | ast.Assign | ast.AnnAssign
 """Top-level statements that do not affect the other definitions of a module."""
 
 
-def find_moved(before: Texts, after: Texts) -> tuple[str, ...]:
+def find_moved(before: _Texts, after: _Texts) -> tuple[str, ...]:
     """Return the functions and classes that stand in another module, if only imports of them differ beside.
 
     The texts are those of all Python files by path. Every name in what moved means the same where it stands;
@@ -50,7 +59,7 @@ def find_moved(before: Texts, after: Texts) -> tuple[str, ...]:
         return ()
 
 
-def _is_free(path: str, known: Texts, trees: Iterable[ast.Module]) -> bool:
+def _is_free(path: str, known: _Texts, trees: Iterable[ast.Module]) -> bool:
     """Tell whether a new module stands in front of no other, and nobody looks for it by its name."""
     stem = PurePosixPath(path).stem
     if _STARTED.match(stem) or stem in sys.stdlib_module_names:
@@ -64,7 +73,7 @@ class _Module(Record):
 
     path: str
     body: tuple[ast.stmt, ...]
-    defined: Mapping[str, _Definition]
+    defined: Mapping[str, Definition]
     imported: Mapping[str, str]
     """From where each name comes that is imported."""
 
@@ -72,7 +81,7 @@ class _Module(Record):
     def of(cls, path: str, text: str) -> "_Module":
         tree = ast.parse(text)
         found = list(_imports(tree, path))
-        defined = [node for node in tree.body if isinstance(node, _DEFINITIONS)]
+        defined = [node for node in tree.body if isinstance(node, Definition)]
         names = Counter([name for name, _ in found] + [node.name for node in defined])
         if max(names.values(), default=1) > 1 or "*" in names:
             raise ValueError(f"{path} binds a name twice, or names that it does not say")
@@ -90,10 +99,10 @@ class _Module(Record):
     @property
     def bound(self) -> frozenset[str]:
         """The names that mean something at its top."""
-        rest = [node for node in self.body if not isinstance(node, _DEFINITIONS)]
+        rest = [node for node in self.body if not isinstance(node, Definition)]
         nodes = [each for node in rest for each in ast.walk(node)]
         stored = {each.id for each in nodes if isinstance(each, ast.Name)}
-        taken = {each.asname or each.name.partition(".")[0] for each in nodes if isinstance(each, ast.alias)}
+        taken = {name_imported(each) for each in nodes if isinstance(each, ast.alias)}
         return frozenset({*self.defined, *self.imported, *stored, *taken})
 
 
@@ -110,7 +119,7 @@ class _Move(Record):
     """The moved definitions, each with its old and its new module."""
 
     homes: Mapping[str, tuple[_Module, _Module]]
-    texts: Texts
+    texts: _Texts
     """All Python files after the change."""
 
     def is_kept(self, was: _Module, now: _Module) -> bool:
@@ -120,9 +129,8 @@ class _Move(Record):
             for side in (was, now)
         )
         if not was.body and not was.imported:  # a new file may begin with a docstring
-            first = now.body[0] if now.body else None
-            is_told = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-            if new[is_told:] or ">>>" in "".join(_texts(now.body[:1])):
+            is_told = bool(now.body) and is_constant(now.body[0])
+            if new[is_told:] or ">>>" in "".join(list_strings(*now.body[:1])):
                 return False
         elif old != new:
             return False
@@ -133,7 +141,7 @@ class _Move(Record):
         came = {name: old for name, (old, new) in self.homes.items() if new is now}
         for name, target in now.imported.items():
             source = was.imported.get(name)
-            users = [old for moved, old in came.items() if name in _names(old.defined[moved])]
+            users = [old for moved, old in came.items() if name in _variables(old.defined[moved])]
             if target.startswith("__future__:"):
                 users = list(came.values())
             is_followed = source is not None and self._follow(source) == target
@@ -149,7 +157,9 @@ class _Move(Record):
         """Tell whether nothing imports a name that its module no longer has."""
         gone = {*was.imported, *was.defined} - {*now.imported, *now.defined}
         gone -= {name for name in gone & self.homes.keys() if self._is_found(name)}
-        said = frozenset[str]().union(*map(_names, now.body), *(text.split() for text in _texts(now.body)))
+        said = frozenset[str]().union(
+            *map(_variables, now.body), *(text.split() for text in list_strings(*now.body))
+        )
         return said.isdisjoint(gone) and not any(
             is_taken(was.path, gone, text) for text in self.texts.values()
         )
@@ -170,7 +180,7 @@ class _Move(Record):
             now.defined[name]
         ):
             return False
-        for used in _names(was.defined[name]) - {
+        for used in _variables(was.defined[name]) - {
             each for each in self.homes if self.homes[each] == (was, now)
         }:
             is_same = was.imported.get(used) == now.imported.get(used)
@@ -210,11 +220,13 @@ class _Move(Record):
     def is_reached_from(self, tree: ast.Module) -> bool:
         """Tell whether other code may replace a name that the moved code uses."""
         used = {
-            used for name, (was, _) in self.homes.items() for used in _names(was.defined[name]) & was.bound
+            used
+            for name, (was, _) in self.homes.items()
+            for used in _variables(was.defined[name]) & was.bound
         }
         stored = (each for each in ast.walk(tree) if isinstance(each, ast.Attribute))
         homes = {f"{was.name}." for was, _ in self.homes.values()}
-        is_named = any(home in text for home in homes for text in _texts(tree.body))
+        is_named = any(home in text for home in homes for text in list_strings(*tree.body))
         return is_named or any(each.attr in used and not isinstance(each.ctx, ast.Load) for each in stored)
 
     def _is_said(self, name: str) -> bool:
@@ -222,24 +234,20 @@ class _Move(Record):
         return any(
             re.search(rf"\b{name}\b", said)
             for text in self.texts.values()
-            for said in _texts(ast.parse(text).body)
+            for said in list_strings(*ast.parse(text).body)
         )
 
 
-def _find_move(sides: list[tuple[_Module, _Module]], texts: Texts) -> _Move | None:
+def _find_move(sides: list[tuple[_Module, _Module]], texts: _Texts) -> _Move | None:
     left = [(was, name) for was, now in sides for name in was.defined if name not in now.defined]
     came = {name: now for was, now in sides for name in now.defined if name not in was.defined}
     homes = {name: (was, came[name]) for was, name in left if name in came}
     is_clear = bool(homes) and len(homes) == len(left) == len(came) and not any(map(_CALLED.match, homes))
     is_plain = all(
-        isinstance(node, _SIMPLE) or _is_text(node) for was, _ in homes.values() for node in was.body
+        isinstance(node, _SIMPLE) or is_constant(node) for was, _ in homes.values() for node in was.body
     )
     is_own = all(not _stores(node, homes) for was, now in sides for node in (*was.body, *now.body))
     return _Move(homes=homes, texts=texts) if is_clear and is_plain and is_own else None
-
-
-def _is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _stores(node: ast.stmt, names: Mapping[str, object]) -> bool:
@@ -252,13 +260,12 @@ def _stores(node: ast.stmt, names: Mapping[str, object]) -> bool:
     return isinstance(node, ast.Assign) and not all(isinstance(each, ast.Name) for each in node.targets)
 
 
-def _only_binds(node: _Definition) -> bool:
-    """Tell whether a definition does nothing but bind its name."""
+def _only_binds(node: Definition) -> bool:
     is_made = isinstance(node, ast.ClassDef) and bool(node.bases or node.keywords)
     return not node.decorator_list and not is_made
 
 
-def _is_fixture(node: _Definition) -> bool:
+def _is_fixture(node: Definition) -> bool:
     """Tell whether a function is a fixture of pytest for those who ask for it, and asks for no other such."""
     if not isinstance(node, ast.FunctionDef) or len(node.decorator_list) != 1:
         return False
@@ -274,21 +281,99 @@ def _takes(node: ast.AST, name: str) -> bool:
 
 def _asks_for(name: str, tree: ast.Module) -> bool:
     """Tell whether a test, or what helps tests, may take a fixture of a name, or have one of its own."""
-    is_said = any(re.search(rf"\b{name}\b", text) for text in _texts(tree.body))
-    defined = (each.name for each in ast.walk(tree) if isinstance(each, _DEFINITIONS))
+    is_said = any(re.search(rf"\b{name}\b", text) for text in list_strings(*tree.body))
+    defined = (each.name for each in ast.walk(tree) if isinstance(each, Definition))
     return is_said or _takes(tree, name) or name in defined
-
-
-def _names(node: ast.AST) -> frozenset[str]:
-    return frozenset(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
-
-
-def _texts(body: tuple[ast.stmt, ...] | list[ast.stmt]) -> list[str]:
-    nodes = (each for node in body for each in ast.walk(node) if isinstance(each, ast.Constant))
-    return [each.value for each in nodes if isinstance(each.value, str)]
 
 
 def _tells_home(tree: ast.Module) -> bool:
     """Tell whether code finds other code by its name or its module."""
     attributes = (node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
     return reaches_by_name(tree) or not _TELLS_HOME.isdisjoint(attributes)
+
+
+def _variables(node: ast.AST) -> frozenset[str]:
+    return frozenset(list_variables(node))
+
+
+def find_moved_module(before: _Texts, after: _Texts) -> dict[str, str]:
+    """Return the old and the new name of the one module whose file has another name; else nothing.
+
+    The file keeps its text and its folder, and everything that imports it does so by the new name.
+    """
+    gone, new = sorted(before.keys() - after.keys()), sorted(after.keys() - before.keys())
+    if len(gone) != 1 or len(new) != 1 or before[gone[0]] != after[new[0]]:
+        return {}
+    old, now = PurePosixPath(gone[0]), PurePosixPath(new[0])
+    is_fit = old.suffix == now.suffix == ".py" and old.parent == now.parent and _is_unknown(now.stem)
+    if (
+        not is_fit
+        or not _is_unknown(old.stem)
+        or _stands_elsewhere(old, after)
+        or _stands_elsewhere(now, before)
+    ):
+        return {}
+    try:
+        return {old.stem: now.stem} if _is_equal_but_imports(old, now, before, after) else {}
+    except NO_PYTHON:
+        return {}
+
+
+def _is_unknown(stem: str) -> bool:
+    """Tell whether no program looks for a file of this name by itself."""
+    return stem.isidentifier() and not re.match(
+        r"_|test|conftest|setup|main|app|wsgi|asgi|manage|settings", stem
+    )
+
+
+def _stands_elsewhere(place: PurePosixPath, texts: _Texts) -> bool:
+    """Tell whether a text that is no document has a module's name where no import stands."""
+    parts = [part for part in place.with_suffix("").parts if part != "src"]
+    dotted = r"[./]".join(map(re.escape, parts)) if len(parts) > 1 else re.escape(place.stem)
+    named = re.compile(rf"(?<![\w.]){dotted}(?!\w)|(?<!\w){re.escape(place.name)}(?!\w)")
+    for path, text in texts.items():
+        if not is_document_path(path) and path != str(place):
+            said = "\n".join(_texts_in(text)) if path.endswith(".py") else text
+            if named.search(said):
+                return True
+    return False
+
+
+def _texts_in(text: str) -> list[str]:
+    """Return the strings in code; of code that cannot be parsed, all of it."""
+    tree = read_python(text)
+    return [text] if tree is None else list_strings(tree)
+
+
+def _is_equal_but_imports(old: PurePosixPath, now: PurePosixPath, before: _Texts, after: _Texts) -> bool:
+    """Tell whether all code is unchanged but for imports of the module by its new name."""
+    for path in before.keys() & after.keys():
+        if path.endswith(".py"):
+            was, tree = ast.parse(before[path]), ast.parse(after[path])
+            if reaches_by_name(was) or _reaches_otherwise(was, old.stem):
+                return False
+            _rename_imports(was, path, old, now)
+            if ast.dump(was) != ast.dump(tree):
+                return False
+        elif before[path] != after[path] and not is_document_path(path):
+            return False
+    return not reaches_by_name(ast.parse(before[str(old)]))
+
+
+def _reaches_otherwise(tree: ast.Module, stem: str) -> bool:
+    """Tell whether code may reach the module as an attribute of its package."""
+    nodes = tuple(ast.walk(tree))
+    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    imports = (node.names for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
+    return stem in attributes or any(
+        each.name.rpartition(".")[2] == stem for names in imports for each in names
+    )
+
+
+def _rename_imports(tree: ast.Module, path: str, old: PurePosixPath, now: PurePosixPath) -> None:
+    module = ".".join(part for part in old.with_suffix("").parts if part != "src")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            home = home_of(node, path.removeprefix("src/"))
+            if home == module:
+                node.module = node.module.removesuffix(old.stem) + now.stem

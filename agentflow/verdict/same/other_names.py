@@ -13,59 +13,17 @@ _OPENS = {"(": ")", "[": "]", "{": "}"}
 _CONTROL = frozenset({"if", "for", "while", "switch", "with", "catch", "return", "match", "else"})
 _RESERVED = frozenset(
     {
-        *(
-            "arguments",
-            "await",
-            "async",
-            "eval",
-            "undefined",
-            "this",
-            "self",
-            "super",
-            "crate",
-            "let",
-            "const",
-        ),
-        *(
-            "var",
-            "function",
-            "func",
-            "fn",
-            "new",
-            "static",
-            "yield",
-            "of",
-            "get",
-            "set",
-            "nil",
-            "true",
-            "false",
-        ),
+        *("arguments", "await", "async", "eval", "undefined", "this", "self", "super", "crate", "let"),
+        *("const", "var", "function", "func", "fn", "new", "static", "yield", "of", "get", "set"),
+        *("nil", "true", "false"),
         *("null", "NaN", "Infinity", "iota", "break", "continue", "default", "delete", "typeof", *_CONTROL),
     }
 )
 _NAMES_MATTER = frozenset(
     {
-        *(
-            "eval",
-            "Function",
-            "with",
-            "toString",
-            "$inject",
-            "angular",
-            "awilix",
-            "inject",
-            "rewire",
-            "Reflect",
-        ),
-        *(
-            "proxyquire",
-            "getOwnPropertyNames",
-            "getOwnPropertyDescriptors",
-            "Proxy",
-            "type_name",
-            "FuncForPC",
-        ),
+        *("eval", "Function", "with", "toString", "Reflect", "Proxy", "type_name", "FuncForPC"),
+        *("$inject", "angular", "awilix", "inject", "rewire", "proxyquire"),
+        *("getOwnPropertyNames", "getOwnPropertyDescriptors"),
     }
 )
 """Names whose use may read the spelling of other names."""

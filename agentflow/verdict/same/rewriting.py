@@ -9,20 +9,16 @@ from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
 from agentflow.verdict.same.inlining import (
-    FUNCTIONS,
     GUARDS,
     PAUSES,
     SCOPES,
-    AnyFunction,
     Filled,
-    has_kind,
     is_handed,
-    list_parameters,
     names_bound,
     names_said,
     put_in_functions,
-    words_of,
 )
+from agentflow.verdict.syntax import AnyFunction, has_kind, list_parameters, name_imported, words_of
 
 _Inert = Callable[[ast.expr], bool]
 _SEES_FRAMES = frozenset(
@@ -57,7 +53,7 @@ def to_one_form(old: ast.Module, new: ast.Module, own: Collection[str]) -> tuple
     for side in (old, new):
         _blank_help(side)
         inertness = _Inertness(side, own)
-        for function in [node for node in ast.walk(side) if isinstance(node, FUNCTIONS)]:
+        for function in [node for node in ast.walk(side) if isinstance(node, AnyFunction)]:
             _gather_loops(function)
             _put_in_variables(function, inertness)
         _list_what_is_joined(side)
@@ -247,7 +243,7 @@ class _Inertness:
 def _name_bound(node: ast.stmt) -> str:
     """Return the name that an import or a definition binds; empty for an import of several names."""
     if isinstance(node, ast.Import | ast.ImportFrom):
-        return (node.names[0].asname or node.names[0].name.partition(".")[0]) if len(node.names) == 1 else ""
+        return name_imported(node.names[0]) if len(node.names) == 1 else ""
     return str(getattr(node, "name", ""))
 
 

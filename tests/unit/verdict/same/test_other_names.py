@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from agentflow.verdict.proofs import find_renaming, is_renamed
 from agentflow.verdict.same.equivalence import is_same_behaviour
+from agentflow.verdict.same.renaming import find_renaming, is_renamed
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 SUM = "function total(items) {\n  return items.reduce((sum, item) => sum + item.price, 0);\n}\n"

@@ -3,7 +3,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from agentflow.verdict.proofs import find_renaming, is_renamed
+from agentflow.verdict.same.renaming import find_renaming, is_renamed
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 CODE = """def pages(total, size):
