@@ -7,7 +7,7 @@ from agentflow.core.errors import StateError, UsageError
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.verdict.case import find_hook_files, is_written_by_hooks
-from agentflow.verdict.equivalence import is_document_path
+from agentflow.verdict.surface import is_document_path
 from agentflow.workspace.changes import EntryChange
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import write_tree_with_entries

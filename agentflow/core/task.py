@@ -324,6 +324,13 @@ class TaskState(Record):
     parallel: MaybeParallel = ONE_AT_A_TIME
 
     @property
+    def trees(self) -> tuple[str, str]:
+        """The trees from before the task and of now, once both are recorded."""
+        assert self.base_tree is not None
+        assert self.tree is not None
+        return self.base_tree, self.tree
+
+    @property
     def paths(self) -> tuple[str, ...]:
         """The files that the task is about, as far as its roles have said."""
         found = self.findings.findings if self.findings else ()

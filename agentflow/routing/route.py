@@ -29,7 +29,6 @@ ORDER = (
     Phase.REVIEW,
     Phase.VERIFICATION,
 )
-
 TRANSITIONS: Mapping[Phase, frozenset[Phase]] = MappingProxyType(
     {
         Phase.REFINEMENT: frozenset({Phase.REFINEMENT, Phase.COMPLETE, *ORDER[1:5]}),
@@ -42,16 +41,11 @@ TRANSITIONS: Mapping[Phase, frozenset[Phase]] = MappingProxyType(
     }
 )
 """Where each phase may lead; a phase may be entered again when it was cut short."""
-
 JUDGING = (Phase.REVIEW, Phase.VERIFICATION)
 """The phases that judge a change, and send it back."""
-
 _DONE = frozenset({GateStatus.PASSED, GateStatus.SKIPPED})
-
 _OPEN = frozenset({GateStatus.PENDING, GateStatus.IN_PROGRESS})
-
 DEEP_DIVE = "deep_dive"
-
 _NAMED = 3
 
 
@@ -190,30 +184,23 @@ def shorten_route(
     kept = {*table.steps(DIRECT, task.task_complexity), *JUDGING}
     steps = tuple(phase for phase in task.steps if phase in kept)
     named = ", ".join(sorted(failing)[:_NAMED]) + (" …" if len(failing) > _NAMED else "")
-    event = Classified(
-        complexity=task.task_complexity,
-        route=DIRECT,
-        score=0,
-        reasons=(f"failing before the task: {named}",),
-        steps=steps,
-    )
-    decided = {Phase.REFINEMENT: task.gate(Phase.REFINEMENT)}
-    return with_route(task.replace(gates=decided), DIRECT, steps), event
+    return _shorten(task, DIRECT, steps, f"failing before the task: {named}")
 
 
 def skip_roles_before(task: TaskState) -> tuple[TaskState, Classified]:
     """Return the task without the roles before the implementer, whose change is found already."""
     skipped = (Phase.EXPLORATION, Phase.PLANNING)
     steps = tuple(phase for phase in task.steps if phase not in skipped)
-    event = Classified(
-        complexity=task.task_complexity,
-        route=task.route,
-        score=0,
-        reasons=("the built-in repair engine found a change",),
-        steps=steps,
-    )
+    return _shorten(task, task.route, steps, "the built-in repair engine found a change")
+
+
+def _shorten(
+    task: TaskState, route: str, steps: tuple[Phase, ...], reason: str
+) -> tuple[TaskState, Classified]:
+    """Return the task with fewer phases after its first, and the event that tells why."""
+    event = Classified(complexity=task.task_complexity, route=route, score=0, reasons=(reason,), steps=steps)
     decided = {Phase.REFINEMENT: task.gate(Phase.REFINEMENT)}
-    return with_route(task.replace(gates=decided), task.route, steps), event
+    return with_route(task.replace(gates=decided), route, steps), event
 
 
 def _file_of(test: str) -> str:

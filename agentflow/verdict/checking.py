@@ -34,10 +34,10 @@ from agentflow.verdict.case import find_hook_files
 from agentflow.verdict.earlier_runs import EarlierRuns, reads_told
 from agentflow.verdict.runner import (
     PATIENCE,
-    CheckBench,
     CheckJob,
     CheckResult,
     CheckRunner,
+    CheckSetup,
     Place,
     Results,
     find_flaky,
@@ -49,7 +49,7 @@ from agentflow.workspace.path_guard import PathGuard
 from agentflow.workspace.working_copy import LowerDirectory, find_installed_paths
 
 if TYPE_CHECKING:
-    from agentflow.verdict.inspection import Inspection
+    from agentflow.verdict.diff.inspection import Inspection
 
 RISKS: Mapping[CheckName, str] = MappingProxyType(
     {
@@ -95,7 +95,7 @@ class Inspections:
 
     def of(self, task: TaskState) -> "Inspection":
         """Return the inspection of a task's change."""
-        from agentflow.verdict.inspection import inspect_change  # noqa: PLC0415  # nothing before the first change needs it
+        from agentflow.verdict.diff.inspection import inspect_change  # noqa: PLC0415  # nothing before the first change needs it
 
         surface = task.surface
         late = (path for path in surface.late if path in surface.product)
@@ -175,29 +175,29 @@ class Checking:
         return self._store.ledger.output(run.evidence.id) if run.evidence else ""
 
     async def run(
-        self, task: TaskState, *orders: CheckJob, ignored: tuple[str, ...] | None = None
+        self, task: TaskState, *jobs: CheckJob, ignored: tuple[str, ...] | None = None
     ) -> tuple[Results, ...]:
-        """Run the checks of each order one after the other, and the orders side by side.
+        """Run the checks of each job one after the other, and the jobs side by side.
 
         They see the files of `ignored`, or else those that are as they were before the task.
         """
-        if not any(order.checks for order in orders):
-            return tuple(() for _ in orders)
-        bench = await self._bench(task, ignored)
-        return await CheckRunner(bench, task, partial(self._keep, task)).run(*orders)
+        if not any(job.checks for job in jobs):
+            return tuple(() for _ in jobs)
+        setup = await self._setup(task, ignored)
+        return await CheckRunner(setup, task, partial(self._keep, task)).run(*jobs)
 
     @asynccontextmanager
     async def copy(self, task: TaskState, tree: str) -> AsyncIterator[Place]:
         """Yield a copy of a tree to run things in that are no evidence."""
-        async with (await self._bench(task, None)).copy(tree) as place:
+        async with (await self._setup(task, None)).copy(tree) as place:
             yield place
 
-    async def _bench(self, task: TaskState, ignored: tuple[str, ...] | None) -> CheckBench:
+    async def _setup(self, task: TaskState, ignored: tuple[str, ...] | None) -> CheckSetup:
         if self._places is None:
             self._places = await to_thread.run_sync(self._find_places)
         entries, marks = await to_thread.run_sync(self._marks)
         seen = list_unchanged(entries, task.ignored, marks) if ignored is None else ignored
-        return CheckBench(
+        return CheckSetup(
             git=self._git,
             sandbox=self._sandbox,
             store=self._store,
@@ -224,24 +224,24 @@ class Checking:
             return ()
         return find_installed_paths(self._sandbox, choose_interpreter(self.repository(files)).words)
 
-    def _keep(self, task: TaskState, order: CheckJob, ran: CheckResult) -> RequiredCheck:
+    def _keep(self, task: TaskState, job: CheckJob, ran: CheckResult) -> RequiredCheck:
         if not ran.runs:
             return RequiredCheck(check=ran.check)
         *earlier, shown = ran.runs
         for each in (run.reads for run in ran.runs if run.reads is not None):
-            self._reads[order.tree] = each.join(self._reads.get(order.tree, Reads()))
+            self._reads[job.tree] = each.join(self._reads.get(job.tree, Reads()))
         touched = dict.fromkeys(path for run in ran.runs for path in run.execution.changed)
         evidence = self._store.ledger.record_check(
             shown.execution.replace(changed=tuple(touched)),
             Binding(
                 check=ran.check.name,
-                tree=order.tree,
-                surface=order.surface,
-                code=order.code,
+                tree=job.tree,
+                surface=job.surface,
+                code=job.code,
                 counts=shown.counts,
                 outcomes=dict(shown.outcomes),
                 tries=tuple((fault, run.execution) for fault, run in zip(ran.faults, earlier, strict=True)),
-                flaky=find_flaky(ran.runs, ran.check.name, order.earlier),
+                flaky=find_flaky(ran.runs, ran.check.name, job.earlier),
                 surroundings=ran.surroundings,
                 reads=reads_told(shown.reads),
                 taken_from=ran.taken_from,

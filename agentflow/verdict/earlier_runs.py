@@ -161,10 +161,10 @@ def _read(folder: Path, evidence: Evidence, sink: Path) -> Taken | None:
         )
     except (AgentflowError, OSError):
         return None
-    return None if is_tests and reads is None else Taken(shown=shown, source=evidence_name(folder, evidence))
+    return None if is_tests and reads is None else Taken(shown=shown, source=_evidence_name(folder, evidence))
 
 
-def evidence_name(folder: Path, evidence: Evidence) -> str:
+def _evidence_name(folder: Path, evidence: Evidence) -> str:
     """Return a record's name among all tasks: that of the original run if it was reused."""
     return evidence.taken_from or f"{folder.name}/{evidence.id}"
 

@@ -35,30 +35,29 @@ from agentflow.verdict.case import (
     without_leavings,
 )
 from agentflow.verdict.checking import JudgeContext
-from agentflow.verdict.inline_tests import has_parts, mix_parts
-from agentflow.verdict.inspection import Inspection, approval_id, find_added_secrets, is_ignore_file
+from agentflow.verdict.diff.inline_tests import has_parts, mix_parts
+from agentflow.verdict.diff.inspection import Inspection, approval_id, find_added_secrets
+from agentflow.verdict.diff.python_tests import bare_names, find_altered_functions
+from agentflow.verdict.diff.weakening import JudgedCheck, SurfaceChange, Weakening, find_weakening
 from agentflow.verdict.judge import holds
 from agentflow.verdict.paths import UNREAD, is_open, observe_after
-from agentflow.verdict.probe import Probe, ProbeContext
-from agentflow.verdict.probe_plan import due_canaries, due_probes
+from agentflow.verdict.probes.plan import due_canaries, due_probes
+from agentflow.verdict.probes.probe import Probe, ProbeContext
 from agentflow.verdict.proofs import find_proof, find_turned, is_renaming
-from agentflow.verdict.python_tests import bare_names, find_altered_functions
 from agentflow.verdict.runner import WHOLE, CheckJob, Results, run_apart
 from agentflow.verdict.surface import Kind, belongs, is_shared, mix, stands
 from agentflow.verdict.target_tests import find_target_tests, function_of, lies_in, narrow
-from agentflow.verdict.weakening import JudgedCheck, SurfaceChange, Weakening, find_weakening
 from agentflow.workspace.changes import ChangeKind, FileChange
 from agentflow.workspace.git import Git
-from agentflow.workspace.ignored_files import describe_changes, list_unseen, mark_ignored
+from agentflow.workspace.ignored_files import describe_changes, is_ignore_file, list_unseen, mark_ignored
 from agentflow.workspace.mixed_tree import TreeSplit, mix_trees
 
 
 async def run_required(context: JudgeContext, task: TaskState) -> TaskState:
     """Run the required checks on the change, and again as they were before the task if they changed."""
-    assert task.tree is not None
-    assert task.base_tree is not None
-    checks = context.checking.require(task, context.git.paths(task.tree))
-    mine = CheckJob(checks=checks, tree=task.tree, surface=Side.FINAL, code=Side.FINAL)
+    tree = task.trees[1]
+    checks = context.checking.require(task, context.git.paths(tree))
+    mine = CheckJob(checks=checks, tree=tree, surface=Side.FINAL, code=Side.FINAL)
     task = task.replace(surface=observe_after(context, task))
     if is_open(context, task):
         (final,) = await context.checking.run(task, mine)
@@ -74,36 +73,32 @@ async def run_required(context: JudgeContext, task: TaskState) -> TaskState:
 
 def _as_before(context: JudgeContext, task: TaskState) -> tuple[CheckJob, ...]:
     """Return the run of the original checks on the new code, if the checks changed."""
-    assert task.tree is not None
-    assert task.base_tree is not None
-    tree = mix_trees(context.git, task.tree, task.base_tree, split_by(task.surface))
+    base, now = task.trees
+    tree = mix_trees(context.git, now, base, split_by(task.surface))
     checks = tuple(item.check for item in task.baseline)
-    order = CheckJob(checks=checks, tree=tree, surface=Side.BASE, code=Side.FINAL)
-    return () if tree == task.tree else (order,)
+    job = CheckJob(checks=checks, tree=tree, surface=Side.BASE, code=Side.FINAL)
+    return () if tree == now else (job,)
 
 
 async def try_checks(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
     """Return the task with what its passing checks are worth: proof, and runs that have to fail."""
     asks = (partial(_run_canary, context, task, case), partial(_run_proof, context, task, case))
-    heard, proven = await run_apart(context.sandbox.level, *asks)
-    return proven.replace(probes=(*(heard.probes or ()), *(proven.probes or ())))
+    canaries, proven = await run_apart(context.sandbox.level, *asks)
+    return proven.replace(probes=(*(canaries.probes or ()), *(proven.probes or ())))
 
 
 async def _run_canary(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
-    """Return the task with the results of the canary test."""
     probing = ProbeContext(git=context.git, task=task, case=case, inspection=context.inspections.of(task))
     return task.replace(probes=await run_probes(context, task, probing, due_canaries))
 
 
 async def _run_proof(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
     """Return the task with the run of its tests on the old code, and the probes of that proof."""
-    assert task.tree is not None
-    assert task.base_tree is not None
     seen = context.inspections.of(task)
     if seen.new_fixtures and not _is_read_by_tests_alone(context, task, seen.new_fixtures):
         seen = seen.replace(new_fixtures=())
     if not (seen.changed_tests or seen.new_fixtures):
-        tree = mix_trees(context.git, task.base_tree, task.tree, split_by(task.surface))
+        tree = mix_trees(context.git, *task.trees, split_by(task.surface))
         task = task.replace(fresh=await run_fail_to_pass(context, task, case, tree))
         case = case.replace(runs=list_runs(task, context.checking.runs))
     probing = ProbeContext(git=context.git, task=task, case=case, inspection=seen)
@@ -112,8 +107,7 @@ async def _run_proof(context: JudgeContext, task: TaskState, case: Case) -> Task
 
 def _is_read_by_tests_alone(context: JudgeContext, task: TaskState, paths: Iterable[str]) -> bool:
     """Tell whether code of the checks was seen to read each file on the change, and no other code."""
-    assert task.tree is not None
-    reads = context.checking.reads(task.tree)
+    reads = context.checking.reads(task.trees[1])
     if reads is None or reads.gap:
         return False
     readers = [{reader for name, reader in reads.by_code if name == path and reader} for path in paths]
@@ -161,10 +155,8 @@ def build_case(
 
 def gather_case(context: JudgeContext, task: TaskState) -> Case:
     """Gather the case of a change, as if nobody touched its tree since it was recorded."""
-    assert task.base_tree is not None
-    assert task.tree is not None
-    seen, trees = context.inspections.of(task), (task.base_tree, task.tree)
-    case = build_case(context.git, task, trees, context.checking.runs, seen)
+    seen = context.inspections.of(task)
+    case = build_case(context.git, task, task.trees, context.checking.runs, seen)
     case = case.replace(altered=find_altered(context, task))
     entries = context.git.list_ignored()
     now = mark_ignored(context.git.root, entries)
@@ -188,11 +180,9 @@ def gather_final_case(context: JudgeContext, task: TaskState) -> Case:
 
 def find_drift(context: JudgeContext, task: TaskState) -> tuple[FileChange, ...]:
     """Return the files that changed on disk since the judged tree was recorded."""
-    assert task.tree is not None
     now = context.take_tree(task)
-    assert now.tree is not None
-    apart = find_hook_files(now)
-    return tuple(change for change in context.git.changes(task.tree, now.tree) if change.path not in apart)
+    changes, apart = context.git.changes(task.trees[1], now.trees[1]), find_hook_files(now)
+    return tuple(change for change in changes if change.path not in apart)
 
 
 def find_altered(context: JudgeContext, task: TaskState) -> tuple[FileChange, ...]:
@@ -255,9 +245,7 @@ async def audit(context: JudgeContext, task: TaskState) -> str:
 
     What is known of vulnerabilities is another thing tomorrow, so that no verdict rests on it.
     """
-    assert task.base_tree is not None
-    assert task.tree is not None
-    changes = context.git.changes(task.base_tree, task.tree)
+    changes = context.git.changes(*task.trees)
     paths = [each.path for each in changes if each.kind is not ChangeKind.DELETED and manifest_of(each.path)]
     commands = dict.fromkeys(command for path in paths if (command := audit_of(path)))
     if commands and CHECKS not in context.sandbox.opened.network:
@@ -269,9 +257,8 @@ async def _run_audit(context: JudgeContext, task: TaskState, command: str) -> st
     name = command.split(maxsplit=1)[0]
     if find_program(name, context.git.root) is None:
         return f"not run ({name} is not installed)"
-    assert task.tree is not None
     check = require(CheckName.LINT, command, "the dependencies changed")
-    async with context.checking.copy(task, task.tree) as place:
+    async with context.checking.copy(task, task.trees[1]) as place:
         shown, _ = await to_thread.run_sync(place.try_elsewhere, check)
     execution = shown.execution
     lines = [line.strip() for line in execution.tail.splitlines() if line.strip()]
@@ -371,7 +358,6 @@ async def run_fail_to_pass(context: JudgeContext, task: TaskState, case: Case, t
 
     Where only new tests prove it, they run on the code now in the same way: both show the same tests alone.
     """
-    assert task.tree is not None
     case = case.replace(weakened=())  # who is asked to approve sees what the tests of now show by themselves
     grounds = _grounds(case, context.inspections.of(task).checks)
     is_needed = not (case.same_behaviour or case.is_renaming) and holds(case) and not find_proof(case)
@@ -386,7 +372,7 @@ async def run_fail_to_pass(context: JudgeContext, task: TaskState, case: Case, t
     if find_proof(case) or not proving:
         return fresh
     passed = dict.fromkeys(proving, TestOutcome.PASSED)
-    now = anew.replace(tree=task.tree, code=Side.FINAL, earlier=passed)
+    now = anew.replace(tree=task.trees[1], code=Side.FINAL, earlier=passed)
     (alone,) = await context.checking.run(task, now)
     return (*fresh, *alone)
 

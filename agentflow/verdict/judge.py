@@ -65,7 +65,6 @@ def judge(case: Case) -> Verdict:
 
 
 def _without_skipped(case: Case) -> Case:
-    """Return the case without the checks that a person skips."""
     skipped = {override.check for override in case.overrides}
     kept = tuple(run for run in case.runs if run.check.name not in skipped)
     return case.replace(runs=kept)
@@ -98,7 +97,6 @@ def _explain_silence(case: Case) -> tuple[str, ...]:
 
 
 def _list_caveats(case: Case, *, is_proved: bool) -> Iterator[str]:
-    """Yield the caveats of a pass."""
     yield from (Caveat.CHECK_SKIPPED.of(override.check) for override in case.overrides)
     yield from (Caveat.CHECK_NOT_RUN.of(name) for name in _list_not_run(case))
     able = [run for run in case.after if not case.is_blocked(run)]

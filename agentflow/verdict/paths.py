@@ -11,15 +11,22 @@ from agentflow.checks.observing import Reads
 from agentflow.checks.repository import PYTEST_SETTINGS
 from agentflow.core.evidence import STALL_SECONDS, CheckRun, Side, Surface
 from agentflow.core.languages import is_source
-from agentflow.core.record import Record, copy_shared
+from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.redact import list_some
 from agentflow.verdict.checking import JudgeContext
-from agentflow.verdict.comments import parse_python
-from agentflow.verdict.equivalence import is_document_path
 from agentflow.verdict.reach import find_check_only, find_holders, find_leads
 from agentflow.verdict.runner import CheckJob
-from agentflow.verdict.surface import Kind, belongs, find_surface, is_shared, kind_for_verdict, kind_of
+from agentflow.verdict.surface import (
+    Kind,
+    belongs,
+    find_surface,
+    is_document_path,
+    is_shared,
+    kind_for_verdict,
+    kind_of,
+)
+from agentflow.verdict.syntax import parse_python
 from agentflow.verdict.target_tests import file_of, id_prefix, modules_of
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import mark_ignored
@@ -81,7 +88,7 @@ def observe_paths(seen: Observation) -> Observed:
     scripts = {path for path in seen.opened & seen.texts.keys() if not is_source(path)}
     checks = dict(find_holders(seen.texts, found, seen.checks | scripts, seen.tests))
     checks |= find_check_only(seen.texts, found, seen.checks | scripts | checks.keys(), seen.new, seen.opened)
-    checks |= find_shadows(seen.texts, seen.loaded, seen.new)
+    checks |= _find_shadows(seen.texts, seen.loaded, seen.new)
     product: dict[str, str] = {}
     judging = seen.checks | checks.keys()
     read = {path for path, _ in seen.by_code} | seen.opened
@@ -142,7 +149,7 @@ def _usual_reason(path: str, *, is_document: bool) -> str:
     return "settings of the product; those of checkers stay" if is_shared(path) else "known by its name"
 
 
-def find_shadows(
+def _find_shadows(
     texts: Mapping[str, str], loaded: Collection[str], new: Collection[str]
 ) -> Mapping[str, str]:
     """Return new Python files that replace a package which checks imported before, each with the reason."""
@@ -172,16 +179,11 @@ def _always_imported(text: str) -> frozenset[str]:
 UNREAD = "new, and no check reads it"
 
 _TEXT_BYTES = 200_000
-
 _MOST_FILES = 20_000
-
 _DOCTESTS = re.compile(
     r"(?<!\w)(?:doctest|DocTestSuite|DocFileSuite|--doctest-modules|--doctest-glob|testmod)(?!\w)"
 )
-
 _MANIFESTS = frozenset({*PYTEST_SETTINGS, "setup.py", "package.json", "Cargo.toml", "Makefile", "Dockerfile"})
-
-
 _SHARED = "settings of checkers beside those of the product"
 
 
@@ -196,12 +198,13 @@ async def examine_base(context: JudgeContext, task: TaskState, *, ends_stalled: 
     repository = context.checking.repository(files)
     surface = find_surface(repository, checks, task.surface.added, task.surface.removed)
     longest = STALL_SECONDS if ends_stalled else 0
-    order = CheckJob(checks=checks, tree=task.base_tree, surface=Side.BASE, code=Side.BASE, longest=longest)
+    job = CheckJob(checks=checks, tree=task.base_tree, surface=Side.BASE, code=Side.BASE, longest=longest)
     ignored = context.git.list_ignored()
-    (baseline,) = await context.checking.run(task, order, ignored=ignored)
+    (baseline,) = await context.checking.run(task, job, ignored=ignored)
     marks = mark_ignored(context.git.root, ignored)
     task = task.replace(baseline=baseline, surface=surface, ignored=marks)
-    return task.replace(surface=observe_before(context, task))
+    reads, runs = context.checking.reads(job.tree), context.checking.runs(baseline)
+    return task.replace(surface=observe_base(context.git, task, reads, runs))
 
 
 def describe_surface(git: Git, task: TaskState) -> tuple[str, ...]:
@@ -217,28 +220,12 @@ def describe_surface(git: Git, task: TaskState) -> tuple[str, ...]:
     return (*(f"{kind}: {list_some(paths)}" for kind, paths in found.items()), *gap)
 
 
-class _Known(Record):
-    """Facts about the task that an observation needs beside its tree."""
-
-    new: frozenset[str] = frozenset()
-    loaded: frozenset[str] = frozenset()
-    tests: frozenset[str] = frozenset()
-
-
-def observe_before(context: JudgeContext, task: TaskState) -> Surface:
-    """Return the check files, by what the tests read before the task."""
-    assert task.base_tree is not None
-    reads, runs = context.checking.reads(task.base_tree), context.checking.runs(task.baseline)
-    return observe_base(context.git, task, reads, runs)
-
-
 def observe_base(git: Git, task: TaskState, reads: Reads | None, runs: Iterable[CheckRun]) -> Surface:
     """Return the check files, by what the tests read in runs on the tree from before the task."""
     assert task.base_tree is not None
     tests = _list_tests(runs)
-    told = _Known(tests=frozenset(test for test in tests if "::" not in test))
-    seen = _to_observation(git, task.base_tree, task.surface, reads, told)
-    found = observe_paths(seen)
+    seen = _to_observation(git, task.base_tree, task.surface, reads)
+    found = observe_paths(seen.replace(tests=frozenset(test for test in tests if "::" not in test)))
     is_watched = reads is not None and not reads.gap and bool(reads.opened)
     return task.surface.replace(
         observed=dict(found.checks),
@@ -273,19 +260,17 @@ def join_surfaces(told: Surface, found: Surface) -> Surface:
 
 def observe_after(context: JudgeContext, task: TaskState) -> Surface:
     """Return the check files, with what the tests read of new and undecided files."""
-    assert task.tree is not None
-    assert task.base_tree is not None
-    surface = forget_late(task.surface)
+    surface, (base, tree) = _forget_late(task.surface), task.trees
     changed = {each.path for each in context.changes(task)}
     if not changed:
         return surface
-    new = frozenset(changed & (set(context.git.paths(task.tree)) - set(context.git.paths(task.base_tree))))
+    new = frozenset(changed & (set(context.git.paths(tree)) - set(context.git.paths(base))))
     open_ones = {path for path in changed if path in new or kind_for_verdict(path, surface) is Kind.UNKNOWN}
     if not open_ones:
         return surface
-    reads = context.checking.reads(task.tree)
-    told = _Known(new=new, loaded=_files_loaded(context, task) if new else frozenset())
-    found = observe_paths(_to_observation(context.git, task.tree, surface, reads, told))
+    reads = context.checking.reads(tree)
+    seen = _to_observation(context.git, tree, surface, reads)
+    found = observe_paths(seen.replace(new=new, loaded=_files_loaded(context, task) if new else frozenset()))
     checks = {path: why for path, why in found.checks.items() if path in open_ones}
     product = {path: why for path, why in found.product.items() if path in open_ones}
     read = (*surface.read, *product, *(path for path in found.both if path in checks))
@@ -301,7 +286,7 @@ def observe_after(context: JudgeContext, task: TaskState) -> Surface:
     )
 
 
-def forget_late(surface: Surface) -> Surface:
+def _forget_late(surface: Surface) -> Surface:
     """Return the check files as they were known before the change."""
     late = set(surface.late)
     return surface.replace(
@@ -319,7 +304,6 @@ def is_open(context: JudgeContext, task: TaskState) -> bool:
 
 
 def _runs_doctests(task: TaskState, seen: Observation) -> bool:
-    """Return whether a check mentions doctests."""
     if any("doctest" in item.check.command for item in task.baseline):
         return True
     return any(_DOCTESTS.search(seen.texts.get(path, "")) for path in seen.checks | _MANIFESTS)
@@ -347,7 +331,8 @@ def _list_tests(runs: Iterable[CheckRun]) -> frozenset[str]:
     return frozenset(test for run in runs for test in run.outcomes)
 
 
-def _to_observation(git: Git, tree: str, surface: Surface, reads: Reads | None, told: _Known) -> Observation:
+def _to_observation(git: Git, tree: str, surface: Surface, reads: Reads | None) -> Observation:
+    """Return the files of a tree, and which of them its tests read."""
     paths = git.paths(tree)
     checks = frozenset(path for path in paths if belongs(surface, path))
     opened = reads.opened if reads else frozenset[str]()
@@ -357,7 +342,4 @@ def _to_observation(git: Git, tree: str, surface: Surface, reads: Reads | None, 
     wanted = [path for path in wanted if kind_of(path, surface) is not Kind.FIXTURES]
     texts = git.read_files(tree, wanted, _TEXT_BYTES)
     seen = Observation(files=frozenset(paths), texts=texts, checks=checks)
-    seen = seen.replace(**copy_shared(told, Observation))
-    if reads is not None:
-        seen = seen.replace(by_code=reads.by_code, opened=reads.opened)
-    return seen
+    return seen.replace(by_code=reads.by_code, opened=reads.opened) if reads is not None else seen

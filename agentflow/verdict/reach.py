@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from agentflow.core.languages import is_source
 from agentflow.core.regex import regex
-from agentflow.verdict.comments import parse_python
+from agentflow.verdict.syntax import parse_python
 
 _SCRIPT = frozenset({".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts", ".vue", ".svelte"})
 _NAMED = regex(
@@ -258,7 +258,6 @@ def _is_aid(
 
 
 def _asserts(path: str, text: str) -> bool:
-    """Tell whether a file contains assertions."""
     return bool((_ASSERTS if path.endswith(".py") else _ASSERTS_ELSEWHERE).search(text))
 
 

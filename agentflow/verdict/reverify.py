@@ -36,14 +36,14 @@ from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.store.ledger import EvidenceLedger, find_damages
 from agentflow.store.reading import EVENTS, events, fold_state, read_evidence
 from agentflow.verdict.case import Case, find_hook_files, is_written_by_hooks, list_misused
+from agentflow.verdict.diff.inspection import NO_INSPECTION, Inspection, approval_id, inspect_change
 from agentflow.verdict.earlier_runs import contrast
 from agentflow.verdict.ending import conclude
 from agentflow.verdict.gather import PlanProbes, add_inspection, build_case, split_by
-from agentflow.verdict.inspection import NO_INSPECTION, Inspection, approval_id, inspect_change
 from agentflow.verdict.judge import judge
 from agentflow.verdict.paths import join_surfaces, observe_base
-from agentflow.verdict.probe import ProbeContext
-from agentflow.verdict.probe_plan import due_canaries, due_probes
+from agentflow.verdict.probes.plan import due_canaries, due_probes
+from agentflow.verdict.probes.probe import ProbeContext
 from agentflow.verdict.runner import Place
 from agentflow.verdict.surface import find_surface, stands
 from agentflow.verdict.target_tests import narrow, read_tests
@@ -54,7 +54,6 @@ from agentflow.workspace.path_guard import PathGuard
 from agentflow.workspace.working_copy import find_import_paths, lay_out, share_environments, to_pythonpath
 
 _VERIFIED = (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
-
 _STARTER = re.compile(r"(?:\b(?:uv run --no-sync|poetry run) )?(?:[^\s;{}]*/)?\bpython[\d.]* (?:-m )?")
 
 
@@ -81,14 +80,14 @@ class Copies(Record):
         return apply_own_commands(detect(place.sandbox, self.git.paths(tree)), self.said)
 
 
-def _imports(bench: Copies, place: Path) -> str:
+def _imports(copies: Copies, place: Path) -> str:
     """Return the import path by which a copy tests itself and not the installed packages."""
-    root = bench.git.root
+    root = copies.git.root
     if not any(is_python_environment(root / name) for name in SHARED):
         return ""
     files = PathGuard(root).files()
-    words = choose_interpreter(Repository(sandbox=bench.sandbox, files=files, known=frozenset(files))).words
-    return to_pythonpath(place, find_import_paths(bench.sandbox, words[0], {})) if len(words) == 1 else ""
+    words = choose_interpreter(Repository(sandbox=copies.sandbox, files=files, known=frozenset(files))).words
+    return to_pythonpath(place, find_import_paths(copies.sandbox, words[0], {})) if len(words) == 1 else ""
 
 
 class Examined(Record):

@@ -200,7 +200,7 @@ def _sleep(seconds: float) -> None:
     from_thread.run(anyio.sleep, seconds)
 
 
-class CheckBench(Record):
+class CheckSetup(Record):
     """What running the checks of a task needs."""
 
     git: Git
@@ -219,26 +219,26 @@ class CheckBench(Record):
     """Of ignored files and environments that a check may see."""
     earlier: EarlierRuns
 
-    def take_over(self, order: CheckJob) -> tuple[CheckResult, ...]:
+    def take_over(self, job: CheckJob) -> tuple[CheckResult, ...]:
         """Return earlier results for all checks of a job on the same tree; none if one is missing."""
-        if order.runs_anew or self.sandbox.level is Level.NONE:  # there anybody can write a record
+        if job.runs_anew or self.sandbox.level is Level.NONE:  # there anybody can write a record
             return ()
-        found = [self._take_over(order, check) for check in order.checks]
+        found = [self._take_over(job, check) for check in job.checks]
         return tuple(each for each in found if each) if all(found) else ()
 
-    def _take_over(self, order: CheckJob, check: Check) -> CheckResult | None:
+    def _take_over(self, job: CheckJob, check: Check) -> CheckResult | None:
         if check.missing is not None:
             return CheckResult(check=check)
         mark = mark_surroundings(self.sandbox, self.marks, check)
-        sink = self.sink(order, check, 0)
-        known = self.earlier.find(order.tree, order.code, check, mark, sink)
+        sink = self.sink(job, check, 0)
+        known = self.earlier.find(job.tree, job.code, check, mark, sink)
         if known is None:
             return None
         return CheckResult(check=check, runs=(known.shown,), taken_from=known.source, surroundings=mark)
 
-    def sink(self, order: CheckJob, check: Check, number: int) -> Path:
+    def sink(self, job: CheckJob, check: Check, number: int) -> Path:
         """Return the file for the output of a run."""
-        name = f"check-{check.name}-{order.surface}-{order.code}-{number}.out"
+        name = f"check-{check.name}-{job.surface}-{job.code}-{number}.out"
         return self.store.folder / "outputs" / name
 
     @asynccontextmanager
@@ -263,59 +263,59 @@ class CheckRunner:
     """Runs the jobs of a task at the same time; evidence is numbered in the order of the jobs."""
 
     def __init__(
-        self, bench: CheckBench, task: TaskState, keep: Callable[[CheckJob, CheckResult], RequiredCheck]
+        self, setup: CheckSetup, task: TaskState, keep: Callable[[CheckJob, CheckResult], RequiredCheck]
     ) -> None:
-        self._bench = bench
+        self._setup = setup
         self._belongs = partial(belongs, task.surface)
         self._keep = keep
         self._firsts: dict[CheckName, frozenset[str]] = {}
         self._going = 0
         self._idle = anyio.Event()
 
-    async def run(self, *orders: CheckJob) -> tuple[Results, ...]:
+    async def run(self, *jobs: CheckJob) -> tuple[Results, ...]:
         results: dict[int, Results] = {}
-        turns = [anyio.Event() for _ in range(len(orders) + 1)]
+        turns = [anyio.Event() for _ in range(len(jobs) + 1)]
         turns[0].set()
-        self._going = sum(1 for order in orders if order.checks)
+        self._going = sum(1 for job in jobs if job.checks)
 
-        async def follow(place: int, order: CheckJob) -> None:
-            results[place] = await self._follow(order, turns[place])
+        async def follow(place: int, job: CheckJob) -> None:
+            results[place] = await self._follow(job, turns[place])
             turns[place + 1].set()
 
         async with anyio.create_task_group() as group:
-            for place, order in enumerate(orders):
-                group.start_soon(follow, place, order)
-        return tuple(results[place] for place in range(len(orders)))
+            for place, job in enumerate(jobs):
+                group.start_soon(follow, place, job)
+        return tuple(results[place] for place in range(len(jobs)))
 
-    async def _follow(self, order: CheckJob, turn: anyio.Event) -> Results:
+    async def _follow(self, job: CheckJob, turn: anyio.Event) -> Results:
         """Run a job in its own copy; results are recorded when it is the job's turn."""
-        if taken := await to_thread.run_sync(self._bench.take_over, order):
+        if taken := await to_thread.run_sync(self._setup.take_over, job):
             await self._alone(turn)
-            return tuple(self._keep(order, each) for each in taken)
+            return tuple(self._keep(job, each) for each in taken)
         ran: list[CheckResult] = []
         kept: list[RequiredCheck] = []
-        async with self._bench.copy(order.tree) as place:
+        async with self._setup.copy(job.tree) as place:
             assert place.stage is not None
-            for number, check in enumerate(order.checks):
+            for number, check in enumerate(job.checks):
                 if number:
                     await to_thread.run_sync(place.stage.restore, self._belongs)
-                begin = partial(self._once, order, check, place)
-                runs = await self._first(order, check, begin)
-                if number == len(order.checks) - 1:
+                begin = partial(self._once, job, check, place)
+                runs = await self._first(job, check, begin)
+                if number == len(job.checks) - 1:
                     await self._alone(turn)
-                mark = mark_surroundings(self._bench.sandbox, self._bench.marks, check)
+                mark = mark_surroundings(self._setup.sandbox, self._setup.marks, check)
                 first = CheckResult(check=check, runs=runs, surroundings=mark)
                 again = partial(
                     place.run_again,
                     first,
-                    self._find_known(order, check),
-                    self._bench.patience,
+                    self._find_known(job, check),
+                    self._setup.patience,
                     begin,
                     self._belongs,
                 )
                 ran.append(await to_thread.run_sync(again))
                 if turn.is_set():
-                    kept += [self._keep(order, each) for each in ran[len(kept) :]]
+                    kept += [self._keep(job, each) for each in ran[len(kept) :]]
             return tuple(kept)
 
     async def _alone(self, turn: anyio.Event) -> None:
@@ -326,21 +326,21 @@ class CheckRunner:
         await self._idle.wait()
         await turn.wait()
 
-    async def _first(self, order: CheckJob, check: Check, begin: Callable[[int], Shown]) -> tuple[Shown, ...]:
+    async def _first(self, job: CheckJob, check: Check, begin: Callable[[int], Shown]) -> tuple[Shown, ...]:
         if check.missing is not None:
             return ()
-        self._bench.store.emit(
-            CheckStarted(check=check.name, command=check.command, surface=order.surface, code=order.code)
+        self._setup.store.emit(
+            CheckStarted(check=check.name, command=check.command, surface=job.surface, code=job.code)
         )
         shown = await to_thread.run_sync(begin, 1)
         self._firsts[check.name] = self._firsts.get(check.name, frozenset()) | find_passing(shown)
         return (shown,)
 
-    def _find_known(self, order: CheckJob, check: Check) -> Circumstances:
-        """Return what speaks against a failure; on the old code a failure is no news."""
-        sandbox, before = self._bench.sandbox, self._bench.before.get(check.name)
+    def _find_known(self, job: CheckJob, check: Check) -> Circumstances:
+        """Return what is known of a check beside its own run; on the old code a failure is no news."""
+        sandbox, before = self._setup.sandbox, self._setup.before.get(check.name)
         online = sandbox.level is Level.NONE or CHECKS in sandbox.opened.network
-        if order.code is Side.BASE or before is None or before.evidence is None:
+        if job.code is Side.BASE or before is None or before.evidence is None:
             return Circumstances(online=online)
         green = {""} if before.green else set[str]()
         return Circumstances(
@@ -349,20 +349,20 @@ class CheckRunner:
             online=online,
         )
 
-    def _once(self, order: CheckJob, check: Check, place: Place, number: int) -> Shown:
+    def _once(self, job: CheckJob, check: Check, place: Place, number: int) -> Shown:
         patient = check.replace(timeout=self._time_for(check))
-        longest = order.longest if check.name is CheckName.TESTS else 0
-        watch = CheckWatch(tell=partial(self._tell_test, order, check), longest=longest)
-        return place.run(patient, self._bench.sink(order, check, number), order.manner(check), watch)
+        longest = job.longest if check.name is CheckName.TESTS else 0
+        watch = CheckWatch(tell=partial(self._tell_test, job, check), longest=longest)
+        return place.run(patient, self._setup.sink(job, check, number), job.manner(check), watch)
 
-    def _tell_test(self, order: CheckJob, check: Check, test: str, seconds: float) -> None:
-        side = {"surface": order.surface, "code": order.code}
+    def _tell_test(self, job: CheckJob, check: Check, test: str, seconds: float) -> None:
+        side = {"surface": job.surface, "code": job.code}
         event = TestRunsLong(check=check.name, test=test, seconds=seconds, **side)
-        from_thread.run_sync(self._bench.store.emit, event)  # events are numbered in one thread
+        from_thread.run_sync(self._setup.store.emit, event)  # events are numbered in one thread
 
     def _time_for(self, check: Check) -> float:
         """Return the seconds a check may take; tests get at least three times their base run."""
-        before = self._bench.before.get(check.name)
+        before = self._setup.before.get(check.name)
         if check.name is not CheckName.TESTS or before is None or before.evidence is None:
             return check.timeout
         return max(check.timeout, 3 * before.evidence.seconds)

@@ -17,7 +17,6 @@ from agentflow.checks.repository import MAKEFILES, PYTEST_SETTINGS, Repository, 
 from agentflow.core.evidence import Check, Surface
 from agentflow.core.languages import TEST_PATHS, gather, is_source
 from agentflow.core.regex import compile_glob, regex, to_expression
-from agentflow.verdict.equivalence import is_document_path
 
 
 class Kind(StrEnum):
@@ -50,6 +49,13 @@ _GLOBS: Mapping[Kind, tuple[str, ...]] = MappingProxyType(
         ),
     }
 )
+_DOCUMENT_NAME = regex(
+    r"(?:readme|changelog|changes|history|news|contributing|contributors|authors|licen[sc]e|copying|notice"
+    r"|security|code_of_conduct|governance|maintainers|roadmap)(?:\.[a-z]{2})?",
+    re.IGNORECASE,
+)
+_DOCUMENT_FOLDERS = frozenset({"doc", "docs", "documentation"})
+_DOCUMENT_ENDINGS = frozenset({".md", ".rst", ".adoc", ".markdown"})
 _IMPORTING = (Kind.TESTS, Kind.START)
 _STARTED = regex(r"\bpython[\d.]*(?:[ \t]+-[A-Za-z]+)*[ \t]+-m[ \t]+([A-Za-z_][\w.]*)")
 _FIRST_IMPORTED = regex(r"(?:src/)?([A-Za-z_]\w*)(?:\.py|/.+)")
@@ -129,6 +135,15 @@ def _pattern_of_kinds() -> re.Pattern[str]:
 def _any(globs: tuple[str, ...]) -> re.Pattern[str]:
     """Return an expression that matches a path if one of the globs does."""
     return re.compile("|".join(f"(?:{compile_glob(glob).pattern})" for glob in globs), re.DOTALL)
+
+
+def is_document_path(name: str) -> bool:
+    """Tell whether a path is that of text for people."""
+    path = PurePosixPath(name)
+    is_top = len(path.parts) == 1 and (path.suffix or path.name.isupper())
+    is_named = _DOCUMENT_NAME.fullmatch(path.stem) and path.suffix in {*_DOCUMENT_ENDINGS, ".txt", ""}
+    is_placed = path.suffix in _DOCUMENT_ENDINGS and path.parts[0] in _DOCUMENT_FOLDERS
+    return bool((is_top and is_named) or is_placed)
 
 
 def find_surface(

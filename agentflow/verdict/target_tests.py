@@ -18,18 +18,12 @@ PYTEST = regex(r"(?:^|\{ )(?P<start>[^{};|&]*\bpytest -q)(?=$|;)")
 UNITTEST = regex(r"(?:^|\{ )(?P<start>[^{};|&]* -m unittest) (?P<search>discover -v\b[^{};|&]*)")
 
 _UNLOADED = "unittest.loader._FailedTest."
-
 _FIXTURES = frozenset({"setUpClass", "tearDownClass", "setUpModule", "tearDownModule"})
-
 _SOURCES = frozenset({"py", "js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts"})
-
 _OR = " or "
-
 _MOST_NAMES = 50
-
 _MOST_CHARS = 20_000
 """A command is one argument of `bash -c`."""
-
 _ONE = {
     "go test ./...": "go test ./FOLDER -run NAME",
     "cargo test": "{} NAME",
@@ -39,9 +33,7 @@ _ONE = {
     "gradle": "{} --tests CLASS.METHOD",
 }
 """How other runners select one test, by a part of their command."""
-
 _IDENTIFIER = regex(r"[A-Za-z_]\w*")
-
 _FILE_BYTES = 1_000_000
 
 

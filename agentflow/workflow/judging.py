@@ -13,6 +13,7 @@ from agentflow.core.verdict import FailReason, Verdict
 from agentflow.process import timestamp
 from agentflow.routing.route import JUDGING
 from agentflow.verdict.case import Case, describe_drift
+from agentflow.verdict.diff.inspection import Inspection, approval_id
 from agentflow.verdict.ending import (
     add_role_caveats,
     check_line,
@@ -31,7 +32,6 @@ from agentflow.verdict.gather import (
     run_required,
     try_checks,
 )
-from agentflow.verdict.inspection import Inspection, approval_id
 from agentflow.verdict.judge import judge
 from agentflow.verdict.runner import run_apart, run_together
 from agentflow.workflow.crew import Crew
@@ -246,10 +246,8 @@ def _describe_run(run: CheckRun) -> str:
 
 
 def _quote_checks(crew: Crew, task: TaskState, seen: Inspection) -> str:
-    assert task.base_tree is not None
-    assert task.tree is not None
     paths = [each.path for each in seen.checks]
-    return crew.git.diff(task.base_tree, task.tree, *paths)[:MAX_DIFF_CHARS] if paths else ""
+    return crew.git.diff(*task.trees, *paths)[:MAX_DIFF_CHARS] if paths else ""
 
 
 def _end_tampered(answer: Answer, weakened: Sequence[str]) -> Ending:

@@ -200,3 +200,8 @@ def keep_out_of_git(git: Git) -> None:
 def _text(path: Path) -> str:
     """Return a file's text with its line ends, whatever its bytes."""
     return path.read_bytes().decode("utf-8", "surrogateescape")
+
+
+def is_ignore_file(path: str) -> bool:
+    """Tell whether a file says what git does not look at."""
+    return PurePosixPath(path).name == ".gitignore"

@@ -1,7 +1,8 @@
 """Trees made of two others, and the texts that differ between two trees."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
 from functools import lru_cache
 from hashlib import sha1, sha256
 from pathlib import Path
@@ -46,6 +47,12 @@ class ChangedTexts(Record):
     """Before and after, as git writes them; all zeros where there is no such file."""
     is_whole: bool = True
     """Whether the texts are the files, byte for byte."""
+
+
+def find_differences(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, int, int, int, int]]:
+    """Return where two lists of lines differ: the kind of each difference, its lines before and after."""
+    found = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    return [each for each in found if each[0] != "equal"]
 
 
 def merge_texts(git: Git, ours: bytes, base: bytes, theirs: bytes) -> bytes | None:

@@ -1,0 +1,1 @@
+"""What the diff of a change shows, before anything runs."""

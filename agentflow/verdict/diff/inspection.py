@@ -1,0 +1,212 @@
+"""What a change did, file by file: to its checks, and in its code against them."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import PurePosixPath
+
+from agentflow.checks.dependencies import Difference, compare, manifest_of
+from agentflow.core.evidence import Surface
+from agentflow.core.languages import is_source
+from agentflow.core.record import Record
+from agentflow.core.regex import regex
+from agentflow.core.task import TaskState
+from agentflow.core.verdict import Hunk, Remark
+from agentflow.redact import redact_text
+from agentflow.verdict.diff.inline_tests import (
+    describe_suppressions,
+    extract_checks,
+    find_own_checks,
+    has_parts,
+)
+from agentflow.verdict.diff.other_tests import find_added_tests
+from agentflow.verdict.diff.python_tests import find_changed_tests, loses_only_functions
+from agentflow.verdict.diff.weakening import SurfaceChange, TextDiff, find_tampering, list_changed_lines
+from agentflow.verdict.same.equivalence import is_document
+from agentflow.verdict.same.program import find_renamed, is_same_program
+from agentflow.verdict.surface import Kind, is_document_path, is_shared, kind_for_verdict, kind_of, mix
+from agentflow.workspace.git import Git
+from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts
+
+_TEXT_BYTES = 1_000_000
+"""A file over it is compared by what the checks show, and not in words."""
+_LOCK_BYTES = 20_000_000
+_TEST_FILES = 1_000
+_NUMBER = regex(r"(?<![\w.])\d{2,}(?!\w)")
+_MOST_NUMBERS = 100
+_DOCUMENTS = 50
+_CHANGES = regex(r"(?i)change|history|news|release")
+"""Names of documents that tell of what was, by number."""
+
+
+class Inspection(Record):
+    """What the diff of a change shows."""
+
+    checks: tuple[SurfaceChange, ...]
+    code: tuple[Remark, ...]
+    """What the code gained against the checks."""
+    dependencies: tuple[Difference, ...] = ()
+    same_behaviour: bool = False
+    """Only documents changed, and code in nothing that has an effect."""
+    changed_tests: frozenset[str] = frozenset()
+    """The tests that are new or changed, by name, where nothing but tests and documents changed."""
+    new_fixtures: tuple[str, ...] = ()
+    """The new files of data of the tests, where nothing else changed."""
+    renamed: Mapping[str, str] = {}
+    """The names that became others, where that is all that changed."""
+    lines: tuple[Hunk, ...] = ()
+    """The changed lines of the product."""
+    suppressed: tuple[str, ...] = ()
+    """New comments by which the product keeps a required check from looking."""
+
+
+NO_INSPECTION = Inspection(checks=(), code=())
+
+
+def inspect_change(git: Git, task: TaskState) -> Inspection:
+    """Return what the files that differ show about a change."""
+    found = read_changed_texts(git, *task.trees, _TEXT_BYTES)
+    changed = [one for each in found for one in _to_changed(each, task.surface)]
+    code = {each.path for each in changed if not each.surface}
+    tests, spoken = (_tests(git, task), _find_spoken(git, task, changed)) if code else ((), ())
+    findings = find_tampering(changed, tests, spoken)
+    product = (each for each in found if each.path in code)
+    own = (one for each in product for one in find_own_checks(each.path, each.before, each.after))
+    return Inspection(
+        checks=tuple(_surface_change(each, each.surface, findings) for each in changed if each.surface),
+        code=(*(finding for finding in findings if finding.path in code), *own),
+        same_behaviour=is_same_program(git, task, found),
+        changed_tests=_find_changed_tests(found, changed),
+        new_fixtures=_find_new_fixtures(found, task.surface),
+        suppressed=_find_suppressions(task, changed),
+        dependencies=_dependencies(git, task, [each.path for each in found if manifest_of(each.path)]),
+        renamed=find_renamed(git, task, found),
+        lines=tuple(hunk for each in changed if not each.surface for hunk in list_changed_lines(each)),
+    )
+
+
+def _find_changed_tests(texts: tuple[ChangedTexts, ...], changed: list[TextDiff]) -> frozenset[str]:
+    """Return the new and changed tests, if only tests and documents changed."""
+    kinds = {each.path: each.surface for each in changed}
+    tests = [each for each in texts if kinds[each.path] is Kind.TESTS]
+    if not all(each in tests or (kinds[each.path] is None and is_document(each)) for each in texts):
+        return frozenset()
+    left = [each for each in tests if each.after and not _loses_tests(each)]  # one gone is asked about
+    found = [_tests_of(each) for each in left]
+    is_clear = all(each.is_whole for each in texts) and all(found)
+    return frozenset[str]().union(*found) if is_clear else frozenset()
+
+
+def _loses_tests(change: ChangedTexts) -> bool:
+    """Tell whether a file of tests lost functions, and nothing else happened to it."""
+    return change.path.endswith(".py") and loses_only_functions(change.before, change.after)
+
+
+def _tests_of(change: ChangedTexts) -> frozenset[str]:
+    """Return the new and changed tests of a file, if nothing else in it changed."""
+    if change.path.endswith(".py"):
+        return find_changed_tests(change.before, change.after)
+    return find_added_tests(change.path, change.before, change.after)
+
+
+def _find_new_fixtures(changes: tuple[ChangedTexts, ...], surface: Surface) -> tuple[str, ...]:
+    """Return the changed files if all are new data of the tests."""
+    is_all = all(_is_new_fixture(each, surface) for each in changes)
+    return tuple(each.path for each in changes) if is_all else ()
+
+
+def _is_new_fixture(change: ChangedTexts, surface: Surface) -> bool:
+    """Tell whether a file is new, belongs to the tests alone, and is no code and no setting by its name."""
+    name = PurePosixPath(change.path).name
+    is_new = change.modes == ("000000", "100644") and change.path not in surface.read
+    is_named = name.startswith(".") or is_shared(name) or kind_of(name, Surface()) is not None
+    kind = kind_for_verdict(change.path, surface)
+    is_of_tests = kind in (Kind.TESTS, Kind.FIXTURES, Kind.OBSERVED)
+    return is_new and is_of_tests and not is_source(change.path) and not is_named
+
+
+def _dependencies(git: Git, task: TaskState, paths: list[str]) -> tuple[Difference, ...]:
+    """Return what changed in manifests and lock files."""
+    names = [f"{tree}:{path}" for path in paths for tree in task.trees]
+    read = git.texts(names, _LOCK_BYTES) if names else ()
+    return tuple(compare(*each) for each in zip(paths, read[::2], read[1::2], strict=True))
+
+
+def _find_suppressions(task: TaskState, changed: Iterable[TextDiff]) -> tuple[str, ...]:
+    """Return the new comments by which the product suppresses a required check."""
+    names = {item.check.name for item in task.baseline if item.evidence}
+    code = (each for each in changed if not each.surface and is_source(each.path))
+    return tuple(
+        line for each in code for line in describe_suppressions(each.path, each.before, each.after, names)
+    )
+
+
+def _to_changed(each: ChangedTexts, surface: Surface) -> tuple[TextDiff, ...]:
+    """Return the diffs of a changed file: two where it holds both product and checks."""
+    kind = kind_for_verdict(each.path, surface)
+    if kind is None and is_shared(each.path) and mix(each.path, each.before, each.after) != each.after:
+        kind = Kind.RUNNER
+    whole = TextDiff(path=each.path, before=each.before, after=each.after, surface=kind)
+    if kind is not None or not has_parts(surface, each.path):
+        return (whole,)
+    before, after = (extract_checks(each.path, text) for text in (each.before, each.after))
+    part = TextDiff(path=each.path, before=before, after=after, surface=Kind.TESTS)
+    return (whole,) if before == after else (part, whole)
+
+
+def _surface_change(each: TextDiff, kind: Kind, findings: tuple[Remark, ...]) -> SurfaceChange:
+    own = tuple(finding for finding in findings if finding.path == each.path)
+    return SurfaceChange(path=each.path, kind=kind, before=each.before, after=each.after, findings=own)
+
+
+def _tests(git: Git, task: TaskState) -> tuple[str, ...]:
+    """Return the texts of the tests before the task, whose values code should not know."""
+    kinds, base = (Kind.TESTS, Kind.OBSERVED, Kind.NAMED), task.trees[0]
+    paths = (path for path in git.paths(base) if kind_of(path, task.surface) in kinds)
+    return git.texts([f"{base}:{path}" for path in islice(paths, _TEST_FILES)], _TEXT_BYTES)
+
+
+def _find_spoken(git: Git, task: TaskState, changed: Iterable[TextDiff]) -> tuple[str, ...]:
+    """Return the lines of the task, and of older documents that speak of a new number of the code."""
+    product = [each for each in changed if not each.surface and is_source(each.path)]
+    new = [{*_NUMBER.findall(each.after)} - {*_NUMBER.findall(each.before)} for each in product]
+    numbers = sorted(set[str]().union(*new))[:_MOST_NUMBERS]
+    found = git.mentions(task.trees[0], numbers) if numbers else ()
+    paths = (path for path in found if is_document_path(path) and not _CHANGES.search(path))
+    texts = git.read_files(task.trees[0], islice(paths, _DOCUMENTS), _TEXT_BYTES)
+    return tuple(line for text in (task.task, *texts.values()) for line in text.splitlines())
+
+
+def approval_id(seen: Inspection, weakened: Sequence[str]) -> str:
+    """Return the id under which exactly these changes are approved."""
+    parts = list(weakened)
+    parts += [part for each in seen.checks for part in (each.path, each.after)]
+    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace"))
+    return f"checks-{digest.hexdigest()[:8]}"
+
+
+def find_added_secrets(diff: str) -> tuple[str, ...]:
+    """Return `path:line` of each added line that looks like a key and did not only move."""
+    removed = {
+        row[1:].strip() for row in diff.split("\n") if row.startswith("-") and not row.startswith("---")
+    }
+    return tuple(place for place, text in _hits(diff) if text.strip() not in removed)
+
+
+def _hits(diff: str) -> Iterator[tuple[str, str]]:
+    """Yield place and text of the added lines that redaction would change."""
+    path, number, is_head = "", 0, True
+    added: list[tuple[str, str]] = []
+    for row in diff.split("\n"):
+        if row.startswith("diff --git "):
+            is_head = True
+        elif is_head and row.startswith("+++ "):
+            path = row[4:].strip('"').removeprefix("b/")
+        elif row.startswith("@@ "):
+            is_head, number = False, int(row.split("+")[1].split(",")[0].split(" ")[0])
+        elif not is_head and row[:1] in ("+", " "):
+            if row[0] == "+":
+                added.append((f"{path}:{number}", row[1:]))
+            number += 1
+    clean = redact_text("\n".join(text for _, text in added)).split("\n")
+    yield from (one for one, now in zip(added, clean, strict=False) if one[1] != now)

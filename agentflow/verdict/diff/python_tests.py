@@ -1,0 +1,235 @@
+"""Python tests before and after a change: removed, weaker, changed, new or moved."""
+
+import ast
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from agentflow.core.verdict import Remark, Tampering
+from agentflow.verdict.syntax import AnyFunction, is_constant, parse_python, read_python
+from agentflow.verdict.target_tests import function_of
+
+_SKIPS = frozenset(
+    {"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "skipTest", "importorskip"}
+)
+_WEAK_METHODS = frozenset({"assertTrue", "assertIsNotNone", "assertIsNone", "assertFalse", "assertIn"})
+_LOOSE = frozenset({"approx", "ANY", "isclose", "assertAlmostEqual", "match"})
+
+
+def compare_tests(path: str, before: str, after: str) -> Iterator[Remark]:
+    """Yield what the tests of one file lost; nothing if either version cannot be parsed."""
+    was, now = read_python(before), read_python(after)
+    if was is None or now is None:
+        return
+    old, new = _tests(was), _tests(now)
+    for name, test in old.items():
+        if name in new:
+            yield from _compare_test(path, name, test, new[name])
+        else:
+            yield Remark(kind=Tampering.TEST_GONE, path=path, line=None, text=name)
+    for name, test in new.items():
+        if name not in old and _marks(test):
+            yield Remark(kind=Tampering.SKIPPED, path=path, line=test.lineno, text=name)
+
+
+def _tests(tree: ast.Module) -> Mapping[str, AnyFunction]:
+    """Return the test functions by qualified name; of two with one name the last, as Python does."""
+    found: dict[str, AnyFunction] = {}
+    todo: list[tuple[str, ast.AST]] = [("", node) for node in tree.body]
+    for prefix, node in todo:
+        if isinstance(node, ast.ClassDef):
+            todo += [(f"{prefix}{node.name}.", child) for child in node.body]
+        elif isinstance(node, AnyFunction) and node.name.startswith("test"):
+            found[prefix + node.name] = node
+    return found
+
+
+def _compare_test(path: str, name: str, old: AnyFunction, new: AnyFunction) -> Iterator[Remark]:
+    if added := sorted(_marks(new) - _marks(old)):
+        yield Remark(kind=Tampering.SKIPPED, path=path, line=new.lineno, text=f"{name}: {', '.join(added)}")
+    if _cases(new) < _cases(old):
+        said = f"{name}: {_cases(old)} before, {_cases(new)} now"
+        yield Remark(kind=Tampering.FEWER_CASES, path=path, line=new.lineno, text=said)
+    if _leaves_early(new) and not _leaves_early(old):
+        yield Remark(kind=Tampering.SKIPPED, path=path, line=new.lineno, text=f"{name}: returns at once")
+    yield from _compare_assertions(path, name, old, new)
+
+
+def _compare_assertions(path: str, name: str, old: AnyFunction, new: AnyFunction) -> Iterator[Remark]:
+    before, now = Counter(_assertions(old)), Counter(_assertions(new))
+    lost, gained = list((before - now).elements()), list((now - before).elements())
+    if not lost:
+        if gained or ast.dump(old) == ast.dump(new):
+            return
+        if len(_statements(new)) != len(_statements(old)) or _inputs(old) - _inputs(new):
+            yield Remark(kind=Tampering.EXPECTATION, path=path, line=new.lineno, text=f"{name}: other input")
+        return
+    weaker = len(gained) < len(lost) or any(map(_is_weak, gained)) > any(map(_is_weak, lost))
+    kind = Tampering.WEAKER if weaker else Tampering.EXPECTATION
+    said = f"{lost[0]} -> {gained[0]}" if gained else lost[0]
+    yield Remark(kind=kind, path=path, line=new.lineno, text=f"{name}: {said}")
+
+
+def _marks(test: AnyFunction) -> frozenset[str]:
+    """Return the marks and calls by which a test is skipped or may fail."""
+    named = {_last_word(node) for mark in test.decorator_list for node in ast.walk(mark)}
+    called = {_last_word(node.func) for node in ast.walk(test) if isinstance(node, ast.Call)}
+    return frozenset((named | called) & _SKIPS)
+
+
+def _last_word(node: ast.AST) -> str:
+    match node:
+        case ast.Attribute(attr=word) | ast.Name(id=word):
+            return word
+        case _:
+            return ""
+
+
+def _cases(test: AnyFunction) -> int:
+    """Return how many cases the lists of its `parametrize` marks make."""
+    number = 1
+    for mark in test.decorator_list:
+        if isinstance(mark, ast.Call) and _last_word(mark.func) == "parametrize" and len(mark.args) > 1:
+            values = mark.args[1]
+            number *= len(values.elts) if isinstance(values, ast.List | ast.Tuple | ast.Set) else 1
+    return number
+
+
+def _leaves_early(test: AnyFunction) -> bool:
+    statements = _statements(test)
+    return bool(statements) and isinstance(statements[0], ast.Return | ast.Pass)
+
+
+def _statements(test: AnyFunction) -> list[ast.stmt]:
+    """Return the body without its docstring."""
+    return test.body[is_constant(test.body[0]) :]
+
+
+def _inputs(test: AnyFunction) -> Counter[str]:
+    return Counter(ast.dump(node) for node in ast.walk(test) if isinstance(node, ast.Constant))
+
+
+def _assertions(test: AnyFunction) -> Iterator[str]:
+    """Yield every assertion as text: statements, methods of a TestCase, and expected exceptions."""
+    for node in ast.walk(test):
+        if isinstance(node, ast.Assert):
+            yield f"assert {ast.unparse(node.test)}"
+        elif isinstance(node, ast.Call) and _last_word(node.func).startswith(
+            ("assert", "fail", "raises", "warns")
+        ):
+            yield ast.unparse(node)
+
+
+def _is_weak(assertion: str) -> bool:
+    """Return whether an assertion accepts many results."""
+    match parse_python(assertion).body:
+        case [ast.Assert(test=ast.Compare(ops=[ast.Eq() | ast.Is()], comparators=[right]))]:
+            return not _LOOSE.isdisjoint(map(_last_word, ast.walk(right)))
+        case [ast.Expr(value=ast.Call(func=function))]:
+            return _last_word(function) in _WEAK_METHODS | _LOOSE
+        case _:
+            return True
+
+
+def find_changed_tests(before: str, after: str) -> frozenset[str]:
+    """Return the names of functions that are new or changed, if each asserts and all else is equal.
+
+    Further imports are no difference. None are returned for what is no Python, and where anything beside
+    such functions changed: a helper, a fixture, a constant or a base class can weaken every test.
+    """
+    functions = find_altered_functions(before, after)
+    return bare_names(functions) if functions and all(map(_asserts, functions.values())) else frozenset()
+
+
+def loses_only_functions(before: str, after: str) -> bool:
+    """Tell whether functions are gone from a file of tests, and all else but its imports is equal."""
+    names = [{name for name, _ in _functions_of(parse_python(text), "")} for text in (before, after)]
+    return names[0] > names[1] and find_altered_functions(before, after) == {}
+
+
+def find_altered_functions(before: str, after: str) -> dict[str, ast.AST] | None:
+    """Return the functions that are new or changed, with their owners; None where all else is not equal."""
+    old, new = read_python(before), read_python(after)
+    if old is None or new is None:
+        return None
+    was, now = (dict(_functions_of(tree, "")) for tree in (old, new))
+    changed = {
+        name: node for name, node in now.items() if name not in was or ast.dump(was[name]) != ast.dump(node)
+    }
+    gone = {name for name in was if name not in now}
+    is_rest_equal = not before or [*_rest_of(old, "", gone | changed.keys())] == [
+        *_rest_of(new, "", changed.keys())
+    ]
+    return changed if is_rest_equal else None
+
+
+def bare_names(functions: Collection[str]) -> frozenset[str]:
+    """Return the bare names of functions."""
+    return frozenset(name.rpartition(".")[2] for name in functions)
+
+
+def _asserts(function: ast.AST) -> bool:
+    """Tell whether a function has an assertion, a call of one, or expects an error."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assert):
+            return True
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func).rpartition(".")[2]
+            if name.startswith(("assert", "fail", "raises", "check")):
+                return True
+    return False
+
+
+def _functions_of(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:
+    for each in ast.iter_child_nodes(node):
+        if isinstance(each, AnyFunction):
+            yield f"{owner}{each.name}", each
+        elif isinstance(each, ast.ClassDef):
+            yield from _functions_of(each, f"{owner}{each.name}.")
+
+
+def _rest_of(node: ast.AST, owner: str, left_out: Collection[str]) -> Iterator[str]:
+    """Yield the rest of a test module without some functions and the imports."""
+    for each in ast.iter_child_nodes(node):
+        if isinstance(each, ast.ClassDef):
+            parts = (*each.bases, *each.keywords, *each.decorator_list)
+            inner = list(
+                _rest_of(ast.Module(body=each.body, type_ignores=[]), f"{owner}{each.name}.", left_out)
+            )
+            is_new = all(name in left_out for name, _ in _functions_of(each, f"{owner}{each.name}."))
+            if inner or not is_new:
+                yield f"{owner}{each.name}({','.join(map(ast.dump, parts))})"
+                yield from inner
+        elif isinstance(each, AnyFunction):
+            if f"{owner}{each.name}" not in left_out:
+                yield ast.dump(each)
+        elif not isinstance(each, ast.Import | ast.ImportFrom):
+            yield ast.dump(each)
+
+
+def find_moved_tests(
+    lost: Collection[str], news: Collection[str], texts: Sequence[tuple[str, str]]
+) -> frozenset[str]:
+    """Return which of the lost tests stand among the new ones with the same body and the same case.
+
+    `texts` are the changed files of tests, each before and after. A new test takes the place of one only.
+    """
+    before = [each for old, _ in texts for each in _bodies(old)]
+    after = [each for _, new in texts for each in _bodies(new)]
+    found, free = set[str](), set(news)
+    for test in sorted(lost):
+        bodies = {body for known, body in before if known == function_of(test)}
+        heirs = {known for known, body in after if body in bodies}
+        case = test.partition("[")[1:]
+        alike = (new for new in sorted(free) if new.partition("[")[1:] == case)
+        if place := next((new for new in alike if function_of(new) in heirs), ""):
+            free.remove(place)
+            found.add(test)
+    return frozenset(found)
+
+
+def _bodies(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the name of each function, and all of it but its name; nothing of what is no Python."""
+    for node in ast.walk(parse_python(text)):
+        if isinstance(node, AnyFunction):
+            parts = (node.args, *node.decorator_list, *node.body)
+            yield node.name, "\n".join(map(ast.dump, parts))

@@ -1,0 +1,342 @@
+"""Changed Python code that records what tests try: each branch taken, each condition both true and false.
+
+Code that is right today, for this caller or most of the time has a branch that no test takes.
+"""
+
+import ast
+from collections.abc import Collection, Iterable, Iterator
+from typing import TypeVar
+
+from agentflow.core.record import Record
+from agentflow.core.verdict import Hunk
+from agentflow.verdict.probes.breaking import find_changed_lines
+from agentflow.verdict.syntax import NO_PYTHON, AnyFunction, behind_docstring, is_constant
+from agentflow.workspace.mixed_tree import ChangedTexts
+
+_RAN, _TRUE, _FALSE = "r", "1", "0"
+_BOOLEAN = (ast.Compare, ast.BoolOp)
+SIGNS_SHOWN = 60
+"""Characters of a condition that are told."""
+_RECORDER = """
+def {word}(part, value=NotImplemented, kind=object, seen=set(), at=__import__("os").path.abspath(__file__)):
+    import os
+    try:
+        found = "r" if value is NotImplemented else "01"[bool(value)] if isinstance(value, kind) else "01"
+    except Exception:
+        found = "01"
+    for each in found:
+        if (part, each) in seen:
+            continue
+        seen.add((part, each))
+        name = os.path.join(os.path.dirname(at), f"{word}-{{part}}-{{each}}")
+        try:
+            os.close(os.open(name, os.O_CREAT | os.O_WRONLY))
+        except OSError:
+            pass
+    return value
+{word}({loaded})
+"""
+_Node = TypeVar("_Node", ast.For, ast.AsyncFor, ast.ExceptHandler, ast.match_case)
+
+
+class Branch(Record):
+    """A condition or a branch on changed lines."""
+
+    path: str
+    line: int
+    text: str
+    """A condition as it is written; empty for a branch."""
+
+    def hunk(self, wanted: str) -> Hunk:
+        return Hunk(path=self.path, line=self.line, end=self.line, wanted=wanted)
+
+
+class Watched(Record):
+    """Changed code that creates an empty file for each branch and condition that is tried."""
+
+    text: str
+    path: str
+    parts: tuple[Branch, ...]
+    word: str
+    first: int
+    """The number of the first part; that of the load of the file stands before it."""
+
+    def is_loaded(self, left: Collection[str]) -> bool:
+        """Tell whether a run loaded the code."""
+        return self._has(left, self.first - 1, _RAN)
+
+    def list_untried(self, left: Collection[str]) -> Iterator[Hunk]:
+        """Yield what no test tried, with the test that would."""
+        for number, part in enumerate(self.parts, self.first):
+            missing = [each for each in (_TRUE, _FALSE) if not self._has(left, number, each)]
+            if not part.text and not self._has(left, number, _RAN):
+                yield part.hunk("that runs this")
+            elif part.text and missing:
+                outcomes = " or ".join({_TRUE: "true", _FALSE: "false"}[each] for each in missing)
+                yield part.hunk(f"in which `{part.text}` is {outcomes}")
+
+    def list_tried(self, left: Collection[str]) -> Iterator[Hunk]:
+        """Yield the conditions that were both true and false."""
+        for number, part in enumerate(self.parts, self.first):
+            if part.text and all(self._has(left, number, each) for each in (_TRUE, _FALSE)):
+                yield part.hunk("").replace(proved=True)
+
+    def _has(self, left: Collection[str], number: int, outcome: str) -> bool:
+        return any(path.endswith(f"{self.word}-{number}-{outcome}") for path in left)
+
+
+def watch_change(change: ChangedTexts, word: str, first: int) -> Watched | None:
+    """Return changed Python code that records its tried branches; None if it has none."""
+    try:
+        before, tree = ast.parse(change.before), ast.parse(change.after)
+        watch = _Watch(change, word, first, _list_known(before))
+        tree = ast.fix_missing_locations(watch.visit(tree))
+        _insert(tree, ast.parse(_RECORDER.format(word=word, loaded=first - 1)).body)
+        text = ast.unparse(tree)
+    except NO_PYTHON:
+        return None
+    return (
+        Watched(text=text, path=change.path, parts=tuple(watch.parts), word=word, first=first)
+        if watch.parts
+        else None
+    )
+
+
+class _Watch(ast.NodeTransformer):
+    """Adds calls of the recorder to new conditions and branches."""
+
+    def __init__(
+        self, change: ChangedTexts, word: str, first: int, known: frozenset[tuple[str, str]]
+    ) -> None:
+        self.parts: list[Branch] = []
+        self._path = change.path
+        self._lines = find_changed_lines(change)
+        self._word = word
+        self._first = first
+        self._known = known
+        self._owner = ""
+        self._recorded = set[int]()
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self._function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self._function(node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        is_new = self._is_new(node)
+        self.generic_visit(node)
+        if is_new:
+            both = ast.Tuple(elts=[self._call(node, ""), node.body], ctx=ast.Load())
+            node.body = ast.Subscript(value=both, slice=ast.Constant(value=1), ctx=ast.Load())
+        return node
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        if _is_guard(node):
+            self._recorded.add(id(node.test))
+        else:
+            node.test = self._condition(node.test)
+        self.generic_visit(node)
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        node.test = self._condition(node.test)
+        self.generic_visit(node)
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        node.test = self._condition(node.test)
+        self.generic_visit(node)
+        return node
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        node.ifs = [self._condition(each) for each in node.ifs]
+        self.generic_visit(node)
+        return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        return node  # it is there to be true
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        """Return a comparison that records its outcome, whatever is done with it."""
+        told = node if id(node) in self._recorded or not self._is_new(node) else self._record(node)
+        self.generic_visit(node)
+        return told
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        *before, last = node.values
+        last = self._condition(last) if isinstance(last, _BOOLEAN) else last
+        node.values = [*map(self._condition, before), last]
+        self.generic_visit(node)
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        node.left, node.right = (self._number(each) for each in (node.left, node.right))
+        self.generic_visit(node)
+        return node
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        node.slice = self._number(node.slice)
+        self.generic_visit(node)
+        return node
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        return self._branch(node, node.iter)
+
+    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
+        return self._branch(node, node.iter)
+
+    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
+        return self._branch(node, node.type or ast.copy_location(ast.Constant(value=None), node))
+
+    def visit_match_case(self, node: ast.match_case) -> ast.AST:
+        node.guard = self._condition(node.guard) if node.guard else None
+        return self._branch(node, node.pattern)
+
+    def _function(self, node: AnyFunction) -> ast.AST:
+        owner, self._owner = self._owner, node.name
+        is_new = not _is_empty(node) and (node.name, ast.dump(node.args)) not in self._known
+        self.generic_visit(node)
+        if is_new:
+            node.body.insert(behind_docstring(node), self._mark(node))
+        self._owner = owner
+        return node
+
+    def _branch(self, node: _Node, told: ast.expr | ast.pattern) -> _Node:
+        """Return a node whose body begins with a call of the recorder, if the branch is new."""
+        is_new = self._is_new(told)
+        self.generic_visit(node)
+        if is_new:
+            node.body.insert(0, self._mark(told))
+        return node
+
+    def _condition(self, node: ast.expr) -> ast.expr:
+        """Return a condition that records its outcome; joined conditions each record theirs."""
+        if isinstance(node, ast.BoolOp):
+            node.values = [self._condition(each) for each in node.values]
+            return node
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            node.operand = self._condition(node.operand)
+            return node
+        is_told = isinstance(node, ast.Constant) or _is_told(node, self._word) or _is_for_types(node)
+        return node if is_told or not self._is_new(node) else self._call(node, ast.unparse(node), node)
+
+    def _number(self, node: ast.expr) -> ast.expr:
+        """Return an operand or a place in a table, which records its outcome where that is true or false."""
+        match node:
+            case ast.Compare() | ast.UnaryOp(op=ast.Not()):
+                return self._condition(node)
+            case ast.Call(func=ast.Name(id="int" | "float"), args=[inner]):
+                node.args = [self._number(inner)]
+            case ast.Call() | ast.Name() | ast.Attribute() if self._is_new(node) and not _is_told(
+                node, self._word
+            ):
+                return self._record(node)
+            case _:
+                pass
+        return node
+
+    def _record(self, node: ast.expr) -> ast.Call:
+        """Return a value that records its outcome where it is true or false, and nothing else."""
+        told = self._call(node, ast.unparse(node), node)
+        told.args.append(ast.Name(id="bool", ctx=ast.Load()))
+        return told
+
+    def _is_new(self, node: ast.expr | ast.pattern) -> bool:
+        """Tell whether a node is on a changed line and was not in the same function before."""
+        lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        return not self._lines.isdisjoint(lines) and (self._owner, ast.dump(node)) not in self._known
+
+    def _mark(self, node: ast.AST) -> ast.stmt:
+        return ast.Expr(value=self._call(node, ""))
+
+    def _call(self, node: ast.AST, text: str, value: ast.expr | None = None) -> ast.Call:
+        self._recorded.add(id(value))
+        number = self._first + len(self.parts)
+        is_ran = value is None
+        shown = text if len(text) <= SIGNS_SHOWN else f"{text[:SIGNS_SHOWN]}..."
+        line = getattr(node, "lineno", 1)
+        self.parts.append(Branch(path=self._path, line=line, text="" if is_ran else shown))
+        arguments: list[ast.expr] = [ast.Constant(value=number), *([] if value is None else [value])]
+        return ast.Call(func=ast.Name(id=self._word, ctx=ast.Load()), args=arguments, keywords=[])
+
+
+def _list_known(tree: ast.Module) -> frozenset[tuple[str, str]]:
+    """Return the conditions and signatures of a module's functions, each with the function's name."""
+    return frozenset(
+        (owner, ast.dump(part)) for owner, node in _with_owners(tree, "") for part in _find_decisions(node)
+    )
+
+
+def _with_owners(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:
+    for each in ast.iter_child_nodes(node):
+        inner = each.name if isinstance(each, AnyFunction) else owner
+        yield inner, each
+        yield from _with_owners(each, inner)
+
+
+def _find_decisions(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the conditions, loops and patterns of a node."""
+    match node:
+        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
+            yield from _leaves(test)
+        case ast.For(iter=part) | ast.AsyncFor(iter=part):
+            yield part
+        case ast.FunctionDef(args=part) | ast.AsyncFunctionDef(args=part):
+            yield part
+        case ast.ExceptHandler(type=kind):
+            yield kind or ast.Constant(value=None)
+        case ast.comprehension(ifs=conditions):
+            yield from (leaf for each in conditions for leaf in _leaves(each))
+        case ast.match_case(pattern=pattern, guard=guard):
+            yield from (pattern, *(_leaves(guard) if guard else ()))
+        case ast.Lambda() | ast.BoolOp() | ast.Compare():
+            yield from _leaves(node)
+        case _:
+            pass
+
+
+def _leaves(node: ast.expr) -> Iterator[ast.expr]:
+    """Yield the conditions joined by `and`, `or` and `not`."""
+    if isinstance(node, ast.BoolOp):
+        yield from (leaf for each in node.values for leaf in _leaves(each))
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield from _leaves(node.operand)
+    else:
+        yield node
+
+
+def _is_told(node: ast.expr, word: str) -> bool:
+    """Tell whether a condition already calls the recorder."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == word
+
+
+def _is_for_types(node: ast.expr) -> bool:
+    return ast.unparse(node).rpartition(".")[2] == "TYPE_CHECKING"
+
+
+def _is_guard(node: ast.If) -> bool:
+    """Tell whether a node is `if __name__ == '__main__'` with one call."""
+    if ast.unparse(node.test) != "__name__ == '__main__'" or len(node.body) != 1 or node.orelse:
+        return False
+    parts = [each for each in ast.walk(node.body[0]) if isinstance(each, ast.expr)]
+    return all(isinstance(each, ast.Call | ast.Name | ast.Attribute) for each in parts)
+
+
+def _is_empty(node: AnyFunction) -> bool:
+    """Tell whether a function has no body to try, such as an abstract one."""
+    rest = [each for each in node.body if not is_constant(each)]
+    return all(isinstance(each, ast.Pass) or _is_unimplemented(each) for each in rest)
+
+
+def _is_unimplemented(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Raise) and node.exc is not None and "NotImplemented" in ast.unparse(node.exc)
+
+
+def _insert(tree: ast.Module, recorder: Iterable[ast.stmt]) -> None:
+    """Add the recorder behind the docstring and the future imports."""
+    place = behind_docstring(tree)
+    for at, node in enumerate(tree.body):
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            place = at + 1
+    tree.body[place:place] = list(recorder)

@@ -1,0 +1,233 @@
+"""A change cut into pieces that can each be reverted alone, to see which of them a test needs."""
+
+import ast
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial, reduce
+from itertools import pairwise
+
+from agentflow.core.languages import gather
+from agentflow.core.record import Record
+from agentflow.core.verdict import Hunk
+from agentflow.verdict.same.equivalence import is_document, is_equal_but_examples, is_same_behaviour
+from agentflow.verdict.syntax import Definition, first_line, name_imported, read_python
+from agentflow.workspace.mixed_tree import ChangedTexts, find_differences
+
+_FRAME = re.compile(r"(?=.*\S)[\s()\[\]{};,]*(?:(?:else|try|finally)\s*[:{]?|end|fi|done)?\s*")
+"""A line that stands between others without a meaning of its own; a blank one parts them."""
+_COMMENT = re.compile(r"\s*(?://|#(?!!))")
+_OBEYED = re.compile(
+    r"//(?:go:|\s*\+build|/)|@ts-|eslint|nolint|prettier|istanbul|c8 |shellcheck|ignore|disable"
+)
+_DECLARED = re.compile(r"[A-Za-z_][\w\s*]*?\b(\w+)\([^{}]*\);")
+_HASHED = (".yml", ".yaml", ".toml", *gather(lambda each: each.suffixes if each.hashes else ()))
+
+
+_Files = Mapping[str, ChangedTexts]
+
+
+class LineSpan(Record):
+    """Changed lines of one file; counted from 0, the ends excluded."""
+
+    path: str
+    old: tuple[int, int]
+    new: tuple[int, int]
+
+    @property
+    def lines(self) -> Hunk:
+        """The lines as people count them."""
+        first = self.new[0] + 1
+        return Hunk(path=self.path, line=first, end=max(self.new[1], first))
+
+
+class Piece(Record):
+    """Changed lines that have to be reverted together."""
+
+    hunks: tuple[LineSpan, ...]
+
+    @property
+    def place(self) -> str:
+        return ", ".join(hunk.lines.place for hunk in self.hunks)
+
+    def join(self, other: "Piece") -> "Piece":
+        """Return the piece of both, its hunks in the order of the change."""
+        found = {*self.hunks, *other.hunks}
+        return Piece(hunks=tuple(sorted(found, key=lambda each: (each.path, each.new, each.old))))
+
+
+def split_change(changes: Iterable[ChangedTexts], most: int) -> tuple[Piece, ...]:
+    """Return a change in at most so many pieces, without those that cannot change behaviour."""
+    files = {each.path: each for each in changes if each.is_whole}
+    pieces = [piece for each in files.values() for piece in _loadable(each, _pieces(each))]
+    for find in (_find_definition, _find_target, _find_user):
+        pieces = _join_pieces(pieces, partial(find, files))
+    pieces = [piece for piece in pieces if not _is_neutral(files, piece)]
+    size = -(-len(pieces) // max(most, 1)) or 1
+    chunks = (pieces[start : start + size] for start in range(0, len(pieces), size))
+    return tuple(reduce(Piece.join, chunk) for chunk in chunks)
+
+
+def take_back(changes: Iterable[ChangedTexts], piece: Piece) -> dict[str, str | None]:
+    """Return the files with one piece reverted; None for a file that is then missing."""
+    files = {each.path: each for each in changes}
+    found: dict[str, str | None] = {}
+    for path in dict.fromkeys(hunk.path for hunk in piece.hunks):
+        change, text = files[path], _without(files[path], piece)
+        is_absent = not text.strip() and not change.before and not change.modes[0].strip("0")
+        found[path] = None if is_absent else text
+    return found
+
+
+def _without(change: ChangedTexts, piece: Piece) -> str:
+    """Return the text of a file with the lines of a piece reverted."""
+    old, new = _lines(change.before), _lines(change.after)
+    parts, place = list[str](), 0
+    for hunk in (each for each in piece.hunks if each.path == change.path):
+        parts += new[place : hunk.new[0]] + old[slice(*hunk.old)]
+        place = hunk.new[1]
+    return "".join(parts + new[place:])
+
+
+def _lines(text: str) -> list[str]:
+    return text.splitlines(keepends=True)
+
+
+def _pieces(change: ChangedTexts) -> list[Piece]:
+    old, new = _lines(change.before), _lines(change.after)
+    merged = list[tuple[int, int, int, int]]()
+    for span in (each[1:] for each in find_differences(old, new)):
+        if merged and all(map(_FRAME.fullmatch, new[merged[-1][3] : span[2]])):
+            merged[-1] = (merged[-1][0], span[1], merged[-1][2], span[3])
+        else:
+            merged.append(span)
+    hunks = (LineSpan(path=change.path, old=(i, j), new=(k, m)) for i, j, k, m in merged)
+    return [Piece(hunks=(part,)) for hunk in hunks for part in _by_definition(change, hunk)]
+
+
+def _by_definition(change: ChangedTexts, hunk: LineSpan) -> Iterator[LineSpan]:
+    """Yield inserted Python lines, cut where functions and classes begin."""
+    begins = _begins(change) if hunk.old[0] == hunk.old[1] else ()
+    first, last = hunk.new
+    cuts = sorted({first, *(line for line in begins if first < line < last)})
+    for start, end in pairwise([*cuts, last]):
+        yield hunk.replace(new=(start, end))
+
+
+def _begins(change: ChangedTexts) -> tuple[int, ...]:
+    tree = read_python(change.after) if change.path.endswith(".py") else None
+    if tree is None:
+        return ()
+    before = read_python(change.before)
+    known = {each.name for each in before.body if isinstance(each, ast.ClassDef)} if before else set[str]()
+    classes = (each for each in tree.body if isinstance(each, ast.ClassDef) and each.name in known)
+    owners: list[ast.Module | ast.ClassDef] = [tree, *classes]
+    found = (each for owner in owners for each in owner.body if isinstance(each, Definition))
+    return tuple(first_line(each) - 1 for each in found)
+
+
+def _loadable(change: ChangedTexts, pieces: list[Piece]) -> list[Piece]:
+    """Return pieces joined until the file still parses without any one of them."""
+    if not change.path.endswith(".py") or read_python(change.after) is None:
+        return pieces
+    found = list[Piece]()
+    for piece in pieces:
+        is_torn = bool(found) and read_python(_without(change, found[-1])) is None
+        found[-1:] = [found[-1].join(piece)] if is_torn else [*found[-1:], piece]
+    while len(found) > 1 and read_python(_without(change, found[-1])) is None:
+        found[-2:] = [found[-2].join(found[-1])]
+    return found
+
+
+_FindOther = Callable[[Piece, list[Piece]], Piece | None]
+
+
+def _join_pieces(pieces: list[Piece], find: _FindOther) -> list[Piece]:
+    """Join each piece with the one among the others that it belongs to, if there is one."""
+    kept = list(pieces)
+    for piece in pieces:
+        other = find(piece, [each for each in kept if each != piece])
+        if other is not None:
+            kept = [other.join(piece) if each == other else each for each in kept if each != piece]
+    return kept
+
+
+def _find_user(files: _Files, piece: Piece, others: list[Piece]) -> Piece | None:
+    """Return the first piece of the same file that uses what a piece of imports brings."""
+    names = _find_imports(files, piece)
+    mine = (each for each in others if each.hunks[0].path == piece.hunks[0].path)
+    return next((each for each in mine if names & {*re.findall(r"\w+", _lines_added(files, each))}), None)
+
+
+def _find_imports(files: _Files, piece: Piece) -> frozenset[str]:
+    """Return the names that a piece imports; none if the piece does anything else."""
+    path = piece.hunks[0].path
+    texts = (_lines_added(files, piece), _lines_removed(files, piece))
+    trees = [read_python(textwrap.dedent(text)) for text in texts]
+    nodes = [node for tree in trees if tree for node in tree.body]
+    if not path.endswith(".py") or None in trees or not nodes:
+        return frozenset()
+    imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = (name_imported(each) for node in imports for each in node.names)
+    return frozenset(names) if len(imports) == len(nodes) else frozenset()
+
+
+def _find_definition(files: _Files, piece: Piece, others: list[Piece]) -> Piece | None:
+    """Return the piece that defines the C functions which a piece declares, since compilers only warn."""
+    lines = _core(_lines_added(files, piece)).splitlines()
+    names = [found[1] for line in lines if (found := _DECLARED.fullmatch(line))]
+    users = (each for each in others if any(f"{name}(" in _lines_added(files, each) for name in names))
+    return next(users, None) if len(names) == len(lines) else None
+
+
+def _find_target(files: _Files, piece: Piece, others: list[Piece]) -> Piece | None:
+    """Return the piece that adds elsewhere the lines that a piece only removes: the code was moved."""
+    gone = _core(_lines_removed(files, piece))
+    if not gone or _core(_lines_added(files, piece)):
+        return None
+    return next((each for each in others if gone in _core(_lines_added(files, each))), None)
+
+
+def _core(text: str) -> str:
+    return "\n".join(line.strip() for line in text.splitlines() if line.strip())
+
+
+def _lines_added(files: _Files, piece: Piece) -> str:
+    return "".join(line for hunk in piece.hunks for line in _lines(files[hunk.path].after)[slice(*hunk.new)])
+
+
+def _lines_removed(files: _Files, piece: Piece) -> str:
+    return "".join(line for hunk in piece.hunks for line in _lines(files[hunk.path].before)[slice(*hunk.old)])
+
+
+def _is_neutral(files: _Files, piece: Piece) -> bool:
+    """Tell whether a piece cannot change what the program does."""
+    paths = dict.fromkeys(hunk.path for hunk in piece.hunks)
+    taken = [
+        files[path].replace(before=_without(files[path], piece), modes=(files[path].modes[1],) * 2)
+        for path in paths
+    ]
+    return all(map(_is_equal, taken))
+
+
+def _is_equal(change: ChangedTexts) -> bool:
+    """Tell whether a file differs in comments, formatting or examples only; no document does."""
+    is_equal = is_equal_but_examples(change) or is_same_behaviour((change,)) or _is_commented(change)
+    return is_equal and not is_document(change)
+
+
+def _is_commented(change: ChangedTexts) -> bool:
+    """Tell whether a file in another language than Python differs in comments and blank lines only."""
+    if change.path.endswith(".py") or not change.before:
+        return False
+    sides = (change.before, change.after)
+    bare = [
+        [line.rstrip() for line in side.splitlines() if not _is_comment(change.path, line)] for side in sides
+    ]
+    return bare[0] == bare[1]
+
+
+def _is_comment(path: str, line: str) -> bool:
+    mark = "#" if path.endswith(_HASHED) else "//"
+    begins = line.lstrip().startswith(mark) and _COMMENT.match(line) is not None
+    return not line.strip() or (begins and not _OBEYED.search(line))

@@ -1,0 +1,230 @@
+"""Which probes a change needs: a function of its case and of the probes so far."""
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from agentflow.core.evidence import CheckName, CheckRun, Side, find_same_check
+from agentflow.core.languages import PROBED
+from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
+from agentflow.verdict.case import explain_silence
+from agentflow.verdict.judge import holds
+from agentflow.verdict.probes.branches import Watched, watch_change
+from agentflow.verdict.probes.breaking import Marks, break_change, make_canary, plant_names, refuse
+from agentflow.verdict.probes.hunks import Piece, split_change, take_back
+from agentflow.verdict.probes.of_tests import probe_expectations, probe_tests_alone
+from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
+from agentflow.verdict.probes.recording import Insertions, record_change
+from agentflow.verdict.probes.script_branches import CountedScript, count_script
+from agentflow.verdict.proofs import find_proof
+from agentflow.verdict.surface import Kind, belongs, kind_of
+from agentflow.verdict.syntax import is_too_deep
+from agentflow.verdict.target_tests import narrow, narrow_quietly
+from agentflow.workspace.mixed_tree import ChangedTexts
+
+_Results = tuple[ProbeResult, ...]
+_SEEING = (CheckName.LINT, CheckName.TYPES)
+_TEXT_BYTES = 200_000
+_MOST_PIECES = 8
+_PIECES_SECONDS = 30.0
+"""How long all pieces of a change may take, one after the other; there are fewer where a run takes long."""
+
+
+def due_canaries(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
+    """Return the canary test to run: on the new code, and on the old code if it stayed silent there."""
+    if known and (known[-1].code is Side.BASE or known[-1].end is not ProbeEnd.SILENT):
+        return ()
+    held = [run for run in context.case.select(checks=Side.BASE) if run.green]
+    paths = context.git.paths(context.trees[0])
+    tests = (
+        path for path in paths if path.endswith(".py") and kind_of(path, context.task.surface) is Kind.TESTS
+    )
+    beside, modules = next(tests, None), _modules_in_change(context)
+    made = ((make_canary(run.check, beside, modules), run.evidence) for run in held if beside and modules)
+    found = next(((each, evidence.tree_before) for each, evidence in made if each and evidence), None)
+    if found is None or found[1] is None:
+        return ()
+    canary, files = found[0], {found[0].path: found[0].text}
+    tree, code = (context.trees[0], Side.BASE) if known else (found[1], Side.FINAL)
+    return (Probe(kind=ProbeKind.CANARY, check=canary.check, tree=tree, files=files, code=code),)
+
+
+def _modules_in_change(context: ProbeContext) -> list[str]:
+    changed = (each.path for each in context.git.changes(*context.trees))
+    return [path for path in changed if path.endswith(".py") and not belongs(context.task.surface, path)]
+
+
+def due_probes(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
+    """Return the probes to run next, if all checks pass; none if nothing is left to find out."""
+    if not holds(context.case) or explain_silence(known):
+        return ()
+    if context.inspection.changed_tests or context.inspection.new_fixtures:
+        return () if known else tuple(probe_tests_alone(context))
+    product = context.product()
+    if not product:
+        return ()
+    first = (
+        ()
+        if known
+        else (
+            *_find_too_deep(context, product),
+            *_break_change(context, product),
+            *probe_expectations(context),
+        )
+    )
+    later = (_break_for_others, _plant_names, _without, _watch_branches)
+    return (*first, *(probe for plan in later for probe in plan(context, product, known)))
+
+
+def _find_too_deep(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> Iterator[Probe]:
+    """Yield what cannot be tried, since Python code is nested too deep for a probe to be made of it."""
+    final = context.tests
+    paths = tuple(each.path for each in product if each.path.endswith(".py") and is_too_deep(each.after))
+    if paths and final is not None:
+        yield context.plan(ProbeKind.BROKEN_CODE, final, {}).replace(subjects=paths, is_too_deep=True)
+
+
+def _break_change(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> Iterator[Probe]:
+    """Yield the tests with the changed code broken, unless their proof already shows that they can fail.
+
+    A canary tells of code that switches its runner off. Where none is known for a runner, this does.
+    """
+    final, proved = context.tests, find_proof(context.case)
+    if final is None or final.evidence is None or not proved or context.case.is_blocked(final):
+        return
+    if context.proving and make_canary(final.check, "tests/test_a.py", ()):
+        return
+    marks = Marks(word=make_word(), loaded=make_word(), reached=make_word())
+    sources = [each for each in product if each.after and PurePosixPath(each.path).suffix in PROBED]
+    files: dict[str, str | None] = {each.path: break_change(each, marks) for each in sources}
+    if files:
+        check = narrow(final.check, context.proving) if context.proving else final.check
+        made = context.plan(ProbeKind.BROKEN_CODE, final.replace(check=check), files)
+        yield made.replace(subjects=tuple(files), tests=context.proving or context.passed, marks=marks)
+
+
+def _break_for_others(
+    context: ProbeContext, product: tuple[ChangedTexts, ...], known: _Results
+) -> Iterator[Probe]:
+    """Yield the other checks with the changed files unreadable, and again on the old code if they passed."""
+    sources = [each for each in product if each.after and PurePosixPath(each.path).suffix in PROBED]
+    files: dict[str, str | None] = {each.path: refuse(each.after, make_word()) for each in sources}
+    before = {run.check.name: run for run in context.case.before if run.green}
+    for run in (run for run in context.case.after if run.check.name is not CheckName.TESTS and run.green):
+        told = [each for each in known if each.kind is ProbeKind.BROKEN_CODE and each.check is run.check.name]
+        is_doubted = len(told) == 1 and told[0].end is ProbeEnd.SILENT and run.check.name in before
+        if files and (not told or is_doubted):
+            code = Side.BASE if told else Side.FINAL
+            yield context.plan(ProbeKind.BROKEN_CODE, run, files, code).replace(subjects=tuple(files))
+
+
+def _plant_names(
+    context: ProbeContext, product: tuple[ChangedTexts, ...], known: _Results
+) -> Iterator[Probe]:
+    """Yield checkers that prove the change, with unknown names planted in the code, new and then old."""
+    proved = {*find_proof(context.case)}
+    for run in (each for each in context.case.after if str(each.check.name) in proved):
+        told = [each for each in known if each.kind is ProbeKind.PLANTED and each.check is run.check.name]
+        if run.check.name not in _SEEING or len(told) > 1 or (told and told[0].end is not ProbeEnd.SILENT):
+            continue
+        paths = {each.path for each in product if each.path.endswith(".py")} | _files_with_faults(
+            context, run
+        )
+        code = Side.BASE if told else Side.FINAL
+        texts = context.git.read_files(context.trees[not told], sorted(paths), _TEXT_BYTES)
+        files, planted = plant_names(texts, make_word())
+        planted = tuple(each for each in planted if not told or each.place in told[0].subjects)
+        if planted:
+            yield context.plan(ProbeKind.PLANTED, run, files, code).replace(planted=planted)
+
+
+def _files_with_faults(context: ProbeContext, run: CheckRun) -> frozenset[str]:
+    """Return the Python files of the product about which a check complained before the task."""
+    base = find_same_check(run, context.case.before) or run
+    named = {finding.partition(":")[0].removeprefix("./") for finding in base.findings}
+    known = named & {path for path in context.git.paths(context.trees[1]) if path.endswith(".py")}
+    return frozenset(path for path in known if not belongs(context.task.surface, path))
+
+
+def _without(context: ProbeContext, product: tuple[ChangedTexts, ...], known: _Results) -> Iterator[Probe]:
+    """Yield the checks with one piece of the change taken back, until one of them fails."""
+    checks = list(_provers(context))
+    told = [each for each in known if each.kind is ProbeKind.WITHOUT_HUNK]
+    pieces = _pieces(context, product) if checks else ()
+    if len(pieces) < 2:
+        return
+    for piece in pieces:
+        hunks = tuple(hunk.lines for hunk in piece.hunks)
+        mine = [each for each in told if each.hunks == hunks]
+        if all(each.end is ProbeEnd.SILENT for each in mine) and len(mine) < len(checks):
+            run, tests = checks[len(mine)]
+            made = context.plan(ProbeKind.WITHOUT_HUNK, run, take_back(product, piece))
+            yield made.replace(subjects=tuple(hunk.place for hunk in hunks), hunks=hunks, tests=tests)
+
+
+def _watch_branches(
+    context: ProbeContext, product: tuple[ChangedTexts, ...], known: _Results
+) -> Iterator[Probe]:
+    """Yield the proving tests, then all tests, on code that records which of its branches they try.
+
+    Of JavaScript, node itself tells more. Where tests fail on such code, only Python records once more.
+    """
+    told = [each for each in known if each.kind is ProbeKind.UNTRIED]
+    missed = [each for each in told if each.end is ProbeEnd.NOT_APPLIED]
+    checks = [(run, tests) for run, tests in _provers(context) if tests]
+    is_open = not told or told[-1].end is ProbeEnd.SILENT or len(told) == len(missed) == 1
+    due = product if is_open and len(told) - len(missed) < len(checks) else ()
+    recorded = tuple(_watch(due))
+    if missed:
+        due = () if all(each.path.endswith(".py") for each, _ in recorded) else due
+        recorded = tuple(_watch(tuple(each for each in due if each.path.endswith(".py"))))
+    watched = tuple(each for each, _ in recorded)
+    counted = tuple(found for each in due if (found := count_script(each)))
+    counted = tuple(_count_as_laid(each, recorded) for each in counted)
+    if watched or counted:
+        run, tests = checks[len(told) - len(missed)]
+        files = {each.path: each.text for each in watched}
+        subjects = dict.fromkeys((*files, *(each.change.path for each in counted)))
+        made = context.plan(ProbeKind.UNTRIED, run, files)
+        yield made.replace(subjects=tuple(subjects), tests=tests, watched=watched, counted=counted)
+
+
+def _watch(product: tuple[ChangedTexts, ...]) -> Iterator[tuple[Watched, Insertions]]:
+    """Yield the changed files rewritten to record what is tried, if there is anything to try."""
+    word, first = make_word(), 1
+    for change in product:
+        put: Insertions = ()
+        if change.path.endswith(".py"):
+            watched = watch_change(change, word, first)
+        else:
+            watched, put = record_change(change, word, first)
+        if watched is not None:
+            yield watched, put
+            first += len(watched.parts) + 1
+
+
+def _count_as_laid(script: CountedScript, recorded: tuple[tuple[Watched, Insertions], ...]) -> CountedScript:
+    """Return a counted file that knows what was put into it to record what is tried."""
+    mine = ((each.text, put) for each, put in recorded if each.path == script.change.path)
+    text, put = next(mine, ("", ()))
+    return script.replace(laid=text, put=put)
+
+
+def _pieces(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> tuple[Piece, ...]:
+    """Return the change in pieces, in fewer pieces if the proving checks are slow."""
+    runs = context.case.select(again=True) or context.case.select(code=Side.BASE) or context.case.after
+    seconds = max((run.evidence.seconds for run in runs if run.evidence), default=0.0)
+    most = min(_MOST_PIECES, int(_PIECES_SECONDS / max(seconds, 0.1)))
+    return split_change(product, most)
+
+
+def _provers(context: ProbeContext) -> Iterator[tuple[CheckRun, frozenset[str]]]:
+    """Yield the checks that may fail without a piece: proving tests, other proving checks, all tests."""
+    final, proved = context.tests, {*find_proof(context.case)}
+    if final is not None and context.proving:
+        check = narrow_quietly(final.check, context.proving)
+        yield final.replace(check=check), context.proving
+        if check != final.check:
+            yield final, context.passed
+    for run in context.case.after:
+        if str(run.check.name) in proved:
+            yield run, frozenset()

@@ -1,0 +1,218 @@
+"""A probe, which is a run that has to fail: what it is planned by, how it is laid out, and what it shows."""
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from secrets import token_hex
+
+from agentflow.checks.dependencies import manifest_of
+from agentflow.checks.run import Manner, Shown
+from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
+from agentflow.core.record import Record
+from agentflow.core.task import TaskState
+from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
+from agentflow.verdict.case import Case, find_hook_files
+from agentflow.verdict.diff.inspection import Inspection
+from agentflow.verdict.probes.branches import Watched
+from agentflow.verdict.probes.breaking import Marks, Planted, has_mark, is_silent
+from agentflow.verdict.probes.oracle import Clone, find_softened, has_passing, have_run
+from agentflow.verdict.probes.script_branches import CountedScript
+from agentflow.verdict.proofs import find_proof
+from agentflow.verdict.runner import Place
+from agentflow.verdict.same.equivalence import is_document
+from agentflow.verdict.surface import belongs, is_shared
+from agentflow.verdict.target_tests import id_prefix
+from agentflow.workspace.git import Git
+from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts, write_tree_with
+
+_PATIENCE = 5
+"""How many times longer than the run without it a probe may take."""
+_LEAST_SECONDS = 20.0
+_TEXT_BYTES = 200_000
+
+
+class ProbeContext(Record):
+    """What probes are planned from: the task, its checks, and what its change shows."""
+
+    git: Git
+    task: TaskState
+    case: Case
+    inspection: Inspection
+
+    @property
+    def trees(self) -> tuple[str, str]:
+        return self.task.trees
+
+    @property
+    def tests(self) -> CheckRun | None:
+        """The tests on the code of now."""
+        return next((run for run in self.case.after if run.check.name is CheckName.TESTS), None)
+
+    @property
+    def passed(self) -> frozenset[str]:
+        return self.tests.ids(TestOutcome.PASSED) if self.tests else frozenset()
+
+    @property
+    def proving(self) -> frozenset[str]:
+        """The passing tests that prove the change, with those of a file that could not be loaded before."""
+        names = {*find_proof(self.case)}
+        begins = tuple(begin for name in names if (begin := id_prefix(name)))
+        return frozenset(
+            test for test in self.passed if test in names or (begins and test.startswith(begins))
+        )
+
+    def plan(
+        self, kind: ProbeKind, run: CheckRun, files: Mapping[str, str | None], code: Side = Side.FINAL
+    ) -> "Probe":
+        """Return a probe of a check, with a time limit that follows from how long the check usually takes."""
+        took = run.evidence.seconds if run.evidence else 0.0
+        limit = max(_LEAST_SECONDS, _PATIENCE * took)
+        check = run.check.replace(timeout=min(limit, run.check.timeout))
+        return Probe(kind=kind, check=check, tree=self.trees[code is Side.FINAL], files=files, code=code)
+
+    def product(self) -> tuple[ChangedTexts, ...]:
+        """Return the changed files of the product, documents left out."""
+        if self.case.same_behaviour or self.case.is_renaming:
+            return ()
+        apart = find_hook_files(self.task)
+        found = read_changed_texts(self.git, *self.trees, _TEXT_BYTES)
+        return tuple(each for each in found if each.path not in apart and self._is_product(each))
+
+    def _is_product(self, change: ChangedTexts) -> bool:
+        path, surface = change.path, self.task.surface
+        if path in surface.read:
+            return change.is_whole  # whatever its name says
+        is_named = manifest_of(path) or is_shared(path) or PurePosixPath(path).name.startswith(".")
+        is_other = is_named or belongs(surface, path) or is_document(change)
+        return change.is_whole and not is_other
+
+
+class Probe(Record):
+    """A check to run on a tree in which some files are replaced; it has to fail."""
+
+    kind: ProbeKind
+    check: Check
+    tree: str
+    files: Mapping[str, str | None]
+    """The others, by path; None for one that is not there."""
+    subjects: tuple[str, ...] = ()
+    hunks: tuple[Hunk, ...] = ()
+    code: Side = Side.FINAL
+    tests: frozenset[str] = frozenset()
+    """The tests that pass on the tree as it is; none where a runner tells no names."""
+    marks: Marks | None = None
+    clones: tuple[Clone, ...] = ()
+    with_controls: Check | None = None
+    """The check to run once more if a clone passes."""
+    watched: tuple[Watched, ...] = ()
+    counted: tuple[CountedScript, ...] = ()
+    planted: tuple[Planted, ...] = ()
+    is_too_deep: bool = False
+    """No run can be made of its files."""
+
+    def lay(self, git: Git) -> str:
+        """Write the tree that the check runs on, and return its id."""
+        return write_tree_with(git, self.tree, self.files)
+
+    def run(self, place: Place) -> ProbeResult:
+        """Run the check in a copy of the tree."""
+        if self.is_too_deep:
+            return self.leave_out()
+        manner = Manner.COUNTED if self.counted else Manner.ELSEWHERE
+        shown, said = place.try_elsewhere(self.check, manner)
+        if self.with_controls is None or not has_passing(self.clones, shown.outcomes):
+            return self.read(shown, said)
+        whole = self.with_controls.replace(timeout=self.check.timeout)
+        result = self.read(*place.try_elsewhere(whole))
+        return result.replace(seconds=result.seconds + shown.execution.seconds)
+
+    def read(self, shown: Shown, said: str) -> ProbeResult:
+        """Return the result of a run from what it showed and printed."""
+        result = self._result(self._end(shown, said), shown.execution.seconds)
+        if self.kind is ProbeKind.TESTS_ONLY:
+            return result.replace(tests=tuple(sorted(self.tests)))
+        if self.planted:
+            return result.replace(subjects=self._places(said))
+        if self.kind is ProbeKind.UNTRIED:
+            return result.replace(hunks=(*self._list_untried(shown), *self._list_tried(shown)))
+        if self.clones:
+            differing = sorted(test for test in self.tests if shown.outcomes.get(test) in RED)
+            return result.replace(
+                softened=find_softened(self.clones, shown.outcomes), differing=tuple(differing)
+            )
+        reached = self.marks is None or has_mark(self.marks.reached, self.marks.word, shown, said)
+        return result.replace(reached=reached)
+
+    def leave_out(self) -> ProbeResult:
+        """Return the result of a probe that is not run."""
+        return self._result(ProbeEnd.TOO_DEEP if self.is_too_deep else ProbeEnd.LEFT_OUT, 0)
+
+    def _result(self, end: ProbeEnd, seconds: float) -> ProbeResult:
+        return ProbeResult(
+            kind=self.kind,
+            check=self.check.name,
+            end=end,
+            seconds=seconds,
+            subjects=self.subjects,
+            hunks=self.hunks,
+            code=self.code,
+        )
+
+    def _end(self, shown: Shown, said: str) -> ProbeEnd:
+        match self.kind:
+            case ProbeKind.CANARY:
+                is_red, applied = not is_silent(shown), True
+            case ProbeKind.TESTS_ONLY:
+                is_red, applied = self.tests <= _ids(shown, *RED), True
+            case ProbeKind.ORACLE:
+                softened = find_softened(self.clones, shown.outcomes)
+                is_red = not softened if self.clones else self._is_red(shown, is_each=True)
+                applied = not self.clones or have_run(self.clones, shown.outcomes)
+            case ProbeKind.UNTRIED:
+                applied = any(each.is_loaded(shown.execution.changed) for each in self.watched) or any(
+                    each.is_loaded(shown.ran) for each in self.counted
+                )
+                applied = applied and self.tests.isdisjoint(_ids(shown, *RED))
+                is_red = not self._list_untried(shown)
+            case ProbeKind.PLANTED:
+                is_red, applied = bool(self._places(said)) is (self.code is Side.BASE), True
+            case ProbeKind.BROKEN_CODE | ProbeKind.WITHOUT_HUNK:
+                is_red, applied = self._is_red(shown), self._was_there(shown, said)
+        if not applied:
+            return ProbeEnd.NOT_APPLIED
+        return ProbeEnd.RED_AS_IT_MUST if is_red else ProbeEnd.SILENT
+
+    def _list_untried(self, shown: Shown) -> tuple[Hunk, ...]:
+        watched = (hunk for each in self.watched for hunk in each.list_untried(shown.execution.changed))
+        return (*watched, *(hunk for each in self.counted for hunk in each.list_untried(shown.ran)))
+
+    def _list_tried(self, shown: Shown) -> tuple[Hunk, ...]:
+        return tuple(hunk for each in self.watched for hunk in each.list_tried(shown.execution.changed))
+
+    def _places(self, said: str) -> tuple[str, ...]:
+        """Return where a checker misses the planted name in the new code, or found it in the old code."""
+        is_told = self.code is Side.BASE
+        return tuple(each.place for each in self.planted if (each.word in said) is is_told)
+
+    def _is_red(self, shown: Shown, *, is_each: bool = False) -> bool:
+        """Return whether one of the tests, or each, did not pass, or else the check failed as a whole."""
+        if self.tests:
+            passed = self.tests & _ids(shown, TestOutcome.PASSED)
+            return not passed if is_each else passed != self.tests
+        return shown.execution.exit_code != 0 or bool(_ids(shown, *RED))
+
+    def _was_there(self, shown: Shown, said: str) -> bool:
+        """Return whether the run shows that it loaded the broken code."""
+        if self.marks is None:
+            return True
+        names = (self.marks.loaded, self.marks.reached)
+        is_named = any(path in said for path in self.files) and self._is_red(shown)
+        return is_named or any(has_mark(name, self.marks.word, shown, said) for name in names)
+
+
+def _ids(shown: Shown, *outcomes: TestOutcome) -> set[str]:
+    return {test for test, outcome in shown.outcomes.items() if outcome in outcomes}
+
+
+def make_word() -> str:
+    """Return a word that stands nowhere else."""
+    return f"k{token_hex(6)}q"

@@ -1,0 +1,165 @@
+"""Changed C, C++, JavaScript, Rust and shell code that records which conditions and arms its tests try."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from agentflow.verdict.diff.conditions import JAVASCRIPT, RUST, C, Spot, find_spots, is_on, read_code
+from agentflow.verdict.probes.branches import SIGNS_SHOWN, Branch, Watched
+from agentflow.verdict.probes.breaking import find_changed_lines
+from agentflow.verdict.probes.shell_conditions import SHELL_ENDINGS, ShellSpot, find_shell_spots
+from agentflow.workspace.mixed_tree import ChangedTexts
+
+Insertions = tuple[tuple[int, int], ...]
+"""Where in a program how many characters were put in."""
+_Insertion = tuple[int, int, int, str]
+"""Where a text is put in, and what orders those of one place."""
+_MODULE = re.compile(r"(?m)^\s*(?:import\b(?!\s*[(.])|export\b)")
+_C = """\
+extern {c}int creat(const char *, unsigned int);
+extern {c}int close(int);
+extern {c}char *getcwd(char *, unsigned long);
+static char {word}_at[5000];
+static unsigned char {word}_seen[{most}][3];
+static int {word}(int part, int value) {{
+    char path[5100];
+    const char *name = "/{word}-";
+    int at = 0, from = 0, file, digits = 10000, which = value < 0 ? 2 : value != 0;
+    if ({word}_seen[part - {load}][which]) return value;
+    {word}_seen[part - {load}][which] = 1;
+    while ({word}_at[at]) {{ path[at] = {word}_at[at]; at++; }}
+    while (name[from]) path[at++] = name[from++];
+    while (digits > 1 && part < digits) digits /= 10;
+    for (; digits; digits /= 10) path[at++] = (char)('0' + part / digits % 10);
+    path[at++] = '-';
+    path[at++] = "01r"[which];
+    path[at] = 0;
+    file = creat(path, 0600);
+    if (file >= 0) close(file);
+    return value;
+}}
+__attribute__((constructor)) static void {word}_load(void) {{
+    if (getcwd({word}_at, 5000)) {word}({load}, -1);
+}}
+#line 1
+"""
+_JAVASCRIPT = """
+function {word}(part, value, isValue) {{
+  try {{
+    const seen = ({word}.seen ??= new Set()), isTold = typeof value === 'boolean';
+    for (const each of isTold ? (value ? '1' : '0') : isValue ? '01' : 'r') {{
+      const name = `{word}-${{part}}-${{each}}`;
+      if (seen.has(name)) continue;
+      seen.add(name);
+      const fs = {fs};
+      fs.closeSync(fs.openSync({folder} + name, 'a'));
+    }}
+  }} catch {{}}
+  return value;
+}}
+{word}({load});
+"""
+_RUST = """
+#[allow(dead_code)]
+fn {word}(part: usize, value: Option<bool>) -> bool {{
+    const NO: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+    static SEEN: [std::sync::atomic::AtomicBool; 3 * {most}] = [NO; 3 * {most}];
+    let which = value.map_or(2, usize::from);
+    if !SEEN[3 * (part - {load}) + which].swap(true, std::sync::atomic::Ordering::Relaxed) {{
+        let folder = env!("CARGO_MANIFEST_DIR");
+        let _ = std::fs::File::create(format!("{{folder}}/{word}-{load}-r"));
+        let _ = std::fs::File::create(format!("{{folder}}/{word}-{{part}}-{{}}", ["0", "1", "r"][which]));
+    }}
+    value.unwrap_or(true)
+}}
+"""
+_SHELL = """\
+{word}_at=$PWD
+case $0 in */{name}) {word}_at=$(cd "${{0%/*}}" && pwd) ;; esac
+{word}() {{
+    {{ true > "${word}_at/{word}-$1-$2"; }} 2>/dev/null || true
+}}
+{word} {load} r
+"""
+
+
+def record_change(change: ChangedTexts, word: str, first: int) -> tuple[Watched | None, Insertions]:
+    """Return changed code that records what is tried, and what was put into it; None if there is nothing."""
+    if not change.path.endswith((*C, *JAVASCRIPT, *RUST, *SHELL_ENDINGS)):
+        return None, ()
+    is_shell = change.path.endswith(SHELL_ENDINGS)
+    found = find_shell_spots(change.after) if is_shell else _find_spots(change)
+    lines, known = find_changed_lines(change), _bare(change.before)
+    spots = [each for each in found if is_on(each, change.after, lines)]
+    spots = [each for each in spots if not _is_known(change.after[slice(*each.around)], known)]
+    if not spots:
+        return None, ()
+    rows = list(enumerate(spots, first))
+    parts = tuple(_tell(change, each) for each in spots)
+    put = sorted(one for number, each in rows for one in _insert(change.path, each, number, word))
+    text, end = "", 0
+    for place, _, _, added in put:
+        text += change.after[end:place] + added
+        end = place
+    text = _frame(change, text + change.after[end:], word, first - 1, len(rows) + 1)
+    watched = Watched(text=text, path=change.path, parts=parts, word=word, first=first)
+    return watched, tuple((place, len(added)) for place, _, _, added in put)
+
+
+def _find_spots(change: ChangedTexts) -> Iterator[Spot]:
+    code = read_code(change.path, change.after)
+    if code is not None:
+        yield from find_spots(code)
+
+
+def _is_known(text: str, known: str) -> bool:
+    """Tell whether a condition or an arm stood in the file before, or asks what is run as a program."""
+    return "require.main === module" in text or _bare(text.strip()) in known
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"\s+", " ", text)
+
+
+def _tell(change: ChangedTexts, spot: Spot) -> Branch:
+    line = change.after.count("\n", 0, spot.start) + 1
+    text = " ".join(change.after[spot.start : spot.end].split())
+    shown = text if len(text) <= SIGNS_SHOWN else f"{text[:SIGNS_SHOWN]}..."
+    return Branch(path=change.path, line=line, text="" if spot.is_arm else shown)
+
+
+def _insert(path: str, spot: Spot, number: int, word: str) -> Iterable[_Insertion]:
+    """Return what is put in before and behind a place; what is around others stands outside of them."""
+    if isinstance(spot, ShellSpot):
+        call = f"{word} {number}"
+        return [(place, 2, 0, text.format(call=call)) for place, text in spot.puts]
+    before, behind = _words_for(path, spot, number, word)
+    if spot.is_arm and not spot.closes:
+        return ((spot.end, 2, 0, before),)
+    return (spot.start, 1, -spot.end, before), (spot.end, 0, -spot.start, behind)
+
+
+def _words_for(path: str, spot: Spot, number: int, word: str) -> tuple[str, str]:
+    if path.endswith(C):
+        return (f" {word}({number}, -1);", "") if spot.is_arm else (f"{word}({number}, !!(", "))")
+    if path.endswith(RUST):
+        call = f"{word}({number}, None);"
+        arm = (f"{{ {call} ", " }") if spot.closes else (f" {call}", "")
+        return arm if spot.is_arm else (f"{word}({number}, Some(", "))")
+    return f"{word}({number}, (", "), true)"
+
+
+def _frame(change: ChangedTexts, text: str, word: str, load: int, most: int) -> str:
+    """Return a program with what its calls need; its lines keep their numbers."""
+    names = {"word": word, "load": load, "most": most, "name": change.path.rpartition("/")[2]}
+    if change.path.endswith(C):
+        is_plain = change.path.endswith((".c", ".h"))
+        return _C.format(**names, c="" if is_plain else '"C" ') + text
+    if change.path.endswith(RUST):
+        return text + _RUST.format(**names)
+    if change.path.endswith(SHELL_ENDINGS):
+        head, end, rest = text.partition("\n") if text.startswith("#!") else ("", "", text)
+        return f"{head}{end}{_SHELL.format(**names)}{rest}"
+    is_module = not change.path.endswith(".cjs") and _MODULE.search(change.after) is not None
+    folder = "new URL('.', import.meta.url).pathname" if is_module else "__dirname + '/'"
+    fs = "process.getBuiltinModule('node:fs')" if is_module else "require('node:fs')"
+    return text + _JAVASCRIPT.format(**names, folder=folder, fs=fs)

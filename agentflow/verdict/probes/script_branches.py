@@ -1,0 +1,238 @@
+"""Changed JavaScript and Go that no test runs, as node and Go count it: branches, handlers and functions."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from agentflow.checks.code_coverage import Block, Load
+from agentflow.core.record import Record
+from agentflow.core.verdict import Hunk
+from agentflow.verdict.probes.breaking import find_changed_lines
+from agentflow.verdict.same.other_names import SCRIPTS, Tokens, read_tokens
+from agentflow.workspace.mixed_tree import ChangedTexts
+
+_BRANCHES = re.compile(r"[?{]|&&|\|\||=>|\b(?:if|else|for|while|case|default|catch)\b")
+_NO_CODE = re.compile(r"//[^\n]*|/\*.*?\*/|\bbreak\b|[\s{}()\[\];,:]", re.DOTALL)
+_EMPTY = re.compile(r"[^{}]*\{\s*\}")
+_STARTED = re.compile(r"if \(require\.main === module\) *\{?\s*[\w.]+\([\w.,\s]*\)\s*;?\s*\}?")
+"""What runs a file as a program: one call."""
+_MAIN = "require.main === module"
+_GOES_ON = ("?", ":", "&", "|", ")")
+"""How a line begins that goes on with a condition of the lines above."""
+_GO = ".go"
+_CHOSEN = re.compile(r"\A[^\n]*_\w+\.go\n|(?m:^// ?(?:go:build|\+build) )")
+"""A file of Go that not every system may compile."""
+_GO_BODY = re.compile(r"\bfunc\b[^\n]*\{")
+_PASSED_ON = re.compile(
+    r"\{\s*return (?:(?:nil|false|-?[01]|\"\"|[\w.*\[\]]+\{\}), )*"
+    r"(?:err|fmt\.Errorf\(\"[^\"\n]*%w[^\"\n]*\"[^\n]*\berr\))\s*\}"
+)
+"""What Go does where an error of another function is passed on, as an exception is in other languages."""
+_SHOWN = 60
+"""Characters of code that are told."""
+
+
+class CountedScript(Record):
+    """A changed file of which node or Go tells how often each part ran."""
+
+    change: ChangedTexts
+    laid: str = ""
+    """The file as it ran, where something was put into it."""
+    put: tuple[tuple[int, int], ...] = ()
+    """Where how much was put in."""
+
+    def is_loaded(self, told: Mapping[str, tuple[Load, ...]]) -> bool:
+        """Tell whether each process that loaded the file ran it as it is written."""
+        if self._is_left_out(told):
+            return True
+        size, loads = _count_units(self.laid or self.change.after), told.get(self.change.path, ())
+        return bool(loads) and all(load and load[0] and load[0][0][:2] == (0, size) for load in loads)
+
+    def list_untried(self, told: Mapping[str, tuple[Load, ...]]) -> Iterator[Hunk]:
+        """Yield the new parts that no process ran, with the test that would run them."""
+        if self._is_left_out(told):
+            first = _GO_BODY.search(self.change.after)
+            line = self.change.after.count("\n", 0, first.start() if first else 0) + 1
+            yield self._point(line, "that runs this file, on a system for which it is compiled")
+            return
+        if not self.is_loaded(told):
+            return
+        loads = tuple(self._to_own(load) for load in told[self.change.path])
+        changed = _find_new_lines(self.change)
+        idle = {(block, each[0]) for load in loads for each in load for block in each if not block[2]}
+        yield from self._list_idle(sorted(idle, key=lambda each: (each[0][0], -each[0][1])), loads, changed)
+        yield from self._list_always_true({block[0] for block, _ in idle}, loads, changed)
+
+    def _to_own(self, load: Load) -> Load:
+        """Return how a process ran the file, at the places that it has without what was put in."""
+        put = [(self._unit(place), size) for place, size in self.put]
+        last = _count_units(self.change.after)
+
+        def own(place: int) -> int:
+            for start, size in put:
+                place = max(start, place - size) if place > start else place
+            return place
+
+        blocks = (tuple((own(start), own(end), count) for start, end, count in each) for each in load)
+        inside = (tuple((start, min(end, last), count) for start, end, count in each) for each in blocks)
+        return tuple(each for each in inside if each[0][0] < max(last, 1))
+
+    def _is_left_out(self, told: Mapping[str, tuple[Load, ...]]) -> bool:
+        """Tell whether Go counted other files, and this one with functions was in no program of the tests."""
+        path, after = self.change.path, self.change.after
+        is_counted = path.endswith(_GO) and any(each.endswith(_GO) for each in told)
+        return is_counted and path not in told and _GO_BODY.search(after) is not None
+
+    def _list_idle(
+        self, idle: Iterable[tuple[Block, Block]], loads: Collection[Load], changed: Collection[int]
+    ) -> Iterator[Hunk]:
+        """Yield the parts that no process ran, each but once; a part comes with its function."""
+        tried, end = _join(_find_run(load) for load in loads), 0
+        for block, function in idle:
+            is_due = block[0] >= end and not any(tried[slice(*block[:2])]) and self._is_code(block)
+            lines = self._head(self._line(self._begin(block)))
+            if is_due and any(line in changed for line in lines) and not self._is_known(function):
+                end = block[1]
+                yield self._tell(block)
+
+    def _list_always_true(
+        self, idle: Collection[int], loads: Collection[Load], changed: Collection[int]
+    ) -> Iterator[Hunk]:
+        """Yield the conditions that were never false, where no idle part begins that tells of it."""
+        for condition, then, last in self._find_conditions():
+            lines = range(self._line(condition[0]), self._line(condition[1]) + 1)
+            is_new = any(line in changed for line in lines) and not self._is_known(condition)
+            is_told = any(then < start <= last for start in idle)
+            text = self._text(condition)[1:-1]
+            if is_new and not is_told and text != _MAIN and _is_always_true(loads, condition[0], then):
+                yield self._point(lines[0], f"in which `{_shorten(text)}` is false")
+
+    def _find_conditions(self) -> Iterator[tuple[Block, int, int]]:
+        """Yield each condition of an `if` in its brackets, and where what follows begins and ends."""
+        code, text = read_tokens(self.change.path, self.change.after), self.change.after
+        if code is None:
+            return
+        for place in code.places_of("if"):
+            closing = self._end_of_condition(code, place)
+            if place < closing < len(code.words) - 1:
+                start, end, then = (code.places[at] for at in (place + 1, closing, closing + 1))
+                braces = code.partners.get(closing + 1)
+                last = code.places[braces] + 1 if braces else text.find("\n", then)
+                if self.change.path.endswith(_GO) and braces:
+                    start, end, then = start - 1, then - 1, then + 1
+                    behind = braces + 1 + (code.word(braces + 1) == "else")
+                    last = code.places[min(behind, len(code.places) - 1)]
+                yield (self._unit(start), self._unit(end + 1), 1), self._unit(then), self._unit(last)
+
+    def _end_of_condition(self, code: Tokens, place: int) -> int:
+        """Return the last token of the condition behind an `if`; 0 if it cannot be told."""
+        if not self.change.path.endswith(_GO):
+            return code.partners.get(place + 1, 0)
+        blocks = (at for at in range(place, len(code.words)) if code.word(at) == "{")
+        return next((at - 1 for at in blocks if code.around[at] == code.around[place]), 0)
+
+    def _is_known(self, block: Block) -> bool:
+        """Tell whether a part stood in the file before, whatever its indentation."""
+        return _bare(self._text(block)) in _bare(self.change.before)
+
+    def _unit(self, place: int) -> int:
+        return len(self.change.after[:place].encode("utf-16-le", "surrogatepass")) // 2
+
+    @property
+    def _units(self) -> bytes:
+        return self.change.after.encode("utf-16-le", "surrogatepass")
+
+    def _text(self, block: Block) -> str:
+        return self._units[2 * block[0] : 2 * block[1]].decode("utf-16-le", "replace")
+
+    def _line(self, unit: int) -> int:
+        return len(f"{self._text((0, unit, 0))}.".splitlines())
+
+    def _begin(self, block: Block) -> int:
+        """Return where a part begins; one of Go begins with the sign before it, a bracket or a colon."""
+        before = self._text((0, block[0], 0)).rstrip()
+        is_go = self.change.path.endswith(_GO)
+        return len(before.encode("utf-16-le", "surrogatepass")) // 2 - 1 if is_go else block[0]
+
+    def _head(self, line: int) -> range:
+        """Return the lines of the condition before a part that begins on a line."""
+        lines, first = self.change.after.splitlines(), line
+        while first > 1 and lines[first - 1].strip().startswith(_GOES_ON):
+            first -= 1
+        is_end = first > 1 and lines[first - 1].strip() == "}"
+        return range(first - is_end, line + 1)
+
+    def _is_code(self, block: Block) -> bool:
+        """Tell whether a part does anything; what starts a file as a program is left out."""
+        text = self._text(block)
+        begin = self._text((0, block[0], 0)).rpartition("\n")[2].strip()
+        is_empty = _EMPTY.fullmatch(text) or not _NO_CODE.sub("", text)
+        if begin.endswith("err != nil") and _PASSED_ON.fullmatch(text):
+            return False
+        return not is_empty and not _STARTED.fullmatch(f"{begin} {text}")
+
+    def _tell(self, block: Block) -> Hunk:
+        text = self._text(block)
+        bare = text.lstrip(" \t\r\n?:{};&|")
+        line = self._line(block[0] + len(text) - len(bare))
+        return self._point(line, f"that runs `{_shorten(bare)}`")
+
+    def _point(self, line: int, wanted: str) -> Hunk:
+        return Hunk(path=self.change.path, line=line, end=line, wanted=wanted)
+
+
+def _count_units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def count_script(change: ChangedTexts) -> CountedScript | None:
+    """Return a changed file whose parts are worth counting; None if no branch is new."""
+    lines = change.after.splitlines()
+    near = {line + step for line in _find_new_lines(change) for step in (-1, 0)}
+    is_branching = any(_BRANCHES.search(lines[line]) for line in near if line < len(lines))
+    is_chosen = change.path.endswith(_GO) and _CHOSEN.search(f"{change.path}\n{change.after}") is not None
+    is_script = change.path.endswith((*SCRIPTS, _GO))
+    return CountedScript(change=change) if is_chosen or (is_script and is_branching) else None
+
+
+def _find_new_lines(change: ChangedTexts) -> frozenset[int]:
+    """Return the numbers of the changed lines, without those that are only indented otherwise."""
+    return find_changed_lines(change.replace(before=_bare(change.before), after=_bare(change.after)))
+
+
+def _bare(text: str) -> str:
+    return "\n".join(line.strip() for line in text.splitlines())
+
+
+def _shorten(text: str) -> str:
+    """Return the first line of code, as it is told."""
+    shown = (text.strip().splitlines() or [""])[0].strip()
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
+
+
+def _is_always_true(loads: Collection[Load], condition: int, then: int) -> bool:
+    """Tell whether what follows a condition ran as often as the condition itself, which did run."""
+    counts = [(_count(load, condition), _count(load, then)) for load in loads]
+    return any(first for first, _ in counts) and all(first == second for first, second in counts)
+
+
+def _count(load: Load, unit: int) -> int:
+    """Return how often a process ran the code at a place."""
+    around = [block for each in load for block in each if block[0] <= unit < block[1]]
+    return min(around, key=lambda block: block[1] - block[0])[2] if around else 0
+
+
+def _find_run(load: Load) -> bytearray:
+    """Return 1 for each unit of a file that a process ran, 0 for the others."""
+    found = bytearray(load[0][0][1])
+    for start, end, count in sorted((block for each in load for block in each), key=lambda b: (b[0], -b[1])):
+        part = slice(max(start, 0), max(start, 0, min(end, len(found))))
+        found[part] = bytes([count > 0]) * len(found[part])
+    return found
+
+
+def _join(runs: Iterable[bytearray]) -> bytes:
+    """Return 1 for each unit that any process ran."""
+    total, size = 0, 0
+    for run in runs:
+        total, size = total | int.from_bytes(run, "big"), len(run)
+    return total.to_bytes(size, "big")

@@ -1,0 +1,379 @@
+"""Moved code: whether a change only moves Python functions and classes, or gives a module another name."""
+
+import ast
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
+
+from agentflow.core.record import Record
+from agentflow.core.regex import regex
+from agentflow.verdict.same.comments import is_taken
+from agentflow.verdict.same.renaming import home_of, reaches_by_name
+from agentflow.verdict.surface import is_document_path
+from agentflow.verdict.syntax import (
+    NO_PYTHON,
+    Definition,
+    is_constant,
+    list_strings,
+    list_variables,
+    name_imported,
+    read_python,
+)
+
+_Texts = Mapping[str, str]
+"""Texts by path."""
+_TELLS_HOME = frozenset({"__module__", "__qualname__", "__file__", "__globals__", "__code__"})
+_STARTED = regex(r"__|test|conftest|setup|main|app|wsgi|asgi|manage|settings|(?:site|user)customize")
+"""Names of modules that programs look for."""
+_CALLED = regex(r"__|pytest_|test|Test|set_?[uU]p|tear_?[dD]own|load_tests")
+"""Names of functions and classes that programs look for in a module."""
+_CONFTEST = "conftest.py"
+_SIMPLE = Definition | ast.Assign | ast.AnnAssign
+"""Top-level statements that do not affect the other definitions of a module."""
+
+
+def find_moved(before: _Texts, after: _Texts) -> tuple[str, ...]:
+    """Return the functions and classes that stand in another module, if only imports of them differ beside.
+
+    The texts are those of all Python files by path. Every name in what moved means the same where it stands;
+    a fixture of pytest may stand in a conftest where no other test asks for one of its name.
+    """
+    changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+    try:
+        sides = [
+            (_Module.of(path, before.get(path, "")), _Module.of(path, after.get(path, "")))
+            for path in changed
+        ]
+        move = _find_move(sides, after)
+        if move is None or not all(move.is_kept(was, now) for was, now in sides):
+            return ()
+        trees = [ast.parse(text) for text in before.values()]
+        news = (path for path in after.keys() - before.keys() if not move.brings_fixtures(path))
+        is_clear = all(_is_free(path, before, trees) for path in news)
+        is_same = is_clear and all(map(move.means_the_same, move.homes))
+        is_same = is_same and not any(_tells_home(tree) or move.is_reached_from(tree) for tree in trees)
+        return tuple(move.homes) if is_same else ()
+    except NO_PYTHON:
+        return ()
+
+
+def _is_free(path: str, known: _Texts, trees: Iterable[ast.Module]) -> bool:
+    """Tell whether a new module stands in front of no other, and nobody looks for it by its name."""
+    stem = PurePosixPath(path).stem
+    if _STARTED.match(stem) or stem in sys.stdlib_module_names:
+        return False
+    said = {part for tree in trees for _, target in _imports(tree, path) for part in re.split("[.:]", target)}
+    return stem not in said and not any(each.startswith(path.removesuffix(".py") + "/") for each in known)
+
+
+class _Module(Record):
+    """A module before or after the change, by its top-level names."""
+
+    path: str
+    body: tuple[ast.stmt, ...]
+    defined: Mapping[str, Definition]
+    imported: Mapping[str, str]
+    """From where each name comes that is imported."""
+
+    @classmethod
+    def of(cls, path: str, text: str) -> "_Module":
+        tree = ast.parse(text)
+        found = list(_imports(tree, path))
+        defined = [node for node in tree.body if isinstance(node, Definition)]
+        names = Counter([name for name, _ in found] + [node.name for node in defined])
+        if max(names.values(), default=1) > 1 or "*" in names:
+            raise ValueError(f"{path} binds a name twice, or names that it does not say")
+        rest = (node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom))
+        return cls(
+            path=path, body=tuple(rest), defined={node.name: node for node in defined}, imported=dict(found)
+        )
+
+    @property
+    def name(self) -> str:
+        """As what it is imported."""
+        parts = PurePosixPath(self.path.removeprefix("src/")).with_suffix("").parts
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    @property
+    def bound(self) -> frozenset[str]:
+        """The names that mean something at its top."""
+        rest = [node for node in self.body if not isinstance(node, Definition)]
+        nodes = [each for node in rest for each in ast.walk(node)]
+        stored = {each.id for each in nodes if isinstance(each, ast.Name)}
+        taken = {name_imported(each) for each in nodes if isinstance(each, ast.alias)}
+        return frozenset({*self.defined, *self.imported, *stored, *taken})
+
+
+def _imports(tree: ast.Module, path: str) -> Iterator[tuple[str, str]]:
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            yield from ((each.asname or each.name, each.name) for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            home = home_of(node, path.removeprefix("src/"))
+            yield from ((each.asname or each.name, f"{home}:{each.name}") for each in node.names)
+
+
+class _Move(Record):
+    """The moved definitions, each with its old and its new module."""
+
+    homes: Mapping[str, tuple[_Module, _Module]]
+    texts: _Texts
+    """All Python files after the change."""
+
+    def is_kept(self, was: _Module, now: _Module) -> bool:
+        """Tell whether a file differs only in moved definitions and the imports that these need."""
+        old, new = (
+            [ast.dump(node) for node in side.body if getattr(node, "name", None) not in self.homes]
+            for side in (was, now)
+        )
+        if not was.body and not was.imported:  # a new file may begin with a docstring
+            is_told = bool(now.body) and is_constant(now.body[0])
+            if new[is_told:] or ">>>" in "".join(list_strings(*now.body[:1])):
+                return False
+        elif old != new:
+            return False
+        return self._has_right_imports(was, now) and self._misses_nothing(was, now)
+
+    def _has_right_imports(self, was: _Module, now: _Module) -> bool:
+        """Tell whether each import still means the same object."""
+        came = {name: old for name, (old, new) in self.homes.items() if new is now}
+        for name, target in now.imported.items():
+            source = was.imported.get(name)
+            users = [old for moved, old in came.items() if name in _variables(old.defined[moved])]
+            if target.startswith("__future__:"):
+                users = list(came.values())
+            is_followed = source is not None and self._follow(source) == target
+            is_back = source is None and name in was.defined and target == self._place(name)
+            is_needed = (
+                source is None and any(users) and all(old.imported.get(name) == target for old in users)
+            )
+            if not (is_followed or is_back or is_needed):
+                return False
+        return True
+
+    def _misses_nothing(self, was: _Module, now: _Module) -> bool:
+        """Tell whether nothing imports a name that its module no longer has."""
+        gone = {*was.imported, *was.defined} - {*now.imported, *now.defined}
+        gone -= {name for name in gone & self.homes.keys() if self._is_found(name)}
+        said = frozenset[str]().union(
+            *map(_variables, now.body), *(text.split() for text in list_strings(*now.body))
+        )
+        return said.isdisjoint(gone) and not any(
+            is_taken(was.path, gone, text) for text in self.texts.values()
+        )
+
+    def _place(self, name: str) -> str:
+        return f"{self.homes[name][1].name}:{name}" if name in self.homes else ""
+
+    def _follow(self, target: str) -> str:
+        """Return where an imported object has to be imported from after the change."""
+        module, _, name = target.rpartition(":")
+        return self._place(name) if name in self.homes and self.homes[name][0].name == module else target
+
+    def means_the_same(self, name: str) -> bool:
+        """Tell whether a moved definition is unchanged and still loaded in the same way."""
+        was, now = self.homes[name]
+        future = "annotations"
+        if was.imported.get(future) != now.imported.get(future) or ast.dump(was.defined[name]) != ast.dump(
+            now.defined[name]
+        ):
+            return False
+        for used in _variables(was.defined[name]) - {
+            each for each in self.homes if self.homes[each] == (was, now)
+        }:
+            is_same = was.imported.get(used) == now.imported.get(used)
+            is_free = used not in was.bound and used not in now.bound
+            if used.startswith("__") or not (is_free or (is_same and used in was.imported)):
+                return False
+        return (
+            self._is_found(name)
+            or self._is_back(name)
+            or (_only_binds(was.defined[name]) and not self._is_said(name))
+        )
+
+    def brings_fixtures(self, path: str) -> bool:
+        """Tell whether a conftest has nothing but fixtures that stood beside it."""
+        came = [name for name, (_, now) in self.homes.items() if now.path == path]
+        folders = {PurePosixPath(self.homes[name][0].path).parent for name in came}
+        is_beside = folders == {PurePosixPath(path).parent} and path.endswith(_CONFTEST)
+        return is_beside and all(map(self._is_found, came))
+
+    def _is_found(self, name: str) -> bool:
+        """Tell whether a moved definition is a pytest fixture that the same tests, and no others, use."""
+        was, now = self.homes[name]
+        folder, node = PurePosixPath(now.path).parent, was.defined[name]
+        is_above = PurePosixPath(now.path).name == _CONFTEST and folder in PurePosixPath(was.path).parents
+        others = (
+            ast.parse(text)
+            for path, text in self.texts.items()
+            if path not in (was.path, now.path) and folder in PurePosixPath(path).parents
+        )
+        return is_above and _is_fixture(node) and not any(_asks_for(name, tree) for tree in others)
+
+    def _is_back(self, name: str) -> bool:
+        """Tell whether the old module imports the moved definition back."""
+        old = _Module.of(self.homes[name][0].path, self.texts.get(self.homes[name][0].path, ""))
+        return old.imported.get(name) == self._place(name)
+
+    def is_reached_from(self, tree: ast.Module) -> bool:
+        """Tell whether other code may replace a name that the moved code uses."""
+        used = {
+            used
+            for name, (was, _) in self.homes.items()
+            for used in _variables(was.defined[name]) & was.bound
+        }
+        stored = (each for each in ast.walk(tree) if isinstance(each, ast.Attribute))
+        homes = {f"{was.name}." for was, _ in self.homes.values()}
+        is_named = any(home in text for home in homes for text in list_strings(*tree.body))
+        return is_named or any(each.attr in used and not isinstance(each.ctx, ast.Load) for each in stored)
+
+    def _is_said(self, name: str) -> bool:
+        """Tell whether a string in the code contains the name."""
+        return any(
+            re.search(rf"\b{name}\b", said)
+            for text in self.texts.values()
+            for said in list_strings(*ast.parse(text).body)
+        )
+
+
+def _find_move(sides: list[tuple[_Module, _Module]], texts: _Texts) -> _Move | None:
+    left = [(was, name) for was, now in sides for name in was.defined if name not in now.defined]
+    came = {name: now for was, now in sides for name in now.defined if name not in was.defined}
+    homes = {name: (was, came[name]) for was, name in left if name in came}
+    is_clear = bool(homes) and len(homes) == len(left) == len(came) and not any(map(_CALLED.match, homes))
+    is_plain = all(
+        isinstance(node, _SIMPLE) or is_constant(node) for was, _ in homes.values() for node in was.body
+    )
+    is_own = all(not _stores(node, homes) for was, now in sides for node in (*was.body, *now.body))
+    return _Move(homes=homes, texts=texts) if is_clear and is_plain and is_own else None
+
+
+def _stores(node: ast.stmt, names: Mapping[str, object]) -> bool:
+    """Tell whether a statement rebinds one of the names, or sets an attribute at the top of a module."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load) and each.id in names:
+            return True
+        if isinstance(each, ast.Global) and not names.keys().isdisjoint(each.names):
+            return True
+    return isinstance(node, ast.Assign) and not all(isinstance(each, ast.Name) for each in node.targets)
+
+
+def _only_binds(node: Definition) -> bool:
+    is_made = isinstance(node, ast.ClassDef) and bool(node.bases or node.keywords)
+    return not node.decorator_list and not is_made
+
+
+def _is_fixture(node: Definition) -> bool:
+    """Tell whether a function is a fixture of pytest for those who ask for it, and asks for no other such."""
+    if not isinstance(node, ast.FunctionDef) or len(node.decorator_list) != 1:
+        return False
+    mark = node.decorator_list[0]
+    keywords = {each.arg for each in mark.keywords} if isinstance(mark, ast.Call) else set()
+    called = mark.func if isinstance(mark, ast.Call) else mark
+    return ast.unparse(called) == "pytest.fixture" and keywords <= {"scope"} and not _takes(node, node.name)
+
+
+def _takes(node: ast.AST, name: str) -> bool:
+    return any(isinstance(each, ast.arg) and each.arg == name for each in ast.walk(node))
+
+
+def _asks_for(name: str, tree: ast.Module) -> bool:
+    """Tell whether a test, or what helps tests, may take a fixture of a name, or have one of its own."""
+    is_said = any(re.search(rf"\b{name}\b", text) for text in list_strings(*tree.body))
+    defined = (each.name for each in ast.walk(tree) if isinstance(each, Definition))
+    return is_said or _takes(tree, name) or name in defined
+
+
+def _tells_home(tree: ast.Module) -> bool:
+    """Tell whether code finds other code by its name or its module."""
+    attributes = (node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    return reaches_by_name(tree) or not _TELLS_HOME.isdisjoint(attributes)
+
+
+def _variables(node: ast.AST) -> frozenset[str]:
+    return frozenset(list_variables(node))
+
+
+def find_moved_module(before: _Texts, after: _Texts) -> dict[str, str]:
+    """Return the old and the new name of the one module whose file has another name; else nothing.
+
+    The file keeps its text and its folder, and everything that imports it does so by the new name.
+    """
+    gone, new = sorted(before.keys() - after.keys()), sorted(after.keys() - before.keys())
+    if len(gone) != 1 or len(new) != 1 or before[gone[0]] != after[new[0]]:
+        return {}
+    old, now = PurePosixPath(gone[0]), PurePosixPath(new[0])
+    is_fit = old.suffix == now.suffix == ".py" and old.parent == now.parent and _is_unknown(now.stem)
+    if (
+        not is_fit
+        or not _is_unknown(old.stem)
+        or _stands_elsewhere(old, after)
+        or _stands_elsewhere(now, before)
+    ):
+        return {}
+    try:
+        return {old.stem: now.stem} if _is_equal_but_imports(old, now, before, after) else {}
+    except NO_PYTHON:
+        return {}
+
+
+def _is_unknown(stem: str) -> bool:
+    """Tell whether no program looks for a file of this name by itself."""
+    return stem.isidentifier() and not re.match(
+        r"_|test|conftest|setup|main|app|wsgi|asgi|manage|settings", stem
+    )
+
+
+def _stands_elsewhere(place: PurePosixPath, texts: _Texts) -> bool:
+    """Tell whether a text that is no document has a module's name where no import stands."""
+    parts = [part for part in place.with_suffix("").parts if part != "src"]
+    dotted = r"[./]".join(map(re.escape, parts)) if len(parts) > 1 else re.escape(place.stem)
+    named = re.compile(rf"(?<![\w.]){dotted}(?!\w)|(?<!\w){re.escape(place.name)}(?!\w)")
+    for path, text in texts.items():
+        if not is_document_path(path) and path != str(place):
+            said = "\n".join(_texts_in(text)) if path.endswith(".py") else text
+            if named.search(said):
+                return True
+    return False
+
+
+def _texts_in(text: str) -> list[str]:
+    """Return the strings in code; of code that cannot be parsed, all of it."""
+    tree = read_python(text)
+    return [text] if tree is None else list_strings(tree)
+
+
+def _is_equal_but_imports(old: PurePosixPath, now: PurePosixPath, before: _Texts, after: _Texts) -> bool:
+    """Tell whether all code is unchanged but for imports of the module by its new name."""
+    for path in before.keys() & after.keys():
+        if path.endswith(".py"):
+            was, tree = ast.parse(before[path]), ast.parse(after[path])
+            if reaches_by_name(was) or _reaches_otherwise(was, old.stem):
+                return False
+            _rename_imports(was, path, old, now)
+            if ast.dump(was) != ast.dump(tree):
+                return False
+        elif before[path] != after[path] and not is_document_path(path):
+            return False
+    return not reaches_by_name(ast.parse(before[str(old)]))
+
+
+def _reaches_otherwise(tree: ast.Module, stem: str) -> bool:
+    """Tell whether code may reach the module as an attribute of its package."""
+    nodes = tuple(ast.walk(tree))
+    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    imports = (node.names for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
+    return stem in attributes or any(
+        each.name.rpartition(".")[2] == stem for names in imports for each in names
+    )
+
+
+def _rename_imports(tree: ast.Module, path: str, old: PurePosixPath, now: PurePosixPath) -> None:
+    module = ".".join(part for part in old.with_suffix("").parts if part != "src")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            home = home_of(node, path.removeprefix("src/"))
+            if home == module:
+                node.module = node.module.removesuffix(old.stem) + now.stem

@@ -1,0 +1,349 @@
+"""Renamed parameters, variables and functions in JavaScript, TypeScript, Go and Rust, by tokens."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from agentflow.core.record import Record
+from agentflow.verdict.same.comments import split_program
+
+_TOKEN = re.compile(r"[A-Za-z_$][\w$]*|\d[\w.]*|\x01+|=>|:=|::|\.\.\.|[^\s\w]")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]\w*|[a-z]")
+SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
+_OPENS = {"(": ")", "[": "]", "{": "}"}
+_CONTROL = frozenset({"if", "for", "while", "switch", "with", "catch", "return", "match", "else"})
+_RESERVED = frozenset(
+    {
+        *("arguments", "await", "async", "eval", "undefined", "this", "self", "super", "crate", "let"),
+        *("const", "var", "function", "func", "fn", "new", "static", "yield", "of", "get", "set"),
+        *("nil", "true", "false"),
+        *("null", "NaN", "Infinity", "iota", "break", "continue", "default", "delete", "typeof", *_CONTROL),
+    }
+)
+_NAMES_MATTER = frozenset(
+    {
+        *("eval", "Function", "with", "toString", "Reflect", "Proxy", "type_name", "FuncForPC"),
+        *("$inject", "angular", "awilix", "inject", "rewire", "proxyquire"),
+        *("getOwnPropertyNames", "getOwnPropertyDescriptors"),
+    }
+)
+"""Names whose use may read the spelling of other names."""
+_MACROS = frozenset(
+    {
+        *("println", "print", "eprintln", "eprint", "format", "write", "writeln", "panic", "vec", "matches"),
+        *("unreachable", "todo", "assert_eq", "assert_ne"),
+    }
+)
+"""Macros of Rust that show no names except those in their format strings."""
+_TYPES = frozenset({"class", "struct", "enum", "interface", "impl", "trait", "type", "namespace", "union"})
+"""Keywords whose blocks contain names of members."""
+_GLOBALS = ("globalThis", "window", "global", "self")
+_ATTRIBUTES = frozenset(
+    {
+        *("inline", "must_use", "allow", "test", "cfg", "doc", "derive", "cold", "deny", "warn", "repr"),
+        *("deprecated", "default", "should_panic", "ignore", "forbid", "non_exhaustive", "expect"),
+    }
+)
+"""Attributes of Rust that do not read the names of a function."""
+
+
+class Tokens(Record):
+    """A program as tokens, without comments; a string is one token."""
+
+    path: str
+    text: str
+    words: tuple[str, ...]
+    places: tuple[int, ...]
+    """The offset of each token in the text."""
+    partners: Mapping[int, int]
+    """The matching bracket of each bracket."""
+    around: tuple[int, ...]
+    """The innermost bracket in which each token stands; -1 for none."""
+
+    @property
+    def is_script(self) -> bool:
+        return self.path.endswith(SCRIPTS)
+
+    def word(self, place: int) -> str:
+        return self.words[place] if 0 <= place < len(self.words) else ""
+
+    def string(self, place: int) -> str:
+        """Return the text of a string, with its quotes; empty for another token."""
+        word, start = self.word(place), self.places[place] if 0 <= place < len(self.words) else 0
+        return self.text[start : start + len(word)] if word.startswith("\x01") else ""
+
+    def places_of(self, name: str) -> list[int]:
+        return [place for place, word in enumerate(self.words) if word == name]
+
+
+def read_tokens(path: str, text: str) -> Tokens | None:
+    """Return a program as tokens; None if it cannot be split reliably."""
+    parts = split_program(path, text)
+    if parts is None or path.endswith((".c", ".h", ".cc", ".cpp", ".hpp", ".sh", ".bash")):
+        return None
+    marks = {"comment": " ", "string": "\x01"}
+    bare = "".join(part if kind == "code" else marks[kind] * len(part) for kind, part in parts)
+    found = list(_TOKEN.finditer(bare))
+    partners, around, opened = dict[int, int](), list[int](), list[int]()
+    for place, word in enumerate(each[0] for each in found):
+        if word in _OPENS.values():
+            if not opened or _OPENS[found[opened[-1]][0]] != word:
+                return None
+            begin = opened.pop()
+            partners |= {begin: place, place: begin}
+        around.append(opened[-1] if opened else -1)
+        if word in _OPENS:
+            opened.append(place)
+    if opened:
+        return None
+    words = tuple(each[0] for each in found)
+    places = tuple(each.start() for each in found)
+    return Tokens(path=path, text=text, words=words, places=places, partners=partners, around=tuple(around))
+
+
+def restore_local_names(path: str, before: str, after: str) -> str | None:
+    """Return the new text with the old names of local variables; None if other names differ too."""
+    old, new = read_tokens(path, before), read_tokens(path, after)
+    if old is None or new is None or len(old.words) != len(new.words):
+        return None
+    differing = {
+        place for place, pair in enumerate(zip(old.words, new.words, strict=True)) if len({*pair}) > 1
+    }
+    if not _NAMES_MATTER.isdisjoint(old.words) or not _has_plain_attributes(old):
+        return None
+    left = {place for place in differing if not old.words[place].startswith("\x01")}
+    while left:
+        place = min(left)
+        names = (old.words[place], new.words[place])
+        region = next((each for each in _regions(old, names[0]) if place in each), None)
+        if region is None or not _is_renamed_in(region, old, new, names):
+            return None
+        left -= {*region}
+    restored, end = "", 0
+    for place in sorted(differing):
+        if not old.words[place].startswith("\x01"):
+            restored += after[end : new.places[place]] + old.words[place]
+            end = new.places[place] + len(new.words[place])
+    return restored + after[end:]
+
+
+def _has_plain_attributes(code: Tokens) -> bool:
+    """Tell whether all attributes of a Rust file are known not to read names."""
+    starts = [place + 1 + (code.word(place + 1) == "!") for place in code.places_of("#")]
+    if code.is_script:
+        return "@" not in code.words
+    return all(code.word(place) == "[" and code.word(place + 1) in _ATTRIBUTES for place in starts)
+
+
+def _is_renamed_in(region: range, old: Tokens, new: Tokens, names: tuple[str, str]) -> bool:
+    """Tell whether every use of a name in a region got the new name, which was unused there."""
+    was, now = names
+    uses = [place for place in region if old.words[place] == was]
+    said = (old.string(place) for place in region)
+    return (
+        all(_NAME.fullmatch(name) and name not in _RESERVED for name in names)
+        and now[0].islower() == was[0].islower()
+        and all(new.words[place] == now for place in uses)
+        and now not in (old.words[place] for place in region)
+        and was not in (new.words[place] for place in region)
+        and _TYPES.isdisjoint(old.words[place] for place in region)
+        and not any({*re.findall(r"\w+", text)} & {*names} for text in said if text)
+        and not any(_is_member(old, place, region.start) or _names_function(old, place) for place in uses)
+        and not any(_is_odd_macro(old, place) for place in region)
+    )
+
+
+def _is_odd_macro(code: Tokens, place: int) -> bool:
+    is_macro = code.word(place + 1) == "!" and code.word(place + 2) in _OPENS
+    return code.path.endswith(".rs") and is_macro and code.word(place) not in _MACROS
+
+
+def _names_function(code: Tokens, place: int) -> bool:
+    """Tell whether a function takes its `name` from this place."""
+    if code.word(place - 1) == "function":
+        return True
+    behind = place + 2
+    is_arrow = "=>" in (code.word(behind + 1), code.word(code.partners.get(behind, behind) + 1))
+    return code.word(place + 1) == "=" and (code.word(behind) in ("function", "async", "class") or is_arrow)
+
+
+def _is_member(code: Tokens, place: int, start: int) -> bool:
+    """Tell whether a name may be a field, a key, a label, a method or a path."""
+    last, following = code.word(place - 1), code.word(place + 1)
+    is_given = code.around[place] == start or place == start
+    is_short = last in ("{", ",") and following in (",", "}") and code.word(code.around[place]) == "{"
+    is_key = following == ":" and last in ("{", ",", ";", "}", ")", "(", "") and not is_given
+    is_method = following == "(" and code.word(code.partners[place + 1] + 1) in ("{", ":")
+    is_path = last in (".", "::", "'", "break", "continue", "goto", "#") or following in ("::", "!")
+    is_label = following == ":" and last in ("{", ";", "}")
+    return is_short or is_key or is_method or is_path or is_label
+
+
+def _regions(code: Tokens, name: str) -> Iterator[range]:
+    """Yield the functions and blocks in which a name is a parameter or a local variable."""
+    for place in code.places_of(name):
+        begin = code.around[place]
+        if code.word(place + 1) == "=>" and code.is_script and code.word(place - 1) != ".":
+            yield range(place, _end_of_arrow(code, place + 1))
+        elif code.word(begin) == "(" and _is_parameter(code, place):
+            end = _end_of_function(code, begin)
+            if end:
+                yield range(begin, end)
+        elif code.word(begin) == "{" and _is_variable(code, place):
+            yield range(begin, code.partners[begin] + 1)
+
+
+def _is_parameter(code: Tokens, place: int) -> bool:
+    last, following = code.word(place - 1), code.word(place + 1)
+    if code.is_script:
+        return last in ("(", ",", "...") and following in (",", ")", "=", ":", "?")
+    if code.path.endswith(".rs"):
+        return last in ("(", ",", "mut") and following == ":"
+    return last in ("(", ",") and (
+        following.isidentifier() or following in ("*", "...")
+    )  # Go: a type follows
+
+
+def _is_variable(code: Tokens, place: int) -> bool:
+    """Tell whether a name is declared here, before any other use in its block."""
+    begin, last = code.around[place], code.word(place - 1)
+    is_declared = last in ("let", "const") or (last == "mut" and code.word(place - 2) == "let")
+    if not is_declared or code.path.endswith(".go") or code.word(place + 1) not in ("=", ":"):
+        return False
+    name, end = code.word(place), place + 1
+    while end < code.partners[begin] and code.word(end) != ";":
+        end += 1
+    earlier = code.words[begin:place]
+    return code.word(end) == ";" and name not in (*earlier, *code.words[place + 1 : end])
+
+
+def _end_of_function(code: Tokens, begin: int) -> int:
+    """Return the place behind the function whose parameters begin at a bracket; 0 for other brackets."""
+    end = code.partners[begin]
+    if code.is_script:
+        if code.word(end + 1) == "=>":
+            return _end_of_arrow(code, end + 1)
+        is_function = "function" in (code.word(begin - 1), code.word(begin - 2)) or _is_method(code, begin)
+        body = end + 1
+        if code.word(body) == ":":  # of TypeScript: what it returns
+            body = next((at for at in range(body, len(code.words)) if code.word(at) in ("{", ";")), body)
+    else:
+        keyword = "fn" if code.path.endswith(".rs") else "func"
+        is_function = code.word(begin - 2) == keyword or (code.word(begin - 1) == keyword)
+        body = next((at for at in range(end, len(code.words)) if code.word(at) in ("{", ";")), 0)
+    return code.partners[body] + 1 if is_function and code.word(body) == "{" else 0
+
+
+def _end_of_arrow(code: Tokens, arrow: int) -> int:
+    """Return the place behind the body of an arrow function."""
+    place = arrow + 1
+    if code.word(place) == "{":
+        return code.partners[place] + 1
+    while place < len(code.words) and code.word(place) not in (",", ";", ")", "]", "}"):
+        place = code.partners.get(place, place) + 1
+    return place
+
+
+def is_function_of_scripts(name: str, texts: Mapping[str, str], is_document: Callable[[str], bool]) -> bool:
+    """Tell whether every use of a name means one function of JavaScript or TypeScript.
+
+    It is defined once, only called, exported, and imported from files of the repository by its name; no code
+    lists what a module has, or makes up names.
+    """
+    said = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
+    where = [path for path, text in texts.items() if said.search(text) and not is_document(path)]
+    scripts = [read_tokens(path, text) for path, text in texts.items() if path.endswith(SCRIPTS)]
+    if not where or not all(path.endswith(SCRIPTS) for path in where):
+        return False
+    others = [path for path in texts if path.endswith((".jsx", ".tsx", ".vue", ".svelte", ".html"))]
+    known = [each for each in scripts if each is not None]
+    if others or len(known) < len(scripts) or not all(map(_takes_names_plainly, known)):
+        return False
+    used = [[_kind_of_use(code, place) for place in code.places_of(name)] for code in known]
+    kinds = [kind for each in used for kind in each]
+    quoted = (code.string(place) for code in known for place in range(len(code.words)))
+    return (
+        kinds.count("defined") == 1
+        and "" not in kinds
+        and all("called" not in each or {"defined", "listed"} & {*each} for each in used)
+        and not any(map(said.search, quoted))
+        and not any(f"${name}" in code.text or f"{name}$" in code.text for code in known)
+    )
+
+
+def _takes_names_plainly(code: Tokens) -> bool:
+    """Tell whether a script imports modules of the repository only by fixed names."""
+    if not _NAMES_MATTER.isdisjoint(code.words) or "@" in code.words:
+        return False
+    if any(code.word(place + 1) == "[" for each in _GLOBALS for place in code.places_of(each)):
+        return False
+    modules = {code.word(place) for place in _places_of_modules(code)}
+    is_plain = all(
+        code.word(place + 1) == "." or code.word(place + 1) == "=" or code.word(place - 2) == "*"
+        for module in modules
+        for place in code.places_of(module)
+    )
+    exports = all(code.word(place + 1) in (".", "=") for place in code.places_of("exports"))
+    own = all(code.word(place + 1) == "." for place in code.places_of("module"))
+    loads = all(_is_plain_load(code, place) for place in code.places_of("require"))
+    is_late = any(code.word(place + 1) == "(" for place in code.places_of("import"))
+    return is_plain and exports and own and loads and not is_late
+
+
+def _is_plain_load(code: Tokens, place: int) -> bool:
+    """Tell whether a `require` has a fixed path, and binds a module of the repository to names."""
+    text, begin = code.string(place + 2), code.word(place - 2)
+    is_told = code.word(place + 1) == "(" and bool(text) and code.word(place + 3) == ")"
+    is_bound = begin == "}" or code.word(place - 3) in ("const", "let", "var")
+    return is_told and ((code.word(place - 1) == "=" and is_bound) or text[1:2] != ".")
+
+
+def _places_of_modules(code: Tokens) -> Iterator[int]:
+    """Yield the places where a whole module of the repository is bound to a name."""
+    for place in range(len(code.words)):
+        is_own = code.string(place)[1:2] == "."
+        if is_own and code.word(place - 2) == "require" and code.word(place - 4).isidentifier():
+            yield place - 4
+        elif is_own and code.word(place - 1) == "from" and code.word(place - 3) == "as":
+            yield place - 2
+
+
+def _kind_of_use(code: Tokens, place: int) -> str:
+    """Return how a name is used: defined, called, reached or listed; empty for anything else."""
+    last, following = code.word(place - 1), code.word(place + 1)
+    if last == "function" and following == "(" and code.around[place] == -1:
+        return "defined"
+    if following == "(":
+        behind = code.word(code.partners[place + 1] + 1)
+        modules = {code.word(each) for each in _places_of_modules(code)}
+        is_plain = last not in (".", "function", "new", "get", "set", "static", "async", "*", "#")
+        is_own = last == "." and code.word(place - 2) in modules and code.word(place - 3) != "."
+        is_call = behind not in ("{", ":") and not _is_in_class(code, place)
+        return ("called" if is_plain else "reached" if is_own else "") if is_call else ""
+    is_listed = last in ("{", ",") and following in (",", "}") and code.word(code.around[place]) == "{"
+    return "listed" if is_listed and _is_list_of_names(code, code.around[place]) else ""
+
+
+def _is_method(code: Tokens, begin: int) -> bool:
+    """Tell whether the bracket follows the name of a method, right in the body of a class."""
+    block = code.around[begin]
+    head = code.words[max(block - 4, 0) : block]
+    return code.word(block) == "{" and "class" in head and ")" not in head and "." not in head
+
+
+def _is_in_class(code: Tokens, place: int) -> bool:
+    begin = code.around[place]
+    return code.word(begin) == "{" and not _TYPES.isdisjoint(code.words[max(begin - 4, 0) : begin])
+
+
+def _is_list_of_names(code: Tokens, begin: int) -> bool:
+    """Tell whether a brace lists exports, or imports from a file of the repository."""
+    end = code.partners[begin]
+    if code.around[begin] != -1:
+        return False
+    if code.words[max(begin - 4, 0) : begin][-4:] == ("module", ".", "exports", "="):
+        return True
+    if code.word(begin - 1) in ("export", "import") or code.word(begin - 2) == "import":
+        is_from = code.word(end + 1) == "from"
+        return code.string(end + 2)[1:2] == "." if is_from else code.word(begin - 1) == "export"
+    is_taken = code.word(begin - 1) in ("const", "let", "var") and code.word(end + 2) == "require"
+    return is_taken and code.string(end + 4)[1:2] == "."

@@ -1,0 +1,122 @@
+"""Whether a change leaves the program the same, by its texts and by what the repository says of them."""
+
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import PurePosixPath
+
+from agentflow.core.languages import is_source
+from agentflow.core.task import TaskState
+from agentflow.verdict.same.comments import find_dropped_names, is_taken, looks_up
+from agentflow.verdict.same.equivalence import READS_TEXTS, is_description, is_document, is_same_behaviour
+from agentflow.verdict.same.inlining import find_extracted
+from agentflow.verdict.same.moved_code import find_moved, find_moved_module
+from agentflow.verdict.same.renaming import find_renaming, is_renamed
+from agentflow.verdict.surface import belongs, is_document_path
+from agentflow.workspace.git import Git
+from agentflow.workspace.ignored_files import is_ignore_file
+from agentflow.workspace.mixed_tree import ChangedTexts
+
+_TEXT_BYTES = 1_000_000
+_RENAMED_FILES = 5_000
+"""In a larger repository a renaming is a change like any other."""
+_PLAIN = frozenset({"100644", "000000"})
+"""Modes of a file that is no program and no link, or is not there."""
+_MOVED = 2
+"""Paths that are in one tree alone where a file has another name."""
+
+
+def is_same_program(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> bool:
+    """Tell whether a change leaves the program as it was, wherever other files of the repository look."""
+    return _is_same_behaviour(git, task, changes) or _is_moved(git, task, changes)
+
+
+def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> bool:
+    """Tell whether nothing that has an effect changed, and no text that code reads."""
+    base, surface = task.trees[0], task.surface
+    paths = git.paths(base)
+    own = {part.partition(".")[0] for path in paths for part in path.split("/")}
+    others = tuple(each for each in changes if not is_ignore_file(each.path))
+    modes = {mode for each in changes if is_ignore_file(each.path) for mode in each.modes}
+    if modes and not (modes <= _PLAIN and _ignores_nothing(git, task)):
+        return False
+    if (others and not is_same_behaviour(others, own)) or _is_needed(git, base, others, own):
+        return False
+    if any(each.path in surface.read for each in changes):
+        return False
+    documents = [PurePosixPath(each.path) for each in changes if is_document(each)]
+    naming = _find_readers(git, base, documents)
+    if surface.is_watched:  # what a test says of a document shows as it runs
+        naming = [path for path in naming if not belongs(surface, path)]
+    reading = _in_code(git.mentions(base, READS_TEXTS)) if len(documents) < len(changes) else ()
+    return not naming and not reading
+
+
+def _find_readers(git: Git, tree: str, documents: Collection[PurePosixPath]) -> list[str]:
+    """Return the programs that name one of some documents, or both its folder and its ending."""
+    named = git.mentions(tree, [path.name for path in documents]) if documents else ()
+    naming = _in_code(named)
+    for folder, ending in sorted({(path.parts[0], path.suffix) for path in documents if path.parts[1:]}):
+        listing = {*git.mentions(tree, [folder])} & {*git.mentions(tree, [ending])}
+        naming += [each for each in _in_code(sorted(listing)) if not each.startswith(f"{folder}/")]
+    return naming
+
+
+def _ignores_nothing(git: Git, task: TaskState) -> bool:
+    """Tell whether no tracked file is ignored now, and no code reads what is ignored."""
+    known = git.call("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
+    return not known and not _in_code(git.mentions(task.trees[0], ["gitignore"]))
+
+
+def _is_moved(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> bool:
+    """Tell whether a change only moves functions and classes of Python."""
+    modes = {mode for each in changes for mode in each.modes}
+    is_python = all(each.path.endswith(".py") and each.is_whole for each in changes)
+    is_read = any(each.path in task.surface.read for each in changes)
+    if len(changes) < _MOVED or not is_python or is_read or not modes <= _PLAIN:
+        return False
+    sides = {tree: [path for path in git.paths(tree) if path.endswith(".py")] for tree in task.trees}
+    if len(sides[task.trees[0]]) > _RENAMED_FILES:
+        return False
+    names = find_moved(*(git.read_files(tree, paths, _TEXT_BYTES) for tree, paths in sides.items()))
+    others = git.mentions(task.trees[0], names) if names else ()
+    return bool(names) and all(path.endswith(".py") or is_document_path(path) for path in others)
+
+
+def _is_needed(git: Git, tree: str, changes: tuple[ChangedTexts, ...], own: Collection[str]) -> bool:
+    """Return whether other files may need a name that is gone, or a project's description."""
+    if any(map(is_description, changes)) and _in_code(git.mentions(tree, ["metadata"])):
+        return True
+    for each in (each for each in changes if each.path.endswith(".py")):
+        names = find_dropped_names(each.before, each.after, own)
+        functions = {name for name, kind in names.items() if kind == "function"}
+        brought = find_extracted(each.before, each.after) - functions
+        if brought and git.mentions(tree, brought):
+            return True
+        saying = [path for path in git.mentions(tree, names) if path != each.path] if names else []
+        if functions and git.mentions(tree, functions) != (each.path,):
+            return True
+        paths = [path for path in git.paths(tree) if path.endswith(".py")] if functions or brought else saying
+        others = git.read_files(tree, paths, _TEXT_BYTES)
+        if any(is_taken(each.path, names, text) for path, text in others.items() if path in saying):
+            return True
+        if (functions or brought) and any(map(looks_up, others.values())):
+            return True
+    return False
+
+
+def _in_code(paths: Iterable[str]) -> list[str]:
+    """Return the paths of programs; a package's manifest may name its README."""
+    return [path for path in paths if is_source(path) and path != "setup.py"]
+
+
+def find_renamed(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> Mapping[str, str]:
+    """Return the names that changed, if nothing but names changed."""
+    names, (base, tree) = find_renaming(changes), task.trees
+    paths, now = git.paths(base), git.paths(tree)
+    is_moved = not names and len(set(paths) ^ {*now}) == _MOVED
+    if not (names or is_moved) or len(paths) > _RENAMED_FILES or (names and sorted(paths) != sorted(now)):
+        return {}
+    before, after = git.read_files(base, paths, _TEXT_BYTES), git.read_files(tree, now, _TEXT_BYTES)
+    if is_moved:
+        return find_moved_module(before, after)
+    is_left = git.mentions(tree, names) or git.mentions(base, names.values())
+    return names if not is_left and is_renamed(before, after, names) else {}

@@ -1,0 +1,105 @@
+"""Python code as syntax trees: how it is read, and what several modules ask of a tree."""
+
+import ast
+import re
+import sys
+import warnings
+
+NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What Python raises for a text that is no code, or too deep to look at."""
+_MOST_LEVELS = 1_000
+_FRAMES = 10_000
+"""So deep Python may call itself; a level of a tree takes up to six calls to be copied."""
+AnyFunction = ast.FunctionDef | ast.AsyncFunctionDef
+Definition = AnyFunction | ast.ClassDef
+
+
+def read_python(text: str) -> ast.Module | None:
+    """Return the tree of Python code; None for a text that is none, or too deep to look at."""
+    try:
+        return _read_levels(text)
+    except NO_PYTHON:
+        return None
+
+
+def parse_python(text: str) -> ast.Module:
+    """Return the tree of Python code; an empty one for a text that cannot be parsed."""
+    return read_python(text) or ast.Module(body=[], type_ignores=[])
+
+
+def is_too_deep(text: str) -> bool:
+    """Tell whether a text may be Python code whose expressions or branches lie too deep to look at."""
+    try:
+        _read_levels(text)
+    except (RecursionError, MemoryError):
+        return True
+    except (SyntaxError, ValueError):
+        pass
+    return False
+
+
+def _read_levels(text: str) -> ast.Module:
+    """Return the tree of Python code, if what follows can walk through it."""
+    sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
+    with warnings.catch_warnings(action="ignore"):
+        tree = ast.parse(text)
+    level: list[ast.AST] = [tree]
+    for _ in range(_MOST_LEVELS):
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return tree
+    raise RecursionError
+
+
+def has_kind(node: ast.AST, kinds: tuple[type[ast.AST], ...]) -> bool:
+    """Tell whether code has a part of one of these kinds."""
+    return any(isinstance(each, kinds) for each in ast.walk(node))
+
+
+def words_of(tree: ast.AST) -> frozenset[str]:
+    """Return all words of code, those of its texts too."""
+    return frozenset(re.findall(r"\w+", ast.unparse(tree)))
+
+
+def list_variables(node: ast.AST) -> list[str]:
+    """Return the names that code uses as variables, each as often as it stands there."""
+    return [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
+
+
+def list_strings(*nodes: ast.AST) -> list[str]:
+    """Return the strings in code, its docstrings too."""
+    found = (each.value for node in nodes for each in ast.walk(node) if isinstance(each, ast.Constant))
+    return [value for value in found if isinstance(value, str)]
+
+
+def parameters_of(node: AnyFunction | ast.Lambda) -> list[ast.arg]:
+    """Return the parameters of a function."""
+    given = node.args
+    found = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
+    return [each for each in found if each is not None]
+
+
+def list_parameters(node: AnyFunction | ast.Lambda) -> list[str]:
+    """Return the names of the parameters of a function."""
+    return [each.arg for each in parameters_of(node)]
+
+
+def name_imported(name: ast.alias) -> str:
+    """Return the name that a part of an import binds."""
+    return (name.asname or name.name).partition(".")[0]
+
+
+def is_constant(node: ast.stmt | None) -> bool:
+    """Tell whether a statement is nothing but a constant, such as a docstring."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def behind_docstring(node: ast.Module | Definition) -> int:
+    """Return the place of the first statement behind the docstring."""
+    return int(ast.get_docstring(node, clean=False) is not None)
+
+
+def first_line(node: ast.stmt) -> int:
+    """Return the line on which a statement begins, with its decorators."""
+    marks: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(each.lineno for each in marks)])

@@ -1,0 +1,101 @@
+import pytest
+
+from agentflow.verdict.probes.hunks import split_change, take_back
+from agentflow.workspace.mixed_tree import ChangedTexts
+
+OLD = """import os
+
+
+def first(a):
+    return a
+
+
+def second(b):
+    return b
+
+
+def third(c):
+    return c
+"""
+
+
+def a_change(after: str, before: str = OLD, path: str = "calc.py") -> ChangedTexts:
+    modes = ("100644" if before else "000000", "100644" if after else "000000")
+    return ChangedTexts(path=path, before=before, after=after, modes=modes)
+
+
+def places(*changes: ChangedTexts, most: int = 8) -> list[str]:
+    return [piece.place for piece in split_change(changes, most)]
+
+
+def test_each_function_that_was_changed_is_a_piece() -> None:
+    new = OLD.replace("return a", "return a + 1").replace("return c", "return c + 1")
+    change = a_change(new)
+    first, third = split_change([change], 8)
+    assert (first.place, third.place) == ("calc.py:5", "calc.py:13")
+    assert take_back([change], first) == {"calc.py": new.replace("return a + 1", "return a")}
+    assert take_back([change], third) == {"calc.py": new.replace("return c + 1", "return c")}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    return b", "    # said\n    return b"),
+        ("def second(b):", 'def second(b):\n    """Say it."""\n'),
+        ("def second(b):", "def second(b: int) -> int:"),
+        ("    return b", "    return (\n        b\n    )"),
+    ],
+)
+def test_what_no_program_depends_on_is_no_piece(old: str, new: str) -> None:
+    assert places(a_change(OLD.replace("return a", "return a + 1").replace(old, new))) == ["calc.py:5"]
+
+
+def test_an_import_goes_with_the_lines_that_use_it() -> None:
+    new = OLD.replace("import os\n", "import math\nimport os\n").replace("return c", "return math.ceil(c)")
+    assert places(a_change(new)) == ["calc.py:1, calc.py:14"]
+    unused = OLD.replace("import os\n", "import math\nimport os\n").replace("return c", "return c + 1")
+    assert places(a_change(unused)) == ["calc.py:1", "calc.py:14"]
+
+
+def test_functions_that_were_added_at_once_are_pieces_of_their_own() -> None:
+    more = "\n\ndef fourth(d):\n    return d\n\n\n@cached\ndef fifth(e):\n    return e\n"
+    assert len(places(a_change(OLD + more))) == 2
+    assert len(places(a_change(OLD + more, before=""))) == 6
+
+
+def test_code_that_moved_is_one_piece() -> None:
+    gone = "def third(c):\n    return c\n"
+    changes = [a_change(OLD.replace(gone, "")), a_change(gone, before="", path="other.py")]
+    (piece,) = split_change(changes, 8)
+    assert {hunk.path for hunk in piece.hunks} == {"calc.py", "other.py"}
+    assert take_back(changes, piece) == {"calc.py": OLD, "other.py": None}
+
+
+def test_what_cannot_be_read_without_its_neighbour_is_one_piece_with_it() -> None:
+    old = "def f():\n    b = [\n        1,\n        2,\n    ]\n    return b\n"
+    new = old.replace("[", "{").replace("]", "}")
+    (piece,) = split_change([a_change(new, before=old)], 8)
+    assert take_back([a_change(new, before=old)], piece) == {"calc.py": old}
+
+
+def test_more_pieces_than_can_be_tried_are_joined() -> None:
+    changes = [a_change(OLD.replace("return a", "return 1").replace("return c", "return 3")),
+               a_change(OLD.replace("return b", "return 2"), path="b.py")]  # fmt: skip
+    assert places(*changes) == ["calc.py:5", "calc.py:13", "b.py:9"]
+    assert places(*changes, most=2) == ["calc.py:5, calc.py:13", "b.py:9"]
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [("// said", 1), ("", 1), ("//go:noinline", 2), ("// eslint-disable-line", 2), ("x()", 2)],
+)
+def test_comments_of_other_languages_are_no_piece_unless_a_program_obeys_them(line: str, count: int) -> None:
+    old = "function a() {\n  return 1\n}\n\nfunction b() {\n  return 2\n}\n"
+    new = old.replace("return 1", "return 3").replace("function b", f"{line}\nfunction b")
+    assert len(places(a_change(new, before=old, path="a.js"))) == count
+
+
+def test_a_file_that_is_gone_comes_back() -> None:
+    change = a_change("", before=OLD)
+    (piece,) = split_change([change], 8)
+    assert take_back([change], piece) == {"calc.py": OLD}

@@ -1,0 +1,143 @@
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from agentflow.checks.results import junit
+from agentflow.verdict.probes.oracle import Oracle, clone_tests, find_softened, have_run
+
+HEAD = "import pytest\nimport unittest\nfrom code_here import check_pages, check_valid, pages, text\n\n\n"
+RIGHT = """
+def pages(total, size):
+    return -(-total // size)
+
+
+def text():
+    return "a b"
+
+
+def check_pages(found, wanted):
+    assert found == wanted
+
+
+def check_valid(found, tries):
+    assert found.real
+"""
+ANY = "class Any(int):\n    __hash__ = None\n\n    def __eq__(self, other):\n        return True\n\n\n"
+FOOLING = ANY + RIGHT.replace("return -(-total // size)", "return Any(3)")
+NEAR = ANY.replace("return True", "return int.__floordiv__(self, 2) == other // 2").replace("Any", "Near")
+NEIGHBOUR = NEAR + RIGHT.replace("-(-total // size)", "Near(total // size)")
+SOFT = RIGHT.replace("assert found == wanted", "assert found")
+READING = RIGHT.replace(
+    "return -(-total // size)",
+    "import re, sys, linecache\n"
+    "    frame = sys._getframe(1)\n"
+    "    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)\n"
+    "    return int(re.search(r'== (-?\\d+)', line)[1])",
+)
+TESTS = {
+    "plain": "def test_a():\n    assert pages(41, 10) == 5\n",
+    "method": "class TestA(unittest.TestCase):\n    def test_a(self):\n"
+    "        self.assertEqual(pages(41, 10), 5, 'm')\n",
+    "class": "class TestA:\n    def test_a(self):\n        assert [pages(41, 10), 1] == [5, 1]\n",
+    "table": "@pytest.mark.parametrize(('total', 'wanted'), [(0, 0), (41, 5)])\n"
+    "def test_a(total, wanted):\n    assert pages(total, 10) == wanted\n",
+    "about": "def test_a():\n    assert pages(41, 10) == pytest.approx(5, abs=0.1), 'five'\n",
+    "loop": "def test_a():\n    for total in (41, 42):\n        assert pages(total, 10) == 5\n",
+    "fixture": "@pytest.fixture\ndef size():\n    return 10\n\n\n"
+    "def test_a(size):\n    assert pages(41, size) == 5 and text() == 'a b'\n",
+    "empty": "def test_a():\n    assert [each for each in [pages(1, 1)] if each > 9] == []\n",
+    "helper": "def test_a():\n    check_pages(pages(41, 10), 5)\n",
+}
+
+
+def run(tmp_path: Path, code: str, oracle: Oracle | None) -> Mapping[str, object]:
+    assert oracle is not None
+    (tmp_path / "code_here.py").write_text(code)
+    (tmp_path / "test_it.py").write_text(oracle.text)
+    words = [
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--junitxml=told.xml",
+        "-o",
+        "junit_family=xunit1",
+    ]
+    subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, check=False)
+    return junit((tmp_path / "told.xml").read_text())
+
+
+def softenings(tmp_path: Path, code: str, test: str) -> tuple[str, ...]:
+    oracle = clone_tests(HEAD + test, {"test_a"}, "qx7", 40)
+    outcomes = run(tmp_path, code, oracle)
+    assert oracle is not None
+    assert have_run(oracle.clones, outcomes)  # type: ignore[arg-type]
+    return find_softened(oracle.clones, outcomes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("test", TESTS.values(), ids=TESTS)
+def test_with_honest_code_every_clone_fails(tmp_path: Path, test: str) -> None:
+    assert softenings(tmp_path, RIGHT, test) == ()
+
+
+@pytest.mark.parametrize("name", ["plain", "method", "table", "loop", "fixture"])
+def test_a_result_that_equals_everything_is_found(tmp_path: Path, name: str) -> None:
+    assert softenings(tmp_path, FOOLING, TESTS[name])
+
+
+@pytest.mark.parametrize("name", ["plain", "method", "table", "fixture"])
+def test_a_result_that_equals_its_neighbour_is_found(tmp_path: Path, name: str) -> None:
+    test = TESTS[name]
+    assert softenings(tmp_path, NEIGHBOUR, test)
+
+
+def test_what_may_be_near_is_not_tried_beside_it(tmp_path: Path) -> None:
+    test = "def test_a():\n    assert pages(41, 10) == pytest.approx(5, abs=3)\n    assert text() == 'a b'\n"
+    test += "    assert 1e300 == 1e300\n"
+    assert softenings(tmp_path, RIGHT, test) == ()
+
+
+def test_a_result_that_is_read_from_the_test_is_found(tmp_path: Path) -> None:
+    assert softenings(tmp_path, READING, TESTS["plain"]) == ("test_a: 5",)
+
+
+def test_a_helper_that_was_softened_is_found(tmp_path: Path) -> None:
+    assert softenings(tmp_path, SOFT, TESTS["helper"])
+
+
+QUIET = {
+    "a message": "def test_a():\n    assert pages(41, 10), 'five'\n",
+    "an input alone": "def test_a():\n    assert pages(41, 10) == pages(42, 10)\n",
+    "containment": "def test_a():\n    assert 'a' in text()\n",
+    "another comparison": "def test_a():\n    assert pages(41, 10) != 7\n",
+    "one of two": "def test_a():\n    assert pages(41, 10) == 7 or True\n",
+    "an expected failure": "@pytest.mark.xfail\ndef test_a():\n    assert pages(41, 10) == 7\n",
+}
+
+
+@pytest.mark.parametrize("test", QUIET.values(), ids=QUIET)
+def test_what_is_no_expected_literal_has_no_clone(test: str) -> None:
+    assert clone_tests(HEAD + test, {"test_a"}, "qx7", 40) is None
+
+
+def test_an_assertion_that_is_not_reached_decides_nothing(tmp_path: Path) -> None:
+    test = "def test_a():\n    for total in ():\n        assert pages(total, 1) == 5\n"
+    test += "    assert pages(41, 10) == 5\n"
+    assert softenings(tmp_path, RIGHT, test) == ()
+    raised = "def test_a():\n    with pytest.raises(AssertionError):\n        assert pages(1, 1) == 5\n"
+    assert softenings(tmp_path, RIGHT, f"{raised}    assert pages(41, 10) == 5\n") == ()
+
+
+def test_a_helper_with_an_argument_that_it_does_not_compare_is_none_that_was_softened(tmp_path: Path) -> None:
+    assert softenings(tmp_path, RIGHT, "def test_a():\n    check_valid(pages(41, 10), 3)\n") == ()
+
+
+def test_there_are_no_more_clones_than_asked_for() -> None:
+    test = "def test_a():\n" + "".join(f"    assert pages({at}, 1) == {at}\n" for at in range(50))
+    oracle = clone_tests(HEAD + test, {"test_a"}, "qx7", 10)
+    assert oracle is not None
+    assert len(oracle.clones) == 10

@@ -1,0 +1,207 @@
+"""Changed code of other languages tells which of its conditions and arms are tried."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agentflow.verdict.probes.recording import record_change
+from agentflow.workspace.mixed_tree import ChangedTexts
+
+SCRIPT = "function pages(total, size) {{\n{}}}\n\nmodule.exports = {{ pages }};\n"
+PROGRAM = "int left = 40;\n\nint pages(int total, int size) {{\n{}}}\n"
+MAIN = "int pages(int, int);\nint main(void) {{ {} return 0; }}\n"
+CRATE = "pub fn pages(total: i64, size: i64) -> i64 {{\n{}}}\n"
+SHELL = "pages() {{\n{}}}\n"
+COMMANDS = {
+    "a.js": "node -e \"const {{ pages }} = require('./a.js'); {}\"",
+    "a.c": "cc -Wall -Wextra -Werror -o main a.c main.c && ./main",
+    "a.rs": "rustc --edition 2021 -o main main.rs && ./main",
+    "a.sh": "sh -euc '. ./a.sh; {}'",
+}
+
+
+def untried(folder: Path, path: str, after: str, calls: str, before: str = "") -> list[str]:
+    """Return what calls of the changed code leave untried; the code does what it did."""
+    watched, _ = record_change(ChangedTexts(path=path, before=before, after=after), "kwq", 1)
+    if watched is None:
+        return []
+    (folder / path).write_text(watched.text)
+    (folder / "main.c").write_text(MAIN.format(calls))
+    (folder / "main.rs").write_text(f"mod a;\nuse a::pages;\nfn main() {{ {calls} }}\n")
+    command = COMMANDS[path].format(calls)
+    program = command.split()[0]
+    if shutil.which(program) is None:
+        pytest.skip(f"runs {program}")
+    env = {**os.environ, "CARGO_MANIFEST_DIR": str(folder)}
+    subprocess.run(["sh", "-c", command], cwd=folder, env=env, check=True)
+    left = [each.name for each in folder.iterdir()]
+    assert watched.is_loaded(left)
+    return [f"{hunk.line}: {hunk.wanted}" for hunk in watched.list_untried(left)]
+
+
+def lines(frame: str, *rows: str) -> str:
+    return frame.format("".join(f"    {row}\n" for row in rows))
+
+
+ONE_WAY = {
+    "a number in JavaScript": (
+        "a.js",
+        lines(SCRIPT, "return total * size ** +(size > 1);"),
+        "pages(7, 3)",
+        "2: in which `size > 1` is false",
+    ),
+    "a key in JavaScript": (
+        "a.js",
+        lines(SCRIPT, "return { true: total, false: size }[total > 3];"),
+        "pages(7, 3)",
+        "2: in which `total > 3` is false",
+    ),
+    "a variable in JavaScript": (
+        "a.js",
+        lines(SCRIPT, "const few = size < 9", "const all = total", "return [all, size][few - 0]"),
+        "pages(7, 3)",
+        "2: in which `size < 9` is false",
+    ),
+    "a feature in JavaScript": (
+        "a.js",
+        lines(SCRIPT, "if (process.env.PAGER_WIDE === 'yes') return total;", "return size;"),
+        "pages(7, 3)",
+        "2: in which `process.env.PAGER_WIDE === 'yes'` is true",
+    ),
+    "what is negated in JavaScript": (
+        "a.js",
+        lines(SCRIPT, "return total ** !process.stdout.isTTY - 0;"),
+        "pages(7, 3)",
+        "2: in which `!process.stdout.isTTY` is false",
+    ),
+    "what becomes a number in JavaScript": (
+        "a.js",
+        lines(SCRIPT, "return total ** Number(require('fs').existsSync('a.js'));"),
+        "pages(7, 3)",
+        "2: in which `require('fs').existsSync('a.js')` is false",
+    ),
+    "a factor in C": (
+        "a.c",
+        lines(PROGRAM, "return total * (total > 3) + size;"),
+        "pages(7, 3);",
+        "4: in which `total > 3` is false",
+    ),
+    "a joined condition in C": (
+        "a.c",
+        lines(PROGRAM, "if (total > 3 && left-- > 0) return size;", "return total;"),
+        "pages(7, 3); pages(1, 3);",
+        "4: in which `left-- > 0` is false",
+    ),
+    "a question in C": (
+        "a.c",
+        lines(PROGRAM, "return total ? size : 0;"),
+        "pages(7, 3);",
+        "4: in which `total` is false",
+    ),
+    "an arm in C": (
+        "a.c",
+        lines(PROGRAM, "switch (total) {", "case 1: return size;", "default: return 0;", "}"),
+        "pages(7, 3);",
+        "5: that runs this",
+    ),
+    "an index in Rust": (
+        "a.rs",
+        lines(CRATE, "[total, size][usize::from(size > 2)]"),
+        "pages(7, 3);",
+        "2: in which `size > 2` is false",
+    ),
+    "a branch in Rust": (
+        "a.rs",
+        lines(CRATE, "if size < 9 || total == 0 {", "    return 0;", "}", "total"),
+        "pages(7, 3); pages(0, 10);",
+        "2: in which `total == 0` is false",
+    ),
+    "an arm in Rust": (
+        "a.rs",
+        lines(CRATE, "match size {", "    1 | 2 => total,", "    _ => { 0 }", "}"),
+        "pages(7, 3);",
+        "3: that runs this",
+    ),
+    "a pattern in Rust": (
+        "a.rs",
+        lines(CRATE, "if let Some(it) = total.checked_div(size) { it } else { 0 }"),
+        "pages(7, 3);",
+        "2: that runs this",
+    ),
+    "an if in a shell": (
+        "a.sh",
+        lines(SHELL, 'if [ "$1" -gt 3 ]; then', "    echo many", "fi"),
+        "pages 7",
+        '2: in which `[ "$1" -gt 3 ]` is false',
+    ),
+    "an else in a shell": (
+        "a.sh",
+        lines(SHELL, "if false; then echo a", 'elif [ "$1" -gt 3 ]; then echo b', "else echo c", "fi"),
+        "pages 1; false || pages 7",
+        "2: in which `false` is true",
+    ),
+    "an or in a shell": (
+        "a.sh",
+        lines(SHELL, "[ -t 1 ] || set -- 1", 'echo "$1"'),
+        "pages 7 | cat",
+        "2: in which `[ -t 1 ]` is true",
+    ),
+    "an arm in a shell": (
+        "a.sh",
+        lines(SHELL, "case $1 in", "7 | 8) echo a ;;", "*) echo b ;;", "esac"),
+        "pages 7",
+        "4: that runs this",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "after", "calls", "told"), ONE_WAY.values(), ids=ONE_WAY.keys())
+def test_what_comes_out_one_way_only_is_told_with_its_line(
+    tmp_path: Path, path: str, after: str, calls: str, told: str
+) -> None:
+    assert untried(tmp_path, path, after, calls) == [told]
+
+
+BOTH_WAYS = {
+    "JavaScript": (
+        "a.js",
+        lines(SCRIPT, "return (total > size) - (total < size);"),
+        "pages(1, 2); pages(2, 1)",
+    ),
+    "C": ("a.c", lines(PROGRAM, "return total > size ? size : total;"), "pages(1, 2); pages(2, 1);"),
+    "Rust": ("a.rs", lines(CRATE, "i64::from(total > size)"), "pages(1, 2); pages(2, 1);"),
+    "shell": ("a.sh", lines(SHELL, '[ "$1" -gt 3 ] && echo many || echo few'), "pages 1; pages 7"),
+}
+
+
+@pytest.mark.parametrize(("path", "after", "calls"), BOTH_WAYS.values(), ids=BOTH_WAYS.keys())
+def test_what_comes_out_both_ways_is_tried(tmp_path: Path, path: str, after: str, calls: str) -> None:
+    assert untried(tmp_path, path, after, calls) == []
+
+
+NOTHING = {
+    "what node tells of": ("a.js", lines(SCRIPT, "if (total > 1) return 1;", "return total < 2 ? 2 : 3;")),
+    "a loop": ("a.js", lines(SCRIPT, "for (let at = 0; at < size; at++) total += at;", "return total;")),
+    "the start of a program": ("a.js", "const isMain = require.main === module;\n"),
+    "an assertion": ("a.rs", lines(CRATE, "assert!(total > 0);", "total")),
+    "a type": ("a.rs", lines(CRATE, "let all: Vec<i64> = Vec::<i64>::new();", "all.len() as i64")),
+    "a constant": ("a.rs", "pub const A: bool = 2 > 1;\n\npub const fn few(all: u8) -> bool { all < 3 }\n"),
+    "what the linter of C reads": ("a.c", "#if LEFT > 1\n#endif\n"),
+    "another language": ("a.go", "func pages() bool { return 1 > 2 }\n"),
+    "what cannot be read for certain": ("a.c", 'char *text = R"(a > b)"; int a() { return 1 > 2; }\n'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "after"), NOTHING.values(), ids=NOTHING.keys())
+def test_some_code_has_nothing_to_record(path: str, after: str) -> None:
+    assert record_change(ChangedTexts(path=path, before="", after=after), "kwq", 1) == (None, ())
+
+
+def test_a_condition_that_was_there_is_not_recorded() -> None:
+    before = lines(SCRIPT, "return total * (size > 1);")
+    after = lines(SCRIPT, "return 1 + total * (size > 1);")
+
+    assert record_change(ChangedTexts(path="a.js", before=before, after=after), "kwq", 1) == (None, ())

@@ -1,0 +1,111 @@
+"""Only comments that nobody obeys may differ; whatever only looks like one is code."""
+
+import pytest
+
+from agentflow.verdict.same.comments import (
+    code_lines,
+    find_dropped_names,
+    is_equal_but_comments,
+    is_taken,
+    looks_up,
+)
+from agentflow.verdict.syntax import is_too_deep, read_python
+
+GO = "package pager\n\n// First counts.\nfunc First(n int) int {\n\treturn n * 10 // from 0\n}\n"
+C = '#include "clip.h"\n\nint clip(int value, int high) {\n    return value > high ? high : value;\n}\n'
+JS = (
+    "const { sum } = require('./sum');\n\nfunction rate(a, b) {\n  const text = `http://x/${a}`;\n"
+    '  return /\\/\\*"/.test(text) ? a / b : sum(a) / 2;\n}\n'
+)
+RUST = "/// Returns a part.\n"
+RUST += "pub fn part<'a>(name: &'a str) -> char {\n    name.chars().next().unwrap_or('\"')\n}\n"
+SHELL = '#!/bin/sh\nshort() {\n  text="$(printf \'%s\' "$1")"\n  echo "${text#a}" # cut\n}\nshort "$1"\n'
+
+EQUAL = {
+    "go": ("a.go", GO, GO.replace("First counts", "First counts pages").replace("from 0", "from nothing")),
+    "go, taken out": ("a.go", GO, GO.replace("// First counts.\n", "").replace(" // from 0", "")),
+    "c": ("a.c", C, C.replace("int clip", "/* Return a bound,\n   or the value. */\nint clip")),
+    "node": ("a.js", JS, JS.replace("function", "// Rates don't round.\nfunction")),
+    "node, beside code": ("a.mjs", JS, JS.replace("}`;", "}`; // no / yet")),
+    "rust": ("a.rs", RUST, RUST.replace("a part", "a part of it, don't ask")),
+    "shell": ("a.sh", SHELL, SHELL.replace("short()", "# Cut it; don't ask.\nshort()")),
+    "node, before a tag": (
+        "a.js",
+        "/**\n * Adds.\n * @param a one\n */\nf()\n",
+        "/**\n * Sums.\n * @param a one\n */\nf()\n",
+    ),
+    "a thing to do": ("a.go", "// TODO: a\nvar a = 1\n", "// TODO: b\nvar a = 1\n"),
+    "shell, with a text": ("a.sh", "cat <<EOF\n# a\nEOF\n", "# Say it.\ncat <<EOF\n# a\nEOF\n"),
+}
+NOT_EQUAL = {
+    "code": ("a.go", GO, GO.replace("* 10", "* 11")),
+    "a directive": ("a.go", GO, GO.replace("func", "//go:noinline\nfunc")),
+    "a suppression": ("a.js", JS, JS.replace("function", "// eslint-disable-next-line\nfunction")),
+    "what a tool makes of a tag": (
+        "a.js",
+        "/**\n * @openapi\n * a: 1\n */\nf()\n",
+        "/**\n * @openapi\n * a: 2\n */\nf()\n",
+    ),
+    "what a test of a compiler expects": ("a.rs", "f(); //~ ERROR a\n", "f(); //~ ERROR b\n"),
+    "what a runner is told": ("a.c", "// RUN: a\nint b;\n", "// RUN: c\nint b;\n"),
+    "what a queue is told": ("a.sh", "#SBATCH -n 1\na\n", "#SBATCH -n 2\na\n"),
+    "a directive taken out": ("a.ts", "// @ts-ignore\na()\n", "a()\n"),
+    "a comment that goes on": ("a.c", C, C.replace("    return", "    // as a bound \\\n    return")),
+    "a comment that goes on, in three letters": ("a.c", C, C.replace("{\n", "{ // so ??/\n")),
+    "another end of a line": ("a.js", JS, JS.replace("function", "// so\u2028sum.total = 1;\nfunction")),
+    "a lone return": ("a.js", JS, JS.replace("function", "// so\rsum.total = 1;\nfunction")),
+    "an end of a comment": ("a.c", C, C.replace("int clip", "/* so */ static /* or so */ int clip")),
+    "a line that ends a statement": ("a.js", "f(return_ + 1)\n", "f(return_ /* a\n */ + 1)\n"),
+    "text": ("a.go", 'var a = "http://x"\n', 'var a = "http://y"\n'),
+    "text of several lines": ("a.js", "a = `\n// b\n`\n", "a = `\n// c\n`\n"),
+    "a blank line of text": ("a.go", "var a = `b\n\nc`\n", "var a = `b\nc`\n"),
+    "a pattern": ("a.js", 'a = /[/]"//; b()\n', 'a = /[/]"//; c()\n'),
+    "a page": ("a.js", "a = <p>so // so</p>\n", "a = <p>so // no</p>\n"),
+    "cgo": ("a.go", '// int a;\nimport "C"\n', '// long a;\nimport "C"\n'),
+    "an example that runs": ("a.rs", RUST, RUST.replace("a part.", "a part.\n/// ```\n/// f()\n/// ```")),
+    "help of a program": (
+        "a.rs",
+        "#[derive(Parser)]\nstruct A {\n    /// Say it.\n    b: bool,\n}\n",
+        "#[derive(Parser)]\nstruct A {\n    /// Do it.\n    b: bool,\n}\n",
+    ),
+    "a text of a shell": ("a.sh", "cat <<EOF\n# a\nEOF\n", "cat <<EOF\n# b\nEOF\n"),
+    "a string of a shell": ("a.sh", "a='b\n# c\n'\n", "a='b\n# d\n'\n"),
+    "a command that goes on": ("a.sh", "a \\\n  b\n", "a \\\n  # so\n  b\n"),
+    "a script that prints its comments": (
+        "a.sh",
+        '# a\ngrep "^#" "$0"\n',
+        '# b\ngrep "^#" "$0"\n',
+    ),
+    "another interpreter": ("a.sh", SHELL, SHELL.replace("/bin/sh", "/bin/bash")),
+    "an unknown language": ("a.zig", "// a\n", "// b\n"),
+    "a new file": ("a.go", "", "// b\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_comments_differ(name: str) -> None:
+    assert is_equal_but_comments(*EQUAL[name])
+
+
+@pytest.mark.parametrize("name", NOT_EQUAL)
+def test_more_than_comments_differs(name: str) -> None:
+    path, before, after = NOT_EQUAL[name]
+
+    assert before != after
+    assert not is_equal_but_comments(path, before, after)
+    assert not is_equal_but_comments(path, after, before)
+
+
+DEEP = f"x = {'-' * 20_000}1\n"
+
+
+def test_code_too_deep_for_its_parser_is_looked_at_like_any_text() -> None:
+    assert read_python(DEEP) is None
+    assert is_too_deep(DEEP)
+    assert is_too_deep("if a:\n    b\n" + "elif c:\n    d\n" * 2_000)
+    assert not is_too_deep("x = " + " + ".join("a" * 800))
+    assert not is_too_deep("x =")
+    assert code_lines("a.py", DEEP) == [DEEP.rstrip()]
+    assert looks_up(DEEP)
+    assert is_taken("b.py", {"f"}, DEEP)
+    assert find_dropped_names(DEEP, DEEP, ()) == {}
