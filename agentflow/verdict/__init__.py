@@ -2,8 +2,8 @@
 
 `judge` is a pure function of a `case`. In the order in which a task meets them, the modules say:
 
-- what a path is, product, document or check: `surface` (by its name and settings), `reach` (by what uses
-  what), `paths` (by what the base run read);
+- what a path is, product, document or check: `surface` (by its name and settings), `shared_settings` (files
+  that are both), `reach` (by what uses what), `paths` (by what the base run read);
 - how checks run: `target_tests` (which tests, by which command), `runner` (side by side, in copies, again
   where chance may be at work), `earlier_runs` (reused), `checking` (for one task, with their records);
 - what the diff shows before anything runs: `diff/`, by `inspect_change`; of that, whether the program is

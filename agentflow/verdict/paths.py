@@ -17,15 +17,8 @@ from agentflow.redact import list_some
 from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.reach import find_check_only, find_holders, find_leads
 from agentflow.verdict.runner import CheckJob
-from agentflow.verdict.surface import (
-    Kind,
-    belongs,
-    find_surface,
-    is_document_path,
-    is_shared,
-    kind_for_verdict,
-    kind_of,
-)
+from agentflow.verdict.shared_settings import is_shared
+from agentflow.verdict.surface import Kind, belongs, find_surface, is_document_path, kind_for_verdict, kind_of
 from agentflow.verdict.syntax import parse_python
 from agentflow.verdict.target_tests import file_of, id_prefix, modules_of
 from agentflow.workspace.git import Git

@@ -29,7 +29,8 @@ from agentflow.verdict.diff.known_values import (
 from agentflow.verdict.diff.python_tests import compare_tests, find_moved_tests
 from agentflow.verdict.diff.switches import find_careless_comparisons, find_switches, is_setting_row
 from agentflow.verdict.same.comments import code_lines
-from agentflow.verdict.surface import Kind, read_checker_settings
+from agentflow.verdict.shared_settings import read_checker_settings
+from agentflow.verdict.surface import Kind
 from agentflow.verdict.syntax import NO_PYTHON
 from agentflow.workspace.mixed_tree import find_differences
 
