@@ -19,6 +19,8 @@ _MOST_BITS = 512
 _MOST_PATTERN = 60
 _ODD_PATTERN = re.compile(r"[*+}].*[*+{]|\(\?[<=!]|\\[1-9]")
 """What takes long, or what is more than a row of signs."""
+_SMALL_FORMAT = re.compile(r"(?:[^%]|%0?\d?\d?[dsxX])*")
+"""A format whose result has no more than some hundred signs."""
 _CALLS: Mapping[str, Callable[..., Any]] = {
     **{
         each.__name__: each
@@ -192,9 +194,14 @@ def _compute(op: ast.operator | ast.cmpop, one: Any, other: Any) -> Any:
         return one**other
     if type(op) not in _OPERATORS or max(sizes) > _MOST_BITS:
         raise _UnknownError
-    if isinstance(op, ast.Mult) and not all(isinstance(each, int | float) for each in (one, other)):
+    is_small = isinstance(op, ast.Mod) and isinstance(one, str) and _SMALL_FORMAT.fullmatch(one)
+    if isinstance(op, ast.Mult | ast.Mod) and not is_small and not _are_numbers(one, other):
         raise _UnknownError
     return _OPERATORS[type(op)](one, other)
+
+
+def _are_numbers(*values: Any) -> bool:
+    return all(isinstance(each, int | float) for each in values)
 
 
 def _call(func: ast.expr, given: list[Any]) -> Any:

@@ -19,6 +19,7 @@ NUMBERS = (417.0, 905.0)
         "self.total * 2 == 834",
         "total ** 2 == 173889",
         "hex(total) == '0x1a1'",
+        "'%05d' % total == '00417'",
         "len(str(total)) == 3 and total - 400 == 17",
     ],
 )
@@ -38,6 +39,8 @@ def test_a_condition_that_hardly_holds_for_other_numbers_picks(text: str) -> Non
         "total == size",
         "total == 9 ** 9 ** 9",
         "'a' * 10 ** 9 == total",
+        "('%999999999d' % total).strip() == '417'",
+        "len('%99999d' % total) == 99999 and total % 61 == 51",
         "find(total) == 417",
         "total is None",
     ],
