@@ -41,7 +41,7 @@ def format_report(
         _list_under("Proof", _list_proof(task)),
         _list_under("Probes", list(map(_describe_probe, task.probes or ()))),
         _list_under("Changes to the checks", _list_changes_to_approve(task)),
-        _list_under("Iterations that failed", [_describe_failure(failure) for failure in task.failures]),
+        _list_under("Failed iterations", [_describe_failure(failure) for failure in task.failures]),
         _list_under("Caveats", _list_caveats(task)),
         _list_under("Files changed", _list_files(task, changes)),
         _list_under("Changed only by hooks", [f"- {nest(path)}" for path in sorted(find_hook_files(task))]),

@@ -50,7 +50,7 @@ def test_a_hook_does_not_write_through_a_link_that_a_command_put_in_its_place(tm
     outside.write_text("")
     link = play.turn(play.call("Bash", command=f"ln -sf {outside} hooks.log"))
     repo.task(MEND, script=play.crew(link, *play.MENDED, play.submit("calc.py")))
-    assert "is a link" in str([run.results for run in repo.runs("implementer")])
+    assert "is now a link" in str([run.results for run in repo.runs("implementer")])
     assert outside.read_text() == ""
 
 

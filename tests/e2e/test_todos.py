@@ -120,5 +120,5 @@ def test_after_ten_turns_the_planner_is_reminded_behind_all_that_was_said(new_re
     assert types[place - 1] == "CallAnswered"
     assert types[place + 1] == "RequestSent"
     (said,) = planner.entries[place]["message"]["parts"]
-    assert "10 turns ago" in said["text"]
+    assert "not changed for 10 turns" in said["text"]
     assert "TodoWrite" in said["text"]

@@ -200,7 +200,7 @@ def test_a_running_task_of_another_process_is_followed_to_its_end(new_repo: NewR
         task = repo.folder.name
         with page.follow(task) as followed:
             followed.wait_for("until [ -e go.log ]")
-            assert page.act(task, "say", said=["keep double"]).json["said"].startswith("The role")
+            assert page.act(task, "say", said=["keep double"]).json["said"].startswith("The working role")
             repo.write({"go.log": ""})
             followed.wait_for("a + b")
             followed.wait_for("keep double")

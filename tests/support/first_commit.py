@@ -36,6 +36,8 @@ def make_repository(root: Path, branch: str = "") -> None:
 def commit_first(root: Path) -> bool:
     """Commit all files of a new repository; false, with nothing done, where only git knows what it adds."""
     git = root / ".git"
+    if not git.is_dir():
+        return False
     head = git / (git / "HEAD").read_text().removeprefix("ref: ").strip()
     found = _list_files(root) if _is_usual(git) and not head.exists() else None
     if found is None:

@@ -15,6 +15,8 @@ from agentflow.workspace.mixed_tree import ChangedTexts
 
 _RAN, _TRUE, _FALSE = "r", "1", "0"
 _BOOLEAN = (ast.Compare, ast.BoolOp)
+_PLAIN = (ast.Constant, ast.BinOp, ast.Compare, ast.Dict, ast.List, ast.Tuple, ast.Set, ast.JoinedStr)
+"""Values that are neither true nor false, or are recorded where they stand."""
 SIGNS_SHOWN = 60
 """Characters of a condition that are told."""
 _RECORDER = """
@@ -90,6 +92,7 @@ def watch_change(change: ChangedTexts, word: str, first: int) -> Watched | None:
     try:
         before, tree = ast.parse(change.before), ast.parse(change.after)
         watch = _Watch(change, word, first, _list_known(before))
+        watch.may_be_told = _list_bound(tree, find_changed_lines(change))
         tree = ast.fix_missing_locations(watch.visit(tree))
         _insert(tree, ast.parse(_RECORDER.format(word=word, loaded=first - 1)).body)
         text = ast.unparse(tree)
@@ -116,6 +119,8 @@ class _Watch(ast.NodeTransformer):
         self._known = known
         self._owner = ""
         self._recorded = set[int]()
+        self.may_be_told = frozenset[str]()
+        """New names whose value may be true or false, though nothing says so where they are used."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         return self._function(node)
@@ -228,6 +233,8 @@ class _Watch(ast.NodeTransformer):
                 return self._condition(node)
             case ast.Call(func=ast.Name(id="int" | "float"), args=[inner]):
                 node.args = [self._number(inner)]
+            case ast.Name(id=name) | ast.Attribute(attr=name) if name not in self.may_be_told:
+                pass
             case ast.Call() | ast.Name() | ast.Attribute() if self._is_new(node) and not _is_told(
                 node, self._word
             ):
@@ -266,6 +273,26 @@ def _list_known(tree: ast.Module) -> frozenset[tuple[str, str]]:
     return frozenset(
         (owner, ast.dump(part)) for owner, node in _with_owners(tree, "") for part in _find_decisions(node)
     )
+
+
+def _list_bound(tree: ast.Module, lines: Collection[int]) -> frozenset[str]:
+    """Return the names that new code binds to the result of a call, and those of new properties."""
+    found = set[str]()
+    for node in ast.walk(tree):
+        if getattr(node, "lineno", 0) not in lines:
+            continue
+        match node:
+            case (
+                ast.Assign(targets=[target], value=value)
+                | ast.AnnAssign(target=target, value=ast.expr() as value)
+                | ast.NamedExpr(target=target, value=value)
+            ) if not isinstance(value, _PLAIN):
+                found |= {getattr(target, "id", ""), getattr(target, "attr", "")}
+            case ast.FunctionDef(name=name, decorator_list=[_, *_]):
+                found.add(name)
+            case _:
+                pass
+    return frozenset(found)
 
 
 def _with_owners(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:
