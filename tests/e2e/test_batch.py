@@ -216,8 +216,14 @@ def test_a_ray_cluster_does_the_same_and_again_only_what_its_machine_lost(
     )
     words = ("--engine", "ray", "--jobs", "2", "--no-input", "--json")
     process = repo.start("batch", str(path), *words)
-    eventually(lambda: bool(begun_for("slow")) and bool(processes("ray::slow")), 200)
-    (lost,), (worker,) = begun_for("slow"), processes("ray::slow")
+    seen = list[set[int]]()
+
+    def is_at_work() -> bool:
+        seen[:] = begun_for("slow"), processes("ray::slow")
+        return all(seen)
+
+    eventually(is_at_work, 200)
+    (lost,), (worker,) = seen
     os.kill(worker, signal.SIGKILL)
     eventually(lambda: lost not in begun_for("slow"))
     out, err = process.communicate()

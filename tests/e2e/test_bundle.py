@@ -190,7 +190,9 @@ def test_a_bomb_is_refused_before_it_has_unpacked(bundle: Path, clone: Repo) -> 
         for _ in range(70):
             file.write(b"\0" * 1_000_000)
     assert is_refused(clone.run("import", str(bundle)), "far more than such a file needs")
-    assert is_refused(clone.run("import", "away"), "away is not a complete record: No such file or directory\n")
+    assert is_refused(
+        clone.run("import", "away"), "away is not a complete record: No such file or directory\n"
+    )
     member = tarfile.TarInfo("events.jsonl")
     member.size = 1 << 60
     bundle.write_bytes(gzip.compress(member.tobuf()))
