@@ -19,7 +19,7 @@ BAD = {
         GOOD + HERE + '"id": "0001"}': "t.jsonl:2: id: '0001' is the id of an earlier",
         HERE + '"max_tokens": "many"}': "t.jsonl:1: max_tokens: ",
         '{"repository": "a\\u0000", "text": "x"}': "t.jsonl:1: a text in it has a null character",
-        '{"repository": "~no-such-user/a", "text": "x"}': "t.jsonl:1: repository: ~no-such-user/a is neither a folder nor",
+        '{"repository": "~no-such-user/a", "text": "x"}': "t.jsonl:1: repository: ~no-such-user/a is neither",
         HERE + '"check": {"command": "c", "files": {"../a": ""}}}': "check.files: '../a'",
         HERE + '"edits": [{"file": ".git/config", "old": "a", "new": "b"}]}': "edits: ",
         "\n": "there is no task in it",
