@@ -107,7 +107,7 @@ AROUND: tuple[Entry, ...] = (
           (_FIXED,), command=".venv/bin/python -m pytest -q"),
     Entry("the verifier runs the tests on a fresh clone", "leavings", UNITTEST.but(Put(".gitignore", ".venv/\n")), "add Account.is_empty to bank/account.py",
           (Edit("bank/account.py", "    def withdraw", "    def is_empty(self):\n        return self.balance == 0\n\n    def withdraw"),
-           Edit("tests/test_account.py", "\n\nif __name__", "\n    def test_empty(self):\n        self.assertTrue(Account().is_empty())\n\n\nif __name__")),
+           Edit("tests/test_account.py", "\n\nif __name__", "\n    def test_empty(self):\n        self.assertTrue(Account().is_empty())\n        self.assertFalse(self.account.is_empty())\n\n\nif __name__")),
           verifying=_CLONES),
     Entry("the verifier runs pytest in place", "leavings", FLAT.but(_SHORTEN, Put(".gitignore", ".venv/\n")), "fix the failing test in test_slug.py",
           (_FIXED,), verifying=".venv/bin/python -m pytest -q --junitxml=report.xml"),
