@@ -15,7 +15,7 @@ from agentflow.workspace.mixed_tree import ChangedTexts
 
 _RAN, _TRUE, _FALSE = "r", "1", "0"
 _BOOLEAN = (ast.Compare, ast.BoolOp)
-_PLAIN = (ast.Constant, ast.BinOp, ast.Compare, ast.Dict, ast.List, ast.Tuple, ast.Set, ast.JoinedStr)
+_PLAIN = (ast.Constant, ast.BinOp, ast.Compare, ast.Dict, ast.List, ast.Set, ast.JoinedStr)
 """Values that are neither true nor false, or are recorded where they stand."""
 SIGNS_SHOWN = 60
 """Characters of a condition that are told."""
@@ -277,22 +277,47 @@ def _list_known(tree: ast.Module) -> frozenset[tuple[str, str]]:
 
 def _list_bound(tree: ast.Module, lines: Collection[int]) -> frozenset[str]:
     """Return the names that new code binds to the result of a call, and those of new properties."""
-    found = set[str]()
+    found, given = set[str](), _list_computed_defaults(tree)
     for node in ast.walk(tree):
         if getattr(node, "lineno", 0) not in lines:
             continue
         match node:
+            case ast.Assign(targets=targets, value=value) if not isinstance(value, _PLAIN):
+                found |= {name for target in targets for name in _names_in(target)}
             case (
-                ast.Assign(targets=[target], value=value)
-                | ast.AnnAssign(target=target, value=ast.expr() as value)
+                ast.AnnAssign(target=target, value=ast.expr() as value)
                 | ast.NamedExpr(target=target, value=value)
+                | ast.For(target=target, iter=value)
             ) if not isinstance(value, _PLAIN):
-                found |= {getattr(target, "id", ""), getattr(target, "attr", "")}
+                found |= {*_names_in(target)}
             case ast.FunctionDef(name=name, decorator_list=[_, *_]):
                 found.add(name)
+            case ast.arg(arg=name):
+                found |= {name} & given
             case _:
                 pass
     return frozenset(found)
+
+
+def _list_computed_defaults(tree: ast.Module) -> frozenset[str]:
+    """Return the parameters whose default is computed."""
+    found = set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arguments):
+            placed = [*node.posonlyargs, *node.args][::-1]
+            pairs = [
+                *zip(placed, node.defaults[::-1], strict=False),
+                *zip(node.kwonlyargs, node.kw_defaults, strict=True),
+            ]
+            found |= {each.arg for each, value in pairs if value and not isinstance(value, _PLAIN)}
+    return frozenset(found)
+
+
+def _names_in(target: ast.expr) -> Iterator[str]:
+    """Yield the names and attributes that an assignment binds."""
+    for node in ast.walk(target):
+        if isinstance(node, ast.Name | ast.Attribute):
+            yield node.id if isinstance(node, ast.Name) else node.attr
 
 
 def _with_owners(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:

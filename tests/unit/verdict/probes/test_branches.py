@@ -49,6 +49,11 @@ WRONG_SOMEWHERE = {
         "few = total < 100", f"return total // size + ({RIGHT} - total // size) * few"
     ),
     "by a comparison that is handed on": body(f"return (total // size, {RIGHT}).__getitem__(total < 100)"),
+    "by a pair of names": body(
+        "first, other = os.path.isdir('/'), 1", f"return total // size + ({RIGHT} - total // size) * first"
+    ),
+    "by a computed default": "import os\ndef pages(total, size, first=os.path.isdir('/')):\n"
+    f"    return total // size + ({RIGHT} - total // size) * first\n",
     "by a name as a number": body(
         "first = os.path.isdir('/')", f"return total // size + ({RIGHT} - total // size) * first"
     ),
