@@ -21,6 +21,7 @@ from agentflow.core.evidence import (
 )
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
+from agentflow.core.test_ids import function_of, lies_in
 from agentflow.core.verdict import ProbeResult, Remark, Tampering
 from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.profile import CHECKS
@@ -47,7 +48,7 @@ from agentflow.verdict.proofs import find_proof, find_turned, is_renaming
 from agentflow.verdict.runner import WHOLE, CheckJob, Results, run_apart
 from agentflow.verdict.shared_settings import is_shared, mix
 from agentflow.verdict.surface import Kind, belongs, stands
-from agentflow.verdict.target_tests import find_target_tests, function_of, lies_in, narrow
+from agentflow.verdict.target_tests import find_target_tests, narrow
 from agentflow.workspace.changes import ChangeKind, FileChange
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import describe_changes, is_ignore_file, list_unseen, mark_ignored

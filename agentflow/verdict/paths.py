@@ -13,6 +13,7 @@ from agentflow.core.evidence import STALL_SECONDS, CheckRun, Side, Surface
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
+from agentflow.core.test_ids import file_of, id_prefix, modules_of
 from agentflow.redact import list_some
 from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.reach import find_check_only, find_holders, find_leads
@@ -20,7 +21,6 @@ from agentflow.verdict.runner import CheckJob
 from agentflow.verdict.shared_settings import is_shared
 from agentflow.verdict.surface import Kind, belongs, find_surface, is_document_path, kind_for_verdict, kind_of
 from agentflow.verdict.syntax import parse_python
-from agentflow.verdict.target_tests import file_of, id_prefix, modules_of
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import mark_ignored
 

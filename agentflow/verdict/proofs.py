@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome
+from agentflow.core.test_ids import id_prefix
 from agentflow.core.verdict import Hunk, Proof, ProofKind
 from agentflow.redact import list_some
 from agentflow.verdict.case import Case
-from agentflow.verdict.target_tests import id_prefix
 
 
 def find_proofs(case: Case) -> tuple[Proof, ...]:

@@ -4,9 +4,9 @@ import ast
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from agentflow.core.test_ids import function_of
 from agentflow.core.verdict import Remark, Tampering
 from agentflow.verdict.syntax import AnyFunction, is_constant, parse_python, read_python
-from agentflow.verdict.target_tests import function_of
 
 _SKIPS = frozenset(
     {"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "skipTest", "importorskip"}

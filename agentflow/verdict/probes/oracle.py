@@ -8,8 +8,8 @@ from itertools import islice
 
 from agentflow.core.evidence import RED, TestOutcome
 from agentflow.core.record import Record
+from agentflow.core.test_ids import function_of
 from agentflow.verdict.syntax import AnyFunction, read_python
-from agentflow.verdict.target_tests import function_of
 
 _EQUAL = re.compile(r"(?!.*(?:not|greater|less))assert.*(?:equal|allclose)", re.IGNORECASE)
 _CLAIM = re.compile(r"(?:assert|check|expect|verify|ensure)_?\w*", re.IGNORECASE)

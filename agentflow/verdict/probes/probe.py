@@ -9,6 +9,7 @@ from agentflow.checks.run import Manner, Shown
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
+from agentflow.core.test_ids import id_prefix
 from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.case import Case, find_hook_files
 from agentflow.verdict.diff.inspection import Inspection
@@ -21,7 +22,6 @@ from agentflow.verdict.runner import Place
 from agentflow.verdict.same.equivalence import is_document
 from agentflow.verdict.shared_settings import is_shared
 from agentflow.verdict.surface import belongs
-from agentflow.verdict.target_tests import id_prefix
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts, write_tree_with
 
