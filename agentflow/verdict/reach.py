@@ -5,11 +5,12 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
-from agentflow.core.languages import is_source
+from agentflow.core.languages import COMPONENTS, SCRIPTS, is_source, may_be_shell
 from agentflow.core.regex import regex
 from agentflow.verdict.syntax import parse_python
 
-_SCRIPT = frozenset({".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts", ".vue", ".svelte"})
+_WEB = (*SCRIPTS, *COMPONENTS)
+"""Endings of files that import each other, also without the ending."""
 _NAMED = regex(
     r"(?:from|import|require|source|include|mod|use|load)\b[\s({\"'<]*([\w./@-]+)|[\"'<]([\w./@-]+)[\"'>]"
 )
@@ -124,7 +125,7 @@ def find_holders(
 def _is_kin(path: str, other: str) -> bool:
     """Tell whether two files are written in the same language, by their suffixes."""
     endings = {PurePosixPath(path).suffix, PurePosixPath(other).suffix}
-    return len(endings) == 1 or endings <= _SCRIPT
+    return len(endings) == 1 or endings <= {*_WEB}
 
 
 def _leads(path: str, text: str, known: Collection[str]) -> Iterator[str]:
@@ -132,16 +133,11 @@ def _leads(path: str, text: str, known: Collection[str]) -> Iterator[str]:
         yield from _imports(path, parse_python(text), known)
         started = (place for word in _FILE.findall(text) for place in _places(path, word))
         yield from (place for place in started if place in known)
-    elif _is_shell(path):
+    elif may_be_shell(path):
         words = (word for word in _SHELL_FILE.findall(text))
         yield from (place for word in words for place in _places(path, word) if place in known)
     elif is_source(path):
         yield from (found for word in _words(text) for found in _places(path, word) if found in known)
-
-
-def _is_shell(path: str) -> bool:
-    """Tell whether a file may be a script of a shell."""
-    return PurePosixPath(path).suffix in ("", ".sh", ".bash")
 
 
 def _imports(path: str, tree: ast.Module, known: Collection[str]) -> Iterator[str]:
@@ -183,9 +179,9 @@ def _places(path: str, word: str) -> Iterator[str]:
     for start in (folder, PurePosixPath()):
         place = _normal(start, word)
         yield place
-        if PurePosixPath(path).suffix in _SCRIPT:
-            yield from (f"{place}{end}" for end in _SCRIPT)
-            yield from (f"{place}/index{end}" for end in _SCRIPT)
+        if PurePosixPath(path).suffix in _WEB:
+            yield from (f"{place}{end}" for end in _WEB)
+            yield from (f"{place}/index{end}" for end in _WEB)
         else:
             suffix = PurePosixPath(path).suffix
             yield from (f"{place}{suffix}", f"{place}/mod{suffix}")
@@ -230,7 +226,7 @@ def _is_public(path: str, texts: Mapping[str, str]) -> bool:
     folder = PurePosixPath(path).parent
     if path.endswith("__init__.py"):
         return f"{folder.parent}/__init__.py".removeprefix("./") not in texts
-    is_library = not path.endswith(".py") and not _is_shell(path) and path.startswith(_LIBRARIES)
+    is_library = not path.endswith(".py") and not may_be_shell(path) and path.startswith(_LIBRARIES)
     return is_library and not _asserts(path, texts[path])
 
 

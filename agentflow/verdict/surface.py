@@ -12,7 +12,7 @@ from types import MappingProxyType
 from agentflow.checks.dependencies import manifest_of
 from agentflow.checks.repository import MAKEFILES, PYTEST_SETTINGS, Repository, dot_folder, table
 from agentflow.core.evidence import Check, Surface
-from agentflow.core.languages import TEST_PATHS, gather, is_source
+from agentflow.core.languages import SHELL, TEST_PATHS, gather, is_source
 from agentflow.core.regex import compile_glob, regex, to_expression
 from agentflow.verdict.shared_settings import is_shared
 
@@ -60,7 +60,6 @@ _FIRST_IMPORTED = regex(r"(?:src/)?([A-Za-z_]\w*)(?:\.py|/.+)")
 _RUNNERS = frozenset({"pytest", "_pytest", "pluggy", "iniconfig", "xdist", "pytest_cov", "coverage", "nose"})
 _SCRIPT = regex(r"(?<![\w./-])(?:\./)?((?:[\w.-]+/)*[\w-]+\.\w+)")
 _SCRIPT_FOLDERS = frozenset({"script", "scripts", "bin", "tool", "tools", "ci", "hack", "dev", "build"})
-_SHELL = (".sh", ".bash")
 _PROGRAM = regex(r"(?<![\w./-])\./([\w./-]*\w)(?![\w.])")
 """A file that is started by its path."""
 _IMPORTED = regex(r"(?m)^[ \t]*(?:from|import)[ \t]+([A-Za-z_][\w.]*)(?:[ \t]+import[ \t]+(\w+))?")
@@ -173,7 +172,7 @@ def _scripts(repository: Repository, checks: Iterable[Check]) -> Iterator[str]:
     for text in (*commands, *_recipes(repository)):
         for name in _SCRIPT.findall(text):
             parts = PurePosixPath(name).parts
-            if name.endswith(_SHELL) or not _SCRIPT_FOLDERS.isdisjoint(parts[:-1]):
+            if name.endswith(SHELL) or not _SCRIPT_FOLDERS.isdisjoint(parts[:-1]):
                 yield name
         for program in _PROGRAM.findall(text):
             yield from (program, *_find_built(repository, program))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
+from agentflow.core.languages import SHELL
 from agentflow.core.regex import regex
 
 _NUMBER = r"[\"']?-?(?:0[xX][0-9a-fA-F]+|\d[\d_]*(?:\.\d+)?)(?:n|_?[iuf]\d+)?[\"']?(?![\w.(\"'])"
@@ -63,7 +64,7 @@ def find_compared(
 def _choose_patterns(path: str) -> tuple[re.Pattern[str], ...]:
     if path.endswith(".rs"):
         return (*_COMPARED, *_RUST)
-    return _SHELL if path.endswith((".sh", ".bash")) or "." not in path.rpartition("/")[2] else _COMPARED
+    return _SHELL if path.endswith(SHELL) else _COMPARED
 
 
 def _split_into_blocks(added: Sequence[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:

@@ -3,12 +3,10 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from agentflow.core.languages import C_FAMILY, JAVASCRIPT, RUST
 from agentflow.core.record import Record
 from agentflow.verdict.same.comments import split_program
 
-C = (".c", ".h", ".cc", ".cpp", ".hpp")
-JAVASCRIPT = (".js", ".mjs", ".cjs")
-RUST = (".rs",)
 _TOKEN = re.compile(
     r"[A-Za-z_$][\w$]*|\d[\w.]*|\x01+|'[a-z_]\w*|<<=|>>>=?|>>=|\*\*=?|\.\.[.=]?|===|!==|=>|->|::|&&=?|\|\|=?|\?\?=?"
     r"|\?\.|<=|>=|==|!=|<<|>>|\+\+|--|[-+*/%&|^]=|[^\s\w]"
@@ -52,6 +50,8 @@ class CodeTokens:
 
     def __init__(self, path: str, text: str, masked: str) -> None:
         self.path, self.text, self._masked = path, text, masked
+        self.is_c, self.is_rust = path.endswith(C_FAMILY), path.endswith(RUST)
+        self.is_script = path.endswith(JAVASCRIPT)
         found = list(_TOKEN.finditer(masked))
         self.words = tuple(each[0] for each in found)
         self.places = tuple(each.start() for each in found)
@@ -112,7 +112,7 @@ def read_code(path: str, text: str) -> CodeTokens | None:
     if parts is None:
         return None
     masked = "".join(_mask(kind, part) for kind, part in parts)
-    if path.endswith(C):
+    if path.endswith(C_FAMILY):
         masked = re.sub(r"(?m)^[ \t]*#[^\n]*", lambda found: " " * len(found[0]), masked)
     code = CodeTokens(path, text, masked)
     return code if code.is_whole else None
@@ -131,7 +131,7 @@ def find_spots(code: CodeTokens) -> Iterator[Spot]:
             if (start, end) not in seen and _is_plain(code, start, end):
                 seen.add((start, end))
                 yield code.to_spot(start, end)
-    if code.path.endswith((*C, *RUST)):
+    if code.is_c or code.is_rust:
         yield from _find_arms(code)
 
 
@@ -144,7 +144,7 @@ def find_comparisons(code: CodeTokens) -> Iterator[Spot]:
 
 def _find_parts(code: CodeTokens, place: int, word: str) -> Iterator[tuple[int, int]]:
     """Yield the conditions, from one token to another, that a token is the sign of."""
-    is_script = code.path.endswith(JAVASCRIPT)
+    is_script = code.is_script
     is_clear = word not in _ANGLES or is_script or code.path.endswith(".c") or code.is_apart(place)
     if word in _COMPARES and is_clear:
         parts: Iterable[tuple[int, int]] = [_extend(code, place)]
@@ -163,7 +163,7 @@ def _find_in_script(code: CodeTokens, place: int, word: str) -> Iterator[tuple[i
 
 def _find_in_others(code: CodeTokens, place: int, word: str) -> Iterator[tuple[int, int]]:
     """Yield what is joined, what is asked, and what stands before a question mark of C."""
-    is_c = code.path.endswith(C)
+    is_c = code.is_c
     if word in _JOINS and not _is_closure(code, place):
         yield from (_extend(code, place - 1), _extend(code, place + 1))
     elif word == "?" and is_c:
@@ -206,22 +206,22 @@ def _extend(code: CodeTokens, place: int) -> tuple[int, int]:
 
 
 def _is_left_end(code: CodeTokens, before: int, place: int) -> bool:
-    word, is_rust = code.words[before], code.path.endswith(RUST)
+    word, is_rust = code.words[before], code.is_rust
     if word in _OPENS or word in _ENDS - ({"?"} if is_rust else set()) or word in _BEFORE:
         return True
     if word in _BITS and not (is_rust and word != "|"):
         return True
-    is_block = word == "}" and not code.path.endswith(JAVASCRIPT)
-    return is_block or (code.path.endswith(JAVASCRIPT) and code.breaks_line(place))
+    is_block = word == "}" and not code.is_script
+    return is_block or (code.is_script and code.breaks_line(place))
 
 
 def _is_right_end(code: CodeTokens, place: int, first: int) -> bool:
-    word, is_rust = code.words[place], code.path.endswith(RUST)
+    word, is_rust = code.words[place], code.is_rust
     if word in _OPENS.values() or word in _ENDS - ({"?"} if is_rust else set()):
         return True
     if (word in _BITS and not is_rust and place > first) or (is_rust and word in ("{", "|")):
         return True
-    return code.path.endswith(JAVASCRIPT) and place > first and code.breaks_line(place)
+    return code.is_script and place > first and code.breaks_line(place)
 
 
 def _is_closure(code: CodeTokens, place: int) -> bool:
@@ -235,7 +235,7 @@ def _is_closure(code: CodeTokens, place: int) -> bool:
         "{",
         "=>",
     )
-    return code.path.endswith(RUST) and is_empty
+    return code.is_rust and is_empty
 
 
 def _end_of_operand(code: CodeTokens, place: int) -> int:
@@ -252,19 +252,19 @@ def _is_plain(code: CodeTokens, start: int, end: int) -> bool:
     """Tell whether a part is one expression inside a function."""
     words = code.words[start:end]
     is_odd = not words or not _ODD.isdisjoint(words) or _is_in_loop_head(code, start)
-    is_type = code.path.endswith(RUST) and ("->" in words or code.word(start - 1) == "const")
+    is_type = code.is_rust and ("->" in words or code.word(start - 1) == "const")
     return not is_odd and not is_type and _is_in_function(code, start)
 
 
 def _is_in_function(code: CodeTokens, place: int) -> bool:
     """Tell whether a token stands in a block of braces, and in Rust in none that is a module or constant."""
-    around, is_inside = code.around[place], code.path.endswith(JAVASCRIPT)
+    around, is_inside = code.around[place], code.is_script
     while around >= 0:
         is_inside = is_inside or code.words[around] == "{"
         if _is_assertion(code, around):
             return False
         head = _head_of(code, around)
-        if code.path.endswith(RUST) and (
+        if code.is_rust and (
             not {"mod", "macro_rules"}.isdisjoint(head)
             or ("const" in head and "fn" in head)
             or "!" in head[-1:]
@@ -293,15 +293,15 @@ def _find_arms(code: CodeTokens) -> Iterator[Spot]:
     for place, word in enumerate(code.words):
         if word not in _ARMS or not _is_in_function(code, place):
             continue
-        if code.path.endswith(C) and word in ("case", "default") and code.word(code.around[place]) == "{":
+        if code.is_c and word in ("case", "default") and code.word(code.around[place]) == "{":
             end = next((at for at in range(place, len(code.words)) if code.words[at] == ":"), 0)
             if end:
                 yield code.to_spot(place, end + 1, is_arm=True, closes=False)
-        elif code.path.endswith(RUST) and word == "=>" and code.word(place + 1) == "{":
+        elif code.is_rust and word == "=>" and code.word(place + 1) == "{":
             yield code.to_spot(place, place + 2, is_arm=True, closes=False)
-        elif code.path.endswith(RUST) and word == "=>":
+        elif code.is_rust and word == "=>":
             yield code.to_spot(place + 1, _end_of_arm(code, place + 1), is_arm=True)
-        elif code.path.endswith(RUST) and (end := _find_block(code, place, word)):
+        elif code.is_rust and (end := _find_block(code, place, word)):
             yield code.to_spot(place, end + 1, is_arm=True, closes=False)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from http import HTTPStatus
 from typing import TypeVar
 
-from agentflow.core.languages import is_source
+from agentflow.core.languages import SCRIPTS, is_source
 from agentflow.core.regex import regex
 from agentflow.verdict.diff.compared_numbers import find_compared
 from agentflow.verdict.diff.conditions import find_comparisons, read_code
@@ -35,7 +35,6 @@ _DECIDES = regex(
 """What makes a line of another language a condition or a row of a table."""
 _ARROW = "=>"
 """The same where it leads from a pattern to a result; in JavaScript it begins a function."""
-_SCRIPTS = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
 _SPOKEN = regex(r"(?<![\w.,#/-])\d[\d_]*(?:,\d+)*(?:\.\d+)?(?![\w/-]|[.,]\d)")
 """A number in a text for people; that of a version or of an address, as 1.2.3, is none."""
 _RESULT = regex(r"=>|\breturn\b|\becho\b")
@@ -153,7 +152,7 @@ def find_known_rows(path: str, added: Sequence[tuple[int, str]], known: Known) -
         if rare and not is_about_status and (not is_table or 2 * len(rare) >= len({*numbers})):
             yield line, text
     for place, (line, text) in enumerate(added):
-        if not _DECIDES.search(text) and (_ARROW not in text or path.endswith(_SCRIPTS)):
+        if not _DECIDES.search(text) and (_ARROW not in text or path.endswith(SCRIPTS)):
             continue
         near = [after for at, after in added[place : place + _WINDOW] if at < line + _WINDOW]
         values = _values_of(text)

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, TestOutcome
-from agentflow.core.languages import is_source
+from agentflow.core.languages import is_source, may_be_shell
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk, Remark, Tampering
 from agentflow.frontmatter import read_yaml
@@ -252,7 +252,6 @@ _ROW_FILES = (
 )
 _KEY = re.compile(r"[\"'](?:\d+)[\"']\s*:\s*-?\d")
 """A row of data that leads from a number to a number."""
-_SHELLS = ("", ".sh", ".bash")
 _SEVERAL = 3
 """Literals of the tests on one line, or on neighbouring ones, before code is said to know them."""
 
@@ -360,7 +359,7 @@ def _find_known_text(changed: TextDiff, tests: Sequence[str], code: list[TextDif
     pairs = [(each.before, each.after) for each in code if is_source(each.path)]
     for line, text in find_copied_rows(changed.after, tests, pairs) if is_table else ():
         yield _to_finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=True)
-    for line, text in find_asking_rows(_lines_added(changed), tests) if ending in _SHELLS else ():
+    for line, text in find_asking_rows(_lines_added(changed), tests) if may_be_shell(changed.path) else ():
         yield _to_finding(Tampering.DETECTS, changed, line, text, is_sure=True)
 
 

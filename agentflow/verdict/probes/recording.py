@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from agentflow.verdict.diff.conditions import JAVASCRIPT, RUST, C, Spot, find_spots, is_on, read_code
+from agentflow.core.languages import C_FAMILY, JAVASCRIPT, RUST, SHELL
+from agentflow.verdict.diff.conditions import Spot, find_spots, is_on, read_code
 from agentflow.verdict.probes.branches import SIGNS_SHOWN, Branch, Watched
 from agentflow.verdict.probes.breaking import find_changed_lines
-from agentflow.verdict.probes.shell_conditions import SHELL_ENDINGS, ShellSpot, find_shell_spots
+from agentflow.verdict.probes.shell_conditions import ShellSpot, find_shell_spots
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 Insertions = tuple[tuple[int, int], ...]
@@ -84,9 +85,9 @@ case $0 in */{name}) {word}_at=$(cd "${{0%/*}}" && pwd) ;; esac
 
 def record_change(change: ChangedTexts, word: str, first: int) -> tuple[Watched | None, Insertions]:
     """Return changed code that records what is tried, and what was put into it; None if there is nothing."""
-    if not change.path.endswith((*C, *JAVASCRIPT, *RUST, *SHELL_ENDINGS)):
+    if not change.path.endswith((*C_FAMILY, *JAVASCRIPT, *RUST, *SHELL)):
         return None, ()
-    is_shell = change.path.endswith(SHELL_ENDINGS)
+    is_shell = change.path.endswith(SHELL)
     found = find_shell_spots(change.after) if is_shell else _find_spots(change)
     lines, known = find_changed_lines(change), _bare(change.before)
     spots = [each for each in found if is_on(each, change.after, lines)]
@@ -139,7 +140,7 @@ def _insert(path: str, spot: Spot, number: int, word: str) -> Iterable[_Insertio
 
 
 def _words_for(path: str, spot: Spot, number: int, word: str) -> tuple[str, str]:
-    if path.endswith(C):
+    if path.endswith(C_FAMILY):
         return (f" {word}({number}, -1);", "") if spot.is_arm else (f"{word}({number}, !!(", "))")
     if path.endswith(RUST):
         call = f"{word}({number}, None);"
@@ -151,12 +152,12 @@ def _words_for(path: str, spot: Spot, number: int, word: str) -> tuple[str, str]
 def _frame(change: ChangedTexts, text: str, word: str, load: int, most: int) -> str:
     """Return a program with what its calls need; its lines keep their numbers."""
     names = {"word": word, "load": load, "most": most, "name": change.path.rpartition("/")[2]}
-    if change.path.endswith(C):
+    if change.path.endswith(C_FAMILY):
         is_plain = change.path.endswith((".c", ".h"))
         return _C.format(**names, c="" if is_plain else '"C" ') + text
     if change.path.endswith(RUST):
         return text + _RUST.format(**names)
-    if change.path.endswith(SHELL_ENDINGS):
+    if change.path.endswith(SHELL):
         head, end, rest = text.partition("\n") if text.startswith("#!") else ("", "", text)
         return f"{head}{end}{_SHELL.format(**names)}{rest}"
     is_module = not change.path.endswith(".cjs") and _MODULE.search(change.after) is not None

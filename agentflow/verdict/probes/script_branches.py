@@ -4,10 +4,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from agentflow.checks.code_coverage import Block, Load
+from agentflow.core.languages import PLAIN_SCRIPTS
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.probes.breaking import find_changed_lines
-from agentflow.verdict.same.other_names import SCRIPTS, Tokens, read_tokens
+from agentflow.verdict.same.other_names import Tokens, read_tokens
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _BRANCHES = re.compile(r"[?{]|&&|\|\||=>|\b(?:if|else|for|while|case|default|catch)\b")
@@ -190,7 +191,7 @@ def count_script(change: ChangedTexts) -> CountedScript | None:
     near = {line + step for line in _find_new_lines(change) for step in (-1, 0)}
     is_branching = any(_BRANCHES.search(lines[line]) for line in near if line < len(lines))
     is_chosen = change.path.endswith(_GO) and _CHOSEN.search(f"{change.path}\n{change.after}") is not None
-    is_script = change.path.endswith((*SCRIPTS, _GO))
+    is_script = change.path.endswith((*PLAIN_SCRIPTS, _GO))
     return CountedScript(change=change) if is_chosen or (is_script and is_branching) else None
 
 

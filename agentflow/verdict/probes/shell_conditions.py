@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from agentflow.verdict.diff.conditions import Spot
 from agentflow.verdict.same.comments import split_program
 
-SHELL_ENDINGS = (".sh", ".bash")
 _WORD = re.compile(r"(?<![\w$./-])(?:if|then|elif|else|fi)(?![\w./=-])")
 _BEGINS = re.compile(r"(?:^|[;&|({\n]|\b(?:then|else|do|if|elif|while|until)[ \t])[ \t]*$")
 _JOIN = re.compile(r"&&|\|\|")

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 
+from agentflow.core.languages import C_FAMILY, COMPONENTS, SCRIPTS, SHELL
 from agentflow.core.record import Record
 from agentflow.verdict.same.comments import split_program
 
 _TOKEN = re.compile(r"[A-Za-z_$][\w$]*|\d[\w.]*|\x01+|=>|:=|::|\.\.\.|[^\s\w]")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]\w*|[a-z]")
-SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
 _OPENS = {"(": ")", "[": "]", "{": "}"}
 _CONTROL = frozenset({"if", "for", "while", "switch", "with", "catch", "return", "match", "else"})
 _RESERVED = frozenset(
@@ -78,7 +78,7 @@ class Tokens(Record):
 def read_tokens(path: str, text: str) -> Tokens | None:
     """Return a program as tokens; None if it cannot be split reliably."""
     parts = split_program(path, text)
-    if parts is None or path.endswith((".c", ".h", ".cc", ".cpp", ".hpp", ".sh", ".bash")):
+    if parts is None or path.endswith((*C_FAMILY, *SHELL)):
         return None
     marks = {"comment": " ", "string": "\x01"}
     bare = "".join(part if kind == "code" else marks[kind] * len(part) for kind, part in parts)
@@ -254,7 +254,7 @@ def is_function_of_scripts(name: str, texts: Mapping[str, str], is_document: Cal
     scripts = [read_tokens(path, text) for path, text in texts.items() if path.endswith(SCRIPTS)]
     if not where or not all(path.endswith(SCRIPTS) for path in where):
         return False
-    others = [path for path in texts if path.endswith((".jsx", ".tsx", ".vue", ".svelte", ".html"))]
+    others = [path for path in texts if path.endswith((*COMPONENTS, ".html"))]
     known = [each for each in scripts if each is not None]
     if others or len(known) < len(scripts) or not all(map(_takes_names_plainly, known)):
         return False

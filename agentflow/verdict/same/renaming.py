@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
+from agentflow.core.languages import PLAIN_SCRIPTS
 from agentflow.verdict.same.comments import code_lines
 from agentflow.verdict.same.equivalence import is_document
-from agentflow.verdict.same.other_names import SCRIPTS, is_function_of_scripts
+from agentflow.verdict.same.other_names import is_function_of_scripts
 from agentflow.verdict.surface import is_document_path
 from agentflow.verdict.syntax import (
     AnyFunction,
@@ -81,7 +82,7 @@ def find_renaming(changes: tuple[ChangedTexts, ...]) -> dict[str, str]:
     for each in changes:
         is_told = each.is_whole and each.modes[0] == each.modes[1] and bool(each.before) and bool(each.after)
         old, new = _PARTS.findall(each.before), _PARTS.findall(each.after)
-        is_read = each.path.endswith((".py", *SCRIPTS)) or is_document(each)
+        is_read = each.path.endswith((".py", *PLAIN_SCRIPTS)) or is_document(each)
         if not is_told or len(old) != len(new) or not is_read:
             return {}
         for was, now in zip(old, new, strict=True):
