@@ -103,3 +103,62 @@ def first_line(node: ast.stmt) -> int:
     """Return the line on which a statement begins, with its decorators."""
     marks: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(each.lineno for each in marks)])
+
+
+_LOOKS_UP = frozenset({"globals", "vars", "locals", "eval", "exec", "__import__", "dir"})
+_LOOKS_UP_IN = frozenset({"__dict__", "import_module", "getmembers", "attrgetter", "methodcaller"})
+"""The same as attributes, where the words above are often a program's own."""
+_BY_NAME = frozenset(
+    {
+        *(*_LOOKS_UP, *_LOOKS_UP_IN, "getattr", "setattr", "hasattr", "delattr", "getattr_static"),
+        *("compile", "importlib", "__getattr__", "__getattribute__", "__qualname__", "__subclasses__"),
+        *("modules", "inspect", "pickle", "cloudpickle", "dill", "shelve", "copyreg", "joblib", "runpy"),
+        *("pkgutil", "singledispatch", "co_name", "_getframe", "currentframe", "get_type_hints", "fire"),
+        *("pydoc", "rpyc", "xmlrpc", "ctypes"),
+    }
+)
+"""Names whose use may reach other code by its name."""
+_RESOURCES = frozenset({"importlib", "resources", "metadata", "files", "as_file", "version", "distribution"})
+"""What code imports to read files and versions of packages, and no function."""
+
+
+def looks_up(text: str) -> bool:
+    """Tell whether code may look up a function by a computed name; a name that it spells out is a word."""
+    tree = read_python(text)
+    if tree is None:
+        return True
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id="getattr"), args=[_, name, *_]) if not isinstance(
+                name, ast.Constant
+            ):
+                return True
+            case ast.Name(id=word) if word in _LOOKS_UP | _LOOKS_UP_IN:
+                return True
+            case ast.Attribute(attr=word) if word in _LOOKS_UP_IN:
+                return True
+            case _:
+                pass
+    return False
+
+
+def reaches_by_name(tree: ast.Module) -> bool:
+    """Tell whether code may look up a function by any name, or expose its name."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=word) if word in _BY_NAME:
+                return True
+            case ast.Attribute(value=ast.Name(id="re"), attr="compile"):
+                pass
+            case ast.Attribute(attr=word) if word in _BY_NAME or word == "__name__":
+                return True
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                home = getattr(node, "module", None) or ""
+                told = {part for each in names for part in (*each.name.split("."), *home.split("."))}
+                if home.startswith("importlib") and told <= _RESOURCES:
+                    continue
+                if "*" in told or not _BY_NAME.isdisjoint(told):
+                    return True
+            case _:
+                pass
+    return False

@@ -159,8 +159,6 @@ _FOR_HINTS = frozenset({"typing", "collections.abc"})
 _DOING = frozenset({"this", "antigravity", "readline", "rlcompleter", "site"})
 """Modules of the library that are imported for what they do."""
 _PRIVATE = re.compile(r"_[A-Za-z]\w+")
-_LOOKS_UP = frozenset({"globals", "vars", "locals", "eval", "exec", "__import__", "dir"})
-_LOOKS_UP_IN = frozenset({"__dict__", "import_module", "getmembers", "attrgetter", "methodcaller"})
 
 
 def sort_imports(tree: ast.Module, own: Collection[str]) -> None:
@@ -227,26 +225,6 @@ def is_taken(path: str, names: Collection[str], text: str) -> bool:
             case ast.Attribute(attr=word, value=value) if word in names:
                 if ast.unparse(value).rpartition(".")[2] == stem:
                     return True
-            case _:
-                pass
-    return False
-
-
-def looks_up(text: str) -> bool:
-    """Tell whether code may look up a function by a computed name."""
-    tree = read_python(text)
-    if tree is None:
-        return True
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(func=ast.Name(id="getattr"), args=[_, name, *_]) if not isinstance(
-                name, ast.Constant
-            ):
-                return True
-            case ast.Name(id=word) if word in _LOOKS_UP | _LOOKS_UP_IN:
-                return True
-            case ast.Attribute(attr=word) if word in _LOOKS_UP_IN:
-                return True
             case _:
                 pass
     return False

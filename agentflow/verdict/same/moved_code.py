@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.verdict.same.comments import is_taken
-from agentflow.verdict.same.renaming import home_of, reaches_by_name
+from agentflow.verdict.same.renaming import home_of
 from agentflow.verdict.surface import is_document_path
 from agentflow.verdict.syntax import (
     NO_PYTHON,
@@ -19,6 +19,7 @@ from agentflow.verdict.syntax import (
     list_strings,
     list_variables,
     name_imported,
+    reaches_by_name,
     read_python,
 )
 

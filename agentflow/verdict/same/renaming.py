@@ -17,25 +17,12 @@ from agentflow.verdict.syntax import (
     list_parameters,
     list_variables,
     name_imported,
+    reaches_by_name,
     read_python,
     words_of,
 )
 from agentflow.workspace.mixed_tree import ChangedTexts
 
-_BY_NAME = frozenset(
-    {
-        *("getattr", "setattr", "hasattr", "delattr", "attrgetter", "methodcaller"),
-        *("getattr_static", "getmembers", "globals", "locals", "vars", "dir", "eval", "exec"),
-        *("compile", "__import__", "importlib", "import_module", "__dict__", "__getattr__"),
-        *("__getattribute__", "__qualname__", "__subclasses__", "modules", "inspect", "pickle"),
-        *("cloudpickle", "dill", "shelve", "copyreg", "joblib", "runpy", "pkgutil"),
-        *("singledispatch", "co_name", "_getframe", "currentframe", "get_type_hints", "fire"),
-        *("pydoc", "rpyc", "xmlrpc", "ctypes"),
-    }
-)
-"""Names whose use may reach other code by its name."""
-_RESOURCES = frozenset({"importlib", "resources", "metadata", "files", "as_file", "version", "distribution"})
-"""What code imports to read files and versions of packages, and no function."""
 _Trees = Mapping[str, ast.Module]
 _PLAIN_DECORATORS = frozenset({"property", "staticmethod", "classmethod"})
 _FOR_CLASSES = frozenset(
@@ -328,25 +315,3 @@ def _file(module: str, trees: _Trees) -> str:
     place = module.strip(".").replace(".", "/")
     options = (f"{top}{place}{end}" for top in ("", "src/") for end in (".py", "/__init__.py"))
     return next((option for option in options if option in trees), "")
-
-
-def reaches_by_name(tree: ast.Module) -> bool:
-    """Tell whether code may look up a function by its name, or expose its name."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Name(id=word) if word in _BY_NAME:
-                return True
-            case ast.Attribute(value=ast.Name(id="re"), attr="compile"):
-                pass
-            case ast.Attribute(attr=word) if word in _BY_NAME or word == "__name__":
-                return True
-            case ast.Import(names=names) | ast.ImportFrom(names=names):
-                home = getattr(node, "module", None) or ""
-                told = {part for each in names for part in (*each.name.split("."), *home.split("."))}
-                if home.startswith("importlib") and told <= _RESOURCES:
-                    continue
-                if "*" in told or not _BY_NAME.isdisjoint(told):
-                    return True
-            case _:
-                pass
-    return False
