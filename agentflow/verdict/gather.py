@@ -28,10 +28,8 @@ from agentflow.sandbox.profile import CHECKS
 from agentflow.verdict.case import (
     Case,
     FindRuns,
-    find_blind_checks,
     find_hook_files,
     list_runs,
-    list_tried_lines,
     to_proof_runs,
     without_leavings,
 )
@@ -44,7 +42,7 @@ from agentflow.verdict.judge import holds
 from agentflow.verdict.paths import UNREAD, is_open, observe_after
 from agentflow.verdict.probes.plan import due_canaries, due_probes
 from agentflow.verdict.probes.probe import Probe, ProbeContext
-from agentflow.verdict.proofs import find_proof, find_turned, is_renaming
+from agentflow.verdict.proofs import find_blind_checks, find_proof, find_turned, is_renaming, list_tried_lines
 from agentflow.verdict.runner import WHOLE, CheckJob, Results, run_apart
 from agentflow.verdict.shared_settings import is_shared, mix
 from agentflow.verdict.surface import Kind, belongs, stands

@@ -31,7 +31,7 @@ from agentflow.routing.route import (
 from agentflow.routing.table import Table
 from agentflow.tools.excerpts import DEFINITION, block_of, short_file
 from agentflow.verdict.ending import check_line, decide_gate
-from agentflow.verdict.judge import explain_uncounted
+from agentflow.verdict.notes import explain_uncounted
 from agentflow.verdict.paths import examine_base
 from agentflow.verdict.surface import belongs
 from agentflow.verdict.target_tests import find_target_tests

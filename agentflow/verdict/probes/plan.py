@@ -6,7 +6,6 @@ from pathlib import PurePosixPath
 from agentflow.core.evidence import CheckName, CheckRun, Side, find_same_check
 from agentflow.core.languages import PROBED
 from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
-from agentflow.verdict.case import explain_silence
 from agentflow.verdict.judge import holds
 from agentflow.verdict.probes.branches import Watched, watch_change
 from agentflow.verdict.probes.breaking import Marks, break_change, make_canary, plant_names, refuse
@@ -15,7 +14,7 @@ from agentflow.verdict.probes.of_tests import probe_expectations, probe_tests_al
 from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
 from agentflow.verdict.probes.recording import Insertions, record_change
 from agentflow.verdict.probes.script_branches import CountedScript, count_script
-from agentflow.verdict.proofs import find_proof
+from agentflow.verdict.proofs import explain_silence, find_proof
 from agentflow.verdict.surface import Kind, belongs, kind_of
 from agentflow.verdict.syntax import is_too_deep
 from agentflow.verdict.target_tests import narrow, narrow_quietly
