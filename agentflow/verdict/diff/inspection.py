@@ -21,7 +21,8 @@ from agentflow.verdict.diff.inline_tests import (
 )
 from agentflow.verdict.diff.other_tests import find_added_tests
 from agentflow.verdict.diff.python_tests import find_changed_tests, loses_only_functions
-from agentflow.verdict.diff.weakening import SurfaceChange, TextDiff, find_tampering, list_changed_lines
+from agentflow.verdict.diff.tampering import TextDiff, find_tampering, list_changed_lines
+from agentflow.verdict.diff.weakening import SurfaceChange
 from agentflow.verdict.same.equivalence import is_document
 from agentflow.verdict.same.program import find_renamed, is_same_program
 from agentflow.verdict.shared_settings import is_shared, mix

@@ -10,9 +10,8 @@ from typing import TypeVar
 
 from agentflow.core.languages import SCRIPTS, is_source
 from agentflow.core.regex import regex
-from agentflow.verdict.diff.compared_numbers import find_compared
 from agentflow.verdict.diff.conditions import find_comparisons, read_code
-from agentflow.verdict.diff.picked_values import picks, read_condition
+from agentflow.verdict.diff.number_conditions import find_compared, picks, read_condition
 from agentflow.verdict.syntax import read_python
 
 _EVERYDAY = frozenset(

@@ -7,7 +7,7 @@ from agentflow.core.languages import C_FAMILY, JAVASCRIPT, RUST, SHELL
 from agentflow.verdict.diff.conditions import Spot, find_spots, is_on, read_code
 from agentflow.verdict.probes.branches import SIGNS_SHOWN, Branch, Watched
 from agentflow.verdict.probes.breaking import find_changed_lines
-from agentflow.verdict.probes.shell_conditions import ShellSpot, find_shell_spots
+from agentflow.verdict.same.comments import split_program
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 Insertions = tuple[tuple[int, int], ...]
@@ -15,6 +15,17 @@ Insertions = tuple[tuple[int, int], ...]
 _Insertion = tuple[int, int, int, str]
 """Where a text is put in, and what orders those of one place."""
 _MODULE = re.compile(r"(?m)^\s*(?:import\b(?!\s*[(.])|export\b)")
+_SHELL_WORD = re.compile(r"(?<![\w$./-])(?:if|then|elif|else|fi)(?![\w./=-])")
+_BEGINS = re.compile(r"(?:^|[;&|({\n]|\b(?:then|else|do|if|elif|while|until)[ \t])[ \t]*$")
+_JOIN = re.compile(r"&&|\|\|")
+_LEFT = re.compile(
+    r"[;({\n]|&&|\|\||(?<![>&])&(?![>&])|\b(?:if|elif|while|until|then|else|do|in)\b[ \t]|\)[ \t]"
+)
+_ARM = re.compile(r"(?:\bin\b|;;)\s*\(?(?P<arm>[^()\n;]+)\)")
+_TESTS = re.compile(r"\[\[.*?\]\]|\(\(.*?\)\)", re.DOTALL)
+"""Where `&&` joins no commands."""
+_LEAVES = re.compile(r"\s*(?:\{\s*)?(?:return|exit)\b[ \t]*(?:[;}\n]|$|\$\?)|[^\n]*\$\?")
+"""What needs the exit code of the command before."""
 _C = """\
 extern {c}int creat(const char *, unsigned int);
 extern {c}int close(int);
@@ -88,7 +99,7 @@ def record_change(change: ChangedTexts, word: str, first: int) -> tuple[Watched 
     if not change.path.endswith((*C_FAMILY, *JAVASCRIPT, *RUST, *SHELL)):
         return None, ()
     is_shell = change.path.endswith(SHELL)
-    found = find_shell_spots(change.after) if is_shell else _find_spots(change)
+    found = _find_shell_spots(change.after) if is_shell else _find_spots(change)
     lines, known = find_changed_lines(change), _bare(change.before)
     spots = [each for each in found if is_on(each, change.after, lines)]
     spots = [each for each in spots if not _is_known(change.after[slice(*each.around)], known)]
@@ -130,7 +141,7 @@ def _tell(change: ChangedTexts, spot: Spot) -> Branch:
 
 def _insert(path: str, spot: Spot, number: int, word: str) -> Iterable[_Insertion]:
     """Return what is put in before and behind a place; what is around others stands outside of them."""
-    if isinstance(spot, ShellSpot):
+    if isinstance(spot, _ShellSpot):
         call = f"{word} {number}"
         return [(place, 2, 0, text.format(call=call)) for place, text in spot.puts]
     before, behind = _words_for(path, spot, number, word)
@@ -164,3 +175,61 @@ def _frame(change: ChangedTexts, text: str, word: str, load: int, most: int) -> 
     folder = "new URL('.', import.meta.url).pathname" if is_module else "__dirname + '/'"
     fs = "process.getBuiltinModule('node:fs')" if is_module else "require('node:fs')"
     return text + _JAVASCRIPT.format(**names, folder=folder, fs=fs)
+
+
+class _ShellSpot(Spot):
+    """A condition or an arm of a script."""
+
+    puts: tuple[tuple[int, str], ...] = ()
+    """What is put in where, with `{call}` for the call that records."""
+
+
+def _find_shell_spots(text: str) -> Iterator[_ShellSpot]:
+    """Yield the conditions of `if`, the commands before `&&` and `||`, and the arms of `case`."""
+    parts = split_program("a.sh", text)
+    if parts is None:
+        return
+    masked = "".join(
+        re.sub(r"[^\n]", " " if kind == "comment" else "\x01", part) if kind != "code" else part
+        for kind, part in parts
+    )
+    masked = _TESTS.sub(lambda found: re.sub(r"[^\n]", "\x02", found[0]), masked)
+    yield from _find_ifs(text, masked)
+    for found in _ARM.finditer(masked):
+        if found["arm"].strip() != "esac":
+            puts = ((found.end(), " {call} r;"),)
+            begin = text.rfind("\n", 0, found.start("arm")) + 1
+            around = (begin, found.end())
+            yield _ShellSpot(start=found.start("arm"), end=found.end(), around=around, is_arm=True, puts=puts)
+    for found in _JOIN.finditer(masked):
+        begin = max((each.end() for each in _LEFT.finditer(masked, 0, found.start())), default=0)
+        if masked[begin : found.start()].strip() and not _LEAVES.match(masked, found.end()):
+            put = " && {call} 1 || ! {call} 0 "
+            around = (begin, found.end())
+            yield _ShellSpot(start=begin, end=found.start(), around=around, puts=((found.start(), put),))
+
+
+def _find_ifs(text: str, masked: str) -> Iterator[_ShellSpot]:
+    """Yield each condition between `if` and `then`, once what follows where it fails is found."""
+    opened = list[tuple[int, int]]()
+    for found in _SHELL_WORD.finditer(masked):
+        if not _BEGINS.search(masked, max(0, found.start() - 80), found.start()):
+            continue
+        word, place = found[0], found.end()
+        if word == "if":
+            opened.append((place, 0))
+        elif opened and word == "then":
+            opened[-1] = (opened[-1][0], found.start())
+        elif opened:
+            begin, then = opened.pop()
+            if then and not _LEAVES.match(masked, place):
+                is_last = word == "fi"
+                no = (found.start(), "else {call} 0; ") if is_last else (place, " {call} 0;")
+                yield _to_spot(text, begin, then, no)
+            if word != "fi":
+                opened.append((place, 0))
+
+
+def _to_spot(text: str, begin: int, then: int, no: tuple[int, str]) -> _ShellSpot:
+    end = begin + len(text[begin:then].rstrip(" \t\n;"))
+    return _ShellSpot(start=begin, end=end, around=(begin, then), puts=((then + 4, " {call} 1;"), no))

@@ -2,7 +2,7 @@ import pytest
 
 from agentflow.core.evidence import Surface
 from agentflow.core.verdict import Remark, Tampering
-from agentflow.verdict.diff.weakening import TextDiff, find_tampering
+from agentflow.verdict.diff.tampering import TextDiff, find_tampering
 from agentflow.verdict.surface import kind_of
 
 TEST = """\

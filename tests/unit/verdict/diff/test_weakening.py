@@ -1,14 +1,8 @@
 import pytest
 
 from agentflow.core.evidence import Check, CheckName, CheckRun, Surface, TestOutcome
-from agentflow.verdict.diff.weakening import (
-    JudgedCheck,
-    SurfaceChange,
-    TextDiff,
-    Weakening,
-    find_tampering,
-    find_weakening,
-)
+from agentflow.verdict.diff.tampering import TextDiff, find_tampering
+from agentflow.verdict.diff.weakening import JudgedCheck, SurfaceChange, Weakening, find_weakening
 from agentflow.verdict.surface import Kind, kind_of
 from tests.support.tampering import CONFTEST
 from tests.unit.tools.bench import a_record
