@@ -7,7 +7,7 @@ from agentflow.core.languages import C_FAMILY, JAVASCRIPT, RUST, SHELL
 from agentflow.verdict.diff.conditions import Spot, find_spots, is_on, read_code
 from agentflow.verdict.probes.branches import SIGNS_SHOWN, Branch, Watched
 from agentflow.verdict.probes.breaking import find_changed_lines
-from agentflow.verdict.same.comments import split_program
+from agentflow.verdict.tokens import blank_out
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 Insertions = tuple[tuple[int, int], ...]
@@ -186,13 +186,9 @@ class _ShellSpot(Spot):
 
 def _find_shell_spots(text: str) -> Iterator[_ShellSpot]:
     """Yield the conditions of `if`, the commands before `&&` and `||`, and the arms of `case`."""
-    parts = split_program("a.sh", text)
-    if parts is None:
+    masked = blank_out("a.sh", text, "\x01")
+    if masked is None:
         return
-    masked = "".join(
-        re.sub(r"[^\n]", " " if kind == "comment" else "\x01", part) if kind != "code" else part
-        for kind, part in parts
-    )
     masked = _TESTS.sub(lambda found: re.sub(r"[^\n]", "\x02", found[0]), masked)
     yield from _find_ifs(text, masked)
     for found in _ARM.finditer(masked):

@@ -8,7 +8,8 @@ from agentflow.core.languages import PLAIN_SCRIPTS
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.probes.breaking import find_changed_lines
-from agentflow.verdict.same.other_names import Tokens, read_tokens
+from agentflow.verdict.same.other_names import read_tokens
+from agentflow.verdict.tokens import Tokens
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _BRANCHES = re.compile(r"[?{]|&&|\|\||=>|\b(?:if|else|for|while|case|default|catch)\b")
