@@ -106,6 +106,10 @@ class Shown(Record):
     ran: Mapping[str, tuple[Load, ...]] = MappingProxyType({})
     """How each process ran each file, where that was counted."""
 
+    def ids(self, *outcomes: TestOutcome) -> frozenset[str]:
+        """Return the tests that came to one of these."""
+        return frozenset(test for test, outcome in self.outcomes.items() if outcome in outcomes)
+
 
 def execute(
     check: Check,

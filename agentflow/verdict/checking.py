@@ -31,17 +31,8 @@ from agentflow.settings import Patience
 from agentflow.store.ledger import Binding, EvidenceLedger
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.case import find_hook_files
-from agentflow.verdict.earlier_runs import EarlierRuns, reads_told
-from agentflow.verdict.runner import (
-    PATIENCE,
-    CheckJob,
-    CheckResult,
-    CheckRunner,
-    CheckSetup,
-    Place,
-    Results,
-    find_flaky,
-)
+from agentflow.verdict.earlier_runs import PATIENCE, EarlierRuns, find_flaky, reads_told
+from agentflow.verdict.runner import CheckJob, CheckResult, CheckRunner, CheckSetup, Place, Results
 from agentflow.workspace.changes import FileChange
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import CACHES, list_unchanged, mark_ignored

@@ -38,12 +38,13 @@ from agentflow.verdict.diff.inline_tests import has_parts, mix_parts
 from agentflow.verdict.diff.inspection import Inspection, approval_id, find_added_secrets
 from agentflow.verdict.diff.python_tests import bare_names, find_altered_functions
 from agentflow.verdict.diff.weakening import JudgedCheck, SurfaceChange, Weakening, find_weakening
+from agentflow.verdict.earlier_runs import WHOLE
 from agentflow.verdict.judge import holds
 from agentflow.verdict.paths import UNREAD, is_open, observe_after
 from agentflow.verdict.probes.plan import due_canaries, due_probes
 from agentflow.verdict.probes.probe import Probe, ProbeContext
 from agentflow.verdict.proofs import find_blind_checks, find_proof, find_turned, is_renaming, list_tried_lines
-from agentflow.verdict.runner import WHOLE, CheckJob, Results, run_apart
+from agentflow.verdict.runner import CheckJob, Results, run_apart
 from agentflow.verdict.shared_settings import is_shared, mix
 from agentflow.verdict.surface import Kind, belongs, stands
 from agentflow.verdict.target_tests import find_target_tests, narrow

@@ -163,7 +163,7 @@ class Probe(Record):
             case ProbeKind.CANARY:
                 is_red, applied = not is_silent(shown), True
             case ProbeKind.TESTS_ONLY:
-                is_red, applied = self.tests <= _ids(shown, *RED), True
+                is_red, applied = self.tests <= shown.ids(*RED), True
             case ProbeKind.ORACLE:
                 softened = find_softened(self.clones, shown.outcomes)
                 is_red = not softened if self.clones else self._is_red(shown, is_each=True)
@@ -172,7 +172,7 @@ class Probe(Record):
                 applied = any(each.is_loaded(shown.execution.changed) for each in self.watched) or any(
                     each.is_loaded(shown.ran) for each in self.counted
                 )
-                applied = applied and self.tests.isdisjoint(_ids(shown, *RED))
+                applied = applied and self.tests.isdisjoint(shown.ids(*RED))
                 is_red = not self._list_untried(shown)
             case ProbeKind.PLANTED:
                 is_red, applied = bool(self._places(said)) is (self.code is Side.BASE), True
@@ -197,9 +197,9 @@ class Probe(Record):
     def _is_red(self, shown: Shown, *, is_each: bool = False) -> bool:
         """Return whether one of the tests, or each, did not pass, or else the check failed as a whole."""
         if self.tests:
-            passed = self.tests & _ids(shown, TestOutcome.PASSED)
+            passed = self.tests & shown.ids(TestOutcome.PASSED)
             return not passed if is_each else passed != self.tests
-        return shown.execution.exit_code != 0 or bool(_ids(shown, *RED))
+        return shown.execution.exit_code != 0 or bool(shown.ids(*RED))
 
     def _was_there(self, shown: Shown, said: str) -> bool:
         """Return whether the run shows that it loaded the broken code."""
@@ -208,10 +208,6 @@ class Probe(Record):
         names = (self.marks.loaded, self.marks.reached)
         is_named = any(path in said for path in self.files) and self._is_red(shown)
         return is_named or any(has_mark(name, self.marks.word, shown, said) for name in names)
-
-
-def _ids(shown: Shown, *outcomes: TestOutcome) -> set[str]:
-    return {test for test, outcome in shown.outcomes.items() if outcome in outcomes}
 
 
 def make_word() -> str:
