@@ -1,6 +1,7 @@
 """A repository as the detection of checks reads it: its files, the checks it names, and their limits."""
 
 import configparser
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -64,6 +65,14 @@ class Repository(Record):
         name = next((name for name in MAKEFILES if self.has(name)), "")
         found = _MAKE_TEST.search(self.read(name))
         return (name, found["recipe"]) if found else None
+
+    @property
+    def package(self) -> dict[str, Any]:
+        """What package.json says; empty where there is none or it is damaged."""
+        try:
+            return table(json.loads(self.read("package.json") or "{}"))
+        except ValueError:
+            return {}
 
     def toml(self, name: str) -> dict[str, Any]:
         """Return a TOML file; empty when there is none or it is damaged."""

@@ -147,7 +147,7 @@ def execute(
         execution=_execution(check, sandbox, finished),
         counts=told.number if told else None,
         outcomes=told.outcomes if told else {},
-        findings={} if check.name is CheckName.TESTS else findings(output),
+        findings=findings(check.name, output),
         reads=reads,
         ran=ran,
     )

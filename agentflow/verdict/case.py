@@ -164,6 +164,11 @@ def list_misused(task: TaskState, evidence: Mapping[str, Evidence]) -> Iterator[
             yield record.id
 
 
+def find_tests(runs: Iterable[CheckRun]) -> CheckRun | None:
+    """Return the run of the tests among those of all checks."""
+    return next((run for run in runs if run.check.name is CheckName.TESTS), None)
+
+
 def find_faults(run: CheckRun) -> dict[str, int]:
     """Return the failing tests of a check, or else its messages, each with its number."""
     return dict.fromkeys(run.ids(*RED), 1) or dict(run.findings)

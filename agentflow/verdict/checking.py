@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from agentflow.checks.dependencies import blockage, read_required_python
-from agentflow.checks.detect import detect
+from agentflow.checks.detect import detect, limit_checks
 from agentflow.checks.observing import Reads
 from agentflow.checks.python import choose_interpreter, version
 from agentflow.checks.repository import Repository, WellKnown, apply_own_commands
@@ -140,8 +140,7 @@ class Checking:
         names = {*(check.name for check in before), *(override.check for override in task.overrides)}
         all_found = apply_own_commands(detect(self._sandbox, files, names), self._said)
         found = (check for check in all_found if check.name not in names)
-        limits = self._bounds.timeouts
-        return (*before, *(check.replace(timeout=limits.get(check.name, check.timeout)) for check in found))
+        return (*before, *limit_checks(found, self._bounds.timeouts))
 
     def repository(self, files: tuple[str, ...]) -> Repository:
         """Return the repository as check detection reads it."""
@@ -286,7 +285,7 @@ class Checking:
             check=check,
             evidence=evidence,
             outcomes=settle_outcomes(self._store.ledger.outcomes(evidence), evidence.flaky),
-            findings={} if check.name is CheckName.TESTS else findings(output),
+            findings=findings(check.name, output),
             tail=output[-TAIL_CHARS:],
             hint=self._hint(evidence, output[-TAIL_CHARS:]),
         )

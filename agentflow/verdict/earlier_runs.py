@@ -240,7 +240,7 @@ def _read(folder: Path, evidence: Evidence, sink: Path) -> Taken | None:
             ),
             counts=evidence.tests.replace(ids_file=None) if evidence.tests else None,
             outcomes=read_outcomes(folder, evidence),
-            findings={} if is_tests else findings(said),
+            findings=findings(evidence.check, said),
             reads=decode(Reads, reads.read_bytes(), str(reads)) if reads else None,
         )
     except (AgentflowError, OSError):

@@ -29,6 +29,7 @@ from agentflow.verdict.case import (
     Case,
     FindRuns,
     find_hook_files,
+    find_tests,
     list_runs,
     to_proof_runs,
     without_leavings,
@@ -379,9 +380,5 @@ async def run_fail_to_pass(context: JudgeContext, task: TaskState, case: Case, t
 
 
 def _grounds(case: Case, changes: Sequence[SurfaceChange]) -> Grounds | None:
-    base, final = (_tests(runs) for runs in (case.before, case.after))
+    base, final = map(find_tests, (case.before, case.after))
     return Grounds(base=base, final=final, changes=tuple(changes)) if final else None
-
-
-def _tests(runs: Iterable[CheckRun]) -> CheckRun | None:
-    return next((run for run in runs if run.check.name is CheckName.TESTS), None)

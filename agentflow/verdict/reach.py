@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from agentflow.core.languages import COMPONENTS, SCRIPTS, is_source, may_be_shell
 from agentflow.core.regex import regex
-from agentflow.verdict.syntax import parse_python
+from agentflow.verdict.syntax import files_of, home_of, parse_python
 
 _WEB = (*SCRIPTS, *COMPONENTS)
 """Endings of files that import each other, also without the ending."""
@@ -155,9 +155,7 @@ def _modules(path: str, node: ast.AST) -> Iterator[str]:
             parts = each.name.split(".")
             yield from (".".join(parts[: end + 1]) for end in range(len(parts)))
     elif isinstance(node, ast.ImportFrom):
-        above = PurePosixPath(path).parents
-        start = "" if not node.level or node.level > len(above) else str(above[node.level - 1])
-        base = ".".join(filter(None, (start.replace("/", ".").strip("."), node.module or "")))
+        base = home_of(node, path).strip(".")
         yield from (
             word for word in (base, *(f"{base}.{each.name}".strip(".") for each in node.names)) if word
         )
@@ -209,16 +207,11 @@ def _find_declared(texts: Mapping[str, str], own: Collection[str]) -> set[str]:
     found: set[str] = set()
     for name in ("pyproject.toml", "setup.cfg", "setup.py"):
         modules = _ENTRY.findall(texts.get(name, ""))
-        found |= {place for each in modules for place in _files_of(each) if place in own}
+        found |= {place for each in modules for place in files_of(each, _TOPS) if place in own}
     listed = _PACKAGE_FILES.findall(texts.get("package.json", ""))
     words = [word for part in listed for word in _QUOTED.findall(part)]
     found |= {place for word in words for place in _places("package.js", word) if place in own}
     return found | {path for path in own if _is_public(path, texts)}
-
-
-def _files_of(module: str) -> Iterator[str]:
-    place = module.replace(".", "/")
-    yield from (f"{top}{place}{end}" for top in _TOPS for end in (".py", "/__init__.py"))
 
 
 def _is_public(path: str, texts: Mapping[str, str]) -> bool:

@@ -335,7 +335,7 @@ class Examination:
         shown = self._fresh.get(evidence.id)
         if shown is None:
             outcomes, said = self._recorded.outcomes(evidence), self._recorded.output(evidence.id)
-            found = {} if item.check.name is CheckName.TESTS else findings(said)
+            found = findings(item.check.name, said)
         else:
             outcomes, found = dict(shown.outcomes), dict(shown.findings)
             evidence = evidence.replace(tests=shown.counts)

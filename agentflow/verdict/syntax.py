@@ -4,6 +4,8 @@ import ast
 import re
 import sys
 import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
 
 NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What Python raises for a text that is no code, or too deep to look at."""
@@ -87,6 +89,20 @@ def list_parameters(node: AnyFunction | ast.Lambda) -> list[str]:
 def name_imported(name: ast.alias) -> str:
     """Return the name that a part of an import binds."""
     return (name.asname or name.name).partition(".")[0]
+
+
+def home_of(node: ast.ImportFrom, path: str) -> str:
+    """Return the module that names are imported from, as seen from the top of the repository."""
+    if not node.level:
+        return node.module or ""
+    folders = PurePosixPath(path).parts[: -node.level]
+    return ".".join((*folders, *([node.module] if node.module else [])))
+
+
+def files_of(module: str, tops: Iterable[str] = ("", "src/")) -> Iterator[str]:
+    """Yield the paths at which a module may lie."""
+    place = module.replace(".", "/")
+    yield from (f"{top}{place}{end}" for top in tops for end in (".py", "/__init__.py"))
 
 
 def is_constant(node: ast.stmt | None) -> bool:

@@ -17,8 +17,7 @@ _RAN, _TRUE, _FALSE = "r", "1", "0"
 _BOOLEAN = (ast.Compare, ast.BoolOp)
 _PLAIN = (ast.Constant, ast.BinOp, ast.Compare, ast.Dict, ast.List, ast.Set, ast.JoinedStr)
 """Values that are neither true nor false, or are recorded where they stand."""
-SIGNS_SHOWN = 60
-"""Characters of a condition that are told."""
+_SIGNS_SHOWN = 60
 _RECORDER = """
 def {word}(part, value=NotImplemented, kind=object, seen=set(), at=__import__("os").path.abspath(__file__)):
     import os
@@ -85,6 +84,11 @@ class Watched(Record):
 
     def _has(self, left: Collection[str], number: int, outcome: str) -> bool:
         return any(path.endswith(f"{self.word}-{number}-{outcome}") for path in left)
+
+
+def shorten(text: str) -> str:
+    """Return code as it is told."""
+    return text if len(text) <= _SIGNS_SHOWN else f"{text[:_SIGNS_SHOWN]}..."
 
 
 def watch_change(change: ChangedTexts, word: str, first: int) -> Watched | None:
@@ -260,10 +264,8 @@ class _Watch(ast.NodeTransformer):
     def _call(self, node: ast.AST, text: str, value: ast.expr | None = None) -> ast.Call:
         self._recorded.add(id(value))
         number = self._first + len(self.parts)
-        is_ran = value is None
-        shown = text if len(text) <= SIGNS_SHOWN else f"{text[:SIGNS_SHOWN]}..."
         line = getattr(node, "lineno", 1)
-        self.parts.append(Branch(path=self._path, line=line, text="" if is_ran else shown))
+        self.parts.append(Branch(path=self._path, line=line, text="" if value is None else shorten(text)))
         arguments: list[ast.expr] = [ast.Constant(value=number), *([] if value is None else [value])]
         return ast.Call(func=ast.Name(id=self._word, ctx=ast.Load()), args=arguments, keywords=[])
 

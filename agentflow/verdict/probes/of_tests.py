@@ -7,6 +7,7 @@ from agentflow.core.evidence import CheckName, CheckRun
 from agentflow.core.languages import PROBED, is_source
 from agentflow.core.test_ids import function_of, lies_in
 from agentflow.core.verdict import ProbeKind
+from agentflow.verdict.case import find_tests
 from agentflow.verdict.diff.other_tests import Expected, expect_other, find_expected
 from agentflow.verdict.probes.breaking import break_functions
 from agentflow.verdict.probes.oracle import Clone, clone_tests
@@ -160,8 +161,8 @@ def _of_fixtures(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
 
 
 def _tests_before(context: ProbeContext) -> frozenset[str]:
-    runs = (run for run in context.case.before if run.check.name is CheckName.TESTS)
-    return frozenset[str]().union(*(run.tests_with_result for run in runs))
+    base = find_tests(context.case.before)
+    return base.tests_with_result if base else frozenset()
 
 
 def _of_others(

@@ -93,20 +93,22 @@ def _break_change(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> I
     if context.proving and make_canary(final.check, "tests/test_a.py", ()):
         return
     marks = Marks(word=make_word(), loaded=make_word(), reached=make_word())
-    sources = [each for each in product if each.after and PurePosixPath(each.path).suffix in PROBED]
-    files: dict[str, str | None] = {each.path: break_change(each, marks) for each in sources}
+    files: dict[str, str | None] = {each.path: break_change(each, marks) for each in _sources(product)}
     if files:
         check = narrow(final.check, context.proving) if context.proving else final.check
         made = context.plan(ProbeKind.BROKEN_CODE, final.replace(check=check), files)
         yield made.replace(subjects=tuple(files), tests=context.proving or context.passed, marks=marks)
 
 
+def _sources(product: tuple[ChangedTexts, ...]) -> list[ChangedTexts]:
+    return [each for each in product if each.after and PurePosixPath(each.path).suffix in PROBED]
+
+
 def _break_for_others(
     context: ProbeContext, product: tuple[ChangedTexts, ...], known: _Results
 ) -> Iterator[Probe]:
     """Yield the other checks with the changed files unreadable, and again on the old code if they passed."""
-    sources = [each for each in product if each.after and PurePosixPath(each.path).suffix in PROBED]
-    files: dict[str, str | None] = {each.path: refuse(each.after, make_word()) for each in sources}
+    files: dict[str, str | None] = {each.path: refuse(each.after, make_word()) for each in _sources(product)}
     before = {run.check.name: run for run in context.case.before if run.green}
     for run in (run for run in context.case.after if run.check.name is not CheckName.TESTS and run.green):
         told = [each for each in known if each.kind is ProbeKind.BROKEN_CODE and each.check is run.check.name]

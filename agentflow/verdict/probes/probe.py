@@ -6,12 +6,12 @@ from secrets import token_hex
 
 from agentflow.checks.dependencies import manifest_of
 from agentflow.checks.run import Manner, Shown
-from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
+from agentflow.core.evidence import RED, Check, CheckRun, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.core.test_ids import id_prefix
 from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
-from agentflow.verdict.case import Case, find_hook_files
+from agentflow.verdict.case import Case, find_hook_files, find_tests
 from agentflow.verdict.diff.inspection import Inspection
 from agentflow.verdict.probes.branches import Watched
 from agentflow.verdict.probes.breaking import Marks, Planted, has_mark, is_silent
@@ -46,7 +46,7 @@ class ProbeContext(Record):
     @property
     def tests(self) -> CheckRun | None:
         """The tests on the code of now."""
-        return next((run for run in self.case.after if run.check.name is CheckName.TESTS), None)
+        return find_tests(self.case.after)
 
     @property
     def passed(self) -> frozenset[str]:

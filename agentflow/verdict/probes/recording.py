@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from agentflow.core.languages import C_FAMILY, JAVASCRIPT, RUST, SHELL
 from agentflow.verdict.diff.conditions import Spot, find_spots, is_on, read_code
-from agentflow.verdict.probes.branches import SIGNS_SHOWN, Branch, Watched
+from agentflow.verdict.probes.branches import Branch, Watched, shorten
 from agentflow.verdict.probes.breaking import find_changed_lines
 from agentflow.verdict.tokens import blank_out
 from agentflow.workspace.mixed_tree import ChangedTexts
@@ -135,8 +135,7 @@ def _bare(text: str) -> str:
 def _tell(change: ChangedTexts, spot: Spot) -> Branch:
     line = change.after.count("\n", 0, spot.start) + 1
     text = " ".join(change.after[spot.start : spot.end].split())
-    shown = text if len(text) <= SIGNS_SHOWN else f"{text[:SIGNS_SHOWN]}..."
-    return Branch(path=change.path, line=line, text="" if spot.is_arm else shown)
+    return Branch(path=change.path, line=line, text="" if spot.is_arm else shorten(text))
 
 
 def _insert(path: str, spot: Spot, number: int, word: str) -> Iterable[_Insertion]:

@@ -10,11 +10,11 @@ from pathlib import PurePosixPath
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.verdict.same.comments import is_taken
-from agentflow.verdict.same.renaming import home_of
 from agentflow.verdict.surface import is_document_path
 from agentflow.verdict.syntax import (
     NO_PYTHON,
     Definition,
+    home_of,
     is_constant,
     list_strings,
     list_variables,

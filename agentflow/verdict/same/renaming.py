@@ -5,7 +5,6 @@ import builtins
 import keyword
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import PurePosixPath
 
 from agentflow.core.languages import PLAIN_SCRIPTS
 from agentflow.verdict.same.comments import code_lines
@@ -14,6 +13,8 @@ from agentflow.verdict.same.other_names import is_function_of_scripts
 from agentflow.verdict.surface import is_document_path
 from agentflow.verdict.syntax import (
     AnyFunction,
+    files_of,
+    home_of,
     list_parameters,
     list_variables,
     name_imported,
@@ -302,16 +303,6 @@ def _modules(tree: ast.Module, path: str, trees: _Trees) -> frozenset[str]:
     return frozenset(found)
 
 
-def home_of(node: ast.ImportFrom, path: str) -> str:
-    """Return the module that names are imported from, as seen from the top of the repository."""
-    if not node.level:
-        return node.module or ""
-    folders = PurePosixPath(path).parts[: -node.level]
-    return ".".join((*folders, *([node.module] if node.module else [])))
-
-
 def _file(module: str, trees: _Trees) -> str:
     """Return the file of a module; empty for one from elsewhere."""
-    place = module.strip(".").replace(".", "/")
-    options = (f"{top}{place}{end}" for top in ("", "src/") for end in (".py", "/__init__.py"))
-    return next((option for option in options if option in trees), "")
+    return next((path for path in files_of(module.strip(".")) if path in trees), "")
