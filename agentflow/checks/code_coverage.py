@@ -1,4 +1,4 @@
-"""What node and Go tell of the code that ran: how often each block of each file did."""
+"""Counts of node and Go: how often each block of each file ran."""
 
 import json
 import re
@@ -19,7 +19,7 @@ _GO_ROW = regex(r"(?P<file>.+):(\d{1,9})\.(\d{1,9}),(\d{1,9})\.(\d{1,9}) \d+ (\d
 _GO_MODULE = regex(r"(?m)^module[ \t]+\"?([^\s\"]+)")
 _GO_FUNCTION = regex(r"(?ms)^func\b.*?^\}")
 _BYTES = 256 << 20
-"""Of all processes together; where they tell more, nothing is known."""
+"""The most that all processes together may tell; beyond that nothing is known."""
 
 
 def read_coverage(folder: Path, roots: Iterable[Path]) -> Mapping[str, tuple[Load, ...]]:

@@ -14,7 +14,7 @@ from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.run import Sandbox
 
 _NO_TEST = "no test specified"
-"""What `npm init` writes in place of tests."""
+"""The text that `npm init` writes in place of tests."""
 _LOCKS = (
     ("pnpm-lock.yaml", "pnpm"),
     ("yarn.lock", "yarn"),

@@ -1,4 +1,4 @@
-"""What runners print of their tests, read strictly: by name where they say it, else by their own sums."""
+"""Tests as runners print them, read strictly: by name where one is printed, else by the runner's own sums."""
 
 import json
 import re
@@ -81,12 +81,12 @@ _IN_FLOW = MappingProxyType(
 
 
 class Told(Record):
-    """What runners told of their tests."""
+    """The tests that runners told of."""
 
     outcomes: Mapping[str, TestOutcome] = {}
-    """By test, where they name them."""
+    """The outcome of each test that has a name."""
     number: TestCounts | None = None
-    """How many there are of each outcome; None where nothing was told."""
+    """The number of tests of each outcome; None where nothing was told."""
 
 
 def plain_text(output: str) -> str:

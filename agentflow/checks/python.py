@@ -56,7 +56,7 @@ class _Wanted(Record):
 
 
 class Interpreter(Record):
-    """How to start a Python, and what to tell a person who lacks a tool in it."""
+    """The words that start a Python, and the hint for a person who lacks a tool in it."""
 
     words: tuple[str, ...]
     installer: str
@@ -67,7 +67,7 @@ class Interpreter(Record):
 
 
 class Tools(Record):
-    """Where the tools of a repository are found."""
+    """The places where the tools of a repository are found."""
 
     interpreter: Interpreter
     importable: frozenset[str]

@@ -1,4 +1,4 @@
-"""What a change proves, and how it is judged.
+"""The judge: which checks a change has to pass, what proves it, and what follows.
 
 `judge` is a pure function of a `case`. In the order in which a task meets them, the modules say:
 

@@ -25,7 +25,7 @@ from agentflow.workspace.changes import ChangeKind, FileChange
 from agentflow.workspace.ignored_files import CACHES
 
 FindRuns = Callable[[tuple[RequiredCheck, ...]], tuple[CheckRun, ...]]
-"""Tells what checks showed."""
+"""A function that tells what checks showed."""
 
 
 class Case(Record):
@@ -33,9 +33,9 @@ class Case(Record):
 
     base_tree: str
     tree: str
-    """As the checks began."""
+    """The tree on which the checks began."""
     drift: tuple[FileChange, ...]
-    """What differs on disk now from `tree`."""
+    """The files that differ on disk now from `tree`."""
     runs: tuple[CheckRun, ...]
     """All runs of the checks; `select` tells those of one side."""
     targets: frozenset[str]
@@ -45,18 +45,18 @@ class Case(Record):
     same_behaviour: bool = False
     """Only documents, comments, form or annotations differ, so that no test could tell."""
     altered: tuple[FileChange, ...] = ()
-    """What checks and judges changed in their own copies."""
+    """The files that checks and judges changed in their own copies."""
     overrides: tuple[Override, ...] = ()
     blocked: Mapping[CheckName, str] = {}
-    """Why checks could not run on this machine before the task."""
+    """The checks that could not run on this machine before the task, each with the reason."""
     unable: frozenset[CheckName] = frozenset()
-    """Those that cannot run on the change for the very same reason."""
+    """The blocked checks that cannot run on the change for the very same reason."""
     known: frozenset[str] = frozenset()
     """Tests whose failure does not count; one that cannot even be loaded does."""
     secrets: tuple[str, ...] = ()
-    """Where the change brings in what looks like a key."""
+    """The places where the change adds something that looks like a key."""
     probes: tuple[ProbeResult, ...] | None = None
-    """What runs that have to fail came to; None until that is known."""
+    """The results of runs that have to fail; None until they are known."""
     is_unchanged: bool = False
     """Nothing differs but what hooks changed."""
     changed: tuple[Hunk, ...] = ()
@@ -72,15 +72,15 @@ class Case(Record):
     weakened: tuple[str, ...] = ()
     """Changes to the checks that a person has to approve."""
     check_notes: tuple[str, ...] = ()
-    """What was done to them that changes no result under the checks from before."""
+    """Changes to the checks that change no result under the checks from before."""
     approval: Answer | None = None
-    """What a person said to exactly that."""
+    """The answer of a person to exactly these changes."""
     suspicions: tuple[Remark, ...] = ()
     """Lines of the new code that may be there for the checks."""
     dependencies: tuple[Difference, ...] = ()
-    """What changed in manifests and lock files."""
+    """The changes in manifests and lock files."""
     audit: str = ""
-    """What a tool that knows of vulnerabilities said of them, or why it was not run."""
+    """The word of an audit tool on the changed dependencies, or why none was run."""
     unseen: tuple[str, ...] = ()
     """Ignored files that are new or changed, which no check could see."""
 

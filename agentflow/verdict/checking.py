@@ -97,7 +97,7 @@ class Inspections:
 
 
 class Bounds(Record):
-    """How long and how often checks run, by the user's settings."""
+    """The time and the repetitions that the user's settings give to checks."""
 
     timeouts: dict[CheckName, float] = {}
     patience: dict[Fault, Patience] = {}
@@ -300,7 +300,7 @@ def _lasts(name: str) -> bool:
 
 
 class JudgeContext(Record):
-    """What judging needs: the repository, the checks, and what they showed."""
+    """The repository, the checks, and what they showed: all that judging needs."""
 
     git: Git
     sandbox: Sandbox

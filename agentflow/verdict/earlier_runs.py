@@ -39,7 +39,7 @@ from agentflow.store.reading import events, is_task_id, read_evidence
 from agentflow.store.tasks import TaskStore
 
 _LATEST = 2
-"""So many earlier tasks are looked at."""
+"""The number of earlier tasks that are looked at."""
 _LASTING = timedelta(hours=1)
 _WORD = re.compile(r"[\w./+-]+")
 _PASSING = frozenset({"_", "SHLVL", "PWD", "OLDPWD"})
@@ -63,14 +63,14 @@ WHOLE = ""
 
 
 class Circumstances(Record):
-    """What speaks for or against a failure, beside its own run."""
+    """Facts that speak for or against a failure, beside its own run."""
 
     passed: frozenset[str] = frozenset()
-    """What passed on the code before, or on this code under other checks."""
+    """The tests that passed on the code before, or on this code under other checks."""
     hangs: bool = True
-    """It timed out there as well, or there is nothing to compare with."""
+    """The check timed out on the code before as well, or there is nothing to compare with."""
     online: bool = False
-    """It reaches the network."""
+    """The check reaches the network."""
 
 
 def explain_retry(

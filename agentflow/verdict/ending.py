@@ -1,4 +1,4 @@
-"""How a task ends: by its verdict, its review and the end of each run."""
+"""The end of a task, by its verdict, its review and the end of each run."""
 
 import re
 from collections.abc import Mapping
@@ -133,7 +133,7 @@ _BLOCKING = (Severity.CRITICAL, Severity.MAJOR)
 
 
 class Meaning(NamedTuple):
-    """How the task of a run ends; the reason has places for the role and a hook's words."""
+    """The end of a run's task; its reason has places for the role and a hook's words."""
 
     status: Status
     exit_code: Exit

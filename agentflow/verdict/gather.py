@@ -302,7 +302,7 @@ async def _run(context: JudgeContext, task: TaskState, probe: Probe) -> ProbeRes
 
 
 _TESTED = frozenset({Kind.TESTS, Kind.FIXTURES, Kind.START, Kind.NAMED, Kind.OBSERVED, Kind.SETTING})
-"""What a test may be written in."""
+"""The kinds of files that a test may be written in."""
 
 
 class Grounds(Record):
@@ -330,7 +330,7 @@ class Grounds(Record):
 
     @property
     def longest(self) -> float:
-        """How long a test that did not move before may be busy: longer than on the code now in any case."""
+        """The seconds for which a test that did not move before may be busy: more than on the code now."""
         base, final = self.base and self.base.evidence, self.final.evidence
         return find_longest(final.seconds) if base and base.stalled and final else 0
 

@@ -1,4 +1,4 @@
-"""What each path of a change is, product, document or check, by what runs read and what leads where."""
+"""Kinds of paths: product, document or check, by what runs read and what leads where."""
 
 import ast
 import re
@@ -49,7 +49,7 @@ class Observed(Record):
     checks: Mapping[str, str] = {}
     product: Mapping[str, str] = {}
     both: tuple[str, ...] = ()
-    """Of the checks, what code of the product reads as well."""
+    """The check files that code of the product reads as well."""
 
 
 class Observation(Record):
@@ -57,9 +57,9 @@ class Observation(Record):
 
     files: frozenset[str]
     texts: Mapping[str, str]
-    """Of sources, of checks and of manifests."""
+    """The texts of sources, of checks and of manifests."""
     checks: frozenset[str]
-    """What is a check by name or by settings."""
+    """The files that are checks by name or by settings."""
     by_code: frozenset[tuple[str, str]] = frozenset()
     """A file, and the file whose code read it; empty for a runner or a library."""
     opened: frozenset[str] = frozenset()

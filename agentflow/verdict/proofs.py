@@ -1,4 +1,4 @@
-"""What proves a change: pure functions of a case, the rule for renamings, and what probes show."""
+"""Proofs of a change: pure functions of a case, the rule for renamings, and what probes show."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""Which source files use which: what the product consists of, and what only checks use."""
+"""Uses between source files: what the product consists of, and what only checks use."""
 
 import ast
 import re

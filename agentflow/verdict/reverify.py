@@ -63,9 +63,9 @@ class Copies(Record):
     git: Git
     sandbox: Sandbox
     said: WellKnown
-    """What the repository's trusted files say of its tests."""
+    """The words of the repository's trusted files on its tests."""
     surface: Surface = Surface()
-    """What settings that are trusted here add to the checks and take out of them."""
+    """The files that settings which are trusted here add to the checks and take out of them."""
 
     @contextmanager
     def open(self, tree: str, seen: Iterable[str]) -> Iterator[Place]:
@@ -96,10 +96,10 @@ class Examined(Record):
     subject: str
     """An evidence id, a file of the task, `tree` or `verdict`."""
     said: str
-    """What it shows now."""
+    """The result of now."""
     differs: bool = False
     left_out: bool = False
-    """It could not be looked at, and nothing of the verdict is about it alone."""
+    """The record could not be looked at, and nothing of the verdict is about it alone."""
 
 
 def reverify(copies: Copies, path: Path) -> Iterator[Examined]:
@@ -128,7 +128,7 @@ class Examination:
         self._evidence = {one.id: one for one in recorded.records}
         trees = (task.base_tree or "", task.tree or "")
         self._trees = trees if all(map(self._git.has_tree, trees)) else None
-        """From before the task and of its end, where this repository has both."""
+        """The trees from before the task and of its end, where this repository has both."""
         self._required: dict[str, tuple[Check, ...]] = {}
         self._fresh: dict[str, Shown] = {}
         self._seen: dict[str, Examined] = {}

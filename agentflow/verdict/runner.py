@@ -46,7 +46,7 @@ class CheckJob(Record):
     surface: Side
     code: Side
     earlier: Mapping[str, TestOutcome] = {}
-    """What tests came to before on the same code under the same checks."""
+    """The earlier outcomes of tests on the same code under the same checks."""
     runs_anew: bool = False
     """No earlier run stands for it: only one more tells what is luck."""
     longest: float = 0
@@ -64,14 +64,14 @@ class CheckResult(Record):
     check: Check
     runs: tuple[Shown, ...] = ()
     faults: tuple[Fault, ...] = ()
-    """Why each run but the last did not stand."""
+    """The reason why each run but the last did not stand."""
     taken_from: str = ""
     """Task and record of an earlier run, where that stands for one."""
     surroundings: str = ""
 
 
 class Place(Record):
-    """Where checks run: the repository itself, or a copy of one of its trees."""
+    """The place where checks run: the repository itself, or a copy of one of its trees."""
 
     sandbox: Sandbox
     imports: str = ""
@@ -122,22 +122,22 @@ def _sleep(seconds: float) -> None:
 
 
 class CheckSetup(Record):
-    """What running the checks of a task needs."""
+    """All that running the checks of a task needs."""
 
     git: Git
     sandbox: Sandbox
     store: TaskStore
     underlay: LowerDirectory | None
-    """What copies are layers above, where the machine can."""
+    """The folder that copies are layers above, where the machine can have them."""
     seen: tuple[str, ...]
     """The ignored files that a check may see."""
     places: tuple[str, ...]
-    """From where Python imports this repository's packages."""
+    """The folders from which Python imports this repository's packages."""
     patience: Mapping[Fault, Patience]
     before: Mapping[CheckName, CheckRun]
-    """What each check showed before the task."""
+    """The result of each check before the task."""
     marks: Mapping[str, str]
-    """Of ignored files and environments that a check may see."""
+    """The marks of ignored files and environments that a check may see."""
     earlier: EarlierRuns
 
     def take_over(self, job: CheckJob) -> tuple[CheckResult, ...]:

@@ -17,7 +17,7 @@ _PRODUCT_TOOLS = frozenset(
 _CARGO_TESTS: Mapping[str, frozenset[str]] = MappingProxyType(
     {"package": frozenset({"autotests"}), "lib": frozenset({"test", "doctest", "harness"})}
 )
-"""What a crate's manifest says of its tests, beside the tables of these."""
+"""The keys by which a crate's manifest speaks of its tests, beside their own tables."""
 _PLUGIN_POINT = ("project", "entry-points", "pytest11")
 _PRODUCT_SECTION = re.compile(r"metadata|options(?:\..*)?|bdist_wheel|sdist|egg_info")
 _CHECKER_KEYS = frozenset(

@@ -1,4 +1,4 @@
-"""Which files are check files by their names, their settings and the commands of the checks."""
+"""Check files, by their names, their settings and the commands of the checks."""
 
 import re
 import sys
@@ -18,7 +18,7 @@ from agentflow.verdict.syntax import files_of
 
 
 class Kind(StrEnum):
-    """Why a file is a check file, as a report says it."""
+    """The reason why a file is a check file, as a report says it."""
 
     TESTS = "tests"
     FIXTURES = "fixtures and snapshots"

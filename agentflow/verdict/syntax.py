@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
-"""What Python raises for a text that is no code, or too deep to look at."""
+"""The errors that Python raises for a text that is no code, or too deep to look at."""
 _MOST_LEVELS = 1_000
 _FRAMES = 10_000
-"""So deep Python may call itself; a level of a tree takes up to six calls to be copied."""
+"""The depth to which Python may call itself; a level of a tree takes up to six calls to be copied."""
 AnyFunction = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = AnyFunction | ast.ClassDef
 
@@ -123,7 +123,7 @@ def first_line(node: ast.stmt) -> int:
 
 _LOOKS_UP = frozenset({"globals", "vars", "locals", "eval", "exec", "__import__", "dir"})
 _LOOKS_UP_IN = frozenset({"__dict__", "import_module", "getmembers", "attrgetter", "methodcaller"})
-"""The same as attributes, where the words above are often a program's own."""
+"""Attributes that look up a name; the words above are often a program's own as attributes."""
 _BY_NAME = frozenset(
     {
         *(*_LOOKS_UP, *_LOOKS_UP_IN, "getattr", "setattr", "hasattr", "delattr", "getattr_static"),
@@ -135,7 +135,7 @@ _BY_NAME = frozenset(
 )
 """Names whose use may reach other code by its name."""
 _RESOURCES = frozenset({"importlib", "resources", "metadata", "files", "as_file", "version", "distribution"})
-"""What code imports to read files and versions of packages, and no function."""
+"""Imports by which code reads files and versions of packages, and no function."""
 
 
 def looks_up(text: str) -> bool:

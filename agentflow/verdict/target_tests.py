@@ -28,7 +28,7 @@ _ONE = {
     "mvn": "{} -Dtest=CLASS#METHOD",
     "gradle": "{} --tests CLASS.METHOD",
 }
-"""How other runners select one test, by a part of their command."""
+"""The forms in which other runners select one test, by a part of their command."""
 _IDENTIFIER = regex(r"[A-Za-z_]\w*")
 _FILE_BYTES = 1_000_000
 

@@ -1,4 +1,4 @@
-"""Where new conditions and arms of C, C++, JavaScript and Rust stand, by their tokens."""
+"""Conditions and arms of C, C++, JavaScript and Rust, found by their tokens."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -19,14 +19,14 @@ _ASSIGNS = frozenset(
 )
 _ENDS = frozenset({",", ";", ":", "?", "=>", "??", "..", "..=", *_JOINS, *_ASSIGNS})
 _BITS = frozenset({"|", "&", "^"})
-"""They bind looser than a comparison in C and JavaScript, and tighter in Rust."""
+"""Operators that bind looser than a comparison in C and JavaScript, and tighter in Rust."""
 _BEFORE = frozenset({"return", "if", "while", "match", "in", "else", "case", "throw", "yield", "do", "const"})
 _ARMS = frozenset({"case", "default", "=>", "else", "if", "for"})
 _ASKS = frozenset({"if", "while"})
 _GOES_ON = re.compile(r"[-+*/%&|^=<>?:,.(\[{!~]$")
 _WENT_ON = re.compile(r"\s*[-+*/%&|^=<>?:,.)\]]")
 _ODD = frozenset({"let", "await", "yield", "function", "class", "\\"})
-"""What makes a part of a line more than a condition."""
+"""Words that make a part of a line more than a condition."""
 _SETTINGS = "env"
 """Variables of a run: a feature that they switch has to be tried with and without."""
 _CHAIN = frozenset({".", "?.", "::"})
@@ -38,7 +38,7 @@ class Spot(Record):
     start: int
     end: int
     around: tuple[int, int]
-    """The same with what stands before and behind it, by which it is known."""
+    """The place with the token before and the token behind it, by whose text it is known."""
     is_arm: bool = False
     closes: bool = True
     """An arm that is an expression needs brackets of its own."""

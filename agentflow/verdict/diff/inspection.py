@@ -1,4 +1,4 @@
-"""What a change did, file by file: to its checks, and in its code against them."""
+"""The diff of a change, file by file: what it did to the checks, and in the code against them."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,11 +42,11 @@ _CHANGES = regex(r"(?i)change|history|news|release")
 
 
 class Inspection(Record):
-    """What the diff of a change shows."""
+    """All that the diff of a change shows."""
 
     checks: tuple[SurfaceChange, ...]
     code: tuple[Remark, ...]
-    """What the code gained against the checks."""
+    """Lines that the code gained against the checks."""
     dependencies: tuple[Difference, ...] = ()
     same_behaviour: bool = False
     """Only documents changed, and code in nothing that has an effect."""

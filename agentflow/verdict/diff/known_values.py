@@ -31,13 +31,13 @@ _PHRASE = regex(r".*\w\s+\w.*")
 _DECIDES = regex(
     r"[=!]==?|\bcase\b|\bwhen\b|\s-eq\b|\bincludes\(|\bhas\(|[\d\"']\s*:\s*-?[\d\"']|^\s*[\w'\"| ]+\)\s"
 )
-"""What makes a line of another language a condition or a row of a table."""
+"""Signs that make a line of another language a condition or a row of a table."""
 _ARROW = "=>"
-"""The same where it leads from a pattern to a result; in JavaScript it begins a function."""
+"""The sign that leads from a pattern to a result; in JavaScript it begins a function."""
 _SPOKEN = regex(r"(?<![\w.,#/-])\d[\d_]*(?:,\d+)*(?:\.\d+)?(?![\w/-]|[.,]\d)")
 """A number in a text for people; that of a version or of an address, as 1.2.3, is none."""
 _RESULT = regex(r"=>|\breturn\b|\becho\b")
-"""What leads from a condition to its result on the same line."""
+"""Signs that lead from a condition to its result on the same line."""
 _BETWEEN = regex(r"[|,;:=\t{}\[\]\"'\\]+")
 _SHELL_FUNCTION = regex(r"(?m)^[ \t]*(?:function[ \t]+)?(\w+)[ \t]*\([ \t]*\)")
 _ASKED = regex(r"\b(?:command -[vV]|type|which|hash|declare -[fF]|typeset -f)[ \t]+[\"']?(\w+)")
@@ -47,9 +47,9 @@ _DIGESTS = regex(r"createHash|\bhexdigest\b|\bdigest\(|\bmd5|\bsha(?:1|256|512)|
 _DIGEST = regex(r"[\"']([0-9a-f]{6,128})[\"']")
 _MIXED = regex(r"\d.*[a-f]|[a-f].*\d")
 _MOST_SIGNS = 200
-"""So long a condition may be."""
+"""The longest condition that is looked at."""
 _WINDOW = 3
-"""So many lines a condition and its result may take."""
+"""The lines that a condition and its result may take together."""
 Value = float | str
 _Node = TypeVar("_Node", bound=ast.AST)
 

@@ -86,14 +86,14 @@ def _split_into_blocks(added: Sequence[tuple[int, str]]) -> Iterator[list[tuple[
 
 _NEAR = (*range(-60, 0), *range(1, 61))
 _FEW = 0.05
-"""Of the numbers near by, so many may fit a condition that picks out one of the tests."""
+"""The part of the numbers near by that a condition may fit and still pick out one of the tests."""
 _FEW_TEXTS = 0.5
-"""The same of the numbers that differ in one digit, where a pattern picks."""
+"""The part of the numbers that differ in one digit, where a pattern picks."""
 _MOST = 2_000
 _MOST_BITS = 512
 _MOST_PATTERN = 60
 _ODD_PATTERN = re.compile(r"[*+}].*[*+{]|\(\?[<=!]|\\[1-9]")
-"""What takes long, or what is more than a row of signs."""
+"""Patterns that take long, or are more than a row of signs."""
 _SMALL_FORMAT = re.compile(r"(?:[^%]|%0?\d?\d?[dsxX])*")
 """A format whose result has no more than some hundred signs."""
 _CALLS: Mapping[str, Callable[..., Any]] = {
@@ -134,7 +134,7 @@ _SCRIPT = (
     (re.compile(r"(?<![\w)/])/((?:[^/\\\n]|\\.)+)/\.test\("), r"re.search(r'\1', "),
     (re.compile(r"([\w.]+)\.toString\(\)"), r"str(\1)"),
 )
-"""What a condition of JavaScript, C, Go or Rust is in Python."""
+"""Rules that write a condition of JavaScript, C, Go or Rust in Python."""
 
 
 class _UnknownError(Exception):

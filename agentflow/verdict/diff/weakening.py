@@ -1,4 +1,4 @@
-"""What a change did to the checks: what a person has to approve, and what is only told.
+"""Weakened checks: which changes of them a person has to approve, and which are only told.
 
 The original checks decide: where they show the same with the new code, no changed check hides anything.
 """
@@ -64,16 +64,16 @@ class JudgedCheck(Record):
     final: CheckRun
     """The code as it is now under the checks as they are now."""
     held: CheckRun
-    """The same code under the checks as they stood before."""
+    """The code as it is now under the checks as they stood before."""
 
 
 class Weakening(Record):
     """Changes to the checks, a line for each thing."""
 
     asked: tuple[str, ...] = ()
-    """What a person has to approve, all that was done in one list."""
+    """All that was done, where a person has to approve any of it."""
     noted: tuple[str, ...] = ()
-    """What changes no result of today, and what later changes are judged by."""
+    """Changes that change no result of today; later changes are judged by them."""
 
 
 def find_weakening(changes: Sequence[SurfaceChange], judged: Iterable[JudgedCheck]) -> Weakening:

@@ -28,9 +28,9 @@ class Clone(Record):
     control: str
     """The copy that fails when the same assertion is reached; if it passes, the result proves nothing."""
     said: str
-    """What was changed, in words."""
+    """The change in words."""
     group: str
-    """The same word for copies that count only together; otherwise the copy's name."""
+    """One word for copies that count only together; otherwise the copy's name."""
 
 
 class Oracle(Record):

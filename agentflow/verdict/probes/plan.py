@@ -1,4 +1,4 @@
-"""Which probes a change needs: a function of its case and of the probes so far."""
+"""The probes that a change needs: a function of its case and of the probes so far."""
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -25,7 +25,7 @@ _SEEING = (CheckName.LINT, CheckName.TYPES)
 _TEXT_BYTES = 200_000
 _MOST_PIECES = 8
 _PIECES_SECONDS = 30.0
-"""How long all pieces of a change may take, one after the other; there are fewer where a run takes long."""
+"""The time of all pieces of a change, one after the other; there are fewer where a run takes long."""
 
 
 def due_canaries(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:

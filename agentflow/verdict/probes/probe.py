@@ -1,4 +1,4 @@
-"""A probe, which is a run that has to fail: what it is planned by, how it is laid out, and what it shows."""
+"""A probe, a run that has to fail: how it is planned, how it is laid out, and what it shows."""
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -26,13 +26,13 @@ from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts, write_tree_with
 
 _PATIENCE = 5
-"""How many times longer than the run without it a probe may take."""
+"""A probe may take so many times longer than the run without it."""
 _LEAST_SECONDS = 20.0
 _TEXT_BYTES = 200_000
 
 
 class ProbeContext(Record):
-    """What probes are planned from: the task, its checks, and what its change shows."""
+    """The task, its checks, and what its change shows: all that probes are planned from."""
 
     git: Git
     task: TaskState
@@ -94,7 +94,7 @@ class Probe(Record):
     check: Check
     tree: str
     files: Mapping[str, str | None]
-    """The others, by path; None for one that is not there."""
+    """The replaced files by path; None for one that is taken away."""
     subjects: tuple[str, ...] = ()
     hunks: tuple[Hunk, ...] = ()
     code: Side = Side.FINAL

@@ -11,9 +11,9 @@ from agentflow.verdict.tokens import blank_out
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 Insertions = tuple[tuple[int, int], ...]
-"""Where in a program how many characters were put in."""
+"""The places in a program at which something was put in, each with its length."""
 _Insertion = tuple[int, int, int, str]
-"""Where a text is put in, and what orders those of one place."""
+"""The place of a text that is put in, two numbers that order those of one place, and the text."""
 _MODULE = re.compile(r"(?m)^\s*(?:import\b(?!\s*[(.])|export\b)")
 _SHELL_WORD = re.compile(r"(?<![\w$./-])(?:if|then|elif|else|fi)(?![\w./=-])")
 _BEGINS = re.compile(r"(?:^|[;&|({\n]|\b(?:then|else|do|if|elif|while|until)[ \t])[ \t]*$")
@@ -23,9 +23,9 @@ _LEFT = re.compile(
 )
 _ARM = re.compile(r"(?:\bin\b|;;)\s*\(?(?P<arm>[^()\n;]+)\)")
 _TESTS = re.compile(r"\[\[.*?\]\]|\(\(.*?\)\)", re.DOTALL)
-"""Where `&&` joins no commands."""
+"""Brackets in which `&&` joins no commands."""
 _LEAVES = re.compile(r"\s*(?:\{\s*)?(?:return|exit)\b[ \t]*(?:[;}\n]|$|\$\?)|[^\n]*\$\?")
-"""What needs the exit code of the command before."""
+"""Commands that need the exit code of the command before."""
 _C = """\
 extern {c}int creat(const char *, unsigned int);
 extern {c}int close(int);
@@ -180,7 +180,7 @@ class _ShellSpot(Spot):
     """A condition or an arm of a script."""
 
     puts: tuple[tuple[int, str], ...] = ()
-    """What is put in where, with `{call}` for the call that records."""
+    """The texts that are put in, each with its place, and `{call}` for the call that records."""
 
 
 def _find_shell_spots(text: str) -> Iterator[_ShellSpot]:

@@ -17,10 +17,10 @@ _BRANCHES = re.compile(r"[?{]|&&|\|\||=>|\b(?:if|else|for|while|case|default|cat
 _NO_CODE = re.compile(r"//[^\n]*|/\*.*?\*/|\bbreak\b|[\s{}()\[\];,:]", re.DOTALL)
 _EMPTY = re.compile(r"[^{}]*\{\s*\}")
 _STARTED = re.compile(r"if \(require\.main === module\) *\{?\s*[\w.]+\([\w.,\s]*\)\s*;?\s*\}?")
-"""What runs a file as a program: one call."""
+"""A block with the one call that runs a file as a program."""
 _MAIN = "require.main === module"
 _GOES_ON = ("?", ":", "&", "|", ")")
-"""How a line begins that goes on with a condition of the lines above."""
+"""Signs with which a line begins that goes on with a condition of the lines above."""
 _GO = ".go"
 _CHOSEN = re.compile(r"\A[^\n]*_\w+\.go\n|(?m:^// ?(?:go:build|\+build) )")
 """A file of Go that not every system may compile."""
@@ -29,7 +29,7 @@ _PASSED_ON = re.compile(
     r"\{\s*return (?:(?:nil|false|-?[01]|\"\"|[\w.*\[\]]+\{\}), )*"
     r"(?:err|fmt\.Errorf\(\"[^\"\n]*%w[^\"\n]*\"[^\n]*\berr\))\s*\}"
 )
-"""What Go does where an error of another function is passed on, as an exception is in other languages."""
+"""A block of Go that passes on an error of another function, as an exception is in other languages."""
 
 
 class CountedScript(Record):
@@ -39,7 +39,7 @@ class CountedScript(Record):
     laid: str = ""
     """The file as it ran, where something was put into it."""
     put: tuple[tuple[int, int], ...] = ()
-    """Where how much was put in."""
+    """The places at which something was put in, each with its length."""
 
     def is_loaded(self, told: Mapping[str, tuple[Load, ...]]) -> bool:
         """Tell whether each process that loaded the file ran it as it is written."""

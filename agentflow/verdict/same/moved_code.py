@@ -76,7 +76,7 @@ class _Module(Record):
     body: tuple[ast.stmt, ...]
     defined: Mapping[str, Definition]
     imported: Mapping[str, str]
-    """From where each name comes that is imported."""
+    """The place that each imported name comes from."""
 
     @classmethod
     def of(cls, path: str, text: str) -> "_Module":
@@ -93,7 +93,7 @@ class _Module(Record):
 
     @property
     def name(self) -> str:
-        """As what it is imported."""
+        """The name under which it is imported."""
         parts = PurePosixPath(self.path.removeprefix("src/")).with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 

@@ -1,4 +1,4 @@
-"""Whether a change leaves the program the same, by its texts and by what the repository says of them."""
+"""Same program: whether a change leaves it so, by its texts and by all others that name them."""
 
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePosixPath
