@@ -158,7 +158,7 @@ def _without(context: ProbeContext, product: tuple[ChangedTexts, ...], known: _R
         mine = [each for each in told if each.hunks == hunks]
         if all(each.end is ProbeEnd.SILENT for each in mine) and len(mine) < len(checks):
             run, tests = checks[len(mine)]
-            made = context.plan(ProbeKind.WITHOUT_HUNK, run, take_back(product, piece))
+            made = context.plan(ProbeKind.WITHOUT_HUNK, run, take_back(piece))
             yield made.replace(subjects=tuple(hunk.place for hunk in hunks), hunks=hunks, tests=tests)
 
 
