@@ -196,7 +196,11 @@ class Checking:
             places=self._places,
             patience={**PATIENCE, **self._bounds.patience},
             before={run.check.name: run for run in self.runs(task.baseline)},
-            marks={name: mark for name, mark in marks.items() if name.startswith(seen) and _lasts(name)},
+            marks={
+                name: mark
+                for name, mark in marks.items()
+                if name.startswith(seen) and CACHES.isdisjoint(PurePosixPath(name).parts)
+            },
             earlier=self._earlier,
         )
 
@@ -292,11 +296,6 @@ class Checking:
 
     def _hint(self, evidence: Evidence, tail: str) -> str:
         return likely_reason(self._sandbox, tail) if evidence.exit_code != 0 else ""
-
-
-def _lasts(name: str) -> bool:
-    """Return whether an ignored file is not a cache."""
-    return CACHES.isdisjoint(PurePosixPath(name).parts)
 
 
 class JudgeContext(Record):

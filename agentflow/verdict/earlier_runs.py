@@ -245,12 +245,8 @@ def _read(folder: Path, evidence: Evidence, sink: Path) -> Taken | None:
         )
     except (AgentflowError, OSError):
         return None
-    return None if is_tests and reads is None else Taken(shown=shown, source=_evidence_name(folder, evidence))
-
-
-def _evidence_name(folder: Path, evidence: Evidence) -> str:
-    """Return a record's name among all tasks: that of the original run if it was reused."""
-    return evidence.taken_from or f"{folder.name}/{evidence.id}"
+    source = evidence.taken_from or f"{folder.name}/{evidence.id}"
+    return None if is_tests and reads is None else Taken(shown=shown, source=source)
 
 
 def reads_told(reads: Reads | None) -> bytes | None:
@@ -269,10 +265,10 @@ def contrast(evidence: Evidence, shown: Shown, then: Mapping[str, TestOutcome]) 
     if describe_end(run) != describe_end(evidence) and not flaky:
         found.append(f"{describe_end(run)} now, {describe_end(evidence)} in the record")
     if telling and str(evidence.check) not in flaky:
-        names = [_describe_test(test, shown.outcomes, then) for test in telling]
+        now = shown.outcomes
+        names = [
+            f"{test} ({now.get(test, 'not run')} now, {then.get(test, 'not run')} in the record)"
+            for test in telling
+        ]
         found.append(f"another result of {list_some(names)}")
     return found
-
-
-def _describe_test(test: str, now: Mapping[str, TestOutcome], then: Mapping[str, TestOutcome]) -> str:
-    return f"{test} ({now.get(test, 'not run')} now, {then.get(test, 'not run')} in the record)"

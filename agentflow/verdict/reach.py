@@ -129,15 +129,15 @@ def _is_kin(path: str, other: str) -> bool:
 
 
 def _leads(path: str, text: str, known: Collection[str]) -> Iterator[str]:
+    words = list[str]()
     if path.endswith((".py", ".pyi")):
         yield from _imports(path, parse_python(text), known)
-        started = (place for word in _FILE.findall(text) for place in _places(path, word))
-        yield from (place for place in started if place in known)
+        words = _FILE.findall(text)
     elif may_be_shell(path):
-        words = (word for word in _SHELL_FILE.findall(text))
-        yield from (place for word in words for place in _places(path, word) if place in known)
+        words = _SHELL_FILE.findall(text)
     elif is_source(path):
-        yield from (found for word in _words(text) for found in _places(path, word) if found in known)
+        words = [word for pair in _NAMED.findall(text) for word in pair if word.strip("./")]
+    yield from (place for word in {*words} for place in _places(path, word) if place in known)
 
 
 def _imports(path: str, tree: ast.Module, known: Collection[str]) -> Iterator[str]:
@@ -164,10 +164,6 @@ def _modules(path: str, node: ast.AST) -> Iterator[str]:
         named = node.args[0].value
         if word in ("import_module", "__import__", "importorskip") and isinstance(named, str):
             yield named
-
-
-def _words(text: str) -> Iterator[str]:
-    yield from {word for pair in _NAMED.findall(text) for word in pair if word.strip("./")}
 
 
 def _places(path: str, word: str) -> Iterator[str]:

@@ -17,6 +17,8 @@ PYTEST = regex(r"(?:^|\{ )(?P<start>[^{};|&]*\bpytest -q)(?=$|;)")
 UNITTEST = regex(r"(?:^|\{ )(?P<start>[^{};|&]* -m unittest) (?P<search>discover -v\b[^{};|&]*)")
 
 _OR = " or "
+_OPTIONS = ("-", "@")
+"""Signs with which an option or a file of options begins."""
 _MOST_NAMES = 50
 _MOST_CHARS = 20_000
 """A command is one argument of `bash -c`."""
@@ -57,7 +59,12 @@ def narrow(check: Check, tests: Collection[str]) -> Check:
     else:
         parts = UNITTEST.finditer(check.command)
         runs = [f"{part['start']} {part['search'].rstrip()}{_by_id(tests)}" for part in parts]
-    is_fit = check.name is CheckName.TESTS and tests and runs and not any(map(_is_odd, tests))
+    is_fit = (
+        check.name is CheckName.TESTS
+        and tests
+        and runs
+        and not any(test.startswith(_OPTIONS) for test in tests)
+    )
     command = every(runs) if is_fit else ""
     return check.replace(command=command) if 0 < len(command) < _MOST_CHARS else check
 
@@ -93,11 +100,6 @@ def read_tests(command: str) -> frozenset[str]:
         return frozenset(files)
     names = chosen[-1].split(_OR)
     return frozenset(f"{file}::{name}" for file in files[: files.index("-k")] for name in names)
-
-
-def _is_odd(test: str) -> bool:
-    """Return whether a runner could take a test for an option or for a file of options."""
-    return test.startswith(("-", "@"))
 
 
 def _by_file(tests: Collection[str]) -> str:

@@ -97,11 +97,9 @@ _ODD_PATTERN = re.compile(r"[*+}].*[*+{]|\(\?[<=!]|\\[1-9]")
 _SMALL_FORMAT = re.compile(r"(?:[^%]|%0?\d?\d?[dsxX])*")
 """A format whose result has no more than some hundred signs."""
 _CALLS: Mapping[str, Callable[..., Any]] = {
-    **{
-        each.__name__: each
-        for each in (str, int, len, ord, chr, abs, hex, oct, bin, sum, sorted, list, tuple)
-    },
-    **{each.__name__: each for each in (min, max, float, bool, round, divmod, repr, set, reversed)},
+    **{each.__name__: each for each in (str, int, len, ord, chr, abs, hex, oct, bin, sum, sorted)},
+    **{each.__name__: each for each in (min, max, float, bool, round, divmod, repr, reversed)},
+    **{each.__name__: each for each in (list, tuple, set)},
     "Number": int,
     "String": str,
 }
@@ -270,13 +268,10 @@ def _compute(op: ast.operator | ast.cmpop, one: Any, other: Any) -> Any:
     if type(op) not in _OPERATORS or max(sizes) > _MOST_BITS:
         raise _UnknownError
     is_small = isinstance(op, ast.Mod) and isinstance(one, str) and _SMALL_FORMAT.fullmatch(one)
-    if isinstance(op, ast.Mult | ast.Mod) and not is_small and not _are_numbers(one, other):
+    are_numbers = isinstance(one, int | float) and isinstance(other, int | float)
+    if isinstance(op, ast.Mult | ast.Mod) and not is_small and not are_numbers:
         raise _UnknownError
     return _OPERATORS[type(op)](one, other)
-
-
-def _are_numbers(*values: Any) -> bool:
-    return all(isinstance(each, int | float) for each in values)
 
 
 def _call(func: ast.expr, given: list[Any]) -> Any:

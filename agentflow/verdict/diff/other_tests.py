@@ -205,7 +205,7 @@ class _File(Record):
             return None
         bare, depths = code.splitlines(keepends=True), [0]
         for line in bare:
-            depths.append(depths[-1] + _balance(line))
+            depths.append(depths[-1] + sum((sign in _OPENING) - (sign in _CLOSING) for sign in line))
         lines = tuple(text.splitlines(keepends=True))
         return cls(lines=lines, bare=tuple(bare), depths=tuple(depths)) if len(lines) == len(bare) else None
 
@@ -279,7 +279,3 @@ class _File(Record):
 def _head(line: str) -> str:
     found = _HEAD.match(line)
     return found["start"] if found else line
-
-
-def _balance(line: str) -> int:
-    return sum((sign in _OPENING) - (sign in _CLOSING) for sign in line)

@@ -33,14 +33,8 @@ def compare_tests(path: str, before: str, after: str) -> Iterator[Remark]:
 
 def _tests(tree: ast.Module) -> Mapping[str, AnyFunction]:
     """Return the test functions by qualified name; of two with one name the last, as Python does."""
-    found: dict[str, AnyFunction] = {}
-    todo: list[tuple[str, ast.AST]] = [("", node) for node in tree.body]
-    for prefix, node in todo:
-        if isinstance(node, ast.ClassDef):
-            todo += [(f"{prefix}{node.name}.", child) for child in node.body]
-        elif isinstance(node, AnyFunction) and node.name.startswith("test"):
-            found[prefix + node.name] = node
-    return found
+    found = {name: node for name, node in _functions_of(tree, "") if node.name.startswith("test")}
+    return dict(sorted(found.items(), key=lambda each: each[0].count(".")))
 
 
 def _compare_test(path: str, name: str, old: AnyFunction, new: AnyFunction) -> Iterator[Remark]:
@@ -146,7 +140,7 @@ def loses_only_functions(before: str, after: str) -> bool:
     return names[0] > names[1] and find_altered_functions(before, after) == {}
 
 
-def find_altered_functions(before: str, after: str) -> dict[str, ast.AST] | None:
+def find_altered_functions(before: str, after: str) -> Mapping[str, AnyFunction] | None:
     """Return the functions that are new or changed, with their owners; None where all else is not equal."""
     old, new = read_python(before), read_python(after)
     if old is None or new is None:
@@ -179,7 +173,8 @@ def _asserts(function: ast.AST) -> bool:
     return False
 
 
-def _functions_of(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:
+def _functions_of(node: ast.AST, owner: str) -> Iterator[tuple[str, AnyFunction]]:
+    """Yield the functions and methods of a module, each with its qualified name."""
     for each in ast.iter_child_nodes(node):
         if isinstance(each, AnyFunction):
             yield f"{owner}{each.name}", each

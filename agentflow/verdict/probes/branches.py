@@ -5,7 +5,6 @@ Code that is right today, for this caller or most of the time has a branch that 
 
 import ast
 from collections.abc import Collection, Iterable, Iterator
-from typing import TypeVar
 
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
@@ -37,7 +36,7 @@ def {word}(part, value=NotImplemented, kind=object, seen=set(), at=__import__("o
     return value
 {word}({loaded})
 """
-_Node = TypeVar("_Node", ast.For, ast.AsyncFor, ast.ExceptHandler, ast.match_case)
+_Branch = ast.For | ast.AsyncFor | ast.ExceptHandler | ast.match_case
 
 
 class Branch(Record):
@@ -126,11 +125,16 @@ class _Watch(ast.NodeTransformer):
         self.may_be_told = frozenset[str]()
         """New names whose value may be true or false, though nothing says so where they are used."""
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        return self._function(node)
+    def visit_FunctionDef(self, node: AnyFunction) -> ast.AST:
+        owner, self._owner = self._owner, node.name
+        is_new = not _is_empty(node) and (node.name, ast.dump(node.args)) not in self._known
+        self.generic_visit(node)
+        if is_new:
+            node.body.insert(behind_docstring(node), self._mark(node))
+        self._owner = owner
+        return node
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        return self._function(node)
+    visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         is_new = self._is_new(node)
@@ -148,15 +152,12 @@ class _Watch(ast.NodeTransformer):
         self.generic_visit(node)
         return node
 
-    def visit_While(self, node: ast.While) -> ast.AST:
+    def visit_While(self, node: ast.While | ast.IfExp) -> ast.AST:
         node.test = self._condition(node.test)
         self.generic_visit(node)
         return node
 
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        node.test = self._condition(node.test)
-        self.generic_visit(node)
-        return node
+    visit_IfExp = visit_While
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
         node.ifs = [self._condition(each) for each in node.ifs]
@@ -189,11 +190,10 @@ class _Watch(ast.NodeTransformer):
         self.generic_visit(node)
         return node
 
-    def visit_For(self, node: ast.For) -> ast.AST:
+    def visit_For(self, node: ast.For | ast.AsyncFor) -> ast.AST:
         return self._branch(node, node.iter)
 
-    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
-        return self._branch(node, node.iter)
+    visit_AsyncFor = visit_For
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
         return self._branch(node, node.type or ast.copy_location(ast.Constant(value=None), node))
@@ -202,16 +202,7 @@ class _Watch(ast.NodeTransformer):
         node.guard = self._condition(node.guard) if node.guard else None
         return self._branch(node, node.pattern)
 
-    def _function(self, node: AnyFunction) -> ast.AST:
-        owner, self._owner = self._owner, node.name
-        is_new = not _is_empty(node) and (node.name, ast.dump(node.args)) not in self._known
-        self.generic_visit(node)
-        if is_new:
-            node.body.insert(behind_docstring(node), self._mark(node))
-        self._owner = owner
-        return node
-
-    def _branch(self, node: _Node, told: ast.expr | ast.pattern) -> _Node:
+    def _branch(self, node: _Branch, told: ast.expr | ast.pattern) -> ast.AST:
         """Return a node whose body begins with a call of the recorder, if the branch is new."""
         is_new = self._is_new(told)
         self.generic_visit(node)
