@@ -38,7 +38,8 @@ from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.diff.inline_tests import has_parts, mix_parts
 from agentflow.verdict.diff.inspection import Inspection, approval_id, find_added_secrets
 from agentflow.verdict.diff.python_tests import bare_names, find_altered_functions
-from agentflow.verdict.diff.weakening import JudgedCheck, SurfaceChange, Weakening, find_weakening
+from agentflow.verdict.diff.tampering import TextDiff
+from agentflow.verdict.diff.weakening import JudgedCheck, Weakening, find_weakening
 from agentflow.verdict.earlier_runs import WHOLE
 from agentflow.verdict.judge import holds
 from agentflow.verdict.paths import UNREAD, is_open, observe_after
@@ -226,7 +227,7 @@ def _weigh(found: Remark, case: Case) -> Remark:
     return found.replace(is_sure=False) if is_tried else found
 
 
-def _find_weakening(case: Case, changes: tuple[SurfaceChange, ...]) -> Weakening:
+def _find_weakening(case: Case, changes: tuple[TextDiff, ...]) -> Weakening:
     """Return what was done to the checks, without those that a person skips."""
     skipped = {override.check for override in case.overrides}
     base, final, held = (
@@ -310,7 +311,7 @@ class Grounds(Record):
 
     base: CheckRun | None
     final: CheckRun
-    changes: tuple[SurfaceChange, ...]
+    changes: tuple[TextDiff, ...]
 
     @property
     def asked(self) -> Check | None:
@@ -345,7 +346,7 @@ class Grounds(Record):
         return {test: base.outcomes[test] for test in base.ids(*RED) if not lies_in(test, paths)}
 
 
-def _find_touched(change: SurfaceChange, tests: Iterable[str]) -> set[str]:
+def _find_touched(change: TextDiff, tests: Iterable[str]) -> set[str]:
     """Return the tests of a changed file that may differ: all of them if anything else in it changed."""
     mine = {test for test in tests if lies_in(test, (change.path,))}
     functions = find_altered_functions(change.before, change.after) if change.path.endswith(".py") else None
@@ -379,6 +380,6 @@ async def run_fail_to_pass(context: JudgeContext, task: TaskState, case: Case, t
     return (*fresh, *alone)
 
 
-def _grounds(case: Case, changes: Sequence[SurfaceChange]) -> Grounds | None:
+def _grounds(case: Case, changes: Sequence[TextDiff]) -> Grounds | None:
     base, final = map(find_tests, (case.before, case.after))
     return Grounds(base=base, final=final, changes=tuple(changes)) if final else None

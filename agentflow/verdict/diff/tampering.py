@@ -57,7 +57,10 @@ class TextDiff(Record):
     path: str
     before: str
     after: str
-    surface: Kind | None
+    kind: Kind | None
+    """The reason why it is a check file; None for the product."""
+    findings: tuple[Remark, ...] = ()
+    """What the change did in it to the checks, or against them."""
 
 
 def find_tampering(
@@ -67,9 +70,9 @@ def find_tampering(
 
     `tests` are texts of tests, whose values code should not know, unless lines for people speak of them.
     """
-    given = (*tests, *(each.before + each.after for each in changed if each.surface))
+    given = (*tests, *(each.before + each.after for each in changed if each.kind))
     known = frozenset(literal for text in given for literal in _literals(text))
-    product = [each for each in changed if not each.surface]
+    product = [each for each in changed if not each.kind]
     values = Known(given, [each.before for each in product], spoken)
     found = [finding for each in changed for finding in _look(each, known, values)]
     found += [finding for each in product for finding in _find_known_text(each, given, product)]
@@ -81,7 +84,7 @@ def find_tampering(
 
 def _look(changed: TextDiff, known: frozenset[str], values: Known) -> Iterator[Remark]:
     added = _lines_added(changed)
-    place = _Where.SURFACE if changed.surface else _Where.CODE
+    place = _Where.SURFACE if changed.kind else _Where.CODE
     for rule in _rules():
         if rule.place is place and re.fullmatch(rule.files, changed.path):
             pattern = _either(rule.lines)

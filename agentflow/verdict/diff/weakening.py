@@ -13,9 +13,10 @@ from types import MappingProxyType
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, TestOutcome
 from agentflow.core.record import Record
-from agentflow.core.verdict import Remark, Tampering
+from agentflow.core.verdict import Tampering
 from agentflow.redact import list_some
 from agentflow.verdict.diff.python_tests import find_moved_tests
+from agentflow.verdict.diff.tampering import TextDiff
 from agentflow.verdict.shared_settings import read_checker_settings
 from agentflow.verdict.surface import Kind
 from agentflow.verdict.syntax import NO_PYTHON
@@ -47,16 +48,6 @@ _VALUES = frozenset(
 )
 
 
-class SurfaceChange(Record):
-    """A file of the surface that differs from before."""
-
-    path: str
-    kind: Kind
-    before: str
-    after: str
-    findings: tuple[Remark, ...] = ()
-
-
 class JudgedCheck(Record):
     """A check before the task, and twice after it."""
 
@@ -76,7 +67,7 @@ class Weakening(Record):
     """Changes that change no result of today; later changes are judged by them."""
 
 
-def find_weakening(changes: Sequence[SurfaceChange], judged: Iterable[JudgedCheck]) -> Weakening:
+def find_weakening(changes: Sequence[TextDiff], judged: Iterable[JudgedCheck]) -> Weakening:
     """Return what the change did to the checks, judged by what the original ones show on the new code."""
     runs = tuple(judged)
     asked = [line for each in runs for line in (*_find_lost_tests(each, changes), *_other_results(each))]
@@ -88,7 +79,7 @@ def find_weakening(changes: Sequence[SurfaceChange], judged: Iterable[JudgedChec
     return Weakening(asked=lines) if asked else Weakening(noted=lines)
 
 
-def _find_lost_tests(judged: JudgedCheck, changes: Sequence[SurfaceChange]) -> Iterator[str]:
+def _find_lost_tests(judged: JudgedCheck, changes: Sequence[TextDiff]) -> Iterator[str]:
     """Yield the tests that would still give a result as they were, and no longer run."""
     base, final, held = judged.base, judged.final, judged.held
     lost = (base.tests_with_result - final.tests_with_result) & held.tests_with_result
@@ -129,7 +120,7 @@ def _is_hidden(base: CheckRun, final: CheckRun, held: CheckRun) -> bool:
     return bool(base.outcomes) or not held.green
 
 
-def _untold(changes: Sequence[SurfaceChange], judged: Sequence[JudgedCheck]) -> Iterator[str]:
+def _untold(changes: Sequence[TextDiff], judged: Sequence[JudgedCheck]) -> Iterator[str]:
     """Yield the changes that the results of the original checks cannot reveal."""
     tests = [each for each in judged if each.base.check.name is CheckName.TESTS]
     commands = [run.check.command for each in tests for run in (each.base, each.final)]
@@ -145,26 +136,26 @@ def _untold(changes: Sequence[SurfaceChange], judged: Sequence[JudgedCheck]) -> 
             yield from _describe(change)
 
 
-def _describe(change: SurfaceChange) -> list[str]:
+def _describe(change: TextDiff) -> list[str]:
     """Return what was done to a file, at least that it changed or is new."""
     found = [finding.describe() for finding in change.findings]
     return found or [f"{change.path}: {change.kind} {'changed' if change.before else 'is new'}"]
 
 
-def _describe_weakening(change: SurfaceChange) -> list[str]:
+def _describe_weakening(change: TextDiff) -> list[str]:
     """Return what one file of the checks lost, or may have lost."""
     if change.kind is Kind.TESTS:
         return [each.describe() for each in change.findings if each.kind in _LOST and change.before]
     return _describe(change) if change.before or change.findings else []
 
 
-def steers(path: str, kind: Kind, before: str, after: str, commands: Iterable[str]) -> bool:
+def steers(path: str, kind: Kind | None, before: str, after: str, commands: Iterable[str]) -> bool:
     """Return whether a changed file can affect tests that do not mention it.
 
     `commands` are those of the tests: a Makefile decides nothing where they do not start make.
     """
     match kind:
-        case Kind.TESTS | Kind.UNKNOWN:
+        case None | Kind.TESTS | Kind.UNKNOWN:
             return False
         case Kind.FIXTURES:
             return path.endswith(".py") and not _only_gains(before, after)
