@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from agentflow.core.languages import COMPONENTS, SCRIPTS, is_source, may_be_shell
 from agentflow.core.regex import regex
-from agentflow.verdict.syntax import files_of, home_of, parse_python
+from agentflow.verdict.syntax import files_of, home_of, last_word, parse_python
 
 _WEB = (*SCRIPTS, *COMPONENTS)
 """Endings of files that import each other, also without the ending."""
@@ -160,9 +160,8 @@ def _modules(path: str, node: ast.AST) -> Iterator[str]:
             word for word in (base, *(f"{base}.{each.name}".strip(".") for each in node.names)) if word
         )
     elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-        word = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         named = node.args[0].value
-        if word in ("import_module", "__import__", "importorskip") and isinstance(named, str):
+        if last_word(node.func) in ("import_module", "__import__", "importorskip") and isinstance(named, str):
             yield named
 
 

@@ -63,6 +63,15 @@ def words_of(tree: ast.AST) -> frozenset[str]:
     return frozenset(re.findall(r"\w+", ast.unparse(tree)))
 
 
+def last_word(node: ast.AST) -> str:
+    """Return the name of a variable or an attribute; empty for any other code."""
+    match node:
+        case ast.Attribute(attr=word) | ast.Name(id=word):
+            return word
+        case _:
+            return ""
+
+
 def list_variables(node: ast.AST) -> list[str]:
     """Return the names that code uses as variables, each as often as it stands there."""
     return [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]

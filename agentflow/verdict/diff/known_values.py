@@ -12,7 +12,7 @@ from agentflow.core.languages import SCRIPTS, is_source
 from agentflow.core.regex import regex
 from agentflow.verdict.diff.conditions import find_comparisons, read_code
 from agentflow.verdict.diff.number_conditions import find_compared, picks, read_condition
-from agentflow.verdict.syntax import read_python
+from agentflow.verdict.syntax import last_word, read_python
 
 _EVERYDAY = frozenset(
     {
@@ -359,5 +359,5 @@ def _constants(node: ast.AST) -> list[object]:
 
 
 def _names_status(node: ast.expr) -> bool:
-    names = (getattr(each, "id", getattr(each, "attr", "")) for each in ast.walk(node))
-    return any("status" in name.lower() or "code" in name.lower() for name in names)
+    names = (last_word(each).lower() for each in ast.walk(node))
+    return any("status" in name or "code" in name for name in names)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.probes.breaking import find_changed_lines
-from agentflow.verdict.syntax import NO_PYTHON, AnyFunction, behind_docstring, is_constant
+from agentflow.verdict.syntax import NO_PYTHON, AnyFunction, behind_docstring, is_constant, last_word
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _RAN, _TRUE, _FALSE = "r", "1", "0"
@@ -308,9 +308,7 @@ def _list_computed_defaults(tree: ast.Module) -> frozenset[str]:
 
 def _names_in(target: ast.expr) -> Iterator[str]:
     """Yield the names and attributes that an assignment binds."""
-    for node in ast.walk(target):
-        if isinstance(node, ast.Name | ast.Attribute):
-            yield node.id if isinstance(node, ast.Name) else node.attr
+    yield from filter(None, map(last_word, ast.walk(target)))
 
 
 def _with_owners(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:

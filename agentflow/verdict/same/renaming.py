@@ -15,6 +15,7 @@ from agentflow.verdict.syntax import (
     AnyFunction,
     files_of,
     home_of,
+    last_word,
     list_parameters,
     list_variables,
     name_imported,
@@ -230,14 +231,10 @@ def _is_passed_on(owners: set[str], tree: ast.Module) -> bool:
         known |= {id(each) for part in _for_classes(node) if part for each in ast.walk(part)}
         if isinstance(node, ast.Call):
             known.add(id(node.func))
-            if _word(node.func) in owners and any(each.arg is None for each in node.keywords):
+            if last_word(node.func) in owners and any(each.arg is None for each in node.keywords):
                 return True
     names = (node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute))
-    return any(_word(node) in owners and id(node) not in known for node in names)
-
-
-def _word(node: ast.expr) -> str:
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return any(last_word(node) in owners and id(node) not in known for node in names)
 
 
 def _open_bindings(tree: ast.Module) -> frozenset[str]:
