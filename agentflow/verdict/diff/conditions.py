@@ -21,6 +21,7 @@ _ENDS = frozenset({",", ";", ":", "?", "=>", "??", "..", "..=", *_JOINS, *_ASSIG
 _BITS = frozenset({"|", "&", "^"})
 """Operators that bind looser than a comparison in C and JavaScript, and tighter in Rust."""
 _BEFORE = frozenset({"return", "if", "while", "match", "in", "else", "case", "throw", "yield", "do", "const"})
+_BEFORE_CLOSURES = frozenset({"", "(", ",", "=", "move", "return", "{", "=>"})
 _ARMS = frozenset({"case", "default", "=>", "else", "if", "for"})
 _ASKS = frozenset({"if", "while"})
 _GOES_ON = re.compile(r"[-+*/%&|^=<>?:,.(\[{!~]$")
@@ -160,36 +161,31 @@ def _extend(code: Tokens, place: int) -> tuple[int, int]:
 
 
 def _is_left_end(code: Tokens, before: int, place: int) -> bool:
-    word, is_rust = code.words[before], code.is_rust
-    if word in OPENS or word in _ENDS - ({"?"} if is_rust else set()) or word in _BEFORE:
+    word = code.words[before]
+    if word in OPENS or _is_end(code, word) or word in _BEFORE:
         return True
-    if word in _BITS and not (is_rust and word != "|"):
+    if word in _BITS and not (code.is_rust and word != "|"):
         return True
     is_block = word == "}" and not code.is_javascript
     return is_block or (code.is_javascript and _breaks_line(code, place))
 
 
 def _is_right_end(code: Tokens, place: int, first: int) -> bool:
-    word, is_rust = code.words[place], code.is_rust
-    if word in CLOSES or word in _ENDS - ({"?"} if is_rust else set()):
+    word = code.words[place]
+    if word in CLOSES or _is_end(code, word):
         return True
-    if (word in _BITS and not is_rust and place > first) or (is_rust and word in ("{", "|")):
+    if word in ("{", "|") if code.is_rust else word in _BITS and place > first:
         return True
     return code.is_javascript and place > first and _breaks_line(code, place)
 
 
+def _is_end(code: Tokens, word: str) -> bool:
+    """Tell whether a token parts two conditions; a question mark of Rust only passes an error on."""
+    return word in _ENDS and not (word == "?" and code.is_rust)
+
+
 def _is_closure(code: Tokens, place: int) -> bool:
-    is_empty = code.words[place] == "||" and code.word(place - 1) in (
-        "",
-        "(",
-        ",",
-        "=",
-        "move",
-        "return",
-        "{",
-        "=>",
-    )
-    return code.is_rust and is_empty
+    return code.is_rust and code.words[place] == "||" and code.word(place - 1) in _BEFORE_CLOSURES
 
 
 def _end_of_operand(code: Tokens, place: int) -> int:
