@@ -13,5 +13,5 @@
   (which decide nothing), `ending` (how the task ends);
 - who asks all of them: `gather` for a task that runs, `reverify` for a record.
 
-`syntax` reads Python for all of them, and `tokens` other languages; `core/test_ids` reads the ids of tests.
+`syntax` reads code for all of them, and `core/test_ids` the ids of tests.
 """

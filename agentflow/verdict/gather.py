@@ -1,6 +1,6 @@
 """The case of a change, gathered: its checks as they are now and as they were, its proof and its probes."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from anyio import to_thread
@@ -362,10 +362,12 @@ async def run_fail_to_pass(context: JudgeContext, task: TaskState, case: Case, t
     Where only new tests prove it, they run on the code now in the same way: both show the same tests alone.
     """
     case = case.replace(weakened=())  # who is asked to approve sees what the tests of now show by themselves
-    grounds = _grounds(case, context.inspections.of(task).checks)
+    base, final = map(find_tests, (case.before, case.after))
     is_needed = not (case.same_behaviour or case.is_renaming) and holds(case) and not find_proof(case)
-    check = grounds.asked if grounds and is_needed else None
-    if grounds is None or check is None:
+    if final is None or not is_needed:
+        return ()
+    grounds = Grounds(base=base, final=final, changes=context.inspections.of(task).checks)
+    if (check := grounds.asked) is None:
         return ()
     anew = CheckJob(checks=(check,), tree=tree, surface=Side.FINAL, code=Side.BASE, runs_anew=True)
     before = anew.replace(earlier=grounds.earlier, longest=grounds.longest)
@@ -378,8 +380,3 @@ async def run_fail_to_pass(context: JudgeContext, task: TaskState, case: Case, t
     now = anew.replace(tree=task.trees[1], code=Side.FINAL, earlier=passed)
     (alone,) = await context.checking.run(task, now)
     return (*fresh, *alone)
-
-
-def _grounds(case: Case, changes: Sequence[TextDiff]) -> Grounds | None:
-    base, final = map(find_tests, (case.before, case.after))
-    return Grounds(base=base, final=final, changes=tuple(changes)) if final else None

@@ -11,8 +11,7 @@ from typing import TypeGuard
 
 from agentflow.core.languages import lexer_of
 from agentflow.core.regex import regex
-from agentflow.verdict.syntax import NO_PYTHON, name_imported, read_python, words_of
-from agentflow.verdict.tokens import split_program
+from agentflow.verdict.syntax import NO_PYTHON, name_imported, read_python, split_program, words_of
 
 _OBEYED = regex(
     r"@|#__|^//[A-Za-z]+[:\[]|^//[~#]|^//(?:line|export) |^/\*\s*globals?\b|\+[a-z]|[Oo]utput:|^#[^\s#]"
