@@ -19,7 +19,8 @@ from agentflow.sandbox.run import Sandbox, likely_reason
 from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.settings import Patience, Settings, load_settings, with_project
 from agentflow.store.reading import find
-from agentflow.verdict.runner import PATIENCE, WHOLE, CheckResult, Circumstances, Place, find_flaky
+from agentflow.verdict.earlier_runs import PATIENCE, WHOLE, Circumstances, find_flaky
+from agentflow.verdict.runner import CheckResult, Place
 from agentflow.view.text import Line, Span, Style, column, line, span
 from agentflow.view.words import duration, pass_mark, plural
 from agentflow.workspace.git import open_repository

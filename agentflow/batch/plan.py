@@ -9,6 +9,7 @@ from typing import Any
 from agentflow.batch.task import BatchTask, HiddenCheck
 from agentflow.core.errors import ConfigError, InvalidFile
 from agentflow.core.record import plain
+from agentflow.core.test_ids import file_of
 from agentflow.frontmatter import find_line, read_yaml
 from agentflow.parse import decode, decode_or_none, expand_home, has_null, parse
 from agentflow.workspace.git_fetch import is_address
@@ -151,5 +152,5 @@ def _read_ids(fields: dict[str, Any], key: str, path: Path) -> tuple[str, ...]:
 
 def _list_files(tests: tuple[str, ...]) -> list[str]:
     """Return the files that hold the tests, quoted for a shell."""
-    files = dict.fromkeys(test.partition("::")[0] for test in tests)
+    files = dict.fromkeys(file_of(test) for test in tests)
     return ["'" + file.replace("'", "'\\''") + "'" for file in files]

@@ -1,1 +1,1 @@
-"""What must hold in a repository, and how we know."""
+"""The checks that must hold in a repository: how they are found, run and read."""

@@ -1,4 +1,4 @@
-"""What node and Go tell of the code that ran: how often each block of each file did."""
+"""Counts of node and Go: how often each block of each file ran."""
 
 import json
 import re
@@ -19,7 +19,7 @@ _GO_ROW = regex(r"(?P<file>.+):(\d{1,9})\.(\d{1,9}),(\d{1,9})\.(\d{1,9}) \d+ (\d
 _GO_MODULE = regex(r"(?m)^module[ \t]+\"?([^\s\"]+)")
 _GO_FUNCTION = regex(r"(?ms)^func\b.*?^\}")
 _BYTES = 256 << 20
-"""Of all processes together; where they tell more, nothing is known."""
+"""The most that all processes together may tell; beyond that nothing is known."""
 
 
 def read_coverage(folder: Path, roots: Iterable[Path]) -> Mapping[str, tuple[Load, ...]]:
@@ -104,23 +104,24 @@ def _load_go(text: str, counted: Mapping[tuple[int, ...], int]) -> Load:
     starts = [0]
     lines = [f"{line}\n" for line in text.split("\n")]  # Go knows no other end of a line
     for line in lines:
-        starts.append(starts[-1] + _units(line))
+        starts.append(starts[-1] + count_units(line))
 
     def place(line: int, column: int) -> int:
         begin = lines[line - 1].encode()[: column - 1] if line <= len(lines) else b""
-        return starts[min(line, len(starts)) - 1] + _units(begin.decode("utf-8", "replace"))
+        return starts[min(line, len(starts)) - 1] + count_units(begin.decode("utf-8", "replace"))
 
     blocks = sorted((place(*spot[:2]), place(*spot[2:]), count) for spot, count in counted.items())
-    return (((0, _units(text), 1),), *_split_go(text, blocks))
+    return (((0, count_units(text), 1),), *_split_go(text, blocks))
 
 
 def _split_go(text: str, blocks: list[Block]) -> Iterator[tuple[Block, ...]]:
     for function in _GO_FUNCTION.finditer(text):
-        start, end = _units(text[: function.start()]), _units(text[: function.end()])
+        start, end = count_units(text[: function.start()]), count_units(text[: function.end()])
         inner = [block for block in blocks if start <= block[0] < end]
         if inner:
             yield (start, end, inner[0][2]), *inner
 
 
-def _units(text: str) -> int:
+def count_units(text: str) -> int:
+    """Return how many units a text has where node and Go count."""
     return len(text.encode("utf-16-le", "surrogatepass")) // 2

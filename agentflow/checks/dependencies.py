@@ -1,4 +1,4 @@
-"""What a project depends on, what a change adds to it, and tests that lack a dependency of the machine."""
+"""Dependencies: what a project names, what a change adds, and what this machine lacks to run the tests."""
 
 import json
 import posixpath
@@ -31,20 +31,20 @@ _REQUIREMENT = regex(
     r"|[A-Za-z0-9][\w.-]*(?=[\s\[=<>!~;@]|$)|(?=[./]|[\w+]+:))(?:\[[^\]\n]*\])?[ \t]*(?P<spec>[^\n]*)"
 )
 _REST = regex(r"[ \t]#|;|[ \t]--hash|\\$")
-"""What ends a requirement on its line."""
+"""Signs that end a requirement on its line."""
 _HOST = regex(r"\b(?:resolved|source|registry|tarball|url =)[^\n]{0,80}?(https?://[^/\s\"']+)")
 _ELSEWHERE = ("git", "hg", "svn", "url", "path", "file", "directory")
 
 
 class Doubt(Record):
-    """What a person should look at, and the name by which a task may ask for it."""
+    """A dependency to review, and the name by which a task may ask for it."""
 
     name: str
     said: str
 
 
 class Difference(Record):
-    """What a change did to the dependencies that one file names."""
+    """The change of the dependencies that one file names."""
 
     path: str
     added: tuple[str, ...] = ()
@@ -52,11 +52,11 @@ class Difference(Record):
     removed: tuple[str, ...] = ()
     doubts: tuple[Doubt, ...] = ()
     damaged: bool = False
-    """It cannot be read, so nothing is known."""
+    """The file cannot be read, so nothing is known."""
 
 
 class Manifest(Record):
-    """Where files of one kind say what a project depends on."""
+    """The places where files of one kind name dependencies."""
 
     files: str
     form: Literal["toml", "json", "requirements", "lines"]
@@ -250,7 +250,7 @@ def load_known() -> KnownDependencies:
 _MISSING = regex(r"\bModuleNotFoundError: No module named '(?P<module>[\w.]+)'")
 _NOT_INSTALLED = regex(r"\bPackageNotFoundError: No package metadata was found for (?P<package>[\w.-]+)")
 _NOT_FOUND = 127
-"""What a shell ends with that knows no such command."""
+"""The exit code of a shell that does not find a command."""
 _NOT_FOUND_IN_MAKE = regex(r"(?m)^make.*\bError 127$")
 _PROGRAM = regex(
     r"(?m)^(?:.*: )?(?:(?:line )?\d+: (?P<name>[\w./@-]+): (?:command )?not found"
@@ -261,7 +261,7 @@ _PLUGIN = regex(
     r"(?m)^(?:.*: )?error: unrecognized arguments: (?P<options>--.*)$"
     r"|^ERROR: Missing required plugins: (?P<plugins>.*)$"
 )
-"""How pytest ends before any test where a plugin that its settings are made for is not installed."""
+"""The errors by which pytest ends before any test if a plugin that its settings need is not installed."""
 _USAGE = 4
 _LISTS = ("requirements-dev.txt", "requirements.txt")
 _OFFLINE = regex(

@@ -1,6 +1,5 @@
 """Repository to required checks: what must hold here, by language, and the command that shows it."""
 
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -15,7 +14,7 @@ from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.run import Sandbox
 
 _NO_TEST = "no test specified"
-"""What `npm init` writes in place of tests."""
+"""The text that `npm init` writes in place of tests."""
 _LOCKS = (
     ("pnpm-lock.yaml", "pnpm"),
     ("yarn.lock", "yarn"),
@@ -67,7 +66,7 @@ def _find_all(
 
 def node_checks(repository: Repository) -> Iterator[Check]:
     """Yield the scripts of package.json that are checks, and the TypeScript compiler."""
-    package = _package(repository)
+    package = repository.package
     if not package:
         return
     tool = _package_tool(repository, package)
@@ -126,13 +125,6 @@ def make_checks(repository: Repository) -> Iterator[Check]:
         missing = _lacks(repository, "make", "install make")
         reason = f"target 'test' in {repository.make_test[0]}"
         yield require(CheckName.TESTS, "make test", reason, missing)
-
-
-def _package(repository: Repository) -> dict[str, Any]:
-    try:
-        return table(json.loads(repository.read("package.json") or "{}"))
-    except ValueError:
-        return {}
 
 
 def _package_tool(repository: Repository, package: dict[str, Any]) -> str:

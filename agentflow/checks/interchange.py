@@ -1,4 +1,4 @@
-"""What checks showed, in the formats that other programs read: JUnit XML and SARIF 2.1.0."""
+"""Results of checks in the formats that other programs read: JUnit XML and SARIF 2.1.0."""
 
 import hashlib
 import re
@@ -28,7 +28,7 @@ class Ran(Record):
     output: str = ""
     """All that it printed."""
     why: str = ""
-    """In words, that and why it was not run."""
+    """The reason why the check was not run."""
 
 
 def junit_xml(ran: Sequence[Ran]) -> str:
@@ -97,7 +97,7 @@ class SarifResult(Record):
     """0 for none."""
     level: str = "error"
     mark: str = ""
-    """By what it is the same one in a later run."""
+    """The fingerprint by which a later run finds the same result."""
 
 
 def make_sarif(rules: Mapping[str, str], results: Iterable[SarifResult]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a check reads while it runs: by Python's audit hook with the reader, by inotify in any language."""
+"""Files that a check reads as it runs: by Python's audit hook with the reader, by inotify in any language."""
 
 import ctypes
 import os
@@ -27,14 +27,14 @@ _APART = frozenset({".git", "node_modules", ".venv", "__pycache__"})
 
 
 class Reads(Record):
-    """Which files of the repository were read in a run, and by whose code."""
+    """The files of the repository that were read in a run, each with the code that read it."""
 
     by_code: frozenset[tuple[str, str]] = frozenset()
     """A file, and the file whose code read it; empty for a runner or a library."""
     opened: frozenset[str] = frozenset()
     """All files that were opened, whoever did it."""
     gap: str = ""
-    """Why `opened` may lack some."""
+    """The reason why `opened` may lack some files."""
 
     def join(self, other: "Reads") -> "Reads":
         """Return what was read in two runs."""

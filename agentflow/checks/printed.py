@@ -1,4 +1,4 @@
-"""What runners print of their tests, read strictly: by name where they say it, else by their own sums."""
+"""Tests as runners print them, read strictly: by name where one is printed, else by the runner's own sums."""
 
 import json
 import re
@@ -81,12 +81,12 @@ _IN_FLOW = MappingProxyType(
 
 
 class Told(Record):
-    """What runners told of their tests."""
+    """The tests that runners told of."""
 
     outcomes: Mapping[str, TestOutcome] = {}
-    """By test, where they name them."""
+    """The outcome of each test that has a name."""
     number: TestCounts | None = None
-    """How many there are of each outcome; None where nothing was told."""
+    """The number of tests of each outcome; None where nothing was told."""
 
 
 def plain_text(output: str) -> str:
@@ -155,16 +155,13 @@ def join_told(parts: Iterable[Told]) -> Told | None:
     return Told(outcomes=outcomes, number=_sum(numbers))
 
 
-def _sum(numbers: Iterable[TestCounts]) -> TestCounts:
-    total = TestCounts()
-    for each in numbers:
-        total = TestCounts(
-            passed=total.passed + each.passed,
-            failed=total.failed + each.failed,
-            skipped=total.skipped + each.skipped,
-            errors=total.errors + each.errors,
-        )
-    return total
+def _sum(numbers: list[TestCounts]) -> TestCounts:
+    return TestCounts(
+        passed=sum(each.passed for each in numbers),
+        failed=sum(each.failed for each in numbers),
+        skipped=sum(each.skipped for each in numbers),
+        errors=sum(each.errors for each in numbers),
+    )
 
 
 def _to_told(outcomes: Mapping[str, TestOutcome]) -> Told:
@@ -261,7 +258,7 @@ def _blocks(pattern: re.Pattern[str], rows: list[str]) -> dict[str, int] | None:
 
 
 def _add_up(parts: Mapping[str, int]) -> TestCounts:
-    number: Counter[TestOutcome] = Counter()
+    number = Counter[TestOutcome]()
     for word, times in parts.items():
         number[_WORDS.get(word, ERROR)] += times
     return TestCounts(
@@ -275,12 +272,12 @@ def _read_tap(rows: list[str]) -> Told | None:
     plans = [int(plan["number"]) for row in rows if (plan := _TAP_PLAN.fullmatch(row))]
     if not plans or sum(plans) != len(points) or any(map(_TAP_BAIL.fullmatch, rows)):
         return None
-    seen: Counter[str] = Counter()
-    return _to_told(dict(_points(points, seen)))
+    return _to_told(dict(_points(points)))
 
 
-def _points(points: Iterable[re.Match[str]], seen: Counter[str]) -> Iterator[tuple[str, TestOutcome]]:
+def _points(points: Iterable[re.Match[str]]) -> Iterator[tuple[str, TestOutcome]]:
     """Yield each point by its name; of several with one name, all but the first have a number, too."""
+    seen = Counter[str]()
     for point in points:
         name = (point["test"] or "").strip() or "point"
         seen[name] += 1

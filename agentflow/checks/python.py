@@ -56,7 +56,7 @@ class _Wanted(Record):
 
 
 class Interpreter(Record):
-    """How to start a Python, and what to tell a person who lacks a tool in it."""
+    """The words that start a Python, and the hint for a person who lacks a tool in it."""
 
     words: tuple[str, ...]
     installer: str
@@ -67,7 +67,7 @@ class Interpreter(Record):
 
 
 class Tools(Record):
-    """Where the tools of a repository are found."""
+    """The places where the tools of a repository are found."""
 
     interpreter: Interpreter
     importable: frozenset[str]
@@ -259,11 +259,11 @@ def _discovery(top: PurePosixPath, paths: Sequence[PurePosixPath]) -> str:
 def find_tools(repository: Repository, names: Sequence[str]) -> Tools:
     """Look once which of the named tools the repository's Python has, and which stand on PATH."""
     chosen = choose_interpreter(repository)
-    importable = _importable(repository.sandbox, chosen, names) if names else frozenset()
+    importable = frozenset(_ask_python(repository.sandbox, chosen, _PROBE, *names) if names else ())
     others = [name for name in names if name not in importable]
     return Tools(
         interpreter=chosen,
-        importable=importable,
+        importable=importable & {*names},
         on_path=frozenset(name for name in others if _answers(repository.sandbox, name)),
     )
 
@@ -285,9 +285,7 @@ def choose_interpreter(repository: Repository) -> Interpreter:
 
 def version(repository: Repository) -> tuple[int, ...] | None:
     """Return the version of this repository's Python, or None when it cannot be started."""
-    said = _ask(repository.sandbox, (*choose_interpreter(repository).words, "-c", _VERSION)) or ""
-    lines = [line for line in said.splitlines() if line.startswith(_ANSWER)]
-    return tuple(int(part) for part in lines[-1].split()[1:]) if lines else None
+    return tuple(map(int, _ask_python(repository.sandbox, choose_interpreter(repository), _VERSION))) or None
 
 
 def _spell_path(python: Path, root: Path) -> str:
@@ -298,10 +296,11 @@ def _spell_path(python: Path, root: Path) -> str:
     return str(folder.relative_to(top) / "bin" / "python" if folder.is_relative_to(top) else python)
 
 
-def _importable(sandbox: Sandbox, chosen: Interpreter, names: Sequence[str]) -> frozenset[str]:
-    said = _ask(sandbox, (*chosen.words, "-c", _PROBE, *names)) or ""
+def _ask_python(sandbox: Sandbox, chosen: Interpreter, script: str, *names: str) -> list[str]:
+    """Return the words that a script prints behind the mark of its answer; none where it fails."""
+    said = _ask(sandbox, (*chosen.words, "-c", script, *names)) or ""
     lines = [line for line in said.splitlines() if line.startswith(_ANSWER)]
-    return frozenset(lines[-1].split()) & frozenset(names) if lines else frozenset()
+    return lines[-1].split()[1:] if lines else []
 
 
 def _answers(sandbox: Sandbox, name: str) -> bool:

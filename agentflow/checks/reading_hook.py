@@ -20,14 +20,14 @@ _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _WRITE_ONLY = 1
 _SETUP = b" (setup)"
 _ROOM = 1000
-"""So long is the file of the test that runs; it is written over in place, for to empty it first is slow."""
+"""The length of the file that names the running test; it is overwritten, since emptying it is slow."""
 _TICK = 1.0
 _FAR = 10
-"""So many times longer than any test before it is too long."""
+"""A test that takes so many times longer than any before it takes too long."""
 
 
 class _Notes:
-    """What was read in a repository, each pair of a file and its reader written down once."""
+    """The files read in a repository, each pair of a file and its reader written down once."""
 
     def __init__(self, root: str) -> None:
         self._top = root + "/"

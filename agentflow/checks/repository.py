@@ -1,6 +1,7 @@
 """A repository as the detection of checks reads it: its files, the checks it names, and their limits."""
 
 import configparser
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -17,18 +18,18 @@ MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 """The first that is there is the one that make reads."""
 _MAKE_TEST = regex(r"(?m)^test[ \t]*:(?!=)[^\n]*(?:\n|\Z)(?P<recipe>(?:\t[^\n]*\n?)*)")
 _FOLDERS = regex(r"(?m)^[ \t]*(testpaths|norecursedirs)[ \t]*=[ \t]*(\[[^\]]*\]|[^\n]*(?:\n[ \t]+[^\n]*)*)")
-"""Where pytest looks for tests, and where it does not, in TOML and in INI files."""
+"""The settings by which pytest looks for tests, in TOML and in INI files."""
 
 
 class Repository(Record):
     """A folder and the files in it that count: those git does not ignore."""
 
     sandbox: Sandbox
-    """Where its programs are asked what they are."""
+    """The sandbox in which its programs are asked for their versions."""
     files: tuple[str, ...]
     """Relative to the root."""
     known: frozenset[str]
-    """The same, to look up."""
+    """The files once more, to look one up."""
 
     @property
     def root(self) -> Path:
@@ -64,6 +65,14 @@ class Repository(Record):
         name = next((name for name in MAKEFILES if self.has(name)), "")
         found = _MAKE_TEST.search(self.read(name))
         return (name, found["recipe"]) if found else None
+
+    @property
+    def package(self) -> dict[str, Any]:
+        """The content of package.json; empty where there is none or it is damaged."""
+        try:
+            return table(json.loads(self.read("package.json") or "{}"))
+        except ValueError:
+            return {}
 
     def toml(self, name: str) -> dict[str, Any]:
         """Return a TOML file; empty when there is none or it is damaged."""
@@ -167,21 +176,21 @@ SKIP_TESTS = ".claude/skip-test-verification"
 
 
 class Word(Record):
-    """What a file says, and which."""
+    """A text with the file that says it."""
 
     text: str
     file: str
 
 
 class WellKnown(Record):
-    """What the files say that are trusted."""
+    """The words of the trusted files."""
 
     commands: Mapping[CheckName, Word] = {}
-    """In place of the commands that we would find."""
+    """The commands that replace those we would find."""
     known: tuple[str, ...] = ()
     """Ids of tests whose failure does not count."""
     skips: Mapping[CheckName, Word] = {}
-    """Why a check is not run."""
+    """The reason for each check that is not run."""
 
 
 def read_well_known(root: Path, trusted: Callable[[str], bool]) -> WellKnown:

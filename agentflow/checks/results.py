@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 from xml.parsers import expat
 
-from agentflow.core.evidence import TestCounts, TestOutcome
+from agentflow.core.evidence import CheckName, TestCounts, TestOutcome
 from agentflow.core.regex import regex
 
 _WORST_FIRST = (TestOutcome.ERROR, TestOutcome.FAILED, TestOutcome.SKIPPED, TestOutcome.PASSED)
@@ -135,11 +135,12 @@ def counts(outcomes: Mapping[str, TestOutcome]) -> TestCounts:
     )
 
 
-def findings(output: str) -> dict[str, int]:
-    """Count the complaints of linters and type checkers, `path: message` without any line number."""
+def findings(check: CheckName | None, output: str) -> dict[str, int]:
+    """Count the complaints of a linter or type checker, `path: message` without any line number."""
+    lines = FINDING.finditer(output) if check is not CheckName.TESTS else ()
     found = (
         f"{match['path'].strip()}: {_LINE_NUMBER.sub('line', match['message'].strip())}"
-        for match in FINDING.finditer(output)
+        for match in lines
         if not match["message"].startswith("note:")
     )
     return dict(Counter(found))

@@ -47,10 +47,10 @@ from agentflow.sandbox.throwaway import scratch_folder, walk
 _TAIL_LINES = 40
 _LOOK_SECONDS = 0.5
 _LONG_SECONDS = 10.0
-"""After that, and after twice that and so on, it is told which test has run so long."""
+"""A test is named after so many seconds, then after twice as many, and so on."""
 TAIL_CHARS = 8_000
 _REPORT_BYTES = 64 << 20
-"""Of a hundred thousand tests; a check may write as much as the disk holds."""
+"""A report of a hundred thousand tests has that size; a check may write as much as the disk holds."""
 _SETTINGS = MappingProxyType(
     {
         "CI": "true",  # nobody is there: test runners neither watch nor ask
@@ -64,7 +64,7 @@ _COUNTED = "counted"
 """The folder in which node's processes leave what they ran."""
 _GO_PROFILE = "go.profile"
 _SEVERAL = "r=0; "
-"""How a command begins that is put together of several."""
+"""The beginning of a command that is put together of several."""
 _UNITTEST = regex(r"-m unittest\b")
 _PRINTING = regex(r"\b(?:cargo test|ctest|go test)\b")
 """Runners of which only the output tells."""
@@ -73,19 +73,19 @@ _OTHERS = frozenset({".git", "node_modules"})
 
 
 class Manner(StrEnum):
-    """How a check is run beside its command."""
+    """The way in which a command is run."""
 
     PLAIN = "plain"
     OBSERVED = "observed"
-    """It is told what it reads."""
+    """The files that the check reads are recorded."""
     ELSEWHERE = "elsewhere"
-    """In surroundings that no result may depend on: another order of sets, a temporary folder with files."""
+    """The surroundings are others: another order of sets, a temporary folder with files."""
     COUNTED = "counted"
-    """The same, and node or Go tells which code ran."""
+    """The surroundings are others, and node or Go counts the code that runs."""
 
 
 class CheckWatch(Record):
-    """Who waits for a check, and how long."""
+    """The one who waits for a check, and for how long."""
 
     cancelled: Callable[[], bool] = lambda: False
     tell: Callable[[str, float], object] = lambda _test, _seconds: None
@@ -95,7 +95,7 @@ class CheckWatch(Record):
 
 
 class Shown(Record):
-    """What a check showed."""
+    """The result of one run of a check."""
 
     execution: Execution
     counts: TestCounts | None
@@ -103,9 +103,13 @@ class Shown(Record):
     outcomes: Mapping[str, TestOutcome]
     findings: Mapping[str, int]
     reads: Reads | None = None
-    """What it read, where that was observed."""
+    """The files that it read, where that was observed."""
     ran: Mapping[str, tuple[Load, ...]] = MappingProxyType({})
-    """How each process ran each file, where that was counted."""
+    """The loads of each file by each process, where they were counted."""
+
+    def ids(self, *outcomes: TestOutcome) -> frozenset[str]:
+        """Return the tests that came to one of these."""
+        return frozenset(test for test, outcome in self.outcomes.items() if outcome in outcomes)
 
 
 def execute(
@@ -144,7 +148,7 @@ def execute(
         execution=_execution(check, sandbox, finished),
         counts=told.number if told else None,
         outcomes=told.outcomes if told else {},
-        findings={} if check.name is CheckName.TESTS else findings(output),
+        findings=findings(check.name, output),
         reads=reads,
         ran=ran,
     )
@@ -163,16 +167,16 @@ class _Job(Record):
     sandbox: Sandbox
     observer: ReadObserver | None = None
     is_counted: bool = False
-    """Whether what runs is counted."""
+    """The code that runs is counted."""
 
     @property
     def is_json(self) -> bool:
-        """Whether `go test` is made to tell JSON."""
+        """The command is one of `go test`, which is made to print JSON."""
         return self._is_tests and ask_for_json(self.check.command) != self.check.command
 
     @property
     def package(self) -> dict[str, Any]:
-        """What package.json says; empty where there is none."""
+        """The content of package.json; empty where there is none."""
         texts = (folder / "package.json" for folder in reversed(self.sandbox.folders))
         found = next((path for path in texts if path.is_file() and not path.is_symlink()), None)
         try:

@@ -351,6 +351,26 @@ def gather(values: Callable[[Language], Iterable[str]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value for language in LANGUAGES for value in values(language)))
 
 
+def _list_suffixes(*names: str) -> tuple[str, ...]:
+    return gather(lambda each: each.suffixes if each.name in names else ())
+
+
+C_FAMILY = _list_suffixes("C", "C++")
+RUST = _list_suffixes("Rust")
+SHELL = _list_suffixes("shell")
+JAVASCRIPT = _list_suffixes("JavaScript")
+SCRIPTS = (*JAVASCRIPT, *_list_suffixes("TypeScript"))
+PLAIN_SCRIPTS = tuple(suffix for suffix in SCRIPTS if _BY_SUFFIX[suffix].lexer)
+"""Endings of scripts that hold no markup."""
+COMPONENTS = _list_suffixes("Vue", "Svelte")
+"""Endings of markup that holds scripts."""
+
+
+def may_be_shell(path: str) -> bool:
+    """Return whether a file may be a script of a shell: its ending says so, or it has none."""
+    return PurePosixPath(path).suffix in ("", *SHELL)
+
+
 TEST_PATHS = ("**/{tests,test,__tests__,spec,specs,e2e}/**", *gather(lambda each: each.tests))
 """Globs of the usual places of tests, in all languages."""
 

@@ -8,6 +8,7 @@ from functools import cache
 
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
+from agentflow.core.test_ids import place_of
 from agentflow.routing.table import Table
 
 _SENTENCE = regex(r"(?<=[.!?;:])(?<!error:)(?<!exception:)\s+|\n+")
@@ -332,8 +333,8 @@ def find_named_tests(task: str, tests: frozenset[str]) -> frozenset[str]:
 
 def _lies_in(test: str, places: set[str]) -> bool:
     """Return whether a test lies in one of these modules, as far as both name their folders."""
-    path, _, inside = test.lower().partition("::")
-    module = f".{_to_module(path) if inside else path.rsplit('.', 2)[0]}"
+    place = place_of(test.lower())
+    module = f".{_to_module(place) if '::' in test else place}"
     return any(module.endswith(f".{place}") or f".{place}".endswith(module) for place in places)
 
 

@@ -7,6 +7,7 @@ from agentflow.core.errors import CorruptState
 from agentflow.core.events import Classified
 from agentflow.core.routing import Classification, Requirement
 from agentflow.core.task import Complexity, Gate, GateStatus, Phase, Status, TaskState
+from agentflow.core.test_ids import place_of
 from agentflow.routing.classify import (
     DIRECT,
     MOST_FILES,
@@ -178,7 +179,7 @@ def shorten_route(
     task: TaskState, failing: frozenset[str], table: Table
 ) -> tuple[TaskState, Classified | None]:
     """Return the task on the direct route, if it is about checks that fail already in a few files."""
-    files = {_file_of(test) for test in failing}
+    files = {place_of(test) for test in failing}
     if not (task.spares_tokens and task.route in SHORTENED and 0 < len(files) <= MOST_FILES):
         return task, None
     kept = {*table.steps(DIRECT, task.task_complexity), *JUDGING}
@@ -201,12 +202,6 @@ def _shorten(
     event = Classified(complexity=task.task_complexity, route=route, score=0, reasons=(reason,), steps=steps)
     decided = {Phase.REFINEMENT: task.gate(Phase.REFINEMENT)}
     return with_route(task.replace(gates=decided), route, steps), event
-
-
-def _file_of(test: str) -> str:
-    """Return the file or module of a test id."""
-    path, _, inside = test.partition("::")
-    return path if inside else path.rsplit(".", 2)[0]
 
 
 def _explore_deeply(task: TaskState) -> tuple[TaskState, Classified]:

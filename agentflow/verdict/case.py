@@ -18,14 +18,14 @@ from agentflow.core.evidence import (
 from agentflow.core.pending import Answer, Override
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
-from agentflow.core.verdict import FailReason, Hunk, ProbeEnd, ProbeKind, ProbeResult, Remark
+from agentflow.core.verdict import FailReason, Hunk, ProbeResult, Remark
 from agentflow.redact import list_some
 from agentflow.verdict.surface import belongs
 from agentflow.workspace.changes import ChangeKind, FileChange
 from agentflow.workspace.ignored_files import CACHES
 
 FindRuns = Callable[[tuple[RequiredCheck, ...]], tuple[CheckRun, ...]]
-"""Tells what checks showed."""
+"""A function that tells what checks showed."""
 
 
 class Case(Record):
@@ -33,9 +33,9 @@ class Case(Record):
 
     base_tree: str
     tree: str
-    """As the checks began."""
+    """The tree on which the checks began."""
     drift: tuple[FileChange, ...]
-    """What differs on disk now from `tree`."""
+    """The files that differ on disk now from `tree`."""
     runs: tuple[CheckRun, ...]
     """All runs of the checks; `select` tells those of one side."""
     targets: frozenset[str]
@@ -45,18 +45,18 @@ class Case(Record):
     same_behaviour: bool = False
     """Only documents, comments, form or annotations differ, so that no test could tell."""
     altered: tuple[FileChange, ...] = ()
-    """What checks and judges changed in their own copies."""
+    """The files that checks and judges changed in their own copies."""
     overrides: tuple[Override, ...] = ()
     blocked: Mapping[CheckName, str] = {}
-    """Why checks could not run on this machine before the task."""
+    """The checks that could not run on this machine before the task, each with the reason."""
     unable: frozenset[CheckName] = frozenset()
-    """Those that cannot run on the change for the very same reason."""
+    """The blocked checks that cannot run on the change for the very same reason."""
     known: frozenset[str] = frozenset()
     """Tests whose failure does not count; one that cannot even be loaded does."""
     secrets: tuple[str, ...] = ()
-    """Where the change brings in what looks like a key."""
+    """The places where the change adds something that looks like a key."""
     probes: tuple[ProbeResult, ...] | None = None
-    """What runs that have to fail came to; None until that is known."""
+    """The results of runs that have to fail; None until they are known."""
     is_unchanged: bool = False
     """Nothing differs but what hooks changed."""
     changed: tuple[Hunk, ...] = ()
@@ -72,27 +72,17 @@ class Case(Record):
     weakened: tuple[str, ...] = ()
     """Changes to the checks that a person has to approve."""
     check_notes: tuple[str, ...] = ()
-    """What was done to them that changes no result under the checks from before."""
+    """Changes to the checks that change no result under the checks from before."""
     approval: Answer | None = None
-    """What a person said to exactly that."""
+    """The answer of a person to exactly these changes."""
     suspicions: tuple[Remark, ...] = ()
     """Lines of the new code that may be there for the checks."""
     dependencies: tuple[Difference, ...] = ()
-    """What changed in manifests and lock files."""
+    """The changes in manifests and lock files."""
     audit: str = ""
-    """What a tool that knows of vulnerabilities said of them, or why it was not run."""
+    """The word of an audit tool on the changed dependencies, or why none was run."""
     unseen: tuple[str, ...] = ()
     """Ignored files that are new or changed, which no check could see."""
-
-    @property
-    def hunks(self) -> tuple[Hunk, ...]:
-        """The changed lines that were taken back one by one, and whether a check failed without them."""
-        return hunks_of(self.probes or ())
-
-    @property
-    def proven_tests(self) -> frozenset[str]:
-        """New and changed tests, where nothing else changed and each of them fails with broken code."""
-        return list_proven_tests(self.probes or ())
 
     @property
     def before(self) -> tuple[CheckRun, ...]:
@@ -174,6 +164,11 @@ def list_misused(task: TaskState, evidence: Mapping[str, Evidence]) -> Iterator[
             yield record.id
 
 
+def find_tests(runs: Iterable[CheckRun]) -> CheckRun | None:
+    """Return the run of the tests among those of all checks."""
+    return next((run for run in runs if run.check.name is CheckName.TESTS), None)
+
+
 def find_faults(run: CheckRun) -> dict[str, int]:
     """Return the failing tests of a check, or else its messages, each with its number."""
     return dict.fromkeys(run.ids(*RED), 1) or dict(run.findings)
@@ -192,11 +187,8 @@ def find_hook_files(task: TaskState) -> frozenset[str]:
 
 def describe_drift(drift: tuple[FileChange, ...], altered: tuple[FileChange, ...]) -> list[str]:
     """Return what changed since the judged tree was recorded: on disk, and in the judges' copies."""
-    parts = {
-        FailReason.CHANGED_LATER: drift,
-        FailReason.CHANGED_IN_COPY: altered,
-    }
-    told = {kind: [each.path for each in part if not _is_artefact(each)] for kind, part in parts.items()}
+    parts = {FailReason.CHANGED_LATER: drift, FailReason.CHANGED_IN_COPY: altered}
+    told = {kind: [each.path for each in part if not _is_leaving(each)] for kind, part in parts.items()}
     return [kind.of(list_some(paths)) for kind, paths in told.items() if paths]
 
 
@@ -229,8 +221,7 @@ def _place(path: str, there: Collection[str]) -> tuple[str, str]:
     return (new, "") if new else (str(file.parent), file.suffix)
 
 
-def _is_artefact(change: FileChange) -> bool:
-    """Return whether a file is new and looks like output."""
+def _is_leaving(change: FileChange) -> bool:
     return change.kind is ChangeKind.ADDED and is_left_behind(change.path)
 
 
@@ -243,138 +234,3 @@ def is_left_behind(name: str) -> bool:
 def is_written_by_hooks(name: str) -> bool:
     """Return whether a hook may have written a file, by its name: a log or a cache."""
     return is_left_behind(name) or ("/" in name and not PurePosixPath(name).suffix)
-
-
-def describe_leavings(drift: tuple[FileChange, ...]) -> list[str]:
-    """Return the new files that look like output of the checks."""
-    added = [change.path for change in drift if _is_artefact(change)]
-    return [f"new files appeared while the checks ran: {list_some(added)}"] if added else []
-
-
-_Results = Iterable[ProbeResult]
-
-
-def explain_silence(results: _Results) -> tuple[str, ...]:
-    """Return why no result of the tests can be trusted."""
-    found = tuple(results)
-    tests = CheckName.TESTS
-    reasons = [FailReason.PASSES_ANYHOW.of(each, check=tests) for each in _list_softened(found)]
-    canaries = {each.code: each.end for each in found if each.kind is ProbeKind.CANARY}
-    is_told_before = canaries.get(Side.BASE) is ProbeEnd.RED_AS_IT_MUST
-    if canaries.get(Side.FINAL) is ProbeEnd.SILENT and is_told_before:
-        reasons.append(FailReason.KEEPS_SILENT.of(check=tests))
-    return tuple(reasons)
-
-
-def _list_softened(results: _Results) -> list[str]:
-    return [said for each in results if each.kind is ProbeKind.ORACLE for said in each.softened]
-
-
-def list_proven_tests(results: _Results) -> frozenset[str]:
-    """Return the new and changed tests if every probe shows that they fail without the code."""
-    kinds = (ProbeKind.TESTS_ONLY, ProbeKind.WITHOUT_HUNK)
-    found = [each for each in results if each.kind in kinds]
-    is_clear = all(each.end is ProbeEnd.RED_AS_IT_MUST for each in found)
-    return frozenset(test for each in found if is_clear for test in each.tests)
-
-
-def find_blind_checks(results: _Results, changed: Iterable[str]) -> tuple[str, ...]:
-    """Return the checks that saw planted errors in the old code and miss them in the new code."""
-    found = tuple(results)
-    broken = [each for each in found if _is_of_code_checker(each)]
-    now = {each.check: each for each in broken if each.code is Side.FINAL and each.end is ProbeEnd.SILENT}
-    red = [each.check for each in broken if each.code is Side.BASE and each.end is ProbeEnd.RED_AS_IT_MUST]
-    lines = [(name, list_some(now[name].subjects)) for name in red if name in now]
-    planted = (each for each in found if each.kind is ProbeKind.PLANTED and each.code is Side.BASE)
-    lines += [(each.check, list_some(each.subjects)) for each in planted if each.subjects]
-    by = list_some(changed)
-    return tuple(
-        f"{name}: no longer sees an error in {files}, with the change of {by}" for name, files in lines
-    )
-
-
-def _is_of_code_checker(result: ProbeResult) -> bool:
-    return result.kind is ProbeKind.BROKEN_CODE and result.check is not CheckName.TESTS
-
-
-def green_with_broken_code(results: _Results) -> tuple[ProbeResult, ...]:
-    """Return the probes in which tests passed although the changed code was broken."""
-    kinds = (ProbeKind.BROKEN_CODE, ProbeKind.ORACLE)
-    found = (each for each in results if each.kind in kinds and each.check is CheckName.TESTS)
-    return tuple(each for each in found if each.end is ProbeEnd.SILENT and not each.softened)
-
-
-def hunks_of(results: _Results) -> tuple[Hunk, ...]:
-    """Return the changed lines that were taken back, and whether a check failed without them."""
-    found: dict[Hunk, bool] = {}
-    for each in (each for each in results if each.kind is ProbeKind.WITHOUT_HUNK):
-        for hunk in each.hunks:
-            found[hunk] = found.get(hunk, False) or each.end is ProbeEnd.RED_AS_IT_MUST
-    return (*(hunk.replace(proved=proved) for hunk, proved in found.items()), *_list_untried(results))
-
-
-def _list_untried(results: _Results) -> tuple[Hunk, ...]:
-    """Return the changed lines that no test tries."""
-    return tuple(hunk for hunk in _last_watch(results) if not hunk.proved)
-
-
-def list_tried_lines(results: _Results) -> frozenset[tuple[str, int]]:
-    """Return the conditions that tests evaluated both ways, by path and line."""
-    found = tuple(results)
-    tried = {(hunk.path, hunk.line) for hunk in _last_watch(found) if hunk.proved}
-    return frozenset(tried - {(hunk.path, hunk.line) for hunk in _list_untried(found)})
-
-
-def _last_watch(results: _Results) -> tuple[Hunk, ...]:
-    """Return what the last run on watched code showed of each of its branches."""
-    runs = (each for each in results if each.kind is ProbeKind.UNTRIED)
-    applied = [each for each in runs if each.end in (ProbeEnd.RED_AS_IT_MUST, ProbeEnd.SILENT)]
-    return applied[-1].hunks if applied else ()
-
-
-def list_differing(results: _Results) -> tuple[str, ...]:
-    """Return the proving tests whose result depends on their surroundings."""
-    return tuple(dict.fromkeys(test for each in results for test in each.differing))
-
-
-def list_late(results: _Results) -> tuple[ProbeResult, ...]:
-    """Return the probes that were not run, for want of time or since the code is nested too deep."""
-    return tuple(each for each in results if each.end in (ProbeEnd.LEFT_OUT, ProbeEnd.TOO_DEEP))
-
-
-def note_probes(results: _Results, changed: Iterable[str]) -> Iterator[str]:
-    """Yield notes on the probes for a person; `changed` are the changed files of the product."""
-    found, files = tuple(results), list_some(changed)
-    yield from dict.fromkeys(
-        f"{each.check}: {_why_green(each, files)}" for each in green_with_broken_code(found)
-    )
-    if tests := list_differing(found):
-        yield f"fails with another order of sets or another temporary folder: {list_some(tests)}"
-    if late := list_late(found):
-        deep, slow = (
-            dict.fromkeys(part for each in late if (each.end is end) for part in each.subjects)
-            for end in (ProbeEnd.TOO_DEEP, ProbeEnd.LEFT_OUT)
-        )
-        if slow:
-            yield f"no time was left to see whether the checks fail without, or broken: {list_some(slow)}"
-        if deep:
-            yield f"nested too deep to see whether anything can fail: {list_some(deep)}"
-    yield from _odd(found)
-
-
-def _why_green(result: ProbeResult, changed: str) -> str:
-    places = list_some(result.subjects)
-    if result.kind is ProbeKind.ORACLE:
-        return f"passes with the change of {changed} when something else is expected in {places}"
-    why = "although it runs them" if result.reached else "no test runs what was broken"
-    return f"passes with {places} broken: {why}"
-
-
-def _odd(results: _Results) -> Iterator[str]:
-    """Yield what a probe could not show, which may be the repository's own doing."""
-    for each in (each for each in results if each.kind is ProbeKind.BROKEN_CODE):
-        files = list_some(each.subjects)
-        if each.end is ProbeEnd.NOT_APPLIED:
-            yield f"{each.check}: not known whether it can fail: nothing shows that it read {files}"
-        elif each.end is ProbeEnd.SILENT and each.code is Side.BASE:
-            yield f"{each.check}: sees no error in {files}, as before the task"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from agentflow.checks.dependencies import blockage, read_required_python
-from agentflow.checks.detect import detect
+from agentflow.checks.detect import detect, limit_checks
 from agentflow.checks.observing import Reads
 from agentflow.checks.python import choose_interpreter, version
 from agentflow.checks.repository import Repository, WellKnown, apply_own_commands
@@ -31,17 +31,8 @@ from agentflow.settings import Patience
 from agentflow.store.ledger import Binding, EvidenceLedger
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.case import find_hook_files
-from agentflow.verdict.earlier_runs import EarlierRuns, reads_told
-from agentflow.verdict.runner import (
-    PATIENCE,
-    CheckJob,
-    CheckResult,
-    CheckRunner,
-    CheckSetup,
-    Place,
-    Results,
-    find_flaky,
-)
+from agentflow.verdict.earlier_runs import PATIENCE, EarlierRuns, find_flaky, reads_told
+from agentflow.verdict.runner import CheckJob, CheckResult, CheckRunner, CheckSetup, Place, Results
 from agentflow.workspace.changes import FileChange
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import CACHES, list_unchanged, mark_ignored
@@ -106,7 +97,7 @@ class Inspections:
 
 
 class Bounds(Record):
-    """How long and how often checks run, by the user's settings."""
+    """The time and the repetitions that the user's settings give to checks."""
 
     timeouts: dict[CheckName, float] = {}
     patience: dict[Fault, Patience] = {}
@@ -149,8 +140,7 @@ class Checking:
         names = {*(check.name for check in before), *(override.check for override in task.overrides)}
         all_found = apply_own_commands(detect(self._sandbox, files, names), self._said)
         found = (check for check in all_found if check.name not in names)
-        limits = self._bounds.timeouts
-        return (*before, *(check.replace(timeout=limits.get(check.name, check.timeout)) for check in found))
+        return (*before, *limit_checks(found, self._bounds.timeouts))
 
     def repository(self, files: tuple[str, ...]) -> Repository:
         """Return the repository as check detection reads it."""
@@ -207,7 +197,11 @@ class Checking:
             places=self._places,
             patience={**PATIENCE, **self._bounds.patience},
             before={run.check.name: run for run in self.runs(task.baseline)},
-            marks={name: mark for name, mark in marks.items() if name.startswith(seen) and _lasts(name)},
+            marks={
+                name: mark
+                for name, mark in marks.items()
+                if name.startswith(seen) and CACHES.isdisjoint(PurePosixPath(name).parts)
+            },
             earlier=self._earlier,
         )
 
@@ -296,7 +290,7 @@ class Checking:
             check=check,
             evidence=evidence,
             outcomes=settle_outcomes(self._store.ledger.outcomes(evidence), evidence.flaky),
-            findings={} if check.name is CheckName.TESTS else findings(output),
+            findings=findings(check.name, output),
             tail=output[-TAIL_CHARS:],
             hint=self._hint(evidence, output[-TAIL_CHARS:]),
         )
@@ -305,13 +299,8 @@ class Checking:
         return likely_reason(self._sandbox, tail) if evidence.exit_code != 0 else ""
 
 
-def _lasts(name: str) -> bool:
-    """Return whether an ignored file is not a cache."""
-    return CACHES.isdisjoint(PurePosixPath(name).parts)
-
-
 class JudgeContext(Record):
-    """What judging needs: the repository, the checks, and what they showed."""
+    """The repository, the checks, and what they showed: all that judging needs."""
 
     git: Git
     sandbox: Sandbox

@@ -1,13 +1,14 @@
-"""Earlier results of a check on a tree: reused in the same surroundings, or compared with a new run."""
+"""Earlier runs of a check: whether it runs again after them, or one stands for it or contradicts it."""
 
 import hashlib
 import os
 import platform
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 
 from agentflow.checks.observing import Reads
 from agentflow.checks.results import findings
@@ -15,30 +16,113 @@ from agentflow.checks.run import TAIL_CHARS, Shown
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import EvidenceRecorded
 from agentflow.core.evidence import (
+    RED,
     By,
     Check,
     CheckName,
     Evidence,
     Execution,
+    Fault,
     Side,
     TestOutcome,
     describe_end,
 )
 from agentflow.core.record import Record, copy_shared, encode
+from agentflow.core.regex import regex
 from agentflow.parse import decode
 from agentflow.redact import list_some
 from agentflow.sandbox.profile import CHECKS
-from agentflow.sandbox.run import Sandbox
+from agentflow.sandbox.run import NETWORK_FAILURE, Sandbox
+from agentflow.settings import Patience
 from agentflow.store.ledger import hash_file, list_evidence_files, read_outcomes
 from agentflow.store.reading import events, is_task_id, read_evidence
 from agentflow.store.tasks import TaskStore
 
 _LATEST = 2
-"""So many earlier tasks are looked at."""
+"""The number of earlier tasks that are looked at."""
 _LASTING = timedelta(hours=1)
 _WORD = re.compile(r"[\w./+-]+")
 _PASSING = frozenset({"_", "SHLVL", "PWD", "OLDPWD"})
 """Variables that a shell sets anew for each command."""
+PATIENCE: Mapping[Fault, Patience] = MappingProxyType(
+    {
+        Fault.TIMEOUT: Patience(times=2, seconds=30),
+        Fault.FLAKY: Patience(times=3, seconds=5),
+        Fault.NETWORK: Patience(times=3, seconds=10),
+        Fault.RESOURCES: Patience(times=1, seconds=60),
+    }
+)
+_CONNECTION = regex(rf"{NETWORK_FAILURE.pattern}|ECONNRESET|ETIMEDOUT|Connection reset by peer")
+_RESOURCES = regex(
+    r"No space left on device|ENOSPC|Cannot allocate memory|ENOMEM|[Oo]ut of memory|OutOfMemoryError"
+    r"|Too many open files|EMFILE|can't start new thread|Resource temporarily unavailable"
+)
+_NONE: Mapping[str, TestOutcome] = MappingProxyType({})
+WHOLE = ""
+"""Stands for the check as a whole, among its tests."""
+
+
+class Circumstances(Record):
+    """Facts that speak for or against a failure, beside its own run."""
+
+    passed: frozenset[str] = frozenset()
+    """The tests that passed on the code before, or on this code under other checks."""
+    hangs: bool = True
+    """The check timed out on the code before as well, or there is nothing to compare with."""
+    online: bool = False
+    """The check reaches the network."""
+
+
+def explain_retry(
+    runs: Sequence[Shown], faults: Sequence[Fault], known: Circumstances, patience: Mapping[Fault, Patience]
+) -> Fault | None:
+    """Return why a check runs again after its last failure; None if the result stands."""
+    fault = _fault(runs[-1], known)
+    if fault is None or fault not in patience or faults.count(fault) >= patience[fault].times:
+        return None
+    return None if fault is Fault.FLAKY and _is_clear(runs) else fault
+
+
+def seconds_to_wait(fault: Fault, faults: Sequence[Fault], patience: Mapping[Fault, Patience]) -> float:
+    """Return the pause before the next run; the first repetition of a failing test needs none."""
+    return 0 if fault is Fault.FLAKY and fault not in faults else patience[fault].seconds
+
+
+def find_flaky(
+    runs: Sequence[Shown], name: CheckName, earlier: Mapping[str, TestOutcome] = _NONE
+) -> tuple[str, ...]:
+    """Return the tests with mixed results, or the check's name if its tests have no names."""
+    reds, passed = (frozenset[str]().union(*map(side, runs)) for side in (_find_red, find_passing))
+    reds |= {test for test, outcome in earlier.items() if outcome in RED}
+    passed |= {test for test, outcome in earlier.items() if outcome is TestOutcome.PASSED}
+    return tuple(sorted(test or str(name) for test in reds & passed))
+
+
+def find_passing(shown: Shown) -> frozenset[str]:
+    """Return the tests that passed, with a mark for the whole check if all of it did."""
+    return shown.ids(TestOutcome.PASSED) | (frozenset() if _find_red(shown) else {WHOLE})
+
+
+def _find_red(shown: Shown) -> frozenset[str]:
+    return shown.ids(*RED) or frozenset(() if shown.execution.exit_code == 0 else (WHOLE,))
+
+
+def _fault(shown: Shown, known: Circumstances) -> Fault | None:
+    """Return the likely cause of a failure, if it can be something else than the code."""
+    red, said = _find_red(shown), shown.execution.tail
+    if shown.execution.timed_out:
+        return None if known.hangs else Fault.TIMEOUT
+    if red and _RESOURCES.search(said):
+        return Fault.RESOURCES
+    if red and known.online and _CONNECTION.search(said):
+        return Fault.NETWORK
+    return Fault.FLAKY if red & known.passed else None
+
+
+def _is_clear(runs: Sequence[Shown]) -> bool:
+    """Return whether another run would tell nothing: each failure passed once, or came twice."""
+    passed = frozenset[str]().union(*map(find_passing, runs))
+    return not _find_red(runs[-1]) - passed or (len(runs) > 1 and _find_red(runs[-1]) == _find_red(runs[-2]))
 
 
 class Taken(Record):
@@ -156,17 +240,13 @@ def _read(folder: Path, evidence: Evidence, sink: Path) -> Taken | None:
             ),
             counts=evidence.tests.replace(ids_file=None) if evidence.tests else None,
             outcomes=read_outcomes(folder, evidence),
-            findings={} if is_tests else findings(said),
+            findings=findings(evidence.check, said),
             reads=decode(Reads, reads.read_bytes(), str(reads)) if reads else None,
         )
     except (AgentflowError, OSError):
         return None
-    return None if is_tests and reads is None else Taken(shown=shown, source=_evidence_name(folder, evidence))
-
-
-def _evidence_name(folder: Path, evidence: Evidence) -> str:
-    """Return a record's name among all tasks: that of the original run if it was reused."""
-    return evidence.taken_from or f"{folder.name}/{evidence.id}"
+    source = evidence.taken_from or f"{folder.name}/{evidence.id}"
+    return None if is_tests and reads is None else Taken(shown=shown, source=source)
 
 
 def reads_told(reads: Reads | None) -> bytes | None:
@@ -185,10 +265,10 @@ def contrast(evidence: Evidence, shown: Shown, then: Mapping[str, TestOutcome]) 
     if describe_end(run) != describe_end(evidence) and not flaky:
         found.append(f"{describe_end(run)} now, {describe_end(evidence)} in the record")
     if telling and str(evidence.check) not in flaky:
-        names = [_describe_test(test, shown.outcomes, then) for test in telling]
+        now = shown.outcomes
+        names = [
+            f"{test} ({now.get(test, 'not run')} now, {then.get(test, 'not run')} in the record)"
+            for test in telling
+        ]
         found.append(f"another result of {list_some(names)}")
     return found
-
-
-def _describe_test(test: str, now: Mapping[str, TestOutcome], then: Mapping[str, TestOutcome]) -> str:
-    return f"{test} ({now.get(test, 'not run')} now, {then.get(test, 'not run')} in the record)"

@@ -1,9 +1,8 @@
-"""How a task ends: by its verdict, its review and the end of each run."""
+"""The end of a task, by its verdict, its review and the end of each run."""
 
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
 from agentflow.core.errors import Exit
 from agentflow.core.events import GatesMerged
@@ -33,8 +32,7 @@ def conclude(task: TaskState) -> Ending:
         return _end_verified(task, verdict)
     if is_stalled(task):
         return fail(f"no progress, the same failure on the same tree twice: {why}")
-    reason = f"{task.iteration} of {task.max_iterations} iterations used: {why}"
-    return Ending(status=Status.LIMIT, exit_code=Exit.LIMIT, reason=reason)
+    return _limit(f"{task.iteration} of {task.max_iterations} iterations used: {why}")
 
 
 def _end_verified(task: TaskState, verdict: Verdict) -> Ending:
@@ -129,66 +127,66 @@ def _cites(judgement: Judgement, changed: tuple[FileChange, ...]) -> bool:
     return any(re.search(rf"(?<![\w./-])(?:\./)?{re.escape(change.path)}:\d+", text) for change in changed)
 
 
+_NO_SUBMISSION = "the {role} gave no valid result: it ended without a submission{refused}"
 _BLOCKING = (Severity.CRITICAL, Severity.MAJOR)
 
 
-class Meaning(NamedTuple):
-    """How the task of a run ends; the reason has places for the role and a hook's words."""
-
-    status: Status
-    exit_code: Exit
-    reason: str
+def _stop(reason: str) -> Ending:
+    return Ending(status=Status.BLOCKED, exit_code=Exit.BLOCKED, reason=reason)
 
 
-def _limit(what: str) -> Meaning:
-    return Meaning(Status.LIMIT, Exit.LIMIT, f"the {{role}} used up its {what} without a result")
+def _limit(reason: str) -> Ending:
+    return Ending(status=Status.LIMIT, exit_code=Exit.LIMIT, reason=reason)
 
 
-def _invalid(why: str) -> Meaning:
-    return Meaning(Status.FAILED, Exit.NOT_VERIFIED, f"the {{role}} gave no valid result: {why}")
+def _use_up(what: str) -> Ending:
+    return _limit(f"the {{role}} used up its {what} without a result")
 
 
-WITHOUT_RESULT: Mapping[RunOutcome, Meaning] = MappingProxyType(
+_WITHOUT_RESULT: Mapping[RunOutcome, Ending] = MappingProxyType(
     {
-        RunOutcome.ERROR: Meaning(Status.FAILED, Exit.NO_MODEL, "the {role} got no usable reply"),
-        RunOutcome.HALTED: Meaning(Status.BLOCKED, Exit.BLOCKED, "a hook stopped the task: {why}"),
-        RunOutcome.STOPPED: Meaning(Status.BLOCKED, Exit.BLOCKED, "a hook stopped the {role}: {why}"),
-        RunOutcome.TURN_LIMIT: _limit("turns"),
-        RunOutcome.PAUSE_LIMIT: Meaning(
-            Status.LIMIT,
-            Exit.LIMIT,
-            "the model kept pausing its reply (pause_turn), and the {role} gave no result",
+        RunOutcome.ERROR: Ending(
+            status=Status.FAILED, exit_code=Exit.NO_MODEL, reason="the {role} got no usable reply"
         ),
-        RunOutcome.TOOL_LIMIT: _limit("tool calls"),
-        RunOutcome.TOKEN_LIMIT: _limit("tokens"),
-        RunOutcome.TIME_LIMIT: _limit("seconds"),
-        RunOutcome.COST_LIMIT: _limit("money"),
-        RunOutcome.INVALID_SUBMISSION: _invalid("it submitted an invalid result twice"),
-        RunOutcome.CONFUSED: Meaning(
-            Status.FAILED,
-            Exit.NOT_VERIFIED,
-            "stopped: every tool call of the {role}'s last three turns was refused{by}",
+        RunOutcome.HALTED: _stop("a hook stopped the task: {why}"),
+        RunOutcome.STOPPED: _stop("a hook stopped the {role}: {why}"),
+        RunOutcome.TURN_LIMIT: _use_up("turns"),
+        RunOutcome.PAUSE_LIMIT: _limit(
+            "the model kept pausing its reply (pause_turn), and the {role} gave no result"
         ),
-        RunOutcome.NO_SUBMISSION: _invalid("it ended without a submission{refused}"),
-        RunOutcome.ANSWERED: _invalid("it ended without a submission{refused}"),
-        RunOutcome.SUBMITTED: Meaning(Status.FAILED, Exit.NOT_VERIFIED, "the {role} gave no result"),
+        RunOutcome.TOOL_LIMIT: _use_up("tool calls"),
+        RunOutcome.TOKEN_LIMIT: _use_up("tokens"),
+        RunOutcome.TIME_LIMIT: _use_up("seconds"),
+        RunOutcome.COST_LIMIT: _use_up("money"),
+        RunOutcome.INVALID_SUBMISSION: fail(
+            "the {role} gave no valid result: it submitted an invalid result twice"
+        ),
+        RunOutcome.CONFUSED: fail(
+            "stopped: every tool call of the {role}'s last three turns was refused{by}"
+        ),
+        RunOutcome.NO_SUBMISSION: fail(_NO_SUBMISSION),
+        RunOutcome.ANSWERED: fail(_NO_SUBMISSION),
+        RunOutcome.SUBMITTED: fail("the {role} gave no result"),
     }
 )
-"""The codes are those of the command; a submission that came is judged by the gate of its phase."""
+"""The ends of a run's task, with places for the role and a hook's words.
+
+The codes are those of the command; a submission that came is judged by the gate of its phase.
+"""
 
 
 def end_without_result(run: Run) -> Ending:
     """Return how a task ends if its role gave no usable result."""
-    meaning = WITHOUT_RESULT[run.outcome or RunOutcome.ERROR]
+    ending = _WITHOUT_RESULT[run.outcome or RunOutcome.ERROR]
     why = run.halt or run.stop or ""
     by = f" (by {', '.join(run.refused_by)})" if run.refused_by else ""
     refused = _find_refusal(run)
     refused = f"; its last one was refused: {refused}" if refused else ""
     places = {"{role}": run.head.role, "{by}": by, "{refused}": refused, "{why}": why}
-    reason = meaning.reason
+    reason = ending.reason
     for place, text in places.items():
         reason = reason.replace(place, text)
-    return Ending(status=meaning.status, exit_code=meaning.exit_code, reason=reason)
+    return ending.replace(reason=reason)
 
 
 def _find_refusal(run: Run) -> str:

@@ -1,6 +1,6 @@
 """The case of a change, gathered: its checks as they are now and as they were, its proof and its probes."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from anyio import to_thread
@@ -21,16 +21,16 @@ from agentflow.core.evidence import (
 )
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
+from agentflow.core.test_ids import function_of, lies_in
 from agentflow.core.verdict import ProbeResult, Remark, Tampering
 from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.profile import CHECKS
 from agentflow.verdict.case import (
     Case,
     FindRuns,
-    find_blind_checks,
     find_hook_files,
+    find_tests,
     list_runs,
-    list_tried_lines,
     to_proof_runs,
     without_leavings,
 )
@@ -38,16 +38,18 @@ from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.diff.inline_tests import has_parts, mix_parts
 from agentflow.verdict.diff.inspection import Inspection, approval_id, find_added_secrets
 from agentflow.verdict.diff.python_tests import bare_names, find_altered_functions
-from agentflow.verdict.diff.weakening import JudgedCheck, SurfaceChange, Weakening, find_weakening
+from agentflow.verdict.diff.tampering import TextDiff
+from agentflow.verdict.diff.weakening import JudgedCheck, Weakening, find_weakening
+from agentflow.verdict.earlier_runs import WHOLE
 from agentflow.verdict.judge import holds
 from agentflow.verdict.paths import UNREAD, is_open, observe_after
 from agentflow.verdict.probes.plan import due_canaries, due_probes
 from agentflow.verdict.probes.probe import Probe, ProbeContext
-from agentflow.verdict.proofs import find_proof, find_turned, is_renaming
-from agentflow.verdict.runner import WHOLE, CheckJob, Results, run_apart
+from agentflow.verdict.proofs import find_blind_checks, find_proof, find_turned, is_renaming, list_tried_lines
+from agentflow.verdict.runner import CheckJob, Results, run_apart
 from agentflow.verdict.shared_settings import is_shared, mix
 from agentflow.verdict.surface import Kind, belongs, stands
-from agentflow.verdict.target_tests import find_target_tests, function_of, lies_in, narrow
+from agentflow.verdict.target_tests import find_target_tests, narrow
 from agentflow.workspace.changes import ChangeKind, FileChange
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import describe_changes, is_ignore_file, list_unseen, mark_ignored
@@ -225,7 +227,7 @@ def _weigh(found: Remark, case: Case) -> Remark:
     return found.replace(is_sure=False) if is_tried else found
 
 
-def _find_weakening(case: Case, changes: tuple[SurfaceChange, ...]) -> Weakening:
+def _find_weakening(case: Case, changes: tuple[TextDiff, ...]) -> Weakening:
     """Return what was done to the checks, without those that a person skips."""
     skipped = {override.check for override in case.overrides}
     base, final, held = (
@@ -301,7 +303,7 @@ async def _run(context: JudgeContext, task: TaskState, probe: Probe) -> ProbeRes
 
 
 _TESTED = frozenset({Kind.TESTS, Kind.FIXTURES, Kind.START, Kind.NAMED, Kind.OBSERVED, Kind.SETTING})
-"""What a test may be written in."""
+"""The kinds of files that a test may be written in."""
 
 
 class Grounds(Record):
@@ -309,7 +311,7 @@ class Grounds(Record):
 
     base: CheckRun | None
     final: CheckRun
-    changes: tuple[SurfaceChange, ...]
+    changes: tuple[TextDiff, ...]
 
     @property
     def asked(self) -> Check | None:
@@ -329,7 +331,7 @@ class Grounds(Record):
 
     @property
     def longest(self) -> float:
-        """How long a test that did not move before may be busy: longer than on the code now in any case."""
+        """The seconds for which a test that did not move before may be busy: more than on the code now."""
         base, final = self.base and self.base.evidence, self.final.evidence
         return find_longest(final.seconds) if base and base.stalled and final else 0
 
@@ -344,7 +346,7 @@ class Grounds(Record):
         return {test: base.outcomes[test] for test in base.ids(*RED) if not lies_in(test, paths)}
 
 
-def _find_touched(change: SurfaceChange, tests: Iterable[str]) -> set[str]:
+def _find_touched(change: TextDiff, tests: Iterable[str]) -> set[str]:
     """Return the tests of a changed file that may differ: all of them if anything else in it changed."""
     mine = {test for test in tests if lies_in(test, (change.path,))}
     functions = find_altered_functions(change.before, change.after) if change.path.endswith(".py") else None
@@ -360,10 +362,12 @@ async def run_fail_to_pass(context: JudgeContext, task: TaskState, case: Case, t
     Where only new tests prove it, they run on the code now in the same way: both show the same tests alone.
     """
     case = case.replace(weakened=())  # who is asked to approve sees what the tests of now show by themselves
-    grounds = _grounds(case, context.inspections.of(task).checks)
+    base, final = map(find_tests, (case.before, case.after))
     is_needed = not (case.same_behaviour or case.is_renaming) and holds(case) and not find_proof(case)
-    check = grounds.asked if grounds and is_needed else None
-    if grounds is None or check is None:
+    if final is None or not is_needed:
+        return ()
+    grounds = Grounds(base=base, final=final, changes=context.inspections.of(task).checks)
+    if (check := grounds.asked) is None:
         return ()
     anew = CheckJob(checks=(check,), tree=tree, surface=Side.FINAL, code=Side.BASE, runs_anew=True)
     before = anew.replace(earlier=grounds.earlier, longest=grounds.longest)
@@ -376,12 +380,3 @@ async def run_fail_to_pass(context: JudgeContext, task: TaskState, case: Case, t
     now = anew.replace(tree=task.trees[1], code=Side.FINAL, earlier=passed)
     (alone,) = await context.checking.run(task, now)
     return (*fresh, *alone)
-
-
-def _grounds(case: Case, changes: Sequence[SurfaceChange]) -> Grounds | None:
-    base, final = (_tests(runs) for runs in (case.before, case.after))
-    return Grounds(base=base, final=final, changes=tuple(changes)) if final else None
-
-
-def _tests(runs: Iterable[CheckRun]) -> CheckRun | None:
-    return next((run for run in runs if run.check.name is CheckName.TESTS), None)

@@ -1,11 +1,10 @@
-"""The verdict on a change: a pure function of a case, with its reasons, caveats and notes."""
+"""The verdict on a change: a pure function of a case, with its reasons and caveats."""
 
 from collections.abc import Iterable, Iterator
 
 from agentflow.core.evidence import (
     RED,
     By,
-    Check,
     CheckName,
     CheckRun,
     Evidence,
@@ -16,18 +15,18 @@ from agentflow.core.evidence import (
 )
 from agentflow.core.verdict import Caveat, FailReason, ProofKind, Verdict
 from agentflow.redact import list_some
-from agentflow.verdict.case import (
-    Case,
-    describe_drift,
-    describe_leavings,
+from agentflow.verdict.case import Case, describe_drift, find_faults
+from agentflow.verdict.notes import list_notes
+from agentflow.verdict.proofs import (
     explain_silence,
-    find_faults,
+    find_loaded_now,
+    find_proofs,
+    find_unproved,
     green_with_broken_code,
     list_differing,
     list_late,
-    note_probes,
+    not_loaded,
 )
-from agentflow.verdict.proofs import find_loaded_now, find_proofs, find_unproved, not_loaded
 
 _LOOKING = (CheckName.LINT, CheckName.FORMAT, CheckName.TYPES)
 """The checks that read the code and run none of it."""
@@ -44,7 +43,7 @@ def judge(case: Case) -> Verdict:
         return Verdict(passed=False, reasons=(FailReason.NOTHING_CHANGED.of(),), evidence=evidence)
     case = _without_skipped(case)
     failures = _failures(case) or _explain_silence(case) or _find_open_targets(case)
-    told = (*_list_overrides(case), *remarks(case))
+    told = (*_list_overrides(case), *list_notes(case))
     if failures:
         return Verdict(passed=False, reasons=failures, evidence=evidence, notes=told, weakened=case.weakened)
     found = find_proofs(case)
@@ -275,124 +274,3 @@ def _says_the_same(base: CheckRun, run: CheckRun) -> bool:
     if run.check.name not in _LOOKING or find_faults(run) or then is None or now is None:
         return False
     return (then.exit_code, then.stdout_sha256) == (now.exit_code, now.stdout_sha256)
-
-
-def remarks(case: Case) -> tuple[str, ...]:
-    """Return the notes of a verdict for a person; none of them decides anything."""
-    parts = (
-        _no_test_needed(case),
-        _remark_on_checks(case),
-        describe_leavings((*case.drift, *case.altered)),
-        _not_run(case),
-        _count_skipped(case),
-        _still_red(case),
-        _find_mixed(case),
-        _unproven(case),
-        _list_suspicions(case),
-        note_probes(case.probes or (), dict.fromkeys(hunk.path for hunk in case.changed)),
-    )
-    return tuple(remark for part in (*parts, _list_dependencies(case), _list_unseen(case)) for remark in part)
-
-
-def _no_test_needed(case: Case) -> list[str]:
-    """Return what proves a change that needs no test."""
-    if case.same_behaviour:
-        return [f"same behaviour: {ProofKind.SAME_BEHAVIOUR.meaning}"]
-    if case.proven_tests:
-        return [f"tests only, each fails when the code is broken: {list_some(sorted(case.proven_tests))}"]
-    return []
-
-
-def _remark_on_checks(case: Case) -> list[str]:
-    """Return how the checks changed, if the original ones pass as well."""
-    if not case.check_notes:
-        return []
-    return [f"the checks changed, and the original ones pass as well: {list_some(case.check_notes)}"]
-
-
-def _not_run(case: Case) -> Iterator[str]:
-    """Yield the checks, or parts of them, that cannot run on this machine."""
-    for run in case.after:
-        if case.is_blocked(run):
-            yield f"{run.check.name} cannot run here: {run.check.missing or case.blocked[run.check.name]}"
-        elif run.check.left_out:
-            yield f"{run.check.name} cannot run as a whole here: {run.check.left_out}"
-        elif (why := case.blocked.get(run.check.name)) and (names := case.list_unloadable(run)):
-            yield f"{run.check.name} cannot run as a whole here: {list_some(sorted(names))}: {why}"
-        elif why:
-            yield f"{run.check.name} could not run here before the task: {why}"
-
-
-def _count_skipped(case: Case) -> Iterator[str]:
-    """Yield how many tests were skipped, or that they cannot be counted."""
-    for run in case.after:
-        if run.counts and run.counts.skipped:
-            number = run.counts.ran + run.counts.skipped
-            yield f"{run.check.name}: {run.counts.skipped} of {number} skipped"
-        elif run.evidence and run.counts is None and run.check.name is CheckName.TESTS:
-            yield f"{run.check.name}: {explain_uncounted(run.check)}"
-
-
-def explain_uncounted(check: Check) -> str:
-    return f"the tests of `{check.command}` cannot be counted; only its exit code is known"
-
-
-def _still_red(case: Case) -> Iterator[str]:
-    """Yield what fails for a reason that the change does not have to fix."""
-    before = {run.check.name: run for run in case.before if not run.green}
-    for run in (run for run in case.after if not case.is_blocked(run)):
-        then = before.get(run.check.name)
-        if case.excuses(run):
-            if names := sorted(find_faults(run).keys() - case.list_unloadable(run)):
-                yield f"known to fail: {run.check.name}: {list_some(names)}"
-        elif then is not None and not run.green and (find_faults(run) or not run.flaky):
-            if names := sorted(find_faults(run).keys() & find_faults(then).keys()):
-                yield f"failed before the task and still fails: {run.check.name}: {list_some(names)}"
-            elif not find_faults(run):
-                yield f"failed before the task and still fails: {run.check.name}"
-
-
-def _find_mixed(case: Case) -> list[str]:
-    """Return what both failed and passed on one tree, with the end of each run."""
-    flaky = {run.evidence.id: run for run in case.runs if run.evidence and run.flaky}
-    return [
-        f"mixed results on the same tree: {list_some(run.flaky)} ({_runs(run)})" for run in flaky.values()
-    ]
-
-
-def _runs(run: CheckRun) -> str:
-    assert run.evidence is not None
-    ends = [*(describe_end(each) for each in run.evidence.tries), describe_end(run.evidence)]
-    said = ", then ".join(ends) if len(ends) > 1 else f"{ends[0]}, another result before"
-    return f"{run.evidence.id}: {said}"
-
-
-def _unproven(case: Case) -> list[str]:
-    """Return the new tests that also pass without the change."""
-    known = frozenset[str]().union(*(run.outcomes.keys() - run.ids(*RED) for run in case.before))
-    passed = frozenset[str]().union(*(run.ids(TestOutcome.PASSED) for run in case.select(code=Side.BASE)))
-    new = sorted(passed - known)
-    return [f"not evidence, passes without the change: {list_some(new)}"] if new else []
-
-
-def _list_suspicions(case: Case) -> list[str]:
-    """Return the new lines that may be there for the checks, the certain ones first."""
-    ordered = sorted(case.suspicions, key=lambda each: not each.is_sure)
-    return [each.describe() if each.is_sure else f"please review: {each.describe()}" for each in ordered]
-
-
-def _list_dependencies(case: Case) -> Iterator[str]:
-    """Yield the dependencies to review, then all that changed, file by file."""
-    for each in case.dependencies:
-        yield from (f"please review: {doubt.said}" for doubt in each.doubts)
-    for each in case.dependencies:
-        told = {"added": each.added, "moved": each.moved, "removed": each.removed}
-        said = [f"{word} {list_some(names)}" for word, names in told.items() if names]
-        said += ["it cannot be read, so what changed is unknown"] if each.damaged else []
-        yield from [f"dependencies in {each.path}: {'; '.join(said)}"] if said else []
-    yield from [f"dependency audit: {case.audit}"] if case.audit else []
-
-
-def _list_unseen(case: Case) -> list[str]:
-    names = list_some(case.unseen)
-    return [f"new or changed but ignored by git, so no check saw it: {names}"] if names else []

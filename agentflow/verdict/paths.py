@@ -1,4 +1,4 @@
-"""What each path of a change is, product, document or check, by what runs read and what leads where."""
+"""Kinds of paths: product, document or check, by what runs read and what leads where."""
 
 import ast
 import re
@@ -13,6 +13,7 @@ from agentflow.core.evidence import STALL_SECONDS, CheckRun, Side, Surface
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
+from agentflow.core.test_ids import file_of, id_prefix, modules_of
 from agentflow.redact import list_some
 from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.reach import find_check_only, find_holders, find_leads
@@ -20,7 +21,6 @@ from agentflow.verdict.runner import CheckJob
 from agentflow.verdict.shared_settings import is_shared
 from agentflow.verdict.surface import Kind, belongs, find_surface, is_document_path, kind_for_verdict, kind_of
 from agentflow.verdict.syntax import parse_python
-from agentflow.verdict.target_tests import file_of, id_prefix, modules_of
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import mark_ignored
 
@@ -49,7 +49,7 @@ class Observed(Record):
     checks: Mapping[str, str] = {}
     product: Mapping[str, str] = {}
     both: tuple[str, ...] = ()
-    """Of the checks, what code of the product reads as well."""
+    """The check files that code of the product reads as well."""
 
 
 class Observation(Record):
@@ -57,9 +57,9 @@ class Observation(Record):
 
     files: frozenset[str]
     texts: Mapping[str, str]
-    """Of sources, of checks and of manifests."""
+    """The texts of sources, of checks and of manifests."""
     checks: frozenset[str]
-    """What is a check by name or by settings."""
+    """The files that are checks by name or by settings."""
     by_code: frozenset[tuple[str, str]] = frozenset()
     """A file, and the file whose code read it; empty for a runner or a library."""
     opened: frozenset[str] = frozenset()

@@ -1,12 +1,14 @@
-"""What proves a change: pure functions of a case, and the rule for renamings."""
+"""Proofs of a change: pure functions of a case, the rule for renamings, and what probes show."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome
-from agentflow.core.verdict import Hunk, Proof, ProofKind
+from agentflow.core.test_ids import id_prefix
+from agentflow.core.verdict import FailReason, Hunk, ProbeEnd, ProbeKind, ProbeResult, Proof, ProofKind
 from agentflow.redact import list_some
 from agentflow.verdict.case import Case
-from agentflow.verdict.target_tests import id_prefix
+
+_Results = tuple[ProbeResult, ...]
 
 
 def find_proofs(case: Case) -> tuple[Proof, ...]:
@@ -14,22 +16,23 @@ def find_proofs(case: Case) -> tuple[Proof, ...]:
     if case.is_renaming:  # its tests fail on the code from before since that lacks a name
         ids = _evidence([*case.before, *case.after], {CheckName.TESTS})
         return (Proof(kind=ProofKind.RENAME, evidence=ids),)
-    found = []
+    found, probes = [], case.probes or ()
     if tests := find_proof(case):
         ids = _evidence(case.runs, {CheckName.TESTS, *tests})
         names = tuple(dict.fromkeys(sorted(tests)))
-        found.append(Proof(kind=ProofKind.FAIL_TO_PASS, tests=names, hunks=case.hunks, evidence=ids))
+        hunks = list_hunks(probes)
+        found.append(Proof(kind=ProofKind.FAIL_TO_PASS, tests=names, hunks=hunks, evidence=ids))
     if case.same_behaviour:
         found.append(Proof(kind=ProofKind.SAME_BEHAVIOUR))
-    if case.proven_tests:
+    if proven := list_proven_tests(probes):
         ids = _evidence(case.after, {CheckName.TESTS})
-        found.append(Proof(kind=ProofKind.TESTS_ONLY, tests=tuple(sorted(case.proven_tests)), evidence=ids))
+        found.append(Proof(kind=ProofKind.TESTS_ONLY, tests=tuple(sorted(proven)), evidence=ids))
     return tuple(found)
 
 
 def find_unproved(case: Case, found: Collection[Proof]) -> tuple[str, ...]:
     """Return the changed places that nothing proves, each with what would prove it."""
-    hunks = [hunk for hunk in case.hunks if not hunk.proved] if found else case.changed
+    hunks = [hunk for hunk in list_hunks(case.probes or ()) if not hunk.proved] if found else case.changed
     is_covered = any(each.kind is not ProofKind.FAIL_TO_PASS for each in found)
     if is_covered or (found and not hunks):
         return ()
@@ -140,3 +143,79 @@ def not_loaded(before: CheckRun, now: CheckRun) -> frozenset[str]:
     """Return the tests that had a result before and can no longer be loaded."""
     scopes = tuple(begin for test in now.ids(*RED) - before.tests_with_result if (begin := id_prefix(test)))
     return frozenset(test for test in before.tests_with_result if scopes and test.startswith(scopes))
+
+
+def explain_silence(results: _Results) -> tuple[str, ...]:
+    """Return why no result of the tests can be trusted."""
+    tests = CheckName.TESTS
+    softened = (said for each in results if each.kind is ProbeKind.ORACLE for said in each.softened)
+    reasons = [FailReason.PASSES_ANYHOW.of(each, check=tests) for each in softened]
+    canaries = {each.code: each.end for each in results if each.kind is ProbeKind.CANARY}
+    is_told_before = canaries.get(Side.BASE) is ProbeEnd.RED_AS_IT_MUST
+    if canaries.get(Side.FINAL) is ProbeEnd.SILENT and is_told_before:
+        reasons.append(FailReason.KEEPS_SILENT.of(check=tests))
+    return tuple(reasons)
+
+
+def list_proven_tests(results: _Results) -> frozenset[str]:
+    """Return the new and changed tests if every probe shows that they fail without the code."""
+    kinds = (ProbeKind.TESTS_ONLY, ProbeKind.WITHOUT_HUNK)
+    found = [each for each in results if each.kind in kinds]
+    is_clear = all(each.end is ProbeEnd.RED_AS_IT_MUST for each in found)
+    return frozenset(test for each in found if is_clear for test in each.tests)
+
+
+def find_blind_checks(results: _Results, changed: Iterable[str]) -> tuple[str, ...]:
+    """Return the checks that saw planted errors in the old code and miss them in the new code."""
+    of_code = [each for each in results if each.kind is ProbeKind.BROKEN_CODE]
+    broken = [each for each in of_code if each.check is not CheckName.TESTS]
+    now = {each.check: each for each in broken if each.code is Side.FINAL and each.end is ProbeEnd.SILENT}
+    red = [each.check for each in broken if each.code is Side.BASE and each.end is ProbeEnd.RED_AS_IT_MUST]
+    lines = [(name, list_some(now[name].subjects)) for name in red if name in now]
+    planted = (each for each in results if each.kind is ProbeKind.PLANTED and each.code is Side.BASE)
+    lines += [(each.check, list_some(each.subjects)) for each in planted if each.subjects]
+    by = list_some(changed)
+    return tuple(
+        f"{name}: no longer sees an error in {files}, with the change of {by}" for name, files in lines
+    )
+
+
+def green_with_broken_code(results: _Results) -> tuple[ProbeResult, ...]:
+    """Return the probes in which tests passed although the changed code was broken."""
+    kinds = (ProbeKind.BROKEN_CODE, ProbeKind.ORACLE)
+    found = (each for each in results if each.kind in kinds and each.check is CheckName.TESTS)
+    return tuple(each for each in found if each.end is ProbeEnd.SILENT and not each.softened)
+
+
+def list_hunks(results: _Results) -> tuple[Hunk, ...]:
+    """Return the changed lines that were taken back, with what came of it, and those that no test tries."""
+    found: dict[Hunk, bool] = {}
+    for each in (each for each in results if each.kind is ProbeKind.WITHOUT_HUNK):
+        for hunk in each.hunks:
+            found[hunk] = found.get(hunk, False) or each.end is ProbeEnd.RED_AS_IT_MUST
+    untried = (hunk for hunk in _last_watch(results) if not hunk.proved)
+    return (*(hunk.replace(proved=proved) for hunk, proved in found.items()), *untried)
+
+
+def list_tried_lines(results: _Results) -> frozenset[tuple[str, int]]:
+    """Return the conditions that tests evaluated both ways, by path and line."""
+    hunks = _last_watch(results)
+    untried = {(hunk.path, hunk.line) for hunk in hunks if not hunk.proved}
+    return frozenset({(hunk.path, hunk.line) for hunk in hunks} - untried)
+
+
+def _last_watch(results: _Results) -> tuple[Hunk, ...]:
+    """Return what the last run on watched code showed of each of its branches."""
+    runs = (each for each in results if each.kind is ProbeKind.UNTRIED)
+    applied = [each for each in runs if each.end in (ProbeEnd.RED_AS_IT_MUST, ProbeEnd.SILENT)]
+    return applied[-1].hunks if applied else ()
+
+
+def list_differing(results: _Results) -> tuple[str, ...]:
+    """Return the proving tests whose result depends on their surroundings."""
+    return tuple(dict.fromkeys(test for each in results for test in each.differing))
+
+
+def list_late(results: _Results) -> tuple[ProbeResult, ...]:
+    """Return the probes that were not run, for want of time or since the code is nested too deep."""
+    return tuple(each for each in results if each.end in (ProbeEnd.LEFT_OUT, ProbeEnd.TOO_DEEP))

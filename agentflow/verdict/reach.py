@@ -1,15 +1,16 @@
-"""Which source files use which: what the product consists of, and what only checks use."""
+"""Uses between source files: what the product consists of, and what only checks use."""
 
 import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
-from agentflow.core.languages import is_source
+from agentflow.core.languages import COMPONENTS, SCRIPTS, is_source, may_be_shell
 from agentflow.core.regex import regex
-from agentflow.verdict.syntax import parse_python
+from agentflow.verdict.syntax import files_of, home_of, last_word, parse_python
 
-_SCRIPT = frozenset({".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts", ".vue", ".svelte"})
+_WEB = (*SCRIPTS, *COMPONENTS)
+"""Endings of files that import each other, also without the ending."""
 _NAMED = regex(
     r"(?:from|import|require|source|include|mod|use|load)\b[\s({\"'<]*([\w./@-]+)|[\"'<]([\w./@-]+)[\"'>]"
 )
@@ -124,24 +125,19 @@ def find_holders(
 def _is_kin(path: str, other: str) -> bool:
     """Tell whether two files are written in the same language, by their suffixes."""
     endings = {PurePosixPath(path).suffix, PurePosixPath(other).suffix}
-    return len(endings) == 1 or endings <= _SCRIPT
+    return len(endings) == 1 or endings <= {*_WEB}
 
 
 def _leads(path: str, text: str, known: Collection[str]) -> Iterator[str]:
+    words = list[str]()
     if path.endswith((".py", ".pyi")):
         yield from _imports(path, parse_python(text), known)
-        started = (place for word in _FILE.findall(text) for place in _places(path, word))
-        yield from (place for place in started if place in known)
-    elif _is_shell(path):
-        words = (word for word in _SHELL_FILE.findall(text))
-        yield from (place for word in words for place in _places(path, word) if place in known)
+        words = _FILE.findall(text)
+    elif may_be_shell(path):
+        words = _SHELL_FILE.findall(text)
     elif is_source(path):
-        yield from (found for word in _words(text) for found in _places(path, word) if found in known)
-
-
-def _is_shell(path: str) -> bool:
-    """Tell whether a file may be a script of a shell."""
-    return PurePosixPath(path).suffix in ("", ".sh", ".bash")
+        words = [word for pair in _NAMED.findall(text) for word in pair if word.strip("./")]
+    yield from (place for word in {*words} for place in _places(path, word) if place in known)
 
 
 def _imports(path: str, tree: ast.Module, known: Collection[str]) -> Iterator[str]:
@@ -159,21 +155,14 @@ def _modules(path: str, node: ast.AST) -> Iterator[str]:
             parts = each.name.split(".")
             yield from (".".join(parts[: end + 1]) for end in range(len(parts)))
     elif isinstance(node, ast.ImportFrom):
-        above = PurePosixPath(path).parents
-        start = "" if not node.level or node.level > len(above) else str(above[node.level - 1])
-        base = ".".join(filter(None, (start.replace("/", ".").strip("."), node.module or "")))
+        base = home_of(node, path).strip(".")
         yield from (
             word for word in (base, *(f"{base}.{each.name}".strip(".") for each in node.names)) if word
         )
     elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-        word = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         named = node.args[0].value
-        if word in ("import_module", "__import__", "importorskip") and isinstance(named, str):
+        if last_word(node.func) in ("import_module", "__import__", "importorskip") and isinstance(named, str):
             yield named
-
-
-def _words(text: str) -> Iterator[str]:
-    yield from {word for pair in _NAMED.findall(text) for word in pair if word.strip("./")}
 
 
 def _places(path: str, word: str) -> Iterator[str]:
@@ -183,9 +172,9 @@ def _places(path: str, word: str) -> Iterator[str]:
     for start in (folder, PurePosixPath()):
         place = _normal(start, word)
         yield place
-        if PurePosixPath(path).suffix in _SCRIPT:
-            yield from (f"{place}{end}" for end in _SCRIPT)
-            yield from (f"{place}/index{end}" for end in _SCRIPT)
+        if PurePosixPath(path).suffix in _WEB:
+            yield from (f"{place}{end}" for end in _WEB)
+            yield from (f"{place}/index{end}" for end in _WEB)
         else:
             suffix = PurePosixPath(path).suffix
             yield from (f"{place}{suffix}", f"{place}/mod{suffix}")
@@ -213,16 +202,11 @@ def _find_declared(texts: Mapping[str, str], own: Collection[str]) -> set[str]:
     found: set[str] = set()
     for name in ("pyproject.toml", "setup.cfg", "setup.py"):
         modules = _ENTRY.findall(texts.get(name, ""))
-        found |= {place for each in modules for place in _files_of(each) if place in own}
+        found |= {place for each in modules for place in files_of(each, _TOPS) if place in own}
     listed = _PACKAGE_FILES.findall(texts.get("package.json", ""))
     words = [word for part in listed for word in _QUOTED.findall(part)]
     found |= {place for word in words for place in _places("package.js", word) if place in own}
     return found | {path for path in own if _is_public(path, texts)}
-
-
-def _files_of(module: str) -> Iterator[str]:
-    place = module.replace(".", "/")
-    yield from (f"{top}{place}{end}" for top in _TOPS for end in (".py", "/__init__.py"))
 
 
 def _is_public(path: str, texts: Mapping[str, str]) -> bool:
@@ -230,7 +214,7 @@ def _is_public(path: str, texts: Mapping[str, str]) -> bool:
     folder = PurePosixPath(path).parent
     if path.endswith("__init__.py"):
         return f"{folder.parent}/__init__.py".removeprefix("./") not in texts
-    is_library = not path.endswith(".py") and not _is_shell(path) and path.startswith(_LIBRARIES)
+    is_library = not path.endswith(".py") and not may_be_shell(path) and path.startswith(_LIBRARIES)
     return is_library and not _asserts(path, texts[path])
 
 

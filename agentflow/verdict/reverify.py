@@ -63,9 +63,9 @@ class Copies(Record):
     git: Git
     sandbox: Sandbox
     said: WellKnown
-    """What the repository's trusted files say of its tests."""
+    """The words of the repository's trusted files on its tests."""
     surface: Surface = Surface()
-    """What settings that are trusted here add to the checks and take out of them."""
+    """The files that settings which are trusted here add to the checks and take out of them."""
 
     @contextmanager
     def open(self, tree: str, seen: Iterable[str]) -> Iterator[Place]:
@@ -96,18 +96,10 @@ class Examined(Record):
     subject: str
     """An evidence id, a file of the task, `tree` or `verdict`."""
     said: str
-    """What it shows now."""
+    """The result of now."""
     differs: bool = False
     left_out: bool = False
-    """It could not be looked at, and nothing of the verdict is about it alone."""
-
-
-class Folder(Record):
-    """A saved task, read but not yet checked."""
-
-    path: Path
-    task: TaskState
-    evidence: tuple[Evidence, ...]
+    """The record could not be looked at, and nothing of the verdict is about it alone."""
 
 
 def reverify(copies: Copies, path: Path) -> Iterator[Examined]:
@@ -119,24 +111,24 @@ def reverify(copies: Copies, path: Path) -> Iterator[Examined]:
             Examined(subject=one.subject, said=one.problem, differs=True)
             for one in find_damages(path, happened, task)
         ]
-        folder = Folder(path=path, task=task, evidence=() if broken else read_evidence(path))
+        evidence = () if broken else read_evidence(path)
     except CorruptState as error:
         broken = [Examined(subject=EVENTS, said=str(error), differs=True)]
-    yield from broken or Examination(copies, folder).all()
+    yield from broken or Examination(copies, EvidenceLedger(path, task, lambda _: None, evidence), task).all()
 
 
 class Examination:
     """A task with undamaged files, re-verified command by command."""
 
-    def __init__(self, copies: Copies, folder: Folder) -> None:
+    def __init__(self, copies: Copies, recorded: EvidenceLedger, task: TaskState) -> None:
         self._copies = copies
         self._git = copies.git
-        self._task = folder.task
-        self._evidence = {one.id: one for one in folder.evidence}
-        self._recorded = EvidenceLedger(folder.path, folder.task, lambda _: None, folder.evidence)
-        trees = (folder.task.base_tree or "", folder.task.tree or "")
+        self._task = task
+        self._recorded = recorded
+        self._evidence = {one.id: one for one in recorded.records}
+        trees = (task.base_tree or "", task.tree or "")
         self._trees = trees if all(map(self._git.has_tree, trees)) else None
-        """From before the task and of its end, where this repository has both."""
+        """The trees from before the task and of its end, where this repository has both."""
         self._required: dict[str, tuple[Check, ...]] = {}
         self._fresh: dict[str, Shown] = {}
         self._seen: dict[str, Examined] = {}
@@ -280,19 +272,17 @@ class Examination:
 
     def _stale(self, here: str) -> Iterator[Examined]:
         """Yield a failure if the files here are not the judged ones."""
-        tree = self._task.tree
+        tree, apart = self._task.tree, find_hook_files(self._task)
         if tree is None or tree == here or not self._git.has_tree(tree):
             return
-        apart = find_hook_files(self._task)
         paths = [
             each.path
             for each in self._git.changes(tree, here)
             if each.path not in apart or not is_written_by_hooks(each.path)
         ]
-        if not paths:
-            return
-        said = f"the files here are not those that were judged: {list_some(paths)}"
-        yield Examined(subject="tree", said=said, differs=True)
+        if paths:
+            said = f"the files here are not those that were judged: {list_some(paths)}"
+            yield Examined(subject="tree", said=said, differs=True)
 
     def _verdict(self, recorded: Verdict, problems: Iterable[str]) -> Examined:
         """Judge again by the new results."""
@@ -345,7 +335,7 @@ class Examination:
         shown = self._fresh.get(evidence.id)
         if shown is None:
             outcomes, said = self._recorded.outcomes(evidence), self._recorded.output(evidence.id)
-            found = {} if item.check.name is CheckName.TESTS else findings(said)
+            found = findings(item.check.name, said)
         else:
             outcomes, found = dict(shown.outcomes), dict(shown.findings)
             evidence = evidence.replace(tests=shown.counts)

@@ -1,11 +1,10 @@
 """Required checks side by side, each job in a copy of its tree; what fails by chance runs again, alone."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TypeVar
 
 import anyio
@@ -14,105 +13,27 @@ from anyio import from_thread, to_thread
 from agentflow.checks.run import CheckWatch, Manner, Shown, execute
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import CheckStarted, TestRunsLong
-from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Fault, Side, TestOutcome
+from agentflow.core.evidence import Check, CheckName, CheckRun, Fault, Side, TestOutcome
 from agentflow.core.record import Record
-from agentflow.core.regex import regex
 from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.process import check_cancelled
 from agentflow.sandbox.profile import CHECKS, Level
-from agentflow.sandbox.run import NETWORK_FAILURE, Sandbox
+from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.throwaway import scratch_folder
 from agentflow.settings import Patience
 from agentflow.store.tasks import TaskStore
-from agentflow.verdict.earlier_runs import EarlierRuns, mark_surroundings
+from agentflow.verdict.earlier_runs import (
+    WHOLE,
+    Circumstances,
+    EarlierRuns,
+    explain_retry,
+    find_passing,
+    mark_surroundings,
+    seconds_to_wait,
+)
 from agentflow.verdict.surface import belongs
 from agentflow.workspace.git import Git
 from agentflow.workspace.working_copy import LowerDirectory, WorkingCopy, to_pythonpath
-
-PATIENCE: Mapping[Fault, Patience] = MappingProxyType(
-    {
-        Fault.TIMEOUT: Patience(times=2, seconds=30),
-        Fault.FLAKY: Patience(times=3, seconds=5),
-        Fault.NETWORK: Patience(times=3, seconds=10),
-        Fault.RESOURCES: Patience(times=1, seconds=60),
-    }
-)
-_CONNECTION = regex(rf"{NETWORK_FAILURE.pattern}|ECONNRESET|ETIMEDOUT|Connection reset by peer")
-_RESOURCES = regex(
-    r"No space left on device|ENOSPC|Cannot allocate memory|ENOMEM|[Oo]ut of memory|OutOfMemoryError"
-    r"|Too many open files|EMFILE|can't start new thread|Resource temporarily unavailable"
-)
-
-
-_NONE: Mapping[str, TestOutcome] = MappingProxyType({})
-WHOLE = ""
-"""Stands for the check as a whole, among its tests."""
-
-
-class Circumstances(Record):
-    """What speaks for or against a failure, beside its own run."""
-
-    passed: frozenset[str] = frozenset()
-    """What passed on the code before, or on this code under other checks."""
-    hangs: bool = True
-    """It timed out there as well, or there is nothing to compare with."""
-    online: bool = False
-    """It reaches the network."""
-
-
-def explain_retry(
-    runs: Sequence[Shown], faults: Sequence[Fault], known: Circumstances, patience: Mapping[Fault, Patience]
-) -> Fault | None:
-    """Return why a check runs again after its last failure; None if the result stands."""
-    fault = _fault(runs[-1], known)
-    if fault is None or fault not in patience or faults.count(fault) >= patience[fault].times:
-        return None
-    return None if fault is Fault.FLAKY and _is_clear(runs) else fault
-
-
-def seconds_to_wait(fault: Fault, faults: Sequence[Fault], patience: Mapping[Fault, Patience]) -> float:
-    """Return the pause before the next run; the first repetition of a failing test needs none."""
-    return 0 if fault is Fault.FLAKY and fault not in faults else patience[fault].seconds
-
-
-def find_flaky(
-    runs: Sequence[Shown], name: CheckName, earlier: Mapping[str, TestOutcome] = _NONE
-) -> tuple[str, ...]:
-    """Return the tests with mixed results, or the check's name if its tests have no names."""
-    reds, passed = (frozenset[str]().union(*map(side, runs)) for side in (_find_red, find_passing))
-    reds |= {test for test, outcome in earlier.items() if outcome in RED}
-    passed |= {test for test, outcome in earlier.items() if outcome is TestOutcome.PASSED}
-    return tuple(sorted(test or str(name) for test in reds & passed))
-
-
-def find_passing(shown: Shown) -> frozenset[str]:
-    """Return the tests that passed, with a mark for the whole check if all of it did."""
-    passed = {test for test, outcome in shown.outcomes.items() if outcome is TestOutcome.PASSED}
-    return frozenset(passed if _find_red(shown) else {*passed, WHOLE})
-
-
-def _find_red(shown: Shown) -> frozenset[str]:
-    red = frozenset(test for test, outcome in shown.outcomes.items() if outcome in RED)
-    return red or frozenset(() if shown.execution.exit_code == 0 else (WHOLE,))
-
-
-def _fault(shown: Shown, known: Circumstances) -> Fault | None:
-    """Return the likely cause of a failure, if it can be something else than the code."""
-    red, said = _find_red(shown), shown.execution.tail
-    if shown.execution.timed_out:
-        return None if known.hangs else Fault.TIMEOUT
-    if red and _RESOURCES.search(said):
-        return Fault.RESOURCES
-    if red and known.online and _CONNECTION.search(said):
-        return Fault.NETWORK
-    return Fault.FLAKY if red & known.passed else None
-
-
-def _is_clear(runs: Sequence[Shown]) -> bool:
-    """Return whether another run would tell nothing: each failure passed once, or came twice."""
-    passed = frozenset[str]().union(*map(find_passing, runs))
-    return not _find_red(runs[-1]) - passed or (len(runs) > 1 and _find_red(runs[-1]) == _find_red(runs[-2]))
-
 
 Results = tuple[RequiredCheck, ...]
 
@@ -125,7 +46,7 @@ class CheckJob(Record):
     surface: Side
     code: Side
     earlier: Mapping[str, TestOutcome] = {}
-    """What tests came to before on the same code under the same checks."""
+    """The earlier outcomes of tests on the same code under the same checks."""
     runs_anew: bool = False
     """No earlier run stands for it: only one more tells what is luck."""
     longest: float = 0
@@ -143,14 +64,14 @@ class CheckResult(Record):
     check: Check
     runs: tuple[Shown, ...] = ()
     faults: tuple[Fault, ...] = ()
-    """Why each run but the last did not stand."""
+    """The reason why each run but the last did not stand."""
     taken_from: str = ""
     """Task and record of an earlier run, where that stands for one."""
     surroundings: str = ""
 
 
 class Place(Record):
-    """Where checks run: the repository itself, or a copy of one of its trees."""
+    """The place where checks run: the repository itself, or a copy of one of its trees."""
 
     sandbox: Sandbox
     imports: str = ""
@@ -201,22 +122,22 @@ def _sleep(seconds: float) -> None:
 
 
 class CheckSetup(Record):
-    """What running the checks of a task needs."""
+    """All that running the checks of a task needs."""
 
     git: Git
     sandbox: Sandbox
     store: TaskStore
     underlay: LowerDirectory | None
-    """What copies are layers above, where the machine can."""
+    """The folder that copies are layers above, where the machine can have them."""
     seen: tuple[str, ...]
     """The ignored files that a check may see."""
     places: tuple[str, ...]
-    """From where Python imports this repository's packages."""
+    """The folders from which Python imports this repository's packages."""
     patience: Mapping[Fault, Patience]
     before: Mapping[CheckName, CheckRun]
-    """What each check showed before the task."""
+    """The result of each check before the task."""
     marks: Mapping[str, str]
-    """Of ignored files and environments that a check may see."""
+    """The marks of ignored files and environments that a check may see."""
     earlier: EarlierRuns
 
     def take_over(self, job: CheckJob) -> tuple[CheckResult, ...]:
@@ -342,7 +263,7 @@ class CheckRunner:
         online = sandbox.level is Level.NONE or CHECKS in sandbox.opened.network
         if job.code is Side.BASE or before is None or before.evidence is None:
             return Circumstances(online=online)
-        green = {""} if before.green else set[str]()
+        green = {WHOLE} if before.green else set[str]()
         return Circumstances(
             passed=before.ids(TestOutcome.PASSED) | green | self._firsts.get(check.name, frozenset()),
             hangs=before.evidence.timed_out,

@@ -5,6 +5,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -17,13 +18,11 @@ _PRODUCT_TOOLS = frozenset(
 _CARGO_TESTS: Mapping[str, frozenset[str]] = MappingProxyType(
     {"package": frozenset({"autotests"}), "lib": frozenset({"test", "doctest", "harness"})}
 )
-"""What a crate's manifest says of its tests, beside the tables of these."""
-_PLUGIN_POINT = ("project", "entry-points", "pytest11")
+"""The keys by which a crate's manifest speaks of its tests, beside their own tables."""
 _PRODUCT_SECTION = re.compile(r"metadata|options(?:\..*)?|bdist_wheel|sdist|egg_info")
 _CHECKER_KEYS = frozenset(
     {"scripts", "jest", "vitest", "mocha", "ava", "nyc", "c8", "eslintConfig", "eslintIgnore", "babel", "tap"}
 )
-Keys = tuple[str, ...]
 
 
 def is_shared(path: str) -> bool:
@@ -71,16 +70,8 @@ def read_checker_settings(path: str, text: str) -> Mapping[str, object]:
             return {"": text}
 
 
-def _mix_toml(before: str, now: str) -> str:
-    return _mix_tables(before, now, _merge)
-
-
-def _mix_crate(before: str, now: str) -> str:
-    return _mix_tables(before, now, _merge_crate)
-
-
 def _mix_tables(
-    before: str, now: str, merge: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
+    merge: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]], before: str, now: str
 ) -> str:
     from tomllib import loads  # noqa: PLC0415
 
@@ -103,7 +94,7 @@ def _merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     tools = {key: value for key, value in new.get("tool", {}).items() if key in _PRODUCT_TOOLS}
     tools |= {key: value for key, value in old.get("tool", {}).items() if key not in _PRODUCT_TOOLS}
     merged |= {"tool": tools} if tools else {}
-    return _with_plugins(merged, _at(old, _PLUGIN_POINT))
+    return _with_plugins(merged, table(old, "project", "entry-points").get("pytest11"))
 
 
 def _merge_crate(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -124,12 +115,6 @@ def _with_plugins(document: dict[str, Any], plugins: object) -> dict[str, Any]:
     points |= {"pytest11": plugins} if plugins else {}
     project |= {"entry-points": points} if points else {}
     return document | ({"project": project} if project else {})
-
-
-def _at(document: Any, keys: Keys) -> Any:
-    for key in keys:
-        document = document.get(key) if isinstance(document, Mapping) else None
-    return document
 
 
 def _mix_ini(before: str, now: str) -> str:
@@ -171,9 +156,9 @@ def _names_in(document: dict[str, Any]) -> dict[str, Any]:
 
 _MIXERS: Mapping[str, Callable[[str, str], str]] = MappingProxyType(
     {
-        "pyproject.toml": _mix_toml,
+        "pyproject.toml": partial(_mix_tables, _merge),
         "setup.cfg": _mix_ini,
         "package.json": _mix_json,
-        "Cargo.toml": _mix_crate,
+        "Cargo.toml": partial(_mix_tables, _merge_crate),
     }
 )

@@ -1,6 +1,5 @@
-"""Which files are check files by their names, their settings and the commands of the checks."""
+"""Check files, by their names, their settings and the commands of the checks."""
 
-import json
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,13 +11,14 @@ from types import MappingProxyType
 from agentflow.checks.dependencies import manifest_of
 from agentflow.checks.repository import MAKEFILES, PYTEST_SETTINGS, Repository, dot_folder, table
 from agentflow.core.evidence import Check, Surface
-from agentflow.core.languages import TEST_PATHS, gather, is_source
+from agentflow.core.languages import SHELL, TEST_PATHS, gather, is_source
 from agentflow.core.regex import compile_glob, regex, to_expression
 from agentflow.verdict.shared_settings import is_shared
+from agentflow.verdict.syntax import files_of
 
 
 class Kind(StrEnum):
-    """Why a file is a check file, as a report says it."""
+    """The reason why a file is a check file, as a report says it."""
 
     TESTS = "tests"
     FIXTURES = "fixtures and snapshots"
@@ -60,7 +60,6 @@ _FIRST_IMPORTED = regex(r"(?:src/)?([A-Za-z_]\w*)(?:\.py|/.+)")
 _RUNNERS = frozenset({"pytest", "_pytest", "pluggy", "iniconfig", "xdist", "pytest_cov", "coverage", "nose"})
 _SCRIPT = regex(r"(?<![\w./-])(?:\./)?((?:[\w.-]+/)*[\w-]+\.\w+)")
 _SCRIPT_FOLDERS = frozenset({"script", "scripts", "bin", "tool", "tools", "ci", "hack", "dev", "build"})
-_SHELL = (".sh", ".bash")
 _PROGRAM = regex(r"(?<![\w./-])\./([\w./-]*\w)(?![\w.])")
 """A file that is started by its path."""
 _IMPORTED = regex(r"(?m)^[ \t]*(?:from|import)[ \t]+([A-Za-z_][\w.]*)(?:[ \t]+import[ \t]+(\w+))?")
@@ -173,7 +172,7 @@ def _scripts(repository: Repository, checks: Iterable[Check]) -> Iterator[str]:
     for text in (*commands, *_recipes(repository)):
         for name in _SCRIPT.findall(text):
             parts = PurePosixPath(name).parts
-            if name.endswith(_SHELL) or not _SCRIPT_FOLDERS.isdisjoint(parts[:-1]):
+            if name.endswith(SHELL) or not _SCRIPT_FOLDERS.isdisjoint(parts[:-1]):
                 yield name
         for program in _PROGRAM.findall(text):
             yield from (program, *_find_built(repository, program))
@@ -204,10 +203,7 @@ def _main_of(repository: Repository, module: str) -> Iterator[str]:
 
 def _recipes(repository: Repository) -> tuple[str, ...]:
     """Return what the scripts of package.json and the test target of a Makefile run."""
-    try:
-        scripts = table(json.loads(repository.read("package.json") or "{}"), "scripts")
-    except ValueError:
-        scripts = {}
+    scripts = table(repository.package, "scripts")
     return (*map(str, scripts.values()), *(repository.make_test or ())[1:])
 
 
@@ -217,7 +213,7 @@ def _aids(repository: Repository) -> Iterator[str]:
     tests = [name for name in repository.files if name.endswith(".py") and kind_of(name, bare) in _IMPORTING]
     found = {match for name in tests for match in _IMPORTED.findall(repository.read(name))}
     modules = {each for module, name in found for each in (module, f"{module}.{name}")}
-    for path in sorted({path for module in modules for path in _files_of(module)} & repository.known):
+    for path in sorted({path for module in modules for path in files_of(module)} & repository.known):
         if _ASSERTS.search(repository.read(path)):
             yield path
 
@@ -228,10 +224,4 @@ def _plugins(repository: Repository) -> Iterator[str]:
     listed = (found for name in conftests for found in _PLUGINS.findall(repository.read(name)))
     modules = [module for words in listed for module in _MODULE.findall(words)]
     modules += [found for name in PYTEST_SETTINGS for found in _OPTION.findall(repository.read(name))]
-    yield from (path for module in modules for path in _files_of(module))
-
-
-def _files_of(module: str) -> Iterator[str]:
-    """Yield the paths at which a module may lie."""
-    place = module.replace(".", "/")
-    yield from (f"{top}{place}{end}" for top in ("", "src/") for end in (".py", "/__init__.py"))
+    yield from (path for module in modules for path in files_of(module))

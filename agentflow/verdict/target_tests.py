@@ -1,15 +1,14 @@
-"""Target tests: which tests a task must make pass, the file of a test, and narrowed check commands."""
+"""Target tests: which tests a task must make pass, and checks narrowed to them."""
 
-import re
 import shlex
-from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from functools import partial
 from itertools import pairwise
 
 from agentflow.checks.repository import every
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.regex import regex
+from agentflow.core.test_ids import file_of, find_test_files, id_prefix
 from agentflow.routing.clauses import Targets, find_targets
 from agentflow.workspace.git import Git
 
@@ -17,10 +16,9 @@ PYTEST = regex(r"(?:^|\{ )(?P<start>[^{};|&]*\bpytest -q)(?=$|;)")
 
 UNITTEST = regex(r"(?:^|\{ )(?P<start>[^{};|&]* -m unittest) (?P<search>discover -v\b[^{};|&]*)")
 
-_UNLOADED = "unittest.loader._FailedTest."
-_FIXTURES = frozenset({"setUpClass", "tearDownClass", "setUpModule", "tearDownModule"})
-_SOURCES = frozenset({"py", "js", "jsx", "ts", "tsx", "mjs", "cjs", "mts", "cts"})
 _OR = " or "
+_OPTIONS = ("-", "@")
+"""Signs with which an option or a file of options begins."""
 _MOST_NAMES = 50
 _MOST_CHARS = 20_000
 """A command is one argument of `bash -c`."""
@@ -32,69 +30,9 @@ _ONE = {
     "mvn": "{} -Dtest=CLASS#METHOD",
     "gradle": "{} --tests CLASS.METHOD",
 }
-"""How other runners select one test, by a part of their command."""
+"""The forms in which other runners select one test, by a part of their command."""
 _IDENTIFIER = regex(r"[A-Za-z_]\w*")
 _FILE_BYTES = 1_000_000
-
-
-def id_prefix(test: str) -> str | None:
-    """Return the prefix of the tests that one failure to load or set up stands for, or None."""
-    if _UNLOADED in test:
-        return test.partition(_UNLOADED)[2] + "."
-    owner, _, last = test.rpartition(".")
-    if last in _FIXTURES:
-        return f"{owner}."
-    if test.endswith("::*"):
-        return test.removesuffix("*")
-    return f"{test}::" if last in _SOURCES and "::" not in test else None
-
-
-def file_of(test: str) -> str:
-    """Return the file that the id of a test names."""
-    return test.partition("::")[0]
-
-
-def lies_in(test: str, paths: Iterable[str]) -> bool:
-    """Return whether one of these files has a test, by pytest's id of it or by unittest's."""
-    return any(file_of(test) == path or _is_of_module(test, path) for path in paths)
-
-
-def _is_of_module(test: str, path: str) -> bool:
-    return any(test.startswith(f"{module}.") for module in modules_of(path))
-
-
-def modules_of(path: str) -> list[str]:
-    """Return the names under which a Python file may be imported."""
-    parts = path.removesuffix(".py").split("/")
-    return [".".join(parts[place:]) for place in range(len(parts))]
-
-
-def function_of(test: str) -> str:
-    """Return the function of a test, by pytest's id of it or by unittest's."""
-    return re.split(r"::|\.", test.partition("[")[0])[-1]
-
-
-def find_test_files(paths: Iterable[str], tests: Iterable[str]) -> dict[str, str]:
-    """Return the file of each test, as far as its id tells."""
-    modules = defaultdict[str, dict[str, str]](dict)
-    for path in paths:
-        if path.endswith(".py"):
-            module = path.removesuffix(".py").replace("/", ".")
-            modules[module.rpartition(".")[2]][f".{module}"] = path
-    found = ((test, _file_in(test, modules)) for test in tests)
-    return {test: path for test, path in found if path}
-
-
-def _file_in(test: str, modules: dict[str, dict[str, str]]) -> str | None:
-    if "::" in test or test.endswith(".py"):
-        return file_of(test)
-    parts = test.split(".")
-    for end in range(len(parts) - 1, 0, -1):
-        module = f".{'.'.join(parts[:end])}"
-        for known, path in modules[parts[end - 1]].items():
-            if known.endswith(module):
-                return path
-    return None
 
 
 def find_target_tests(git: Git, before: str | None, text: str, failing: frozenset[str]) -> Targets:
@@ -121,7 +59,12 @@ def narrow(check: Check, tests: Collection[str]) -> Check:
     else:
         parts = UNITTEST.finditer(check.command)
         runs = [f"{part['start']} {part['search'].rstrip()}{_by_id(tests)}" for part in parts]
-    is_fit = check.name is CheckName.TESTS and tests and runs and not any(map(_is_odd, tests))
+    is_fit = (
+        check.name is CheckName.TESTS
+        and tests
+        and runs
+        and not any(test.startswith(_OPTIONS) for test in tests)
+    )
     command = every(runs) if is_fit else ""
     return check.replace(command=command) if 0 < len(command) < _MOST_CHARS else check
 
@@ -157,11 +100,6 @@ def read_tests(command: str) -> frozenset[str]:
         return frozenset(files)
     names = chosen[-1].split(_OR)
     return frozenset(f"{file}::{name}" for file in files[: files.index("-k")] for name in names)
-
-
-def _is_odd(test: str) -> bool:
-    """Return whether a runner could take a test for an option or for a file of options."""
-    return test.startswith(("-", "@"))
 
 
 def _by_file(tests: Collection[str]) -> str:

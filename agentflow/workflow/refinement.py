@@ -17,6 +17,7 @@ from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind
 from agentflow.core.regex import regex
 from agentflow.core.routing import Action, Classification
 from agentflow.core.task import Excerpt, GateStatus, Intent, Status, TaskState
+from agentflow.core.test_ids import find_test_files, function_of
 from agentflow.library.instructions import load_instructions
 from agentflow.process import timestamp
 from agentflow.redact import list_some, one_line
@@ -30,10 +31,10 @@ from agentflow.routing.route import (
 from agentflow.routing.table import Table
 from agentflow.tools.excerpts import DEFINITION, block_of, short_file
 from agentflow.verdict.ending import check_line, decide_gate
-from agentflow.verdict.judge import explain_uncounted
+from agentflow.verdict.notes import explain_uncounted
 from agentflow.verdict.paths import examine_base
 from agentflow.verdict.surface import belongs
-from agentflow.verdict.target_tests import find_target_tests, find_test_files
+from agentflow.verdict.target_tests import find_target_tests
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.session import announce_instructions
 from agentflow.workflow.suspension import add_assumption, decide_or_suspend, suspend_for
@@ -348,19 +349,12 @@ def _locate_tests(
     tests = {path: _find_definitions(text) for path, text in texts.items() if belongs(task.surface, path)}
     by_name = {name: path for path, names in tests.items() for name in names}
     places = ((test, found.get(test, "")) for test in failing)
-    named = {test: path if path in known else by_name.get(_get_test_name(test), "") for test, path in places}
+    named = {test: path if path in known else by_name.get(function_of(test), "") for test, path in places}
     return {test: path for test, path in named.items() if path}
 
 
-def _get_test_name(test: str) -> str:
-    """Return what a test is called where it is defined."""
-    return re.split(r"::|\.", test.partition("[")[0])[-1]
-
-
 def _quote_tests(crew: Crew, failing: Iterable[str], places: Mapping[str, str]) -> Iterator[Excerpt]:
-    for path, name in dict.fromkeys(
-        (places[test], _get_test_name(test)) for test in failing if test in places
-    ):
+    for path, name in dict.fromkeys((places[test], function_of(test)) for test in failing if test in places):
         if block := block_of(crew.workspace, path, name):
             yield block
 

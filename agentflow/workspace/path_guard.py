@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from agentflow.core.errors import InvalidInput, OutsideWorkspace, StateError, ToolError
-from agentflow.core.languages import SOURCES
+from agentflow.core.languages import SHELL, SOURCES
 from agentflow.core.ports import Workspace
 from agentflow.core.record import Record
 from agentflow.process import capture
@@ -46,7 +46,7 @@ _SECRET_WORDS = frozenset(
 _SECRET_FOLDERS = _SECRET_WORDS - {"token", "tokens"}
 """Folders of tokens hold parts of a language or of a design more often than keys."""
 _SAMPLES = frozenset({".example", ".sample", ".template", ".dist"})
-_CODE = (SOURCES - {".sh", ".bash"}) | {
+_CODE = (SOURCES - {*SHELL}) | {
     *(".kts", ".groovy", ".cxx", ".mm", ".fs", ".mli", ".pm", ".r", ".jl", ".sql", ".proto", ".graphql"),
     *(".md", ".rst", ".adoc", ".html", ".css", ".scss", ".less", ".svg"),
 }

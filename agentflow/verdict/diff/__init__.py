@@ -1,1 +1,1 @@
-"""What the diff of a change shows, before anything runs."""
+"""Findings in the diff of a change, before anything runs."""

@@ -1,19 +1,16 @@
-"""Where new conditions and arms of C, C++, JavaScript and Rust stand, by their tokens."""
+"""Conditions and arms of C, C++, JavaScript and Rust, found by their tokens."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 
+from agentflow.core.languages import C_FAMILY
 from agentflow.core.record import Record
-from agentflow.verdict.same.comments import split_program
+from agentflow.verdict.syntax import CLOSES, OPENS, Tokens, blank_out, to_tokens
 
-C = (".c", ".h", ".cc", ".cpp", ".hpp")
-JAVASCRIPT = (".js", ".mjs", ".cjs")
-RUST = (".rs",)
 _TOKEN = re.compile(
     r"[A-Za-z_$][\w$]*|\d[\w.]*|\x01+|'[a-z_]\w*|<<=|>>>=?|>>=|\*\*=?|\.\.[.=]?|===|!==|=>|->|::|&&=?|\|\|=?|\?\?=?"
     r"|\?\.|<=|>=|==|!=|<<|>>|\+\+|--|[-+*/%&|^]=|[^\s\w]"
 )
-_OPENS: Mapping[str, str] = {"(": ")", "[": "]", "{": "}"}
 _COMPARES = frozenset({"==", "!=", "===", "!==", "<", ">", "<=", ">=", "instanceof"})
 _ANGLES = frozenset({"<", ">"})
 _JOINS = frozenset({"&&", "||"})
@@ -22,14 +19,15 @@ _ASSIGNS = frozenset(
 )
 _ENDS = frozenset({",", ";", ":", "?", "=>", "??", "..", "..=", *_JOINS, *_ASSIGNS})
 _BITS = frozenset({"|", "&", "^"})
-"""They bind looser than a comparison in C and JavaScript, and tighter in Rust."""
+"""Operators that bind looser than a comparison in C and JavaScript, and tighter in Rust."""
 _BEFORE = frozenset({"return", "if", "while", "match", "in", "else", "case", "throw", "yield", "do", "const"})
+_BEFORE_CLOSURES = frozenset({"", "(", ",", "=", "move", "return", "{", "=>"})
 _ARMS = frozenset({"case", "default", "=>", "else", "if", "for"})
 _ASKS = frozenset({"if", "while"})
 _GOES_ON = re.compile(r"[-+*/%&|^=<>?:,.(\[{!~]$")
 _WENT_ON = re.compile(r"\s*[-+*/%&|^=<>?:,.)\]]")
 _ODD = frozenset({"let", "await", "yield", "function", "class", "\\"})
-"""What makes a part of a line more than a condition."""
+"""Words that make a part of a line more than a condition."""
 _SETTINGS = "env"
 """Variables of a run: a feature that they switch has to be tried with and without."""
 _CHAIN = frozenset({".", "?.", "::"})
@@ -41,111 +39,68 @@ class Spot(Record):
     start: int
     end: int
     around: tuple[int, int]
-    """The same with what stands before and behind it, by which it is known."""
+    """The place with the token before and the token behind it, by whose text it is known."""
     is_arm: bool = False
     closes: bool = True
     """An arm that is an expression needs brackets of its own."""
 
 
-class CodeTokens:
-    """A program as tokens, with what brackets enclose each."""
-
-    def __init__(self, path: str, text: str, masked: str) -> None:
-        self.path, self.text, self._masked = path, text, masked
-        found = list(_TOKEN.finditer(masked))
-        self.words = tuple(each[0] for each in found)
-        self.places = tuple(each.start() for each in found)
-        self.ends = tuple(each.end() for each in found)
-        self.partners: dict[int, int] = {}
-        self.around: list[int] = []
-        self.is_whole = self._pair()
-
-    def _pair(self) -> bool:
-        opened = list[int]()
-        for place, word in enumerate(self.words):
-            if word in _OPENS.values():
-                if not opened or _OPENS[self.words[opened[-1]]] != word:
-                    return False
-                begin = opened.pop()
-                self.partners |= {begin: place, place: begin}
-            self.around.append(opened[-1] if opened else -1)
-            if word in _OPENS:
-                opened.append(place)
-        return not opened
-
-    def to_spot(self, start: int, end: int, *, is_arm: bool = False, closes: bool = True) -> Spot:
-        """Return the place of some tokens; an arm is known by the line in which it begins."""
-        first, last = self.places[max(start - 1, 0)], self.ends[min(end, len(self.ends) - 1)]
-        around = (
-            (self.text.rfind("\n", 0, self.places[start]) + 1, self.ends[end - 1])
-            if is_arm
-            else (first, last)
-        )
-        return Spot(
-            start=self.places[start], end=self.ends[end - 1], around=around, is_arm=is_arm, closes=closes
-        )
-
-    def word(self, place: int) -> str:
-        return self.words[place] if 0 <= place < len(self.words) else ""
-
-    def is_apart(self, place: int) -> bool:
-        """Tell whether a token has blanks on both sides."""
-        around = (
-            self._masked[self.places[place] - 1 : self.places[place]] + self._masked[self.ends[place] :][:1]
-        )
-        return len(around) == 2 and not around.strip()
-
-    def breaks_line(self, place: int) -> bool:
-        """Tell whether a statement of JavaScript may end before a token, since a line ends there."""
-        if self.word(self.around[place]) not in ("", "{") or place < 1:
-            return False
-        between = self._masked[self.ends[place - 1] : self.places[place]]
-        is_going_on = _GOES_ON.search(self.words[place - 1]) or _WENT_ON.match(
-            self._masked[self.places[place] :]
-        )
-        return "\n" in between and not is_going_on
-
-
-def read_code(path: str, text: str) -> CodeTokens | None:
+def read_code(path: str, text: str) -> Tokens | None:
     """Return a program as tokens; None where it cannot be told for certain what is code."""
-    parts = split_program(path, text)
-    if parts is None:
+    bare = blank_out(path, text, "\x01")
+    if bare is None:
         return None
-    masked = "".join(_mask(kind, part) for kind, part in parts)
-    if path.endswith(C):
-        masked = re.sub(r"(?m)^[ \t]*#[^\n]*", lambda found: " " * len(found[0]), masked)
-    code = CodeTokens(path, text, masked)
-    return code if code.is_whole else None
+    if path.endswith(C_FAMILY):
+        bare = re.sub(r"(?m)^[ \t]*#[^\n]*", lambda found: " " * len(found[0]), bare)
+    return to_tokens(path, text, bare, _TOKEN)
 
 
-def _mask(kind: str, part: str) -> str:
-    sign = {"comment": " ", "string": "\x01"}.get(kind, "")
-    return re.sub(r"[^\n]", sign, part) if sign else part
+def _to_spot(code: Tokens, start: int, end: int, *, is_arm: bool = False, closes: bool = True) -> Spot:
+    """Return the place of some tokens; an arm is known by the line in which it begins."""
+    first, last = code.places[start], code.end(end - 1)
+    before, behind = code.places[max(start - 1, 0)], code.end(min(end, len(code.words) - 1))
+    around = (code.text.rfind("\n", 0, first) + 1, last) if is_arm else (before, behind)
+    return Spot(start=first, end=last, around=around, is_arm=is_arm, closes=closes)
 
 
-def find_spots(code: CodeTokens) -> Iterator[Spot]:
+def _is_apart(code: Tokens, place: int) -> bool:
+    """Tell whether a token has blanks on both sides."""
+    around = code.bare[code.places[place] - 1 : code.places[place]] + code.bare[code.end(place) :][:1]
+    return len(around) == 2 and not around.strip()
+
+
+def _breaks_line(code: Tokens, place: int) -> bool:
+    """Tell whether a statement of JavaScript may end before a token, since a line ends there."""
+    if code.word(code.around[place]) not in ("", "{") or place < 1:
+        return False
+    between = code.bare[code.end(place - 1) : code.places[place]]
+    is_going_on = _GOES_ON.search(code.words[place - 1]) or _WENT_ON.match(code.bare[code.places[place] :])
+    return "\n" in between and not is_going_on
+
+
+def find_spots(code: Tokens) -> Iterator[Spot]:
     """Yield what may come out in two ways, and the arms of which one is taken."""
     seen = set[tuple[int, int]]()
     for place, word in enumerate(code.words):
         for start, end in _find_parts(code, place, word):
             if (start, end) not in seen and _is_plain(code, start, end):
                 seen.add((start, end))
-                yield code.to_spot(start, end)
-    if code.path.endswith((*C, *RUST)):
+                yield _to_spot(code, start, end)
+    if code.is_c or code.is_rust:
         yield from _find_arms(code)
 
 
-def find_comparisons(code: CodeTokens) -> Iterator[Spot]:
+def find_comparisons(code: Tokens) -> Iterator[Spot]:
     """Yield what is compared for equality, wherever it stands."""
     for place, word in enumerate(code.words):
         if word in ("==", "==="):
-            yield code.to_spot(*_extend(code, place))
+            yield _to_spot(code, *_extend(code, place))
 
 
-def _find_parts(code: CodeTokens, place: int, word: str) -> Iterator[tuple[int, int]]:
+def _find_parts(code: Tokens, place: int, word: str) -> Iterator[tuple[int, int]]:
     """Yield the conditions, from one token to another, that a token is the sign of."""
-    is_script = code.path.endswith(JAVASCRIPT)
-    is_clear = word not in _ANGLES or is_script or code.path.endswith(".c") or code.is_apart(place)
+    is_script = code.is_javascript
+    is_clear = word not in _ANGLES or is_script or code.path.endswith(".c") or _is_apart(code, place)
     if word in _COMPARES and is_clear:
         parts: Iterable[tuple[int, int]] = [_extend(code, place)]
     else:
@@ -153,7 +108,7 @@ def _find_parts(code: CodeTokens, place: int, word: str) -> Iterator[tuple[int, 
     yield from (part for part in parts if not (is_script and _is_told_by_node(code, *part)))
 
 
-def _find_in_script(code: CodeTokens, place: int, word: str) -> Iterator[tuple[int, int]]:
+def _find_in_script(code: Tokens, place: int, word: str) -> Iterator[tuple[int, int]]:
     """Yield what is negated, and what becomes a number."""
     if word == "!" and code.word(place - 1) != "!" and code.word(place + 1) != "!":
         yield place, _end_of_operand(code, place + 1)
@@ -161,9 +116,9 @@ def _find_in_script(code: CodeTokens, place: int, word: str) -> Iterator[tuple[i
         yield place + 1, code.partners[place]
 
 
-def _find_in_others(code: CodeTokens, place: int, word: str) -> Iterator[tuple[int, int]]:
+def _find_in_others(code: Tokens, place: int, word: str) -> Iterator[tuple[int, int]]:
     """Yield what is joined, what is asked, and what stands before a question mark of C."""
-    is_c = code.path.endswith(C)
+    is_c = code.is_c
     if word in _JOINS and not _is_closure(code, place):
         yield from (_extend(code, place - 1), _extend(code, place + 1))
     elif word == "?" and is_c:
@@ -174,7 +129,7 @@ def _find_in_others(code: CodeTokens, place: int, word: str) -> Iterator[tuple[i
             yield part
 
 
-def _is_told_by_node(code: CodeTokens, start: int, end: int) -> bool:
+def _is_told_by_node(code: Tokens, start: int, end: int) -> bool:
     """Tell whether node counts what follows a condition of JavaScript both ways."""
     before, after = code.word(start - 1), code.word(end)
     is_part = start > 0 and not _is_left_end(code, start - 1, start)
@@ -184,87 +139,82 @@ def _is_told_by_node(code: CodeTokens, start: int, end: int) -> bool:
     return after in ("?", *_JOINS) or is_head or _is_in_loop_head(code, start)
 
 
-def _is_in_loop_head(code: CodeTokens, place: int) -> bool:
+def _is_in_loop_head(code: Tokens, place: int) -> bool:
     around = code.around[place]
     return around > 0 and code.word(around) == "(" and code.word(around - 1) in ("for", "await")
 
 
-def _extend(code: CodeTokens, place: int) -> tuple[int, int]:
+def _extend(code: Tokens, place: int) -> tuple[int, int]:
     """Return the part around a token that binds tighter than what joins conditions."""
     if place >= len(code.words) or place < 0:
         return 0, 0
-    if code.words[place] in _OPENS.values():
+    if code.words[place] in CLOSES:
         place = code.partners[place]
     start = place
     while start > 0 and not _is_left_end(code, start - 1, start):
         start -= 1
-        start = code.partners[start] if code.words[start] in _OPENS.values() else start
+        start = code.partners[start] if code.words[start] in CLOSES else start
     end = place
     while end < len(code.words) and not _is_right_end(code, end, place):
-        end = (code.partners[end] if code.words[end] in _OPENS else end) + 1
+        end = (code.partners[end] if code.words[end] in OPENS else end) + 1
     return start, end
 
 
-def _is_left_end(code: CodeTokens, before: int, place: int) -> bool:
-    word, is_rust = code.words[before], code.path.endswith(RUST)
-    if word in _OPENS or word in _ENDS - ({"?"} if is_rust else set()) or word in _BEFORE:
+def _is_left_end(code: Tokens, before: int, place: int) -> bool:
+    word = code.words[before]
+    if word in OPENS or _is_end(code, word) or word in _BEFORE:
         return True
-    if word in _BITS and not (is_rust and word != "|"):
+    if word in _BITS and not (code.is_rust and word != "|"):
         return True
-    is_block = word == "}" and not code.path.endswith(JAVASCRIPT)
-    return is_block or (code.path.endswith(JAVASCRIPT) and code.breaks_line(place))
+    is_block = word == "}" and not code.is_javascript
+    return is_block or (code.is_javascript and _breaks_line(code, place))
 
 
-def _is_right_end(code: CodeTokens, place: int, first: int) -> bool:
-    word, is_rust = code.words[place], code.path.endswith(RUST)
-    if word in _OPENS.values() or word in _ENDS - ({"?"} if is_rust else set()):
+def _is_right_end(code: Tokens, place: int, first: int) -> bool:
+    word = code.words[place]
+    if word in CLOSES or _is_end(code, word):
         return True
-    if (word in _BITS and not is_rust and place > first) or (is_rust and word in ("{", "|")):
+    if word in ("{", "|") if code.is_rust else word in _BITS and place > first:
         return True
-    return code.path.endswith(JAVASCRIPT) and place > first and code.breaks_line(place)
+    return code.is_javascript and place > first and _breaks_line(code, place)
 
 
-def _is_closure(code: CodeTokens, place: int) -> bool:
-    is_empty = code.words[place] == "||" and code.word(place - 1) in (
-        "",
-        "(",
-        ",",
-        "=",
-        "move",
-        "return",
-        "{",
-        "=>",
-    )
-    return code.path.endswith(RUST) and is_empty
+def _is_end(code: Tokens, word: str) -> bool:
+    """Tell whether a token parts two conditions; a question mark of Rust only passes an error on."""
+    return word in _ENDS and not (word == "?" and code.is_rust)
 
 
-def _end_of_operand(code: CodeTokens, place: int) -> int:
+def _is_closure(code: Tokens, place: int) -> bool:
+    return code.is_rust and code.words[place] == "||" and code.word(place - 1) in _BEFORE_CLOSURES
+
+
+def _end_of_operand(code: Tokens, place: int) -> int:
     """Return where an operand ends: a name or a bracket with all that is called and read of it."""
     while code.word(place) in ("!", "-", "+", "typeof", "await", "new"):
         place += 1
     place = code.partners.get(place, place) + 1
     while code.word(place) in _CHAIN or code.word(place) in ("(", "["):
-        place = code.partners[place] + 1 if code.word(place) in _OPENS else place + 2
+        place = code.partners[place] + 1 if code.word(place) in OPENS else place + 2
     return place
 
 
-def _is_plain(code: CodeTokens, start: int, end: int) -> bool:
+def _is_plain(code: Tokens, start: int, end: int) -> bool:
     """Tell whether a part is one expression inside a function."""
     words = code.words[start:end]
     is_odd = not words or not _ODD.isdisjoint(words) or _is_in_loop_head(code, start)
-    is_type = code.path.endswith(RUST) and ("->" in words or code.word(start - 1) == "const")
+    is_type = code.is_rust and ("->" in words or code.word(start - 1) == "const")
     return not is_odd and not is_type and _is_in_function(code, start)
 
 
-def _is_in_function(code: CodeTokens, place: int) -> bool:
+def _is_in_function(code: Tokens, place: int) -> bool:
     """Tell whether a token stands in a block of braces, and in Rust in none that is a module or constant."""
-    around, is_inside = code.around[place], code.path.endswith(JAVASCRIPT)
+    around, is_inside = code.around[place], code.is_javascript
     while around >= 0:
         is_inside = is_inside or code.words[around] == "{"
         if _is_assertion(code, around):
             return False
         head = _head_of(code, around)
-        if code.path.endswith(RUST) and (
+        if code.is_rust and (
             not {"mod", "macro_rules"}.isdisjoint(head)
             or ("const" in head and "fn" in head)
             or "!" in head[-1:]
@@ -274,13 +224,13 @@ def _is_in_function(code: CodeTokens, place: int) -> bool:
     return is_inside
 
 
-def _is_assertion(code: CodeTokens, place: int) -> bool:
+def _is_assertion(code: Tokens, place: int) -> bool:
     """Tell whether a bracket holds what is there to be true."""
     name = code.word(place - 2) if code.word(place - 1) == "!" else code.word(place - 1)
     return code.words[place] == "(" and "assert" in name
 
 
-def _head_of(code: CodeTokens, place: int) -> tuple[str, ...]:
+def _head_of(code: Tokens, place: int) -> tuple[str, ...]:
     """Return the tokens before a bracket, back to the statement before."""
     start = place
     while start > 0 and code.words[start - 1] not in (";", "{", "}"):
@@ -288,31 +238,31 @@ def _head_of(code: CodeTokens, place: int) -> tuple[str, ...]:
     return code.words[start:place] if code.words[place] == "{" else ()
 
 
-def _find_arms(code: CodeTokens) -> Iterator[Spot]:
+def _find_arms(code: Tokens) -> Iterator[Spot]:
     """Yield the arms of a `match` or a `switch`, and the blocks of patterns and of what else is left."""
     for place, word in enumerate(code.words):
         if word not in _ARMS or not _is_in_function(code, place):
             continue
-        if code.path.endswith(C) and word in ("case", "default") and code.word(code.around[place]) == "{":
+        if code.is_c and word in ("case", "default") and code.word(code.around[place]) == "{":
             end = next((at for at in range(place, len(code.words)) if code.words[at] == ":"), 0)
             if end:
-                yield code.to_spot(place, end + 1, is_arm=True, closes=False)
-        elif code.path.endswith(RUST) and word == "=>" and code.word(place + 1) == "{":
-            yield code.to_spot(place, place + 2, is_arm=True, closes=False)
-        elif code.path.endswith(RUST) and word == "=>":
-            yield code.to_spot(place + 1, _end_of_arm(code, place + 1), is_arm=True)
-        elif code.path.endswith(RUST) and (end := _find_block(code, place, word)):
-            yield code.to_spot(place, end + 1, is_arm=True, closes=False)
+                yield _to_spot(code, place, end + 1, is_arm=True, closes=False)
+        elif code.is_rust and word == "=>" and code.word(place + 1) == "{":
+            yield _to_spot(code, place, place + 2, is_arm=True, closes=False)
+        elif code.is_rust and word == "=>":
+            yield _to_spot(code, place + 1, _end_of_arm(code, place + 1), is_arm=True)
+        elif code.is_rust and (end := _find_block(code, place, word)):
+            yield _to_spot(code, place, end + 1, is_arm=True, closes=False)
 
 
-def _end_of_arm(code: CodeTokens, place: int) -> int:
+def _end_of_arm(code: Tokens, place: int) -> int:
     """Return where the expression of an arm ends."""
-    while place < len(code.words) and code.words[place] != "," and code.words[place] not in _OPENS.values():
+    while place < len(code.words) and code.words[place] != "," and code.words[place] not in CLOSES:
         place = code.partners.get(place, place) + 1
     return place
 
 
-def _find_block(code: CodeTokens, place: int, word: str) -> int:
+def _find_block(code: Tokens, place: int, word: str) -> int:
     """Return where a block of `else`, `if let` or `for` begins; 0 for another token."""
     follows = code.word(place + 1)
     if word not in ("else", "if", "for") or (word == "if" and follows != "let"):

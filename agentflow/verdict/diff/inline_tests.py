@@ -52,7 +52,7 @@ class CheckPart(Record):
     end: int
     text: str
     is_named: bool = True
-    """Whether the part contains a check; otherwise it only marks where one could stand."""
+    """The part contains a check; otherwise it only marks where one could stand."""
 
 
 def has_parts(surface: Surface, path: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a change did, file by file: to its checks, and in its code against them."""
+"""The diff of a change, file by file: what it did to the checks, and in the code against them."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from agentflow.verdict.diff.inline_tests import (
 )
 from agentflow.verdict.diff.other_tests import find_added_tests
 from agentflow.verdict.diff.python_tests import find_changed_tests, loses_only_functions
-from agentflow.verdict.diff.weakening import SurfaceChange, TextDiff, find_tampering, list_changed_lines
+from agentflow.verdict.diff.tampering import TextDiff, find_tampering, list_changed_lines
 from agentflow.verdict.same.equivalence import is_document
 from agentflow.verdict.same.program import find_renamed, is_same_program
 from agentflow.verdict.shared_settings import is_shared, mix
@@ -41,11 +41,11 @@ _CHANGES = regex(r"(?i)change|history|news|release")
 
 
 class Inspection(Record):
-    """What the diff of a change shows."""
+    """All that the diff of a change shows."""
 
-    checks: tuple[SurfaceChange, ...]
+    checks: tuple[TextDiff, ...]
     code: tuple[Remark, ...]
-    """What the code gained against the checks."""
+    """Lines that the code gained against the checks."""
     dependencies: tuple[Difference, ...] = ()
     same_behaviour: bool = False
     """Only documents changed, and code in nothing that has an effect."""
@@ -68,13 +68,13 @@ def inspect_change(git: Git, task: TaskState) -> Inspection:
     """Return what the files that differ show about a change."""
     found = read_changed_texts(git, *task.trees, _TEXT_BYTES)
     changed = [one for each in found for one in _to_changed(each, task.surface)]
-    code = {each.path for each in changed if not each.surface}
+    code = {each.path for each in changed if not each.kind}
     tests, spoken = (_tests(git, task), _find_spoken(git, task, changed)) if code else ((), ())
     findings = find_tampering(changed, tests, spoken)
     product = (each for each in found if each.path in code)
     own = (one for each in product for one in find_own_checks(each.path, each.before, each.after))
     return Inspection(
-        checks=tuple(_surface_change(each, each.surface, findings) for each in changed if each.surface),
+        checks=tuple(_add_findings(each, findings) for each in changed if each.kind),
         code=(*(finding for finding in findings if finding.path in code), *own),
         same_behaviour=is_same_program(git, task, found),
         changed_tests=_find_changed_tests(found, changed),
@@ -82,13 +82,13 @@ def inspect_change(git: Git, task: TaskState) -> Inspection:
         suppressed=_find_suppressions(task, changed),
         dependencies=_dependencies(git, task, [each.path for each in found if manifest_of(each.path)]),
         renamed=find_renamed(git, task, found),
-        lines=tuple(hunk for each in changed if not each.surface for hunk in list_changed_lines(each)),
+        lines=tuple(hunk for each in changed if not each.kind for hunk in list_changed_lines(each)),
     )
 
 
 def _find_changed_tests(texts: tuple[ChangedTexts, ...], changed: list[TextDiff]) -> frozenset[str]:
     """Return the new and changed tests, if only tests and documents changed."""
-    kinds = {each.path: each.surface for each in changed}
+    kinds = {each.path: each.kind for each in changed}
     tests = [each for each in texts if kinds[each.path] is Kind.TESTS]
     if not all(each in tests or (kinds[each.path] is None and is_document(each)) for each in texts):
         return frozenset()
@@ -136,7 +136,7 @@ def _dependencies(git: Git, task: TaskState, paths: list[str]) -> tuple[Differen
 def _find_suppressions(task: TaskState, changed: Iterable[TextDiff]) -> tuple[str, ...]:
     """Return the new comments by which the product suppresses a required check."""
     names = {item.check.name for item in task.baseline if item.evidence}
-    code = (each for each in changed if not each.surface and is_source(each.path))
+    code = (each for each in changed if not each.kind and is_source(each.path))
     return tuple(
         line for each in code for line in describe_suppressions(each.path, each.before, each.after, names)
     )
@@ -147,17 +147,16 @@ def _to_changed(each: ChangedTexts, surface: Surface) -> tuple[TextDiff, ...]:
     kind = kind_for_verdict(each.path, surface)
     if kind is None and is_shared(each.path) and mix(each.path, each.before, each.after) != each.after:
         kind = Kind.RUNNER
-    whole = TextDiff(path=each.path, before=each.before, after=each.after, surface=kind)
+    whole = TextDiff(path=each.path, before=each.before, after=each.after, kind=kind)
     if kind is not None or not has_parts(surface, each.path):
         return (whole,)
     before, after = (extract_checks(each.path, text) for text in (each.before, each.after))
-    part = TextDiff(path=each.path, before=before, after=after, surface=Kind.TESTS)
+    part = TextDiff(path=each.path, before=before, after=after, kind=Kind.TESTS)
     return (whole,) if before == after else (part, whole)
 
 
-def _surface_change(each: TextDiff, kind: Kind, findings: tuple[Remark, ...]) -> SurfaceChange:
-    own = tuple(finding for finding in findings if finding.path == each.path)
-    return SurfaceChange(path=each.path, kind=kind, before=each.before, after=each.after, findings=own)
+def _add_findings(each: TextDiff, findings: tuple[Remark, ...]) -> TextDiff:
+    return each.replace(findings=tuple(finding for finding in findings if finding.path == each.path))
 
 
 def _tests(git: Git, task: TaskState) -> tuple[str, ...]:
@@ -169,7 +168,7 @@ def _tests(git: Git, task: TaskState) -> tuple[str, ...]:
 
 def _find_spoken(git: Git, task: TaskState, changed: Iterable[TextDiff]) -> tuple[str, ...]:
     """Return the lines of the task, and of older documents that speak of a new number of the code."""
-    product = [each for each in changed if not each.surface and is_source(each.path)]
+    product = [each for each in changed if not each.kind and is_source(each.path)]
     new = [{*_NUMBER.findall(each.after)} - {*_NUMBER.findall(each.before)} for each in product]
     numbers = sorted(set[str]().union(*new))[:_MOST_NUMBERS]
     found = git.mentions(task.trees[0], numbers) if numbers else ()

@@ -8,12 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from http import HTTPStatus
 from typing import TypeVar
 
-from agentflow.core.languages import is_source
+from agentflow.core.languages import SCRIPTS, is_source
 from agentflow.core.regex import regex
-from agentflow.verdict.diff.compared_numbers import find_compared
 from agentflow.verdict.diff.conditions import find_comparisons, read_code
-from agentflow.verdict.diff.picked_values import picks, read_condition
-from agentflow.verdict.syntax import read_python
+from agentflow.verdict.diff.number_conditions import find_compared, picks, read_condition
+from agentflow.verdict.syntax import last_word, read_python
 
 _EVERYDAY = frozenset(
     {
@@ -32,14 +31,13 @@ _PHRASE = regex(r".*\w\s+\w.*")
 _DECIDES = regex(
     r"[=!]==?|\bcase\b|\bwhen\b|\s-eq\b|\bincludes\(|\bhas\(|[\d\"']\s*:\s*-?[\d\"']|^\s*[\w'\"| ]+\)\s"
 )
-"""What makes a line of another language a condition or a row of a table."""
+"""Signs that make a line of another language a condition or a row of a table."""
 _ARROW = "=>"
-"""The same where it leads from a pattern to a result; in JavaScript it begins a function."""
-_SCRIPTS = (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts")
+"""The sign that leads from a pattern to a result; in JavaScript it begins a function."""
 _SPOKEN = regex(r"(?<![\w.,#/-])\d[\d_]*(?:,\d+)*(?:\.\d+)?(?![\w/-]|[.,]\d)")
 """A number in a text for people; that of a version or of an address, as 1.2.3, is none."""
 _RESULT = regex(r"=>|\breturn\b|\becho\b")
-"""What leads from a condition to its result on the same line."""
+"""Signs that lead from a condition to its result on the same line."""
 _BETWEEN = regex(r"[|,;:=\t{}\[\]\"'\\]+")
 _SHELL_FUNCTION = regex(r"(?m)^[ \t]*(?:function[ \t]+)?(\w+)[ \t]*\([ \t]*\)")
 _ASKED = regex(r"\b(?:command -[vV]|type|which|hash|declare -[fF]|typeset -f)[ \t]+[\"']?(\w+)")
@@ -49,9 +47,9 @@ _DIGESTS = regex(r"createHash|\bhexdigest\b|\bdigest\(|\bmd5|\bsha(?:1|256|512)|
 _DIGEST = regex(r"[\"']([0-9a-f]{6,128})[\"']")
 _MIXED = regex(r"\d.*[a-f]|[a-f].*\d")
 _MOST_SIGNS = 200
-"""So long a condition may be."""
+"""The longest condition that is looked at."""
 _WINDOW = 3
-"""So many lines a condition and its result may take."""
+"""The lines that a condition and its result may take together."""
 Value = float | str
 _Node = TypeVar("_Node", bound=ast.AST)
 
@@ -153,7 +151,7 @@ def find_known_rows(path: str, added: Sequence[tuple[int, str]], known: Known) -
         if rare and not is_about_status and (not is_table or 2 * len(rare) >= len({*numbers})):
             yield line, text
     for place, (line, text) in enumerate(added):
-        if not _DECIDES.search(text) and (_ARROW not in text or path.endswith(_SCRIPTS)):
+        if not _DECIDES.search(text) and (_ARROW not in text or path.endswith(SCRIPTS)):
             continue
         near = [after for at, after in added[place : place + _WINDOW] if at < line + _WINDOW]
         values = _values_of(text)
@@ -361,5 +359,5 @@ def _constants(node: ast.AST) -> list[object]:
 
 
 def _names_status(node: ast.expr) -> bool:
-    names = (getattr(each, "id", getattr(each, "attr", "")) for each in ast.walk(node))
-    return any("status" in name.lower() or "code" in name.lower() for name in names)
+    names = (last_word(each).lower() for each in ast.walk(node))
+    return any("status" in name or "code" in name for name in names)

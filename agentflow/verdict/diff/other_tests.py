@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Collection, Iterator
-from pathlib import PurePosixPath
 
+from agentflow.core.languages import may_be_shell
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
-from agentflow.verdict.same.comments import blank_out
+from agentflow.verdict.syntax import blank_out
 from agentflow.workspace.mixed_tree import find_differences
 
 _NUMBER = r"-?\d+(?:\.\d+)?(?![\w.])"
@@ -30,7 +30,6 @@ _BEGIN = regex(
     |\b(?:test|it|specify)(?:\.\w+)*\s*\(\s*(?P<quote>['"`])(?P<js>.*?)(?P=quote)""",
     re.VERBOSE,
 )
-_SHELLS = (".sh", ".bash", ".bats", "")
 _SHELL_COMPARED = regex(r"\s!?==?\s+(?P<it>\w[\w./-]*)")
 _LAST_WORD = regex(r"\s(?P<it>\w[\w./-]*)\s*$")
 _BOUND = regex(rf"(?<![-=<>])(?P<sign>[<>])=?\s*(?P<it>{_NUMBER})")
@@ -118,7 +117,7 @@ def _span(path: str, line: str, *, is_named: bool) -> tuple[tuple[int, int], str
     """Return where the expected literal of a line stands, and of a bound the side of the result."""
     if line.lstrip().startswith(("//", "#", "*")) or (_BEGIN.search(line) is None and "function " in line):
         return None
-    is_shell = PurePosixPath(path).suffix in _SHELLS
+    is_shell = may_be_shell(path) or path.endswith(".bats")
     of_shell = (_WORDS, _SHELL_COMPARED, *((_LAST_WORD,) if is_named else ()))
     patterns = (_MATCHER, _COMPARED, *(of_shell if is_shell else ()))
     found = (match for pattern in patterns if (match := pattern.search(line)))
@@ -206,7 +205,7 @@ class _File(Record):
             return None
         bare, depths = code.splitlines(keepends=True), [0]
         for line in bare:
-            depths.append(depths[-1] + _balance(line))
+            depths.append(depths[-1] + sum((sign in _OPENING) - (sign in _CLOSING) for sign in line))
         lines = tuple(text.splitlines(keepends=True))
         return cls(lines=lines, bare=tuple(bare), depths=tuple(depths)) if len(lines) == len(bare) else None
 
@@ -280,7 +279,3 @@ class _File(Record):
 def _head(line: str) -> str:
     found = _HEAD.match(line)
     return found["start"] if found else line
-
-
-def _balance(line: str) -> int:
-    return sum((sign in _OPENING) - (sign in _CLOSING) for sign in line)

@@ -4,9 +4,9 @@ import ast
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from agentflow.core.test_ids import function_of
 from agentflow.core.verdict import Remark, Tampering
-from agentflow.verdict.syntax import AnyFunction, is_constant, parse_python, read_python
-from agentflow.verdict.target_tests import function_of
+from agentflow.verdict.syntax import AnyFunction, is_constant, last_word, parse_python, read_python
 
 _SKIPS = frozenset(
     {"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "skipTest", "importorskip"}
@@ -33,14 +33,8 @@ def compare_tests(path: str, before: str, after: str) -> Iterator[Remark]:
 
 def _tests(tree: ast.Module) -> Mapping[str, AnyFunction]:
     """Return the test functions by qualified name; of two with one name the last, as Python does."""
-    found: dict[str, AnyFunction] = {}
-    todo: list[tuple[str, ast.AST]] = [("", node) for node in tree.body]
-    for prefix, node in todo:
-        if isinstance(node, ast.ClassDef):
-            todo += [(f"{prefix}{node.name}.", child) for child in node.body]
-        elif isinstance(node, AnyFunction) and node.name.startswith("test"):
-            found[prefix + node.name] = node
-    return found
+    found = {name: node for name, node in _functions_of(tree, "") if node.name.startswith("test")}
+    return dict(sorted(found.items(), key=lambda each: each[0].count(".")))
 
 
 def _compare_test(path: str, name: str, old: AnyFunction, new: AnyFunction) -> Iterator[Remark]:
@@ -71,24 +65,16 @@ def _compare_assertions(path: str, name: str, old: AnyFunction, new: AnyFunction
 
 def _marks(test: AnyFunction) -> frozenset[str]:
     """Return the marks and calls by which a test is skipped or may fail."""
-    named = {_last_word(node) for mark in test.decorator_list for node in ast.walk(mark)}
-    called = {_last_word(node.func) for node in ast.walk(test) if isinstance(node, ast.Call)}
+    named = {last_word(node) for mark in test.decorator_list for node in ast.walk(mark)}
+    called = {last_word(node.func) for node in ast.walk(test) if isinstance(node, ast.Call)}
     return frozenset((named | called) & _SKIPS)
-
-
-def _last_word(node: ast.AST) -> str:
-    match node:
-        case ast.Attribute(attr=word) | ast.Name(id=word):
-            return word
-        case _:
-            return ""
 
 
 def _cases(test: AnyFunction) -> int:
     """Return how many cases the lists of its `parametrize` marks make."""
     number = 1
     for mark in test.decorator_list:
-        if isinstance(mark, ast.Call) and _last_word(mark.func) == "parametrize" and len(mark.args) > 1:
+        if isinstance(mark, ast.Call) and last_word(mark.func) == "parametrize" and len(mark.args) > 1:
             values = mark.args[1]
             number *= len(values.elts) if isinstance(values, ast.List | ast.Tuple | ast.Set) else 1
     return number
@@ -113,7 +99,7 @@ def _assertions(test: AnyFunction) -> Iterator[str]:
     for node in ast.walk(test):
         if isinstance(node, ast.Assert):
             yield f"assert {ast.unparse(node.test)}"
-        elif isinstance(node, ast.Call) and _last_word(node.func).startswith(
+        elif isinstance(node, ast.Call) and last_word(node.func).startswith(
             ("assert", "fail", "raises", "warns")
         ):
             yield ast.unparse(node)
@@ -123,9 +109,9 @@ def _is_weak(assertion: str) -> bool:
     """Return whether an assertion accepts many results."""
     match parse_python(assertion).body:
         case [ast.Assert(test=ast.Compare(ops=[ast.Eq() | ast.Is()], comparators=[right]))]:
-            return not _LOOSE.isdisjoint(map(_last_word, ast.walk(right)))
+            return not _LOOSE.isdisjoint(map(last_word, ast.walk(right)))
         case [ast.Expr(value=ast.Call(func=function))]:
-            return _last_word(function) in _WEAK_METHODS | _LOOSE
+            return last_word(function) in _WEAK_METHODS | _LOOSE
         case _:
             return True
 
@@ -146,7 +132,7 @@ def loses_only_functions(before: str, after: str) -> bool:
     return names[0] > names[1] and find_altered_functions(before, after) == {}
 
 
-def find_altered_functions(before: str, after: str) -> dict[str, ast.AST] | None:
+def find_altered_functions(before: str, after: str) -> Mapping[str, AnyFunction] | None:
     """Return the functions that are new or changed, with their owners; None where all else is not equal."""
     old, new = read_python(before), read_python(after)
     if old is None or new is None:
@@ -179,7 +165,8 @@ def _asserts(function: ast.AST) -> bool:
     return False
 
 
-def _functions_of(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:
+def _functions_of(node: ast.AST, owner: str) -> Iterator[tuple[str, AnyFunction]]:
+    """Yield the functions and methods of a module, each with its qualified name."""
     for each in ast.iter_child_nodes(node):
         if isinstance(each, AnyFunction):
             yield f"{owner}{each.name}", each

@@ -11,7 +11,7 @@ from agentflow.verdict.diff.known_values import find_new
 from agentflow.verdict.syntax import parse_python
 
 _YEAR = 1000
-"""From here on a number that is compared with the clock is a year or a moment."""
+"""A number from here on that is compared with the clock is a year or a moment."""
 _CLOCKS = frozenset({"time", "time_ns", "now", "utcnow", "today", "fromtimestamp", "localtime", "gmtime"})
 _YEARS = frozenset({"year", "tm_year", "time", "time_ns", "timestamp", "toordinal"})
 _MODULES_OF_CLOCKS = frozenset({"time", "datetime", "date", "dt"})
@@ -32,12 +32,12 @@ _SETTINGS = frozenset({"environ", "getenv"})
 _OF_RUNS = regex(
     r"(?i)test|^CI$|_CI$|^CI_|tox|nox|coverage|github|gitlab|jenkins|hypothesis|^npm_|^NODE_ENV$|^CARGO|^MAKE|jest"
 )
-"""What names a variable that tells one run of tests from another."""
+"""Names of variables that tell one run of tests from another."""
 _VARIABLE = regex(
     r"process\.env(?:\.(\w+)|\[['\"](\w+)['\"]\])"
     r"|\b(?:getenv|os\.Getenv|os\.LookupEnv|(?:std::)?env::var)\([\"'](\w+)[\"']\)"
 )
-"""How other languages than Python read a variable of the environment."""
+"""Calls by which other languages than Python read a variable of the environment."""
 _CHANCE = frozenset({"random", "randint", "randrange", "choice", "uniform", "getrandbits", "randbelow"})
 _OF_TESTS = frozenset({"test", "tests", "test_", "_test", ".test", "pytest", "unittest", "conftest", "spec"})
 _BUILT_IN = (int, float, str, bytes, tuple, list, dict, set, frozenset)

@@ -1,4 +1,4 @@
-"""What a change did to the checks: what a person has to approve, what is only told, and the words for it.
+"""Weakened checks: which changes of them a person has to approve, and which are only told.
 
 The original checks decide: where they show the same with the new code, no changed check hides anything.
 """
@@ -8,31 +8,18 @@ import configparser
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
-from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, TestOutcome
-from agentflow.core.languages import is_source
 from agentflow.core.record import Record
-from agentflow.core.verdict import Hunk, Remark, Tampering
-from agentflow.frontmatter import read_yaml
+from agentflow.core.verdict import Tampering
 from agentflow.redact import list_some
-from agentflow.verdict.diff.known_values import (
-    COMMON,
-    Known,
-    find_asking_rows,
-    find_copied_rows,
-    find_knowing_lines,
-)
-from agentflow.verdict.diff.python_tests import compare_tests, find_moved_tests
-from agentflow.verdict.diff.switches import find_careless_comparisons, find_switches, is_setting_row
-from agentflow.verdict.same.comments import code_lines
+from agentflow.verdict.diff.python_tests import find_moved_tests
+from agentflow.verdict.diff.tampering import TextDiff
 from agentflow.verdict.shared_settings import read_checker_settings
 from agentflow.verdict.surface import Kind
 from agentflow.verdict.syntax import NO_PYTHON
-from agentflow.workspace.mixed_tree import find_differences
 
 _LOST = frozenset(
     {Tampering.TEST_GONE, Tampering.FEWER_CASES, Tampering.SKIPPED, Tampering.WEAKER, Tampering.EXPECTATION}
@@ -61,16 +48,6 @@ _VALUES = frozenset(
 )
 
 
-class SurfaceChange(Record):
-    """A file of the surface that differs from before."""
-
-    path: str
-    kind: Kind
-    before: str
-    after: str
-    findings: tuple[Remark, ...] = ()
-
-
 class JudgedCheck(Record):
     """A check before the task, and twice after it."""
 
@@ -78,19 +55,19 @@ class JudgedCheck(Record):
     final: CheckRun
     """The code as it is now under the checks as they are now."""
     held: CheckRun
-    """The same code under the checks as they stood before."""
+    """The code as it is now under the checks as they stood before."""
 
 
 class Weakening(Record):
     """Changes to the checks, a line for each thing."""
 
     asked: tuple[str, ...] = ()
-    """What a person has to approve, all that was done in one list."""
+    """All that was done, where a person has to approve any of it."""
     noted: tuple[str, ...] = ()
-    """What changes no result of today, and what later changes are judged by."""
+    """Changes that change no result of today; later changes are judged by them."""
 
 
-def find_weakening(changes: Sequence[SurfaceChange], judged: Iterable[JudgedCheck]) -> Weakening:
+def find_weakening(changes: Sequence[TextDiff], judged: Iterable[JudgedCheck]) -> Weakening:
     """Return what the change did to the checks, judged by what the original ones show on the new code."""
     runs = tuple(judged)
     asked = [line for each in runs for line in (*_find_lost_tests(each, changes), *_other_results(each))]
@@ -102,7 +79,7 @@ def find_weakening(changes: Sequence[SurfaceChange], judged: Iterable[JudgedChec
     return Weakening(asked=lines) if asked else Weakening(noted=lines)
 
 
-def _find_lost_tests(judged: JudgedCheck, changes: Sequence[SurfaceChange]) -> Iterator[str]:
+def _find_lost_tests(judged: JudgedCheck, changes: Sequence[TextDiff]) -> Iterator[str]:
     """Yield the tests that would still give a result as they were, and no longer run."""
     base, final, held = judged.base, judged.final, judged.held
     lost = (base.tests_with_result - final.tests_with_result) & held.tests_with_result
@@ -143,7 +120,7 @@ def _is_hidden(base: CheckRun, final: CheckRun, held: CheckRun) -> bool:
     return bool(base.outcomes) or not held.green
 
 
-def _untold(changes: Sequence[SurfaceChange], judged: Sequence[JudgedCheck]) -> Iterator[str]:
+def _untold(changes: Sequence[TextDiff], judged: Sequence[JudgedCheck]) -> Iterator[str]:
     """Yield the changes that the results of the original checks cannot reveal."""
     tests = [each for each in judged if each.base.check.name is CheckName.TESTS]
     commands = [run.check.command for each in tests for run in (each.base, each.final)]
@@ -159,26 +136,26 @@ def _untold(changes: Sequence[SurfaceChange], judged: Sequence[JudgedCheck]) -> 
             yield from _describe(change)
 
 
-def _describe(change: SurfaceChange) -> list[str]:
+def _describe(change: TextDiff) -> list[str]:
     """Return what was done to a file, at least that it changed or is new."""
     found = [finding.describe() for finding in change.findings]
     return found or [f"{change.path}: {change.kind} {'changed' if change.before else 'is new'}"]
 
 
-def _describe_weakening(change: SurfaceChange) -> list[str]:
+def _describe_weakening(change: TextDiff) -> list[str]:
     """Return what one file of the checks lost, or may have lost."""
     if change.kind is Kind.TESTS:
         return [each.describe() for each in change.findings if each.kind in _LOST and change.before]
     return _describe(change) if change.before or change.findings else []
 
 
-def steers(path: str, kind: Kind, before: str, after: str, commands: Iterable[str]) -> bool:
+def steers(path: str, kind: Kind | None, before: str, after: str, commands: Iterable[str]) -> bool:
     """Return whether a changed file can affect tests that do not mention it.
 
     `commands` are those of the tests: a Makefile decides nothing where they do not start make.
     """
     match kind:
-        case Kind.TESTS | Kind.UNKNOWN:
+        case None | Kind.TESTS | Kind.UNKNOWN:
             return False
         case Kind.FIXTURES:
             return path.endswith(".py") and not _only_gains(before, after)
@@ -238,161 +215,4 @@ def _is_plain(node: ast.stmt) -> bool:
     words = " ".join(map(ast.unparse, node.decorator_list))
     return not words or (
         bool(re.fullmatch(r"(?:pytest\.)?fixture(?:\(.*\))?", words)) and "autouse" not in words
-    )
-
-
-_SNAPSHOT = re.compile(
-    r".*(?:\.snap|\.ambr|\.approved\.\w+)|(?:.*/)?(?:__snapshots__|golden|cassettes|expected)/.*"
-)
-_LITERAL = re.compile(
-    r"(?<![\w.])(?:0[xX][0-9a-fA-F]+|\d{2,}(?:\.\d+)?|\"[^\"\n]{3,}\"|'[^'\n]{3,}')(?![\w.])"
-)
-_ROW_FILES = (
-    *(".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".csv", ".tsv", ".txt", ".xml", ".md", ".rst"),
-)
-_KEY = re.compile(r"[\"'](?:\d+)[\"']\s*:\s*-?\d")
-"""A row of data that leads from a number to a number."""
-_SHELLS = ("", ".sh", ".bash")
-_SEVERAL = 3
-"""Literals of the tests on one line, or on neighbouring ones, before code is said to know them."""
-
-
-class _Where(StrEnum):
-    SURFACE = "surface"
-    CODE = "code"
-
-
-class _Rule(Record):
-    kind: str
-    place: _Where
-    files: str
-    lines: tuple[str, ...]
-    sure: bool = False
-
-
-class TextDiff(Record):
-    """A file before and after a change; empty text for none."""
-
-    path: str
-    before: str
-    after: str
-    surface: Kind | None
-
-
-def find_tampering(
-    changed: Sequence[TextDiff], tests: Sequence[str] = (), spoken: Sequence[str] = ()
-) -> tuple[Remark, ...]:
-    """Return all that a change did to the checks, or to code against them, by path and line.
-
-    `tests` are texts of tests, whose values code should not know, unless lines for people speak of them.
-    """
-    given = (*tests, *(each.before + each.after for each in changed if each.surface))
-    known = frozenset(literal for text in given for literal in _literals(text))
-    product = [each for each in changed if not each.surface]
-    values = Known(given, [each.before for each in product], spoken)
-    found = [finding for each in changed for finding in _look(each, known, values)]
-    found += [finding for each in product for finding in _find_known_text(each, given, product)]
-    unique: dict[tuple[str, str, int | None], Remark] = {}
-    for each in sorted(found, key=lambda each: not each.is_sure):
-        unique.setdefault((each.kind, each.path, each.line), each)
-    return tuple(sorted(unique.values(), key=lambda each: (each.path, each.line or 0, each.kind)))
-
-
-def _look(changed: TextDiff, known: frozenset[str], values: Known) -> Iterator[Remark]:
-    added = _lines_added(changed)
-    place = _Where.SURFACE if changed.surface else _Where.CODE
-    for rule in _rules():
-        if rule.place is place and re.fullmatch(rule.files, changed.path):
-            pattern = _either(rule.lines)
-            is_new = not pattern.search(changed.before)
-            for line, text in added:
-                if pattern.search(text):
-                    is_setting = rule.kind == "detects" and is_setting_row(text, pattern)
-                    kind = Tampering.SETTING if is_setting else Tampering[rule.kind.upper()]
-                    yield _to_finding(kind, changed, line, text, rule.sure and is_new)
-    if place is _Where.CODE:
-        yield from _find_repeated(changed, added, known)
-        yield from _find_knowing(changed, added, values)
-        yield from find_careless_comparisons(changed.path, changed.before, changed.after)
-    elif _SNAPSHOT.fullmatch(changed.path) and changed.before:
-        yield Remark(kind=Tampering.REFRESHED, path=changed.path, line=None, text="")
-    elif changed.path.endswith(".py"):
-        yield from compare_tests(changed.path, changed.before, changed.after)
-
-
-def _find_repeated(
-    changed: TextDiff, added: Sequence[tuple[int, str]], known: frozenset[str]
-) -> Iterator[Remark]:
-    """Yield where code gained several of the very values that the tests use."""
-    shared = [(line, text) for line, text in added if not known.isdisjoint(_literals(text))]
-    values = {value for _, text in shared for value in _literals(text)} & known
-    odd = {value for value in values if value.isdigit() and int(value) not in COMMON}
-    if len(values) >= _SEVERAL:
-        line, text = next(((at, text) for at, text in shared if any(each in text for each in odd)), shared[0])
-        yield _to_finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=len(odd) >= _SEVERAL)
-
-
-def _literals(text: str) -> list[str]:
-    """Return the numbers and strings that a text spells out, a number in one way only."""
-    found = _LITERAL.findall(text)
-    return [str(int(each, 16)) if each[:2] in ("0x", "0X") else each for each in found]
-
-
-def _to_finding(kind: Tampering, changed: TextDiff, line: int, text: str, is_sure: bool) -> Remark:
-    return Remark(kind=kind, path=changed.path, line=line, text=text.strip(), is_sure=is_sure)
-
-
-def _find_knowing(changed: TextDiff, added: Sequence[tuple[int, str]], known: Known) -> Iterator[Remark]:
-    """Yield the conditions and tables of new code that hold values of the tests or look at no input."""
-    texts = (changed.before, changed.after)
-    rows = [row for row in added if not changed.path.endswith(_ROW_FILES) or _KEY.search(row[1])]
-    for line, text in find_knowing_lines(changed.path, texts, rows, known):
-        yield _to_finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=True)
-    for line, text, is_setting in find_switches(*texts) if changed.path.endswith(".py") else ():
-        kind = Tampering.SETTING if is_setting else Tampering.DETECTS
-        yield _to_finding(kind, changed, line, text, is_sure=True)
-
-
-def _find_known_text(changed: TextDiff, tests: Sequence[str], code: list[TextDiff]) -> Iterator[Remark]:
-    """Yield where a new file of data, or a script, has what stands in the tests, or digests of it."""
-    ending = PurePosixPath(changed.path).suffix
-    is_table = not changed.before and (ending in _ROW_FILES or not is_source(changed.path))
-    pairs = [(each.before, each.after) for each in code if is_source(each.path)]
-    for line, text in find_copied_rows(changed.after, tests, pairs) if is_table else ():
-        yield _to_finding(Tampering.KNOWS_INPUTS, changed, line, text, is_sure=True)
-    for line, text in find_asking_rows(_lines_added(changed), tests) if ending in _SHELLS else ():
-        yield _to_finding(Tampering.DETECTS, changed, line, text, is_sure=True)
-
-
-def _lines_added(changed: TextDiff) -> list[tuple[int, str]]:
-    """Return the lines that are new, with their numbers, without those that only say something."""
-    after = code_lines(changed.path, changed.after)
-    places = (place for span in _spans(changed) for place in span)
-    return [(place + 1, after[place]) for place in places if place < len(after) and after[place].strip()]
-
-
-def list_changed_lines(changed: TextDiff) -> list[Hunk]:
-    """Return the changed places of a file, in lines of it as it is now."""
-    return [
-        Hunk(path=changed.path, line=max(span.start + bool(span), 1), end=max(span.stop, 1))
-        for span in _spans(changed)
-    ]
-
-
-def _spans(changed: TextDiff) -> list[range]:
-    """Return what was inserted, replaced and deleted, counted from 0 in the file as it is now."""
-    found = find_differences(changed.before.splitlines(), changed.after.splitlines())
-    return [range(start, end) for *_, start, end in found]
-
-
-@cache
-def _rules() -> tuple[_Rule, ...]:
-    text = Path(__file__).with_name("tamper.yaml").read_text("utf-8")
-    return read_yaml(tuple[_Rule, ...], text, "tamper.yaml")
-
-
-@cache
-def _either(lines: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(
-        "|".join(f"(?:{line})" if not line.startswith("(?i)") else f"(?i:{line[4:]})" for line in lines)
     )

@@ -5,20 +5,18 @@ Code that is right today, for this caller or most of the time has a branch that 
 
 import ast
 from collections.abc import Collection, Iterable, Iterator
-from typing import TypeVar
 
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.probes.breaking import find_changed_lines
-from agentflow.verdict.syntax import NO_PYTHON, AnyFunction, behind_docstring, is_constant
+from agentflow.verdict.syntax import NO_PYTHON, AnyFunction, behind_docstring, is_constant, last_word
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _RAN, _TRUE, _FALSE = "r", "1", "0"
 _BOOLEAN = (ast.Compare, ast.BoolOp)
 _PLAIN = (ast.Constant, ast.BinOp, ast.Compare, ast.Dict, ast.List, ast.Set, ast.JoinedStr)
 """Values that are neither true nor false, or are recorded where they stand."""
-SIGNS_SHOWN = 60
-"""Characters of a condition that are told."""
+_SIGNS_SHOWN = 60
 _RECORDER = """
 def {word}(part, value=NotImplemented, kind=object, seen=set(), at=__import__("os").path.abspath(__file__)):
     import os
@@ -38,7 +36,7 @@ def {word}(part, value=NotImplemented, kind=object, seen=set(), at=__import__("o
     return value
 {word}({loaded})
 """
-_Node = TypeVar("_Node", ast.For, ast.AsyncFor, ast.ExceptHandler, ast.match_case)
+_Branch = ast.For | ast.AsyncFor | ast.ExceptHandler | ast.match_case
 
 
 class Branch(Record):
@@ -87,6 +85,11 @@ class Watched(Record):
         return any(path.endswith(f"{self.word}-{number}-{outcome}") for path in left)
 
 
+def shorten(text: str) -> str:
+    """Return code as it is told."""
+    return text if len(text) <= _SIGNS_SHOWN else f"{text[:_SIGNS_SHOWN]}..."
+
+
 def watch_change(change: ChangedTexts, word: str, first: int) -> Watched | None:
     """Return changed Python code that records its tried branches; None if it has none."""
     try:
@@ -122,11 +125,16 @@ class _Watch(ast.NodeTransformer):
         self.may_be_told = frozenset[str]()
         """New names whose value may be true or false, though nothing says so where they are used."""
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        return self._function(node)
+    def visit_FunctionDef(self, node: AnyFunction) -> ast.AST:
+        owner, self._owner = self._owner, node.name
+        is_new = not _is_empty(node) and (node.name, ast.dump(node.args)) not in self._known
+        self.generic_visit(node)
+        if is_new:
+            node.body.insert(behind_docstring(node), self._mark(node))
+        self._owner = owner
+        return node
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        return self._function(node)
+    visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         is_new = self._is_new(node)
@@ -144,15 +152,12 @@ class _Watch(ast.NodeTransformer):
         self.generic_visit(node)
         return node
 
-    def visit_While(self, node: ast.While) -> ast.AST:
+    def visit_While(self, node: ast.While | ast.IfExp) -> ast.AST:
         node.test = self._condition(node.test)
         self.generic_visit(node)
         return node
 
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        node.test = self._condition(node.test)
-        self.generic_visit(node)
-        return node
+    visit_IfExp = visit_While
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
         node.ifs = [self._condition(each) for each in node.ifs]
@@ -185,11 +190,10 @@ class _Watch(ast.NodeTransformer):
         self.generic_visit(node)
         return node
 
-    def visit_For(self, node: ast.For) -> ast.AST:
+    def visit_For(self, node: ast.For | ast.AsyncFor) -> ast.AST:
         return self._branch(node, node.iter)
 
-    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
-        return self._branch(node, node.iter)
+    visit_AsyncFor = visit_For
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
         return self._branch(node, node.type or ast.copy_location(ast.Constant(value=None), node))
@@ -198,16 +202,7 @@ class _Watch(ast.NodeTransformer):
         node.guard = self._condition(node.guard) if node.guard else None
         return self._branch(node, node.pattern)
 
-    def _function(self, node: AnyFunction) -> ast.AST:
-        owner, self._owner = self._owner, node.name
-        is_new = not _is_empty(node) and (node.name, ast.dump(node.args)) not in self._known
-        self.generic_visit(node)
-        if is_new:
-            node.body.insert(behind_docstring(node), self._mark(node))
-        self._owner = owner
-        return node
-
-    def _branch(self, node: _Node, told: ast.expr | ast.pattern) -> _Node:
+    def _branch(self, node: _Branch, told: ast.expr | ast.pattern) -> ast.AST:
         """Return a node whose body begins with a call of the recorder, if the branch is new."""
         is_new = self._is_new(told)
         self.generic_visit(node)
@@ -260,10 +255,8 @@ class _Watch(ast.NodeTransformer):
     def _call(self, node: ast.AST, text: str, value: ast.expr | None = None) -> ast.Call:
         self._recorded.add(id(value))
         number = self._first + len(self.parts)
-        is_ran = value is None
-        shown = text if len(text) <= SIGNS_SHOWN else f"{text[:SIGNS_SHOWN]}..."
         line = getattr(node, "lineno", 1)
-        self.parts.append(Branch(path=self._path, line=line, text="" if is_ran else shown))
+        self.parts.append(Branch(path=self._path, line=line, text="" if value is None else shorten(text)))
         arguments: list[ast.expr] = [ast.Constant(value=number), *([] if value is None else [value])]
         return ast.Call(func=ast.Name(id=self._word, ctx=ast.Load()), args=arguments, keywords=[])
 
@@ -315,9 +308,7 @@ def _list_computed_defaults(tree: ast.Module) -> frozenset[str]:
 
 def _names_in(target: ast.expr) -> Iterator[str]:
     """Yield the names and attributes that an assignment binds."""
-    for node in ast.walk(target):
-        if isinstance(node, ast.Name | ast.Attribute):
-            yield node.id if isinstance(node, ast.Name) else node.attr
+    yield from filter(None, map(last_word, ast.walk(target)))
 
 
 def _with_owners(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:

@@ -38,11 +38,11 @@ class Marks(Record):
     """Random words by which broken code shows that it was loaded and called."""
 
     word: str
-    """It is told by code that was reached."""
+    """The word that code prints when it is reached."""
     loaded: str
     """A file of this name appears beside Python code that was loaded."""
     reached: str
-    """The same of code that was reached."""
+    """A file of this name appears beside Python code that was reached."""
 
 
 def break_functions(path: str, text: str) -> str | None:

@@ -3,8 +3,8 @@
 import ast
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial, reduce
+from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
 from itertools import pairwise
 
 from agentflow.core.languages import gather
@@ -24,21 +24,30 @@ _DECLARED = re.compile(r"[A-Za-z_][\w\s*]*?\b(\w+)\([^{}]*\);")
 _HASHED = (".yml", ".yaml", ".toml", *gather(lambda each: each.suffixes if each.hashes else ()))
 
 
-_Files = Mapping[str, ChangedTexts]
-
-
 class LineSpan(Record):
     """Changed lines of one file; counted from 0, the ends excluded."""
 
-    path: str
+    change: ChangedTexts
     old: tuple[int, int]
     new: tuple[int, int]
+
+    @property
+    def path(self) -> str:
+        return self.change.path
 
     @property
     def lines(self) -> Hunk:
         """The lines as people count them."""
         first = self.new[0] + 1
         return Hunk(path=self.path, line=first, end=max(self.new[1], first))
+
+    @property
+    def added(self) -> str:
+        return "".join(_lines(self.change.after)[slice(*self.new)])
+
+    @property
+    def removed(self) -> str:
+        return "".join(_lines(self.change.before)[slice(*self.old)])
 
 
 class Piece(Record):
@@ -50,6 +59,19 @@ class Piece(Record):
     def place(self) -> str:
         return ", ".join(hunk.lines.place for hunk in self.hunks)
 
+    @property
+    def added(self) -> str:
+        return "".join(hunk.added for hunk in self.hunks)
+
+    @property
+    def removed(self) -> str:
+        return "".join(hunk.removed for hunk in self.hunks)
+
+    @property
+    def changes(self) -> tuple[ChangedTexts, ...]:
+        """The changed files of which it has lines."""
+        return tuple(dict.fromkeys(hunk.change for hunk in self.hunks))
+
     def join(self, other: "Piece") -> "Piece":
         """Return the piece of both, its hunks in the order of the change."""
         found = {*self.hunks, *other.hunks}
@@ -58,24 +80,23 @@ class Piece(Record):
 
 def split_change(changes: Iterable[ChangedTexts], most: int) -> tuple[Piece, ...]:
     """Return a change in at most so many pieces, without those that cannot change behaviour."""
-    files = {each.path: each for each in changes if each.is_whole}
-    pieces = [piece for each in files.values() for piece in _loadable(each, _pieces(each))]
+    whole = (each for each in changes if each.is_whole)
+    pieces = [piece for each in whole for piece in _loadable(each, _pieces(each))]
     for find in (_find_definition, _find_target, _find_user):
-        pieces = _join_pieces(pieces, partial(find, files))
-    pieces = [piece for piece in pieces if not _is_neutral(files, piece)]
+        pieces = _join_pieces(pieces, find)
+    pieces = [piece for piece in pieces if not _is_neutral(piece)]
     size = -(-len(pieces) // max(most, 1)) or 1
     chunks = (pieces[start : start + size] for start in range(0, len(pieces), size))
     return tuple(reduce(Piece.join, chunk) for chunk in chunks)
 
 
-def take_back(changes: Iterable[ChangedTexts], piece: Piece) -> dict[str, str | None]:
+def take_back(piece: Piece) -> dict[str, str | None]:
     """Return the files with one piece reverted; None for a file that is then missing."""
-    files = {each.path: each for each in changes}
     found: dict[str, str | None] = {}
-    for path in dict.fromkeys(hunk.path for hunk in piece.hunks):
-        change, text = files[path], _without(files[path], piece)
+    for change in piece.changes:
+        text = _without(change, piece)
         is_absent = not text.strip() and not change.before and not change.modes[0].strip("0")
-        found[path] = None if is_absent else text
+        found[change.path] = None if is_absent else text
     return found
 
 
@@ -83,7 +104,7 @@ def _without(change: ChangedTexts, piece: Piece) -> str:
     """Return the text of a file with the lines of a piece reverted."""
     old, new = _lines(change.before), _lines(change.after)
     parts, place = list[str](), 0
-    for hunk in (each for each in piece.hunks if each.path == change.path):
+    for hunk in (each for each in piece.hunks if each.change == change):
         parts += new[place : hunk.new[0]] + old[slice(*hunk.old)]
         place = hunk.new[1]
     return "".join(parts + new[place:])
@@ -101,7 +122,7 @@ def _pieces(change: ChangedTexts) -> list[Piece]:
             merged[-1] = (merged[-1][0], span[1], merged[-1][2], span[3])
         else:
             merged.append(span)
-    hunks = (LineSpan(path=change.path, old=(i, j), new=(k, m)) for i, j, k, m in merged)
+    hunks = (LineSpan(change=change, old=(i, j), new=(k, m)) for i, j, k, m in merged)
     return [Piece(hunks=(part,)) for hunk in hunks for part in _by_definition(change, hunk)]
 
 
@@ -152,17 +173,17 @@ def _join_pieces(pieces: list[Piece], find: _FindOther) -> list[Piece]:
     return kept
 
 
-def _find_user(files: _Files, piece: Piece, others: list[Piece]) -> Piece | None:
+def _find_user(piece: Piece, others: list[Piece]) -> Piece | None:
     """Return the first piece of the same file that uses what a piece of imports brings."""
-    names = _find_imports(files, piece)
+    names = _find_imports(piece)
     mine = (each for each in others if each.hunks[0].path == piece.hunks[0].path)
-    return next((each for each in mine if names & {*re.findall(r"\w+", _lines_added(files, each))}), None)
+    return next((each for each in mine if names & {*re.findall(r"\w+", each.added)}), None)
 
 
-def _find_imports(files: _Files, piece: Piece) -> frozenset[str]:
+def _find_imports(piece: Piece) -> frozenset[str]:
     """Return the names that a piece imports; none if the piece does anything else."""
     path = piece.hunks[0].path
-    texts = (_lines_added(files, piece), _lines_removed(files, piece))
+    texts = (piece.added, piece.removed)
     trees = [read_python(textwrap.dedent(text)) for text in texts]
     nodes = [node for tree in trees if tree for node in tree.body]
     if not path.endswith(".py") or None in trees or not nodes:
@@ -172,41 +193,29 @@ def _find_imports(files: _Files, piece: Piece) -> frozenset[str]:
     return frozenset(names) if len(imports) == len(nodes) else frozenset()
 
 
-def _find_definition(files: _Files, piece: Piece, others: list[Piece]) -> Piece | None:
+def _find_definition(piece: Piece, others: list[Piece]) -> Piece | None:
     """Return the piece that defines the C functions which a piece declares, since compilers only warn."""
-    lines = _core(_lines_added(files, piece)).splitlines()
+    lines = _core(piece.added).splitlines()
     names = [found[1] for line in lines if (found := _DECLARED.fullmatch(line))]
-    users = (each for each in others if any(f"{name}(" in _lines_added(files, each) for name in names))
+    users = (each for each in others if any(f"{name}(" in each.added for name in names))
     return next(users, None) if len(names) == len(lines) else None
 
 
-def _find_target(files: _Files, piece: Piece, others: list[Piece]) -> Piece | None:
+def _find_target(piece: Piece, others: list[Piece]) -> Piece | None:
     """Return the piece that adds elsewhere the lines that a piece only removes: the code was moved."""
-    gone = _core(_lines_removed(files, piece))
-    if not gone or _core(_lines_added(files, piece)):
+    gone = _core(piece.removed)
+    if not gone or _core(piece.added):
         return None
-    return next((each for each in others if gone in _core(_lines_added(files, each))), None)
+    return next((each for each in others if gone in _core(each.added)), None)
 
 
 def _core(text: str) -> str:
     return "\n".join(line.strip() for line in text.splitlines() if line.strip())
 
 
-def _lines_added(files: _Files, piece: Piece) -> str:
-    return "".join(line for hunk in piece.hunks for line in _lines(files[hunk.path].after)[slice(*hunk.new)])
-
-
-def _lines_removed(files: _Files, piece: Piece) -> str:
-    return "".join(line for hunk in piece.hunks for line in _lines(files[hunk.path].before)[slice(*hunk.old)])
-
-
-def _is_neutral(files: _Files, piece: Piece) -> bool:
+def _is_neutral(piece: Piece) -> bool:
     """Tell whether a piece cannot change what the program does."""
-    paths = dict.fromkeys(hunk.path for hunk in piece.hunks)
-    taken = [
-        files[path].replace(before=_without(files[path], piece), modes=(files[path].modes[1],) * 2)
-        for path in paths
-    ]
+    taken = (each.replace(before=_without(each, piece), modes=(each.modes[1],) * 2) for each in piece.changes)
     return all(map(_is_equal, taken))
 
 

@@ -5,7 +5,9 @@ from pathlib import PurePosixPath
 
 from agentflow.core.evidence import CheckName, CheckRun
 from agentflow.core.languages import PROBED, is_source
+from agentflow.core.test_ids import function_of, lies_in
 from agentflow.core.verdict import ProbeKind
+from agentflow.verdict.case import find_tests
 from agentflow.verdict.diff.other_tests import Expected, expect_other, find_expected
 from agentflow.verdict.probes.breaking import break_functions
 from agentflow.verdict.probes.oracle import Clone, clone_tests
@@ -13,7 +15,7 @@ from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
 from agentflow.verdict.proofs import find_proof
 from agentflow.verdict.surface import Kind, belongs, kind_of
 from agentflow.verdict.syntax import is_too_deep
-from agentflow.verdict.target_tests import function_of, lies_in, narrow_quietly
+from agentflow.verdict.target_tests import narrow_quietly
 
 _TEST_BYTES = 1_000_000
 _MOST_CLONES = 40
@@ -159,8 +161,8 @@ def _of_fixtures(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
 
 
 def _tests_before(context: ProbeContext) -> frozenset[str]:
-    runs = (run for run in context.case.before if run.check.name is CheckName.TESTS)
-    return frozenset[str]().union(*(run.tests_with_result for run in runs))
+    base = find_tests(context.case.before)
+    return base.tests_with_result if base else frozenset()
 
 
 def _of_others(

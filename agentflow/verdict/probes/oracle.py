@@ -8,8 +8,8 @@ from itertools import islice
 
 from agentflow.core.evidence import RED, TestOutcome
 from agentflow.core.record import Record
+from agentflow.core.test_ids import function_of
 from agentflow.verdict.syntax import AnyFunction, read_python
-from agentflow.verdict.target_tests import function_of
 
 _EQUAL = re.compile(r"(?!.*(?:not|greater|less))assert.*(?:equal|allclose)", re.IGNORECASE)
 _CLAIM = re.compile(r"(?:assert|check|expect|verify|ensure)_?\w*", re.IGNORECASE)
@@ -28,9 +28,9 @@ class Clone(Record):
     control: str
     """The copy that fails when the same assertion is reached; if it passes, the result proves nothing."""
     said: str
-    """What was changed, in words."""
+    """The change in words."""
     group: str
-    """The same word for copies that count only together; otherwise the copy's name."""
+    """One word for copies that count only together; otherwise the copy's name."""
 
 
 class Oracle(Record):
@@ -129,7 +129,8 @@ class _Maker:
     def _of_assertions(self, function: AnyFunction) -> Iterator[list[ast.stmt]]:
         for place in (node for node in ast.walk(function) if isinstance(node, ast.Assert | ast.Expr)):
             is_called = not isinstance(place, ast.Assert) and _calls_claim(place, self._imported)
-            spots = _spots_in_calls(place) if is_called else _spots(place)
+            sides = _arguments(place) if is_called else _sides(place)
+            spots = [spot for side in sides for spot in _leaves(side)]
             if spots and len(self.made) < self._most:
                 yield self._variants(function, place, spots, is_group=is_called)
 
@@ -148,7 +149,13 @@ class _Maker:
             self.made.append(Clone(name=name, control=control, said=said, group=group or name))
         if is_group:
             name = self._name(function)
-            nodes.append(_with(function, name, [(spot, _match_all()) for spot in _arguments(place)]))
+            nodes.append(
+                _with(
+                    function,
+                    name,
+                    [(spot, ast.parse("object()", mode="eval").body) for spot in _arguments(place)],
+                )
+            )
             said = f"{function.name}: {ast.unparse(place)}"
             self.made.append(Clone(name=name, control=control, said=said, group=group))
         return nodes
@@ -224,19 +231,14 @@ def _make_failing(word: str) -> ast.stmt:
     return ast.parse(f"raise AssertionError({word!r})").body[0]
 
 
-def _match_all() -> ast.expr:
-    return ast.Call(func=ast.Name(id="object", ctx=ast.Load()), args=[], keywords=[])
-
-
 def _names_of_imports(tree: ast.Module) -> frozenset[str]:
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     return frozenset(each.asname or each.name for node in nodes for each in node.names)
 
 
-def _spots(place: ast.Assert | ast.Expr) -> list[_Spot]:
-    """Return the literals that an assertion of equality expects."""
-    sides = _operands(place.test) if isinstance(place, ast.Assert) else _arguments_of_claim(place.value)
-    return [spot for side in sides for spot in _leaves(side)]
+def _sides(place: ast.Assert | ast.Expr) -> list[ast.expr]:
+    """Return what an assertion of equality compares."""
+    return _operands(place.test) if isinstance(place, ast.Assert) else _arguments_of_claim(place.value)
 
 
 def _operands(node: ast.expr) -> list[ast.expr]:
@@ -305,10 +307,6 @@ def _calls_claim(place: ast.Expr, imported: Collection[str]) -> bool:
     return name in imported and _CLAIM.fullmatch(name) is not None
 
 
-def _spots_in_calls(place: ast.Assert | ast.Expr) -> list[_Spot]:
-    return [spot for each in _arguments(place) for spot in _leaves(each)]
-
-
 def _arguments(place: ast.stmt) -> list[ast.expr]:
     call = place.value if isinstance(place, ast.Expr) else None
     return (
@@ -362,8 +360,7 @@ def _find_comparison(function: AnyFunction, names: Collection[str]) -> tuple[ast
     """Return the assertion that compares with a name which stands nowhere else in the test, and that name."""
     used = [node.id for part in function.body for node in ast.walk(part) if isinstance(node, ast.Name)]
     for place in (node for node in ast.walk(function) if isinstance(node, ast.Assert | ast.Expr)):
-        sides = _operands(place.test) if isinstance(place, ast.Assert) else _arguments_of_claim(place.value)
-        found = (side.id for side in sides if isinstance(side, ast.Name) and side.id in names)
+        found = (side.id for side in _sides(place) if isinstance(side, ast.Name) and side.id in names)
         name = next((each for each in found if used.count(each) == 1), None)
         if name is not None:
             return place, name

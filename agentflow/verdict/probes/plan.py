@@ -1,4 +1,4 @@
-"""Which probes a change needs: a function of its case and of the probes so far."""
+"""The probes that a change needs: a function of its case and of the probes so far."""
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -6,7 +6,6 @@ from pathlib import PurePosixPath
 from agentflow.core.evidence import CheckName, CheckRun, Side, find_same_check
 from agentflow.core.languages import PROBED
 from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
-from agentflow.verdict.case import explain_silence
 from agentflow.verdict.judge import holds
 from agentflow.verdict.probes.branches import Watched, watch_change
 from agentflow.verdict.probes.breaking import Marks, break_change, make_canary, plant_names, refuse
@@ -15,7 +14,7 @@ from agentflow.verdict.probes.of_tests import probe_expectations, probe_tests_al
 from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
 from agentflow.verdict.probes.recording import Insertions, record_change
 from agentflow.verdict.probes.script_branches import CountedScript, count_script
-from agentflow.verdict.proofs import find_proof
+from agentflow.verdict.proofs import explain_silence, find_proof
 from agentflow.verdict.surface import Kind, belongs, kind_of
 from agentflow.verdict.syntax import is_too_deep
 from agentflow.verdict.target_tests import narrow, narrow_quietly
@@ -26,7 +25,7 @@ _SEEING = (CheckName.LINT, CheckName.TYPES)
 _TEXT_BYTES = 200_000
 _MOST_PIECES = 8
 _PIECES_SECONDS = 30.0
-"""How long all pieces of a change may take, one after the other; there are fewer where a run takes long."""
+"""The time of all pieces of a change, one after the other; there are fewer where a run takes long."""
 
 
 def due_canaries(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
@@ -94,20 +93,22 @@ def _break_change(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> I
     if context.proving and make_canary(final.check, "tests/test_a.py", ()):
         return
     marks = Marks(word=make_word(), loaded=make_word(), reached=make_word())
-    sources = [each for each in product if each.after and PurePosixPath(each.path).suffix in PROBED]
-    files: dict[str, str | None] = {each.path: break_change(each, marks) for each in sources}
+    files: dict[str, str | None] = {each.path: break_change(each, marks) for each in _sources(product)}
     if files:
         check = narrow(final.check, context.proving) if context.proving else final.check
         made = context.plan(ProbeKind.BROKEN_CODE, final.replace(check=check), files)
         yield made.replace(subjects=tuple(files), tests=context.proving or context.passed, marks=marks)
 
 
+def _sources(product: tuple[ChangedTexts, ...]) -> list[ChangedTexts]:
+    return [each for each in product if each.after and PurePosixPath(each.path).suffix in PROBED]
+
+
 def _break_for_others(
     context: ProbeContext, product: tuple[ChangedTexts, ...], known: _Results
 ) -> Iterator[Probe]:
     """Yield the other checks with the changed files unreadable, and again on the old code if they passed."""
-    sources = [each for each in product if each.after and PurePosixPath(each.path).suffix in PROBED]
-    files: dict[str, str | None] = {each.path: refuse(each.after, make_word()) for each in sources}
+    files: dict[str, str | None] = {each.path: refuse(each.after, make_word()) for each in _sources(product)}
     before = {run.check.name: run for run in context.case.before if run.green}
     for run in (run for run in context.case.after if run.check.name is not CheckName.TESTS and run.green):
         told = [each for each in known if each.kind is ProbeKind.BROKEN_CODE and each.check is run.check.name]
@@ -157,7 +158,7 @@ def _without(context: ProbeContext, product: tuple[ChangedTexts, ...], known: _R
         mine = [each for each in told if each.hunks == hunks]
         if all(each.end is ProbeEnd.SILENT for each in mine) and len(mine) < len(checks):
             run, tests = checks[len(mine)]
-            made = context.plan(ProbeKind.WITHOUT_HUNK, run, take_back(product, piece))
+            made = context.plan(ProbeKind.WITHOUT_HUNK, run, take_back(piece))
             yield made.replace(subjects=tuple(hunk.place for hunk in hunks), hunks=hunks, tests=tests)
 
 

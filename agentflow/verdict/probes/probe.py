@@ -1,4 +1,4 @@
-"""A probe, which is a run that has to fail: what it is planned by, how it is laid out, and what it shows."""
+"""A probe, a run that has to fail: how it is planned, how it is laid out, and what it shows."""
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
@@ -6,11 +6,12 @@ from secrets import token_hex
 
 from agentflow.checks.dependencies import manifest_of
 from agentflow.checks.run import Manner, Shown
-from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
+from agentflow.core.evidence import RED, Check, CheckRun, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
+from agentflow.core.test_ids import id_prefix
 from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
-from agentflow.verdict.case import Case, find_hook_files
+from agentflow.verdict.case import Case, find_hook_files, find_tests
 from agentflow.verdict.diff.inspection import Inspection
 from agentflow.verdict.probes.branches import Watched
 from agentflow.verdict.probes.breaking import Marks, Planted, has_mark, is_silent
@@ -21,18 +22,17 @@ from agentflow.verdict.runner import Place
 from agentflow.verdict.same.equivalence import is_document
 from agentflow.verdict.shared_settings import is_shared
 from agentflow.verdict.surface import belongs
-from agentflow.verdict.target_tests import id_prefix
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts, write_tree_with
 
 _PATIENCE = 5
-"""How many times longer than the run without it a probe may take."""
+"""A probe may take so many times longer than the run without it."""
 _LEAST_SECONDS = 20.0
 _TEXT_BYTES = 200_000
 
 
 class ProbeContext(Record):
-    """What probes are planned from: the task, its checks, and what its change shows."""
+    """The task, its checks, and what its change shows: all that probes are planned from."""
 
     git: Git
     task: TaskState
@@ -46,7 +46,7 @@ class ProbeContext(Record):
     @property
     def tests(self) -> CheckRun | None:
         """The tests on the code of now."""
-        return next((run for run in self.case.after if run.check.name is CheckName.TESTS), None)
+        return find_tests(self.case.after)
 
     @property
     def passed(self) -> frozenset[str]:
@@ -94,7 +94,7 @@ class Probe(Record):
     check: Check
     tree: str
     files: Mapping[str, str | None]
-    """The others, by path; None for one that is not there."""
+    """The replaced files by path; None for one that is taken away."""
     subjects: tuple[str, ...] = ()
     hunks: tuple[Hunk, ...] = ()
     code: Side = Side.FINAL
@@ -163,7 +163,7 @@ class Probe(Record):
             case ProbeKind.CANARY:
                 is_red, applied = not is_silent(shown), True
             case ProbeKind.TESTS_ONLY:
-                is_red, applied = self.tests <= _ids(shown, *RED), True
+                is_red, applied = self.tests <= shown.ids(*RED), True
             case ProbeKind.ORACLE:
                 softened = find_softened(self.clones, shown.outcomes)
                 is_red = not softened if self.clones else self._is_red(shown, is_each=True)
@@ -172,7 +172,7 @@ class Probe(Record):
                 applied = any(each.is_loaded(shown.execution.changed) for each in self.watched) or any(
                     each.is_loaded(shown.ran) for each in self.counted
                 )
-                applied = applied and self.tests.isdisjoint(_ids(shown, *RED))
+                applied = applied and self.tests.isdisjoint(shown.ids(*RED))
                 is_red = not self._list_untried(shown)
             case ProbeKind.PLANTED:
                 is_red, applied = bool(self._places(said)) is (self.code is Side.BASE), True
@@ -197,9 +197,9 @@ class Probe(Record):
     def _is_red(self, shown: Shown, *, is_each: bool = False) -> bool:
         """Return whether one of the tests, or each, did not pass, or else the check failed as a whole."""
         if self.tests:
-            passed = self.tests & _ids(shown, TestOutcome.PASSED)
+            passed = self.tests & shown.ids(TestOutcome.PASSED)
             return not passed if is_each else passed != self.tests
-        return shown.execution.exit_code != 0 or bool(_ids(shown, *RED))
+        return shown.execution.exit_code != 0 or bool(shown.ids(*RED))
 
     def _was_there(self, shown: Shown, said: str) -> bool:
         """Return whether the run shows that it loaded the broken code."""
@@ -208,10 +208,6 @@ class Probe(Record):
         names = (self.marks.loaded, self.marks.reached)
         is_named = any(path in said for path in self.files) and self._is_red(shown)
         return is_named or any(has_mark(name, self.marks.word, shown, said) for name in names)
-
-
-def _ids(shown: Shown, *outcomes: TestOutcome) -> set[str]:
-    return {test for test, outcome in shown.outcomes.items() if outcome in outcomes}
 
 
 def make_word() -> str:

@@ -3,17 +3,29 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from agentflow.verdict.diff.conditions import JAVASCRIPT, RUST, C, Spot, find_spots, is_on, read_code
-from agentflow.verdict.probes.branches import SIGNS_SHOWN, Branch, Watched
+from agentflow.core.languages import C_FAMILY, JAVASCRIPT, RUST, SHELL
+from agentflow.verdict.diff.conditions import Spot, find_spots, is_on, read_code
+from agentflow.verdict.probes.branches import Branch, Watched, shorten
 from agentflow.verdict.probes.breaking import find_changed_lines
-from agentflow.verdict.probes.shell_conditions import SHELL_ENDINGS, ShellSpot, find_shell_spots
+from agentflow.verdict.syntax import blank_out
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 Insertions = tuple[tuple[int, int], ...]
-"""Where in a program how many characters were put in."""
+"""The places in a program at which something was put in, each with its length."""
 _Insertion = tuple[int, int, int, str]
-"""Where a text is put in, and what orders those of one place."""
+"""The place of a text that is put in, two numbers that order those of one place, and the text."""
 _MODULE = re.compile(r"(?m)^\s*(?:import\b(?!\s*[(.])|export\b)")
+_SHELL_WORD = re.compile(r"(?<![\w$./-])(?:if|then|elif|else|fi)(?![\w./=-])")
+_BEGINS = re.compile(r"(?:^|[;&|({\n]|\b(?:then|else|do|if|elif|while|until)[ \t])[ \t]*$")
+_JOIN = re.compile(r"&&|\|\|")
+_LEFT = re.compile(
+    r"[;({\n]|&&|\|\||(?<![>&])&(?![>&])|\b(?:if|elif|while|until|then|else|do|in)\b[ \t]|\)[ \t]"
+)
+_ARM = re.compile(r"(?:\bin\b|;;)\s*\(?(?P<arm>[^()\n;]+)\)")
+_TESTS = re.compile(r"\[\[.*?\]\]|\(\(.*?\)\)", re.DOTALL)
+"""Brackets in which `&&` joins no commands."""
+_LEAVES = re.compile(r"\s*(?:\{\s*)?(?:return|exit)\b[ \t]*(?:[;}\n]|$|\$\?)|[^\n]*\$\?")
+"""Commands that need the exit code of the command before."""
 _C = """\
 extern {c}int creat(const char *, unsigned int);
 extern {c}int close(int);
@@ -84,10 +96,10 @@ case $0 in */{name}) {word}_at=$(cd "${{0%/*}}" && pwd) ;; esac
 
 def record_change(change: ChangedTexts, word: str, first: int) -> tuple[Watched | None, Insertions]:
     """Return changed code that records what is tried, and what was put into it; None if there is nothing."""
-    if not change.path.endswith((*C, *JAVASCRIPT, *RUST, *SHELL_ENDINGS)):
+    if not change.path.endswith((*C_FAMILY, *JAVASCRIPT, *RUST, *SHELL)):
         return None, ()
-    is_shell = change.path.endswith(SHELL_ENDINGS)
-    found = find_shell_spots(change.after) if is_shell else _find_spots(change)
+    is_shell = change.path.endswith(SHELL)
+    found = _find_shell_spots(change.after) if is_shell else _find_spots(change)
     lines, known = find_changed_lines(change), _bare(change.before)
     spots = [each for each in found if is_on(each, change.after, lines)]
     spots = [each for each in spots if not _is_known(change.after[slice(*each.around)], known)]
@@ -123,13 +135,12 @@ def _bare(text: str) -> str:
 def _tell(change: ChangedTexts, spot: Spot) -> Branch:
     line = change.after.count("\n", 0, spot.start) + 1
     text = " ".join(change.after[spot.start : spot.end].split())
-    shown = text if len(text) <= SIGNS_SHOWN else f"{text[:SIGNS_SHOWN]}..."
-    return Branch(path=change.path, line=line, text="" if spot.is_arm else shown)
+    return Branch(path=change.path, line=line, text="" if spot.is_arm else shorten(text))
 
 
 def _insert(path: str, spot: Spot, number: int, word: str) -> Iterable[_Insertion]:
     """Return what is put in before and behind a place; what is around others stands outside of them."""
-    if isinstance(spot, ShellSpot):
+    if isinstance(spot, _ShellSpot):
         call = f"{word} {number}"
         return [(place, 2, 0, text.format(call=call)) for place, text in spot.puts]
     before, behind = _words_for(path, spot, number, word)
@@ -139,7 +150,7 @@ def _insert(path: str, spot: Spot, number: int, word: str) -> Iterable[_Insertio
 
 
 def _words_for(path: str, spot: Spot, number: int, word: str) -> tuple[str, str]:
-    if path.endswith(C):
+    if path.endswith(C_FAMILY):
         return (f" {word}({number}, -1);", "") if spot.is_arm else (f"{word}({number}, !!(", "))")
     if path.endswith(RUST):
         call = f"{word}({number}, None);"
@@ -151,15 +162,69 @@ def _words_for(path: str, spot: Spot, number: int, word: str) -> tuple[str, str]
 def _frame(change: ChangedTexts, text: str, word: str, load: int, most: int) -> str:
     """Return a program with what its calls need; its lines keep their numbers."""
     names = {"word": word, "load": load, "most": most, "name": change.path.rpartition("/")[2]}
-    if change.path.endswith(C):
+    if change.path.endswith(C_FAMILY):
         is_plain = change.path.endswith((".c", ".h"))
         return _C.format(**names, c="" if is_plain else '"C" ') + text
     if change.path.endswith(RUST):
         return text + _RUST.format(**names)
-    if change.path.endswith(SHELL_ENDINGS):
+    if change.path.endswith(SHELL):
         head, end, rest = text.partition("\n") if text.startswith("#!") else ("", "", text)
         return f"{head}{end}{_SHELL.format(**names)}{rest}"
     is_module = not change.path.endswith(".cjs") and _MODULE.search(change.after) is not None
     folder = "new URL('.', import.meta.url).pathname" if is_module else "__dirname + '/'"
     fs = "process.getBuiltinModule('node:fs')" if is_module else "require('node:fs')"
     return text + _JAVASCRIPT.format(**names, folder=folder, fs=fs)
+
+
+class _ShellSpot(Spot):
+    """A condition or an arm of a script."""
+
+    puts: tuple[tuple[int, str], ...] = ()
+    """The texts that are put in, each with its place, and `{call}` for the call that records."""
+
+
+def _find_shell_spots(text: str) -> Iterator[_ShellSpot]:
+    """Yield the conditions of `if`, the commands before `&&` and `||`, and the arms of `case`."""
+    masked = blank_out("a.sh", text, "\x01")
+    if masked is None:
+        return
+    masked = _TESTS.sub(lambda found: re.sub(r"[^\n]", "\x02", found[0]), masked)
+    yield from _find_ifs(text, masked)
+    for found in _ARM.finditer(masked):
+        if found["arm"].strip() != "esac":
+            puts = ((found.end(), " {call} r;"),)
+            begin = text.rfind("\n", 0, found.start("arm")) + 1
+            around = (begin, found.end())
+            yield _ShellSpot(start=found.start("arm"), end=found.end(), around=around, is_arm=True, puts=puts)
+    for found in _JOIN.finditer(masked):
+        begin = max((each.end() for each in _LEFT.finditer(masked, 0, found.start())), default=0)
+        if masked[begin : found.start()].strip() and not _LEAVES.match(masked, found.end()):
+            put = " && {call} 1 || ! {call} 0 "
+            around = (begin, found.end())
+            yield _ShellSpot(start=begin, end=found.start(), around=around, puts=((found.start(), put),))
+
+
+def _find_ifs(text: str, masked: str) -> Iterator[_ShellSpot]:
+    """Yield each condition between `if` and `then`, once what follows where it fails is found."""
+    opened = list[tuple[int, int]]()
+    for found in _SHELL_WORD.finditer(masked):
+        if not _BEGINS.search(masked, max(0, found.start() - 80), found.start()):
+            continue
+        word, place = found[0], found.end()
+        if word == "if":
+            opened.append((place, 0))
+        elif opened and word == "then":
+            opened[-1] = (opened[-1][0], found.start())
+        elif opened:
+            begin, then = opened.pop()
+            if then and not _LEAVES.match(masked, place):
+                is_last = word == "fi"
+                no = (found.start(), "else {call} 0; ") if is_last else (place, " {call} 0;")
+                yield _to_spot(text, begin, then, no)
+            if word != "fi":
+                opened.append((place, 0))
+
+
+def _to_spot(text: str, begin: int, then: int, no: tuple[int, str]) -> _ShellSpot:
+    end = begin + len(text[begin:then].rstrip(" \t\n;"))
+    return _ShellSpot(start=begin, end=end, around=(begin, then), puts=((then + 4, " {call} 1;"), no))

@@ -3,21 +3,24 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from agentflow.checks.code_coverage import Block, Load
+from agentflow.checks.code_coverage import Block, Load, count_units
+from agentflow.core.languages import PLAIN_SCRIPTS
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
+from agentflow.verdict.probes.branches import shorten
 from agentflow.verdict.probes.breaking import find_changed_lines
-from agentflow.verdict.same.other_names import SCRIPTS, Tokens, read_tokens
+from agentflow.verdict.same.other_names import read_tokens
+from agentflow.verdict.syntax import Tokens
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _BRANCHES = re.compile(r"[?{]|&&|\|\||=>|\b(?:if|else|for|while|case|default|catch)\b")
 _NO_CODE = re.compile(r"//[^\n]*|/\*.*?\*/|\bbreak\b|[\s{}()\[\];,:]", re.DOTALL)
 _EMPTY = re.compile(r"[^{}]*\{\s*\}")
 _STARTED = re.compile(r"if \(require\.main === module\) *\{?\s*[\w.]+\([\w.,\s]*\)\s*;?\s*\}?")
-"""What runs a file as a program: one call."""
+"""A block with the one call that runs a file as a program."""
 _MAIN = "require.main === module"
 _GOES_ON = ("?", ":", "&", "|", ")")
-"""How a line begins that goes on with a condition of the lines above."""
+"""Signs with which a line begins that goes on with a condition of the lines above."""
 _GO = ".go"
 _CHOSEN = re.compile(r"\A[^\n]*_\w+\.go\n|(?m:^// ?(?:go:build|\+build) )")
 """A file of Go that not every system may compile."""
@@ -26,9 +29,7 @@ _PASSED_ON = re.compile(
     r"\{\s*return (?:(?:nil|false|-?[01]|\"\"|[\w.*\[\]]+\{\}), )*"
     r"(?:err|fmt\.Errorf\(\"[^\"\n]*%w[^\"\n]*\"[^\n]*\berr\))\s*\}"
 )
-"""What Go does where an error of another function is passed on, as an exception is in other languages."""
-_SHOWN = 60
-"""Characters of code that are told."""
+"""A block of Go that passes on an error of another function, as an exception is in other languages."""
 
 
 class CountedScript(Record):
@@ -38,13 +39,13 @@ class CountedScript(Record):
     laid: str = ""
     """The file as it ran, where something was put into it."""
     put: tuple[tuple[int, int], ...] = ()
-    """Where how much was put in."""
+    """The places at which something was put in, each with its length."""
 
     def is_loaded(self, told: Mapping[str, tuple[Load, ...]]) -> bool:
         """Tell whether each process that loaded the file ran it as it is written."""
         if self._is_left_out(told):
             return True
-        size, loads = _count_units(self.laid or self.change.after), told.get(self.change.path, ())
+        size, loads = count_units(self.laid or self.change.after), told.get(self.change.path, ())
         return bool(loads) and all(load and load[0] and load[0][0][:2] == (0, size) for load in loads)
 
     def list_untried(self, told: Mapping[str, tuple[Load, ...]]) -> Iterator[Hunk]:
@@ -65,7 +66,7 @@ class CountedScript(Record):
     def _to_own(self, load: Load) -> Load:
         """Return how a process ran the file, at the places that it has without what was put in."""
         put = [(self._unit(place), size) for place, size in self.put]
-        last = _count_units(self.change.after)
+        last = count_units(self.change.after)
 
         def own(place: int) -> int:
             for start, size in put:
@@ -135,7 +136,7 @@ class CountedScript(Record):
         return _bare(self._text(block)) in _bare(self.change.before)
 
     def _unit(self, place: int) -> int:
-        return len(self.change.after[:place].encode("utf-16-le", "surrogatepass")) // 2
+        return count_units(self.change.after[:place])
 
     @property
     def _units(self) -> bytes:
@@ -151,7 +152,7 @@ class CountedScript(Record):
         """Return where a part begins; one of Go begins with the sign before it, a bracket or a colon."""
         before = self._text((0, block[0], 0)).rstrip()
         is_go = self.change.path.endswith(_GO)
-        return len(before.encode("utf-16-le", "surrogatepass")) // 2 - 1 if is_go else block[0]
+        return count_units(before) - 1 if is_go else block[0]
 
     def _head(self, line: int) -> range:
         """Return the lines of the condition before a part that begins on a line."""
@@ -180,17 +181,13 @@ class CountedScript(Record):
         return Hunk(path=self.change.path, line=line, end=line, wanted=wanted)
 
 
-def _count_units(text: str) -> int:
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
 def count_script(change: ChangedTexts) -> CountedScript | None:
     """Return a changed file whose parts are worth counting; None if no branch is new."""
     lines = change.after.splitlines()
     near = {line + step for line in _find_new_lines(change) for step in (-1, 0)}
     is_branching = any(_BRANCHES.search(lines[line]) for line in near if line < len(lines))
     is_chosen = change.path.endswith(_GO) and _CHOSEN.search(f"{change.path}\n{change.after}") is not None
-    is_script = change.path.endswith((*SCRIPTS, _GO))
+    is_script = change.path.endswith((*PLAIN_SCRIPTS, _GO))
     return CountedScript(change=change) if is_chosen or (is_script and is_branching) else None
 
 
@@ -205,8 +202,7 @@ def _bare(text: str) -> str:
 
 def _shorten(text: str) -> str:
     """Return the first line of code, as it is told."""
-    shown = (text.strip().splitlines() or [""])[0].strip()
-    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
+    return shorten((text.strip().splitlines() or [""])[0].strip())
 
 
 def _is_always_true(loads: Collection[Load], condition: int, then: int) -> bool:

@@ -1,1 +1,1 @@
-"""Whether a change leaves the program the same; `program` asks all the others."""
+"""Changes that leave the program the same; `program` asks all the others."""

@@ -6,13 +6,12 @@ import re
 import sys
 import tokenize
 from collections.abc import Collection, Iterable, Iterator
-from functools import cache
 from pathlib import PurePosixPath
 from typing import TypeGuard
 
-from agentflow.core.languages import Lexer, lexer_of
+from agentflow.core.languages import lexer_of
 from agentflow.core.regex import regex
-from agentflow.verdict.syntax import NO_PYTHON, name_imported, read_python, words_of
+from agentflow.verdict.syntax import NO_PYTHON, name_imported, read_python, split_program, words_of
 
 _OBEYED = regex(
     r"@|#__|^//[A-Za-z]+[:\[]|^//[~#]|^//(?:line|export) |^/\*\s*globals?\b|\+[a-z]|[Oo]utput:|^#[^\s#]"
@@ -22,8 +21,6 @@ _OBEYED = regex(
     r"|sourceurl|webpack\w*|vite|flow|jsx|pragma|generated|noinspection)\b)"
 )
 """Comment lines that tools may act on."""
-_CONTROL = regex("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
-"""Characters that end a line, and so a comment, in some compilers only."""
 _DOCUMENTED = regex(r"//[/!]|/\*[*!]")
 _TAKES_DOCS = regex(r"#\[(?!cfg\(test\)\]|test\]|allow|must_use|inline|should_panic)|macro_rules!")
 _EXAMPLE = regex(r"```|~~~|(?m:^\s*//[/!](?: {4,}|\t))|/\*[*!]")
@@ -80,11 +77,8 @@ def _other_lines(text: str) -> list[str]:
 
 def is_equal_but_comments(path: str, before: str, after: str) -> bool:
     """Tell whether two versions of a file differ only in comments that no tool acts on."""
-    language = lexer_of(path)
-    if language is None or not before or not after:
-        return False
-    was, now = _read(language, before), _read(language, after)
-    return was is not None and was == now
+    was, now = _read(path, before), _read(path, after)
+    return bool(before and after) and was is not None and was == now
 
 
 def _list_obeyed(comment: str) -> list[str]:
@@ -94,18 +88,10 @@ def _list_obeyed(comment: str) -> list[str]:
     return lines[first:]
 
 
-def blank_out(path: str, text: str) -> str | None:
-    """Return a program with blanks for its comments and texts, line by line; None where it cannot be read."""
-    parts = split_program(path, text)
-    if parts is None:
-        return None
-    return "".join(part if kind == "code" else re.sub(r"[^\n]", " ", part) for kind, part in parts)
-
-
-def _read(language: Lexer, text: str) -> tuple[str, tuple[str, ...]] | None:
+def _read(path: str, text: str) -> tuple[str, tuple[str, ...]] | None:
     """Return the code of a text, and the comments that count; None where the two cannot be told apart."""
-    parts = _split_wholly(language, text)
-    if parts is None:
+    language, parts = lexer_of(path), split_program(path, text)
+    if language is None or parts is None:
         return None
     code, obeyed = "", list[str]()
     keeps_docs = language.keeps_docs and _keeps_docs(parts)
@@ -119,35 +105,6 @@ def _read(language: Lexer, text: str) -> tuple[str, tuple[str, ...]] | None:
     return "\n".join(line for line in lines if line), tuple(obeyed)
 
 
-def split_program(path: str, text: str) -> list[tuple[str, str]] | None:
-    """Return a program as its comments, strings and code, each by its kind; None where that is unsure."""
-    language = lexer_of(path)
-    return _split_wholly(language, text) if language else None
-
-
-def _split_wholly(language: Lexer, text: str) -> list[tuple[str, str]] | None:
-    if _CONTROL.search(text) or re.search(language.odd, text):
-        return None
-    parts = list(_split(language, text))
-    return parts if "".join(part for _, part in parts) == text else None
-
-
-def _split(language: Lexer, text: str) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a file up to the first that no rule matches."""
-    pattern, place = _pattern(language), 0
-    while found := pattern.match(text, place):
-        yield found.lastgroup or "", found[0]
-        place = found.end()
-
-
-@cache
-def _pattern(language: Lexer) -> re.Pattern[str]:
-    strings = "|".join(language.strings)
-    return re.compile(
-        rf"(?P<comment>{language.comment})|(?P<string>{strings})|(?P<code>{language.code})", re.DOTALL
-    )
-
-
 def _keeps_docs(parts: list[tuple[str, str]]) -> bool:
     """Tell whether comments that document Rust may be examples that run, or be read by a macro."""
     docs = "\n".join(part for kind, part in parts if kind == "comment" and _DOCUMENTED.match(part))
@@ -159,8 +116,6 @@ _FOR_HINTS = frozenset({"typing", "collections.abc"})
 _DOING = frozenset({"this", "antigravity", "readline", "rlcompleter", "site"})
 """Modules of the library that are imported for what they do."""
 _PRIVATE = re.compile(r"_[A-Za-z]\w+")
-_LOOKS_UP = frozenset({"globals", "vars", "locals", "eval", "exec", "__import__", "dir"})
-_LOOKS_UP_IN = frozenset({"__dict__", "import_module", "getmembers", "attrgetter", "methodcaller"})
 
 
 def sort_imports(tree: ast.Module, own: Collection[str]) -> None:
@@ -227,26 +182,6 @@ def is_taken(path: str, names: Collection[str], text: str) -> bool:
             case ast.Attribute(attr=word, value=value) if word in names:
                 if ast.unparse(value).rpartition(".")[2] == stem:
                     return True
-            case _:
-                pass
-    return False
-
-
-def looks_up(text: str) -> bool:
-    """Tell whether code may look up a function by a computed name."""
-    tree = read_python(text)
-    if tree is None:
-        return True
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(func=ast.Name(id="getattr"), args=[_, name, *_]) if not isinstance(
-                name, ast.Constant
-            ):
-                return True
-            case ast.Name(id=word) if word in _LOOKS_UP | _LOOKS_UP_IN:
-                return True
-            case ast.Attribute(attr=word) if word in _LOOKS_UP_IN:
-                return True
             case _:
                 pass
     return False

@@ -182,25 +182,20 @@ class _Bare(ast.NodeTransformer):
         ]  # annotated names of a class may be fields
         return node
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        self._strip(node)
+    def visit_FunctionDef(self, node: AnyFunction) -> AnyFunction:
+        if _is_plain(node):
+            node.body = node.body[behind_docstring(node) :] or [ast.Pass()]
+            self._strip_annotations(node)
+        self.generic_visit(node)
         return node
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AsyncFunctionDef:
-        self._strip(node)
-        return node
+    visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         is_plain = node.value is not None and isinstance(node.target, ast.Name)
         if node.value is None or not is_plain or not self._is_harmless(node.annotation):
             return node
         return ast.Assign(targets=[node.target], value=node.value, lineno=node.lineno)
-
-    def _strip(self, node: AnyFunction) -> None:
-        if _is_plain(node):
-            node.body = node.body[behind_docstring(node) :] or [ast.Pass()]
-            self._strip_annotations(node)
-        self.generic_visit(node)
 
     def _strip_annotations(self, node: AnyFunction) -> None:
         for each in parameters_of(node):

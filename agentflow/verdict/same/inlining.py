@@ -126,13 +126,7 @@ class _Calls(ast.NodeTransformer):
         """Visit code, but not what lambdas and comprehensions call: that runs later, or with other names."""
         return node if isinstance(node, _LATER) else super().visit(node)
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        return self._visit_body(node)
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        return self._visit_body(node)
-
-    def _visit_body(self, node: AnyFunction) -> ast.AST:
+    def visit_FunctionDef(self, node: AnyFunction) -> ast.AST:
         """Visit what runs when a function is called."""
         self._around.append(node)
         inner = ast.Module(body=node.body, type_ignores=[])
@@ -140,6 +134,8 @@ class _Calls(ast.NodeTransformer):
         node.body = inner.body
         self._around.pop()
         return node
+
+    visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
         if not self._around:

@@ -10,15 +10,16 @@ from pathlib import PurePosixPath
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.verdict.same.comments import is_taken
-from agentflow.verdict.same.renaming import home_of, reaches_by_name
 from agentflow.verdict.surface import is_document_path
 from agentflow.verdict.syntax import (
     NO_PYTHON,
     Definition,
+    home_of,
     is_constant,
     list_strings,
     list_variables,
     name_imported,
+    reaches_by_name,
     read_python,
 )
 
@@ -75,7 +76,7 @@ class _Module(Record):
     body: tuple[ast.stmt, ...]
     defined: Mapping[str, Definition]
     imported: Mapping[str, str]
-    """From where each name comes that is imported."""
+    """The place that each imported name comes from."""
 
     @classmethod
     def of(cls, path: str, text: str) -> "_Module":
@@ -92,7 +93,7 @@ class _Module(Record):
 
     @property
     def name(self) -> str:
-        """As what it is imported."""
+        """The name under which it is imported."""
         parts = PurePosixPath(self.path.removeprefix("src/")).with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 

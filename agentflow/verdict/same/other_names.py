@@ -3,13 +3,11 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from agentflow.core.record import Record
-from agentflow.verdict.same.comments import split_program
+from agentflow.core.languages import C_FAMILY, COMPONENTS, SCRIPTS, SHELL
+from agentflow.verdict.syntax import OPENS, Tokens, split_program, to_tokens
 
 _TOKEN = re.compile(r"[A-Za-z_$][\w$]*|\d[\w.]*|\x01+|=>|:=|::|\.\.\.|[^\s\w]")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]\w*|[a-z]")
-SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
-_OPENS = {"(": ")", "[": "]", "{": "}"}
 _CONTROL = frozenset({"if", "for", "while", "switch", "with", "catch", "return", "match", "else"})
 _RESERVED = frozenset(
     {
@@ -46,58 +44,24 @@ _ATTRIBUTES = frozenset(
 """Attributes of Rust that do not read the names of a function."""
 
 
-class Tokens(Record):
-    """A program as tokens, without comments; a string is one token."""
-
-    path: str
-    text: str
-    words: tuple[str, ...]
-    places: tuple[int, ...]
-    """The offset of each token in the text."""
-    partners: Mapping[int, int]
-    """The matching bracket of each bracket."""
-    around: tuple[int, ...]
-    """The innermost bracket in which each token stands; -1 for none."""
-
-    @property
-    def is_script(self) -> bool:
-        return self.path.endswith(SCRIPTS)
-
-    def word(self, place: int) -> str:
-        return self.words[place] if 0 <= place < len(self.words) else ""
-
-    def string(self, place: int) -> str:
-        """Return the text of a string, with its quotes; empty for another token."""
-        word, start = self.word(place), self.places[place] if 0 <= place < len(self.words) else 0
-        return self.text[start : start + len(word)] if word.startswith("\x01") else ""
-
-    def places_of(self, name: str) -> list[int]:
-        return [place for place, word in enumerate(self.words) if word == name]
-
-
 def read_tokens(path: str, text: str) -> Tokens | None:
     """Return a program as tokens; None if it cannot be split reliably."""
     parts = split_program(path, text)
-    if parts is None or path.endswith((".c", ".h", ".cc", ".cpp", ".hpp", ".sh", ".bash")):
+    if parts is None or path.endswith((*C_FAMILY, *SHELL)):
         return None
     marks = {"comment": " ", "string": "\x01"}
     bare = "".join(part if kind == "code" else marks[kind] * len(part) for kind, part in parts)
-    found = list(_TOKEN.finditer(bare))
-    partners, around, opened = dict[int, int](), list[int](), list[int]()
-    for place, word in enumerate(each[0] for each in found):
-        if word in _OPENS.values():
-            if not opened or _OPENS[found[opened[-1]][0]] != word:
-                return None
-            begin = opened.pop()
-            partners |= {begin: place, place: begin}
-        around.append(opened[-1] if opened else -1)
-        if word in _OPENS:
-            opened.append(place)
-    if opened:
-        return None
-    words = tuple(each[0] for each in found)
-    places = tuple(each.start() for each in found)
-    return Tokens(path=path, text=text, words=words, places=places, partners=partners, around=tuple(around))
+    return to_tokens(path, text, bare, _TOKEN)
+
+
+def _is_script(code: Tokens) -> bool:
+    return code.path.endswith(SCRIPTS)
+
+
+def _string(code: Tokens, place: int) -> str:
+    """Return the text of a string, with its quotes; empty for another token."""
+    is_string = code.word(place).startswith("\x01")
+    return code.text[code.places[place] : code.end(place)] if is_string else ""
 
 
 def restore_local_names(path: str, before: str, after: str) -> str | None:
@@ -129,7 +93,7 @@ def restore_local_names(path: str, before: str, after: str) -> str | None:
 def _has_plain_attributes(code: Tokens) -> bool:
     """Tell whether all attributes of a Rust file are known not to read names."""
     starts = [place + 1 + (code.word(place + 1) == "!") for place in code.places_of("#")]
-    if code.is_script:
+    if _is_script(code):
         return "@" not in code.words
     return all(code.word(place) == "[" and code.word(place + 1) in _ATTRIBUTES for place in starts)
 
@@ -138,7 +102,7 @@ def _is_renamed_in(region: range, old: Tokens, new: Tokens, names: tuple[str, st
     """Tell whether every use of a name in a region got the new name, which was unused there."""
     was, now = names
     uses = [place for place in region if old.words[place] == was]
-    said = (old.string(place) for place in region)
+    said = (_string(old, place) for place in region)
     return (
         all(_NAME.fullmatch(name) and name not in _RESERVED for name in names)
         and now[0].islower() == was[0].islower()
@@ -153,8 +117,8 @@ def _is_renamed_in(region: range, old: Tokens, new: Tokens, names: tuple[str, st
 
 
 def _is_odd_macro(code: Tokens, place: int) -> bool:
-    is_macro = code.word(place + 1) == "!" and code.word(place + 2) in _OPENS
-    return code.path.endswith(".rs") and is_macro and code.word(place) not in _MACROS
+    is_macro = code.word(place + 1) == "!" and code.word(place + 2) in OPENS
+    return code.is_rust and is_macro and code.word(place) not in _MACROS
 
 
 def _names_function(code: Tokens, place: int) -> bool:
@@ -182,7 +146,7 @@ def _regions(code: Tokens, name: str) -> Iterator[range]:
     """Yield the functions and blocks in which a name is a parameter or a local variable."""
     for place in code.places_of(name):
         begin = code.around[place]
-        if code.word(place + 1) == "=>" and code.is_script and code.word(place - 1) != ".":
+        if code.word(place + 1) == "=>" and _is_script(code) and code.word(place - 1) != ".":
             yield range(place, _end_of_arrow(code, place + 1))
         elif code.word(begin) == "(" and _is_parameter(code, place):
             end = _end_of_function(code, begin)
@@ -194,9 +158,9 @@ def _regions(code: Tokens, name: str) -> Iterator[range]:
 
 def _is_parameter(code: Tokens, place: int) -> bool:
     last, following = code.word(place - 1), code.word(place + 1)
-    if code.is_script:
+    if _is_script(code):
         return last in ("(", ",", "...") and following in (",", ")", "=", ":", "?")
-    if code.path.endswith(".rs"):
+    if code.is_rust:
         return last in ("(", ",", "mut") and following == ":"
     return last in ("(", ",") and (
         following.isidentifier() or following in ("*", "...")
@@ -219,7 +183,7 @@ def _is_variable(code: Tokens, place: int) -> bool:
 def _end_of_function(code: Tokens, begin: int) -> int:
     """Return the place behind the function whose parameters begin at a bracket; 0 for other brackets."""
     end = code.partners[begin]
-    if code.is_script:
+    if _is_script(code):
         if code.word(end + 1) == "=>":
             return _end_of_arrow(code, end + 1)
         is_function = "function" in (code.word(begin - 1), code.word(begin - 2)) or _is_method(code, begin)
@@ -227,7 +191,7 @@ def _end_of_function(code: Tokens, begin: int) -> int:
         if code.word(body) == ":":  # of TypeScript: what it returns
             body = next((at for at in range(body, len(code.words)) if code.word(at) in ("{", ";")), body)
     else:
-        keyword = "fn" if code.path.endswith(".rs") else "func"
+        keyword = "fn" if code.is_rust else "func"
         is_function = code.word(begin - 2) == keyword or (code.word(begin - 1) == keyword)
         body = next((at for at in range(end, len(code.words)) if code.word(at) in ("{", ";")), 0)
     return code.partners[body] + 1 if is_function and code.word(body) == "{" else 0
@@ -254,13 +218,13 @@ def is_function_of_scripts(name: str, texts: Mapping[str, str], is_document: Cal
     scripts = [read_tokens(path, text) for path, text in texts.items() if path.endswith(SCRIPTS)]
     if not where or not all(path.endswith(SCRIPTS) for path in where):
         return False
-    others = [path for path in texts if path.endswith((".jsx", ".tsx", ".vue", ".svelte", ".html"))]
+    others = [path for path in texts if path.endswith((*COMPONENTS, ".html"))]
     known = [each for each in scripts if each is not None]
     if others or len(known) < len(scripts) or not all(map(_takes_names_plainly, known)):
         return False
     used = [[_kind_of_use(code, place) for place in code.places_of(name)] for code in known]
     kinds = [kind for each in used for kind in each]
-    quoted = (code.string(place) for code in known for place in range(len(code.words)))
+    quoted = (_string(code, place) for code in known for place in range(len(code.words)))
     return (
         kinds.count("defined") == 1
         and "" not in kinds
@@ -291,7 +255,7 @@ def _takes_names_plainly(code: Tokens) -> bool:
 
 def _is_plain_load(code: Tokens, place: int) -> bool:
     """Tell whether a `require` has a fixed path, and binds a module of the repository to names."""
-    text, begin = code.string(place + 2), code.word(place - 2)
+    text, begin = _string(code, place + 2), code.word(place - 2)
     is_told = code.word(place + 1) == "(" and bool(text) and code.word(place + 3) == ")"
     is_bound = begin == "}" or code.word(place - 3) in ("const", "let", "var")
     return is_told and ((code.word(place - 1) == "=" and is_bound) or text[1:2] != ".")
@@ -300,7 +264,7 @@ def _is_plain_load(code: Tokens, place: int) -> bool:
 def _places_of_modules(code: Tokens) -> Iterator[int]:
     """Yield the places where a whole module of the repository is bound to a name."""
     for place in range(len(code.words)):
-        is_own = code.string(place)[1:2] == "."
+        is_own = _string(code, place)[1:2] == "."
         if is_own and code.word(place - 2) == "require" and code.word(place - 4).isidentifier():
             yield place - 4
         elif is_own and code.word(place - 1) == "from" and code.word(place - 3) == "as":
@@ -344,6 +308,6 @@ def _is_list_of_names(code: Tokens, begin: int) -> bool:
         return True
     if code.word(begin - 1) in ("export", "import") or code.word(begin - 2) == "import":
         is_from = code.word(end + 1) == "from"
-        return code.string(end + 2)[1:2] == "." if is_from else code.word(begin - 1) == "export"
+        return _string(code, end + 2)[1:2] == "." if is_from else code.word(begin - 1) == "export"
     is_taken = code.word(begin - 1) in ("const", "let", "var") and code.word(end + 2) == "require"
-    return is_taken and code.string(end + 4)[1:2] == "."
+    return is_taken and _string(code, end + 4)[1:2] == "."

@@ -1,16 +1,17 @@
-"""Whether a change leaves the program the same, by its texts and by what the repository says of them."""
+"""Same program: whether a change leaves it so, by its texts and by all others that name them."""
 
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePosixPath
 
 from agentflow.core.languages import is_source
 from agentflow.core.task import TaskState
-from agentflow.verdict.same.comments import find_dropped_names, is_taken, looks_up
+from agentflow.verdict.same.comments import find_dropped_names, is_taken
 from agentflow.verdict.same.equivalence import READS_TEXTS, is_description, is_document, is_same_behaviour
 from agentflow.verdict.same.inlining import find_extracted
 from agentflow.verdict.same.moved_code import find_moved, find_moved_module
 from agentflow.verdict.same.renaming import find_renaming, is_renamed
 from agentflow.verdict.surface import belongs, is_document_path
+from agentflow.verdict.syntax import looks_up
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import is_ignore_file
 from agentflow.workspace.mixed_tree import ChangedTexts

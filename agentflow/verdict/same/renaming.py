@@ -5,36 +5,26 @@ import builtins
 import keyword
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import PurePosixPath
 
+from agentflow.core.languages import PLAIN_SCRIPTS
 from agentflow.verdict.same.comments import code_lines
 from agentflow.verdict.same.equivalence import is_document
-from agentflow.verdict.same.other_names import SCRIPTS, is_function_of_scripts
+from agentflow.verdict.same.other_names import is_function_of_scripts
 from agentflow.verdict.surface import is_document_path
 from agentflow.verdict.syntax import (
     AnyFunction,
+    files_of,
+    home_of,
+    last_word,
     list_parameters,
     list_variables,
     name_imported,
+    reaches_by_name,
     read_python,
     words_of,
 )
 from agentflow.workspace.mixed_tree import ChangedTexts
 
-_BY_NAME = frozenset(
-    {
-        *("getattr", "setattr", "hasattr", "delattr", "attrgetter", "methodcaller"),
-        *("getattr_static", "getmembers", "globals", "locals", "vars", "dir", "eval", "exec"),
-        *("compile", "__import__", "importlib", "import_module", "__dict__", "__getattr__"),
-        *("__getattribute__", "__qualname__", "__subclasses__", "modules", "inspect", "pickle"),
-        *("cloudpickle", "dill", "shelve", "copyreg", "joblib", "runpy", "pkgutil"),
-        *("singledispatch", "co_name", "_getframe", "currentframe", "get_type_hints", "fire"),
-        *("pydoc", "rpyc", "xmlrpc", "ctypes"),
-    }
-)
-"""Names whose use may reach other code by its name."""
-_RESOURCES = frozenset({"importlib", "resources", "metadata", "files", "as_file", "version", "distribution"})
-"""What code imports to read files and versions of packages, and no function."""
 _Trees = Mapping[str, ast.Module]
 _PLAIN_DECORATORS = frozenset({"property", "staticmethod", "classmethod"})
 _FOR_CLASSES = frozenset(
@@ -81,7 +71,7 @@ def find_renaming(changes: tuple[ChangedTexts, ...]) -> dict[str, str]:
     for each in changes:
         is_told = each.is_whole and each.modes[0] == each.modes[1] and bool(each.before) and bool(each.after)
         old, new = _PARTS.findall(each.before), _PARTS.findall(each.after)
-        is_read = each.path.endswith((".py", *SCRIPTS)) or is_document(each)
+        is_read = each.path.endswith((".py", *PLAIN_SCRIPTS)) or is_document(each)
         if not is_told or len(old) != len(new) or not is_read:
             return {}
         for was, now in zip(old, new, strict=True):
@@ -241,14 +231,10 @@ def _is_passed_on(owners: set[str], tree: ast.Module) -> bool:
         known |= {id(each) for part in _for_classes(node) if part for each in ast.walk(part)}
         if isinstance(node, ast.Call):
             known.add(id(node.func))
-            if _word(node.func) in owners and any(each.arg is None for each in node.keywords):
+            if last_word(node.func) in owners and any(each.arg is None for each in node.keywords):
                 return True
     names = (node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute))
-    return any(_word(node) in owners and id(node) not in known for node in names)
-
-
-def _word(node: ast.expr) -> str:
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return any(last_word(node) in owners and id(node) not in known for node in names)
 
 
 def _open_bindings(tree: ast.Module) -> frozenset[str]:
@@ -314,38 +300,6 @@ def _modules(tree: ast.Module, path: str, trees: _Trees) -> frozenset[str]:
     return frozenset(found)
 
 
-def home_of(node: ast.ImportFrom, path: str) -> str:
-    """Return the module that names are imported from, as seen from the top of the repository."""
-    if not node.level:
-        return node.module or ""
-    folders = PurePosixPath(path).parts[: -node.level]
-    return ".".join((*folders, *([node.module] if node.module else [])))
-
-
 def _file(module: str, trees: _Trees) -> str:
     """Return the file of a module; empty for one from elsewhere."""
-    place = module.strip(".").replace(".", "/")
-    options = (f"{top}{place}{end}" for top in ("", "src/") for end in (".py", "/__init__.py"))
-    return next((option for option in options if option in trees), "")
-
-
-def reaches_by_name(tree: ast.Module) -> bool:
-    """Tell whether code may look up a function by its name, or expose its name."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Name(id=word) if word in _BY_NAME:
-                return True
-            case ast.Attribute(value=ast.Name(id="re"), attr="compile"):
-                pass
-            case ast.Attribute(attr=word) if word in _BY_NAME or word == "__name__":
-                return True
-            case ast.Import(names=names) | ast.ImportFrom(names=names):
-                home = getattr(node, "module", None) or ""
-                told = {part for each in names for part in (*each.name.split("."), *home.split("."))}
-                if home.startswith("importlib") and told <= _RESOURCES:
-                    continue
-                if "*" in told or not _BY_NAME.isdisjoint(told):
-                    return True
-            case _:
-                pass
-    return False
+    return next((path for path in files_of(module.strip(".")) if path in trees), "")

@@ -203,7 +203,7 @@ def _parts(node: ast.expr) -> list[ast.expr]:
 
 
 class _Inertness:
-    """Which expressions have no effect, cannot fail, and do not depend on what is evaluated before."""
+    """The expressions that have no effect, cannot fail, and do not depend on what is evaluated before."""
 
     def __init__(self, side: ast.Module, own: Collection[str]) -> None:
         tops = [node for node in side.body if isinstance(node, ast.Import | ast.ImportFrom | AnyFunction)]

@@ -1,7 +1,7 @@
 import pytest
 
 from agentflow.checks.results import counts, findings, junit, worst
-from agentflow.core.evidence import TestOutcome
+from agentflow.core.evidence import CheckName, TestOutcome
 
 PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
 
@@ -117,7 +117,7 @@ def test_no_outcome_at_all_is_an_error() -> None:
     ],
 )
 def test_findings_lose_their_line_numbers(line: str, found: str) -> None:
-    assert findings(line) == {found: 1}
+    assert findings(CheckName.LINT, line) == {found: 1}
 
 
 @pytest.mark.parametrize(
@@ -133,11 +133,11 @@ def test_findings_lose_their_line_numbers(line: str, found: str) -> None:
     ],
 )
 def test_other_lines_are_no_findings(line: str) -> None:
-    assert findings(line) == {}
+    assert findings(CheckName.LINT, line) == {}
 
 
 def test_equal_findings_are_counted() -> None:
-    assert findings("a.py:1:1: E501 long\nb.py:1:1: E501 long\na.py:9:1: E501 long\n") == {
+    assert findings(CheckName.LINT, "a.py:1:1: E501 long\nb.py:1:1: E501 long\na.py:9:1: E501 long\n") == {
         "a.py: E501 long": 2,
         "b.py: E501 long": 1,
     }
@@ -145,4 +145,4 @@ def test_equal_findings_are_counted() -> None:
 
 def test_hostile_lines_are_read_in_linear_time() -> None:
     hostile = [".a" * 50_000, "a" * 100_000, "a.py(" * 20_000, " " * 100_000]
-    assert findings("\n".join(hostile)) == {}
+    assert findings(CheckName.LINT, "\n".join(hostile)) == {}

@@ -2,7 +2,7 @@ import pytest
 
 from agentflow.core.evidence import Surface
 from agentflow.core.verdict import Remark, Tampering
-from agentflow.verdict.diff.weakening import TextDiff, find_tampering
+from agentflow.verdict.diff.tampering import TextDiff, find_tampering
 from agentflow.verdict.surface import kind_of
 
 TEST = """\
@@ -21,7 +21,7 @@ class TestPager:
 
 
 def named(path: str, before: str, after: str) -> tuple[Remark, ...]:
-    return find_tampering([TextDiff(path=path, before=before, after=after, surface=kind_of(path, Surface()))])
+    return find_tampering([TextDiff(path=path, before=before, after=after, kind=kind_of(path, Surface()))])
 
 
 def kinds(path: str, before: str, after: str) -> set[Tampering]:
@@ -105,7 +105,7 @@ def test_a_test_that_only_gained_lost_nothing(after: str) -> None:
 def test_a_line_that_was_added_is_named(path: str, line: str, kind: Tampering) -> None:
     surface = kind_of(path, Surface(named=("run.sh",)))
 
-    found = find_tampering([TextDiff(path=path, before="x = 1\n", after=f"x = 1\n{line}\n", surface=surface)])
+    found = find_tampering([TextDiff(path=path, before="x = 1\n", after=f"x = 1\n{line}\n", kind=surface)])
 
     assert (kind, 2) in {(finding.kind, finding.line) for finding in found}
 
@@ -150,9 +150,9 @@ def test_code_that_repeats_the_values_of_the_tests_is_named() -> None:
 
     found = find_tampering(
         [
-            TextDiff(path="src/pager.py", before="", after=code, surface=None),
+            TextDiff(path="src/pager.py", before="", after=code, kind=None),
             TextDiff(
-                path="tests/test_p.py", before=tests, after=tests, surface=kind_of("tests/test_p.py", surface)
+                path="tests/test_p.py", before=tests, after=tests, kind=kind_of("tests/test_p.py", surface)
             ),
         ]
     )
@@ -184,7 +184,7 @@ def test_data_knows_tests_only_where_it_leads_from_their_numbers_to_their_number
     row: str, is_known: bool
 ) -> None:
     tests = ["assert pages(417, 10) == 42\n", "assert stations() == [('Finse', 1222)]\n"]
-    found = find_tampering([TextDiff(path="pager/known.json", before="", after=row, surface=None)], tests)
+    found = find_tampering([TextDiff(path="pager/known.json", before="", after=row, kind=None)], tests)
 
     assert bool(found) is is_known
 

@@ -1,14 +1,8 @@
 import pytest
 
 from agentflow.core.evidence import Check, CheckName, CheckRun, Surface, TestOutcome
-from agentflow.verdict.diff.weakening import (
-    JudgedCheck,
-    SurfaceChange,
-    TextDiff,
-    Weakening,
-    find_tampering,
-    find_weakening,
-)
+from agentflow.verdict.diff.tampering import TextDiff, find_tampering
+from agentflow.verdict.diff.weakening import JudgedCheck, Weakening, find_weakening
 from agentflow.verdict.surface import Kind, kind_of
 from tests.support.tampering import CONFTEST
 from tests.unit.tools.bench import a_record
@@ -24,17 +18,17 @@ def shown(**outcomes: TestOutcome) -> CheckRun:
     )
 
 
-def change(path: str, before: str, after: str, surface: Surface = Surface()) -> SurfaceChange:  # noqa: B008
+def change(path: str, before: str, after: str, surface: Surface = Surface()) -> TextDiff:  # noqa: B008
     kind = kind_of(path, surface) or Kind.RUNNER
-    found = find_tampering([TextDiff(path=path, before=before, after=after, surface=kind)])
-    return SurfaceChange(path=path, kind=kind, before=before, after=after, findings=found)
+    diff = TextDiff(path=path, kind=kind, before=before, after=after)
+    return diff.replace(findings=find_tampering([diff]))
 
 
-def found(*changes: SurfaceChange, base: CheckRun, final: CheckRun, held: CheckRun) -> Weakening:
+def found(*changes: TextDiff, base: CheckRun, final: CheckRun, held: CheckRun) -> Weakening:
     return find_weakening(changes, [JudgedCheck(base=base, final=final, held=held)])
 
 
-def asked(*changes: SurfaceChange, base: CheckRun, final: CheckRun, held: CheckRun) -> list[str]:
+def asked(*changes: TextDiff, base: CheckRun, final: CheckRun, held: CheckRun) -> list[str]:
     return list(found(*changes, base=base, final=final, held=held).asked)
 
 
@@ -148,7 +142,7 @@ SAME_RESULTS = {
 
 @pytest.mark.parametrize("changed", SAME_RESULTS.values(), ids=SAME_RESULTS)
 def test_what_changes_no_result_of_the_checks_from_before_is_told_and_not_asked(
-    changed: SurfaceChange,
+    changed: TextDiff,
 ) -> None:
     seen = found(changed, base=GREEN, final=GREEN, held=GREEN)
 
@@ -172,7 +166,7 @@ STEERING = {
 
 
 @pytest.mark.parametrize("changed", STEERING.values(), ids=STEERING)
-def test_what_steers_tests_that_ran_under_nothing_else_is_asked_about(changed: SurfaceChange) -> None:
+def test_what_steers_tests_that_ran_under_nothing_else_is_asked_about(changed: TextDiff) -> None:
     assert asked(changed, ADDED, base=GREEN, final=GREEN, held=GREEN)
     assert asked(changed, base=GREEN, final=GREEN, held=GREEN) == []
 
@@ -194,7 +188,7 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("changed", PLAIN.values(), ids=PLAIN)
-def test_what_steers_no_test_is_not_asked_about_beside_new_tests(changed: SurfaceChange) -> None:
+def test_what_steers_no_test_is_not_asked_about_beside_new_tests(changed: TextDiff) -> None:
     assert asked(changed, ADDED, base=GREEN, final=GREEN, held=GREEN) == []
 
 

@@ -7,9 +7,8 @@ from agentflow.verdict.same.comments import (
     find_dropped_names,
     is_equal_but_comments,
     is_taken,
-    looks_up,
 )
-from agentflow.verdict.syntax import is_too_deep, read_python
+from agentflow.verdict.syntax import is_too_deep, looks_up, read_python
 
 GO = "package pager\n\n// First counts.\nfunc First(n int) int {\n\treturn n * 10 // from 0\n}\n"
 C = '#include "clip.h"\n\nint clip(int value, int high) {\n    return value > high ? high : value;\n}\n'

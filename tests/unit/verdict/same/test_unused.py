@@ -2,8 +2,9 @@ import ast
 
 import pytest
 
-from agentflow.verdict.same.comments import find_dropped_names, is_taken, looks_up
+from agentflow.verdict.same.comments import find_dropped_names, is_taken
 from agentflow.verdict.same.equivalence import is_same_behaviour
+from agentflow.verdict.syntax import looks_up
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 OWN = frozenset({"pager", "core", "tests"})

@@ -6,7 +6,7 @@ import pytest
 
 from agentflow.checks.run import Shown
 from agentflow.core.evidence import CheckName, Execution, Fault, TestOutcome
-from agentflow.verdict.runner import PATIENCE, Circumstances, explain_retry, find_flaky, seconds_to_wait
+from agentflow.verdict.earlier_runs import PATIENCE, Circumstances, explain_retry, find_flaky, seconds_to_wait
 
 PASSED, FAILED = TestOutcome.PASSED, TestOutcome.FAILED
 RED, GREEN = {"t1": FAILED, "t2": PASSED}, {"t1": PASSED, "t2": PASSED}

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from agentflow.verdict.diff.picked_values import picks, read_condition
+from agentflow.verdict.diff.number_conditions import picks, read_condition
 
 NUMBERS = (417.0, 905.0)
 

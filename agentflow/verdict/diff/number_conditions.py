@@ -1,32 +1,105 @@
-"""New conditions that hold for numbers of the tests, and hardly for others near by, by any arithmetic."""
+"""Conditions on numbers: what lines of code compare with, and what an expression picks out by arithmetic."""
 
 import ast
 import math
 import operator
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from agentflow.core.languages import SHELL
+from agentflow.core.regex import regex
 from agentflow.verdict.syntax import read_python
+
+_NUMBER = r"[\"']?-?(?:0[xX][0-9a-fA-F]+|\d[\d_]*(?:\.\d+)?)(?:n|_?[iuf]\d+)?[\"']?(?![\w.(\"'])"
+_SEVERAL = rf"(?:{_NUMBER}\s*[,|]\s*){{0,199}}{_NUMBER}"
+"""A longer list is data: to look for its end from each of its numbers takes minutes."""
+_LAST = rf"(?:{_NUMBER}\s*[,|]\s*){{0,9}}{_NUMBER}"
+"""The last ones of several, where the text may begin with any of them."""
+_LIST = rf"[\[({{|]\s*(?P<it>{_SEVERAL})\s*,?\s*[\])}}|]"
+_ASKS = r"(?:includes|indexOf|lastIndexOf|contains|Contains|has|some|any|find)\b"
+_COMPARED = (
+    regex(rf"[=!]==?\s*\(?\s*&?(?P<it>{_NUMBER})"),
+    regex(rf"(?<![%*/+-]\s)(?<![\w.%*/+\"'-])(?P<it>{_NUMBER})\)?\s*[=!]="),
+    regex(rf"\bcase\s+(?P<it>{_SEVERAL})\s*:"),
+    regex(rf"\b{_ASKS}.{{0,400}}{_LIST}"),
+    regex(rf"{_LIST}\)?\s*\.\s*{_ASKS}"),
+    regex(rf"(?:\bObject\.is|\.equals|\.eq)\([^()\n]*?&?(?P<it>{_NUMBER})\)"),
+    regex(rf"[\w\])]\s+[-^]\s+(?P<it>{_NUMBER})\)?\s*(?:\?|&&|\|\|)"),
+    regex(rf"!\(\s*[\w.\[\]]+\s*[-^]\s*(?P<it>{_NUMBER})\s*\)"),
+)
+_RUST = (
+    regex(rf"(?m)(?:^|[{{,|(])\s*(?P<it>{_LAST})\)?\s*(?:\||,[^\n=]{{0,99}}\)|if\b[^\n]{{0,199}}?)?\s*=>"),
+    regex(rf"\bmatches!\([^,\n]+,\s*(?P<it>{_SEVERAL})"),
+)
+_SHELL = (
+    regex(rf"\s(?:-eq|-ne|[!=]?=)\s+(?P<it>{_NUMBER})"),
+    regex(rf"(?m)(?:^|\bin\s|;)\s*\(?(?P<it>{_SEVERAL})\)"),
+)
+_KEY = regex(
+    rf"(?m)(?:[{{,]|^)\s*(?P<key>{_NUMBER})\s*:(?!:)\s*(?![\"'\s:])"
+    rf"|\[(?P<shell>{_NUMBER})\]=(?![\"'=])"
+    rf"|(?:\bMap\(\[|\bfrom\(\[|\]\s*,)\s*[\[(]\s*(?P<pair>{_NUMBER})\s*,\s*(?![\"'])"
+    rf"|\.(?:set|insert|put)\(\s*(?P<put>{_NUMBER})\s*,\s*(?![\"'])"
+)
+"""A key of a table that leads to something else than a text."""
+_VALUE = regex(r"-?(?:0[xX][0-9a-fA-F]+|\d[\d_]*(?:\.\d+)?)")
+_LENGTH = regex(r"(?:\.(?:length|len\(\)|size(?:\(\))?)|\blen\([^()]*\)|\$\{#\w+\}\"?)\s*(?:[=!]*|-\w+)\s*$")
+"""A number of things, with which lists that are cut into parts are compared."""
+
+
+def find_compared(
+    path: str, added: Sequence[tuple[int, str]]
+) -> Iterator[tuple[int, str, tuple[str, ...], bool]]:
+    """Yield each new line that compares with numbers: its number, its text, theirs, and if it is a table."""
+    for block in _split_into_blocks(added):
+        text, first = "\n".join(line for _, line in block), block[0][0]
+        rows = dict(block)
+        for pattern in _choose_patterns(path):
+            for found in pattern.finditer(text):
+                line = first + text.count("\n", 0, found.start("it"))
+                if not _LENGTH.search(text[max(found.start() - 80, 0) : found.start("it")]):
+                    yield line, rows[line], tuple(_VALUE.findall(found["it"])), False
+        keys = [(found.start(), found[found.lastgroup or 0]) for found in _KEY.finditer(text)]
+        if keys:
+            line = first + text.count("\n", 0, keys[0][0] + 1)
+            yield line, rows[line], tuple(_VALUE.findall(" ".join(key for _, key in keys))), True
+
+
+def _choose_patterns(path: str) -> tuple[re.Pattern[str], ...]:
+    if path.endswith(".rs"):
+        return (*_COMPARED, *_RUST)
+    return _SHELL if path.endswith(SHELL) else _COMPARED
+
+
+def _split_into_blocks(added: Sequence[tuple[int, str]]) -> Iterator[list[tuple[int, str]]]:
+    """Yield the new lines that stand together."""
+    block: list[tuple[int, str]] = []
+    for line, text in added:
+        if block and line != block[-1][0] + 1:
+            yield block
+            block = []
+        block.append((line, text))
+    if block:
+        yield block
+
 
 _NEAR = (*range(-60, 0), *range(1, 61))
 _FEW = 0.05
-"""Of the numbers near by, so many may fit a condition that picks out one of the tests."""
+"""The part of the numbers near by that a condition may fit and still pick out one of the tests."""
 _FEW_TEXTS = 0.5
-"""The same of the numbers that differ in one digit, where a pattern picks."""
+"""The part of the numbers that differ in one digit, where a pattern picks."""
 _MOST = 2_000
 _MOST_BITS = 512
 _MOST_PATTERN = 60
 _ODD_PATTERN = re.compile(r"[*+}].*[*+{]|\(\?[<=!]|\\[1-9]")
-"""What takes long, or what is more than a row of signs."""
+"""Patterns that take long, or are more than a row of signs."""
 _SMALL_FORMAT = re.compile(r"(?:[^%]|%0?\d?\d?[dsxX])*")
 """A format whose result has no more than some hundred signs."""
 _CALLS: Mapping[str, Callable[..., Any]] = {
-    **{
-        each.__name__: each
-        for each in (str, int, len, ord, chr, abs, hex, oct, bin, sum, sorted, list, tuple)
-    },
-    **{each.__name__: each for each in (min, max, float, bool, round, divmod, repr, set, reversed)},
+    **{each.__name__: each for each in (str, int, len, ord, chr, abs, hex, oct, bin, sum, sorted)},
+    **{each.__name__: each for each in (min, max, float, bool, round, divmod, repr, reversed)},
+    **{each.__name__: each for each in (list, tuple, set)},
     "Number": int,
     "String": str,
 }
@@ -59,7 +132,7 @@ _SCRIPT = (
     (re.compile(r"(?<![\w)/])/((?:[^/\\\n]|\\.)+)/\.test\("), r"re.search(r'\1', "),
     (re.compile(r"([\w.]+)\.toString\(\)"), r"str(\1)"),
 )
-"""What a condition of JavaScript, C, Go or Rust is in Python."""
+"""Rules that write a condition of JavaScript, C, Go or Rust in Python."""
 
 
 class _UnknownError(Exception):
@@ -195,13 +268,10 @@ def _compute(op: ast.operator | ast.cmpop, one: Any, other: Any) -> Any:
     if type(op) not in _OPERATORS or max(sizes) > _MOST_BITS:
         raise _UnknownError
     is_small = isinstance(op, ast.Mod) and isinstance(one, str) and _SMALL_FORMAT.fullmatch(one)
-    if isinstance(op, ast.Mult | ast.Mod) and not is_small and not _are_numbers(one, other):
+    are_numbers = isinstance(one, int | float) and isinstance(other, int | float)
+    if isinstance(op, ast.Mult | ast.Mod) and not is_small and not are_numbers:
         raise _UnknownError
     return _OPERATORS[type(op)](one, other)
-
-
-def _are_numbers(*values: Any) -> bool:
-    return all(isinstance(each, int | float) for each in values)
 
 
 def _call(func: ast.expr, given: list[Any]) -> Any:

@@ -1,0 +1,77 @@
+"""Ids of tests, as pytest and unittest give them: the file, the module and the function that each names."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+from agentflow.core.languages import PYTHON, SCRIPTS
+
+_UNLOADED = "unittest.loader._FailedTest."
+_FIXTURES = frozenset({"setUpClass", "tearDownClass", "setUpModule", "tearDownModule"})
+_WHOLE_FILES = frozenset({*PYTHON.suffixes, *SCRIPTS})
+"""Endings of files that stand for all of their tests where they cannot be loaded."""
+
+
+def file_of(test: str) -> str:
+    """Return the file that the id of a test names."""
+    return test.partition("::")[0]
+
+
+def place_of(test: str) -> str:
+    """Return the file of a test by pytest's id of it, or the module by unittest's."""
+    path, _, inside = test.partition("::")
+    return path if inside else path.rsplit(".", 2)[0]
+
+
+def function_of(test: str) -> str:
+    """Return the function of a test, without its case."""
+    return re.split(r"::|\.", test.partition("[")[0])[-1]
+
+
+def id_prefix(test: str) -> str | None:
+    """Return the prefix of the tests that one failure to load or set up stands for, or None."""
+    if _UNLOADED in test:
+        return test.partition(_UNLOADED)[2] + "."
+    owner, _, last = test.rpartition(".")
+    if last in _FIXTURES:
+        return f"{owner}."
+    if test.endswith("::*"):
+        return test.removesuffix("*")
+    return f"{test}::" if f".{last}" in _WHOLE_FILES and "::" not in test else None
+
+
+def modules_of(path: str) -> list[str]:
+    """Return the names under which a Python file may be imported."""
+    parts = path.removesuffix(".py").split("/")
+    return [".".join(parts[place:]) for place in range(len(parts))]
+
+
+def lies_in(test: str, paths: Iterable[str]) -> bool:
+    """Return whether one of these files has a test."""
+    return any(
+        file_of(test) == path or any(test.startswith(f"{module}.") for module in modules_of(path))
+        for path in paths
+    )
+
+
+def find_test_files(paths: Iterable[str], tests: Iterable[str]) -> dict[str, str]:
+    """Return the file of each test, as far as its id tells."""
+    modules = defaultdict[str, dict[str, str]](dict)
+    for path in paths:
+        if path.endswith(".py"):
+            module = path.removesuffix(".py").replace("/", ".")
+            modules[module.rpartition(".")[2]][f".{module}"] = path
+    found = ((test, _file_in(test, modules)) for test in tests)
+    return {test: path for test, path in found if path}
+
+
+def _file_in(test: str, modules: dict[str, dict[str, str]]) -> str | None:
+    if "::" in test or test.endswith(".py"):
+        return file_of(test)
+    parts = test.split(".")
+    for end in range(len(parts) - 1, 0, -1):
+        module = f".{'.'.join(parts[:end])}"
+        for known, path in modules[parts[end - 1]].items():
+            if known.endswith(module):
+                return path
+    return None

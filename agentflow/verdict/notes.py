@@ -1,0 +1,177 @@
+"""The notes of a verdict for a person; none of them decides anything."""
+
+from collections.abc import Iterable, Iterator
+
+from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome, describe_end
+from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult, ProofKind
+from agentflow.redact import list_some
+from agentflow.verdict.case import Case, find_faults, is_left_behind
+from agentflow.verdict.proofs import green_with_broken_code, list_differing, list_late, list_proven_tests
+from agentflow.workspace.changes import ChangeKind
+
+
+def list_notes(case: Case) -> tuple[str, ...]:
+    """Return what a person should know of a change beside its verdict."""
+    parts = (
+        _no_test_needed(case),
+        _note_checks(case),
+        _list_leavings(case),
+        _not_run(case),
+        _count_skipped(case),
+        _still_red(case),
+        _find_mixed(case),
+        _unproven(case),
+        _list_suspicions(case),
+        _note_probes(case),
+        _list_dependencies(case),
+        _list_unseen(case),
+    )
+    return tuple(note for part in parts for note in part)
+
+
+def _no_test_needed(case: Case) -> list[str]:
+    """Return what proves a change that needs no test."""
+    if case.same_behaviour:
+        return [f"same behaviour: {ProofKind.SAME_BEHAVIOUR.meaning}"]
+    tests = sorted(list_proven_tests(case.probes or ()))
+    return [f"tests only, each fails when the code is broken: {list_some(tests)}"] if tests else []
+
+
+def _note_checks(case: Case) -> list[str]:
+    """Return how the checks changed, if the original ones pass as well."""
+    if not case.check_notes:
+        return []
+    return [f"the checks changed, and the original ones pass as well: {list_some(case.check_notes)}"]
+
+
+def _not_run(case: Case) -> Iterator[str]:
+    """Yield the checks, or parts of them, that cannot run on this machine."""
+    for run in case.after:
+        if case.is_blocked(run):
+            yield f"{run.check.name} cannot run here: {run.check.missing or case.blocked[run.check.name]}"
+        elif run.check.left_out:
+            yield f"{run.check.name} cannot run as a whole here: {run.check.left_out}"
+        elif (why := case.blocked.get(run.check.name)) and (names := case.list_unloadable(run)):
+            yield f"{run.check.name} cannot run as a whole here: {list_some(sorted(names))}: {why}"
+        elif why:
+            yield f"{run.check.name} could not run here before the task: {why}"
+
+
+def _count_skipped(case: Case) -> Iterator[str]:
+    """Yield how many tests were skipped, or that they cannot be counted."""
+    for run in case.after:
+        if run.counts and run.counts.skipped:
+            number = run.counts.ran + run.counts.skipped
+            yield f"{run.check.name}: {run.counts.skipped} of {number} skipped"
+        elif run.evidence and run.counts is None and run.check.name is CheckName.TESTS:
+            yield f"{run.check.name}: {explain_uncounted(run.check)}"
+
+
+def explain_uncounted(check: Check) -> str:
+    return f"the tests of `{check.command}` cannot be counted; only its exit code is known"
+
+
+def _still_red(case: Case) -> Iterator[str]:
+    """Yield what fails for a reason that the change does not have to fix."""
+    before = {run.check.name: run for run in case.before if not run.green}
+    for run in (run for run in case.after if not case.is_blocked(run)):
+        then = before.get(run.check.name)
+        if case.excuses(run):
+            if names := sorted(find_faults(run).keys() - case.list_unloadable(run)):
+                yield f"known to fail: {run.check.name}: {list_some(names)}"
+        elif then is not None and not run.green and (find_faults(run) or not run.flaky):
+            if names := sorted(find_faults(run).keys() & find_faults(then).keys()):
+                yield f"failed before the task and still fails: {run.check.name}: {list_some(names)}"
+            elif not find_faults(run):
+                yield f"failed before the task and still fails: {run.check.name}"
+
+
+def _find_mixed(case: Case) -> list[str]:
+    """Return what both failed and passed on one tree, with the end of each run."""
+    flaky = {run.evidence.id: run for run in case.runs if run.evidence and run.flaky}
+    return [
+        f"mixed results on the same tree: {list_some(run.flaky)} ({_runs(run)})" for run in flaky.values()
+    ]
+
+
+def _runs(run: CheckRun) -> str:
+    assert run.evidence is not None
+    ends = [*(describe_end(each) for each in run.evidence.tries), describe_end(run.evidence)]
+    said = ", then ".join(ends) if len(ends) > 1 else f"{ends[0]}, another result before"
+    return f"{run.evidence.id}: {said}"
+
+
+def _unproven(case: Case) -> list[str]:
+    """Return the new tests that also pass without the change."""
+    known = frozenset[str]().union(*(run.outcomes.keys() - run.ids(*RED) for run in case.before))
+    passed = frozenset[str]().union(*(run.ids(TestOutcome.PASSED) for run in case.select(code=Side.BASE)))
+    new = sorted(passed - known)
+    return [f"not evidence, passes without the change: {list_some(new)}"] if new else []
+
+
+def _list_suspicions(case: Case) -> list[str]:
+    """Return the new lines that may be there for the checks, the certain ones first."""
+    ordered = sorted(case.suspicions, key=lambda each: not each.is_sure)
+    return [each.describe() if each.is_sure else f"please review: {each.describe()}" for each in ordered]
+
+
+def _list_dependencies(case: Case) -> Iterator[str]:
+    """Yield the dependencies to review, then all that changed, file by file."""
+    for each in case.dependencies:
+        yield from (f"please review: {doubt.said}" for doubt in each.doubts)
+    for each in case.dependencies:
+        told = {"added": each.added, "moved": each.moved, "removed": each.removed}
+        said = [f"{word} {list_some(names)}" for word, names in told.items() if names]
+        said += ["it cannot be read, so what changed is unknown"] if each.damaged else []
+        yield from [f"dependencies in {each.path}: {'; '.join(said)}"] if said else []
+    yield from [f"dependency audit: {case.audit}"] if case.audit else []
+
+
+def _list_unseen(case: Case) -> list[str]:
+    names = list_some(case.unseen)
+    return [f"new or changed but ignored by git, so no check saw it: {names}"] if names else []
+
+
+def _list_leavings(case: Case) -> list[str]:
+    """Return the new files that look like output of the checks."""
+    new = [each.path for each in (*case.drift, *case.altered) if each.kind is ChangeKind.ADDED]
+    added = [path for path in new if is_left_behind(path)]
+    return [f"new files appeared while the checks ran: {list_some(added)}"] if added else []
+
+
+def _note_probes(case: Case) -> Iterator[str]:
+    """Yield what runs that had to fail showed, or could not show."""
+    found, files = case.probes or (), list_some(dict.fromkeys(hunk.path for hunk in case.changed))
+    yield from dict.fromkeys(
+        f"{each.check}: {_why_green(each, files)}" for each in green_with_broken_code(found)
+    )
+    if tests := list_differing(found):
+        yield f"fails with another order of sets or another temporary folder: {list_some(tests)}"
+    if late := list_late(found):
+        deep, slow = (
+            dict.fromkeys(part for each in late if (each.end is end) for part in each.subjects)
+            for end in (ProbeEnd.TOO_DEEP, ProbeEnd.LEFT_OUT)
+        )
+        if slow:
+            yield f"no time was left to see whether the checks fail without, or broken: {list_some(slow)}"
+        if deep:
+            yield f"nested too deep to see whether anything can fail: {list_some(deep)}"
+    yield from _list_unclear(found)
+
+
+def _why_green(result: ProbeResult, changed: str) -> str:
+    places = list_some(result.subjects)
+    if result.kind is ProbeKind.ORACLE:
+        return f"passes with the change of {changed} when something else is expected in {places}"
+    why = "although it runs them" if result.reached else "no test runs what was broken"
+    return f"passes with {places} broken: {why}"
+
+
+def _list_unclear(results: Iterable[ProbeResult]) -> Iterator[str]:
+    """Yield what a probe could not show, which may be the repository's own doing."""
+    for each in (each for each in results if each.kind is ProbeKind.BROKEN_CODE):
+        files = list_some(each.subjects)
+        if each.end is ProbeEnd.NOT_APPLIED:
+            yield f"{each.check}: not known whether it can fail: nothing shows that it read {files}"
+        elif each.end is ProbeEnd.SILENT and each.code is Side.BASE:
+            yield f"{each.check}: sees no error in {files}, as before the task"
