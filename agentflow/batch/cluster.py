@@ -25,13 +25,12 @@ from ray.exceptions import (
 )
 
 from agentflow import __version__
-from agentflow.batch.budget import to_usage
 from agentflow.batch.folder import (
     TaskFolder,
     report_unbegun,
 )
 from agentflow.batch.parcel import accept_files, do_here, pack_parcel
-from agentflow.batch.pool import BatchOptions, DoTask, RayCluster, do_task, read_state
+from agentflow.batch.pool import BatchOptions, DoTask, RayCluster, do_task, read_state, to_usage
 from agentflow.batch.results import BatchResult, add_lost, read_lost, save_lost, save_result
 from agentflow.core.errors import AgentflowError, ConfigError, Exit
 from agentflow.core.pending import Budget

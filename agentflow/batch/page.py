@@ -8,9 +8,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from agentflow.batch.folder import TaskFolder
+from agentflow.batch.plan import BatchTask
 from agentflow.batch.results import BatchResult
 from agentflow.batch.run import BatchOutcome
-from agentflow.batch.task import BatchTask
 from agentflow.core.errors import AgentflowError, ConfigError, Exit
 from agentflow.core.record import Record
 from agentflow.core.task import Status

@@ -18,10 +18,9 @@ from agentflow.batch.folder import (
     report_unbegun,
     require_environment,
 )
-from agentflow.batch.plan import SCRIPT_PREFIX
+from agentflow.batch.plan import SCRIPT_PREFIX, BatchTask
 from agentflow.batch.pool import LIMITS_FOLDER, BatchOptions, do_task
 from agentflow.batch.results import RESULT, BatchResult, add_lost
-from agentflow.batch.task import BatchTask
 from agentflow.core.errors import ConfigError, Exit
 from agentflow.core.pending import Budget
 from agentflow.core.record import Record, encode

@@ -41,10 +41,10 @@ from agentflow.view.words import duration, plural, status_mark, status_style
 
 if TYPE_CHECKING:
     from agentflow.batch.folder import TaskFolder
+    from agentflow.batch.plan import BatchTask
     from agentflow.batch.pool import BatchOptions, DoTask, RayCluster, TaskBegun, TellProgress
     from agentflow.batch.results import BatchResult
     from agentflow.batch.run import BatchOutcome
-    from agentflow.batch.task import BatchTask
 
 
 class BatchEngine(StrEnum):

@@ -35,7 +35,7 @@ from agentflow.view.words import duration, plural
 
 if TYPE_CHECKING:
     from agentflow.batch.evaluation import Comparison, Rate, Score
-    from agentflow.batch.task import BatchTask
+    from agentflow.batch.plan import BatchTask
 
 _COMPARE = "compare"
 
