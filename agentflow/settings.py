@@ -1,4 +1,4 @@
-"""What the user configured: `config.yaml` in the user's folder, and the environment."""
+"""The user's settings and folders, what a repository may set for itself, and where shipped content lies."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -301,3 +301,13 @@ def model_name(option: str | None, settings: Settings, environ: Mapping[str, str
     configured = settings.endpoint or settings.api_key_env or settings.api_key_command
     is_set_up = configured or any(environ.get(variable) for variable in MODEL_VARIABLES)
     return "anthropic" if is_set_up else "repair"
+
+
+def find_bundled(kind: str) -> Path:
+    """Return the folder of the shipped `agents`, `skills`, `hooks` or `examples`.
+
+    In a wheel they are inside the package, in a checkout beside it, so that edits there are live.
+    """
+    package = Path(__file__).resolve().parent
+    inside = package / "_bundled"
+    return (inside if inside.is_dir() else package.parent) / kind

@@ -18,9 +18,7 @@ from agentflow.core.errors import ConfigError, InvalidFile, UnknownRole, Unknown
 from agentflow.core.hook import Hook, Origin
 from agentflow.core.record import Record
 from agentflow.core.role import Role
-from agentflow.hooks.entries import HookFile, load_hooks, name_shipped, project_places, user_places
-from agentflow.hooks.matching import may_see
-from agentflow.library.bundled import find_bundled
+from agentflow.hooks.entries import HookFile, load_hooks, may_see, name_shipped, project_places, user_places
 from agentflow.library.roles import Roles, list_subagents, load_roles, require_known
 from agentflow.library.skill_file import Skill
 from agentflow.library.skills import (
@@ -32,7 +30,15 @@ from agentflow.library.skills import (
     skill_places,
 )
 from agentflow.permissions.rules import Rules, find_denied_tools, find_named_tools, load_rules
-from agentflow.settings import PLUGIN_MANIFEST, Approvals, Settings, folders, load_settings, model_name
+from agentflow.settings import (
+    PLUGIN_MANIFEST,
+    Approvals,
+    Settings,
+    find_bundled,
+    folders,
+    load_settings,
+    model_name,
+)
 from agentflow.tools.registry import Toolbox, build_toolbox
 
 
@@ -125,7 +131,7 @@ def _has_search(model: str, settings: Settings, root: Path) -> bool:
         from agentflow.api.models import has_offered_search
 
         return has_offered_search(model, root)
-    from agentflow.model.credentials import can_search
+    from agentflow.model.wire import can_search
 
     return can_search(model, settings, os.environ)
 

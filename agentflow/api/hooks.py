@@ -20,10 +20,9 @@ from agentflow.core.record import Record
 from agentflow.core.task import Phase
 from agentflow.core.tool import Tool
 from agentflow.hooks.entries import load_hooks, name_shipped, project_places, user_places
-from agentflow.library.bundled import find_bundled
 from agentflow.parse import Mismatch, fit, read_json
 from agentflow.sandbox.run import Sandbox
-from agentflow.settings import folders
+from agentflow.settings import find_bundled, folders
 from agentflow.workspace.git import open_repository
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")

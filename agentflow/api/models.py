@@ -79,9 +79,8 @@ def _open_live(name: str, settings: Settings, environ: Mapping[str, str]) -> Mod
 
 def _open_messages(name: str, settings: Settings, environ: Mapping[str, str]) -> tuple["Messages", str]:
     """Return a live model, and the endpoint it asks."""
-    from agentflow.model.credentials import endpoint
     from agentflow.model.messages import Messages
-    from agentflow.model.wire import VENDOR
+    from agentflow.model.wire import VENDOR, endpoint
 
     if name in CLOUDS:
         from agentflow.model.sdk import cloud

@@ -12,13 +12,12 @@ from agentflow.core.hook import Hook, Origin, Script
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.hooks.entries import Bearer, HookFile, load_hooks, to_skill_scope
-from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import HOOKS_KEY, read_role
 from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill
 from agentflow.library.substitution import PartKind, split_body
 from agentflow.permissions.reading_commands import find_outputs
 from agentflow.redact import one_line
-from agentflow.settings import PLUGIN_MANIFEST
+from agentflow.settings import PLUGIN_MANIFEST, find_bundled
 from agentflow.trust import content
 
 if TYPE_CHECKING:

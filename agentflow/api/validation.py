@@ -18,14 +18,18 @@ from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE
 from agentflow.hooks.entries import HookFile, load_hooks, project_places, read_hooks, user_places
-from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import find_direct_problems, list_subagents, read_role, require_known
 from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill, read_skill_file
-from agentflow.library.skill_tests import read_situations
-from agentflow.library.skills import SkillFolder, Skills, describe_unknown_skill, find_skill_folders
+from agentflow.library.skills import (
+    SkillFolder,
+    Skills,
+    describe_unknown_skill,
+    find_skill_folders,
+    read_situations,
+)
 from agentflow.parse import expand_home
 from agentflow.permissions.rules import parse_rules
-from agentflow.settings import PROJECT_FILE, folders, load_settings
+from agentflow.settings import PROJECT_FILE, find_bundled, folders, load_settings
 from agentflow.tools.registry import Toolbox, standard
 from agentflow.trust import content
 

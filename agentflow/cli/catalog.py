@@ -22,8 +22,7 @@ from agentflow.api.models import choose_tiers
 from agentflow.api.wiring import list_shared_capabilities
 from agentflow.cli.arguments import FOLDER, JSON, make_group
 from agentflow.cli.printing import say, say_json, show
-from agentflow.compose.agents import Handoffs
-from agentflow.compose.builder import Draft, NoModel
+from agentflow.compose.builder import Draft, Handoffs, NoModel
 from agentflow.compose.capability import Capability, Settled
 from agentflow.compose.standard import Kit, list_standard_capabilities
 from agentflow.compose.subagents import SubagentRequest, Subagents, only_reads, restrict_subagent

@@ -18,7 +18,7 @@ from agentflow.core.record import Record, encode
 from agentflow.parse import decode
 
 if TYPE_CHECKING:
-    from agentflow.ci.remarks import ReviewRemark
+    from agentflow.ci.review import ReviewRemark
     from agentflow.workspace.git import Git
 
 BASE = typer.Option(
@@ -140,7 +140,7 @@ def _verify_again(
 
 def _tell(remarks: "Sequence[ReviewRemark]", text: str, targets: tuple[Path | None, Path | None]) -> None:
     """Write summary and SARIF, and on GitHub an annotation for each remark."""
-    from agentflow.ci.remarks import to_annotation, to_sarif
+    from agentflow.ci.review import to_annotation, to_sarif
 
     summary, sarif = targets
     place = summary or os.environ.get("GITHUB_STEP_SUMMARY")

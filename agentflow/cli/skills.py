@@ -92,7 +92,7 @@ def check_skills(name: str | None = ONE_NAME, json: bool = JSON) -> int:
 
     They are in the skill's tests.yaml. No model is asked.
     """
-    from agentflow.library.skill_tests import run_skill_tests
+    from agentflow.library.skills import run_skill_tests
 
     content = load_content_here()
     chosen = [skill for skill in content.skills.all if name in (None, skill.name)]

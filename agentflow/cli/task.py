@@ -35,9 +35,9 @@ from agentflow.cli.arguments import (
 from agentflow.cli.printing import say, say_json
 from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.pending import Budget
-from agentflow.library.bundled import find_bundled
 from agentflow.process import capture
 from agentflow.redact import one_line, visible
+from agentflow.settings import find_bundled
 from agentflow.view.text import send
 
 if TYPE_CHECKING:

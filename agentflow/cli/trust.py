@@ -16,7 +16,7 @@ from agentflow.redact import list_some
 from agentflow.view.words import plural
 
 if TYPE_CHECKING:
-    from agentflow.api.plugin_changes import PluginCandidate
+    from agentflow.api.plugins import PluginCandidate
     from agentflow.api.trust_items import Item
     from agentflow.trust import Trusted
 
@@ -96,7 +96,7 @@ def add_plugin(
     yes: bool = AGREE,
 ) -> int:
     """Show what a plugin contains and runs, and add it if you agree. Its files are copied."""
-    from agentflow.api.plugin_changes import fetch_plugin, require_new_name
+    from agentflow.api.plugins import fetch_plugin, require_new_name
 
     with fetch_plugin(_to_absolute(source), name) as candidate:
         require_new_name(candidate)
@@ -141,8 +141,7 @@ def list_plugins(json: bool = JSON) -> None:
 @plugins.command(name="update", epilog="Example: agentflow plugins update review-kit")
 def update_plugin(name: str = PLUGIN, yes: bool = AGREE) -> int:
     """Fetch a plugin again and show what changed. The new files are used if you agree."""
-    from agentflow.api.plugin_changes import fetch_plugin, require_installed
-    from agentflow.api.plugins import open_store
+    from agentflow.api.plugins import fetch_plugin, open_store, require_installed
 
     before = require_installed(name)
     with fetch_plugin(before.source, before.entry) as candidate:
@@ -159,8 +158,7 @@ def update_plugin(name: str = PLUGIN, yes: bool = AGREE) -> int:
 @plugins.command(name="remove", epilog="Example: agentflow plugins remove review-kit")
 def remove_plugin(name: str = PLUGIN) -> None:
     """Remove a plugin and its copied files."""
-    from agentflow.api.plugin_changes import require_installed
-    from agentflow.api.plugins import open_store
+    from agentflow.api.plugins import open_store, require_installed
 
     require_installed(name)
     open_store().remove(name)
@@ -175,7 +173,7 @@ def _to_absolute(source: str) -> str:
 
 def _decide(candidate: "PluginCandidate", differences: tuple[str, ...], *, yes: bool) -> int:
     """Show a plugin, ask, and install it; without an answer nothing is changed."""
-    from agentflow.api.plugin_changes import install_plugin
+    from agentflow.api.plugins import install_plugin
 
     record = candidate.record
     say(f"{record.name} {record.version} from {record.source} {record.commit[:12]}".rstrip())

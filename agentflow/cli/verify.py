@@ -144,7 +144,7 @@ def export_bundle(
         return
     written = export_task(git, found, target)
     if attestation is not None:
-        from agentflow.store.attestation import make_statement
+        from agentflow.store.bundle import make_statement
 
         write_result(attestation, encode(make_statement(git, found, Path(written.path))).decode() + "\n")
     if json:

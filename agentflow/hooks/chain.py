@@ -24,7 +24,7 @@ from agentflow.core.points import HookEvent, Payload, PermissionAsked, Point, Sc
 from agentflow.core.ports import Observer
 from agentflow.hooks.answers import HookAnswer
 from agentflow.hooks.command import run_script
-from agentflow.hooks.matching import matches, meets_condition
+from agentflow.hooks.entries import matches, meets_condition
 from agentflow.redact import visible
 
 _SILENT = HookResult()

@@ -15,10 +15,10 @@ from agentflow.core.role import INHERIT, Limits, Role, ToolRule
 from agentflow.core.routing import PIPELINE
 from agentflow.core.tool import Effect, Tool
 from agentflow.frontmatter import PublicText, find_key_lines, key_line, read_public, split
-from agentflow.library.bundled import find_bundled
 from agentflow.library.skill_file import COLON
 from agentflow.parse import Mismatch, fit
 from agentflow.permissions.rules import parse_rules
+from agentflow.settings import find_bundled
 from agentflow.trust import content
 
 PART_KEY = "agentflow-role"

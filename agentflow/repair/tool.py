@@ -17,8 +17,7 @@ from agentflow.core.record import Record, plain
 from agentflow.core.role import FirstTry, Replacement
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.repair.bench import Hope, SearchWatch
-from agentflow.repair.case import RepairCase
-from agentflow.repair.explain import describe_search
+from agentflow.repair.case import RepairCase, describe_search
 from agentflow.repair.policy import tell_progress, work_in_thread
 from agentflow.repair.search import SearchResult
 from agentflow.repair.sources import read_sources

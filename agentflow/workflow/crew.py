@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agentflow.compose.agents import AgentFactory, SubagentPlace
+from agentflow.compose.builder import AgentFactory, SubagentPlace
 from agentflow.compose.capability import Capability
 from agentflow.compose.standard import Kit
 from agentflow.core.evidence import CheckName, CheckRun

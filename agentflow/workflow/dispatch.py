@@ -15,7 +15,7 @@ from agentflow.core.task import GateStatus, Phase, Status, TaskState
 from agentflow.loop.run import continue_run, run_agent
 from agentflow.model.tiers import REPAIR
 from agentflow.process import timestamp
-from agentflow.report.answer import end_without_answer
+from agentflow.report.report import end_without_answer
 from agentflow.routing.classify import MOST_FILES
 from agentflow.routing.route import reclassify_by_plan, reclassify_by_size
 from agentflow.store.journal import load_run

@@ -13,9 +13,8 @@ from anyio import to_thread
 
 from agentflow.core.errors import ModelError, ModelUnavailable
 from agentflow.core.events import StepMerged
-from agentflow.core.plan_order import ParallelWork, StepResult, list_waves
 from agentflow.core.record import Record
-from agentflow.core.role import Change, Plan
+from agentflow.core.role import Change, ParallelWork, Plan, StepResult, list_waves
 from agentflow.core.routing import ROLE_OF
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Phase, TaskState

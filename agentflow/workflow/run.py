@@ -11,9 +11,8 @@ from agentflow.core.record import copy_shared
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.process import timestamp
 from agentflow.redact import list_some
-from agentflow.report.answer import keeps_document, write_document
 from agentflow.report.material import sum_spending, summarize_intent
-from agentflow.report.report import format_report
+from agentflow.report.report import format_report, keeps_document, write_document
 from agentflow.routing.route import enter_phase, next_phase, phases_beside
 from agentflow.store.ledger import hash_file
 from agentflow.store.reading import events, find_last_write_time

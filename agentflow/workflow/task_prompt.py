@@ -13,8 +13,7 @@ from agentflow.core.evidence import (
     find_same_check,
     summarize_evidence,
 )
-from agentflow.core.plan_order import describe_results
-from agentflow.core.role import Limits, Plan, Role
+from agentflow.core.role import Limits, Plan, Role, describe_results
 from agentflow.core.routing import ROLE_OF, Access
 from agentflow.core.task import Excerpt, Failure, Instruction, Phase, Said, TaskState
 from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, select_instructions

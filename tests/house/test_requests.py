@@ -12,10 +12,10 @@ from agentflow.core.messages import ToolSpec
 from agentflow.core.record import encode
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE
-from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import read_role
 from agentflow.library.skills import SkillFolder, load_skills, offer_skills
 from agentflow.permissions.role_rules import explain_role_refusal
+from agentflow.settings import find_bundled
 from agentflow.tools.registry import NAMES, standard, to_spec
 from agentflow.tools.shell import BASH
 

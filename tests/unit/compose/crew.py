@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 
-from agentflow.compose.agents import AgentFactory, SubagentPlace
+from agentflow.compose.builder import AgentFactory, SubagentPlace
 from agentflow.compose.standard import Kit, UseHooks
 from agentflow.core.events import Event
 from agentflow.core.fold import advance

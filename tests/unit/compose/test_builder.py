@@ -23,11 +23,11 @@ from agentflow.core.events import Event
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE
 from agentflow.core.run import RunOutcome
-from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import read_role
 from agentflow.loop.agent import Surroundings
 from agentflow.loop.prompts import prompt_text
 from agentflow.model.tiers import model_id
+from agentflow.settings import find_bundled
 from agentflow.tools.registry import SUBMITS, standard
 from tests.unit.compose.parts import (
     LOOK,

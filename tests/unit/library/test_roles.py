@@ -7,8 +7,8 @@ import pytest
 from agentflow.core.errors import InvalidFile, UnknownRole
 from agentflow.core.role import Limits, ToolRule
 from agentflow.core.routing import PIPELINE
-from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import Roles, load_roles, read_role
+from agentflow.settings import find_bundled
 
 HEAD = "name: tester\ndescription: tests things\ntools: [Read]\n"
 

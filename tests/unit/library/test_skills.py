@@ -6,7 +6,6 @@ import pytest
 from agentflow.core.errors import InvalidFile, ToolError
 from agentflow.core.role import Role, ToolRule
 from agentflow.core.task import Phase
-from agentflow.library.bundled import find_bundled
 from agentflow.library.skill_file import list_skill_files, open_body, read_skill, read_skill_file
 from agentflow.library.skills import (
     SkillFolder,
@@ -17,6 +16,7 @@ from agentflow.library.skills import (
     offer_skills,
     skill_places,
 )
+from agentflow.settings import find_bundled
 
 HEAD = "name: a-skill\ndescription: Use when something is to be done.\n"
 Make = Callable[..., Path]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import AgentflowError, ConfigError, ModelRejected
-from agentflow.model.credentials import endpoint
+from agentflow.model.wire import endpoint
 from agentflow.settings import Settings, load_settings, model_name
 
 KEY = "sk-unit-0123456789"

@@ -10,10 +10,9 @@ import pytest
 from agentflow.core.errors import ConfigError
 from agentflow.core.messages import Message, Request, Speaker, Text, ToolCall, ToolResult, ToolSpec, Usage
 from agentflow.core.record import encode
-from agentflow.model.credentials import endpoint
 from agentflow.model.encode import Encoder
 from agentflow.model.tiers import MODELS, add_cost, find_price, load_price_lists
-from agentflow.model.wire import VENDOR, Endpoint, Secret
+from agentflow.model.wire import VENDOR, Endpoint, Secret, endpoint
 from agentflow.parse import decode
 from agentflow.settings import Price, Settings, load_settings, model_name
 from tests.support.records import a_request, user
