@@ -10,7 +10,7 @@ from msgspec import Meta
 from agentflow.core.errors import ConfigError, InvalidFile
 from agentflow.core.evidence import CheckName, Fault
 from agentflow.core.messages import ContextLimits
-from agentflow.core.record import Record, plain
+from agentflow.core.record import Record, to_builtins
 from agentflow.core.regex import regex
 from agentflow.core.routing import Routing
 from agentflow.frontmatter import read_yaml
@@ -225,7 +225,7 @@ class Folders(Record):
     """The record of the added plugins and their files."""
 
 
-def folders(environ: Mapping[str, str]) -> Folders:
+def find_folders(environ: Mapping[str, str]) -> Folders:
     """Return the user's folders; `AGENTFLOW_HOME` moves them all, a relative XDG value is ignored."""
     home = Path(environ.get("AGENTFLOW_HOME") or environ.get("HOME") or Path.home())
     named = Path(environ.get("XDG_CONFIG_HOME", ""))
@@ -243,7 +243,7 @@ def folders(environ: Mapping[str, str]) -> Folders:
 
 def load_settings(environ: Mapping[str, str]) -> Settings:
     """Return the user's settings. Raises InvalidFile naming file, line and key."""
-    path = folders(environ).config
+    path = find_folders(environ).config
     if not path.is_file():
         return Settings()
     try:
@@ -255,7 +255,7 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
 
 def _read_settings(kind: type[T], text: str, source: str) -> T:
     found = read_yaml(kind, text, source)
-    if has_null(plain(found)):
+    if has_null(to_builtins(found)):
         raise InvalidFile(source, "a text in it has a null character")
     return found
 
@@ -281,7 +281,7 @@ def tighten(project: Project, settings: Settings) -> Project:
     )
 
 
-def with_project(settings: Settings, project: Project) -> Settings:
+def apply_project(settings: Settings, project: Project) -> Settings:
     surface = SurfaceGlobs(
         add=(*settings.surface.add, *project.surface.add),
         remove=(*settings.surface.remove, *project.surface.remove),
@@ -293,7 +293,7 @@ def with_project(settings: Settings, project: Project) -> Settings:
     )
 
 
-def model_name(option: str | None, settings: Settings, environ: Mapping[str, str]) -> str:
+def choose_model_name(option: str | None, settings: Settings, environ: Mapping[str, str]) -> str:
     """Return the model to use: the named one, else `anthropic` where it is set up, else `repair`."""
     named = option or environ.get("AGENTFLOW_MODEL") or settings.model
     if named:

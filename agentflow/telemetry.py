@@ -36,7 +36,7 @@ from agentflow.core.events import (
 from agentflow.core.messages import Usage
 from agentflow.core.routing import ROLE_OF
 from agentflow.core.task import Phase
-from agentflow.redact import one_line
+from agentflow.redact import to_one_line
 
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _SEND_SECONDS = 3
@@ -188,7 +188,7 @@ class _Complaint(logging.Handler):
     text = ""
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.text = self.text or one_line(record.getMessage(), 200)
+        self.text = self.text or to_one_line(record.getMessage(), 200)
 
 
 def _name_operation(name: str, told: Mapping[str, _Value]) -> dict[str, _Value]:

@@ -22,7 +22,7 @@ class Trusted(Record):
 
     def covers(self, file: str) -> bool:
         """Tell whether a file holds, byte for byte, what was trusted."""
-        return file in self.files and self.files[file] == fingerprint(Path(self.root), file)
+        return file in self.files and self.files[file] == fingerprint_file(Path(self.root), file)
 
 
 def load_trust(config: Path, root: Path) -> Trusted:
@@ -51,18 +51,18 @@ def _find_record(config: Path, root: Path) -> Path:
     return config.parent / "trust" / f"{name}.json"
 
 
-def fingerprint(root: Path, file: str) -> str | None:
+def fingerprint_file(root: Path, file: str) -> str | None:
     """Return the hash of a file of a repository; None for what is no plain file in it."""
     try:
         place = (root / file).resolve()
         if not place.is_relative_to(root.resolve()):
             return None
-        return hashlib.sha256(content(place)).hexdigest()
+        return hashlib.sha256(read_content(place)).hexdigest()
     except (OSError, RuntimeError, ValueError, InvalidFile):
         return None
 
 
-def content(path: Path) -> bytes:
+def read_content(path: Path) -> bytes:
     """Return the bytes of a regular file of bearable size. Raises OSError, or InvalidFile for any other."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as opened:

@@ -29,9 +29,9 @@ from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill
 from agentflow.library.slash_commands import CommandFolder
 from agentflow.parse import decode, expand_home
 from agentflow.redact import list_some
-from agentflow.sandbox.throwaway import scratch_folder
-from agentflow.settings import PLUGIN_MANIFEST, folders
-from agentflow.trust import content
+from agentflow.sandbox.throwaway import make_scratch_folder
+from agentflow.settings import PLUGIN_MANIFEST, find_folders
+from agentflow.trust import read_content
 from agentflow.workspace.git_fetch import fetch_files, is_address
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ class Plugins(Record):
 
 def open_store() -> PluginStore:
     """Return where the user's plugins are kept."""
-    found = folders(os.environ)
+    found = find_folders(os.environ)
     return PluginStore(place=found.plugins, record=found.plugin_record)
 
 
@@ -212,7 +212,7 @@ def fetch_plugin(source: str, entry: str = "") -> Iterator[PluginCandidate]:
     Raises UsageError for a source that is none, InvalidFile for a wrong plugin, and ConfigError where it
     cannot be fetched.
     """
-    with scratch_folder() as scratch:
+    with make_scratch_folder() as scratch:
         found = _find(source, entry, scratch)
         if not found.folder.resolve().is_relative_to(found.top.resolve()) or not found.folder.is_dir():
             raise InvalidFile(source, "the plugin's folder does not exist or lies elsewhere")
@@ -313,7 +313,7 @@ def _choose_entry(path: Path, name: str) -> PluginSource:
 
     Raises UsageError with the names there are, and InvalidFile for a wrong file.
     """
-    top = decode(dict[str, Any], content(path), str(path))
+    top = decode(dict[str, Any], read_content(path), str(path))
     listed = top.get("plugins")
     if not isinstance(listed, list):
         raise InvalidFile(str(path), "plugins: must be a list")

@@ -47,17 +47,24 @@ from agentflow.library.skills import Skills
 from agentflow.loop.history import request_of
 from agentflow.mcp.entries import ServerEntry
 from agentflow.model.scripted import Scripted
-from agentflow.model.tiers import REPAIR, choice_of
+from agentflow.model.tiers import REPAIR, parse_choice
 from agentflow.permissions.rules import Rules, find_denied_tools, narrow_rules, parse_rules
 from agentflow.permissions.user_rules import build_denials, build_exceptions
-from agentflow.process import timestamp
+from agentflow.process import make_timestamp
 from agentflow.routing.table import Table, load_table
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.protection import require_firm_links
 from agentflow.sandbox.run import Sandbox
-from agentflow.settings import Approvals, Settings, TaskLimits, load_settings, model_name, with_project
+from agentflow.settings import (
+    Approvals,
+    Settings,
+    TaskLimits,
+    apply_project,
+    choose_model_name,
+    load_settings,
+)
 from agentflow.store.journal import load_runs
-from agentflow.store.tasks import TaskStore, new_task_id
+from agentflow.store.tasks import TaskStore, make_task_id
 from agentflow.tools.registry import Toolbox
 from agentflow.verdict.checking import Bounds, Checking, Inspections
 from agentflow.workflow.crew import Crew
@@ -94,7 +101,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     """Return the setup of a task with this text. Raises the error that the person should see."""
     git = open_repository(start)
     project = load_project(git.root)
-    settings = with_project(load_settings(os.environ), project)
+    settings = apply_project(load_settings(os.environ), project)
     toolbox = open_toolbox(git.root, model)
     content, rules = load_content(git.root, toolbox), load_rules_here(git.root)
     hooks, warnings = load_hooks_here(git.root)
@@ -102,7 +109,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     toolbox = withhold_provider_tools(toolbox, content.roles, hooks, rules, settings.approvals)
     everyone = _narrow_roles(content.roles, rules, toolbox, settings)
     servers = load_entries(git.root)
-    name = model_name(model, settings, os.environ)
+    name = choose_model_name(model, settings, os.environ)
     settings = choose_tiers(settings, name)
     sandbox = hide_secrets(make_sandbox(git.root, settings, wish, git.folders), git, rules)
     require_firm_links(git.root, settings.unprotected)
@@ -166,13 +173,13 @@ def _describe_surroundings(sandbox: Sandbox) -> tuple[str, ...]:
 
 def make_task(setup: Setup, text: str, max_iterations: int | None) -> TaskState:
     return TaskState(
-        task_id=new_task_id(),
+        task_id=make_task_id(),
         task=text,
-        started_at=timestamp(),
+        started_at=make_timestamp(),
         max_iterations=max_iterations or setup.settings.max_iterations,
         model=setup.model.name,
         spares_tokens=setup.model.name != REPAIR,
-        repair_seconds=setup.settings.repair_seconds if choice_of(setup.model.name).is_live else 0,
+        repair_seconds=setup.settings.repair_seconds if parse_choice(setup.model.name).is_live else 0,
         sandbox=setup.sandbox.level,
         gaps=setup.sandbox.ability.gaps,
         surface=Surface(added=setup.settings.surface.add, removed=setup.settings.surface.remove),

@@ -19,13 +19,13 @@ from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
 from agentflow.frontmatter import write_atomic
 from agentflow.process import capture
-from agentflow.redact import list_some, visible
+from agentflow.redact import list_some, make_visible
 from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import SHARED
-from agentflow.sandbox.throwaway import scratch_folder
-from agentflow.settings import folders
+from agentflow.sandbox.throwaway import make_scratch_folder
+from agentflow.settings import find_folders
 from agentflow.store.bundle import PATCH, make_patch, pack_task
-from agentflow.store.reading import events, list_tasks, load_state
+from agentflow.store.reading import list_tasks, load_events, load_state
 from agentflow.trust import drop_trust, load_trust, record_trust
 from agentflow.verdict.reverify import Copies
 from agentflow.workspace.git import Git, open_repository
@@ -128,7 +128,7 @@ def _share(source: Path, begun: Path, clone: Path) -> None:
         (begun / ".git/info").mkdir(exist_ok=True)
         with (begun / ".git/info/exclude").open("a", encoding="utf-8") as file:
             file.writelines(f"/{name}\n" for name in found)
-    config = folders(os.environ).config
+    config = find_folders(os.environ).config
     if trusted := load_trust(config, source).files:
         record_trust(config, clone, trusted)
 
@@ -153,7 +153,7 @@ def find_environment_variables(folder: TaskFolder) -> dict[str, str]:
 def remove_clone(folder: TaskFolder) -> None:
     """Remove a task's clone, and what was trusted of it."""
     if folder.clone.exists():
-        drop_trust(folders(os.environ).config, folder.clone)
+        drop_trust(find_folders(os.environ).config, folder.clone)
         shutil.rmtree(folder.clone, ignore_errors=True)
 
 
@@ -206,7 +206,7 @@ def _read_commit(git: Git) -> str:
 
 def _measure_seconds(record: Path) -> float:
     """Return the seconds between the first and the last event of a task."""
-    told = [datetime.fromisoformat(one.at) for one in events(record)]
+    told = [datetime.fromisoformat(one.at) for one in load_events(record)]
     return round((told[-1] - told[0]).total_seconds(), 3)
 
 
@@ -231,7 +231,7 @@ def run_hidden_check(folder: TaskFolder, state: TaskState, switches: Collection[
     git = open_repository(folder.clone)
     wish = Wish(no_sandbox="--no-sandbox" in switches, network="--network" in switches)
     copies = Copies(git=git, sandbox=open_sandbox(git, wish), said=WellKnown())
-    with copies.open(state.tree or git.tree(), ()) as place, scratch_folder() as scratch:
+    with copies.open(state.tree or git.tree(), ()) as place, make_scratch_folder() as scratch:
         root = place.sandbox.root
         if problem := _put_files(root, check):
             return HiddenResult(resolved=False, reason=problem)
@@ -273,10 +273,10 @@ def _judge(check: HiddenCheck, shown: Shown) -> HiddenResult:
     """Return whether a run of a check resolves its task."""
     code, ended = shown.execution.exit_code, "it took too long" if shown.execution.timed_out else ""
     if not check.tests:
-        return HiddenResult(resolved=code == 0, reason=ended or visible(f"exit {code}"))
+        return HiddenResult(resolved=code == 0, reason=ended or make_visible(f"exit {code}"))
     wrong = [test for test in check.tests if _find_outcome(shown, test) is not TestOutcome.PASSED]
     said = ended or (f"not passed: {list_some(wrong)}" if wrong else f"{len(check.tests)} tests passed")
-    return HiddenResult(resolved=not wrong and not ended, reason=visible(said))
+    return HiddenResult(resolved=not wrong and not ended, reason=make_visible(said))
 
 
 def _find_outcome(shown: Shown, test: str) -> TestOutcome | None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from msgspec import Meta, field
 
 from agentflow.core.errors import ConfigError, InvalidFile
-from agentflow.core.record import Record, plain
+from agentflow.core.record import Record, to_builtins
 from agentflow.frontmatter import find_line, read_yaml
 from agentflow.parse import decode, decode_or_none, expand_home, has_null, parse
 from agentflow.workspace.git_fetch import is_address
@@ -111,7 +111,7 @@ def _complete(path: Path, find: Callable[[int], int], tasks: tuple[BatchTask, ..
     width = max(4, len(str(len(tasks))))
     seen: set[str] = set()
     for number, task in enumerate(tasks):
-        if has_null(plain(task)):
+        if has_null(to_builtins(task)):
             raise InvalidFile(str(path), "a text in it has a null character", line=find(number))
         name = task.id or f"{number + 1:0{width}}"
         if name in seen:

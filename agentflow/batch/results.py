@@ -11,7 +11,7 @@ from agentflow.core.record import Record, encode
 from agentflow.core.task import Status
 from agentflow.frontmatter import write_atomic
 from agentflow.parse import decode
-from agentflow.redact import visible
+from agentflow.redact import make_visible
 
 RESULT = "result.json"
 _LOST = "lost.json"
@@ -113,7 +113,7 @@ def to_junit(results: Iterable[BatchResult], missing: Iterable[str]) -> str:
     for result in results:
         count += 1
         case = _add_case(suite, result.id, result.group, result.seconds)
-        told = {"message": visible(f"{result.status}: {result.reason}"), "type": str(result.status)}
+        told = {"message": make_visible(f"{result.status}: {result.reason}"), "type": str(result.status)}
         if result.exit_code not in _FINE:
             failed += 1
             ET.SubElement(case, "failure", told)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agentflow.core.errors import StateError, UsageError
 from agentflow.core.record import Record
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.store.bundle import BUNDLE_SUFFIX, export_task
 from agentflow.store.reading import is_task_id
 from agentflow.workspace.git import Git
@@ -34,7 +34,7 @@ class NamedTask(Record):
 
 def keep_record(git: Git, task: Path) -> str:
     """Keep a task's record in the repository under a ref of its own and return the ref's name."""
-    with scratch_folder() as scratch:
+    with make_scratch_folder() as scratch:
         written = export_task(git, task, scratch / _FILE)
         blob = git.call("hash-object", "-w", "--stdin", stdin=Path(written.path).read_bytes())
     entry = b"100644 blob " + blob.strip() + b"\t" + _FILE.encode() + b"\n"
@@ -97,7 +97,7 @@ def open_record(git: Git, named: NamedTask) -> Iterator[Path]:
             hint=f"where the task ran: agentflow export {named.task_id} --ref && git push origin "
             f"{_REFS}/{named.task_id}; here: git fetch origin '+{_REFS}/*:{_REFS}/*'",
         ) from None
-    with scratch_folder() as scratch:
+    with make_scratch_folder() as scratch:
         path = scratch / f"{named.task_id}{BUNDLE_SUFFIX}"
         path.write_bytes(content)
         yield path

@@ -13,11 +13,11 @@ from agentflow.core.task import Status, TaskState
 from agentflow.pages.diff import DiffBlock, FileView, JudgedAs
 from agentflow.pages.markdown import escape_markdown, format_comment, to_code
 from agentflow.pages.page import TaskPage, read_task_page
-from agentflow.redact import one_line
+from agentflow.redact import to_one_line
 from agentflow.sandbox.run import Sandbox
 from agentflow.store.bundle import open_task
 from agentflow.view.text import Line, Style, line, span
-from agentflow.view.words import plural
+from agentflow.view.words import format_count
 from agentflow.workspace.git import Git
 
 _TOLD = {
@@ -72,7 +72,7 @@ def list_unconfirmed(task: TaskState) -> Iterator[ReviewRemark]:
     """Yield the approvals that only the record claims; a forger could have written them."""
     for said in task.verdict.approvals if task.verdict else ():
         yield ReviewRemark(
-            rule=_UNCONFIRMED, message=one_line(f"approved by the record's own word: {said}", 500)
+            rule=_UNCONFIRMED, message=to_one_line(f"approved by the record's own word: {said}", 500)
         )
 
 
@@ -80,7 +80,7 @@ def _list_failures(rows: Sequence[VerificationRow]) -> Iterator[ReviewRemark]:
     for row in rows:
         if not row.holds:
             said = f"{row.name}: {row.values.get('said', '')}"
-            yield ReviewRemark(rule=_DIFFERS, message=one_line(said, 500), is_error=True)
+            yield ReviewRemark(rule=_DIFFERS, message=to_one_line(said, 500), is_error=True)
 
 
 def _list_lines(file: FileView) -> Iterator[ReviewRemark]:
@@ -88,7 +88,9 @@ def _list_lines(file: FileView) -> Iterator[ReviewRemark]:
         if block.mark in _TOLD:
             rule, message = _TOLD[block.mark]
             told = f"{message}; {block.note}" if block.note else message
-            yield ReviewRemark(rule=rule, message=one_line(told, 500), path=file.path, line=_find_line(block))
+            yield ReviewRemark(
+                rule=rule, message=to_one_line(told, 500), path=file.path, line=_find_line(block)
+            )
 
 
 def _find_line(block: DiffBlock) -> int:
@@ -220,15 +222,14 @@ def _describe(checked: Sequence[CheckedRecord], open_ends: Sequence[ReviewRemark
     yield summarize_records([row for one in checked for row in one.rows])
     for one in checked:
         if one.recorded is not Exit.VERIFIED and one.state and one.state.ending:
-            said = (
-                f"{one.state.task_id} ended with {one.recorded:d}: {one_line(one.state.ending.reason, 500)}"
-            )
+            reason = to_one_line(one.state.ending.reason, 500)
+            said = f"{one.state.task_id} ended with {one.recorded:d}: {reason}"
             yield line(span("! ", Style.WARN), said, hang=2)
     for each in open_ends:
         style = Style.BAD if each.is_error else Style.WARN
         yield line(span("! ", style), f"{each.path}: {each.message}" if each.path else each.message, hang=2)
     if open_ends:
-        yield line(span(f"{plural(len(open_ends), 'thing')} not verified. {_ADVICE}", Style.WARN))
+        yield line(span(f"{format_count(len(open_ends), 'thing')} not verified. {_ADVICE}", Style.WARN))
 
 
 def _write(code: Exit, checked: Sequence[CheckedRecord], open_ends: Sequence[ReviewRemark]) -> str:

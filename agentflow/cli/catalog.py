@@ -29,7 +29,7 @@ from agentflow.compose.subagents import SubagentRequest, Subagents, only_reads, 
 from agentflow.core.errors import ConfigError, InvalidInput, NotAllowed, UnknownTool, UsageError
 from agentflow.core.fold import DELEGATE
 from agentflow.core.hook import Hook
-from agentflow.core.record import Record, plain
+from agentflow.core.record import Record, to_builtins
 from agentflow.core.regex import regex
 from agentflow.core.role import INHERIT, Change, Role
 from agentflow.core.routing import ROLE_OF, SUBMITTED_BY
@@ -39,9 +39,9 @@ from agentflow.hooks.chain import Chain
 from agentflow.library.roles import list_subagents
 from agentflow.library.skills import Offer, offer_skills
 from agentflow.loop.open_skills import SKILL_TOOL
-from agentflow.model.tiers import first_ids, model_id, tier
-from agentflow.redact import visible
-from agentflow.settings import folders, load_settings, model_name
+from agentflow.model.tiers import choose_model_id, find_tier, list_first_ids
+from agentflow.redact import make_visible
+from agentflow.settings import choose_model_name, find_folders, load_settings
 from agentflow.tools.registry import WEB, Toolbox, standard, to_spec
 from agentflow.tools.todos import todo_update
 from agentflow.view.text import BLANK, Style, column, label_row, line, send, span
@@ -174,14 +174,14 @@ def load_content_here() -> Content:
 
 def tell_warnings(content: Content) -> None:
     for warning in content.warnings:
-        send(f"{visible(warning)}\n", sys.stderr)
+        send(f"{make_visible(warning)}\n", sys.stderr)
 
 
 def _to_role_row(role: Role) -> dict[str, Any]:
     return {
         "name": role.name,
         "description": role.description,
-        "tier": tier(role.model),
+        "tier": find_tier(role.model),
         "tools": [str(rule) for rule in role.tools],
         "skills": list(role.skills),
         "source": role.origin,
@@ -234,7 +234,7 @@ class ResolvedRole(Record):
     def to_plain(self) -> dict[str, Any]:
         """Return the details beyond the role's own file as plain values."""
         return {
-            "limits": plain(self.role.limits),
+            "limits": to_builtins(self.role.limits),
             "prompt": self.prompt,
             "offered": [tool.name for tool in self.tools],
             "hooks": self.hooks,
@@ -253,8 +253,8 @@ def _name_hooks(hooks: Iterable[Hook], role: Role) -> tuple[str, ...]:
 def _resolve_role(role: Role, content: Content, root: Path) -> ResolvedRole:
     """Return a role as it would run here, with its crew's capabilities and the user's settings applied."""
     settings = load_settings(os.environ)
-    settings = choose_tiers(settings, model_name(None, settings, os.environ))
-    rules, ids = load_rules_here(root), first_ids(settings.models)
+    settings = choose_tiers(settings, choose_model_name(None, settings, os.environ))
+    rules, ids = load_rules_here(root), list_first_ids(settings.models)
     hooks = (*load_hooks_here(root)[0], *content.hooks)
     toolbox = withhold_provider_tools(open_toolbox(root), content.roles, hooks, rules, settings.approvals)
     role = remove_denied_tools(role, rules, toolbox)
@@ -269,9 +269,13 @@ def _resolve_role(role: Role, content: Content, root: Path) -> ResolvedRole:
     tools = draft.make_tools(*draft.choose_model())
     named = _name_hooks(draft.hooks, role)
     bounds = ", ".join(
-        f"{value} {key.replace('_', ' ')}" for key, value in plain(role.limits).items() if value
+        f"{value} {key.replace('_', ' ')}" for key, value in to_builtins(role.limits).items() if value
     )
-    model = "as its caller" if role.model == INHERIT else f"{tier(role.model)}, {model_id(role.model, ids)}"
+    model = (
+        "as its caller"
+        if role.model == INHERIT
+        else f"{find_tier(role.model)}, {choose_model_id(role.model, ids)}"
+    )
     facts: tuple[Fact, ...] = (
         ("source", role.source, role.origin),
         *rights,
@@ -342,7 +346,7 @@ _MAX_NAME = 64
 
 def find_own_folder(kind: str, folder: Path, *, of_user: bool) -> Path:
     """Return the folder of the user's or the repository's `skills`, `agents` and the like."""
-    claude = folders(os.environ).claude if of_user else open_repository(folder).root / ".claude"
+    claude = find_folders(os.environ).claude if of_user else open_repository(folder).root / ".claude"
     return claude / kind
 
 

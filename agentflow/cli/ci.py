@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from agentflow.cli.arguments import FOLDER, MODEL, NO_SANDBOX, text_of
+from agentflow.cli.arguments import FOLDER, MODEL, NO_SANDBOX, read_words
 from agentflow.cli.printing import say, show, write_result
 from agentflow.core.errors import ConfigError, Exit
 from agentflow.core.pending import Consent
@@ -173,7 +173,7 @@ def _work_on_issue(git: "Git", event: CiEvent, label: str, model: str | None, *,
         say(f"The issue did not get the label {label}, so there is nothing to do.")
         return Exit.VERIFIED
     job = Job(
-        text=text_of([event.request]),
+        text=read_words([event.request]),
         model=model,
         plain=True,
         consent=Consent.NO,

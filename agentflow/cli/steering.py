@@ -13,7 +13,7 @@ from agentflow.cli.printing import show
 from agentflow.cli.prompts import StandingApprovals, settle
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import PersonSaid, Stamped
-from agentflow.redact import one_line
+from agentflow.redact import to_one_line
 from agentflow.store.tasks import TaskStore
 from agentflow.view.board import Board
 from agentflow.view.region import Painter
@@ -105,7 +105,7 @@ class Steering:
         if isinstance(self._screen, WorkPrompt):
             self._screen.queued = (*self._queued, *self._later)
         elif new:
-            _say(span("  » ", Style.ACCENT), f"queued: {one_line(new)}")
+            _say(span("  » ", Style.ACCENT), f"queued: {to_one_line(new)}")
 
     def _note(self, stamped: Stamped) -> None:
         if isinstance(stamped.event, PersonSaid) and self._queued:

@@ -10,10 +10,10 @@ import typer
 from agentflow.cli.arguments import FOLDER, JSON, make_group
 from agentflow.cli.printing import say, say_json
 from agentflow.core.errors import AgentflowError, ConfigError, Exit, UsageError
-from agentflow.core.record import plain
+from agentflow.core.record import to_builtins
 from agentflow.parse import expand_home
 from agentflow.redact import list_some
-from agentflow.view.words import plural
+from agentflow.view.words import format_count
 
 if TYPE_CHECKING:
     from agentflow.api.plugins import PluginCandidate
@@ -28,7 +28,7 @@ def trust(
 ) -> int:
     """Review and trust this repository's hooks, roles, rules and checks. Any later change asks again."""
     from agentflow.api.trust import list_hook_notes, list_items, list_untrusted, load_trust_here
-    from agentflow.settings import folders
+    from agentflow.settings import find_folders
     from agentflow.trust import record_trust
     from agentflow.workspace.git import open_repository
 
@@ -46,9 +46,11 @@ def trust(
     may_ask = bool(left) and not json and sys.stdin.isatty()
     agreed = bool(left) and (yes or (may_ask and _agrees(len({item.file for item in left}))))
     if agreed:
-        record_trust(folders(os.environ).config, root, {item.file: item.sha256 for item in valid})
+        record_trust(find_folders(os.environ).config, root, {item.file: item.sha256 for item in valid})
     if json:
-        told = [{**plain(item), "trusted": item in valid and (agreed or item not in left)} for item in found]
+        told = [
+            {**to_builtins(item), "trusted": item in valid and (agreed or item not in left)} for item in found
+        ]
         say_json({"root": str(root), "items": told, "notes": list(notes)})
     else:
         is_any_valid = bool(valid) or not invalid
@@ -129,7 +131,7 @@ def list_plugins(json: bool = JSON) -> None:
         say_json(rows)
         return
     for row in rows:
-        brings = ", ".join(plural(count, part) for part, count in row["parts"].items() if count)
+        brings = ", ".join(format_count(count, part) for part, count in row["parts"].items() if count)
         state = f"CHANGED, nothing runs: {row['changed'][0]}" if row["changed"] else brings or "nothing"
         say(f"{row['name']} {row['version']}".rstrip())
         say(f"  {state}")

@@ -18,9 +18,9 @@ from agentflow.core.run import Run, RunOutcome, SubagentResult
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.library.roles import list_subagents
 from agentflow.library.skills import find_named, rank_by_words
-from agentflow.loop.lifecycle import last_said
+from agentflow.loop.lifecycle import find_last_text
 from agentflow.loop.prompts import prompt_text
-from agentflow.redact import list_some, visible
+from agentflow.redact import list_some, make_visible
 from agentflow.tools.registry import Toolbox
 
 _MAX_DEPTH = 3
@@ -120,7 +120,7 @@ def _let_delegate(role: Role) -> Role:
 
 
 def _format_line(role: Role) -> str:
-    line = visible(f"- {role.name}: {' '.join(role.description.split())}")
+    line = make_visible(f"- {role.name}: {' '.join(role.description.split())}")
     return line if len(line) <= _MAX_LINE else f"{line[: _MAX_LINE - 1]}…"
 
 
@@ -233,7 +233,7 @@ def _can_change(role: Role, tool: Tool) -> bool:
 
 def _to_output(run: Run, *, is_direct: bool) -> Output:
     """Return the last text of a sub-agent, or an error."""
-    text = run.bail or run.answer or last_said(run)
+    text = run.bail or run.answer or find_last_text(run)
     answered = run.outcome is RunOutcome.ANSWERED and bool(text.strip())
     delegated = SubagentResult(
         run=run.head.run,

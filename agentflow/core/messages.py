@@ -113,7 +113,7 @@ class Usage(Record):
         return self.input + self.output + self.cache_read + self.cache_write
 
 
-def total(usages: Iterable[Usage]) -> Usage:
+def sum_usage(usages: Iterable[Usage]) -> Usage:
     """Add usages up; the cost is known only if each one is."""
     added = tuple(usages)
     costs = [usage.cost_usd for usage in added if usage.cost_usd is not None]
@@ -218,12 +218,12 @@ class ContextLimits(Record):
 DEFAULT_ROOM = ContextLimits()
 
 
-def size_of(message: Message) -> int:
+def measure_message(message: Message) -> int:
     """Return the characters of a message."""
-    return sum(map(part_size, message.parts))
+    return sum(map(measure_part, message.parts))
 
 
-def part_size(part: MessagePart) -> int:
+def measure_part(part: MessagePart) -> int:
     match part:
         case Text():
             return len(part.text)

@@ -15,7 +15,7 @@ from agentflow.core.messages import (
     ToolResult,
     ToolSpec,
     Usage,
-    total,
+    sum_usage,
 )
 from agentflow.core.pending import Answer, Pending
 from agentflow.core.record import Record
@@ -351,7 +351,7 @@ class Run(Record):
     @property
     def cost(self) -> Usage:
         """The usage of the run and its sub-agents together."""
-        return total((self.usage, *(each.usage for each in self.delegated)))
+        return sum_usage((self.usage, *(each.usage for each in self.delegated)))
 
     @property
     def active_tally(self) -> Tally:

@@ -7,18 +7,9 @@ from agentflow.core.errors import Exit
 from agentflow.core.evidence import Check, CheckName, Surface
 from agentflow.core.messages import Usage
 from agentflow.core.pending import Answer, Budget, Override, Pending
+from agentflow.core.plan_order import ONE_AT_A_TIME, MaybeParallel, ParallelWork
 from agentflow.core.record import Record
-from agentflow.core.role import (
-    ONE_AT_A_TIME,
-    Change,
-    Findings,
-    FirstTry,
-    Judgement,
-    MaybeParallel,
-    ParallelWork,
-    Plan,
-    Review,
-)
+from agentflow.core.role import Change, Findings, FirstTry, Judgement, Plan, Review
 from agentflow.core.verdict import ProbeResult, Verdict
 
 STATE_VERSION = 1

@@ -25,7 +25,7 @@ from agentflow.core.ports import Observer
 from agentflow.hooks.answers import HookAnswer
 from agentflow.hooks.command import run_script
 from agentflow.hooks.entries import matches, meets_condition
-from agentflow.redact import visible
+from agentflow.redact import make_visible
 
 _SILENT = HookResult()
 
@@ -185,7 +185,7 @@ def _add_answer(before: HookDecision, hook: Hook, answer: HookAnswer) -> HookDec
         stop=_first(before.stop, result.stop),
         halt=_first(before.halt, result.halt),
         signals=before.signals + ((result.terminal,) if result.terminal else ()),
-        notices=before.notices + tuple(visible(text) for text in notices if text),
+        notices=before.notices + tuple(make_visible(text) for text in notices if text),
     )
 
 

@@ -17,7 +17,7 @@ from agentflow.core.record import Record, copy_shared
 from agentflow.core.regex import regex
 from agentflow.core.role import ToolRule
 from agentflow.core.tool import Subject, Tool
-from agentflow.frontmatter import key_line, read_public
+from agentflow.frontmatter import find_key_line, read_public
 from agentflow.parse import Mismatch, fit, read_json
 from agentflow.permissions.rules import (
     FILES,
@@ -26,8 +26,8 @@ from agentflow.permissions.rules import (
     may_be_about_command,
     parse_rules,
 )
-from agentflow.redact import one_line
-from agentflow.trust import content
+from agentflow.redact import to_one_line
+from agentflow.trust import read_content
 
 _NAMES = regex(r"[A-Za-z0-9_\- ,|]*")
 
@@ -150,7 +150,7 @@ def load_hooks(places: Iterable[HookFile]) -> tuple[tuple[Hook, ...], tuple[str,
     return tuple(hooks), tuple(warnings)
 
 
-def user_places(bundled: Path, claude: Path) -> tuple[HookFile, ...]:
+def list_user_places(bundled: Path, claude: Path) -> tuple[HookFile, ...]:
     """Return the files that always count: those shipped, and the user's own."""
     shipped = HookFile(path=bundled / "hooks.json", origin=Origin.BUILT_IN, plugin=bundled.parent)
     return shipped, HookFile(path=claude / "settings.json", origin=Origin.USER)
@@ -164,7 +164,7 @@ def name_shipped(hook: Hook) -> str:
     return found[1] if found else ""
 
 
-def project_places(root: Path) -> tuple[HookFile, ...]:
+def list_project_places(root: Path) -> tuple[HookFile, ...]:
     """Return a repository's files; they count only once they are trusted."""
     names = ("settings.json", "settings.local.json")
     return tuple(HookFile(path=root / ".claude" / name, origin=Origin.PROJECT) for name in names)
@@ -243,9 +243,9 @@ class _Reader:
 
     def _load(self) -> dict[str, Any]:
         try:
-            text = content(self._place.path).decode("utf-8-sig")
+            text = read_content(self._place.path).decode("utf-8-sig")
             if self._place.bearer is not Bearer.SETTINGS:
-                self._line = key_line(text, _KEY)
+                self._line = find_key_line(text, _KEY)
                 return {_KEY: read_public(text, self._source).head.get(_KEY, {})}
         except (OSError, UnicodeDecodeError) as error:
             raise self._wrong(f"cannot be read: {error}") from None
@@ -321,7 +321,7 @@ class _Reader:
         priority = entry.priority if entry.priority is not None else group.priority
         plugin = self._place.plugin
         return Hook(
-            name=one_line(entry.command, 60),
+            name=to_one_line(entry.command, 60),
             point=point,
             body=Script(plugin=None if plugin is None else str(plugin), **copy_shared(entry, Script)),
             matcher=group.matcher or "",

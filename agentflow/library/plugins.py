@@ -1,4 +1,4 @@
-"""A plugin: a folder with roles, skills, commands, hooks and MCP servers, and the copies that a user keeps."""
+"""A plugin: a folder with roles, skills, commands, hooks and MCP servers; and a user's copies of plugins."""
 
 import hashlib
 import os
@@ -16,7 +16,7 @@ from agentflow.frontmatter import write_atomic
 from agentflow.library.skill_file import SKILL_FILE
 from agentflow.parse import decode, parse
 from agentflow.settings import PLUGIN_MANIFEST
-from agentflow.trust import content, fingerprint
+from agentflow.trust import fingerprint_file, read_content
 
 SERVERS = ".mcp.json"
 MAX_PLUGIN_FILES = 3_000
@@ -109,7 +109,7 @@ def read_plugin(root: Path, origin: str) -> Plugin:
 
 def _read(path: Path) -> bytes:
     try:
-        return content(path)
+        return read_content(path)
     except OSError as error:
         raise InvalidFile(str(path), f"cannot be read: {error.strerror}") from None
 
@@ -294,7 +294,9 @@ class PluginStore(Record):
     def find_changed(self, installed: InstalledPlugin) -> tuple[str, ...]:
         """Return the files that are not as they were when the plugin was added, new ones too."""
         folder = self.find_folder(installed.name)
-        changed = [name for name, digest in installed.files.items() if fingerprint(folder, name) != digest]
+        changed = [
+            name for name, digest in installed.files.items() if fingerprint_file(folder, name) != digest
+        ]
         try:
             new = hash_files(folder).keys() - installed.files.keys()
         except InvalidFile as error:

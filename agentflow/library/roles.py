@@ -14,12 +14,12 @@ from agentflow.core.regex import regex
 from agentflow.core.role import INHERIT, Limits, Role, ToolRule
 from agentflow.core.routing import PIPELINE
 from agentflow.core.tool import Effect, Tool
-from agentflow.frontmatter import PublicText, find_key_lines, key_line, read_public, split
+from agentflow.frontmatter import PublicText, find_key_line, find_key_lines, read_public, split
 from agentflow.library.skill_file import COLON
 from agentflow.parse import Mismatch, fit
 from agentflow.permissions.rules import parse_rules
 from agentflow.settings import find_bundled
-from agentflow.trust import content
+from agentflow.trust import read_content
 
 PART_KEY = "agentflow-role"
 """The key under `metadata` by which a file plays a role of the pipeline."""
@@ -83,7 +83,7 @@ class _File(Record):
     text: str
 
     def wrong(self, key: str, problem: str) -> InvalidFile:
-        return InvalidFile(self.source, problem, line=key_line(self.text, key) or 1)
+        return InvalidFile(self.source, problem, line=find_key_line(self.text, key) or 1)
 
     def rules(self, key: str, value: object) -> tuple[ToolRule, ...]:
         try:
@@ -124,7 +124,7 @@ def read_role(path: Path, origin: str, calls: int = Limits().tool_calls) -> tupl
     """Return the role in a file, and warnings. Raises InvalidFile naming file, line and key."""
     source = str(path)
     try:
-        text = content(path).decode("utf-8")
+        text = read_content(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidFile(source, f"cannot be read: {error}") from None
     # what plays a part decides what a task may do, so nothing in its head is guessed
@@ -137,7 +137,7 @@ def read_role(path: Path, origin: str, calls: int = Limits().tool_calls) -> tupl
     head = _read_head(known, file)
     role = _to_role(head, parsed.body, file, calls)
     if parsed.head.get(HOOKS_KEY):
-        role = role.replace(lines={**role.lines, HOOKS_KEY: key_line(text, HOOKS_KEY) or 1})
+        role = role.replace(lines={**role.lines, HOOKS_KEY: find_key_line(text, HOOKS_KEY) or 1})
     return role, warnings
 
 

@@ -12,8 +12,8 @@ from agentflow.core.record import Record
 from agentflow.frontmatter import PublicText, find_key_lines, read_public, split
 from agentflow.library.substitution import PartKind, split_body
 from agentflow.permissions.rules import parse_rules
-from agentflow.redact import one_line
-from agentflow.trust import content
+from agentflow.redact import to_one_line
+from agentflow.trust import read_content
 from agentflow.workspace.path_guard import PathGuard
 
 SKILL_FILE = "SKILL.md"
@@ -107,7 +107,7 @@ def read_skill(folder: Path, root: Path, origin: str) -> tuple[Skill, tuple[Oddi
     ours = {field: split_words(metadata.get(key)) for key, field in _OURS.items()}
     found = Skill(
         **ours,  # type: ignore[arg-type]
-        name=one_line(given if isinstance(given, str) and given.strip() else folder.name, _MAX["name"]),
+        name=to_one_line(given if isinstance(given, str) and given.strip() else folder.name, _MAX["name"]),
         description=" ".join(description.split()),
         folder=folder,
         root=root,
@@ -142,7 +142,7 @@ def open_body(skill: Skill) -> SkillBody:
 def list_commands(file: Path) -> tuple[str, ...]:
     """Return the commands that run as a skill is opened; none of a file that cannot be read."""
     try:
-        text = content(file).decode("utf-8", "replace")
+        text = read_content(file).decode("utf-8", "replace")
     except (InvalidFile, OSError):
         return ()
     if "!" not in text or "`" not in text:
@@ -191,7 +191,7 @@ def _read(folder: Path, root: Path, name: str) -> bytes:
 
 def _read_own(path: Path) -> bytes:
     try:
-        return content(path)
+        return read_content(path)
     except (OSError, InvalidFile) as error:
         raise OutsideWorkspace(f"{path}: cannot be read: {error}") from None
 

@@ -19,7 +19,7 @@ from agentflow.core.task import Phase
 from agentflow.frontmatter import read_yaml
 from agentflow.library.roles import Roles
 from agentflow.library.skill_file import SKILL_FILE, SKILL_TESTS, Skill, read_skill, read_skill_file
-from agentflow.redact import list_some, one_line, visible
+from agentflow.redact import list_some, make_visible, to_one_line
 from agentflow.settings import find_bundled
 
 MAX_LISTING = 4_000
@@ -83,7 +83,7 @@ class Offer(Record):
         return (*self.listed, *self.opened, *self.hidden)
 
 
-def skill_places(claude: Path, config: Path, repository: Path | None) -> tuple[SkillFolder, ...]:
+def list_skill_places(claude: Path, config: Path, repository: Path | None) -> tuple[SkillFolder, ...]:
     """Return the folders of skills, the later ones win: shipped, the user's, the repository's."""
     own = (claude.parent / ".agents", claude, config)
     users = [SkillFolder(folder=folder / "skills", origin="user") for folder in own]
@@ -172,7 +172,7 @@ def _may_concern(skill: Skill, role: Role, paths: tuple[str, ...]) -> bool:
 def format_skill_line(skill: Skill) -> str:
     """Return a skill in one line of a listing: its name, and what it is for."""
     whose = " (of this repository)" if skill.origin == "project" else ""
-    line = visible(f"- {skill.name}{whose}: {skill.description}")
+    line = make_visible(f"- {skill.name}{whose}: {skill.description}")
     return line if len(line) <= MAX_ROW_CHARS else f"{line[: MAX_ROW_CHARS - 1]}…"
 
 
@@ -212,7 +212,8 @@ def _add(found: dict[str, Skill], skill: Skill) -> Iterator[str]:
         yield f"skill left out: {skill.source}: {skill.name} is open by itself in {before.source}"
         return
     if before is not None and before.origin != "bundled":
-        yield f"skill {skill.name}: {one_line(str(skill.folder))} replaces {one_line(str(before.folder))}"
+        new, old = (to_one_line(str(each.folder)) for each in (skill, before))
+        yield f"skill {skill.name}: {new} replaces {old}"
     found[skill.name] = skill
 
 

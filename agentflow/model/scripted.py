@@ -191,7 +191,9 @@ class Recorded:
         pairs = zip_longest(then.messages, now.messages)
         messages = ((f"message {number}", _text(a), _text(b)) for number, (a, b) in enumerate(pairs, 1))
         for name, one, other in (*parts, tools, *messages):
-            if said := first_difference(steady(one, self._roots), steady(other, self._roots)):
+            if said := find_first_difference(
+                normalize_recording(one, self._roots), normalize_recording(other, self._roots)
+            ):
                 return f"{name}: {said}"
         return ""
 
@@ -200,7 +202,7 @@ def _text(value: object) -> str:
     return encode(value).decode().replace("\\n", "\n")
 
 
-def steady(text: str, roots: Sequence[str] = ()) -> str:
+def normalize_recording(text: str, roots: Sequence[str] = ()) -> str:
     """Return text without what differs between two runs that are the same: times, tasks, folders, turns."""
     for root in sorted(roots, key=len, reverse=True):
         text = text.replace(root, "<repository>")
@@ -209,7 +211,7 @@ def steady(text: str, roots: Sequence[str] = ()) -> str:
     return text
 
 
-def first_difference(one: str, other: str, width: int = 200) -> str:
+def find_first_difference(one: str, other: str, width: int = 200) -> str:
     """Return the first line in which two texts differ, both sides of it; or empty."""
     pairs = zip_longest(one.split("\n"), other.split("\n"), fillvalue="(nothing)")
     sides = next(((b, a) for a, b in pairs if a != b), ())

@@ -14,9 +14,9 @@ from agentflow import __version__
 from agentflow.core.errors import ConfigError, ModelRejected, ModelUnavailable
 from agentflow.core.messages import Served, ToolSpec, Usage
 from agentflow.core.record import Record
-from agentflow.model.tiers import REPAIR, choice_of
+from agentflow.model.tiers import REPAIR, parse_choice
 from agentflow.process import capture_attended
-from agentflow.redact import one_line
+from agentflow.redact import to_one_line
 from agentflow.settings import Settings
 
 VENDOR = "https://api.anthropic.com"
@@ -226,7 +226,7 @@ def to_served_call(block: dict[str, Any]) -> Served | None:
     if tool is None or not isinstance(given, dict):
         return None
     return Served(
-        block=block, call_id=str(block.get("id")), tool=tool, said=one_line(str(given.get("query")))
+        block=block, call_id=str(block.get("id")), tool=tool, said=to_one_line(str(given.get("query")))
     )
 
 
@@ -240,7 +240,7 @@ def to_served_result(block: dict[str, Any]) -> Served:
         block=block,
         call_id=str(block.get("tool_use_id")),
         tool="WebSearch",
-        said=one_line(said),
+        said=to_one_line(said),
         is_result=True,
         is_error=is_error,
     )
@@ -253,7 +253,7 @@ _SCHEMES = ("http", "https")
 _COMMAND = "api_key_command in config.yaml"
 
 
-def endpoint(environ: Mapping[str, str], settings: Settings) -> Endpoint:
+def choose_endpoint(environ: Mapping[str, str], settings: Settings) -> Endpoint:
     """Return the endpoint: of the environment, else of the settings, else the vendor's.
 
     A source of the key that the settings name counts alone. Raises ConfigError, or ModelRejected without it.
@@ -271,7 +271,7 @@ def endpoint(environ: Mapping[str, str], settings: Settings) -> Endpoint:
 
 def can_search(name: str, settings: Settings, environ: Mapping[str, str]) -> bool:
     """Return whether a model's endpoint runs searches of the web itself, as far as that is known."""
-    kind = choice_of(name).kind
+    kind = parse_choice(name).kind
     if kind == REPAIR:
         return False
     if settings.web_search is not None or kind == "script":

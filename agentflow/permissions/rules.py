@@ -22,7 +22,7 @@ from agentflow.permissions.wrappers import (
     name_program,
     unwrap_command,
 )
-from agentflow.trust import content
+from agentflow.trust import read_content
 
 READING, WRITING, RUNNING, FETCHING = "Read", "Edit", "Bash", "WebFetch"
 """The names by which a rule means every tool that reads files, writes files, runs commands or fetches."""
@@ -121,7 +121,7 @@ def read_rules(path: Path) -> Rules:
     if not path.is_file():
         return Rules()
     try:
-        raw = content(path)
+        raw = read_content(path)
     except OSError as error:
         raise InvalidFile(str(path), f"cannot be read: {error.strerror}") from None
     settings = decode(dict[str, Any], raw, str(path))

@@ -34,7 +34,7 @@ from agentflow.permissions.shell_command import (
     join_words,
 )
 from agentflow.permissions.wrappers import unwrap_command
-from agentflow.redact import one_line
+from agentflow.redact import to_one_line
 from agentflow.sandbox.profile import CONFIGURATION
 from agentflow.sandbox.protection import find_links
 from agentflow.settings import Mode, When
@@ -143,7 +143,7 @@ def find_deletion_question(rules: Rules, call: RuleCall) -> RuleDecision | None:
     if call.script is None or any(str(rule.pattern) == call.script.source for rule in rules.allow):
         return None
     found = find_mass_deletion(call.script, call.root)
-    told = f"built-in: {one_line(found)} is about the whole repository, or most of it" if found else ""
+    told = f"built-in: {to_one_line(found)} is about the whole repository, or most of it" if found else ""
     return RuleDecision(decision=Decision.ASK, rule=told) if found else None
 
 

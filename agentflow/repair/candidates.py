@@ -15,7 +15,7 @@ from agentflow.repair.literals import LITERAL_RULES
 from agentflow.repair.locate import EditPlace, TestTrace
 from agentflow.repair.naming import mutate_names
 from agentflow.repair.operators import mutate_access, mutate_operators, mutate_statements
-from agentflow.repair.sources import Code, FunctionNode, Mutation, Sources, header_lines, parse_code
+from agentflow.repair.sources import Code, FunctionNode, Mutation, Sources, find_header_lines, parse_code
 from agentflow.repair.statements import STATEMENT_RULES
 from agentflow.repair.wrapping import WRAPPING_RULES
 
@@ -304,5 +304,5 @@ def _place_of(code: Code, node: ast.AST, lines: Mapping[int, EditPlace]) -> Edit
     statement = code.statement(node)
     if statement is None:
         return None
-    found = [lines[line] for line in header_lines(statement) if line in lines]
+    found = [lines[line] for line in find_header_lines(statement) if line in lines]
     return min(found, key=lambda place: (-place.score, place.distance)) if found else None

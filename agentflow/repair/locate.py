@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from agentflow.core.evidence import RED
 from agentflow.core.record import Record
-from agentflow.repair.sources import Code, Sources, header_lines, is_editable, parse_code
+from agentflow.repair.sources import Code, Sources, find_header_lines, is_editable, parse_code
 
 FAR = 1_000_000
 """The distance of a line from a failure in another file."""
@@ -127,7 +127,7 @@ def _constants(code: Code) -> Iterator[tuple[str, range]]:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             for target in targets:
                 if isinstance(target, ast.Name):
-                    yield target.id, header_lines(statement)
+                    yield target.id, find_header_lines(statement)
 
 
 def _reads(code: Code) -> Iterator[tuple[str, int]]:

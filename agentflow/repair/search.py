@@ -29,7 +29,7 @@ from agentflow.repair.syntax import mend_syntax
 from agentflow.repair.target import ADVICE
 from agentflow.repair.trial import End, Trial
 from agentflow.repair.workers import Workers, open_workers
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.sandbox.throwaway import make_scratch_folder
 
 SEARCH_SECONDS = 60.0
 WATCH_SECONDS = 180.0
@@ -105,7 +105,7 @@ def trace_tests(bench: Bench, *, is_traced: bool = True) -> TestTrace:
 
     Raises ModelRejected when they cannot be run.
     """
-    with open_copy(bench) as copy, scratch_folder() as folder:
+    with open_copy(bench) as copy, make_scratch_folder() as folder:
         report = folder / "report.json"
         seconds = min(WATCH_SECONDS, bench.watch.seconds_left)
         finished = drive(bench, copy, folder, {"report": str(report), "traced": is_traced}, seconds)

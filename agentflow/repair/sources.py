@@ -208,7 +208,7 @@ def parse_code(raw: bytes) -> Code | None:
         return None
 
 
-def header_lines(statement: ast.stmt) -> range:
+def find_header_lines(statement: ast.stmt) -> range:
     """Return the lines of a statement without the block below it."""
     body = getattr(statement, "body", None)
     first = getattr(statement, "lineno", 1)

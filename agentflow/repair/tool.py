@@ -13,7 +13,7 @@ from msgspec import Meta
 from agentflow.core.errors import ModelRejected, ToolError
 from agentflow.core.evidence import CheckName
 from agentflow.core.ports import Observer
-from agentflow.core.record import Record, plain
+from agentflow.core.record import Record, to_builtins
 from agentflow.core.role import FirstTry, Replacement
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.repair.bench import Hope, SearchWatch
@@ -102,7 +102,7 @@ class RepairCall(Record):
         told = f"{found.account}\n{show_diff(context.workspace.root, found.edits)}"
         try:
             for edit in found.edits:
-                context.shell.make(_EDIT, plain(edit))
+                context.shell.make(_EDIT, to_builtins(edit))
         except ToolError as error:
             return Output(content=f"not made: {error}\nfound: {told}", is_error=True)
         return Output(content=f"made: {told}")

@@ -14,7 +14,7 @@ from agentflow.core.events import (
     TaskEnded,
 )
 from agentflow.core.evidence import CheckRun, Side, select_runs
-from agentflow.core.messages import Usage, total
+from agentflow.core.messages import Usage, sum_usage
 from agentflow.core.pending import PendingKind
 from agentflow.core.record import Record
 from agentflow.core.role import Role
@@ -111,7 +111,7 @@ def _sum_role(role: str, replies: list[Replied | Compacted]) -> RoleSpending:
     return RoleSpending(
         role=role,
         requests=len(replies),
-        usage=total(one.usage for one in replies if isinstance(one, Replied) or one.usage.tokens),
+        usage=sum_usage(one.usage for one in replies if isinstance(one, Replied) or one.usage.tokens),
         seconds=round(sum(one.seconds for one in replies), 3),
     )
 

@@ -8,13 +8,13 @@ from typing import Any
 from agentflow.core.errors import Exit
 from agentflow.core.events import IntentTold
 from agentflow.core.evidence import CheckRun, Side, select_runs, summarize_evidence
-from agentflow.core.record import plain
+from agentflow.core.record import to_builtins
 from agentflow.core.regex import regex
 from agentflow.core.role import Finding, Issue
 from agentflow.core.task import Ending, Failure, GateStatus, Status, TaskState
 from agentflow.core.verdict import PLAUSIBLE, ProbeResult, Proof, describe_probe
 from agentflow.frontmatter import write_atomic
-from agentflow.redact import list_some, nest, visible
+from agentflow.redact import list_some, make_visible, nest
 from agentflow.report.material import Material, RoleSpending, Spending, fence_text
 from agentflow.store.task_file import format_plan
 from agentflow.verdict.case import find_hook_files
@@ -54,7 +54,7 @@ def format_answer(task: TaskState) -> str | None:
     return "\n".join((task.findings.summary.strip(), *findings, *issues, *questions))
 
 
-def keeps_document(task: TaskState) -> bool:
+def has_document(task: TaskState) -> bool:
     """Return whether the answer is also written to a file; the answer to a question is not."""
     return (task.route != "question" and task.focus is None) or task.report_requested
 
@@ -82,7 +82,7 @@ def _format_document(task: TaskState) -> str:
         ),
     )
     parts = [
-        f"# {visible(task.task.strip().splitlines()[0])}",
+        f"# {make_visible(task.task.strip().splitlines()[0])}",
         f"Task {task.task_id}, tree {task.base_tree}.",
     ]
     parts.extend("\n".join((f"## {title}", "", *(lines or [f"- {no}"]))) for title, lines, no in sections)
@@ -141,7 +141,7 @@ def format_report(
     assert task.ending is not None
     runs = material.runs
     parts = [
-        f"# {task.ending.status}: {visible(_find_first_line(task.task))}",
+        f"# {task.ending.status}: {make_visible(_find_first_line(task.task))}",
         _describe_facts(task),
         _describe_intent(told),
         _describe_answer(task),
@@ -162,7 +162,7 @@ def format_report(
         _list_under("Changed only by hooks", [f"- {nest(path)}" for path in sorted(find_hook_files(task))]),
         _list_under("Tokens and time", _tabulate_spending(spent)),
         _list_under("What counts as checks", [f"- {nest(line)}" for line in material.surface]),
-        fence_text(visible(material.diff).rstrip(), "diff") if material.diff else "",
+        fence_text(make_visible(material.diff).rstrip(), "diff") if material.diff else "",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -182,23 +182,23 @@ def to_result(
         "model": task.model,
         "sandbox": task.sandbox,
         "iterations": task.iteration,
-        "gates": plain(task.gates),
-        "plan": plain(task.plan),
-        "proof": plain(task.verdict.proof) if task.verdict else [],
+        "gates": to_builtins(task.gates),
+        "plan": to_builtins(task.plan),
+        "proof": to_builtins(task.verdict.proof) if task.verdict else [],
         "unproved": list(task.verdict.unproved) if task.verdict else [],
         "checks": [_to_entry(run) for run in material.runs],
         "evidence": [run.evidence.id for run in material.runs if run.evidence is not None],
         "files_changed": None if unknown else [change.path for change in changes],
-        "paths": [] if unknown else [plain(explain(change.path, task.surface)) for change in changes],
+        "paths": [] if unknown else [to_builtins(explain(change.path, task.surface)) for change in changes],
         "hooks_changed": sorted(find_hook_files(task)),
-        "usage": plain(task.usage),
-        "roles": [plain(one) for one in spent.roles],
+        "usage": to_builtins(task.usage),
+        "roles": [to_builtins(one) for one in spent.roles],
         "seconds": {"total": spent.seconds, "model": spent.model, "own": spent.own},
         "answer": format_answer(task),
         "class": task.task_complexity,
         "document": task.document,
         "caveats": [*task.verdict.caveats, *task.verdict.approvals] if task.verdict else [],
-        "pending": plain(task.pending),
+        "pending": to_builtins(task.pending),
         "report": f"{material.folder}/report.md",
     }
 
@@ -225,7 +225,7 @@ def _describe_answer(task: TaskState) -> str:
 
 def _quote(text: str) -> str:
     """Return a text as a quotation, so that none of its lines looks like one of the report."""
-    return "\n".join(f"> {row}".rstrip() for row in visible(text).split("\n"))
+    return "\n".join(f"> {row}".rstrip() for row in make_visible(text).split("\n"))
 
 
 def _describe_facts(task: TaskState) -> str:
@@ -369,5 +369,5 @@ def _to_entry(run: CheckRun) -> dict[str, Any]:
         "exit_code": evidence.exit_code if evidence else None,
         "evidence": evidence.id if evidence else None,
         "surface": evidence.surface if evidence else None,
-        "tests": plain(evidence.tests) if evidence else None,
+        "tests": to_builtins(evidence.tests) if evidence else None,
     }

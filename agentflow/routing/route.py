@@ -11,9 +11,9 @@ from agentflow.routing.classify import (
     DIRECT,
     MOST_FILES,
     SHORTENED,
-    class_by_size,
+    choose_higher,
     classify,
-    higher,
+    classify_size,
     keep_all_roles,
     list_risks,
     use_named_class,
@@ -49,7 +49,7 @@ DEEP_DIVE = "deep_dive"
 _NAMED = 3
 
 
-def next_phase(task: TaskState) -> Phase | None:
+def find_next_phase(task: TaskState) -> Phase | None:
     """Return the next phase to run, or None when the task is over."""
     if task.status is not Status.RUNNING:
         return None
@@ -64,7 +64,7 @@ def next_phase(task: TaskState) -> Phase | None:
     return Phase.IMPLEMENTATION if goes_back else Phase.COMPLETE
 
 
-def phases_beside(task: TaskState, phase: Phase) -> tuple[Phase, ...]:
+def list_phases_beside(task: TaskState, phase: Phase) -> tuple[Phase, ...]:
     """Return the phases that run together with a phase: both judges, unless the task is sequential."""
     if phase is not Phase.REVIEW or task.sequential or task.gate(Phase.VERIFICATION).status not in _OPEN:
         return (phase,)
@@ -95,7 +95,7 @@ def enter_phase(task: TaskState, phase: Phase, timestamp: str) -> TaskState:
     if task.current_phase in JUDGING and phase is Phase.IMPLEMENTATION:
         task = _new_iteration(task)
     gate = Gate(status=GateStatus.IN_PROGRESS, timestamp=timestamp)
-    opened = dict.fromkeys(phases_beside(task, phase), gate)
+    opened = dict.fromkeys(list_phases_beside(task, phase), gate)
     return task.replace(current_phase=phase, gates={**task.gates, **opened})
 
 
@@ -116,7 +116,7 @@ def _new_iteration(task: TaskState) -> TaskState:
     )
 
 
-def with_route(task: TaskState, route: str, steps: tuple[Phase, ...]) -> TaskState:
+def set_route(task: TaskState, route: str, steps: tuple[Phase, ...]) -> TaskState:
     """Return the task on a route: a change is always verified, phases without a role are skipped."""
     due = {Phase.REFINEMENT, *steps, *((Phase.VERIFICATION,) if Phase.IMPLEMENTATION in steps else ())}
     gates = {
@@ -135,7 +135,7 @@ def _why_skipped(task: TaskState, route: str, phase: Phase) -> str:
     return "--no-review" if is_unwanted else f"route: {route}"
 
 
-def with_step(task: TaskState, phase: Phase) -> TaskState:
+def add_step(task: TaskState, phase: Phase) -> TaskState:
     """Return the task with one more phase; gates that are decided stay so."""
     steps = tuple(one for one in ORDER if one in (*task.steps, phase))
     is_skipped = task.gate(phase).status is GateStatus.SKIPPED
@@ -164,7 +164,7 @@ def classify_task(task: TaskState, table: Table) -> tuple[TaskState, Classified]
         hints=found.hints,
         ambiguities=found.ambiguities,
     )
-    return with_route(task, found.route, steps), event
+    return set_route(task, found.route, steps), event
 
 
 def classify_words(task: TaskState, table: Table) -> Classification:
@@ -200,7 +200,7 @@ def _shorten(
     """Return the task with fewer phases after its first, and the event that tells why."""
     event = Classified(complexity=task.task_complexity, route=route, score=0, reasons=(reason,), steps=steps)
     decided = {Phase.REFINEMENT: task.gate(Phase.REFINEMENT)}
-    return with_route(task.replace(gates=decided), route, steps), event
+    return set_route(task.replace(gates=decided), route, steps), event
 
 
 def _file_of(test: str) -> str:
@@ -216,7 +216,7 @@ def _explore_deeply(task: TaskState) -> tuple[TaskState, Classified]:
     event = Classified(
         complexity=Complexity.EXPLORATORY, route=DEEP_DIVE, score=0, reasons=("explore",), steps=steps
     )
-    return with_route(task, DEEP_DIVE, steps), event
+    return set_route(task, DEEP_DIVE, steps), event
 
 
 def _steps_for(task: TaskState, found: Classification) -> tuple[Phase, ...]:
@@ -250,7 +250,7 @@ def _raise_class(
 ) -> tuple[TaskState, Classified | None]:
     """Return the task in the class of its size or risk, with the judges of that class, if it is higher."""
     before = task.task_complexity
-    complexity = higher(before, Complexity.COMPLEX if risks else class_by_size(files))
+    complexity = choose_higher(before, Complexity.COMPLEX if risks else classify_size(files))
     if complexity is before and not (risks and not task.forced):
         return task, None
     needs_review = Requirement.REVIEW in table.requires(complexity)
@@ -258,8 +258,8 @@ def _raise_class(
         task_complexity=complexity, forced=task.forced or bool(risks), review_required=needs_review
     )
     if needs_review and task.wants_review is not False:
-        task = with_step(task, Phase.REVIEW)
-    task = with_step(task, Phase.VERIFICATION)
+        task = add_step(task, Phase.REVIEW)
+    task = add_step(task, Phase.VERIFICATION)
     reasons = risks or (f"{files} files",)
     return task, Classified(
         complexity=complexity, route=task.route, score=0, reasons=reasons, steps=task.steps

@@ -50,7 +50,7 @@ def find_ability() -> Ability:
     """Return which parts of the sandbox work on this machine."""
     if sys.platform == "darwin":
         return _find_seatbelt()
-    if sys.platform != "linux" or seccomp.program() is None:
+    if sys.platform != "linux" or seccomp.build_filter() is None:
         return Ability(level=Level.NONE, reason=f"none is known for {sys.platform} on {platform.machine()}")
     found, reason = _find_bubblewrap()
     if found:
@@ -138,7 +138,7 @@ def open_descriptors(profile: Profile, ability: Ability) -> Iterator[StartDescri
     also = () if ability.level is Level.FULL else _unknown_to_landlock(profile)
     opened = StartDescriptors(filter=os.memfd_create("filter", 0), status=os.memfd_create("status", 0))
     try:
-        os.write(opened.filter, seccomp.program(also) or b"")
+        os.write(opened.filter, seccomp.build_filter(also) or b"")
         os.lseek(opened.filter, 0, os.SEEK_SET)
         yield opened
     finally:

@@ -1,6 +1,6 @@
 """Run a command in the sandbox: the one call for everything that a model, a check or a repository causes.
 
-`likely_reason` says what of a failure the sandbox may have caused.
+`guess_reason` says what of a failure the sandbox may have caused.
 """
 
 import os
@@ -37,7 +37,7 @@ from agentflow.sandbox.profile import (
     is_protected,
 )
 from agentflow.sandbox.protection import HiddenPlaces, find_hidden_places, find_links, set_aside_new_names
-from agentflow.sandbox.throwaway import View, is_scratch, scratch_folder
+from agentflow.sandbox.throwaway import View, is_scratch, make_scratch_folder
 
 IsCancelled = Callable[[], bool]
 _INSIDE = "/tmp"  # noqa: S108  # a file system of the sandbox's own
@@ -149,7 +149,7 @@ class Sandbox(Record):
     @contextmanager
     def confine_reader(self, command: Command) -> Iterator[tuple[Command, StartDescriptors | None]]:
         """Yield a command as it is started with the rights of a reader, and what tells of its start."""
-        with nullcontext() if self.level is Level.FULL else scratch_folder() as scratch:
+        with nullcontext() if self.level is Level.FULL else make_scratch_folder() as scratch:
             profile = self._profile(command, Access.READ, self.root, scratch)
             temporary = _INSIDE if scratch is None else str(scratch)
             command = command.replace(env={**self._home(temporary), "TMPDIR": temporary, **command.env})
@@ -169,10 +169,10 @@ class Sandbox(Record):
         if self.level is Level.NONE:
             return process.run(command, sink, cancelled)
         if self.access is Access.THROW_AWAY:
-            with scratch_folder() as scratch:
+            with make_scratch_folder() as scratch:
                 return self._run_on_throwaway(command, sink, cancelled, scratch)
         # bubblewrap has a folder in memory
-        with nullcontext() if self.level is Level.FULL else scratch_folder() as folder:
+        with nullcontext() if self.level is Level.FULL else make_scratch_folder() as folder:
             profile = self._profile(command, self.access, self.root, folder)
             profile = profile.replace(protected=self._list_protected(names))
             return self._run_inside(command, sink, cancelled, profile, self.layer)
@@ -186,7 +186,7 @@ class Sandbox(Record):
         command = command.replace(cwd=str((self.root if self.level is Level.FULL else view.place) / below))
         if self.level is Level.NONE:
             return process.run(command, sink, cancelled)
-        with scratch_folder() as scratch:
+        with make_scratch_folder() as scratch:
             profile = self._profile_view(command, view, scratch)
             return self._run_inside(command, sink, cancelled, profile, view.overlay)
 
@@ -305,7 +305,7 @@ _READ_ONLY = "Read-only file system"
 _PATH = regex(r"'(/[^']+)'|\"(/[^\"]+)\"|(/[^\s'\":;,()\[\]]+)")
 
 
-def likely_reason(sandbox: Sandbox, output: str) -> str:
+def guess_reason(sandbox: Sandbox, output: str) -> str:
     """Return what of a failed output the sandbox may have caused, and what opens it; else empty."""
     if sandbox.level is Level.NONE:
         return ""

@@ -165,7 +165,7 @@ SeccompStep = tuple[int, int, int, int]
 """Operation, how far to jump if true and if false, operand."""
 
 
-def program(also: Collection[Also] = (), machine: str = "") -> bytes | None:
+def build_filter(also: Collection[Also] = (), machine: str = "") -> bytes | None:
     """Return the filter of this processor; None when we do not know its numbers."""
     known = ARCHITECTURES.get(machine or platform.machine())
     if known is None:

@@ -211,7 +211,7 @@ _UNLOCKED, _LOCKED = "agentflow-new-", "agentflow-scratch-"
 
 
 @contextmanager
-def scratch_folder() -> Iterator[Path]:
+def make_scratch_folder() -> Iterator[Path]:
     """Yield a new private folder."""
     made = Path(tempfile.mkdtemp(prefix=f"{_UNLOCKED}{os.getpid()}-")).resolve()
     descriptor = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
@@ -225,7 +225,7 @@ def scratch_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def scratch_file(content: bytes) -> Iterator[None]:
+def make_scratch_file(content: bytes) -> Iterator[None]:
     """Hold bytes in a new private file, which a kill leaves behind."""
     descriptor, name = tempfile.mkstemp(prefix=f"{_UNLOCKED}{os.getpid()}-")
     place = Path(name)

@@ -20,10 +20,10 @@ from agentflow.core.task import TaskState
 from agentflow.frontmatter import write_whole
 from agentflow.parse import decode
 from agentflow.redact import redact_bytes
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.store.ledger import find_damages
-from agentflow.store.ownership import writer_lock
-from agentflow.store.reading import events, find, fold_state, is_task_id, load_state, state_folder
+from agentflow.store.ownership import hold_writer_lock
+from agentflow.store.reading import find, fold_state, is_task_id, load_events, load_state, state_folder
 from agentflow.workspace.git import Git
 
 BUNDLE_SUFFIX = ".agentflow"
@@ -124,7 +124,7 @@ def unpack_task(source: Path, folder: Path) -> str:
     listed = _read_manifest(folder)
     (folder / _MANIFEST).unlink()
     try:
-        happened = tuple(events(folder))
+        happened = tuple(load_events(folder))
         task = fold_state(folder, happened)
         broken = next(find_damages(folder, happened, task), None)
     except (CorruptState, OSError) as error:
@@ -221,7 +221,7 @@ def export_task(git: Git, record: Path, target: Path | None) -> Bundle:
 
 def import_task(git: Git, source: Path) -> Bundle:
     """Put the task of a file among those of a repository. Raises ConfigError, UsageError or TaskLocked."""
-    with writer_lock(git.root), scratch_folder() as scratch:
+    with hold_writer_lock(git.root), make_scratch_folder() as scratch:
         task_id = unpack_task(source, scratch)
         place = state_folder(git.root) / task_id
         if os.path.lexists(place):
@@ -243,7 +243,7 @@ def open_task(root: Path, named: str) -> Iterator[Path]:
     if not Path(named).is_file():
         yield find(root, named)
         return
-    with scratch_folder() as scratch:
+    with make_scratch_folder() as scratch:
         begun = scratch / "task"
         begun.mkdir()
         yield begun.rename(scratch / unpack_task(Path(named), begun))
@@ -262,7 +262,7 @@ def make_statement(git: Git, record: Path, bundle: Path) -> dict[str, Any]:
 
     Raises StateError for a task without a verdict on files.
     """
-    happened = tuple(events(record))
+    happened = tuple(load_events(record))
     task = fold_state(record, happened)
     if task.ending is None or task.verdict is None or task.tree is None:
         raise StateError(f"task {task.task_id} has no verdict yet, so there is nothing to attest")

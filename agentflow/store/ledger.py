@@ -21,7 +21,7 @@ from agentflow.core.evidence import (
     summarize_evidence,
 )
 from agentflow.core.ports import Observer
-from agentflow.core.record import Record, copy_shared, encode, plain
+from agentflow.core.record import Record, copy_shared, encode, to_builtins
 from agentflow.core.routing import ROLE_OF
 from agentflow.core.task import FRONTMATTER_KEYS, Phase, TaskState
 from agentflow.frontmatter import sync, write_atomic, write_whole
@@ -281,7 +281,7 @@ def _find_broken(folder: Path, subject: str, files: dict[str, str]) -> Iterator[
 
 def _shows(path: Path, task: TaskState) -> bool:
     try:
-        shown, state = plain(read_task(path)), plain(task)
+        shown, state = to_builtins(read_task(path)), to_builtins(task)
     except (AgentflowError, OSError, UnicodeDecodeError):
         return False
     return all(shown[key] == state[key] for key in FRONTMATTER_KEYS)

@@ -23,8 +23,8 @@ from agentflow.core.evidence import Evidence
 from agentflow.core.record import is_intact
 from agentflow.core.task import STATE_VERSION, GateStatus, Status, TaskState
 from agentflow.parse import Mismatch, decode, fit
-from agentflow.redact import nest, one_line
-from agentflow.store.journal import lines
+from agentflow.redact import nest, to_one_line
+from agentflow.store.journal import read_numbered_lines
 
 TASKS = Path(".claude", "agentflow")
 EVENTS = "events.jsonl"
@@ -82,7 +82,7 @@ def fold_state(folder: Path, happened: tuple[Stamped, ...]) -> TaskState:
 
 def load_state(folder: Path) -> TaskState:
     """Return the state of a saved task. Raises CorruptState."""
-    return fold_state(folder, tuple(events(folder)))
+    return fold_state(folder, tuple(load_events(folder)))
 
 
 def try_load_state(folder: Path) -> TaskState | None:
@@ -119,11 +119,11 @@ def find_notes(happened: tuple[Stamped, ...]) -> str:
     return kept[-1] if kept else ""
 
 
-def events(folder: Path) -> Iterator[Stamped]:
+def load_events(folder: Path) -> Iterator[Stamped]:
     """Yield the events of a task one by one; a last line without its newline is still being written."""
     path, task_id = folder / EVENTS, None
     try:
-        for number, line in lines(path):
+        for number, line in read_numbered_lines(path):
             seq, task_id, one = _read(line, f"{path}:{number}", task_id)
             if seq != number:
                 raise CorruptState(f"{path}:{number}: event {seq} stands here", hint=_UNCHANGED)
@@ -138,7 +138,7 @@ def follow_events(folder: Path, is_at_work: Callable[[], bool]) -> Iterator[Stam
     known = 0
     while True:
         works = is_at_work()
-        for one in islice(events(folder), known, None):
+        for one in islice(load_events(folder), known, None):
             known += 1
             yield one
         if not works:
@@ -162,7 +162,7 @@ def _read(line: bytes, source: str, task_id: str | None) -> tuple[int, str, Stam
         owner = str(fields.pop("task_id"))
         del fields["sum"]
         if task_id not in (None, owner):
-            raise CorruptState(f"{source}: an event of the task {one_line(owner, 60)}", hint=_UNCHANGED)
+            raise CorruptState(f"{source}: an event of the task {to_one_line(owner, 60)}", hint=_UNCHANGED)
         one = Stamped(seq=seq, at=at, event=fit(kind, fields), parent=parent) if kind else None
     except KeyError as error:
         raise CorruptState(f"{source}: key {error} is missing") from None
@@ -175,7 +175,7 @@ def _read(line: bytes, source: str, task_id: str | None) -> tuple[int, str, Stam
 
 def find_recorded_end(folder: Path) -> Status | None:
     """Return the end that a task's newest `TaskEnded` tells of, or None when there is none yet."""
-    told = [one.event.status for one in events(folder) if isinstance(one.event, TaskEnded)]
+    told = [one.event.status for one in load_events(folder) if isinstance(one.event, TaskEnded)]
     return told[-1] if told else None
 
 
@@ -195,7 +195,7 @@ def read_evidence(folder: Path) -> tuple[Evidence, ...]:
         except (InvalidFile, UnicodeDecodeError, OSError) as error:
             raise CorruptState(str(error)) from None
         if found[-1].id != path.stem:
-            raise CorruptState(f"{path}: holds the record {one_line(found[-1].id, 60)}")
+            raise CorruptState(f"{path}: holds the record {to_one_line(found[-1].id, 60)}")
     return tuple(found)
 
 
@@ -230,7 +230,9 @@ def find(root: Path, task_id: str | None) -> Path:
         return root / TASKS / fitting[0]
     problem = "matches more than one task" if fitting else "is not a task of this repository"
     newest = ", ".join(reversed((fitting or names)[-3:]))
-    raise TaskNotFound(f"{one_line(task_id, 60) or 'an empty id'} {problem}", hint=f"the newest are {newest}")
+    raise TaskNotFound(
+        f"{to_one_line(task_id, 60) or 'an empty id'} {problem}", hint=f"the newest are {newest}"
+    )
 
 
 Fields = dict[str, Any]

@@ -26,7 +26,7 @@ from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.process import check_cancelled
 from agentflow.sandbox.profile import Level
-from agentflow.sandbox.run import Sandbox, likely_reason
+from agentflow.sandbox.run import Sandbox, guess_reason
 from agentflow.settings import Patience
 from agentflow.store.ledger import Binding, EvidenceLedger
 from agentflow.store.tasks import TaskStore
@@ -301,7 +301,7 @@ class Checking:
         )
 
     def _hint(self, evidence: Evidence, tail: str) -> str:
-        return likely_reason(self._sandbox, tail) if evidence.exit_code != 0 else ""
+        return guess_reason(self._sandbox, tail) if evidence.exit_code != 0 else ""
 
 
 def _lasts(name: str) -> bool:

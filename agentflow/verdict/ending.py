@@ -13,8 +13,8 @@ from agentflow.core.role import Claim, Issue, Judgement, Review, ReviewVerdict, 
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.core.verdict import Caveat, FailReason, Verdict
-from agentflow.process import timestamp
-from agentflow.redact import list_some, one_line
+from agentflow.process import make_timestamp
+from agentflow.redact import list_some, to_one_line
 from agentflow.routing.route import is_stalled
 from agentflow.workspace.changes import FileChange
 
@@ -83,7 +83,7 @@ def decide_gate(
     task: TaskState, status: GateStatus, message: str, *, agent: str | None = None, phase: Phase | None = None
 ) -> TaskState:
     """Return the task with a phase's gate decided; the current phase if none is named."""
-    gate = Gate(status=status, agent=agent, tree=task.tree, timestamp=timestamp(), message=message)
+    gate = Gate(status=status, agent=agent, tree=task.tree, timestamp=make_timestamp(), message=message)
     return task.with_gate(phase or task.current_phase, gate)
 
 
@@ -196,7 +196,7 @@ def _find_refusal(run: Run) -> str:
     parts = [part for message in run.messages for part in message.parts]
     calls = {part.id for part in parts if isinstance(part, ToolCall) and part.name == run.head.submit}
     results = [part for part in parts if isinstance(part, ToolResult) and part.call_id in calls]
-    return one_line(results[-1].content, _REFUSAL) if results and results[-1].is_error else ""
+    return to_one_line(results[-1].content, _REFUSAL) if results and results[-1].is_error else ""
 
 
 def list_objections(review: Review, flagged: tuple[str, ...]) -> tuple[str, ...]:

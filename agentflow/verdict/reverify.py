@@ -32,9 +32,9 @@ from agentflow.redact import list_some
 from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import SHARED
 from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.store.ledger import EvidenceLedger, find_damages
-from agentflow.store.reading import EVENTS, events, fold_state, read_evidence
+from agentflow.store.reading import EVENTS, fold_state, load_events, read_evidence
 from agentflow.verdict.case import Case, find_hook_files, is_written_by_hooks, list_misused
 from agentflow.verdict.diff.inspection import NO_INSPECTION, Inspection, approval_id, inspect_change
 from agentflow.verdict.earlier_runs import contrast
@@ -113,7 +113,7 @@ class Folder(Record):
 def reverify(copies: Copies, path: Path) -> Iterator[Examined]:
     """Yield the result for each record of a task, the verdict last; no model is asked."""
     try:
-        happened = tuple(events(path))
+        happened = tuple(load_events(path))
         task = fold_state(path, happened)
         broken = [
             Examined(subject=one.subject, said=one.problem, differs=True)
@@ -359,7 +359,7 @@ class Examination:
 
 def _run(place: Place, check: Check, evidence: Evidence, longest: float) -> Shown:
     """Run a check as recorded, with three times the recorded time."""
-    with scratch_folder() as scratch:
+    with make_scratch_folder() as scratch:
         patient = check.replace(timeout=max(check.timeout, 3 * evidence.seconds))
         manner = Manner.OBSERVED if is_observed(evidence) else Manner.PLAIN
         return place.run(patient, scratch / "output", manner, CheckWatch(longest=longest))

@@ -21,7 +21,7 @@ from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.process import check_cancelled
 from agentflow.sandbox.profile import CHECKS, Level
 from agentflow.sandbox.run import NETWORK_FAILURE, Sandbox
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.settings import Patience
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.earlier_runs import EarlierRuns, mark_surroundings
@@ -173,7 +173,7 @@ class Place(Record):
 
     def try_elsewhere(self, check: Check, manner: Manner = Manner.ELSEWHERE) -> tuple[Shown, str]:
         """Return what a check shows and prints in other surroundings, on which no result may depend."""
-        with scratch_folder() as scratch:
+        with make_scratch_folder() as scratch:
             shown = self.run(check, sink := scratch / "output", manner)
             return shown, sink.read_text("utf-8", "replace")
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 from agentflow.core.events import PhaseEnded, PhaseStarted, RunEnded, RunStarted, Signalled, Stamped
 from agentflow.view.board import Board, update_board
-from agentflow.view.rows import Memory, Row, brief_rows, rows
-from agentflow.view.text import Line, Medium, Style, cut, line, render, send, span, width_of
-from agentflow.view.words import clock, seconds_between
+from agentflow.view.rows import Memory, Row, list_brief_rows, rows
+from agentflow.view.text import Line, Medium, Style, cut, find_width, line, render, send, span
+from agentflow.view.words import count_seconds, format_clock
 
 if TYPE_CHECKING:
     from agentflow.view.region import Region, Screen
@@ -52,7 +52,7 @@ class Progress:
                 send(stamped.event.sequence, self._stream)
             return
         lines = self._tell(stamped)
-        width = width_of(self._stream)
+        width = find_width(self._stream)
         if self._is_brief and isinstance(stamped.event, PhaseEnded):
             lines = tuple(cut(one, width or _WIDE) for one in lines)
         if self._screen is not None:
@@ -108,7 +108,7 @@ class Story:
     """Turns events into lines; time counts from the first event."""
 
     def __init__(self, *, is_brief: bool = False) -> None:
-        self._rows = brief_rows if is_brief else rows
+        self._rows = list_brief_rows if is_brief else rows
         self._began: str | None = None
         self._memory = Memory()
         self._depths: dict[int, int] = {}
@@ -125,8 +125,8 @@ class Story:
         found = self._rows(stamped.event, self._memory)
         if not found:
             return ()
-        seconds = seconds_between(self._began, stamped.at)
-        time = "" if seconds is None else clock(seconds)
+        seconds = count_seconds(self._began, stamped.at)
+        time = "" if seconds is None else format_clock(seconds)
         below = span("  " * depth)
         return tuple(
             _make_entry(

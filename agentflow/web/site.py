@@ -18,13 +18,13 @@ from agentflow.pages.render import describe_pending, render_parts
 from agentflow.pages.templates import fill_template, to_markup
 from agentflow.parse import decode
 from agentflow.process import DetachedProgram, detach
-from agentflow.redact import list_some, one_line, strip_colours
+from agentflow.redact import list_some, strip_colours, to_one_line
 from agentflow.store import reading
 from agentflow.store.ownership import is_at_work
 from agentflow.store.reading import load_state
 from agentflow.store.sessions import SavedSession, load_sessions
 from agentflow.view.tasks import INTERRUPTED, UNDONE, TaskRow, describe_task
-from agentflow.view.words import status_style
+from agentflow.view.words import style_status
 from agentflow.workspace.git import Git
 
 _NO_VERDICT = (Exit.CONFIG, Exit.NO_MODEL, Exit.NO_SANDBOX, Exit.INTERNAL)
@@ -185,7 +185,7 @@ _OUTPUT_PAGE_BYTES = 64 * 1024
 """How much of an output one page shows."""
 _RESUMABLE = (Status.RUNNING, Status.SUSPENDED, Status.CANCELLED, Status.ERROR)
 _TONES: Mapping[str | None, str] = {
-    **{status: status_style(status).name.lower() for status in Status},
+    **{status: style_status(status).name.lower() for status in Status},
     INTERRUPTED: "warn",
     UNDONE: "warn",
     None: "bad",
@@ -220,7 +220,7 @@ class Site:
         """Return the folder of a task of this repository or a worktree of it. Raises TaskNotFound."""
         found = self._list_tasks().get(task_id) if reading.is_task_id(task_id) else None
         if found is None:
-            raise TaskNotFound(f"{one_line(task_id, 60)} is not a task of this repository")
+            raise TaskNotFound(f"{to_one_line(task_id, 60)} is not a task of this repository")
         return found
 
     def open_home(self, folder: Path) -> Git:
@@ -281,7 +281,7 @@ class Site:
         folder = self.find_task(task_id)
         record = next((one for one in reading.read_evidence(folder) if one.id == evidence_id), None)
         if record is None:
-            raise TaskNotFound(f"there is no evidence {one_line(evidence_id, 60)} in this task")
+            raise TaskNotFound(f"there is no evidence {to_one_line(evidence_id, 60)} in this task")
         path = folder / reading.EVIDENCE / f"{record.id}.out"
         size = path.stat().st_size if path.is_file() and not path.is_symlink() else 0
         pages = max(1, -(-size // _OUTPUT_PAGE_BYTES))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable
 from agentflow.core.events import Answered, Classified, Retried
 from agentflow.core.fold import DELEGATE
-from agentflow.core.messages import Stop, Usage, total
+from agentflow.core.messages import Stop, Usage, sum_usage
 from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind, decide_now
 from agentflow.core.record import Record
 from agentflow.core.role import Plan
@@ -14,7 +14,7 @@ from agentflow.core.run import Run, RunOutcome, RunPaused
 from agentflow.core.task import GateStatus, Phase, Status, TaskState
 from agentflow.loop.run import continue_run, run_agent
 from agentflow.model.tiers import REPAIR
-from agentflow.process import timestamp
+from agentflow.process import make_timestamp
 from agentflow.report.report import end_without_answer
 from agentflow.routing.classify import MOST_FILES
 from agentflow.routing.route import reclassify_by_plan, reclassify_by_size
@@ -141,7 +141,7 @@ def _count_usage(crew: Crew, run: Run) -> None:
     task, number = crew.store.task, run.head.run
     if number not in task.counted:
         spent = _sum_usage(crew, run)
-        usage = total((task.usage, spent)) if task.counted else spent
+        usage = sum_usage((task.usage, spent)) if task.counted else spent
         crew.store.save(task.replace(usage=usage, counted=(*task.counted, number)))
 
 
@@ -150,7 +150,7 @@ def _sum_usage(crew: Crew, run: Run) -> Usage:
     calls = {call.id for call in run.pending if call.name == DELEGATE}
     saved = map(load_run, crew.store.transcript_paths("*")) if calls else ()
     waiting = (child for child in saved if child is not None and child.head.parent in calls)
-    return total((run.cost, *(_sum_usage(crew, child) for child in waiting)))
+    return sum_usage((run.cost, *(_sum_usage(crew, child) for child in waiting)))
 
 
 def _find_saved(crew: Crew, phase: Phase, prompt: RunPrompt) -> tuple[int, Run | None]:
@@ -208,7 +208,7 @@ def _ask_about_changes(crew: Crew, run: Run, reason: str) -> Run | None:
             "lines": f"+{added} -{removed}",
         },
         options=(GO_ON, GIVE_UP),
-        asked_at=timestamp(),
+        asked_at=make_timestamp(),
     )
     if decide_now(crew.consent, pending) is not None:
         return None
@@ -306,7 +306,7 @@ def _find_unconfirmed(task: TaskState) -> Pending | None:
         tool=None,
         input={key: text for key, text in shown.items() if text},
         options=CHOICES,
-        asked_at=timestamp(),
+        asked_at=make_timestamp(),
     )
 
 

@@ -10,7 +10,7 @@ from agentflow.core.pending import Answer, Pending, PendingKind
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Ending, Failure, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.core.verdict import FailReason, Verdict
-from agentflow.process import timestamp
+from agentflow.process import make_timestamp
 from agentflow.routing.route import JUDGING
 from agentflow.verdict.case import Case, describe_drift
 from agentflow.verdict.diff.inspection import Inspection, approval_id
@@ -203,7 +203,7 @@ def ask_approval(crew: Crew, task: TaskState) -> TaskState:
             "diff": _quote_checks(crew, task, seen),
         },
         options=(),
-        asked_at=timestamp(),
+        asked_at=make_timestamp(),
     )
     if pending.id not in task.answers:
         task = decide_or_suspend(crew, task, pending, crew.consent)

@@ -13,14 +13,15 @@ from anyio import to_thread
 
 from agentflow.core.errors import ModelError, ModelUnavailable
 from agentflow.core.events import StepMerged
+from agentflow.core.plan_order import ParallelWork, StepResult, list_waves
 from agentflow.core.record import Record
-from agentflow.core.role import Change, ParallelWork, Plan, StepResult, list_waves
+from agentflow.core.role import Change, Plan
 from agentflow.core.routing import ROLE_OF
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Phase, TaskState
 from agentflow.loop.prompts import prompt_text
 from agentflow.parse import fit
-from agentflow.redact import one_line, redact_text
+from agentflow.redact import redact_text, to_one_line
 from agentflow.sandbox.throwaway import remove_scratch
 from agentflow.verdict.ending import end_in_phase, end_without_result
 from agentflow.verdict.runner import run_together
@@ -244,7 +245,7 @@ def _list_ignored(crew: Crew) -> tuple[str, ...]:
 
 def _name_step(crew: Crew, step: int) -> str:
     title = _plan_of(crew.store.task).steps[step - 1].title
-    return f"step {step}: {one_line(title, _NAME_CHARS)}"
+    return f"step {step}: {to_one_line(title, _NAME_CHARS)}"
 
 
 def _find_folder(crew: Crew, step: int) -> Path:

@@ -9,13 +9,13 @@ from agentflow.core.events import Paused, PhaseEnded, PhaseStarted, TaskEnded, T
 from agentflow.core.points import Point
 from agentflow.core.record import copy_shared
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
-from agentflow.process import timestamp
+from agentflow.process import make_timestamp
 from agentflow.redact import list_some
 from agentflow.report.material import sum_spending, summarize_intent
-from agentflow.report.report import format_report, keeps_document, write_document
-from agentflow.routing.route import enter_phase, next_phase, phases_beside
+from agentflow.report.report import format_report, has_document, write_document
+from agentflow.routing.route import enter_phase, find_next_phase, list_phases_beside
 from agentflow.store.ledger import hash_file
-from agentflow.store.reading import events, find_last_write_time
+from agentflow.store.reading import find_last_write_time, load_events
 from agentflow.verdict.case import describe_drift, find_hook_files
 from agentflow.verdict.ending import conclude, end_in_phase, fail
 from agentflow.workflow.crew import Crew
@@ -43,7 +43,7 @@ async def run_phases(crew: Crew, task: TaskState) -> TaskState:
     began = time.monotonic()
     try:
         task = await start_session(crew, task)
-        while (phase := next_phase(task)) is not None:
+        while (phase := find_next_phase(task)) is not None:
             tree, task = task.tree, await _run_phase(crew, task, phase)
             if tree not in (None, task.tree):
                 crew.snapshots.note()
@@ -72,11 +72,11 @@ def _begin(crew: Crew, task: TaskState) -> TaskState:
 
 async def _run_phase(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
     """Run one phase, and the judge beside it; an error of the model ends the task, not the program."""
-    task = enter_phase(task, phase, timestamp())
+    task = enter_phase(task, phase, make_timestamp())
     crew.store.save(task)
     if phase is Phase.COMPLETE:
         return await PHASES[phase](crew, task)
-    phases = phases_beside(task, phase)
+    phases = list_phases_beside(task, phase)
     for each in phases:
         task = await announce_phase(crew, task, each)
     if task.ending is not None:
@@ -152,9 +152,9 @@ def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState
     task = _look_again(crew, task)
     assert task.ending is not None
     crew.store.save(task)
-    told = summarize_intent(task, events(crew.store.folder))
+    told = summarize_intent(task, load_events(crew.store.folder))
     took = 0 if began is None else time.monotonic() - began
-    spent = sum_spending(events(crew.store.folder), took)
+    spent = sum_spending(load_events(crew.store.folder), took)
     text = format_report(task, crew.gather_material(task), crew.changes(task), told, spent)
     written = crew.store.write_report(text)
     if task.parallel_work is not None and not can_go_on(task):
@@ -243,14 +243,14 @@ async def judge_change(crew: Crew, task: TaskState) -> TaskState:
     """Run the judges of the change, at the same time where both are due."""
     from agentflow.workflow.judging import run_judges  # noqa: PLC0415  # nothing before a change needs it
 
-    return await run_judges(crew, task, phases_beside(task, task.current_phase))
+    return await run_judges(crew, task, list_phases_beside(task, task.current_phase))
 
 
 async def complete(crew: Crew, task: TaskState) -> TaskState:
     """Decide how the task ended, and write the document of one that only answers."""
     ending = task.ending or conclude(task)
-    crew.store.emit(summarize_intent(task, events(crew.store.folder)))
-    if ending.status is Status.ANSWERED and keeps_document(task):
+    crew.store.emit(summarize_intent(task, load_events(crew.store.folder)))
+    if ending.status is Status.ANSWERED and has_document(task):
         path = write_document(crew.git.root, task, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
         task = task.replace(document=path)
     return task.replace(ending=ending, status=ending.status, active=ending.status is Status.SUSPENDED)

@@ -13,7 +13,8 @@ from agentflow.core.evidence import (
     find_same_check,
     summarize_evidence,
 )
-from agentflow.core.role import Limits, Plan, Role, describe_results
+from agentflow.core.plan_order import describe_results
+from agentflow.core.role import Limits, Plan, Role
 from agentflow.core.routing import ROLE_OF, Access
 from agentflow.core.task import Excerpt, Failure, Instruction, Phase, Said, TaskState
 from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, select_instructions
@@ -295,7 +296,7 @@ def _format_checks(title: str, runs: tuple[CheckRun, ...], material: Material, f
 def _format_check(run: CheckRun, material: Material) -> str:
     """Return a check in a line with its command, and what a red one printed last."""
     is_red = run.evidence is not None and not run.green
-    printed = (fence_text(last_lines(run.tail)),) if is_red else ()
+    printed = (fence_text(take_last_lines(run.tail)),) if is_red else ()
     return "\n".join((_format_check_line(run, material), *printed))
 
 
@@ -320,7 +321,7 @@ def _list_differences(before: CheckRun, after: CheckRun) -> Iterator[str]:
         yield "  no test result differs from before the task"
 
 
-def last_lines(printed: str) -> str:
+def take_last_lines(printed: str) -> str:
     """Return the end of a failed check's output, as prompts show it."""
     return "\n".join(printed.rstrip().splitlines()[-TAIL_LINES:])
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.record import Record
 from agentflow.process import capture
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.workspace.changes import ChangeKind, EntryChange, FileChange, compare_entries, parse_changes
 from agentflow.workspace.private_git import (
     AS_IT_IS,
@@ -269,7 +269,7 @@ def _paths(git: Git, tree: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=2)
 def _diff(git: Git, before: str, after: str, paths: tuple[str, ...]) -> str:
-    with scratch_folder() as folder:  # a .gitattributes could hide what changed
+    with make_scratch_folder() as folder:  # a .gitattributes could hide what changed
         env = make_unfiltered_git(git.source, folder / "git", git.root) | {"GIT_LITERAL_PATHSPECS": "1"}
         return _text(git.call("diff-tree", *_DIFF, before, after, "--", *paths, env=env))
 

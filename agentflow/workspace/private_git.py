@@ -13,7 +13,7 @@ from struct import Struct
 from typing import NamedTuple, Protocol
 
 from agentflow.core.record import Record
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.sandbox.throwaway import make_scratch_folder
 
 _HEAD = Struct(">4sLL")
 _MODE, _ID = slice(24, 28), 40
@@ -252,7 +252,7 @@ class FrozenStart:
         return copied
 
     def _read(self, call: GitCall) -> FrozenRules:
-        with scratch_folder() as folder:
+        with make_scratch_folder() as folder:
             env = make_private_git(self.root, self.source, folder)
             files = {
                 "info/exclude": _content(self.source.exclude),

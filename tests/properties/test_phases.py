@@ -15,10 +15,10 @@ from agentflow.routing.route import (
     ORDER,
     TRANSITIONS,
     enter_phase,
-    next_phase,
-    phases_beside,
+    find_next_phase,
+    list_phases_beside,
     reclassify_by_size,
-    with_route,
+    set_route,
 )
 from agentflow.routing.table import load_table
 from agentflow.verdict.case import Case
@@ -38,7 +38,7 @@ WAYS = st.lists(
 
 def decided(task: TaskState, way: str, tree: int) -> TaskState:
     """Return the task as its phase, with those beside it, left it."""
-    phases = phases_beside(task, task.current_phase)
+    phases = list_phases_beside(task, task.current_phase)
     if way == "cut":
         return task
     if way == "ended":
@@ -73,7 +73,7 @@ class Journey(NamedTuple):
         task = cases.a_task(max_iterations=self.most, sequential=self.sequential)
         seen: list[TaskState] = []
         for way, tree in [*self.ways, *[("failed", number) for number in range(self.most + 8)]]:
-            phase = next_phase(task)
+            phase = find_next_phase(task)
             assert phase is not None
             assert phase in TRANSITIONS[task.current_phase]
             task = enter_phase(task, phase, NOW)
@@ -87,7 +87,7 @@ class Journey(NamedTuple):
         if phase is Phase.REFINEMENT:
             complexity = Complexity.COMPLEX if self.route == "full" else Complexity.IMPLEMENTATION
             task = task.replace(task_complexity=complexity, review_required=self.route == "full")
-            return with_route(task, self.route, TABLE.steps(self.route, complexity))
+            return set_route(task, self.route, TABLE.steps(self.route, complexity))
         if self.grows and phase is Phase.IMPLEMENTATION:
             task, _ = reclassify_by_size(task, 6, TABLE)
         return task

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import TypeGuard
 
-from agentflow.core.languages import Lexer, lexer_of
+from agentflow.core.languages import Lexer, find_lexer
 from agentflow.core.regex import regex
 from agentflow.verdict.syntax import NO_PYTHON, name_imported, read_python, words_of
 
@@ -80,7 +80,7 @@ def _other_lines(text: str) -> list[str]:
 
 def is_equal_but_comments(path: str, before: str, after: str) -> bool:
     """Tell whether two versions of a file differ only in comments that no tool acts on."""
-    language = lexer_of(path)
+    language = find_lexer(path)
     if language is None or not before or not after:
         return False
     was, now = _read(language, before), _read(language, after)
@@ -121,7 +121,7 @@ def _read(language: Lexer, text: str) -> tuple[str, tuple[str, ...]] | None:
 
 def split_program(path: str, text: str) -> list[tuple[str, str]] | None:
     """Return a program as its comments, strings and code, each by its kind; None where that is unsure."""
-    language = lexer_of(path)
+    language = find_lexer(path)
     return _split_wholly(language, text) if language else None
 
 

@@ -26,7 +26,7 @@ from agentflow.core.run import RunOutcome
 from agentflow.library.roles import read_role
 from agentflow.loop.agent import Surroundings
 from agentflow.loop.prompts import prompt_text
-from agentflow.model.tiers import model_id
+from agentflow.model.tiers import choose_model_id
 from agentflow.settings import find_bundled
 from agentflow.tools.registry import SUBMITS, standard
 from tests.unit.compose.parts import (
@@ -136,7 +136,7 @@ def test_a_standard_agent_has_what_its_role_file_says(part: str, place: Surround
     assert agent.submit is standard().find(SUBMITS[part])
     assert agent.system.startswith(role.prompt[:60])
     assert SUBMITS[part] in agent.system.removeprefix(role.prompt)
-    assert (agent.model, agent.model_id) == (given.model, model_id(role.model, given.models))
+    assert (agent.model, agent.model_id) == (given.model, choose_model_id(role.model, given.models))
     assert [hook.name for hook in agent.hooks.hooks] == ["house"]
 
 

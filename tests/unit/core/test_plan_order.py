@@ -2,7 +2,8 @@
 
 import pytest
 
-from agentflow.core.role import Plan, PlanStep, find_overlaps, list_waves
+from agentflow.core.plan_order import find_overlaps, list_waves
+from agentflow.core.role import Plan, PlanStep
 
 Given = tuple[str, tuple[int, ...] | None]
 

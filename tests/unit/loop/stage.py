@@ -22,7 +22,7 @@ from agentflow.core.task import Phase
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.hooks.chain import Chain
 from agentflow.loop.agent import Agent, Surroundings, open_run
-from agentflow.loop.next_step import Step, next_step
+from agentflow.loop.next_step import Step, choose_next_step
 from agentflow.loop.run import NODES, run_agent
 from agentflow.model.scripted import Entry, Scripted, ScriptedCall, Turn
 from agentflow.tools.submit import SUBMIT_TOOLS
@@ -157,7 +157,7 @@ class Stage:
 
         async def walk() -> None:
             run = open_run(agent, "do it")
-            while (step := next_step(run, agent.role.limits)) is not Step.END:
+            while (step := choose_next_step(run, agent.role.limits)) is not Step.END:
                 taken.append(step)
                 run = await NODES[step](agent, run)
 

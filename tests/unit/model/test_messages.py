@@ -12,9 +12,9 @@ from agentflow.core.messages import Message, Request, Speaker, Text, ToolCall, T
 from agentflow.core.record import encode
 from agentflow.model.encode import Encoder
 from agentflow.model.tiers import MODELS, add_cost, find_price, load_price_lists
-from agentflow.model.wire import VENDOR, Endpoint, Secret, endpoint
+from agentflow.model.wire import VENDOR, Endpoint, Secret, choose_endpoint
 from agentflow.parse import decode
-from agentflow.settings import Price, Settings, load_settings, model_name
+from agentflow.settings import Price, Settings, choose_model_name, load_settings
 from tests.support.records import a_request, user
 
 TOOL = ToolSpec(name="Read", description="Read.", input_schema={"type": "object", "properties": {}})
@@ -191,24 +191,24 @@ def test_a_cost_is_known_only_with_a_price() -> None:
 def test_the_environment_names_the_endpoint_before_the_settings(
     environ: dict[str, str], address: str | None, expected: str
 ) -> None:
-    assert endpoint(environ, Settings(endpoint=address)).address == expected
+    assert choose_endpoint(environ, Settings(endpoint=address)).address == expected
 
 
 @pytest.mark.parametrize("address", ["ftp://x.test", "x.test", "http://", "file:///etc/passwd"])
 def test_an_address_that_is_none_is_refused(address: str) -> None:
     with pytest.raises(ConfigError, match="http"):
-        endpoint({"ANTHROPIC_BASE_URL": address}, Settings())
+        choose_endpoint({"ANTHROPIC_BASE_URL": address}, Settings())
 
 
 @pytest.mark.parametrize("key", ["a b", "a\nb", "schlüssel", "a\x00b"])
 def test_a_key_that_is_none_is_refused_without_showing_it(key: str) -> None:
     with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY") as caught:
-        endpoint({"ANTHROPIC_API_KEY": key}, Settings())
+        choose_endpoint({"ANTHROPIC_API_KEY": key}, Settings())
     assert key not in str(caught.value)
 
 
 def test_a_token_alone_is_a_bearer_token() -> None:
-    assert endpoint({"ANTHROPIC_AUTH_TOKEN": " tok \n"}, Settings()).headers == {
+    assert choose_endpoint({"ANTHROPIC_AUTH_TOKEN": " tok \n"}, Settings()).headers == {
         "authorization": "Bearer tok"
     }
 
@@ -236,7 +236,7 @@ def test_no_print_shows_a_key() -> None:
 def test_the_model_is_the_first_that_is_named(
     option: str | None, environ: dict[str, str], settings: Settings, expected: str
 ) -> None:
-    assert model_name(option, settings, environ) == expected
+    assert choose_model_name(option, settings, environ) == expected
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from agentflow.core.errors import ConfigError, InvalidFile, ModelRejected, ModelUnavailable
 from agentflow.core.messages import Message, Reply, Request, Speaker, Stop, Text, ToolCall, Usage
 from agentflow.model.scripted import Entry, Match, Scripted, ScriptedCall, Turn, load_script
-from agentflow.model.tiers import model_id, tier
+from agentflow.model.tiers import choose_model_id, find_tier
 
 
 def asked(run: int = 1, turns: int = 0, said: str = "do it", **changes: object) -> Request:
@@ -193,18 +193,18 @@ def test_a_script_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     ],
 )
 def test_a_name_of_a_public_role_file_is_a_tier(named: str, tier_name: str) -> None:
-    assert tier(named) == tier_name
+    assert find_tier(named) == tier_name
 
 
 @pytest.mark.parametrize("named", ["opus", "deep"])
 def test_one_line_of_the_settings_changes_a_tier(named: str) -> None:
-    assert model_id(named, {"deep": "mine"}) == "mine"
-    assert model_id(named, {"fast": "mine"}) == model_id("deep", {}) != "mine"
+    assert choose_model_id(named, {"deep": "mine"}) == "mine"
+    assert choose_model_id(named, {"fast": "mine"}) == choose_model_id("deep", {}) != "mine"
 
 
 def test_a_full_id_stands_for_itself() -> None:
-    assert model_id("vendor-model-9", {"deep": "mine"}) == "vendor-model-9"
+    assert choose_model_id("vendor-model-9", {"deep": "mine"}) == "vendor-model-9"
 
 
 def test_the_shipped_tiers_differ() -> None:
-    assert model_id("deep", {}) != model_id("fast", {})
+    assert choose_model_id("deep", {}) != choose_model_id("fast", {})

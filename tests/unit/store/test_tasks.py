@@ -16,11 +16,11 @@ from agentflow.core.record import is_intact, seal
 from agentflow.core.role import Findings
 from agentflow.core.task import FRONTMATTER_KEYS, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.parse import Mismatch, fit
-from agentflow.store.journal import lines
-from agentflow.store.ownership import writer_lock
+from agentflow.store.journal import read_numbered_lines
+from agentflow.store.ownership import hold_writer_lock
 from agentflow.store.reading import TASKS
 from agentflow.store.task_file import read_task
-from agentflow.store.tasks import NEWEST, TaskStore, new_task_id
+from agentflow.store.tasks import NEWEST, TaskStore, make_task_id
 from tests.unit.verdict.cases import a_task
 
 SAVING = """
@@ -77,7 +77,7 @@ def kill(started: "subprocess.Popen[str]") -> None:
 
 def events(store_folder: Path) -> list[dict[str, object]]:
     found = []
-    for _, line in lines(store_folder / "events.jsonl"):
+    for _, line in read_numbered_lines(store_folder / "events.jsonl"):
         assert is_intact(line)
         found.append(msgspec.json.decode(line))
     return found
@@ -276,7 +276,7 @@ def test_a_task_id_is_never_used_twice(tmp_path: Path) -> None:
 
 
 def test_task_ids_are_stamps_that_differ() -> None:
-    ids = {new_task_id() for _ in range(20)}
+    ids = {make_task_id() for _ in range(20)}
     assert len(ids) > 1
     assert all(len(item) == 21 and item[8] == "T" and item[15:17] == "Z-" for item in ids)
 
@@ -362,35 +362,39 @@ def test_no_kill_leaves_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_two_writers_conflict(tmp_path: Path) -> None:
-    with writer_lock(tmp_path), pytest.raises(TaskLocked, match="another task"), writer_lock(tmp_path):
+    with (
+        hold_writer_lock(tmp_path),
+        pytest.raises(TaskLocked, match="another task"),
+        hold_writer_lock(tmp_path),
+    ):
         pytest.fail("two hold it")
 
 
 def test_a_lock_is_free_again_after_its_holder(tmp_path: Path) -> None:
     for _ in range(2):
-        with writer_lock(tmp_path):
+        with hold_writer_lock(tmp_path):
             assert (tmp_path / TASKS / ".gitignore").read_text() == "*\n"
 
 
 def test_a_lock_is_free_after_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), writer_lock(tmp_path):
+    with pytest.raises(ZeroDivisionError), hold_writer_lock(tmp_path):
         _ = 1 // 0
-    with writer_lock(tmp_path):
+    with hold_writer_lock(tmp_path):
         pass
 
 
 def test_a_killed_process_gives_its_lock_back(tmp_path: Path) -> None:
     started = child(LOCKING, tmp_path)
-    with pytest.raises(TaskLocked), writer_lock(tmp_path):
+    with pytest.raises(TaskLocked), hold_writer_lock(tmp_path):
         pytest.fail("two hold it")
     kill(started)
-    with writer_lock(tmp_path):
+    with hold_writer_lock(tmp_path):
         pass
 
 
 def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / ".claude").write_text("a file in the way")
-    with pytest.raises(ConfigError, match="cannot write"), writer_lock(tmp_path):
+    with pytest.raises(ConfigError, match="cannot write"), hold_writer_lock(tmp_path):
         pytest.fail("it was not held")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from agentflow.core.events import Event, EvidenceRecorded, Stamped, StateChanged
 from agentflow.core.evidence import Evidence
-from agentflow.core.record import encode, plain
+from agentflow.core.record import encode, to_builtins
 from agentflow.core.task import TaskState
 from agentflow.parse import fit
 from agentflow.view.tasks import Snapshot
@@ -76,7 +76,7 @@ def write_task(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def opened() -> StateChanged:
-    return changed(**plain(state()))
+    return changed(**to_builtins(state()))
 
 
 @pytest.fixture
