@@ -58,7 +58,7 @@ class Content(Record):
     hooks: tuple[Hook, ...] = ()
     """Those in the frontmatter of the roles and skills."""
 
-    def role(self, name: str) -> Role:
+    def find_role(self, name: str) -> Role:
         """Return the role of a name. Raises UnknownRole."""
         found = find_named(self.roles.all, name)
         if found is None:
@@ -122,7 +122,7 @@ def withhold_provider_tools(
     toolbox: Toolbox, roles: Roles, hooks: Iterable[Hook], rules: Rules, approvals: Approvals
 ) -> Toolbox:
     """Return the tools without the provider's own where a hook, rule or approval mode must see each call."""
-    explorer = roles.part("explorer")
+    explorer = roles.find_part("explorer")
     modes = [approvals.roles.get(name, "never") for name in (explorer.name, *explorer.handoffs)]
     served = [tool for tool in toolbox.tools if tool.by_provider]
     named = find_named_tools(rules, served)

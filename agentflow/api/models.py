@@ -186,7 +186,7 @@ def find_context_limits(model_id: str, settings: Settings) -> ContextLimits:
     """Return how long a conversation with a model may be; for the embedded engine there is no limit."""
     if model_id == REPAIR:
         return settings.limits.replace(context=sys.maxsize, trigger=None)
-    return settings.limits.within(find_window(model_id, settings))
+    return settings.limits.fit_window(find_window(model_id, settings))
 
 
 def refuse_without_tools(model: Model, roles: Iterable[Role], settings: Settings) -> None:

@@ -380,5 +380,5 @@ def _describe(git: Git, task: TaskState) -> Iterator[str]:
     if task.change:
         yield f"  done: {to_one_line(task.change.summary, _LINE)}"
     if task.base_tree and task.tree:
-        paths = (each.path for each in git.changes(task.base_tree, task.tree))
+        paths = (each.path for each in git.list_changes(task.base_tree, task.tree))
         yield f"  files changed: {list_some(paths) or 'none'}"

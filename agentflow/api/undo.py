@@ -107,8 +107,10 @@ def _undo(git: Git, folder: Path, *, dry_run: bool, force: bool) -> UndoResult:
     if kept.replaced is not None:
         undone = load_state(folder).undone
         return UndoResult(task_id=folder.name, state="already_undone", at=undone.at if undone else None)
-    shot = past.now(kept)
-    moments = Moments(base=past.files(kept.base), last=past.files(kept.last), now=past.files(shot))
+    shot = past.record_now(kept)
+    moments = Moments(
+        base=past.read_files(kept.base), last=past.read_files(kept.last), now=past.read_files(shot)
+    )
     spared = find_hook_files(load_state(folder))
     plan = plan_undo(git.root, kept, moments, _find_death(folder, kept), spared)
     told = _to_result(folder.name, plan, "would_undo" if dry_run else "undone")
@@ -120,7 +122,7 @@ def _undo(git: Git, folder: Path, *, dry_run: bool, force: bool) -> UndoResult:
     store = TaskStore.reopen_to_undo(folder)
     put_back(git, plan, moments.base)
     # what the task itself let git ignore shows only now, and of that we know no more than when it was made
-    seen = moments.replace(now=past.files(past.now(kept)))
+    seen = moments.replace(now=past.read_files(past.record_now(kept)))
     rest = plan_undo(git.root, kept, seen, Death(at=died_at, in_flight=False), spared)
     put_back(git, rest, moments.base)
     removed = tuple(sorted({*told.removed, *rest.removed}))

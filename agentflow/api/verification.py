@@ -114,7 +114,7 @@ def _list_checks(
 def _list_changed(root: Path) -> tuple[str, ...]:
     """Return the files that differ from the last commit; none where there is no commit."""
     git = open_repository(root)
-    return tuple(change.path for change in git.changes(git.head, git.tree())) if git.head else ()
+    return tuple(change.path for change in git.list_changes(git.head, git.write_tree())) if git.head else ()
 
 
 def choose_exit(shown: Sequence[VerificationRow]) -> Exit:

@@ -118,7 +118,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     if reason is not None:
         is_named = model or os.environ.get("AGENTFLOW_MODEL") or settings.model
         raise ModelRejected(reason if is_named else f"{NO_MODEL} {reason}", hint=NO_MODEL_ADVICE)
-    refuse_without_tools(chosen, (content.roles.part(name) for name in PIPELINE), settings)
+    refuse_without_tools(chosen, (content.roles.find_part(name) for name in PIPELINE), settings)
     return Setup(
         git=git,
         sandbox=sandbox,
@@ -162,7 +162,7 @@ def _narrow_roles(roles: Roles, rules: Rules, toolbox: Toolbox, settings: Settin
 
 def refuse_unpriced(setup: Setup, budget: Budget) -> None:
     """Refuse a cost limit that cannot be enforced. Raises UsageError."""
-    require_price(setup.model, budget, (setup.roles.part(name) for name in PIPELINE), setup.settings)
+    require_price(setup.model, budget, (setup.roles.find_part(name) for name in PIPELINE), setup.settings)
 
 
 def _describe_surroundings(sandbox: Sandbox) -> tuple[str, ...]:
@@ -206,7 +206,7 @@ def _watch_hooks(setup: Setup, task: TaskState) -> Watch:
     """Return the watch that separates hooks' changes from others; an idle one where no script can run."""
     if all(hook.origin is Origin.BUILT_IN for hook in setup.hooks if isinstance(hook.body, Script)):
         return Unwatched()
-    changed = setup.git.changes(task.base_tree, setup.git.tree()) if task.base_tree else ()
+    changed = setup.git.list_changes(task.base_tree, setup.git.write_tree()) if task.base_tree else ()
     return HookWatch(setup.git, task.hook_files, (change.path for change in changed))
 
 

@@ -178,7 +178,7 @@ def collect_result(folder: TaskFolder, state: TaskState) -> BatchResult:
     patch = make_patch(git, state)
     if state.base_tree and state.tree:
         write_atomic(folder.place / PATCH, patch, mode=0o644)
-        changed = tuple(change.path for change in git.changes(state.base_tree, state.tree))
+        changed = tuple(change.path for change in git.list_changes(state.base_tree, state.tree))
     pack_task(record, folder.place / BUNDLE, patch)
     ending = state.ending
     return BatchResult(
@@ -231,7 +231,7 @@ def run_hidden_check(folder: TaskFolder, state: TaskState, switches: Collection[
     git = open_repository(folder.clone)
     wish = Wish(no_sandbox="--no-sandbox" in switches, network="--network" in switches)
     copies = Copies(git=git, sandbox=open_sandbox(git, wish), said=WellKnown())
-    with copies.open(state.tree or git.tree(), ()) as place, make_scratch_folder() as scratch:
+    with copies.open(state.tree or git.write_tree(), ()) as place, make_scratch_folder() as scratch:
         root = place.sandbox.root
         if problem := _put_files(root, check):
             return HiddenResult(resolved=False, reason=problem)

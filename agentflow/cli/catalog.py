@@ -75,7 +75,7 @@ def show_agent(name: str = NAME, json: bool = JSON) -> None:
     Its hooks, limits and skills are shown as well, and where each comes from.
     """
     content = load_content_here()
-    found = content.role(name)
+    found = content.find_role(name)
     role = _resolve_role(found, content, _find_root())
     if json:
         say_json({**_to_role_row(found), **role.to_plain()})
@@ -290,7 +290,7 @@ def _resolve_role(role: Role, content: Content, root: Path) -> ResolvedRole:
 
 def _narrow(role: Role, content: Content, root: Path) -> tuple[Role, Toolbox, tuple[Fact, ...]]:
     """Return a sub-agent as the implementer would run it, its tools, and what it may do in words."""
-    parent = content.roles.part(SUBMITTED_BY[Change])
+    parent = content.roles.find_part(SUBMITTED_BY[Change])
     offered = _resolve_role(parent, content, root).tools
     tools = tuple(tool for tool in offered if tool.category is not Category.AGENT)
     try:

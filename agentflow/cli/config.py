@@ -88,7 +88,7 @@ def _list_settings(folder: Path) -> list[dict[str, Any]]:
         said = ((path, mine[key] != default[key]), (PROJECT_FILE, value != mine[key]))
         sources = [file for file, is_said in said if is_said]
         rows[key] = {"key": key, "value": value, "source": ", ".join(sources) or "default"}
-    for name, value in to_builtins(own.limits.within(None)).items():
+    for name, value in to_builtins(own.limits.fit_window(None)).items():
         source = "default" if value == default["limits"].get(name) or mine["limits"][name] is None else path
         rows[f"limits.{name}"] = {"key": f"limits.{name}", "value": value, "source": source}
     unsaid = (Project(), tighten(Project(), own))
@@ -144,7 +144,7 @@ def _explain(folder: Path) -> dict[str, list[str]]:
 
     setup = prepare(folder, "repair", "fix the failing tests", Wish(must_run=True))
     kit = Kit(model=setup.model, models={}, toolbox=setup.toolbox, events=ignore_event)
-    standard = list_standard_capabilities(setup.roles.part("implementer"), kit)
+    standard = list_standard_capabilities(setup.roles.find_part("implementer"), kit)
     shared = list_shared_capabilities(setup.hooks, setup.rules, setup.settings.approvals)
     limits = [
         f"{role.name}: {role.limits.turns} turns, {role.limits.tool_calls} tool calls"

@@ -79,7 +79,7 @@ def _examine_machine(folder: Path) -> Diagnosis:
     settings = load_settings(os.environ)
     sandbox = make_sandbox(folder.resolve(), settings, Wish(must_run=True))
     ability = sandbox.ability
-    places = sandbox.places()
+    places = sandbox.find_hidden_places()
     path = find_folders(os.environ).config
     model = choose_model_name(None, settings, os.environ)
     address, credentials = _find_endpoint(settings) if parse_choice(model).kind == "anthropic" else ("", ())

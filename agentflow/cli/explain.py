@@ -122,7 +122,7 @@ def explain_command(
 
     git = open_repository(folder)
     root = git.root
-    found = load_content(root, standard()).role(role)
+    found = load_content(root, standard()).find_role(role)
     runner = open_sandbox(git, Wish(must_run=True)).of(found.part)
     call = RuleCall(tool=BASH, given={"command": command}, root=root)
     answer = explain_call(found, load_rules_here(root), call, find_scope(found, BASH, runner))

@@ -223,14 +223,14 @@ def _print_result(crew: Crew, task: TaskState, job: Job) -> None:
 
         spent = sum_spending(load_events(crew.store.folder))
         kept = describe_kept(crew.git.root, task.task_id)
-        result = to_result(task, crew.gather_material(task), crew.changes(task), spent)
+        result = to_result(task, crew.gather_material(task), crew.list_changes(task), spent)
         say_json({**result, "worktree": to_builtins(kept)} if kept else result)
         return
     stream = sys.stderr if job.events == "-" else sys.stdout
     medium, root = choose_medium(stream, os.environ), crew.git.root
     is_here = any(Path.cwd().is_relative_to(place) for place in (root, find_main(root)))
     elsewhere = "" if is_here else str(root)
-    told = draw_verdict(load_snapshot(crew.store.folder), crew.diff(task), elsewhere, job.detail)
+    told = draw_verdict(load_snapshot(crew.store.folder), crew.make_diff(task), elsewhere, job.detail)
     write_lines((BLANK, *told) if medium.live and job.detail is Detail.FULL else told, stream, medium)
 
 

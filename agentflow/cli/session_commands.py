@@ -143,7 +143,11 @@ def _show_diff(chat: Chat, _: list[str]) -> Chat:
     from agentflow.workspace.git import open_repository
 
     task = _load_last(chat)
-    diff = open_repository(chat.root).diff(task.base_tree, task.tree) if task.base_tree and task.tree else ""
+    diff = (
+        open_repository(chat.root).make_diff(task.base_tree, task.tree)
+        if task.base_tree and task.tree
+        else ""
+    )
     rows = diff.splitlines() or ["the last task changed no file"]
     show(line(span(row, style_diff_row(row))) for row in rows)
     return chat

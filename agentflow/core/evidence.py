@@ -301,12 +301,12 @@ class CheckRun(Record):
         is_done = self.evidence is not None and self.evidence.exit_code == 0
         only_counted = self.counts if not self.outcomes else None
         counted_red = only_counted is not None and only_counted.failed + only_counted.errors > 0
-        return is_done and not self.ids(*RED) and not counted_red
+        return is_done and not self.list_ids(*RED) and not counted_red
 
     @property
     def tests_with_result(self) -> frozenset[str]:
         """The tests that gave a result."""
-        return self.ids(TestOutcome.PASSED, TestOutcome.FLAKY, *RED)
+        return self.list_ids(TestOutcome.PASSED, TestOutcome.FLAKY, *RED)
 
     @property
     def counts(self) -> TestCounts | None:
@@ -318,7 +318,7 @@ class CheckRun(Record):
         """What had mixed results: tests, or the check as a whole."""
         return self.evidence.flaky if self.evidence else ()
 
-    def ids(self, *outcomes: TestOutcome) -> frozenset[str]:
+    def list_ids(self, *outcomes: TestOutcome) -> frozenset[str]:
         return frozenset(name for name, outcome in self.outcomes.items() if outcome in outcomes)
 
 

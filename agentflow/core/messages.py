@@ -204,13 +204,13 @@ class ContextLimits(Record):
         """Tokens of a summary, which is a small part of the context."""
         return min(self.summary, self.context // _SUMMARY_PART)
 
-    def within(self, window: int | None) -> "ContextLimits":
+    def fit_window(self, window: int | None) -> "ContextLimits":
         """Return the limits for a model with this window; None where it is not known."""
         if window is None or window >= self.context:
             return self.replace(trigger=self.compacted_at)
         return self.replace(context=window, trigger=min(self.compacted_at, int(window * _SHARE)))
 
-    def result_size(self, rate: float) -> int:
+    def measure_result(self, rate: float) -> int:
         """Return how many characters of a result are shown at a rate of tokens a character."""
         return min(self.result_chars, int(self.result_tokens / rate))
 

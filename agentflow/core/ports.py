@@ -61,13 +61,13 @@ class Workspace(Protocol):
 class Watch(Protocol):
     """Separates the files that only hooks change from those of the task."""
 
-    def hooks_run(self) -> AbstractContextManager[None]:
+    def watch_hooks(self) -> AbstractContextManager[None]:
         """Count changes made meanwhile as the hooks'."""
 
-    def role_works(self) -> AbstractContextManager[None]:
+    def watch_role(self) -> AbstractContextManager[None]:
         """Count changes made meanwhile as the role's, even while hooks run."""
 
-    def files(self) -> dict[str, str]:
+    def list_files(self) -> dict[str, str]:
         """Return the files that only hooks have changed so far, each with a fingerprint."""
 
 

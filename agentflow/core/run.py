@@ -59,7 +59,7 @@ class Tally(Record):
     seconds: float = 0
     cost: float = 0
 
-    def since(self, before: "Tally") -> "Tally":
+    def count_since(self, before: "Tally") -> "Tally":
         """Return the usage since an earlier count."""
         used = {name: getattr(self, name) - getattr(before, name) for name in self.__struct_fields__}
         return Tally(**used)
@@ -356,7 +356,7 @@ class Run(Record):
     @property
     def active_tally(self) -> Tally:
         """The usage since the active role began."""
-        used = self.tally.since(self.before)
+        used = self.tally.count_since(self.before)
         return used.replace(turns=used.turns - self.finalized)
 
     @property

@@ -365,7 +365,7 @@ class TaskState(Record):
         """The progress of its steps, or None for a task with one implementer at a time."""
         return self.parallel if isinstance(self.parallel, ParallelWork) else None
 
-    def gate(self, phase: Phase) -> Gate:
+    def get_gate(self, phase: Phase) -> Gate:
         return self.gates.get(phase, Gate(status=GateStatus.PENDING))
 
     def with_gate(self, phase: Phase, gate: Gate) -> "TaskState":

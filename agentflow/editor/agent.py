@@ -283,7 +283,7 @@ def _name_file(uri: str, root: Path) -> str:
 def _describe_end(git: Git, last: Snapshot) -> str:
     """Return how a task ended, for people: an answer as text, a verdict in a fixed font."""
     state = last.state
-    diff = git.diff(state.base_tree, state.tree) if state.base_tree and state.tree else ""
+    diff = git.make_diff(state.base_tree, state.tree) if state.base_tree and state.tree else ""
     text = render(draw_verdict(last, diff, detail=Detail.BRIEF), _PLAIN, None).strip()
     return f"\n{text}\n" if state.status is Status.ANSWERED else f"\n```text\n{text}\n```\n"
 

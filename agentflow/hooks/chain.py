@@ -140,7 +140,7 @@ def _watch_scripts(hooks: list[Hook], event: HookEvent) -> AbstractContextManage
     watch = event.scene.watch
     if watch is None or all(hook.origin is Origin.BUILT_IN for hook in scripts):
         return nullcontext()
-    return watch.hooks_run()
+    return watch.watch_hooks()
 
 
 async def _call_function(hook: Hook, function: HookFunction, event: HookEvent) -> HookAnswer:

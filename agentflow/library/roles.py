@@ -64,7 +64,7 @@ class Roles(Record):
     all: tuple[Role, ...]
     warnings: tuple[str, ...] = ()
 
-    def part(self, name: str) -> Role:
+    def find_part(self, name: str) -> Role:
         """Return the role that plays a part of the pipeline. Raises UnknownRole."""
         found = [role for role in self.all if role.part == name]
         if not found:
@@ -116,7 +116,7 @@ def load_roles(user: Path, project: Iterable[Path] = (), calls: int = Limits().t
     newest = {(role.name, role.part): role for role in roles}
     found = Roles(all=tuple(newest.values()), warnings=tuple(warnings))
     for part in PIPELINE:
-        found.part(part)
+        found.find_part(part)
     return found
 
 

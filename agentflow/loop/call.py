@@ -76,7 +76,7 @@ async def _authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
         call = call.replace(input=agent.secret_inputs[call.id], problem=None)
     if call.problem is not None:
         raise InvalidInput(call.problem)
-    tool = agent.tool(call.name)
+    tool = agent.find_tool(call.name)
     if tool is None:
         return _refuse_unknown(agent, call)
     bounds = find_skill_bounds(run)
@@ -289,7 +289,7 @@ async def _make(agent: Agent, run: Run, call: ToolCall, ready: AuthorizedCall) -
         shell=Shell(
             runner=agent.around.runner,
             outputs=agent.around.outputs,
-            shown_bytes=agent.room.result_size(run.rate),
+            shown_bytes=agent.room.measure_result(run.rate),
             authorize=partial(_authorize_command, agent, run),
             make=partial(_make_inner_call, agent, run, call, inner),
         ),
@@ -323,7 +323,7 @@ def _make_inner_call(
     agent: Agent, run: Run, outer: ToolCall, made: list[CallAnswered], name: str, given: dict[str, Any]
 ) -> None:
     """Make a call inside another, authorized like any other. Raises NotAllowed where it fails."""
-    tool = agent.tool(name)
+    tool = agent.find_tool(name)
     known = tool.values(given, Subject.PATH) if tool else ()  # the outer call has read what it changes
     run = run.replace(head=run.head.replace(shown=(*run.head.shown, *known)))
     inner = ToolCall(id=f"{outer.id}-{len(made) + 1}", name=name, input=given)
@@ -354,7 +354,7 @@ def _watch_role(agent: Agent, tool: Tool) -> AbstractContextManager[None]:
     may_write = around.phase is Phase.IMPLEMENTATION or around.runner.level == "none"
     if around.watch is None or not may_write or tool.effect is Effect.READ or tool.category is Category.AGENT:
         return nullcontext()
-    return around.watch.role_works()
+    return around.watch.watch_role()
 
 
 def _store_output(agent: Agent, run: Run, call: ToolCall, output: Output) -> str:
@@ -367,7 +367,7 @@ def _store_output(agent: Agent, run: Run, call: ToolCall, output: Output) -> str
         role = agent.role.part or agent.role.name
         kept = agent.around.ledger.record(execution, role=role, iteration=agent.around.iteration, by=By.AGENT)
         return f"{output.content}, evidence {kept.id}"
-    most = agent.room.result_size(run.rate)
+    most = agent.room.measure_result(run.rate)
     if len(output.content) > most:
         full.write_text(output.content, "utf-8", "backslashreplace")
         note = f"[clipped; {recall_note(run.head.tools, call.id)}]"

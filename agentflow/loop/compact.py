@@ -216,7 +216,7 @@ def _archive(agent: Agent, run: Run, places: Iterable[int], excess: int) -> Arch
 
 
 def _retention_of(agent: Agent, name: str) -> Retention:
-    tool = agent.tool(name)
+    tool = agent.find_tool(name)
     return Retention.SUMMARIZE_ARCHIVE if tool is None else tool.effective_retention
 
 

@@ -151,7 +151,7 @@ async def announce_denial(agent: Agent, call: ToolCall, denied: CallAnswered) ->
     """Tell hooks that a call was denied; they may add to the refusal."""
     content = denied.result.content
     use = CallDenied(tool_name=call.name, tool_input=call.input, tool_use_id=call.id, reason=content)
-    said = await fire_hooks(agent, Point.PERMISSION_DENIED, lambda: use, agent.tool(call.name))
+    said = await fire_hooks(agent, Point.PERMISSION_DENIED, lambda: use, agent.find_tool(call.name))
     text = "\n\n".join((content, *said.contexts))
     return denied.replace(result=denied.result.replace(content=text), halt=denied.halt or said.halt)
 

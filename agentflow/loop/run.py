@@ -78,7 +78,7 @@ async def continue_run(agent: Agent, run: Run, answer: Answer | None) -> Run:
 def settle_calls(agent: Agent, run: Run) -> Run:
     """Answer each call that had begun and could have changed something; others are made again."""
     for call in run.pending:
-        tool = agent.tool(call.name)
+        tool = agent.find_tool(call.name)
         if tool is None or call.id not in run.started:
             continue
         # a sub-agent goes on where its own file ends, so that nothing of it is done twice
@@ -213,7 +213,7 @@ def _choose_batch(agent: Agent, run: Run) -> tuple[ToolCall, ...]:
 
 
 def _only_reads(agent: Agent, call: ToolCall) -> bool:
-    tool = agent.tool(call.name)
+    tool = agent.find_tool(call.name)
     return tool is not None and tool.only_reads(call.input)
 
 

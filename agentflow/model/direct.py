@@ -54,7 +54,9 @@ class Direct:
                 )
             found = {name.decode("latin-1"): value.decode("latin-1") for name, value in response.headers}
             yield ServerAnswer(
-                status=response.status_code, headers=found, chunks=decompress_body(connection.chunks(), found)
+                status=response.status_code,
+                headers=found,
+                chunks=decompress_body(connection.read_chunks(), found),
             )
         finally:
             if connection.is_done:
@@ -110,7 +112,7 @@ class _Connection:
             pass  # what only informs
         return event
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def read_chunks(self) -> AsyncIterator[bytes]:
         with _translate_errors():
             while isinstance(event := await self._event(), h11.Data):
                 yield bytes(event.data)

@@ -161,14 +161,14 @@ class Messages:
         window = find_window(request.model, self._settings)
 
         def room(size: int) -> int:
-            left = most if window is None else window - self._meter.tokens_of(size)
+            left = most if window is None else window - self._meter.estimate_tokens(size)
             return self._meter.reply_room(request, size, price, min(most, max(left, _LEAST_ROOM)))
 
         def count(usage: Usage) -> None:
             used.append(usage)
             self._meter.count(usage)
 
-        body = self._encoder.body(request, stream=self._stream, room=room)
+        body = self._encoder.encode_body(request, stream=self._stream, room=room)
 
         async def attempt() -> Reply:
             room(len(body))  # a try that failed may have used up what was left

@@ -200,13 +200,13 @@ class Meter:
         self._cost = used.cost_usd or 0.0
         self._rate = _TOKENS_A_BYTE
 
-    def tokens_of(self, size: int) -> int:
+    def estimate_tokens(self, size: int) -> int:
         """Return the tokens of a request of so many bytes, as the replies tell."""
         return int(size * self._rate) + 1
 
     def reply_room(self, request: Request, size: int, price: Price | None, most: int) -> int:
         """Return the tokens that a reply may have, for a request of so many bytes. Raises OverBudget."""
-        needed = self.tokens_of(size)
+        needed = self.estimate_tokens(size)
         room = most
         if self._budget.tokens is not None:
             room = min(room, self._budget.tokens - self._tokens - needed)

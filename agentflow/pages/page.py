@@ -149,9 +149,11 @@ def _read_diff(folder: Path, git: Git, state: TaskState) -> str:
         return ""
     apart = find_hook_files(state)
     try:
-        changes = git.changes(state.base_tree, state.tree)
+        changes = git.list_changes(state.base_tree, state.tree)
         paths = [change.path for change in changes if change.path not in apart]
-        return redact_text(git.diff(state.base_tree, state.tree, *(paths if apart else ())) if paths else "")
+        return redact_text(
+            git.make_diff(state.base_tree, state.tree, *(paths if apart else ())) if paths else ""
+        )
     except StateError:
         return _find_diff_in_report(folder)
 

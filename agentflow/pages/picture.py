@@ -101,10 +101,10 @@ def _arrange_columns(state: TaskState) -> list[list[Phase]]:
     route = known if state.steps or state.gates else [Phase.REFINEMENT]
     if not any(phase is Phase.REFINEMENT for phase in route):
         route = [Phase.REFINEMENT, *route]
-    running = [phase for phase in _JUDGES if state.gate(phase).status is not GateStatus.SKIPPED]
+    running = [phase for phase in _JUDGES if state.get_gate(phase).status is not GateStatus.SKIPPED]
     is_together = all(phase in route and phase in running for phase in _JUDGES) and not state.sequential
     if not is_together:
-        left_out = (phase for phase in _JUDGES if state.gate(phase).status is GateStatus.SKIPPED)
+        left_out = (phase for phase in _JUDGES if state.get_gate(phase).status is GateStatus.SKIPPED)
         apart = tuple(left_out) if state.iteration > 1 or state.ending else ()
         return [[phase] for phase in route if phase not in apart]
     return [*([phase] for phase in route if phase not in _JUDGES), list(_JUDGES)]
@@ -112,7 +112,7 @@ def _arrange_columns(state: TaskState) -> list[list[Phase]]:
 
 def _find_stand(state: TaskState, phase: Phase, *, at_work: bool) -> Stand:
     is_open = state.ending is None or state.status in (Status.SUSPENDED, Status.CANCELLED)
-    match state.gate(phase).status:
+    match state.get_gate(phase).status:
         case GateStatus.PASSED:
             return Stand.PASSED
         case GateStatus.FAILED:

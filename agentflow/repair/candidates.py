@@ -241,8 +241,8 @@ class _Group(NamedTuple):
         by_statement: dict[ast.AST | None, list[Mutation]] = defaultdict(list)
         for node, place in self.nodes:
             found = [mutation for rule in _RULES for mutation in rule.apply(code, node, hints)]
-            by_statement[code.statement(node)] += found
-            by_scope[code.scope(node)] += found
+            by_statement[code.find_statement(node)] += found
+            by_scope[code.find_scope(node)] += found
             yield from (self._rate(place, mutation) for mutation in found)
         for groups, join in ((by_scope, repeat_edits), (by_statement, pair_edits)):
             for around, those in groups.items():
@@ -277,10 +277,12 @@ def _group_nodes(sources: Sources, places: tuple[EditPlace, ...], seen: TestTrac
         by_function: dict[ast.AST, list[tuple[ast.AST, EditPlace]]] = defaultdict(list)
         for node in ast.walk(code.tree):
             if place := _place_of(code, node, lines):
-                functions = [each for each in (node, *code.above(node)) if isinstance(each, FunctionNode)]
+                functions = [
+                    each for each in (node, *code.list_above(node)) if isinstance(each, FunctionNode)
+                ]
                 by_function[functions[-1] if functions else code.tree].append((node, place))
-                nearest.setdefault(code.statement(node), place)
-                scope = code.scope(node)
+                nearest.setdefault(code.find_statement(node), place)
+                scope = code.find_scope(node)
                 nearest[scope] = max(nearest.get(scope, place), place, key=lambda each: each.score)
         groups += [_Group(file, levels, *each) for each in by_function.items()]
     return sorted(groups, key=lambda group: group.level)
@@ -301,7 +303,7 @@ def _is_special(edit: Mutation, tested: frozenset[str]) -> bool:
 
 def _place_of(code: Code, node: ast.AST, lines: Mapping[int, EditPlace]) -> EditPlace | None:
     """Return the most suspicious line of the statement around a node."""
-    statement = code.statement(node)
+    statement = code.find_statement(node)
     if statement is None:
         return None
     found = [lines[line] for line in find_header_lines(statement) if line in lines]

@@ -199,7 +199,7 @@ class RepairCase:
 
         return self._once(("searched", len(rejections), wide.files), work)
 
-    def edits(self, found: SearchResult) -> tuple[Replacement, ...]:
+    def list_edits(self, found: SearchResult) -> tuple[Replacement, ...]:
         """Return the edits that take an earlier attempt back and make what was found."""
         wanted = {**self.sources.overlay, **found.texts}
         return tuple(

@@ -126,8 +126,8 @@ def find_types(code: Code, node: ast.AST, hints: Hints) -> frozenset[str]:
 
 def find_name_types(code: Code, node: ast.AST, name: str, hints: Hints) -> frozenset[str]:
     """Return the types that a name had in the function around a node, comprehensions in it among them."""
-    scope = code.scope(node)
-    return code.once(("types", scope, name), lambda: _find_scope_types(scope, name, hints))
+    scope = code.find_scope(node)
+    return code.compute_once(("types", scope, name), lambda: _find_scope_types(scope, name, hints))
 
 
 def _find_scope_types(scope: ast.AST, name: str, hints: Hints) -> frozenset[str]:

@@ -218,7 +218,7 @@ def _implement(request: Request, open_case: Callable[[], RepairCase]) -> Reply:
         return _submit_change(request)
     case = open_case()
     searched = case.searched
-    edits = case.edits(searched)
+    edits = case.list_edits(searched)
     said = "; ".join(searched.titles)
     said = f"{said} ({searched.note})" if searched.note else said
     if not searched.texts:

@@ -78,7 +78,7 @@ def _to_first_try(case: RepairCase, found: SearchResult) -> FirstTry:
         return FirstTry(account="\n".join(describe_search(found, case.sources, case.seen, case.places)))
     if found.rivals:
         return FirstTry(account="\n- ".join((_SEVERAL, title, *found.rival_lines)))
-    return FirstTry(account=title, edits=case.edits(found))
+    return FirstTry(account=title, edits=case.list_edits(found))
 
 
 class RepairInput(Record):

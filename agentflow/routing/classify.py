@@ -113,9 +113,9 @@ def classify(text: str, table: Table) -> Classification:
         decided=choice.reasons,
         ambiguities=found,
         hints=choice.hints,
-        steps=table.steps(choice.route, choice.complexity),
+        steps=table.list_steps(choice.route, choice.complexity),
         steps_if_failing=_steps_if_failing(text, choice, table),
-        requires=table.requires(choice.complexity),
+        requires=table.list_required(choice.complexity),
     )
 
 
@@ -123,13 +123,13 @@ def _steps_if_failing(text: str, choice: RouteChoice, table: Table) -> tuple[Pha
     """Return the phases of a task that turns out to be about a failing check."""
     wanted = find_targets(text, frozenset({"any"}), lambda _: frozenset())
     is_about_failures = choice.route in SHORTENED and wanted != Targets()
-    return table.steps(DIRECT, choice.complexity) if is_about_failures else ()
+    return table.list_steps(DIRECT, choice.complexity) if is_about_failures else ()
 
 
 def keep_all_roles(found: Classification, table: Table) -> Classification:
     """Return a classification with every role, for a model that costs nothing."""
     route = _DEFAULT if found.route == DIRECT else found.route
-    return found.replace(route=route, steps=table.steps(route, found.complexity), steps_if_failing=())
+    return found.replace(route=route, steps=table.list_steps(route, found.complexity), steps_if_failing=())
 
 
 def use_named_class(found: Classification, name: str, table: Table) -> Classification:
@@ -138,7 +138,7 @@ def use_named_class(found: Classification, name: str, table: Table) -> Classific
     complexity = Complexity.EXPLORATORY if is_question else Complexity(name)
     fits = found.complexity is complexity and not is_question
     route = QUESTION if is_question else found.route if fits else _ROUTES[complexity]
-    steps = table.steps(route, complexity)
+    steps = table.list_steps(route, complexity)
     return found.replace(
         complexity=complexity,
         route=route,
@@ -148,7 +148,7 @@ def use_named_class(found: Classification, name: str, table: Table) -> Classific
         hints=found.hints if fits else (),
         steps=steps,
         steps_if_failing=found.steps_if_failing if fits else (),
-        requires=table.requires(complexity),
+        requires=table.list_required(complexity),
     )
 
 

@@ -55,10 +55,10 @@ def find_next_phase(task: TaskState) -> Phase | None:
         return None
     if task.ending is not None:
         return Phase.COMPLETE
-    due = (phase for phase in ORDER if task.gate(phase).status not in _DONE)
-    failed = (phase for phase in JUDGING if task.gate(phase).status is GateStatus.FAILED)
+    due = (phase for phase in ORDER if task.get_gate(phase).status not in _DONE)
+    failed = (phase for phase in JUDGING if task.get_gate(phase).status is GateStatus.FAILED)
     phase = next(failed, None) or next(due, Phase.COMPLETE)
-    if task.gate(phase).status is not GateStatus.FAILED:
+    if task.get_gate(phase).status is not GateStatus.FAILED:
         return phase
     goes_back = phase in JUDGING and not task.reads_only and may_retry(task)
     return Phase.IMPLEMENTATION if goes_back else Phase.COMPLETE
@@ -66,7 +66,7 @@ def find_next_phase(task: TaskState) -> Phase | None:
 
 def list_phases_beside(task: TaskState, phase: Phase) -> tuple[Phase, ...]:
     """Return the phases that run together with a phase: both judges, unless the task is sequential."""
-    if phase is not Phase.REVIEW or task.sequential or task.gate(Phase.VERIFICATION).status not in _OPEN:
+    if phase is not Phase.REVIEW or task.sequential or task.get_gate(Phase.VERIFICATION).status not in _OPEN:
         return (phase,)
     return JUDGING
 
@@ -103,7 +103,7 @@ def _new_iteration(task: TaskState) -> TaskState:
     reopened = {
         phase: Gate(status=GateStatus.PENDING)
         for phase in JUDGING
-        if task.gate(phase).status is not GateStatus.SKIPPED
+        if task.get_gate(phase).status is not GateStatus.SKIPPED
     }
     return task.replace(
         iteration=task.iteration + 1,
@@ -138,7 +138,7 @@ def _why_skipped(task: TaskState, route: str, phase: Phase) -> str:
 def add_step(task: TaskState, phase: Phase) -> TaskState:
     """Return the task with one more phase; gates that are decided stay so."""
     steps = tuple(one for one in ORDER if one in (*task.steps, phase))
-    is_skipped = task.gate(phase).status is GateStatus.SKIPPED
+    is_skipped = task.get_gate(phase).status is GateStatus.SKIPPED
     task = task.with_gate(phase, Gate(status=GateStatus.PENDING)) if is_skipped else task
     return task.replace(steps=steps)
 
@@ -181,7 +181,7 @@ def shorten_route(
     files = {_file_of(test) for test in failing}
     if not (task.spares_tokens and task.route in SHORTENED and 0 < len(files) <= MOST_FILES):
         return task, None
-    kept = {*table.steps(DIRECT, task.task_complexity), *JUDGING}
+    kept = {*table.list_steps(DIRECT, task.task_complexity), *JUDGING}
     steps = tuple(phase for phase in task.steps if phase in kept)
     named = ", ".join(sorted(failing)[:_NAMED]) + (" …" if len(failing) > _NAMED else "")
     return _shorten(task, DIRECT, steps, f"failing before the task: {named}")
@@ -199,7 +199,7 @@ def _shorten(
 ) -> tuple[TaskState, Classified]:
     """Return the task with fewer phases after its first, and the event that tells why."""
     event = Classified(complexity=task.task_complexity, route=route, score=0, reasons=(reason,), steps=steps)
-    decided = {Phase.REFINEMENT: task.gate(Phase.REFINEMENT)}
+    decided = {Phase.REFINEMENT: task.get_gate(Phase.REFINEMENT)}
     return set_route(task.replace(gates=decided), route, steps), event
 
 
@@ -253,7 +253,7 @@ def _raise_class(
     complexity = choose_higher(before, Complexity.COMPLEX if risks else classify_size(files))
     if complexity is before and not (risks and not task.forced):
         return task, None
-    needs_review = Requirement.REVIEW in table.requires(complexity)
+    needs_review = Requirement.REVIEW in table.list_required(complexity)
     task = task.replace(
         task_complexity=complexity, forced=task.forced or bool(risks), review_required=needs_review
     )

@@ -92,7 +92,7 @@ class Sandbox(Record):
         """Return the sandbox with a view in place of the repository."""
         return self.replace(view=view)
 
-    def places(self) -> HiddenPlaces:
+    def find_hidden_places(self) -> HiddenPlaces:
         """Return what is hidden from the commands, and what is shown again."""
         return find_hidden_places(self.root, os.environ, (*self.opened.readable, *self.git))
 
@@ -235,7 +235,7 @@ class Sandbox(Record):
         return () if self.who == CHECKS else self.opened.masked
 
     def _profile(self, command: Command, access: Access, source: Path, scratch: Path | None) -> Profile:
-        places = self.places()
+        places = self.find_hidden_places()
         return Profile(
             root=self.root,
             source=source,
@@ -332,7 +332,7 @@ def _find_paths(lines: Iterable[str]) -> Iterator[Path]:
 
 def _is_hidden(sandbox: Sandbox, path: Path) -> bool:
     """Tell whether a path is out of the reach of commands; copies of the repository are not."""
-    places = sandbox.places()
+    places = sandbox.find_hidden_places()
     shown = any(path.is_relative_to(place) for place in (sandbox.root, *places.readable))
     return not shown and not is_scratch(path) and any(path.is_relative_to(top) for top in places.hidden)
 

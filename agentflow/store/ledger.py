@@ -88,11 +88,11 @@ class EvidenceLedger:
         records = (r for r in self._records.values() if r.by is By.PROGRAM and r.code is Side.BASE)
         return frozenset(path for record in records for path in record.changed)
 
-    def output(self, evidence_id: str) -> str:
+    def read_output(self, evidence_id: str) -> str:
         """Return what a command printed, as far as it was kept."""
         return (self._folder / f"{evidence_id}.out").read_text("utf-8", "replace")
 
-    def outcomes(self, evidence: Evidence) -> dict[str, TestOutcome]:
+    def read_outcomes(self, evidence: Evidence) -> dict[str, TestOutcome]:
         """Return test ids with their outcomes, where the runner told them."""
         return read_outcomes(self._folder.parent, evidence)
 

@@ -171,7 +171,7 @@ class TaskStore:
     def run_path(self, number: int, role: str) -> Path:
         return self.folder / "runs" / f"{number}-{role}.jsonl"
 
-    def transcript_paths(self, role: str) -> tuple[Path, ...]:
+    def list_transcripts(self, role: str) -> tuple[Path, ...]:
         return tuple((self.folder / "runs").glob(f"[0-9]*-{role}.jsonl"))
 
     def open_run(self, number: int, role: str) -> RunFile:

@@ -82,7 +82,7 @@ class Query(Record):
     def is_one_file(self) -> bool:
         return os.path.isfile(_full(self, self.below))  # noqa: PTH113  # as elsewhere here: strings, for speed
 
-    def files(self) -> Iterable[str]:
+    def list_files(self) -> Iterable[str]:
         """Return the files to search; one that is named is searched even if git ignores it."""
         if self.is_one_file:
             return (self.below,)
@@ -201,7 +201,7 @@ def run_ripgrep(query: Query) -> tuple[FoundLine, ...] | None:
         return None
     case = ("--ignore-case",) if query.regex.flags & re.IGNORECASE else ()
     found: list[FoundPlace] = []
-    for names in split_batches(query.files()):
+    for names in split_batches(query.list_files()):
         said = capture((*_RIPGREP, *case, "-e", query.regex.pattern, "--", *names), cwd=query.workspace.root)
         if said.returncode not in {0, 1}:
             return None
@@ -236,7 +236,7 @@ def _git(query: Query, *arguments: str) -> bytes | None:
 def run_python_re(query: Query) -> tuple[FoundLine, ...]:
     quick = re.compile(query.regex.pattern, query.regex.flags | re.MULTILINE) if query.is_shared else None
     found: list[FoundLine] = []
-    for path in query.files():
+    for path in query.list_files():
         text = _text(query, path)
         if text is None or (quick is not None and not quick.search(text)):
             continue

@@ -172,7 +172,7 @@ class Checking:
         return {name: why for name, why in found.items() if why}
 
     def _output(self, run: CheckRun) -> str:
-        return self._store.ledger.output(run.evidence.id) if run.evidence else ""
+        return self._store.ledger.read_output(run.evidence.id) if run.evidence else ""
 
     async def run(
         self, task: TaskState, *jobs: CheckJob, ignored: tuple[str, ...] | None = None
@@ -290,11 +290,11 @@ class Checking:
         evidence = self._store.ledger.find(evidence_id)
         if evidence is None:
             raise CorruptState(f"{self._store.folder}: evidence {evidence_id} is gone")
-        output = self._store.ledger.output(evidence_id)
+        output = self._store.ledger.read_output(evidence_id)
         return CheckRun(
             check=check,
             evidence=evidence,
-            outcomes=settle_outcomes(self._store.ledger.outcomes(evidence), evidence.flaky),
+            outcomes=settle_outcomes(self._store.ledger.read_outcomes(evidence), evidence.flaky),
             findings={} if check.name is CheckName.TESTS else findings(output),
             tail=output[-TAIL_CHARS:],
             hint=self._hint(evidence, output[-TAIL_CHARS:]),
@@ -322,12 +322,12 @@ class JudgeContext(Record):
 
     def take_tree(self, task: TaskState) -> TaskState:
         """Return the task with the tree on disk now, and with the files that only hooks changed."""
-        return task.replace(tree=self.git.tree(), hook_files=self.watch.files())
+        return task.replace(tree=self.git.write_tree(), hook_files=self.watch.list_files())
 
     def changes(self, task: TaskState) -> tuple[FileChange, ...]:
         """Return the files that the task itself changed up to its last recorded tree."""
         if task.base_tree is None or task.tree is None:
             return ()
         apart = find_hook_files(task)
-        changes = self.git.changes(task.base_tree, task.tree)
+        changes = self.git.list_changes(task.base_tree, task.tree)
         return tuple(change for change in changes if change.path not in apart) if apart else changes

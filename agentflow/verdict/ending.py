@@ -58,7 +58,7 @@ def _end_verified(task: TaskState, verdict: Verdict) -> Ending:
 
 
 def _end_answered(task: TaskState) -> Ending:
-    open_phases = [phase for phase in task.steps if task.gate(phase).status is not GateStatus.PASSED]
+    open_phases = [phase for phase in task.steps if task.get_gate(phase).status is not GateStatus.PASSED]
     if open_phases:
         return fail(f"no answer: {', '.join(open_phases)} did not pass")
     return Ending(status=Status.ANSWERED, exit_code=Exit.VERIFIED, reason="answered; nothing was changed")
@@ -66,7 +66,7 @@ def _end_answered(task: TaskState) -> Ending:
 
 def _objections(task: TaskState) -> tuple[str, ...]:
     """Return why the last review failed, if it did."""
-    if task.gate(Phase.REVIEW).status is not GateStatus.FAILED:
+    if task.get_gate(Phase.REVIEW).status is not GateStatus.FAILED:
         return ()
     said = [failure.reasons for failure in task.failures if failure.phase is Phase.REVIEW]
     return said[-1] if said else ("the review did not pass",)
@@ -74,7 +74,7 @@ def _objections(task: TaskState) -> tuple[str, ...]:
 
 def _is_reviewed(task: TaskState) -> bool:
     """Return whether the review that the class requires passed, or the person left it out."""
-    status = task.gate(Phase.REVIEW).status
+    status = task.get_gate(Phase.REVIEW).status
     is_waived = status is GateStatus.SKIPPED and task.wants_review is False
     return status is GateStatus.PASSED or is_waived or not task.review_required
 
@@ -102,7 +102,7 @@ def check_line(run: CheckRun) -> str:
     evidence = run.evidence
     if evidence is None:
         return f"- {run.check.name}: not run ({run.check.missing})"
-    failing = sorted(run.ids(*RED))
+    failing = sorted(run.list_ids(*RED))
     names = f": {list_some(failing)}" if failing else ""
     hint = f"\n  {run.hint}" if run.hint else ""
     return f"- `{run.check.command}` {summarize_evidence(evidence)} (evidence {evidence.id}){names}{hint}"
@@ -219,7 +219,7 @@ def describe_issue(issue: Issue) -> str:
 
 def find_review_caveats(task: TaskState) -> tuple[str, ...]:
     """Return the caveats of the review of a change that is otherwise verified."""
-    if task.gate(Phase.REVIEW).status is GateStatus.SKIPPED:
+    if task.get_gate(Phase.REVIEW).status is GateStatus.SKIPPED:
         return (Caveat.NOT_REVIEWED,) if task.review_required else ()
     review = task.review
     disagrees = review is not None and (review.verdict is ReviewVerdict.NEEDS_CHANGES or task.flagged_issues)

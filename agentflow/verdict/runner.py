@@ -344,7 +344,7 @@ class CheckRunner:
             return Circumstances(online=online)
         green = {""} if before.green else set[str]()
         return Circumstances(
-            passed=before.ids(TestOutcome.PASSED) | green | self._firsts.get(check.name, frozenset()),
+            passed=before.list_ids(TestOutcome.PASSED) | green | self._firsts.get(check.name, frozenset()),
             hangs=before.evidence.timed_out,
             online=online,
         )

@@ -111,7 +111,7 @@ def _draw_hooks(state: TaskState) -> tuple[Line, ...]:
 
 
 def _draw_phase(state: TaskState, phase: Phase) -> Line:
-    gate = state.gate(phase)
+    gate = state.get_gate(phase)
     current = state.status is Status.RUNNING and state.current_phase is phase
     told = _LEFT.get(gate.status) if state.ending else None
     said = (gate.agent, gate.tree and describe_tree(gate.tree), to_one_line(gate.message.removeprefix("- ")))

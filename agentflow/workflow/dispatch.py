@@ -148,7 +148,7 @@ def _count_usage(crew: Crew, run: Run) -> None:
 def _sum_usage(crew: Crew, run: Run) -> Usage:
     """Return the usage of a run and of the sub-agents whose answers it no longer waits for."""
     calls = {call.id for call in run.pending if call.name == DELEGATE}
-    saved = map(load_run, crew.store.transcript_paths("*")) if calls else ()
+    saved = map(load_run, crew.store.list_transcripts("*")) if calls else ()
     waiting = (child for child in saved if child is not None and child.head.parent in calls)
     return sum_usage((run.cost, *(_sum_usage(crew, child) for child in waiting)))
 
@@ -193,10 +193,10 @@ def _ask_about_changes(crew: Crew, run: Run, reason: str) -> Run | None:
     seen = crew.take_tree(task)
     if run.head.role != ROLE_OF[Phase.IMPLEMENTATION] or task.tree is None or seen.tree is None:
         return None
-    changes = crew.changes(seen.replace(base_tree=task.tree))
+    changes = crew.list_changes(seen.replace(base_tree=task.tree))
     if not changes:
         return None
-    rows = crew.git.diff(task.tree, seen.tree, *(each.path for each in changes)).split("\n")
+    rows = crew.git.make_diff(task.tree, seen.tree, *(each.path for each in changes)).split("\n")
     added, removed = (sum(row.startswith(sign) for row in rows) - _count_headers(rows, sign) for sign in "+-")
     pending = Pending(
         id=f"lost-{run.head.run}",
@@ -281,7 +281,7 @@ def _reclassify(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, C
     if phase is Phase.PLANNING:
         return reclassify_by_plan(task, crew.table)
     if phase is Phase.IMPLEMENTATION:
-        return reclassify_by_size(task, len(crew.changes(task)), crew.table)
+        return reclassify_by_size(task, len(crew.list_changes(task)), crew.table)
     return task, None
 
 

@@ -63,7 +63,7 @@ async def work_on_steps(crew: Crew, task: TaskState) -> TaskState:
     if waves[wide[-1] + 1 :]:
         task = await work(crew.replace(since=task.tree), task)
         return task if task.ending else task.replace(change=_join_changes(task, task.change))
-    agent = crew.roles.part(ROLE_OF[Phase.IMPLEMENTATION]).name
+    agent = crew.roles.find_part(ROLE_OF[Phase.IMPLEMENTATION]).name
     return accept(crew, task.replace(change=_join_changes(task)), agent)
 
 
@@ -209,13 +209,13 @@ async def _repeat_step(crew: Crew, ended: _EndedStep) -> Run:
     task, copy = crew.store.task, ended.copy
     crew = crew.replace(since=task.tree)
     assert task.tree is not None
-    own, merged = await to_thread.run_sync(copy.git.tree), task.tree
+    own, merged = await to_thread.run_sync(copy.git.write_tree), task.tree
     paths = await to_thread.run_sync(find_conflicts, crew.git, copy)
     parts = (
         _write_prompt(crew, ended.step),
         prompt_text("conflict.md"),
-        quote_diff("Your change", redact_text(crew.git.diff(copy.tree, own, *paths))),
-        quote_diff("What stands there now", redact_text(crew.git.diff(copy.tree, merged, *paths))),
+        quote_diff("Your change", redact_text(crew.git.make_diff(copy.tree, own, *paths))),
+        quote_diff("What stands there now", redact_text(crew.git.make_diff(copy.tree, merged, *paths))),
     )
     text = "\n\n".join(part for part in parts if part)
     prompt = RunPrompt(name=f"{_name_step(crew, ended.step)} (again)", text=text, is_step=True)

@@ -85,9 +85,9 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
 def _record_start(crew: Crew, task: TaskState) -> TaskState:
     """Return the task with the tree it begins with, which is also its base unless it follows another."""
     if task.follows is None:
-        tree = task.base_tree or crew.git.tree()
+        tree = task.base_tree or crew.git.write_tree()
         return task.replace(base_tree=tree, tree=tree)
-    tree = task.start_tree or crew.git.tree()
+    tree = task.start_tree or crew.git.write_tree()
     return task.replace(start_tree=tree, tree=tree)
 
 
@@ -154,7 +154,7 @@ async def _survey(crew: Crew, task: TaskState) -> TaskState:
     """Return the task with its surroundings, the repository's instructions, and the files that it names."""
     if task.surroundings or task.tree is None:
         return task
-    files = crew.git.paths(task.tree)
+    files = crew.git.list_paths(task.tree)
     task = task.replace(
         surroundings=tuple(_describe_surroundings(crew, task, files)),
         instructions=load_instructions(crew.workspace, files),
@@ -189,7 +189,7 @@ def _describe_uncommitted(crew: Crew, task: TaskState) -> str:
     if crew.git.head is None:
         return "everything, there is no commit yet"
     assert task.tree is not None
-    changes = crew.git.changes(crew.git.head, task.tree)
+    changes = crew.git.list_changes(crew.git.head, task.tree)
     return list_some((to_one_line(f"{each.kind} {each.path}") for each in changes), MAX_CHANGES) or "nothing"
 
 
@@ -242,7 +242,7 @@ def _list_warnings(crew: Crew, task: TaskState) -> Iterator[str]:
 def _find_wanted(crew: Crew, task: TaskState) -> Targets:
     """Return the tests and checks that already fail and that the task is about."""
     runs = [run for run in crew.checking.runs(task.baseline) if run.evidence is not None and not run.green]
-    failing = frozenset[str]().union(*(run.ids(*RED) or {str(run.check.name)} for run in runs))
+    failing = frozenset[str]().union(*(run.list_ids(*RED) or {str(run.check.name)} for run in runs))
     return find_target_tests(crew.git, task.base_tree, task.task, failing)
 
 
@@ -283,7 +283,7 @@ _NAME = regex(r"[A-Za-z_]\w*")
 def show_failing_tests(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[Excerpt]:
     """Yield tests that fail before a task, those of the least code first, and what they test."""
     runs = crew.checking.runs(task.baseline)
-    failing = sorted({test for run in runs for test in run.ids(*RED)})[:MAX_FAILING]
+    failing = sorted({test for run in runs for test in run.list_ids(*RED)})[:MAX_FAILING]
     if not failing:
         return
     texts = _read_sources(crew, task, files)

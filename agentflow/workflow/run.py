@@ -63,7 +63,7 @@ async def run_phases(crew: Crew, task: TaskState) -> TaskState:
 def _begin(crew: Crew, task: TaskState) -> TaskState:
     """Record the files and announce the task; return it with its base tree where that is known already."""
     tree = crew.snapshots.begin(find_last_write_time(crew.store.folder))
-    if task.gate(Phase.REFINEMENT).status is not GateStatus.PASSED and task.follows is None:
+    if task.get_gate(Phase.REFINEMENT).status is not GateStatus.PASSED and task.follows is None:
         task = task.replace(base_tree=None if any(map(crew.hooks.has, _BEFORE)) else tree)
     crew.store.save(task)
     crew.store.emit(TaskStarted(**copy_shared(task, TaskStarted)))
@@ -94,7 +94,7 @@ async def _run_phase(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
     task = _end_if_overspent(task)
     for each in phases:
         crew.store.emit(_to_phase_ended(task, each, time.monotonic() - begin))
-    passed = [each for each in phases if task.gate(each).status is GateStatus.PASSED]
+    passed = [each for each in phases if task.get_gate(each).status is GateStatus.PASSED]
     return pause_after(task, task.pause_after) if task.pause_after in passed else task
 
 
@@ -137,7 +137,7 @@ def _warn_of_price(task: TaskState) -> str:
 
 
 def _to_phase_ended(task: TaskState, phase: Phase, seconds: float) -> PhaseEnded:
-    gate = task.gate(phase)
+    gate = task.get_gate(phase)
     return PhaseEnded(
         phase=phase,
         iteration=task.iteration,
@@ -155,7 +155,7 @@ def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState
     told = summarize_intent(task, load_events(crew.store.folder))
     took = 0 if began is None else time.monotonic() - began
     spent = sum_spending(load_events(crew.store.folder), took)
-    text = format_report(task, crew.gather_material(task), crew.changes(task), told, spent)
+    text = format_report(task, crew.gather_material(task), crew.list_changes(task), told, spent)
     written = crew.store.write_report(text)
     if task.parallel_work is not None and not can_go_on(task):
         from agentflow.workflow.parallel import remove_copies  # noqa: PLC0415  # only where it is asked for
@@ -182,7 +182,7 @@ def _look_again(crew: Crew, task: TaskState) -> TaskState:
         if task.base_tree is None:
             return task
         seen = crew.take_tree(task).replace(goes_on_from=task.tree)
-        crew.diff(seen)
+        crew.make_diff(seen)
     except (StateError, OSError) as error:
         crew.store.emit(Warned(message=f"what changed is unknown, the files cannot be read: {error}"))
         return task.replace(tree=None, goes_on_from=task.tree)
@@ -194,7 +194,7 @@ def _keep_hook_files(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
     """Return the task with only those hook files that still differ from before it."""
     if not seen.hook_files or task.base_tree is None or seen.tree is None:
         return task
-    changed = {change.path for change in crew.git.changes(task.base_tree, seen.tree)}
+    changed = {change.path for change in crew.git.list_changes(task.base_tree, seen.tree)}
     kept = {path: mark for path, mark in seen.hook_files.items() if path in changed}
     return task.replace(hook_files=kept)
 
@@ -205,7 +205,7 @@ def _check_drift(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
     assert seen.tree is not None
     assert task.verdict is not None
     apart = find_hook_files(seen)
-    changes = tuple(each for each in crew.git.changes(task.tree, seen.tree) if each.path not in apart)
+    changes = tuple(each for each in crew.git.list_changes(task.tree, seen.tree) if each.path not in apart)
     reasons = tuple(describe_drift(changes, ()))
     if not reasons:
         if paths := [each.path for each in changes]:

@@ -308,9 +308,9 @@ def _format_later_check(run: CheckRun, material: Material) -> str:
 
 
 def _list_differences(before: CheckRun, after: CheckRun) -> Iterator[str]:
-    passed_before, passes = before.ids(TestOutcome.PASSED), after.ids(TestOutcome.PASSED)
+    passed_before, passes = before.list_ids(TestOutcome.PASSED), after.list_ids(TestOutcome.PASSED)
     groups = {
-        "failed before, passes now": before.ids(*RED) & passes,
+        "failed before, passes now": before.list_ids(*RED) & passes,
         "new, passes": passes - before.outcomes.keys(),
         "passed before, not now": passed_before - passes,
     }
@@ -338,7 +338,7 @@ def _format_check_line(run: CheckRun, material: Material) -> str:
         f"- {name}: {colour}, {summarize_evidence(evidence)}, evidence {evidence.id}, output in {output}",
         f"  `{run.check.command}`",
     ]
-    failing = () if run.green else sorted(run.ids(*RED))
+    failing = () if run.green else sorted(run.list_ids(*RED))
     if failing:
         lines.append(f"  failing: {list_some(failing, MAX_FAILING)}")
     return "\n".join(lines)

@@ -78,7 +78,7 @@ def read_changed_texts(git: Git, before: str, after: str, limit: int) -> tuple[C
     """Return the files that differ, as text that can be written down; of one over the limit there is none."""
     entries = git.compare(before, after)
     names = [blob.decode() for entry in entries for blob in entry.blobs]
-    found = git.texts(names, limit)
+    found = git.read_texts(names, limit)
     return tuple(
         ChangedTexts(
             path=entry.path.decode("utf-8", "backslashreplace"),

@@ -242,7 +242,7 @@ class FrozenStart:
             self._found = self._read(call)
         return self._found
 
-    def of_copy(self, call: GitCall, root: Path, shown: Iterable[str]) -> "FrozenStart":
+    def to_copy(self, call: GitCall, root: Path, shown: Iterable[str]) -> "FrozenStart":
         """Return the same beginning for a copy of the files, where what is shown is ignored as a link too."""
         found, name = self.freeze(call), "info/exclude"
         names = (_GLOB.sub(rb"\\\g<0>", os.fsencode(path)) for path in shown)

@@ -199,7 +199,7 @@ class TreeWriter:
 
     def write(self, call: GitCall) -> str:
         """Return the id of the tree of the files as they are on disk now."""
-        with self.folder(call) as env:
+        with self.open_folder(call) as env:
             return self.write_within(call, env)
 
     def write_within(self, call: GitCall, env: Mapping[str, str]) -> str:
@@ -243,7 +243,7 @@ class TreeWriter:
         return found
 
     @contextmanager
-    def folder(self, call: GitCall) -> Iterator[dict[str, str]]:
+    def open_folder(self, call: GitCall) -> Iterator[dict[str, str]]:
         """Yield the variables of a git folder of our own, with the rules and the index of the first time."""
         with make_scratch_folder() as folder:
             env = {**make_private_git(self.origin.root, self.origin.source, folder), **self._objects}

@@ -134,7 +134,9 @@ def test_a_run_that_was_cut_short_at_the_handoff_goes_on_as_the_other(crew: Hous
 def test_the_bytes_that_are_sent_begin_anew_after_a_handoff(crew: Household) -> None:
     play(crew, hand("second"), DONE)
     encoder = Encoder(1000)
-    first, second = (encoder.body(request.replace(model="m"), stream=False) for request in crew.requests)
+    first, second = (
+        encoder.encode_body(request.replace(model="m"), stream=False) for request in crew.requests
+    )
     assert b"You are first." in first
     assert b"You are second." in second
     assert b"You are first." not in second

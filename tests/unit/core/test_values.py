@@ -114,7 +114,7 @@ def test_a_check_that_was_not_run_is_not_green() -> None:
 
 def test_ids_are_those_of_the_outcomes_asked_for() -> None:
     run = CheckRun(check=CHECK, outcomes={"a": PASSED, "b": FAILED, "c": ERROR, "d": SKIPPED})
-    assert [set(run.ids(*asked)) for asked in (RED, (SKIPPED,), ())] == [{"b", "c"}, {"d"}, set()]
+    assert [set(run.list_ids(*asked)) for asked in (RED, (SKIPPED,), ())] == [{"b", "c"}, {"d"}, set()]
 
 
 def test_a_skipped_test_did_not_run() -> None:
@@ -165,9 +165,9 @@ def test_a_role_knows_its_rules_for_a_tool() -> None:
 
 def test_a_gate_is_pending_until_it_is_set() -> None:
     task = TaskState(task_id="t", task="x", started_at="now", max_iterations=1, model="m")
-    assert task.gate(Phase.REVIEW).status is GateStatus.PENDING
+    assert task.get_gate(Phase.REVIEW).status is GateStatus.PENDING
     task = task.with_gate(Phase.REVIEW, Gate(status=GateStatus.PASSED))
-    assert task.gate(Phase.REVIEW).status is GateStatus.PASSED
+    assert task.get_gate(Phase.REVIEW).status is GateStatus.PASSED
 
 
 def test_the_frontmatter_keys_are_those_of_the_contract() -> None:

@@ -254,10 +254,10 @@ def test_when_a_conversation_is_compacted_is_a_setting(stage: Stage, changes: di
 
 def test_a_result_is_as_long_as_characters_and_tokens_allow() -> None:
     limits = ContextLimits()
-    assert limits.result_size(0.25) == 32_000
-    assert limits.result_size(0.5) == 16_000
-    assert limits.replace(result_chars=1_000).result_size(0.25) == 1_000
-    assert limits.replace(result_tokens=500).result_size(0.25) == 2_000
+    assert limits.measure_result(0.25) == 32_000
+    assert limits.measure_result(0.5) == 16_000
+    assert limits.replace(result_chars=1_000).measure_result(0.25) == 1_000
+    assert limits.replace(result_tokens=500).measure_result(0.25) == 2_000
 
 
 def test_a_summary_is_no_longer_than_its_limit(stage: Stage) -> None:
@@ -269,8 +269,8 @@ def test_a_summary_is_no_longer_than_its_limit(stage: Stage) -> None:
 
 
 def test_a_smaller_window_bounds_all_of_it() -> None:
-    assert ContextLimits().within(None).compacted_at == 72_000
-    assert ContextLimits().within(1_000_000).compacted_at == 72_000
-    assert ContextLimits().within(32_000).compacted_at == 24_000
-    assert ContextLimits(context=200_000).within(None).compacted_at == 150_000
-    assert ContextLimits(trigger=80_000).within(200_000).compacted_at == 80_000
+    assert ContextLimits().fit_window(None).compacted_at == 72_000
+    assert ContextLimits().fit_window(1_000_000).compacted_at == 72_000
+    assert ContextLimits().fit_window(32_000).compacted_at == 24_000
+    assert ContextLimits(context=200_000).fit_window(None).compacted_at == 150_000
+    assert ContextLimits(trigger=80_000).fit_window(200_000).compacted_at == 80_000

@@ -456,7 +456,7 @@ def test_a_rule_names_a_route_that_exists() -> None:
 def test_any_text_has_a_class_and_the_same_one_each_time(text: str) -> None:
     found = classify(text, TABLE)
     assert found == classify(text, TABLE)
-    assert found.steps == TABLE.steps(found.route, found.complexity) != ()
+    assert found.steps == TABLE.list_steps(found.route, found.complexity) != ()
     reads = found.complexity in (EXPLORATORY, RESEARCH)
     assert (Phase.IMPLEMENTATION in found.steps) is not reads
 

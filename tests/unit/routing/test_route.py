@@ -47,7 +47,7 @@ def test_the_table_has_every_phase() -> None:
 
 
 def test_entering_a_phase_opens_its_gate() -> None:
-    gate = enter_phase(a_task(), Phase.EXPLORATION, NOW).gate(Phase.EXPLORATION)
+    gate = enter_phase(a_task(), Phase.EXPLORATION, NOW).get_gate(Phase.EXPLORATION)
     assert gate == Gate(status=GateStatus.IN_PROGRESS, timestamp=NOW)
 
 
@@ -135,14 +135,16 @@ def test_going_back_begins_a_new_iteration_without_the_old_results(phase: Phase)
         2, None, None, None, None,
     )  # fmt: skip
     assert task.failures == (a_failure(),)
-    assert {task.gate(other).status for other in (Phase.REVIEW, Phase.VERIFICATION)} == {GateStatus.PENDING}
+    assert {task.get_gate(other).status for other in (Phase.REVIEW, Phase.VERIFICATION)} == {
+        GateStatus.PENDING
+    }
 
 
 def test_a_skipped_review_stays_skipped_in_the_next_iteration() -> None:
     task = gated(Phase.VERIFICATION, GateStatus.FAILED).with_gate(
         Phase.REVIEW, Gate(status=GateStatus.SKIPPED)
     )
-    assert enter_phase(task, Phase.IMPLEMENTATION, NOW).gate(Phase.REVIEW).status is GateStatus.SKIPPED
+    assert enter_phase(task, Phase.IMPLEMENTATION, NOW).get_gate(Phase.REVIEW).status is GateStatus.SKIPPED
 
 
 def test_entering_the_implementation_again_after_a_crash_is_the_same_iteration() -> None:
@@ -159,7 +161,7 @@ def test_phases_outside_the_route_are_skipped_with_a_reason() -> None:
 
 def test_a_route_leaves_gates_that_are_set_as_they_are() -> None:
     task = enter_phase(a_task(), Phase.REFINEMENT, NOW)
-    assert set_route(task, "default", DEFAULT).gate(Phase.REFINEMENT) == task.gate(Phase.REFINEMENT)
+    assert set_route(task, "default", DEFAULT).get_gate(Phase.REFINEMENT) == task.get_gate(Phase.REFINEMENT)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +195,7 @@ def test_the_end_follows_from_the_verdict(
 
 def test_whatever_is_changed_is_verified_by_the_program() -> None:
     task = set_route(a_task(), "single_file", (Phase.IMPLEMENTATION,))
-    assert task.gate(Phase.VERIFICATION).status is GateStatus.PENDING
+    assert task.get_gate(Phase.VERIFICATION).status is GateStatus.PENDING
     assert task.steps == (Phase.IMPLEMENTATION,)
 
 
@@ -210,7 +212,7 @@ def test_the_judges_of_one_tree_are_entered_together_unless_one_by_one() -> None
     task = gated(Phase.REVIEW, GateStatus.PENDING)
     assert list_phases_beside(task, Phase.REVIEW) == (Phase.REVIEW, Phase.VERIFICATION)
     entered = enter_phase(task, Phase.REVIEW, NOW)
-    assert {entered.gate(phase).status for phase in list_phases_beside(task, Phase.REVIEW)} == {
+    assert {entered.get_gate(phase).status for phase in list_phases_beside(task, Phase.REVIEW)} == {
         GateStatus.IN_PROGRESS
     }
     assert list_phases_beside(task.replace(sequential=True), Phase.REVIEW) == (Phase.REVIEW,)

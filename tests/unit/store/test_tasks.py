@@ -240,7 +240,7 @@ def test_a_foreign_message_is_neither_a_heading_of_the_log_nor_steers_a_terminal
     assert "\x1b" not in log
     assert "\n> a\n      # b\n" in log
     assert read_task(path).task == forged
-    assert read_task(path).gate(Phase.PLANNING).message == forged
+    assert read_task(path).get_gate(Phase.PLANNING).message == forged
 
 
 def test_state_that_a_call_gives_is_saved_with_the_rest(tmp_path: Path) -> None:
