@@ -27,7 +27,7 @@ from agentflow.core.events import (
     Replied,
     RunEnded,
     RunStarted,
-    Stamped,
+    StoredEvent,
     TaskEnded,
     ToolBlocked,
     ToolFinished,
@@ -73,7 +73,7 @@ class TaskTrace:
             attributes=_name_operation("invoke_workflow", {"gen_ai.conversation.id": task_id}),
         )
 
-    def tell(self, stamped: Stamped) -> None:
+    def tell(self, stamped: StoredEvent) -> None:
         """Open or end the span that an event is about."""
         at = _to_nanoseconds(stamped.at)
         match stamped.event:

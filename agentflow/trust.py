@@ -14,7 +14,7 @@ MAX_BYTES = 10_000_000
 """Larger files are not read."""
 
 
-class Trusted(Record):
+class TrustRecord(Record):
     """The files of one repository that a person has looked at, by path, with the hash of what they held."""
 
     root: str
@@ -25,17 +25,17 @@ class Trusted(Record):
         return file in self.files and self.files[file] == fingerprint_file(Path(self.root), file)
 
 
-def load_trust(config: Path, root: Path) -> Trusted:
+def load_trust(config: Path, root: Path) -> TrustRecord:
     """Return the trusted files of a repository. Raises InvalidFile for a record that cannot be read."""
     place = _find_record(config, root)
     if not place.is_file():
-        return Trusted(root=str(root.resolve()))
-    return decode(Trusted, place.read_bytes(), str(place))
+        return TrustRecord(root=str(root.resolve()))
+    return decode(TrustRecord, place.read_bytes(), str(place))
 
 
 def record_trust(config: Path, root: Path, files: dict[str, str]) -> None:
     """Record the trusted files of a repository with their hashes, in place of any earlier record."""
-    trusted = Trusted(root=str(root.resolve()), files=files)
+    trusted = TrustRecord(root=str(root.resolve()), files=files)
     place = _find_record(config, root)
     place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_atomic(place, encode(trusted) + b"\n")

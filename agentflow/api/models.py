@@ -15,7 +15,7 @@ from agentflow.core.ports import Model, Observer
 from agentflow.core.role import Role
 from agentflow.core.task import TaskState
 from agentflow.loop.history import request_of
-from agentflow.model.scripted import Exchange, Recorded, load_script
+from agentflow.model.scripted import Exchange, ReplayModel, load_script
 from agentflow.model.tiers import (
     CLOUDS,
     DEEP,
@@ -208,7 +208,7 @@ def has_offered_search(name: str, root: Path) -> bool:
     return any(tool.by_provider for run in runs for tool in run.head.tools)
 
 
-def _load_recorded(name: str, root: Path) -> Recorded:
+def _load_recorded(name: str, root: Path) -> ReplayModel:
     """Return the model that replays a task's replies. Raises TaskNotFound."""
     path = find(root, name.removeprefix("replay:"))
     known: dict[int, list[Exchange]] = {}
@@ -221,7 +221,7 @@ def _load_recorded(name: str, root: Path) -> Recorded:
             elif told := one.reply or one.failure:
                 summaries.setdefault(number, []).append(told)
     roots = {str(root), *(evidence.cwd for evidence in read_evidence(path) if evidence.by is By.PROGRAM)}
-    return Recorded(name, known, tuple(roots), summaries)
+    return ReplayModel(name, known, tuple(roots), summaries)
 
 
 def _to_exchange(one: RecordedRequest) -> Exchange:

@@ -196,7 +196,7 @@ class PluginCandidate(Record):
         return tuple(f"{marks[name]} {name}" for name in sorted(marks))
 
 
-class _Fetched(Record):
+class _PluginSource(Record):
     """A folder with a plugin in it, somewhere below the files that were fetched."""
 
     folder: Path
@@ -232,7 +232,7 @@ def fetch_plugin(source: str, entry: str = "") -> Iterator[PluginCandidate]:
         yield PluginCandidate(plugin=plugin, record=record, items=items, folder=folder)
 
 
-def _find(source: str, entry: str, scratch: Path) -> _Fetched:
+def _find(source: str, entry: str, scratch: Path) -> _PluginSource:
     """Return where the plugin of a source lies, its files fetched where they are elsewhere."""
     place = expand_home(source)
     if place.exists() and not source.startswith("-"):
@@ -249,21 +249,21 @@ def _find(source: str, entry: str, scratch: Path) -> _Fetched:
     if market is None:
         if entry:
             raise UsageError(f"{source} has no {_MARKETPLACE}, so {entry} cannot be found in it")
-        return _Fetched(folder=top, top=top, commit=commit, manifest={"name": top.resolve().name})
+        return _PluginSource(folder=top, top=top, commit=commit, manifest={"name": top.resolve().name})
     base = market.parent.parent if market.name == Path(_MARKETPLACE).name else market.parent
     return _follow(_choose_entry(market, entry), base, commit, scratch)
 
 
-def _follow(said: PluginSource, base: Path, commit: str, scratch: Path) -> _Fetched:
+def _follow(said: PluginSource, base: Path, commit: str, scratch: Path) -> _PluginSource:
     """Return where a marketplace says that a plugin lies."""
     if not said.address:
-        return _Fetched(folder=base / said.folder, top=base, commit=commit, manifest=said.manifest)
+        return _PluginSource(folder=base / said.folder, top=base, commit=commit, manifest=said.manifest)
     top = scratch / "entry"
     commit = fetch_files(said.address, said.reference, top)
-    return _Fetched(folder=top / said.folder, top=top, commit=commit, manifest=said.manifest)
+    return _PluginSource(folder=top / said.folder, top=top, commit=commit, manifest=said.manifest)
 
 
-def _complete_manifest(folder: Path, found: _Fetched) -> None:
+def _complete_manifest(folder: Path, found: _PluginSource) -> None:
     """Write the manifest of a plugin without one, from its marketplace entry or its folder's name."""
     place = folder / PLUGIN_MANIFEST
     if place.exists():

@@ -33,7 +33,7 @@ from agentflow.settings import Settings, find_folders
 from agentflow.store.journal import load_runs
 from agentflow.store.reading import find
 from agentflow.store.tasks import TaskStore
-from agentflow.trust import Trusted, load_trust, read_content
+from agentflow.trust import TrustRecord, load_trust, read_content
 
 if TYPE_CHECKING:
     from agentflow.mcp.servers import ServerPlace
@@ -102,7 +102,7 @@ def _is_trusted_server(entry: ServerEntry, root: Path) -> bool:
     return entry.source is not ServerSource.PROJECT or all(map(trusted.covers, files))
 
 
-def _read_choices(root: Path, trusted: Trusted) -> dict[str, Any]:
+def _read_choices(root: Path, trusted: TrustRecord) -> dict[str, Any]:
     """Return which servers of the repository are switched on or off; untrusted files may only switch off."""
     claude = find_folders(os.environ).claude
     names = (".claude/settings.json", ".claude/settings.local.json")

@@ -21,11 +21,11 @@ from agentflow.api.wiring import (
     refuse_unpriced,
 )
 from agentflow.core.errors import AgentflowError, Exit, UsageError, describe_os_error
-from agentflow.core.events import Stamped, ToolFinished, ToolStarted, Warned
+from agentflow.core.events import StoredEvent, ToolFinished, ToolStarted, Warned
 from agentflow.core.pending import Budget, Consent, Override
 from agentflow.core.plan_order import ParallelWork
 from agentflow.core.record import Record
-from agentflow.core.task import Invoked, Phase, Status, TaskState
+from agentflow.core.task import Invocation, Phase, Status, TaskState
 from agentflow.redact import list_some, to_one_line
 from agentflow.sandbox.profile import Level
 from agentflow.settings import TaskLimits
@@ -47,7 +47,7 @@ class Order(Record):
     """A task, and what it may do and use."""
 
     text: str = ""
-    invoked: Invoked | None = None
+    invoked: Invocation | None = None
     """The command that became the text, if any."""
     model: str | None = None
     max_iterations: int | None = None
@@ -105,7 +105,7 @@ class PauseSwitch:
         self._pause()
         return True
 
-    def __call__(self, stamped: Stamped) -> None:
+    def __call__(self, stamped: StoredEvent) -> None:
         """Take an event of the task, and end the work once no call runs, if a pause is asked for."""
         match stamped.event:
             case ToolStarted() as event:

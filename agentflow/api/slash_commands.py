@@ -16,7 +16,7 @@ from agentflow.core.hook import NO_DECISION, Decision, HookDecision
 from agentflow.core.points import CommandCalled, Point, Scene
 from agentflow.core.record import Record
 from agentflow.core.role import Role, ToolRule
-from agentflow.core.task import Invoked, Phase
+from agentflow.core.task import Invocation, Phase
 from agentflow.hooks.chain import Chain
 from agentflow.library.skill_file import SKILL_FILE, Skill, list_skill_files
 from agentflow.library.slash_commands import (
@@ -66,7 +66,7 @@ class ExpandedCommand(Record):
     """The task that a command stands for."""
 
     text: str
-    invoked: Invoked
+    invoked: Invocation
     warnings: tuple[str, ...] = ()
 
 
@@ -230,7 +230,7 @@ def _expand(place: _Place, command: PromptCommand, typed: str, rest: str) -> Exp
     tools = None if command.tools is None else tuple(map(str, command.tools))
     return ExpandedCommand(
         text=redact_text("\n\n".join((text, *texts))),
-        invoked=Invoked(typed=typed, file=str(command.path), tools=tools, model=command.model),
+        invoked=Invocation(typed=typed, file=str(command.path), tools=tools, model=command.model),
         warnings=tuple(f"/{command.called}: {warning}" for warning in dict.fromkeys(warnings)),
     )
 

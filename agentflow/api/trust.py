@@ -48,14 +48,14 @@ from agentflow.settings import (
     read_project,
     tighten,
 )
-from agentflow.trust import Trusted, fingerprint_file, load_trust, read_content
+from agentflow.trust import TrustRecord, fingerprint_file, load_trust, read_content
 from agentflow.workspace.git import open_repository
 
 _CHECK_FILES = (TEST_COMMAND, KNOWN_FAILURES, SKIP_TESTS)
 _MAX_FILES = 2_000
 
 
-def load_trust_here(root: Path) -> Trusted:
+def load_trust_here(root: Path) -> TrustRecord:
     return load_trust(find_folders(os.environ).config, root)
 
 
@@ -178,11 +178,11 @@ def _list_role_files(root: Path) -> list[Path]:
     return sorted((root / ".claude/agents").glob("**/*.md"))[:_MAX_FILES]
 
 
-def _is_whole(hook: Hook, trusted: Trusted, root: Path) -> bool:
+def _is_whole(hook: Hook, trusted: TrustRecord, root: Path) -> bool:
     return all(map(trusted.covers, list_scripts(hook, root)))
 
 
-def _seal(hook: Hook, trusted: Trusted) -> Hook:
+def _seal(hook: Hook, trusted: TrustRecord) -> Hook:
     """Return a hook that runs only while its scripts are unchanged."""
     assert isinstance(hook.body, Script)
     written = list_written(hook)
@@ -262,7 +262,7 @@ def _list_servers(root: Path) -> Iterator[Item]:
                 yield Item(kind="script", file=script, does=f"be run by the MCP server {entry.name}")
 
 
-def _list_plugin_hooks(root: Path, trusted: Trusted) -> tuple[HookFile, ...]:
+def _list_plugin_hooks(root: Path, trusted: TrustRecord) -> tuple[HookFile, ...]:
     """Return the hook files of a trusted plugin at the repository's root. Raises InvalidFile."""
     if not trusted.covers(PLUGIN_MANIFEST):
         return ()

@@ -40,13 +40,13 @@ from agentflow.core.ports import Model, Watch
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE
-from agentflow.core.task import Invoked, TaskState
+from agentflow.core.task import Invocation, TaskState
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills
 from agentflow.loop.history import request_of
 from agentflow.mcp.entries import ServerEntry
-from agentflow.model.scripted import Scripted
+from agentflow.model.scripted import ScriptedModel
 from agentflow.model.tiers import REPAIR, parse_choice
 from agentflow.permissions.rules import Rules, find_denied_tools, narrow_rules, parse_rules
 from agentflow.permissions.user_rules import build_denials, build_exceptions
@@ -69,7 +69,7 @@ from agentflow.tools.registry import Toolbox
 from agentflow.verdict.checking import Bounds, Checking, Inspections
 from agentflow.workflow.crew import Crew
 from agentflow.workspace.git import Git, open_repository
-from agentflow.workspace.hook_watch import HookWatch, Unwatched
+from agentflow.workspace.hook_watch import HookWatch, NoWatch
 from agentflow.workspace.path_guard import PathGuard
 from agentflow.workspace.snapshot import TaskSnapshots
 
@@ -136,7 +136,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     )
 
 
-def narrow_setup(setup: Setup, invoked: Invoked | None) -> Setup:
+def narrow_setup(setup: Setup, invoked: Invocation | None) -> Setup:
     """Return the setup with the tools and the model of the command that the task was called by."""
     if invoked is None:
         return setup
@@ -144,7 +144,7 @@ def narrow_setup(setup: Setup, invoked: Invoked | None) -> Setup:
     return setup.replace(roles=setup.roles.replace(all=roles))
 
 
-def _narrow_role(role: Role, invoked: Invoked, toolbox: Toolbox) -> Role:
+def _narrow_role(role: Role, invoked: Invocation, toolbox: Toolbox) -> Role:
     role = role.replace(model=invoked.model or role.model)
     if invoked.tools is None:
         return role
@@ -190,7 +190,7 @@ def recall_runs(model: Model, folder: Path) -> None:
     """Tell a scripted model which of its entries a saved task has used up."""
     if not model.name.startswith("script:"):
         return
-    assert isinstance(model, Scripted)
+    assert isinstance(model, ScriptedModel)
     for run in load_runs(folder):
         model.recall(request_of(run))
 
@@ -205,7 +205,7 @@ def list_shared_capabilities(
 def _watch_hooks(setup: Setup, task: TaskState) -> Watch:
     """Return the watch that separates hooks' changes from others; an idle one where no script can run."""
     if all(hook.origin is Origin.BUILT_IN for hook in setup.hooks if isinstance(hook.body, Script)):
-        return Unwatched()
+        return NoWatch()
     changed = setup.git.list_changes(task.base_tree, setup.git.write_tree()) if task.base_tree else ()
     return HookWatch(setup.git, task.hook_files, (change.path for change in changed))
 

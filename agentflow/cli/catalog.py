@@ -23,7 +23,7 @@ from agentflow.api.wiring import list_shared_capabilities
 from agentflow.cli.arguments import FOLDER, JSON, make_group
 from agentflow.cli.printing import say, say_json, show
 from agentflow.compose.builder import Draft, Handoffs, NoModel
-from agentflow.compose.capability import Capability, Settled
+from agentflow.compose.capability import Capability, FactoryInput
 from agentflow.compose.standard import Kit, list_standard_capabilities
 from agentflow.compose.subagents import SubagentRequest, Subagents, only_reads, restrict_subagent
 from agentflow.core.errors import ConfigError, InvalidInput, NotAllowed, UnknownTool, UsageError
@@ -331,7 +331,7 @@ def _list_skills(skills: Offer) -> list[tuple[str, str]]:
     return opened + [(skill.name, skill.source) for skill in skills.listed]
 
 
-async def _refuse_to_run(request: SubagentRequest, _: Settled) -> Run:
+async def _refuse_to_run(request: SubagentRequest, _: FactoryInput) -> Run:
     raise NotAllowed(f"{request.role.name} is shown here and not run")
 
 

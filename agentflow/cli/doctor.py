@@ -20,7 +20,7 @@ from agentflow.model.tiers import parse_choice
 from agentflow.model.wire import choose_endpoint
 from agentflow.process import capture
 from agentflow.sandbox.examine import ATTRIBUTES, WHO, Attack, attack_profiles
-from agentflow.sandbox.profile import CHECKS, Level, Opened
+from agentflow.sandbox.profile import CHECKS, Level, SandboxOpenings
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Settings, choose_model_name, find_folders, load_settings
 from agentflow.view.text import BLANK, Line, Style, column, label_row, line, span
@@ -87,7 +87,9 @@ def _examine_machine(folder: Path) -> Diagnosis:
         sandbox=ability.level,
         reason=ability.reason,
         gaps=ability.gaps,
-        attacks=() if ability.level is Level.NONE else attack_profiles(sandbox.replace(opened=Opened())),
+        attacks=()
+        if ability.level is Level.NONE
+        else attack_profiles(sandbox.replace(opened=SandboxOpenings())),
         programs={name: _read_version(name, option) for name, option in _PROGRAMS},
         model=model,
         endpoint=address,

@@ -15,7 +15,7 @@ from agentflow.cli.printing import say_json, show, tell_edits
 from agentflow.cli.prompts import agree, is_attended, settle
 from agentflow.cli.tasks import find_task_folder
 from agentflow.core.errors import ConfigError, Exit, UsageError
-from agentflow.core.events import Replied, Stamped
+from agentflow.core.events import Replied, StoredEvent
 from agentflow.core.pending import Consent
 from agentflow.core.record import to_builtins
 from agentflow.core.task import TaskState
@@ -176,11 +176,11 @@ def _show(text: str) -> None:
 
 
 @contextmanager
-def _copy_events(store: TaskStore, sink: BinaryIO) -> Iterator[Callable[[Stamped], None]]:
+def _copy_events(store: TaskStore, sink: BinaryIO) -> Iterator[Callable[[StoredEvent], None]]:
     """Copy each line of the task's events, as it is written, until nobody reads them any more."""
     is_read = True
 
-    def copy(_: Stamped) -> None:
+    def copy(_: StoredEvent) -> None:
         nonlocal is_read
         new = source.read()
         if is_read:

@@ -20,7 +20,7 @@ from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say, say_json
 from agentflow.cli.tasks import find_task_folder
 from agentflow.core.errors import Exit, StateError
-from agentflow.core.events import PersonSaid, Stamped, StateChanged, TaskEnded, TaskStarted
+from agentflow.core.events import PersonSaid, StateChanged, StoredEvent, TaskEnded, TaskStarted
 from agentflow.core.pending import Consent
 from agentflow.core.record import Record, encode, to_builtins
 from agentflow.core.task import Status, TaskState
@@ -135,7 +135,7 @@ def _replay(git: Git, path: Path) -> ReplayResult:
     )
 
 
-def _list_ends(happened: tuple[Stamped, ...]) -> list[Status | None]:
+def _list_ends(happened: tuple[StoredEvent, ...]) -> list[Status | None]:
     """Return how each process that worked on a task ended its work, None where it was killed."""
     marks = [one.event for one in happened if isinstance(one.event, TaskStarted | TaskEnded)]
     return [
@@ -145,16 +145,16 @@ def _list_ends(happened: tuple[Stamped, ...]) -> list[Status | None]:
     ]
 
 
-def _ran_through(happened: tuple[Stamped, ...]) -> bool:
+def _ran_through(happened: tuple[StoredEvent, ...]) -> bool:
     ends = _list_ends(happened)
     return bool(ends) and ends[-1] not in (None, Status.SUSPENDED, *_CUT)
 
 
-def _was_cut(happened: tuple[Stamped, ...]) -> bool:
+def _was_cut(happened: tuple[StoredEvent, ...]) -> bool:
     return any(end is None or end in _CUT for end in _list_ends(happened)[:-1])
 
 
-def _begin_again(setup: Setup, happened: tuple[Stamped, ...], recorded: TaskState) -> TaskState:
+def _begin_again(setup: Setup, happened: tuple[StoredEvent, ...], recorded: TaskState) -> TaskState:
     """Return the state that the task began with, under a new id."""
     first = next(one.event.changed for one in happened if isinstance(one.event, StateChanged))
     fresh = make_task(setup, first["task"], first["max_iterations"])
@@ -201,7 +201,9 @@ def _copy_repository(git: Git, path: Path, tree: str) -> Iterator[Path]:
         yield root
 
 
-def _find_difference(then: tuple[Stamped, ...], now: tuple[Stamped, ...], roots: tuple[str, ...]) -> str:
+def _find_difference(
+    then: tuple[StoredEvent, ...], now: tuple[StoredEvent, ...], roots: tuple[str, ...]
+) -> str:
     """Return the first difference between two tasks, run by run."""
     one, other = _split_by_run(then, roots), _split_by_run(now, roots)
     for run in sorted({*one, *other}):
@@ -232,7 +234,7 @@ def _flatten(told: dict[str, Any], above: str = "") -> Iterator[tuple[str, str]]
             yield f"{above}{key}", str(value)
 
 
-def _split_by_run(happened: tuple[Stamped, ...], roots: tuple[str, ...]) -> dict[int, list[str]]:
+def _split_by_run(happened: tuple[StoredEvent, ...], roots: tuple[str, ...]) -> dict[int, list[str]]:
     """Return the events of each run in their order, those of the task itself under 0.
 
     Calls of one turn that only read are made at once and end in any order: they stand by their ids.

@@ -12,7 +12,7 @@ from agentflow.cli.line_editor import LineEditor, WorkPrompt
 from agentflow.cli.printing import show
 from agentflow.cli.prompts import StandingApprovals, settle
 from agentflow.core.errors import AgentflowError
-from agentflow.core.events import PersonSaid, Stamped
+from agentflow.core.events import PersonSaid, StoredEvent
 from agentflow.redact import to_one_line
 from agentflow.store.tasks import TaskStore
 from agentflow.view.board import Board
@@ -107,7 +107,7 @@ class Steering:
         elif new:
             _say(span("  » ", Style.ACCENT), f"queued: {to_one_line(new)}")
 
-    def _note(self, stamped: Stamped) -> None:
+    def _note(self, stamped: StoredEvent) -> None:
         if isinstance(stamped.event, PersonSaid) and self._queued:
             self._queued.pop(0)
             self._show_queue()

@@ -18,7 +18,7 @@ from agentflow.view.words import format_count
 if TYPE_CHECKING:
     from agentflow.api.plugins import PluginCandidate
     from agentflow.api.trust_items import Item
-    from agentflow.trust import Trusted
+    from agentflow.trust import TrustRecord
 
 
 def trust(
@@ -61,7 +61,7 @@ def trust(
     return Exit.VERIFIED if agreed or not left else Exit.CONFIG
 
 
-def _name_standing(item: "Item", left: "tuple[Item, ...]", before: "Trusted") -> str:
+def _name_standing(item: "Item", left: "tuple[Item, ...]", before: "TrustRecord") -> str:
     """Return the standing of a file in one word."""
     if item.problem:
         return "invalid"

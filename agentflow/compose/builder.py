@@ -12,11 +12,11 @@ from agentflow.compose.capability import (
     PREFIX,
     Capability,
     ContextChannel,
+    FactoryInput,
     HookChannel,
     ModelChannel,
     ObserverChannel,
     Section,
-    Settled,
     ToolChannel,
     ToolFactory,
     ToolFactoryChannel,
@@ -133,7 +133,7 @@ class Draft:
     def make_tools(self, model: Model, model_id: str) -> tuple[Tool, ...]:
         """Return all tools by name, also those of the factories. Raises ConfigError for two of one name."""
         direct = _sort_tools(*self.tools, *self.submits)
-        settled = Settled(model=model, model_id=model_id, tools=direct)
+        settled = FactoryInput(model=model, model_id=model_id, tools=direct)
         return _sort_tools(*direct, *(factory(settled) for factory in self.factories))
 
     def write_prompt(self, tools: tuple[Tool, ...]) -> str:
@@ -255,7 +255,7 @@ class SubagentRunner(Record):
     lineage: tuple[Role, ...]
     """The role whose run it is, after those above it."""
 
-    async def __call__(self, request: SubagentRequest, settled: Settled) -> Run:
+    async def __call__(self, request: SubagentRequest, settled: FactoryInput) -> Run:
         """Run a sub-agent until it ends or waits; a run that an earlier process left goes on."""
         factory, parent = self.factory, self.lineage[-1]
         role, box = restrict_subagent(parent, request.role, settled.model_id, settled.tools)
@@ -316,7 +316,7 @@ class Handoffs(Record):
             factories.add(partial(_make_tool, target.name))
 
 
-def _make_tool(to: str, _settled: Settled) -> Tool:
+def _make_tool(to: str, _settled: FactoryInput) -> Tool:
     return Tool(
         name=f"{HANDOFF}{to}", category=Category.AGENT, effect=Effect.WRITE, input=Reason, call=Hand(to=to)
     )

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 from anyio import from_thread
 from msgspec import Meta
 
-from agentflow.compose.capability import ContextChannel, Settled, ToolFactoryChannel
+from agentflow.compose.capability import ContextChannel, FactoryInput, ToolFactoryChannel
 from agentflow.core.errors import InvalidInput, ModelRejected, NotAllowed
 from agentflow.core.fold import DELEGATE
-from agentflow.core.messages import Message, Served, Text, ToolCall, ToolResult
+from agentflow.core.messages import Message, ServerToolPart, Text, ToolCall, ToolResult
 from agentflow.core.record import Record, encode
 from agentflow.core.role import HANDOFF, INHERIT, Change, Findings, Role, ToolRule
 from agentflow.core.routing import SUBMITTED_BY
@@ -57,7 +57,7 @@ class SubagentRequest(Record):
     """Its task prompt."""
 
 
-RunSubagent = Callable[[SubagentRequest, Settled], Coroutine[Any, Any, Run]]
+RunSubagent = Callable[[SubagentRequest, FactoryInput], Coroutine[Any, Any, Run]]
 """Runs a sub-agent until it ends or waits for a person."""
 
 
@@ -96,7 +96,7 @@ class Subagents(Record):
         if self.offered:
             factories.add(self._make_tool)
 
-    def _make_tool(self, settled: Settled) -> Tool:
+    def _make_tool(self, settled: FactoryInput) -> Tool:
         return Tool(
             name=DELEGATE,
             category=Category.AGENT,
@@ -128,7 +128,7 @@ class OnlyReads(Record):
     """Answers whether a delegation may run beside others: whether the sub-agent can only read."""
 
     agents: Subagents
-    settled: Settled
+    settled: FactoryInput
 
     def __call__(self, given: dict[str, Any]) -> bool:
         child = self.agents.find(str(given.get("subagent_type")))
@@ -145,7 +145,7 @@ class Delegate(Record):
     """Give a piece of work to a sub-agent; only its final text comes back. Readers run side by side."""
 
     agents: Subagents
-    settled: Settled
+    settled: FactoryInput
 
     def __call__(self, work: Delegation, context: ToolContext) -> Output:
         role = self._find_role(work, context)
@@ -195,7 +195,7 @@ def _format_message(message: Message) -> str:
                 lines.append(f"{part.name} {encode(part.input).decode()}")
             case ToolResult():
                 lines.append(part.content)
-            case Served():
+            case ServerToolPart():
                 lines.append(f"{part.tool}: {part.said}")
             case _:
                 pass
@@ -209,7 +209,7 @@ def _count_up_to(context: ToolContext) -> int:
     return len(run.delegated) - len(run.returned) + newest.index(context.call_id) + 1
 
 
-def find_obstacle_to_direct(role: Role, settled: Settled) -> str | None:
+def find_obstacle_to_direct(role: Role, settled: FactoryInput) -> str | None:
     """Return why no sub-agent may answer in place of this role, or None if one may."""
     changing = [tool.name for tool in settled.tools if _can_change(role, tool)]
     if changing:

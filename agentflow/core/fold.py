@@ -7,7 +7,7 @@ from agentflow.core.messages import (
     MessagePart,
     Notice,
     Reply,
-    Served,
+    ServerToolPart,
     Speaker,
     Stop,
     ToolCall,
@@ -33,7 +33,7 @@ from agentflow.core.run import (
     RunOpened,
     RunPaused,
     RunStopped,
-    Saved,
+    TokenSavings,
 )
 
 DELEGATE = "Agent"
@@ -117,7 +117,7 @@ def _apply_change(
 
 def _add_reply(run: Run, reply: Reply) -> Run:
     message = Message(speaker=Speaker.ASSISTANT, parts=reply.parts)
-    served = sum(isinstance(part, Served) and not part.is_result for part in reply.parts)
+    served = sum(isinstance(part, ServerToolPart) and not part.is_result for part in reply.parts)
     recalled = tuple(call.id for call in message.calls if call.name == RECALL_TOOL)
     return _with_message(
         run,
@@ -176,7 +176,9 @@ def _add_results(run: Run) -> Run:
     answer = _find_direct_answer(run)
     if answer is None:
         return after
-    saved = Saved(tokens_not_resent=run.used[-1].tokens, synthesis_avoided=len(answer) // _CHARACTERS_A_TOKEN)
+    saved = TokenSavings(
+        tokens_not_resent=run.used[-1].tokens, synthesis_avoided=len(answer) // _CHARACTERS_A_TOKEN
+    )
     return after.replace(answer=answer, saved=saved)
 
 

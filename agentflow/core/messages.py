@@ -37,7 +37,7 @@ class Thought(Record, tag="thought"):
     block: dict[str, Any]
 
 
-class Served(Record, tag="served"):
+class ServerToolPart(Record, tag="served"):
     """A call of a tool that the provider runs itself, or its result; it is sent back unchanged."""
 
     block: dict[str, Any]
@@ -55,7 +55,7 @@ class ToolResult(Record, tag="tool_result"):
     is_error: bool = False
 
 
-ReplyPart = Text | Thought | Served | ToolCall
+ReplyPart = Text | Thought | ServerToolPart | ToolCall
 MessagePart = ReplyPart | ToolResult
 
 
@@ -231,7 +231,7 @@ def measure_part(part: MessagePart) -> int:
             return len(part.content)
         case ToolCall():
             return len(repr(part.input))
-        case Thought() | Served():
+        case Thought() | ServerToolPart():
             return len(repr(part.block))
 
 

@@ -40,7 +40,7 @@ class HandOff(Record):
     reason: str
 
 
-class Saved(Record):
+class TokenSavings(Record):
     """The tokens that a direct answer saved its parent's run; not a part of the usage."""
 
     tokens_not_resent: int
@@ -319,7 +319,7 @@ class Run(Record):
     """Those of the newest reply, by the call that asked for them."""
     answer: str | None = None
     """The direct answer of a sub-agent."""
-    saved: Saved | None = None
+    saved: TokenSavings | None = None
     bail: str | None = None
     held: int = 0
     """How often hooks kept the run from ending."""

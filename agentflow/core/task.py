@@ -139,7 +139,7 @@ class Ending(Record):
     reason: str
 
 
-class Undone(Record):
+class UndoMark(Record):
     """When the files were restored to their state before the task."""
 
     at: str
@@ -172,7 +172,7 @@ class Instruction(Record):
     """The files that it is about; empty for all in its folder."""
 
 
-class Invoked(Record):
+class Invocation(Record):
     """The command that a task was called by."""
 
     typed: str
@@ -184,7 +184,7 @@ class Invoked(Record):
     """The model of every role, or None where the command names none."""
 
 
-class Said(Record):
+class TaskMessage(Record):
     """A person's message during the task, and where in the task a role received it."""
 
     text: str
@@ -216,7 +216,7 @@ class TaskState(Record):
     """The weakest sandbox level that commands ran at."""
     base_tree: str | None = None
     tree: str | None = None
-    undone: Undone | None = None
+    undone: UndoMark | None = None
 
     follows: str | None = None
     """The task of the same session before this one; both are judged from the tree before the first."""
@@ -224,7 +224,7 @@ class TaskState(Record):
     """The tree that a follow-up began with; None where that is `base_tree`."""
     earlier: str = ""
     """The earlier tasks of the session and their results, for every task prompt."""
-    said: tuple[Said, ...] = ()
+    said: tuple[TaskMessage, ...] = ()
     """The messages of a person that a role has received."""
     goes_on_from: str | None = None
     """The tree from which a stopped task continues; `tree` is the one it ended with."""
@@ -265,7 +265,7 @@ class TaskState(Record):
     """Where the task began, as lines for every task prompt."""
     instructions: tuple[Instruction, ...] = ()
     """The repository's instructions as the task began; changes count from the next task on."""
-    invoked: Invoked | None = None
+    invoked: Invocation | None = None
     """The command that it was called by, if any."""
     focus: str | None = None
     """The folder that a deep exploration is about, empty for all; None for any other task."""

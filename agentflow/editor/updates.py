@@ -13,7 +13,7 @@ from agentflow.core.events import (
     PhaseEnded,
     PhaseStarted,
     Replied,
-    Stamped,
+    StoredEvent,
     ToolBlocked,
     ToolFinished,
     ToolStarted,
@@ -43,7 +43,7 @@ class Updates:
         self._phases: dict[Phase, schema.PlanEntryStatus] = {}
         self._checks: dict[tuple[str, str, Side], str] = {}
 
-    def draw(self, stamped: Stamped, folder: Path) -> Iterator[helpers.SessionUpdate]:
+    def draw(self, stamped: StoredEvent, folder: Path) -> Iterator[helpers.SessionUpdate]:
         """Yield the updates that show an event of the task in `folder`."""
         match stamped.event:
             case Classified() | PhaseStarted() | PhaseEnded() as event:

@@ -7,7 +7,7 @@ from agentflow.core.messages import (
     Message,
     MessagePart,
     Request,
-    Served,
+    ServerToolPart,
     Speaker,
     Text,
     Thought,
@@ -135,7 +135,7 @@ def _to_block(part: MessagePart) -> dict[str, Any] | None:
         case Text(text=text):
             cited = {"citations": part.citations} if part.citations else {}
             block = {"type": "text", "text": text, **cited} if text.strip() else None
-        case Thought(block=opaque) | Served(block=opaque):
+        case Thought(block=opaque) | ServerToolPart(block=opaque):
             block = opaque
         case ToolCall():
             block = {"type": "tool_use", "id": part.id, "name": part.name, "input": part.input}

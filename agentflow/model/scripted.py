@@ -47,7 +47,7 @@ class Entry(Record):
     """Seconds before each reply."""
 
 
-class Scripted:
+class ScriptedModel:
     """Plays the first unused entry that matches a run; a run without one gets an empty final turn."""
 
     def __init__(self, name: str, entries: tuple[Entry, ...]) -> None:
@@ -78,7 +78,7 @@ class Scripted:
         self._playing[_part(request)] = entry or Entry(turns=())
 
 
-def load_script(path: str) -> Scripted:
+def load_script(path: str) -> ScriptedModel:
     """Return the model that plays a script file. Raises ConfigError, or InvalidFile naming the key."""
     try:
         text = Path(path).read_text("utf-8")
@@ -87,7 +87,7 @@ def load_script(path: str) -> Scripted:
     except UnicodeDecodeError:
         raise InvalidFile(path, "is not UTF-8 text") from None
     entries = read_yaml(tuple[Entry, ...], text, path)
-    return Scripted(f"script:{path}", entries)
+    return ScriptedModel(f"script:{path}", entries)
 
 
 def _part(request: Request) -> tuple[int, bool]:
@@ -143,7 +143,7 @@ class Exchange(Record):
     """What was too long for the provider before."""
 
 
-class Recorded:
+class ReplayModel:
     """Plays the replies of each run in their order; a request that was never made gets none."""
 
     def __init__(

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from agentflow.core.errors import ConfigError, Exit, ModelRejected
-from agentflow.core.messages import Reply, Request, Served, Usage
+from agentflow.core.messages import Reply, Request, ServerToolPart, Usage
 from agentflow.core.pending import Budget
 from agentflow.core.record import Record
 from agentflow.frontmatter import read_yaml
@@ -160,7 +160,7 @@ def find_window(model: str, settings: Settings) -> int | None:
 
 def count_searches(reply: Reply) -> int:
     """Return how many searches of a reply cost something."""
-    served = (part for part in reply.parts if isinstance(part, Served))
+    served = (part for part in reply.parts if isinstance(part, ServerToolPart))
     return sum(part.is_result and not part.is_error for part in served)
 
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from agentflow import __version__
 from agentflow.core.errors import ConfigError, ModelRejected, ModelUnavailable
-from agentflow.core.messages import Served, ToolSpec, Usage
+from agentflow.core.messages import ServerToolPart, ToolSpec, Usage
 from agentflow.core.record import Record
 from agentflow.model.tiers import REPAIR, parse_choice
 from agentflow.process import capture_attended
@@ -220,23 +220,23 @@ def to_offer(tool: ToolSpec) -> dict[str, Any]:
     return {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
 
 
-def to_served_call(block: dict[str, Any]) -> Served | None:
+def to_served_call(block: dict[str, Any]) -> ServerToolPart | None:
     """Return a call that the provider made, or None for a tool that nobody offered."""
     tool, given = _OURS.get(str(block.get("name"))), block.get("input")
     if tool is None or not isinstance(given, dict):
         return None
-    return Served(
+    return ServerToolPart(
         block=block, call_id=str(block.get("id")), tool=tool, said=to_one_line(str(given.get("query")))
     )
 
 
-def to_served_result(block: dict[str, Any]) -> Served:
+def to_served_result(block: dict[str, Any]) -> ServerToolPart:
     """Return the result of a search as a part: the number of results, or the provider's error."""
     found = block.get("content")
     is_error = not isinstance(found, list)
     count = len(found or ())
     said = str(found.get("error_code")) if isinstance(found, dict) else f"{count} result{'s' * (count != 1)}"
-    return Served(
+    return ServerToolPart(
         block=block,
         call_id=str(block.get("tool_use_id")),
         tool="WebSearch",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentflow.core.errors import CorruptState, InvalidFile, StateError
-from agentflow.core.events import Stamped, StateChanged
+from agentflow.core.events import StateChanged, StoredEvent
 from agentflow.core.evidence import CheckName, Evidence, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
@@ -112,9 +112,9 @@ def _describe_error(error: Exception, folder: Path) -> str:
     return to_one_line(str(error).replace(f"{folder}/", ""), 300)
 
 
-def _read_events(folder: Path) -> tuple[tuple[Stamped, ...], tuple[str, ...]]:
+def _read_events(folder: Path) -> tuple[tuple[StoredEvent, ...], tuple[str, ...]]:
     """Return the events up to the first that cannot be read, and what is wrong with that one."""
-    found, reading = list[Stamped](), load_events(folder)
+    found, reading = list[StoredEvent](), load_events(folder)
     try:
         found.extend(reading)
     except CorruptState as error:

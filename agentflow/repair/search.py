@@ -18,8 +18,8 @@ from agentflow.repair.choice import (
     COMPARE_SECONDS,
     LEAST_SECONDS,
     MOST_COMPARED,
-    Compared,
     RepairChoice,
+    VersionComparison,
     choose_repair,
     compare_survivors,
 )
@@ -121,7 +121,7 @@ def trace_tests(bench: Bench, *, is_traced: bool = True) -> TestTrace:
     return seen
 
 
-class _Found(Record):
+class _RoundResult(Record):
     """What a round of edits came to."""
 
     left: Sequence[Candidate]
@@ -150,7 +150,7 @@ class _Judge(NamedTuple):
         tests = {path for path in self.bench.sources.files if _TEST_FILE.search(path)}
         return not self.is_part and bool(self.bench.target.files) and bool(tests - {*self.bench.target.files})
 
-    def compare(self, edits: Sequence[Candidate]) -> Compared:
+    def compare(self, edits: Sequence[Candidate]) -> VersionComparison:
         seconds = min(COMPARE_SECONDS, max(LEAST_SECONDS, self.bench.watch.seconds_left))
         return compare_survivors(
             self.bench.sources, edits, lambda order: self.workers.compare(order, edits[0], seconds)
@@ -226,7 +226,7 @@ class Search:
         kept: tuple[RepairChoice, ...],
         *,
         may_keep: bool,
-    ) -> "_Found":
+    ) -> "_RoundResult":
         """Return the choice among the edits that mend everything, else among those worth being kept."""
         survivors, partial, last = list[Candidate](), list[Trial](), math.inf
         order = [each for each in todo if not self._is_rejected(bench, each)]
@@ -245,7 +245,7 @@ class Search:
                     break
             is_late = not workers.seconds_left and count < len(order) and not survivors
             self._result = self._result.replace(is_late=is_late)
-            found = _Found(left=order[count:], has_survivors=bool(survivors))
+            found = _RoundResult(left=order[count:], has_survivors=bool(survivors))
             if survivors:  # the workers are free again
                 survivors += self._find_rivals(workers, list_rivals(survivors[0], order[count:], count))
                 return found.replace(

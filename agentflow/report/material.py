@@ -10,7 +10,7 @@ from agentflow.core.events import (
     Paused,
     Replied,
     RunStarted,
-    Stamped,
+    StoredEvent,
     TaskEnded,
 )
 from agentflow.core.evidence import CheckRun, Side, select_runs
@@ -82,7 +82,7 @@ class Spending(Record):
         return max(0.0, round(self.seconds - self.model, 3))
 
 
-def sum_spending(told: Iterable[Stamped], seconds: float = 0) -> Spending:
+def sum_spending(told: Iterable[StoredEvent], seconds: float = 0) -> Spending:
     """Return the usage that the events tell; `seconds` are of a process that has not ended yet."""
     roles, runs, spent = dict[int, str](), dict[str, list[Replied | Compacted]](), seconds
     waits, waiting, model = dict[int, float](), set[int](), 0.0
@@ -116,7 +116,7 @@ def _sum_role(role: str, replies: list[Replied | Compacted]) -> RoleSpending:
     )
 
 
-def summarize_intent(task: TaskState, happened: Iterable[Stamped]) -> IntentTold:
+def summarize_intent(task: TaskState, happened: Iterable[StoredEvent]) -> IntentTold:
     """Return the program's understanding of a task; a gap is what was assumed or asked."""
     asked: dict[str, str] = {}
     for one in happened:

@@ -55,7 +55,7 @@ _SHORT: Mapping[str, str] = MappingProxyType(
 _SHORTENED = regex(r"(\w+)~\d+(?:\.\w{1,3})?", re.ASCII)
 
 
-class Opened(Record):
+class SandboxOpenings(Record):
     """What the user's own settings and the command line open."""
 
     network: tuple[str, ...] = ()

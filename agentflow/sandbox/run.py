@@ -31,8 +31,8 @@ from agentflow.sandbox.profile import (
     ACCESS,
     CHECKS,
     Level,
-    Opened,
     Profile,
+    SandboxOpenings,
     find_protected_names,
     is_protected,
 )
@@ -48,7 +48,7 @@ class Sandbox(Record):
 
     root: Path
     ability: Ability
-    opened: Opened = Opened()
+    opened: SandboxOpenings = SandboxOpenings()
     who: str = CHECKS
     """A role's part in the pipeline, or `checks`."""
     writable: tuple[Path, ...] = ()

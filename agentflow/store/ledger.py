@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from agentflow.core.errors import AgentflowError
-from agentflow.core.events import EvidenceRecorded, Stamped, TaskEnded, TaskUndone
+from agentflow.core.events import EvidenceRecorded, StoredEvent, TaskEnded, TaskUndone
 from agentflow.core.evidence import (
     By,
     CheckName,
@@ -213,7 +213,7 @@ class Damage(Record):
     problem: str
 
 
-def find_damages(folder: Path, happened: Iterable[Stamped], task: TaskState) -> Iterator[Damage]:
+def find_damages(folder: Path, happened: Iterable[StoredEvent], task: TaskState) -> Iterator[Damage]:
     """Yield each file that was changed, added or removed since the task wrote it."""
     happened = tuple(happened)
     told = tuple(one.event for one in happened)
@@ -230,7 +230,7 @@ def find_damages(folder: Path, happened: Iterable[Stamped], task: TaskState) -> 
         yield Damage(subject=STATE, problem=f"{STATE} differs from the events")
 
 
-def find_report_hash(happened: Iterable[Stamped]) -> str:
+def find_report_hash(happened: Iterable[StoredEvent]) -> str:
     """Return the newest hash that events tell of the report, or nothing."""
     told = [one.event.report for one in happened if isinstance(one.event, TaskEnded | TaskUndone)]
     return next((digest for digest in reversed(told) if digest), "")

@@ -14,8 +14,8 @@ from agentflow.core.events import (
     HandEdited,
     IntentTold,
     PhaseEnded,
-    Stamped,
     StateChanged,
+    StoredEvent,
     TaskEnded,
     Warned,
 )
@@ -48,7 +48,7 @@ def state_folder(root: Path) -> Path:
     return root / TASKS
 
 
-def fold_fields(folder: Path, happened: tuple[Stamped, ...]) -> dict[str, Any]:
+def fold_fields(folder: Path, happened: tuple[StoredEvent, ...]) -> dict[str, Any]:
     """Return the keys of a state as they were written, older ones as of the version written last.
 
     Raises CorruptState for a version that is not known here.
@@ -58,7 +58,7 @@ def fold_fields(folder: Path, happened: tuple[Stamped, ...]) -> dict[str, Any]:
 
 
 def trace_fields(
-    folder: Path, happened: tuple[Stamped, ...]
+    folder: Path, happened: tuple[StoredEvent, ...]
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Yield each change of a state with the keys of the state after it. Raises CorruptState."""
     fields: dict[str, Any] = {}
@@ -71,7 +71,7 @@ def trace_fields(
             yield changed, fields
 
 
-def fold_state(folder: Path, happened: tuple[Stamped, ...]) -> TaskState:
+def fold_state(folder: Path, happened: tuple[StoredEvent, ...]) -> TaskState:
     """Return the state that events fold to. Raises CorruptState."""
     source = str(folder / EVENTS)
     try:
@@ -108,18 +108,18 @@ def to_log_text(event: Event) -> str:
             return ""
 
 
-def build_log(happened: tuple[Stamped, ...]) -> str:
+def build_log(happened: tuple[StoredEvent, ...]) -> str:
     return "".join(to_log_text(one.event) for one in happened)
 
 
-def find_notes(happened: tuple[Stamped, ...]) -> str:
+def find_notes(happened: tuple[StoredEvent, ...]) -> str:
     """Return what a person wrote into `task.md` and is kept there."""
     edits = (one.event for one in happened if isinstance(one.event, HandEdited))
     kept = [edit.text for edit in edits if edit.part == "body"]
     return kept[-1] if kept else ""
 
 
-def load_events(folder: Path) -> Iterator[Stamped]:
+def load_events(folder: Path) -> Iterator[StoredEvent]:
     """Yield the events of a task one by one; a last line without its newline is still being written."""
     path, task_id = folder / EVENTS, None
     try:
@@ -133,7 +133,7 @@ def load_events(folder: Path) -> Iterator[Stamped]:
         raise CorruptState(f"{path}: {error.strerror}") from None
 
 
-def follow_events(folder: Path, is_at_work: Callable[[], bool]) -> Iterator[Stamped]:
+def follow_events(folder: Path, is_at_work: Callable[[], bool]) -> Iterator[StoredEvent]:
     """Yield the events of a task, then new ones as they come, as long as a process works on it."""
     known = 0
     while True:
@@ -146,12 +146,12 @@ def follow_events(folder: Path, is_at_work: Callable[[], bool]) -> Iterator[Stam
         time.sleep(_LOOK_SECONDS)
 
 
-def parse_event(line: bytes, source: str = EVENTS) -> Stamped | None:
+def parse_event(line: bytes, source: str = EVENTS) -> StoredEvent | None:
     """Return the event of a line, or None when its type is of a later version. Raises CorruptState."""
     return _read(line, source, None)[2]
 
 
-def _read(line: bytes, source: str, task_id: str | None) -> tuple[int, str, Stamped | None]:
+def _read(line: bytes, source: str, task_id: str | None) -> tuple[int, str, StoredEvent | None]:
     """Return number, task and event of a line; `task_id` is the task that the line has to be of, if known."""
     if not is_intact(line.rstrip(b"\n")):
         raise CorruptState(f"{source}: the line is damaged", hint=_UNCHANGED)
@@ -163,7 +163,7 @@ def _read(line: bytes, source: str, task_id: str | None) -> tuple[int, str, Stam
         del fields["sum"]
         if task_id not in (None, owner):
             raise CorruptState(f"{source}: an event of the task {to_one_line(owner, 60)}", hint=_UNCHANGED)
-        one = Stamped(seq=seq, at=at, event=fit(kind, fields), parent=parent) if kind else None
+        one = StoredEvent(seq=seq, at=at, event=fit(kind, fields), parent=parent) if kind else None
     except KeyError as error:
         raise CorruptState(f"{source}: key {error} is missing") from None
     except (InvalidFile, UnicodeDecodeError) as error:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.errors import AgentflowError, CorruptState, InvalidFile
-from agentflow.core.events import Stamped
+from agentflow.core.events import StoredEvent
 from agentflow.core.record import Record, encode, to_builtins
 from agentflow.core.role import Plan
 from agentflow.core.task import FRONTMATTER_KEYS, Intent, TaskState
@@ -92,7 +92,7 @@ class Edits(Record):
         yield from self.ignored
 
 
-def find_edits(folder: Path, happened: tuple[Stamped, ...]) -> Edits:
+def find_edits(folder: Path, happened: tuple[StoredEvent, ...]) -> Edits:
     """Return what was edited by hand. Raises InvalidFile or CorruptState for what cannot be read."""
     torn = (_TORN,) if _is_torn(folder / EVENTS) else ()
     written = _list_heads(folder, happened)
@@ -124,7 +124,7 @@ def _is_torn(path: Path) -> bool:
         return file.read() not in (b"", b"\n")
 
 
-def _list_heads(folder: Path, happened: tuple[Stamped, ...]) -> list[dict[str, Any]]:
+def _list_heads(folder: Path, happened: tuple[StoredEvent, ...]) -> list[dict[str, Any]]:
     """Return the heads that an unedited file may have: the newest, and after a crash the one before."""
     found = [fields for changed, fields in trace_fields(folder, happened) if changed.keys() & SHOWN]
     return [_read_back(each, str(folder / EVENTS)) for each in reversed(found[-2:])]

@@ -7,10 +7,18 @@ from pathlib import Path
 from typing import Any, Self
 
 from agentflow.core.errors import AgentflowError, CorruptState
-from agentflow.core.events import Event, HandEdited, PlanChanged, Stamped, StateChanged, TaskUndone, Warned
+from agentflow.core.events import (
+    Event,
+    HandEdited,
+    PlanChanged,
+    StateChanged,
+    StoredEvent,
+    TaskUndone,
+    Warned,
+)
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import encode, seal, to_builtins
-from agentflow.core.task import TaskState, Undone
+from agentflow.core.task import TaskState, UndoMark
 from agentflow.frontmatter import write_atomic, write_whole
 from agentflow.parse import fit
 from agentflow.process import make_timestamp
@@ -42,12 +50,12 @@ class TaskStore:
     """One task on disk: `events.jsonl` is the truth, `task.md` is folded from it."""
 
     def __init__(
-        self, folder: Path, task: TaskState, happened: tuple[Stamped, ...], known: tuple[Evidence, ...]
+        self, folder: Path, task: TaskState, happened: tuple[StoredEvent, ...], known: tuple[Evidence, ...]
     ) -> None:
         """Take over a folder and what has happened in it; `create` and `reopen` are the ways in."""
         self.folder = folder
         self.task = task
-        self.observers: list[Callable[[Stamped], None]] = []
+        self.observers: list[Callable[[StoredEvent], None]] = []
         self._seq = count_lines(folder / EVENTS) if happened else 0
         self._saved: dict[str, Any] = {}
         self._log: list[str] = []
@@ -100,7 +108,7 @@ class TaskStore:
 
     @classmethod
     def _reopen(
-        cls, folder: Path, task: TaskState, happened: tuple[Stamped, ...], known: tuple[Evidence, ...]
+        cls, folder: Path, task: TaskState, happened: tuple[StoredEvent, ...], known: tuple[Evidence, ...]
     ) -> Self:
         """Return a saved task with the edits in its `task.md`; a torn last event is dropped."""
         edits = find_edits(folder, happened)
@@ -145,7 +153,7 @@ class TaskStore:
         self._events.append(line, durable=isinstance(event, StateChanged))
         happened = None if said == written else parse_event(line)
         if happened is None:
-            happened = Stamped(seq=self._seq, at=at, event=event, parent=parent)
+            happened = StoredEvent(seq=self._seq, at=at, event=event, parent=parent)
         self._note(happened.event)
         for failure in tell_observers(self.observers, happened):
             self.emit(Warned(message=failure))
@@ -185,7 +193,7 @@ class TaskStore:
 
     def mark_undone(self, restored: tuple[str, ...], removed: tuple[str, ...], kept: tuple[str, ...]) -> None:
         """Record that the files were put back; the report says so too, unless it was edited."""
-        undone = Undone(at=make_timestamp(), kept=kept)
+        undone = UndoMark(at=make_timestamp(), kept=kept)
         was, path = self.task.status, self.folder / REPORT
         self.save(self.task.replace(undone=undone))
         is_ours = path.is_file() and hash_file(path) == find_report_hash(load_events(self.folder))
@@ -211,7 +219,7 @@ class TaskStore:
             self._notes = event.text
 
 
-def build_undone_report(text: str, undone: Undone) -> str:
+def build_undone_report(text: str, undone: UndoMark) -> str:
     """Return a report whose first line says that its task was undone."""
     head, _, rest = text.removeprefix("# ").partition("\n")
     was, _, title = head.partition(": ")

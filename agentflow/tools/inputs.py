@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from agentflow.core.errors import InvalidInput, ToolError
-from agentflow.core.messages import Message, Served, Speaker, Text, ToolCall, ToolResult
+from agentflow.core.messages import Message, ServerToolPart, Speaker, Text, ToolCall, ToolResult
 from agentflow.core.ports import Workspace
 from agentflow.core.run import Run
 from agentflow.core.tool import Effect, Subject, Tool, ToolContext
@@ -60,7 +60,7 @@ def list_exchanges(run: Run) -> Iterator[tuple[ToolCall | None, str]]:
                     yield calls.get(part.call_id), part.content
                 case Text() if message.speaker is Speaker.USER:
                     yield None, part.text
-                case Served():
+                case ServerToolPart():
                     yield None, part.said
                 case _:
                     continue

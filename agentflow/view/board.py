@@ -21,8 +21,8 @@ from agentflow.core.events import (
     RunEnded,
     RunStarted,
     Searched,
-    Stamped,
     StateChanged,
+    StoredEvent,
     TaskEnded,
     TestRunsLong,
     ToolFinished,
@@ -124,7 +124,7 @@ class Board(Record):
         return self if work is None else self.replace(works={**self.works, run: change(work)})
 
 
-def update_board(board: Board, stamped: Stamped) -> Board:
+def update_board(board: Board, stamped: StoredEvent) -> Board:
     """Return where the task stands once an event has happened."""
     return _update(stamped.event, board, _to_seconds(stamped.at))
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from agentflow.core.events import PhaseEnded, PhaseStarted, RunEnded, RunStarted, Signalled, Stamped
+from agentflow.core.events import PhaseEnded, PhaseStarted, RunEnded, RunStarted, Signalled, StoredEvent
 from agentflow.view.board import Board, update_board
 from agentflow.view.rows import Memory, Row, list_brief_rows, rows
 from agentflow.view.text import Line, Medium, Style, cut, find_width, line, render, send, span
@@ -46,7 +46,7 @@ class Progress:
         self._screen = screen
         self._board = board or Board()
 
-    def __call__(self, stamped: Stamped) -> None:
+    def __call__(self, stamped: StoredEvent) -> None:
         if isinstance(stamped.event, Signalled):
             if self._stream.isatty():
                 send(stamped.event.sequence, self._stream)
@@ -87,7 +87,7 @@ class Siblings:
         self._crowds: set[int | None] = set()
         """The parents that had more than one run at once in this phase."""
 
-    def number(self, stamped: Stamped) -> Row:
+    def number(self, stamped: StoredEvent) -> Row:
         """Return the number of an event's run where it has or had others beside it."""
         event = stamped.event
         if isinstance(event, PhaseStarted):
@@ -115,7 +115,7 @@ class Story:
         """How far each run of a sub-agent stands below the one of its phase."""
         self._siblings = Siblings()
 
-    def __call__(self, stamped: Stamped) -> tuple[Line, ...]:
+    def __call__(self, stamped: StoredEvent) -> tuple[Line, ...]:
         """Return the lines of one event, none for what only machines care about."""
         self._began = self._began or stamped.at
         depth = 0 if stamped.parent is None else self._depths.get(stamped.parent, 0) + 1

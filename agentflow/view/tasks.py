@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 
 from agentflow.core.errors import CorruptState
-from agentflow.core.events import Stamped, StateChanged
+from agentflow.core.events import StateChanged, StoredEvent
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
@@ -141,7 +141,7 @@ class Snapshot(Record):
 
     folder: Path
     state: TaskState
-    events: tuple[Stamped, ...]
+    events: tuple[StoredEvent, ...]
     """What happened; changes of the state are not among them but folded into it."""
     evidence: tuple[Evidence, ...]
 

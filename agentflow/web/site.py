@@ -45,7 +45,7 @@ class _Denial(Record):
     reason: str
 
 
-class _Said(Record):
+class _MessageText(Record):
     said: tuple[str, ...]
     """A text, or one for each question."""
 
@@ -102,10 +102,12 @@ class Actions:
             case "deny":
                 return self._deny(folder, decode(_Denial, body, "denial"))
             case "answer":
-                answer_question(self._find_git(folder).root, folder.name, decode(_Said, body, "answer").said)
+                answer_question(
+                    self._find_git(folder).root, folder.name, decode(_MessageText, body, "answer").said
+                )
                 return f"Answered. {self._go_on(folder)}"
             case "say":
-                return self._say(folder, " ".join(decode(_Said, body, "message").said))
+                return self._say(folder, " ".join(decode(_MessageText, body, "message").said))
             case "stop":
                 return self._stop(folder)
             case "resume":

@@ -14,7 +14,7 @@ from agentflow.core.ports import Model, ToolSource, Watch, Workspace
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE, ROLE_OF
-from agentflow.core.task import Phase, Said, TaskState
+from agentflow.core.task import Phase, TaskMessage, TaskState
 from agentflow.core.tool import Tool
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles, list_subagents
@@ -39,7 +39,7 @@ from agentflow.verdict.paths import describe_surface
 from agentflow.workflow.task_prompt import list_whole_files, write_task_prompt
 from agentflow.workspace.changes import FileChange
 from agentflow.workspace.git import Git
-from agentflow.workspace.hook_watch import Unwatched
+from agentflow.workspace.hook_watch import NoWatch
 from agentflow.workspace.path_guard import PathGuard, WithDeleted
 from agentflow.workspace.side_copy import SideCopy
 from agentflow.workspace.snapshot import TaskSnapshots
@@ -126,7 +126,7 @@ class Crew(Record):
             workspace=self.workspace.on_copy(copy.root),
             sandbox=sandbox,
             servers=None,
-            watch=Unwatched(),
+            watch=NoWatch(),
             copy=copy,
             share=share,
             since=copy.tree,
@@ -238,7 +238,7 @@ class Crew(Record):
         """Return the person's new messages, and record that a role has them."""
         task = self.store.task
         if new := self._find_messages(task, number, turns):
-            told = (Said(text=text, phase=phase, iteration=task.iteration) for text in new)
+            told = (TaskMessage(text=text, phase=phase, iteration=task.iteration) for text in new)
             self.store.save(task.replace(said=(*task.said, *told)))
         return new
 

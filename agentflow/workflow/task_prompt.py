@@ -16,7 +16,7 @@ from agentflow.core.evidence import (
 from agentflow.core.plan_order import describe_results
 from agentflow.core.role import Limits, Plan, Role
 from agentflow.core.routing import ROLE_OF, Access
-from agentflow.core.task import Excerpt, Failure, Instruction, Phase, Said, TaskState
+from agentflow.core.task import Excerpt, Failure, Instruction, Phase, TaskMessage, TaskState
 from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, select_instructions
 from agentflow.loop.prompts import prompt_text
 from agentflow.redact import list_some
@@ -276,7 +276,7 @@ def _format_task(task: TaskState, phase: Phase) -> str:
     return "\n\n".join((f"# Task\n{intent.goal or task.task}", *said))
 
 
-def _is_in_conversation(said: Said, task: TaskState, phase: Phase) -> bool:
+def _is_in_conversation(said: TaskMessage, task: TaskState, phase: Phase) -> bool:
     """Tell whether a message of the person is in the conversation that this prompt begins."""
     return (said.phase, said.iteration) == (phase, task.iteration)
 

@@ -12,7 +12,7 @@ Stamps = dict[str, str]
 """By path, a stamp that changes with each write; only a privileged program can set it back."""
 
 
-class Unwatched:
+class NoWatch:
     """The watch of a task without hooks, which costs nothing."""
 
     @contextmanager

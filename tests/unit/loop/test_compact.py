@@ -19,7 +19,7 @@ from agentflow.core.record import encode
 from agentflow.core.run import HistoryCompacted, Run
 from agentflow.core.tool import Category, Effect, Output, Retention, Tool, ToolContext
 from agentflow.loop.run import run_agent
-from agentflow.model.scripted import Entry, Match, Scripted, ScriptedCall, Turn
+from agentflow.model.scripted import Entry, Match, ScriptedCall, ScriptedModel, Turn
 from tests.unit.loop.stage import Prompter, Stage, Wanted, call, script, submit, turn
 
 LISTED = re.compile(r"^- c1-(\d+)-1 Look x\d+: saw x", re.MULTILINE)
@@ -41,7 +41,7 @@ def looks(turns: int, count: int, word: str = "x") -> list[Turn]:
 def played(
     stage: Stage, *turns: Turn, entries: tuple[Entry, ...] = (SUMMARIZES,)
 ) -> tuple[Run, list[Request]]:
-    model = Prompter(Scripted("script:memory", (Entry(turns=turns), *entries)))
+    model = Prompter(ScriptedModel("script:memory", (Entry(turns=turns), *entries)))
     run = anyio.run(run_agent, stage.agent(model), "do it")
     return run, [request for request in model.requests if request.role != SUMMARIZER]
 
@@ -155,7 +155,7 @@ def test_a_request_that_is_too_long_is_compacted_and_sent_once_more(stage: Stage
                 raise PromptTooLong("prompt is too long")
             return await super().complete(request)
 
-    model = Strict(Scripted("s", (Entry(turns=(*looks(8, 4_000), submit())), SUMMARIZES)))
+    model = Strict(ScriptedModel("s", (Entry(turns=(*looks(8, 4_000), submit())), SUMMARIZES)))
     run = anyio.run(run_agent, stage.agent(model), "do it")
     assert run.submitted
     told = stage.of(Compacted)

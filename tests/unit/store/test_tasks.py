@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from agentflow.core.errors import ConfigError, CorruptState, InvalidFile, TaskLocked
-from agentflow.core.events import PhaseEnded, Stamped, StateChanged, Warned
+from agentflow.core.events import PhaseEnded, StateChanged, StoredEvent, Warned
 from agentflow.core.record import is_intact, seal
 from agentflow.core.role import Findings
 from agentflow.core.task import FRONTMATTER_KEYS, Gate, GateStatus, Phase, Status, TaskState
@@ -143,7 +143,7 @@ def test_events_are_numbered_stamped_and_named(tmp_path: Path) -> None:
 
 def test_observers_are_told_after_the_file(tmp_path: Path) -> None:
     store = a_store(tmp_path)
-    seen: list[tuple[Stamped, int]] = []
+    seen: list[tuple[StoredEvent, int]] = []
     store.observers.append(lambda stamped: seen.append((stamped, len(events(store.folder)))))
     store.emit(Warned(message="w"))
     ((stamped, written),) = seen
@@ -153,9 +153,9 @@ def test_observers_are_told_after_the_file(tmp_path: Path) -> None:
 def test_an_observer_that_raises_is_told_no_more_and_breaks_nothing(tmp_path: Path) -> None:
     store = a_store(tmp_path)
     seen: list[object] = []
-    tries: list[Stamped] = []
+    tries: list[StoredEvent] = []
 
-    def broken(stamped: Stamped) -> None:
+    def broken(stamped: StoredEvent) -> None:
         tries.append(stamped)
         raise OSError("disk \udcff full")
 
@@ -174,7 +174,7 @@ def test_observers_that_all_raise_are_all_named(tmp_path: Path) -> None:
     store = a_store(tmp_path)
 
     class Screen:
-        def __call__(self, stamped: Stamped) -> None:
+        def __call__(self, stamped: StoredEvent) -> None:
             raise ValueError(stamped.seq)
 
     store.observers.extend([Screen(), Screen()])
@@ -189,7 +189,7 @@ def test_observers_that_all_raise_are_all_named(tmp_path: Path) -> None:
 def test_an_observer_can_still_be_interrupted(tmp_path: Path, stop: type[BaseException]) -> None:
     store = a_store(tmp_path)
 
-    def interrupted(_: Stamped) -> None:
+    def interrupted(_: StoredEvent) -> None:
         raise stop
 
     store.observers.append(interrupted)
@@ -467,7 +467,7 @@ def test_an_event_of_any_text_stays_one_line(tmp_path: Path) -> None:
 
 def test_a_state_change_is_an_event_like_others(tmp_path: Path) -> None:
     store = a_store(tmp_path)
-    seen: list[Stamped] = []
+    seen: list[StoredEvent] = []
     store.observers.append(seen.append)
     store.save(a_task(iteration=2))
     assert [stamped.event for stamped in seen] == [StateChanged(changed={"iteration": 2})]

@@ -17,8 +17,8 @@ from agentflow.core.events import (
     Replied,
     RunEnded,
     RunStarted,
-    Stamped,
     StateChanged,
+    StoredEvent,
     TaskEnded,
     TestRunsLong,
     ToolFinished,
@@ -70,7 +70,7 @@ def recorded(tests: TestCounts, check: CheckName | None = CheckName.TESTS) -> Ev
 def fold(*events: Event) -> Board:
     board = Board()
     for event in events:
-        board = update_board(board, Stamped(seq=1, at=AT, event=event))
+        board = update_board(board, StoredEvent(seq=1, at=AT, event=event))
     return board
 
 

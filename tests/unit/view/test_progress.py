@@ -18,7 +18,7 @@ from agentflow.core.events import (
     Event,
     PhaseStarted,
     RunStarted,
-    Stamped,
+    StoredEvent,
     ToolStarted,
     Warned,
 )
@@ -74,8 +74,8 @@ def screen() -> Iterator[Screen]:
     made.close()
 
 
-def stamped(event: Event) -> Stamped:
-    return Stamped(seq=1, at=datetime.now(UTC).isoformat(), event=event)
+def stamped(event: Event) -> StoredEvent:
+    return StoredEvent(seq=1, at=datetime.now(UTC).isoformat(), event=event)
 
 
 def live(screen: Screen, medium: Medium = LIVE) -> Progress:
@@ -84,7 +84,7 @@ def live(screen: Screen, medium: Medium = LIVE) -> Progress:
 
 
 def test_without_a_terminal_the_lines_of_the_log_are_written(
-    story: Callable[[str], tuple[Stamped, ...]],
+    story: Callable[[str], tuple[StoredEvent, ...]],
 ) -> None:
     stream, tell = io.StringIO(), Story()
     with Progress(stream, PLAIN) as progress:

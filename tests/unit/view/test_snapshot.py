@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import CorruptState, TaskNotFound
-from agentflow.core.events import PhaseStarted, Stamped, StateChanged, TaskStarted, Warned
+from agentflow.core.events import PhaseStarted, StateChanged, StoredEvent, TaskStarted, Warned
 from agentflow.core.evidence import Evidence
 from agentflow.core.task import Phase, Status, TaskState
 from agentflow.store.reading import find, list_tasks, load_events, parse_event
@@ -129,20 +129,20 @@ def test_a_half_written_evidence_file_of_another_name_is_not_read(folder: At) ->
     assert load_snapshot(place) == whole
 
 
-def test_a_line_is_an_event(line_of: Callable[[Stamped], bytes]) -> None:
-    one = Stamped(seq=7, at="2026-01-02T03:04:05.120Z", event=Warned(message='"sum":"ffffffff"}'))
+def test_a_line_is_an_event(line_of: Callable[[StoredEvent], bytes]) -> None:
+    one = StoredEvent(seq=7, at="2026-01-02T03:04:05.120Z", event=Warned(message='"sum":"ffffffff"}'))
     assert parse_event(line_of(one)) == one
     assert parse_event(line_of(one).rstrip(b"\n")) == one
 
 
 def test_an_event_of_a_later_version_is_passed_over(
-    write_task: Write, opened: StateChanged, line_of: Callable[[Stamped], bytes]
+    write_task: Write, opened: StateChanged, line_of: Callable[[StoredEvent], bytes]
 ) -> None:
     task_id = opened.changed["task_id"]
     body = b'{"seq":2,"at":"2026-01-02T03:04:05.120Z","type":"Dreamt","of":"sheep","task_id":"%s"}'
     body %= task_id.encode()
     strange = body[:-1] + b',"sum":"%08x"}\n' % zlib.crc32(body)
-    known = Stamped(seq=3, at="2026-01-02T03:04:06.120Z", event=Warned(message="after it"))
+    known = StoredEvent(seq=3, at="2026-01-02T03:04:06.120Z", event=Warned(message="after it"))
     place = write_task([opened])
     with (place / "events.jsonl").open("ab") as file:
         file.write(strange + line_of(known))
