@@ -249,7 +249,7 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {path}: {error}") from None
+        raise ConfigError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
     return _read_settings(Settings, text, str(path))
 
 

@@ -72,3 +72,25 @@ def read_content(path: Path) -> bytes:
         if status.st_size > MAX_BYTES:
             raise InvalidFile(str(path), f"has {status.st_size:,} bytes; the limit is {MAX_BYTES:,}")
         return opened.read(MAX_BYTES)
+
+
+def require_content(path: Path) -> bytes:
+    """Return the bytes of a regular file. Raises InvalidFile with the reason why they cannot be read."""
+    try:
+        return read_content(path)
+    except OSError as error:
+        raise InvalidFile(str(path), f"cannot be read: {error.strerror}") from None
+
+
+def require_text(path: Path, encoding: str = "utf-8-sig") -> str:
+    """Return the text of a regular file. Raises InvalidFile with the reason why it cannot be read."""
+    return to_text(require_content(path), path, encoding)
+
+
+def to_text(raw: bytes, path: Path, encoding: str = "utf-8") -> str:
+    """Return the text of a file. Raises InvalidFile with the line of a byte that is not UTF-8."""
+    try:
+        return raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        line, wrong = error.object.count(b"\n", 0, error.start) + 1, error.object[error.start]
+        raise InvalidFile(str(path), f"byte 0x{wrong:02x} is not UTF-8", line=line) from None

@@ -90,7 +90,8 @@ def _read_input(path: Path) -> Mapping[str, Any]:
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidFile(str(path), f"cannot be read: {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidFile(str(path), f"cannot be read: {reason}") from None
     found = read_json(text, str(path))
     if not isinstance(found, dict):
         raise InvalidFile(str(path), "must be a JSON object")

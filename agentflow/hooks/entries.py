@@ -27,7 +27,7 @@ from agentflow.permissions.rules import (
     parse_rules,
 )
 from agentflow.redact import to_one_line
-from agentflow.trust import read_content
+from agentflow.trust import require_text
 
 _NAMES = regex(r"[A-Za-z0-9_\- ,|]*")
 
@@ -242,13 +242,10 @@ class _Reader:
                 yield from self._read_event(point, groups)
 
     def _load(self) -> dict[str, Any]:
-        try:
-            text = read_content(self._place.path).decode("utf-8-sig")
-            if self._place.bearer is not Bearer.SETTINGS:
-                self._line = find_key_line(text, _KEY)
-                return {_KEY: read_public(text, self._source).head.get(_KEY, {})}
-        except (OSError, UnicodeDecodeError) as error:
-            raise self._wrong(f"cannot be read: {error}") from None
+        text = require_text(self._place.path)
+        if self._place.bearer is not Bearer.SETTINGS:
+            self._line = find_key_line(text, _KEY)
+            return {_KEY: read_public(text, self._source).head.get(_KEY, {})}
         found = read_json(text, self._source, self._refuse_repeats)
         if not isinstance(found, dict):
             raise self._wrong("must be a JSON object")

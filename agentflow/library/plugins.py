@@ -16,7 +16,7 @@ from agentflow.frontmatter import write_atomic
 from agentflow.library.skill_file import SKILL_FILE
 from agentflow.parse import decode, parse
 from agentflow.settings import PLUGIN_MANIFEST
-from agentflow.trust import fingerprint_file, read_content
+from agentflow.trust import fingerprint_file, require_content
 
 SERVERS = ".mcp.json"
 MAX_PLUGIN_FILES = 3_000
@@ -80,7 +80,7 @@ class Plugin(Record):
 def read_plugin(root: Path, origin: str) -> Plugin:
     """Return the plugin in a folder. Raises InvalidFile for a wrong manifest and for a link out of it."""
     source = root / PLUGIN_MANIFEST
-    top = decode(dict[str, Any], _read(source), str(source))
+    top = decode(dict[str, Any], require_content(source), str(source))
     said = parse(_Manifest, {key: value for key, value in top.items() if key in _KEYS}, str(source))
     if not _NAME.fullmatch(said.name):
         raise InvalidFile(str(source), f"name: {said.name!r} must be letters, digits, dots and hyphens")
@@ -105,13 +105,6 @@ def read_plugin(root: Path, origin: str) -> Plugin:
         ),
         unused=unused,
     )
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return read_content(path)
-    except OSError as error:
-        raise InvalidFile(str(path), f"cannot be read: {error.strerror}") from None
 
 
 class _Paths(Record):
@@ -195,7 +188,7 @@ def hash_files(root: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     size = 0
     for path in _walk(root):
-        raw = _read(path)
+        raw = require_content(path)
         size += len(raw)
         found[path.relative_to(root).as_posix()] = hashlib.sha256(raw).hexdigest()
         if len(found) > MAX_PLUGIN_FILES or size > MAX_PLUGIN_BYTES:
@@ -220,7 +213,7 @@ def describe_plugin_servers(path: Path) -> dict[str, str]:
 
     Raises InvalidFile.
     """
-    top = decode(dict[str, Any], _read(path), str(path))
+    top = decode(dict[str, Any], require_content(path), str(path))
     named = top.get("mcpServers", {} if path.name == PurePosixPath(PLUGIN_MANIFEST).name else top)
     if not isinstance(named, dict):
         raise InvalidFile(str(path), "mcpServers: must be an object of servers")

@@ -19,7 +19,7 @@ from agentflow.library.skill_file import COLON
 from agentflow.parse import Mismatch, fit
 from agentflow.permissions.rules import parse_rules
 from agentflow.settings import find_bundled
-from agentflow.trust import read_content
+from agentflow.trust import require_text
 
 PART_KEY = "agentflow-role"
 """The key under `metadata` by which a file plays a role of the pipeline."""
@@ -123,10 +123,7 @@ def load_roles(user: Path, project: Iterable[Path] = (), calls: int = Limits().t
 def read_role(path: Path, origin: str, calls: int = Limits().tool_calls) -> tuple[Role, tuple[str, ...]]:
     """Return the role in a file, and warnings. Raises InvalidFile naming file, line and key."""
     source = str(path)
-    try:
-        text = read_content(path).decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidFile(source, f"cannot be read: {error}") from None
+    text = require_text(path, "utf-8")
     # what plays a part decides what a task may do, so nothing in its head is guessed
     parsed = PublicText(*split(text, source)) if PART_KEY in text else read_public(text, source)
     file = _File(source=source, origin=origin, text=text)

@@ -9,12 +9,17 @@ from typing import Any
 
 import anyio
 
-from agentflow.core.errors import ConfigError, InvalidFile, ModelRejected, ModelUnavailable, PromptTooLong
+from agentflow.core.errors import (
+    PASSING_STATUSES,
+    ConfigError,
+    InvalidFile,
+    ModelRejected,
+    ModelUnavailable,
+    PromptTooLong,
+)
 from agentflow.core.messages import SUMMARIZER, Reply, Request, Stop, Text, ToolCall, Usage
 from agentflow.core.record import Record, encode
 from agentflow.frontmatter import read_yaml
-
-_RETRIED = frozenset({408, 409, 429}) | frozenset(range(500, 600))
 
 
 class Match(Record):
@@ -108,7 +113,7 @@ def _fits(match: Match, request: Request) -> bool:
 
 def _reply(turn: Turn, request: Request, position: int) -> Reply:
     if turn.error is not None:
-        kind = ModelUnavailable if turn.error in _RETRIED else ModelRejected
+        kind = ModelUnavailable if turn.error in PASSING_STATUSES else ModelRejected
         raise kind(f"the model answered with error {turn.error}")
     calls = tuple(
         ToolCall(id=f"s{request.run}-{position + 1}-{number}", name=call.name, input=call.input)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentflow.core.errors import InvalidFile, TaskNotFound
+from agentflow.core.errors import TaskNotFound
 from agentflow.core.record import Record, to_builtins
 from agentflow.frontmatter import join, split, write_atomic, write_whole
 from agentflow.parse import parse
@@ -11,6 +11,7 @@ from agentflow.process import make_timestamp
 from agentflow.redact import nest, redact_text
 from agentflow.store.reading import state_folder
 from agentflow.store.tasks import make_task_id
+from agentflow.trust import require_text
 
 SESSIONS = "sessions"
 
@@ -59,10 +60,7 @@ def load_sessions(root: Path) -> Iterator[SavedSession]:
 
 
 def _read(place: Path) -> SavedSession:
-    try:
-        head, body = split(place.read_text("utf-8"), str(place))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidFile(str(place), f"cannot be read: {error}") from None
+    head, body = split(require_text(place, "utf-8"), str(place))
     said = [line.partition(": ")[2] for line in body.splitlines() if line.startswith("- ")]
     session = parse(SavedSession, head, str(place), lax=True)
     texts = (*said, *[""] * len(session.tasks))[: len(session.tasks)]

@@ -14,7 +14,7 @@ from agentflow.frontmatter import dump_yaml, join, load_yaml, split, write_atomi
 from agentflow.parse import fit, parse
 from agentflow.redact import nest, redact_text, to_one_line
 from agentflow.store.reading import EVENTS, build_log, find_notes, fold_state, trace_fields, upgrade_fields
-from agentflow.trust import read_content
+from agentflow.trust import read_content, to_text
 
 STATE = "task.md"
 NOTES = "## Notes\n"
@@ -58,12 +58,7 @@ def read_task(path: Path) -> TaskState:
 
 def read_task_text(path: Path) -> str:
     """Return the text of a plain file. Raises OSError, or InvalidFile with the line that is not UTF-8."""
-    raw = read_content(path)
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise InvalidFile(str(path), f"byte 0x{raw[error.start]:02x} is not UTF-8", line=line) from None
+    return to_text(read_content(path), path)
 
 
 _HINT = "correct it, or delete it: it is written again from events.jsonl"

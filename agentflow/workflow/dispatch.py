@@ -8,7 +8,6 @@ from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import Stop, Usage, sum_usage
 from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind, decide_now
 from agentflow.core.record import Record
-from agentflow.core.role import Plan
 from agentflow.core.routing import ROLE_OF
 from agentflow.core.run import Run, RunOutcome, RunPaused
 from agentflow.core.task import GateStatus, Phase, Status, TaskState
@@ -22,7 +21,7 @@ from agentflow.store.journal import load_run
 from agentflow.verdict.ending import decide_gate, end_in_phase, end_without_result, fail
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.suspension import decide_or_suspend, record_answer, suspend_for
-from agentflow.workflow.task_prompt import format_steps, write_iteration_prompt, write_task_prompt
+from agentflow.workflow.task_prompt import list_plan_lines, write_iteration_prompt, write_task_prompt
 
 GO_ON = "go on from here"
 GIVE_UP = "give up"
@@ -298,7 +297,7 @@ def _find_unconfirmed(task: TaskState) -> Pending | None:
         "constraints": intent.constraints,
         "assumptions": intent.assumptions,
         "why": "of high risk" if task.forced else f"touches {len(files)} files",
-        "plan": _format_plan(task.plan),
+        "plan": "\n".join(list_plan_lines(task.plan)),
     }
     return Pending(
         id=PLAN_ID,
@@ -308,11 +307,6 @@ def _find_unconfirmed(task: TaskState) -> Pending | None:
         options=CHOICES,
         asked_at=make_timestamp(),
     )
-
-
-def _format_plan(plan: Plan) -> str:
-    after = (f"must hold: {text}" for text in plan.acceptance)
-    return "\n".join((plan.summary, *format_steps(plan), *after, *(f"risk: {risk}" for risk in plan.risks)))
 
 
 def _summarize_result(task: TaskState, phase: Phase) -> str:

@@ -360,17 +360,16 @@ def _mark_finding(place: str, task: TaskState) -> str:
 
 
 def _format_plan(plan: Plan | None, title: str = "Plan") -> str:
-    if plan is None:
-        return ""
+    return "\n".join((f"## {title}", *list_plan_lines(plan))) if plan else ""
+
+
+def list_plan_lines(plan: Plan) -> tuple[str, ...]:
+    """Return a plan in lines: its summary, its steps with their files, what must hold, and the risks."""
     acceptance = [f"- must hold: {item}" for item in plan.acceptance]
     risks = [f"- risk: {item}" for item in plan.risks]
-    return "\n".join((f"## {title}", plan.summary, *format_steps(plan), *acceptance, *risks))
-
-
-def format_steps(plan: Plan) -> list[str]:
-    """Return the steps of a plan in a line each, with their numbers and files."""
     files = [f" ({', '.join(step.files)})" if step.files else "" for step in plan.steps]
-    return [f"{number}. {step.title}{files[number - 1]}" for number, step in enumerate(plan.steps, 1)]
+    steps = [f"{number}. {step.title}{files[number - 1]}" for number, step in enumerate(plan.steps, 1)]
+    return (plan.summary, *steps, *acceptance, *risks)
 
 
 def _format_failures(task: TaskState, material: Material) -> tuple[str, ...]:

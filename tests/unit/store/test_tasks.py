@@ -45,9 +45,9 @@ while True:
 LOCKING = """
 import sys, time
 from pathlib import Path
-from agentflow.store.ownership import writer_lock
+from agentflow.store.ownership import hold_writer_lock
 
-with writer_lock(Path(sys.argv[1])):
+with hold_writer_lock(Path(sys.argv[1])):
     print("ready", flush=True)
     time.sleep(60)
 """
