@@ -33,7 +33,7 @@ MODEL_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_
 
 
 class Confinement(StrEnum):
-    """What happens where no sandbox is available."""
+    """The reaction to a machine without a sandbox."""
 
     REQUIRE = "require"
     """Nothing is run."""
@@ -44,7 +44,7 @@ class Confinement(StrEnum):
 
 
 class Caller(StrEnum):
-    """Who runs commands."""
+    """The callers of commands."""
 
     EXPLORER = "explorer"
     PLANNER = "planner"
@@ -55,7 +55,7 @@ class Caller(StrEnum):
 
 
 class Retry(Record):
-    """How long a request is tried again; the pauses double from the first to the longest."""
+    """The time for which a request is tried again; the pauses double from the first to the longest."""
 
     tries: Annotated[int, Meta(ge=1)] = 9
     base_seconds: Annotated[float, Meta(ge=0)] = 2
@@ -63,7 +63,7 @@ class Retry(Record):
 
 
 class Patience(Record):
-    """How often a check is run again, and the seconds before it."""
+    """The number of times that a check is run again, and the seconds before it."""
 
     times: Annotated[int, Meta(ge=0, le=10)]
     seconds: Annotated[float, Meta(ge=0, le=600)]
@@ -112,7 +112,7 @@ Mode = Literal["never", "always"] | When
 
 
 class Approvals(Record):
-    """When somebody is asked about a call, by tool and by role."""
+    """The calls that somebody is asked about, by tool and by role."""
 
     tools: dict[str, Mode] = {}
     roles: dict[str, Mode] = {}
@@ -195,7 +195,7 @@ class Skip(Record):
 
 
 class TaskLimits(Record):
-    """What a task may use up, as `--max-iterations`, `--max-cost`, `--max-tokens` and `--timeout` say it."""
+    """The limits of a task, as for `--max-iterations`, `--max-cost`, `--max-tokens` and `--timeout`."""
 
     iterations: Annotated[int, Meta(ge=1, le=1000)] | None = None
     cost: Annotated[float, Meta(ge=0)] | None = None
@@ -214,7 +214,7 @@ class Project(Record):
 
 
 class Folders(Record):
-    """Where the user's files lie."""
+    """The folders of the user's files."""
 
     config: Path
     claude: Path

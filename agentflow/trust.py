@@ -1,4 +1,4 @@
-"""What a person trusts of a repository, by content: kept with the user, one file a repository."""
+"""A person's trust in the files of a repository, by content: kept with the user, one file a repository."""
 
 import hashlib
 import os

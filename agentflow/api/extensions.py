@@ -30,7 +30,7 @@ _MAX_EXTENSIONS = 500
 
 
 class Standing(StrEnum):
-    """Whether a part of the repository takes effect."""
+    """The effect that a part of the repository has, or why it has none."""
 
     COUNTS = "counts"
     WAITS = "waits for trust"

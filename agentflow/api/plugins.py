@@ -169,7 +169,7 @@ _OWN = ("source", "category", "tags", "strict")
 
 
 class PluginSource(Record):
-    """Where the files of a plugin lie."""
+    """The place of a plugin's files."""
 
     address: str = ""
     """Of a git repository; empty for a folder beside the marketplace."""

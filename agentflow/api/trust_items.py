@@ -1,4 +1,4 @@
-"""What one file of a repository or plugin may do once a person trusts it."""
+"""The effects that one file of a repository or plugin may have once a person trusts it."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What is wrong in settings, hooks, role files and skills, each problem with file, line and key."""
+"""The problems in settings, hooks, role files and skills, each with file, line and key."""
 
 import json
 import os
@@ -65,7 +65,7 @@ class Problem(Record):
 
 
 class Validation(Record):
-    """What is wrong, and how many files were looked at."""
+    """The problems that were found, and the number of files that were checked."""
 
     problems: tuple[Problem, ...]
     agents: int

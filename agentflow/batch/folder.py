@@ -42,7 +42,7 @@ class TaskFolder(Record):
 
     @property
     def clone(self) -> Path:
-        """Where the task works."""
+        """The folder in which the task works."""
         return self.place / "work"
 
 

@@ -118,7 +118,7 @@ class RayCluster(Record):
 
 
 class BatchOptions(Record):
-    """How the tasks of a batch are run."""
+    """The options of all tasks of a batch."""
 
     jobs: int | None = None
     """Tasks at once; None: as many as there is room for."""

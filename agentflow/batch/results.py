@@ -19,14 +19,14 @@ _FINE = (Exit.VERIFIED, Exit.CAVEAT)
 
 
 class HiddenResult(Record):
-    """What the hidden check said of the final files."""
+    """The result of the hidden check on the final files."""
 
     resolved: bool
     reason: str
 
 
 class BatchResult(Record):
-    """How one task of a batch ended."""
+    """The result of one task of a batch."""
 
     id: str
     status: Status

@@ -32,7 +32,7 @@ _SIGNALS = {
 
 
 class _Head(Record):
-    """What a batch was begun with."""
+    """The file and the options that a batch was started with."""
 
     plan: str
     sum: str

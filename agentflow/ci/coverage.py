@@ -1,4 +1,4 @@
-"""Which files of a pull request its verified tasks account for, and which changed outside of them."""
+"""The files of a pull request that its verified tasks account for, and those that changed outside of them."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class BatchEngine(StrEnum):
-    """Where the tasks of a batch run."""
+    """The machines on which the tasks of a batch run."""
 
     LOCAL = "local"
     RAY = "ray"

@@ -1,4 +1,4 @@
-"""What a command writes to stdout and stderr: lines, text or JSON, safe for a terminal."""
+"""The output of commands on stdout and stderr: lines, text or JSON, safe for a terminal."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What a person does with a task: `resume`, `answer`, `approve`, `deny`, `cancel` and `undo`."""
+"""A person's commands for a task: `resume`, `answer`, `approve`, `deny`, `cancel` and `undo`."""
 
 from pathlib import Path
 from typing import Any

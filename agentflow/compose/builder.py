@@ -91,7 +91,7 @@ class AgentBuilder:
 
 @dataclass(slots=True)
 class Draft:
-    """What a list of capabilities installs; every build has its own."""
+    """The parts that a list of capabilities installs; every build has its own."""
 
     tools: list[Tool] = field(default_factory=list)
     submits: list[Tool] = field(default_factory=list)
@@ -193,7 +193,7 @@ def _sort_tools(*tools: Tool) -> tuple[Tool, ...]:
 
 
 class SubagentPlace(Record):
-    """Where a sub-agent runs."""
+    """The place of a sub-agent: its folder and its earlier run."""
 
     around: Surroundings
     events: Observer

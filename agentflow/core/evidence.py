@@ -7,7 +7,7 @@ from agentflow.core.record import Record
 
 
 class Command(Record):
-    """What to run: `argv` without a shell, in a folder, within `timeout` seconds."""
+    """A command to run: `argv` without a shell, in a folder, within `timeout` seconds."""
 
     argv: tuple[str, ...]
     cwd: str
@@ -72,14 +72,14 @@ class CheckName(StrEnum):
 
 
 class By(StrEnum):
-    """Who chose the command; only the program's evidence can pass a gate."""
+    """The chooser of a command; only the program's evidence can pass a gate."""
 
     PROGRAM = "program"
     AGENT = "agent"
 
 
 class Side(StrEnum):
-    """Whether code or checks are those of the start (`base`) or of now (`final`)."""
+    """The version of code or checks: that of the start (`base`) or of now (`final`)."""
 
     BASE = "base"
     FINAL = "final"
@@ -95,7 +95,7 @@ class Fault(StrEnum):
 
 
 class Surface(Record):
-    """Which paths belong to the checks, beside those that their names tell."""
+    """The paths that belong to the checks, beside those that their names tell."""
 
     named: tuple[str, ...] = ()
     """By a check, or by the settings of a runner."""
@@ -297,7 +297,7 @@ class CheckRun(Record):
 
     @property
     def green(self) -> bool:
-        """Whether it ran and reported nothing wrong."""
+        """Tell whether the check ran and reported nothing wrong."""
         is_done = self.evidence is not None and self.evidence.exit_code == 0
         only_counted = self.counts if not self.outcomes else None
         counted_red = only_counted is not None and only_counted.failed + only_counted.errors > 0
@@ -310,12 +310,12 @@ class CheckRun(Record):
 
     @property
     def counts(self) -> TestCounts | None:
-        """How many tests had each outcome; None where they cannot be counted."""
+        """The number of tests with each outcome; None where they cannot be counted."""
         return self.evidence.tests if self.evidence else None
 
     @property
     def flaky(self) -> tuple[str, ...]:
-        """What had mixed results: tests, or the check as a whole."""
+        """The tests with mixed results, or the check as a whole."""
         return self.evidence.flaky if self.evidence else ()
 
     def list_ids(self, *outcomes: TestOutcome) -> frozenset[str]:

@@ -22,7 +22,7 @@ from agentflow.core.record import Record
 
 
 class SubagentResult(Record):
-    """How a sub-agent ended."""
+    """The result of a sub-agent."""
 
     run: int
     agent: str
@@ -252,7 +252,7 @@ RunEntry = (
 
 
 class Run(Record):
-    """Where a run stands."""
+    """The state of a run."""
 
     head: RunOpened
     task_prompt: str = ""

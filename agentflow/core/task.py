@@ -93,7 +93,7 @@ class Todo(Record):
 
 
 class Gate(Record):
-    """Where a phase stands, on which tree, and who worked in it."""
+    """The status of a phase, its tree, and the role that worked in it."""
 
     status: GateStatus
     agent: str | None = None
@@ -103,7 +103,7 @@ class Gate(Record):
 
 
 class Intent(Record):
-    """What the task asks for; passed to every role word for word."""
+    """The request of a task; passed to every role word for word."""
 
     goal: str = ""
     description: str = ""
@@ -132,7 +132,7 @@ class Failure(Record):
 
 
 class Ending(Record):
-    """How a task ended."""
+    """The end of a task."""
 
     status: Status
     exit_code: Exit
@@ -140,7 +140,7 @@ class Ending(Record):
 
 
 class UndoMark(Record):
-    """When the files were restored to their state before the task."""
+    """The time when the files were restored to their state before the task."""
 
     at: str
     kept: tuple[str, ...] = ()
@@ -340,24 +340,24 @@ class TaskState(Record):
 
     @property
     def is_first_try(self) -> bool:
-        """Whether the change is the repair that was found before the first request."""
+        """Tell whether the change is the repair that was found before the first request."""
         found = self.first_try if self.iteration == 1 else None
         return found is not None and bool(found.edits) and not found.refused
 
     @property
     def is_found(self) -> bool:
-        """Whether the built-in repair engine found its change, with or without a model beside it."""
+        """Tell whether the built-in repair engine found the change, with or without a model beside it."""
         return self.model == "repair" or self.is_first_try
 
     @property
     def asks_verifier(self) -> bool:
-        """Whether the verifier is asked: the program alone judges a small repair that was found before."""
+        """Tell whether the verifier is asked; the program alone judges a small repair found before."""
         is_small = self.is_first_try and self.task_complexity is not Complexity.COMPLEX
         return Phase.VERIFICATION in self.steps and not is_small
 
     @property
     def reads_only(self) -> bool:
-        """Whether its route changes nothing."""
+        """Tell whether the task's route changes nothing."""
         return bool(self.steps) and Phase.IMPLEMENTATION not in self.steps
 
     @property

@@ -12,7 +12,7 @@ PLAUSIBLE = "plausible: it passes these checks"
 
 
 class ProofKind(StrEnum):
-    """How a change is known to do what it should."""
+    """The ways in which a change is shown to do what it should."""
 
     FAIL_TO_PASS = "fail_to_pass"  # noqa: S105  # no password
     SAME_BEHAVIOUR = "same_behaviour"

@@ -54,7 +54,7 @@ class _Chat:
 
 
 class EditorAgent:
-    """What an editor calls, by the names of the protocol."""
+    """The methods that an editor calls, by the names of the protocol."""
 
     def __init__(self, model: str | None = None) -> None:
         self._model = ("--model", model) if model else ()

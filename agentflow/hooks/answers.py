@@ -22,7 +22,7 @@ _LATE = "it printed text before its JSON, so all of it is taken as text"
 
 
 class HookAnswer(Record):
-    """What came back from a hook."""
+    """The answer of a hook, as it came back."""
 
     result: HookResult = HookResult()
     trouble: str | None = None

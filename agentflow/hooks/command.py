@@ -40,7 +40,7 @@ _SHELLS: Mapping[str, tuple[str, ...]] = {
 
 
 class ScriptRun(Record):
-    """What came of running a script once."""
+    """The result of running a script once."""
 
     answer: HookAnswer
     said: ProgramOutput | None = None

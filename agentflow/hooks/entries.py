@@ -97,7 +97,7 @@ T = TypeVar("T", bound=Record)
 
 
 class Bearer(StrEnum):
-    """What kind of file holds hooks."""
+    """The kinds of files that hold hooks."""
 
     SETTINGS = "settings file"
     ROLE = "role of the pipeline"

@@ -307,7 +307,7 @@ class Situation(Record):
 
 
 class SituationResult(Record):
-    """What became of a skill in a situation."""
+    """The result for a skill in a situation."""
 
     skill: str
     task: str

@@ -48,7 +48,7 @@ _PASSING = (Notice.BRIEF, Notice.TODOS)
 
 
 class Archive(Record):
-    """What goes from a conversation, and what stands in its place."""
+    """The parts that leave a conversation, and the texts in their place."""
 
     results: dict[str, str] = {}
     """By call id, the marker."""

@@ -1,4 +1,4 @@
-"""What an agent does next: a pure function of its run."""
+"""Chooses an agent's next step: a pure function of its run."""
 
 from collections.abc import Iterator
 from enum import StrEnum

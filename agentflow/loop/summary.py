@@ -36,7 +36,7 @@ _PART = 2_000
 
 
 class Summary(Record):
-    """What a summary says, one line an item."""
+    """The content of a summary, one line an item."""
 
     facts: tuple[str, ...] = ()
     goals: tuple[str, ...] = ()

@@ -32,7 +32,7 @@ _SUPPORTED = ("stdio", "http", "streamable-http", "streamableHttp")
 
 
 class ServerSource(StrEnum):
-    """Who configured a server; of one name, the first in this order counts."""
+    """The place where a server is configured; of one name, the first in this order counts."""
 
     LOCAL = "local"
     """The user, for this repository only."""

@@ -76,7 +76,7 @@ class ServerListing(Record):
 
 
 class CallResult(Record):
-    """What a server answered, as text."""
+    """A server's answer to a call, as text."""
 
     text: str
     is_error: bool = False
@@ -204,7 +204,7 @@ def _make_input(name: str, shown: Mapping[str, Any]) -> type[Record]:
 
 
 class ResourceList(Record):
-    """Which resources and prompts the MCP servers have."""
+    """The resources and prompts of the MCP servers."""
 
     server: Annotated[str, Meta(description="Only those of this server.")] = ""
 

@@ -123,7 +123,7 @@ class Assembly:
 
     @property
     def used(self) -> Usage | None:
-        """What the provider has counted so far."""
+        """The usage that the provider has counted so far."""
         return Usage(**self._counts) if self._counts else None
 
     def take(self, event: dict[str, Any]) -> str | None:

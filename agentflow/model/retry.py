@@ -153,14 +153,14 @@ _LOOK_SECONDS = 0.05
 
 
 class SharedLimits(Record):
-    """What all processes together may ask of one endpoint."""
+    """The rate limits that all processes together keep at one endpoint."""
 
     at_once: Annotated[int, Meta(ge=1)] | None = None
     per_minute: Annotated[float, Meta(gt=0)] | None = None
 
 
 class _Bucket(Record):
-    """What an endpoint's requests have used up; times are seconds of the clock."""
+    """The used part of an endpoint's limits; times are seconds of the clock."""
 
     full_at: float = 0
     """When the bucket is full again: each request moves it on by its share of a minute."""

@@ -23,7 +23,7 @@ from agentflow.frontmatter import read_yaml
 
 
 class Match(Record):
-    """Which run an entry is for; an absent key matches any."""
+    """The runs that an entry is for; an absent key matches any."""
 
     role: str | None = None
     agent: str | None = None

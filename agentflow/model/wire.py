@@ -51,7 +51,7 @@ class Endpoint(Record):
 
     @property
     def url(self) -> str:
-        """Where requests are sent."""
+        """The address of requests."""
         return f"{self.address}{self.path}"
 
     @property
@@ -63,7 +63,7 @@ class Endpoint(Record):
 
     @property
     def request_headers(self) -> dict[str, str]:
-        """What every request says that we write ourselves."""
+        """The headers that are the same in every request of our own."""
         return {
             "content-type": "application/json",
             "anthropic-version": API_VERSION,
@@ -106,7 +106,7 @@ async def decompress_body(chunks: AsyncIterator[bytes], headers: Mapping[str, st
 
 
 class Source(Protocol):
-    """Where the bytes of replies come from."""
+    """A source of the bytes of replies."""
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ _STEPS_OF_A_SCALE = (1, 2, 2.5, 5, 10)
 
 
 class Stand(StrEnum):
-    """Where a phase stands."""
+    """The state of a phase in the picture."""
 
     PASSED = "passed"
     FAILED = "failed"

@@ -176,7 +176,7 @@ class PhaseSpan(Record):
 
 
 class Course(Record):
-    """What a task used over time, and in which phases."""
+    """The usage of a task over time, and by phase."""
 
     seconds: float = 0
     used: tuple[UsagePoint, ...] = ()

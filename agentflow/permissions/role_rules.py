@@ -1,4 +1,4 @@
-"""Whether a role may make a call, by its role file and by what the sandbox prevents; and why.
+"""Decides if a role may make a call, by its role file and by what the sandbox prevents, and says why.
 
 Pure: the answer follows from the role, the tool and what the call is about.
 """
@@ -53,7 +53,7 @@ _UNCONFINED = "none"
 
 
 class CommandScope(StrEnum):
-    """What decides about a part of a command."""
+    """The facts that decide about a part of a command."""
 
     LISTED = "listed"
     """The role's list, and a list of programs and options that only read."""

@@ -1,4 +1,4 @@
-"""What the user's permission rules say about a call, and when a person is asked without a rule."""
+"""The user's permission rules applied to a call, and the calls a person is asked about without a rule."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -61,7 +61,7 @@ _EXAMPLES = (".env", ".env.local", "id_rsa", "id_ed25519")
 
 
 class RuleDecision(Record):
-    """What the rules say about a call, and which one says it."""
+    """The decision of the rules about a call, and the rule that made it."""
 
     decision: Decision = Decision.NONE
     rule: str = ""

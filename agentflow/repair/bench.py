@@ -30,7 +30,7 @@ _CLOSING_SECONDS = 1.0
 
 
 class Hope(Record):
-    """How far a search has come, for a person who waits."""
+    """The progress of a search, for a person who waits."""
 
     tried: int
     total: int
@@ -40,7 +40,7 @@ class Hope(Record):
 
 
 class SearchWatch(Record):
-    """Who waits for a search, and how long."""
+    """The person or program that waits for a search, and for how long."""
 
     tell: Callable[[Hope], object] = lambda _: None
     cancelled: Callable[[], bool] = lambda: False
@@ -58,7 +58,7 @@ class SearchWatch(Record):
 
 
 class Bench(Record):
-    """What is needed to run the target tests in a copy."""
+    """The parts that are needed to run the target tests in a copy."""
 
     sandbox: Sandbox
     sources: Sources

@@ -127,17 +127,17 @@ class Candidate(Record):
 
     @property
     def title(self) -> str:
-        """What it changes, on one line."""
+        """The change in one line."""
         return f"{self.path}:{self.mutation.line} {self.mutation.kind}: {self.mutation.note}"
 
     @property
     def doubt(self) -> int:
-        """How easily it passes a test by chance."""
+        """The likelihood that the edit passes a test by chance."""
         return max(_DOUBT.get(kind, 0) for kind in self.mutation.kind.split(" and "))
 
     @property
     def weight(self) -> int:
-        """How unusual it is, the more so where it passes a test by chance."""
+        """The unusualness of the edit, larger where it passes a test by chance."""
         return _STEP * self.cost + self.doubt
 
     @property
@@ -229,7 +229,7 @@ class _Group(NamedTuple):
 
     @property
     def level(self) -> int:
-        """How far its most suspicious line is from the most suspicious of all: no edit of it is lighter."""
+        """The distance of its most suspicious line from the most suspicious of all; its least weight."""
         known = self.file.nearest.get(self.around)
         places = [*([known] if known else []), *(place for _, place in self.nodes)]
         return min(self.levels[place.score] for place in places)

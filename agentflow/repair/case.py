@@ -154,7 +154,7 @@ class RepairCase:
 
     @property
     def seen(self) -> TestTrace:
-        """What the tests do on the code as it was."""
+        """The results of the tests on the code as it was."""
 
         def work() -> TestTrace:
             seen = trace_tests(self._bench(self.target))

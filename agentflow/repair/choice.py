@@ -38,7 +38,7 @@ _GUESS = "a guess: only the failing tests name that value"
 
 
 class VersionComparison(Record):
-    """What each of some versions does with each of some inputs."""
+    """The behaviour of some versions with each of some inputs."""
 
     inputs: tuple[str, ...] = ()
     outcomes: tuple[tuple[str, ...], ...] = ()

@@ -1,4 +1,4 @@
-"""What is known beside a file's syntax: types seen as the tests ran, constants of the failing tests."""
+"""Hints beside a file's syntax: types seen as the tests ran, constants of the failing tests."""
 
 import ast
 import re
@@ -49,7 +49,7 @@ _DISPLAYS: Mapping[type[ast.AST], str] = {
 
 
 class Hints(Record):
-    """What narrows the edits of one file."""
+    """The facts that narrow the edits of one file."""
 
     numbers: tuple[str, ...] = ()
     """Numbers that the failing tests name, as they write them."""
@@ -60,7 +60,7 @@ class Hints(Record):
 
     @property
     def literals(self) -> frozenset[str]:
-        """What the failing tests name, as texts."""
+        """The values that the failing tests name, as texts."""
         return frozenset((*self.numbers, *map(repr, self.words)))
 
 

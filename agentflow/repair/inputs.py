@@ -27,7 +27,7 @@ _NUMBER, _SIGN = re.compile(r"\d+(?:\.\d+)?"), re.compile(r"[^\w\s]")
 
 
 class NamedValues:
-    """What the code and the recorded inputs name: numbers around which it may decide, and signs of texts."""
+    """The values that code and recorded inputs name: numbers near its decisions, and signs of texts."""
 
     def __init__(self, constants: list[Any], recorded: list[Any]) -> None:
         limits = [each for each in constants if type(each) is int and each > 1]

@@ -19,7 +19,7 @@ _DOCTEST = re.compile(r"Expected:\n(?P<wanted>.*?)\nGot:\n(?P<got>.*)", re.DOTAL
 
 
 class Nearness:
-    """What the last comparison of a red test was about; also a plugin of pytest."""
+    """The last comparison of a red test; also a plugin of pytest."""
 
     def __init__(self) -> None:
         self.pair: tuple[Any, Any] | None = None

@@ -33,7 +33,7 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
 
 class Recorder:
-    """What the tests did: outcomes, what failures said, and the frames of what went wrong."""
+    """The outcomes of the tests, the messages of failures, and the frames of what went wrong."""
 
     def __init__(self, root: str) -> None:
         self.root = root + os.sep
@@ -242,7 +242,7 @@ class PytestLoop(PytestRecorder):
 
 
 class PytestStart:
-    """What takes over once pytest is set up, and before it loads a test."""
+    """The plugin that takes over once pytest is set up, and before it loads a test."""
 
     def __init__(self, take_over: Callable[[Callable[[], None]], None]) -> None:
         self.take_over = take_over

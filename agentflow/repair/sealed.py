@@ -160,7 +160,7 @@ def write_line(writer: int, told: dict[str, Any]) -> None:
 
 
 class Lines:
-    """What a child tells, line by line, until the time is over or the child is gone."""
+    """The lines of a child, until the time is over or the child is gone."""
 
     def __init__(self, reader: int, seconds: float) -> None:
         self.reader = reader

@@ -122,7 +122,7 @@ def trace_tests(bench: Bench, *, is_traced: bool = True) -> TestTrace:
 
 
 class _RoundResult(Record):
-    """What a round of edits came to."""
+    """The result of a round of edits."""
 
     left: Sequence[Candidate]
     """Edits that nobody tried, or only beside another one."""
@@ -134,7 +134,7 @@ class _RoundResult(Record):
 
 
 class _Judge(NamedTuple):
-    """What tells edits apart that pass the same tests."""
+    """A judge of edits that pass the same tests."""
 
     bench: Bench
     seen: TestTrace

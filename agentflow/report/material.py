@@ -68,7 +68,7 @@ class RoleSpending(Record):
 
 
 class Spending(Record):
-    """What a whole task used."""
+    """The usage of a whole task."""
 
     roles: tuple[RoleSpending, ...]
     seconds: float

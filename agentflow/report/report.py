@@ -1,4 +1,4 @@
-"""How a task ended: `report.md`, the object that `--json` prints, and the document of an answer."""
+"""The end of a task: `report.md`, the object that `--json` prints, and the document of an answer."""
 
 import re
 from collections.abc import Collection, Iterator

@@ -1,4 +1,4 @@
-"""What the words of a task say: its clauses with what each wants, and how the task is judged."""
+"""The clauses of a task's text, what each of them wants, and how the task is judged."""
 
 import re
 from collections import defaultdict
@@ -58,7 +58,7 @@ _LONGEST_LEAD = 200
 
 
 class Mood(StrEnum):
-    """What a clause wants; the order is that of precedence."""
+    """The wish of a clause; the order is that of precedence."""
 
     CHANGE = "change"
     AUDIT = "audit"

@@ -12,7 +12,7 @@ Words = tuple[str, ...]
 
 
 class FileWords(Record):
-    """How a file is recognised in a text."""
+    """The signs by which a file is recognised in a text."""
 
     suffixes: Words
     names: Words
@@ -20,7 +20,7 @@ class FileWords(Record):
 
 
 class Orders(Record):
-    """When a verb of reading orders a change."""
+    """The signs that a verb of reading orders a change."""
 
     verbs: Words
     signs: Words
@@ -28,7 +28,7 @@ class Orders(Record):
 
 
 class Fill(Record):
-    """When text of a file is asked for."""
+    """The signs that text of a file is asked for."""
 
     verbs: Words
     makers: Words

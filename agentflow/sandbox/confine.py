@@ -1,4 +1,4 @@
-"""How this machine keeps a command in: what it can hold, and the words that start a command in its profile.
+"""Finds out how this machine can confine a command, and how a command is started in its profile.
 
 Bubblewrap where it works, else Landlock, else nothing; on macOS sandbox-exec, which is written from its
 documentation and has not run on a Mac.
@@ -35,7 +35,7 @@ _SCOPES = 6
 
 
 class Ability(Record):
-    """How commands can be kept in here."""
+    """The ways in which this machine can confine commands."""
 
     level: Level
     bubblewrap: tuple[str, ...] = ()

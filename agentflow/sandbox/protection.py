@@ -26,7 +26,7 @@ from agentflow.sandbox.throwaway import make_scratch_file, take_abandoned
 
 
 class _Note(Record):
-    """What stood at the root before a command."""
+    """The protected names at the root before a command."""
 
     root: str
     before: dict[str, str]

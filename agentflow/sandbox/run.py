@@ -44,7 +44,7 @@ _INSIDE = "/tmp"  # noqa: S108  # a file system of the sandbox's own
 
 
 class Sandbox(Record):
-    """Where the commands of one caller run, with no more rights than its profile gives."""
+    """The place where the commands of one caller run, with no more rights than its profile gives."""
 
     root: Path
     ability: Ability
@@ -61,12 +61,12 @@ class Sandbox(Record):
 
     @property
     def place(self) -> Path:
-        """Where a command finds the repository's files."""
+        """The folder in which a command finds the repository's files."""
         return self.root if self.view is None or self.level is Level.FULL else self.view.place
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Where those files lie outside the sandbox; a later folder overrides an earlier one."""
+        """The places of those files outside the sandbox; a later folder overrides an earlier one."""
         return (self.root,) if self.view is None else self.view.folders
 
     @property
@@ -75,7 +75,7 @@ class Sandbox(Record):
 
     @property
     def access(self) -> Access:
-        """What the caller's commands may do to the repository."""
+        """The access that the caller's commands have to the repository."""
         return ACCESS.get(self.who, Access.READ)
 
     @property

@@ -43,7 +43,7 @@ _CHUNK = 1 << 20
 
 
 class BundleList(Record):
-    """What a bundle holds: the task, and the hash of each file by its name."""
+    """The content of a bundle: the task, and the hash of each file by its name."""
 
     task_id: str
     files: dict[str, str]

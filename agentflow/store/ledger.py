@@ -34,7 +34,7 @@ REPORT = "report.md"
 
 
 class Binding(Record):
-    """What ties a required check's evidence to the code it was run on."""
+    """The values that tie a required check's evidence to the code it was run on."""
 
     check: CheckName
     tree: str
@@ -183,7 +183,7 @@ class EvidenceLedger:
 
 
 class TreeLedger(Record):
-    """What a verifier may cite of a ledger: required checks of one tree, and its own commands."""
+    """The evidence that a verifier may cite: required checks of one tree, and its own commands."""
 
     ledger: EvidenceLedger
     tree: str

@@ -1,4 +1,4 @@
-"""Which tasks this user began, and the lock that lets one process write.
+"""The tasks that this user began, and the lock that lets one process write.
 
 A task names its model, its budget and a person's decisions. In a task that came with a repository, the author
 of the repository would choose all of these.
@@ -23,7 +23,7 @@ from agentflow.trust import read_content
 
 
 class TaskOrigin(Record):
-    """How this user began a task, or took it over."""
+    """The way in which this user began a task, or took it over."""
 
     size: int
     """Bytes of its events by then."""

@@ -68,7 +68,7 @@ _TORN = f"the last line of {EVENTS} was cut off when it was written, and is drop
 
 
 class Edits(Record):
-    """How a `task.md` differs from what was written into it."""
+    """The differences between a `task.md` and what was written into it."""
 
     intent: Intent | None = None
     """The intent as it was edited; it counts."""

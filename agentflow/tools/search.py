@@ -65,7 +65,7 @@ class GlobInput(Record):
 
 
 class Query(Record):
-    """What to look for, and where."""
+    """A search: the pattern, and the places to look in."""
 
     workspace: Workspace
     regex: re.Pattern[str]
@@ -75,7 +75,7 @@ class Query(Record):
 
     @property
     def is_shared(self) -> bool:
-        """Whether all engines read the pattern the same way."""
+        """Tell whether all engines read the pattern the same way."""
         return not self.multiline and not _UNSHARED.search(self.regex.pattern)
 
     @property

@@ -1,4 +1,4 @@
-"""Where a running task stands, folded from its events: what the live region shows."""
+"""The state of a running task, folded from its events: what the live region shows."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -48,7 +48,7 @@ _RESULT = regex(
 
 
 class CurrentCall(Record):
-    """What a role waits for: a tool, or the model."""
+    """The call that a role waits for: of a tool, or of the model."""
 
     id: str
     words: str
@@ -88,7 +88,7 @@ class RunningCheck(Record):
 
 
 class Board(Record):
-    """Where a task stands; times are seconds since the epoch."""
+    """The state of a running task; times are seconds since the epoch."""
 
     gates: dict[Phase, GateStatus] = {}
     phase: Phase | None = None

@@ -25,7 +25,7 @@ _STYLES = {"": "none", "1": "bold", "2": "dim", "31": "red", "32": "green", "33"
 
 
 class Screen(Protocol):
-    """Where a running task is shown."""
+    """The place where a running task is shown."""
 
     def show(self, board: Board, text: str) -> None:
         """Take the newest board, and write finished lines above the region."""

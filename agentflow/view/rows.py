@@ -63,7 +63,7 @@ _PAST = {GateStatus.PASSED: "passed", GateStatus.FAILED: "failed", GateStatus.SK
 
 
 class Memory:
-    """What rows of later events need from earlier ones."""
+    """The facts that rows of later events need from earlier ones."""
 
     def __init__(self) -> None:
         self.subjects: dict[tuple[int, str], str] = {}

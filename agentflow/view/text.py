@@ -17,7 +17,7 @@ _LABEL = 11
 
 
 class Style(Enum):
-    """What a piece of text means to the eye; the value is its SGR parameter."""
+    """The meaning of a piece of text; the value is its SGR parameter."""
 
     PLAIN = ""
     BOLD = "1"

@@ -37,7 +37,7 @@ _MEANINGS: Mapping[Status, str] = {
 
 
 class FileDiff(Record):
-    """What a diff says about one file."""
+    """The part of a diff about one file."""
 
     path: str
     added: int

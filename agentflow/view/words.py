@@ -34,7 +34,7 @@ _STYLE_MARKS = {Style.GOOD: "✓", Style.WARN: "!", Style.ACCENT: "▸", Style.B
 
 
 class Detail(Enum):
-    """How much a person is shown."""
+    """The amount of detail that a person is shown."""
 
     VERDICT = "verdict"
     BRIEF = "brief"

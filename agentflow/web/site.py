@@ -208,7 +208,7 @@ class _KeptTask(NamedTuple):
 
 
 class Site:
-    """What the server shows; files that did not change are not read again."""
+    """The pages that the server shows; files that did not change are not read again."""
 
     def __init__(self, git: Git) -> None:
         self._root = git.root

@@ -57,7 +57,7 @@ async def _take_for_reachable() -> None:
 
 
 class Crew(Record):
-    """What every phase works with; the state of the task is passed separately, from phase to phase."""
+    """The parts that every phase works with; the state of the task is passed on separately."""
 
     git: Git
     workspace: PathGuard

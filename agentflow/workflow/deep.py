@@ -53,7 +53,7 @@ _MANIFESTS = frozenset(gather(lambda each: each.manifests))
 
 
 class Exploration(Record):
-    """What one explorer found, or None when it gave no result."""
+    """The findings of one explorer, or None when it gave no result."""
 
     angle: RunPrompt
     findings: Findings | None

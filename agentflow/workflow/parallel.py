@@ -37,7 +37,7 @@ _NAME_CHARS = 60
 
 
 class _EndedStep(Record):
-    """What became of a step in its copy."""
+    """The result of a step in its copy."""
 
     step: int
     copy: SideCopy

@@ -36,7 +36,7 @@ Entries = Mapping[str, Blob | None]
 
 
 class CommitPlan(Record):
-    """What a commit of a task's change holds, and what the user's index holds after it."""
+    """The content of a commit of a task's change, and of the user's index after it."""
 
     commit: dict[str, Blob | None]
     index: dict[str, Blob | None]

@@ -27,7 +27,7 @@ _EXECUTABLE = b"100755"
 
 
 class TreeSplit(Record):
-    """Which of two trees a path is taken from."""
+    """The choice of the tree that each path is taken from."""
 
     belongs: Callable[[str], bool]
     """Whether a path is taken from the second tree as a whole."""

@@ -160,7 +160,7 @@ class GitCall(Protocol):
 
 
 class GitSource(Record):
-    """What the tree is made from, beside the files."""
+    """The inputs of the tree beside the files."""
 
     hash: str
     """The name of the hash that object ids are made with."""
@@ -269,7 +269,7 @@ class FrozenStart:
 
 
 class FrozenIndex(Record):
-    """What the first tree of a kind was made with, which every later one is made with too."""
+    """The inputs of the first tree of a kind, which every later one is made with too."""
 
     files: Mapping[str, bytes]
     index: bytes

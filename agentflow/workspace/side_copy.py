@@ -60,7 +60,7 @@ class SideCopy(Record):
 
 
 class MergeResult(Record):
-    """What became of the changes of a copy."""
+    """The result of merging the changes of a copy."""
 
     taken: tuple[str, ...]
     """The files that hold the change of the copy now."""
@@ -69,7 +69,7 @@ class MergeResult(Record):
 
 
 class _CopyRecord(Record):
-    """What is written down of a copy once it is complete."""
+    """The record of a copy once it is complete."""
 
     tree: str
     shown: tuple[str, ...]
@@ -161,7 +161,7 @@ def find_conflicts(git: Git, copy: SideCopy) -> tuple[str, ...]:
 
 
 class _MergePlan(Record):
-    """What becomes of each file that was changed in a copy."""
+    """The fate of each file that was changed in a copy."""
 
     now: FileEntries
     """The files of the repository."""

@@ -107,7 +107,7 @@ def read_entry(git: Git, entry: FileEntry) -> bytes:
 
 
 class KeptSnapshots(Record):
-    """What is kept of one task."""
+    """The snapshots of one task."""
 
     base: FileSnapshot
     """Before it; with what the user changed themselves since, while the task waited."""
@@ -265,7 +265,7 @@ class Moments(Record):
 
 
 class Death(Record):
-    """How a task ended that was killed."""
+    """The end of a task that was killed."""
 
     at: float
     """When it last wrote something down."""
@@ -274,7 +274,7 @@ class Death(Record):
 
 
 class Fate(Enum):
-    """What undoing does with one file."""
+    """The treatment of one file by an undo."""
 
     LEFT = "left"
     BACK = "back"
