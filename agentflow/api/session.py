@@ -59,7 +59,7 @@ class Order(Record):
     named_class: str = ""
     """The class of the task; empty: its wording decides."""
     review: bool | None = None
-    """Whether the person wants a review; None: as the class requires."""
+    """The person's wish for a review; None: as the class requires."""
     sequential: bool = False
     parallel: int | None = None
     """Implementers at the same time; None: as the settings say."""
@@ -277,7 +277,7 @@ class SignalWatch:
         self._pauses = pauses
         self.caught: Exit | None = None
         self.is_paused = False
-        """Whether the work ended because somebody paused it."""
+        """Tell whether the work ended because somebody paused it."""
 
     def end(self, *, is_over: bool) -> None:
         """Note how the work ended: a pause that came too late is none."""

@@ -39,7 +39,7 @@ from agentflow.workspace.snapshot import (
 )
 
 _STOP_SECONDS = 1.5
-"""How long `cancel` waits for the end of the process at work."""
+"""The seconds that `cancel` waits for the end of the process at work."""
 _LOOK_SECONDS = 0.02
 OPEN = (Status.RUNNING, Status.SUSPENDED)
 MOST_LISTED = 20

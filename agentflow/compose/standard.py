@@ -64,7 +64,7 @@ class Kit(Record):
     repair: Tool | None = None
     """Searches for a repair, for an implementer whose tests fail."""
     room: Callable[[str], ContextLimits] = lambda _: DEFAULT_ROOM
-    """How long a conversation with a model may be, by its id."""
+    """The limits of a conversation with a model, by its id."""
 
 
 def list_standard_capabilities(role: Role, kit: Kit) -> tuple[Capability, ...]:

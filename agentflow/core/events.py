@@ -296,7 +296,7 @@ class PersonSaid(Record, tag=True):
 
     run: int
     turn: int
-    """How many turns the run had had."""
+    """The number of turns of the run."""
     text: str
 
 

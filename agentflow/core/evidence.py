@@ -114,11 +114,11 @@ class Surface(Record):
     late: tuple[str, ...] = ()
     """The paths of `observed` and `product` that only a run on the change revealed."""
     is_watched: bool = False
-    """Whether every file that the tests opened before the task is known."""
+    """True if every file that the tests opened before the task is known."""
     gap: str = ""
     """Why `is_watched` is False."""
     has_doctests: bool = False
-    """Whether a check runs examples in docstrings."""
+    """True if a check runs examples in docstrings."""
     parted: tuple[str, ...] = ()
     """Python files of the product in which tests were run."""
 
@@ -289,9 +289,9 @@ class CheckRun(Record):
     hint: str = ""
     """Of a failed run: what the sandbox may have caused."""
     code: Side = Side.FINAL
-    """Whether it ran the code from before the task or of now."""
+    """The code that it ran: from before the task, or of now."""
     checks: Side = Side.FINAL
-    """Whether it ran that under the checks from before the task or of now."""
+    """The checks that it ran: from before the task, or of now."""
     again: bool = False
     """It repeats, on the current code, the tests that ran without the change."""
 

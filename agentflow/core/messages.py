@@ -160,7 +160,7 @@ class Request(Record):
     force: str | None = None
     """The tool the model must call now, if any."""
     replies: int = 0
-    """How many earlier requests of this kind were answered."""
+    """The number of earlier requests of this kind that were answered."""
     reply_tokens: int | None = None
     """The most tokens of the reply, where the settings allow more."""
 

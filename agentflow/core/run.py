@@ -263,7 +263,7 @@ class Run(Record):
     """The results so far of the newest reply's calls."""
     started: tuple[str, ...] = ()
     sent: int = 0
-    """How many of the messages were in the newest request."""
+    """The number of messages in the newest request."""
     size: int = 0
     """Characters of head and messages."""
     sent_size: int = 0
@@ -279,7 +279,7 @@ class Run(Record):
     notices: dict[Notice, Message] = {}
     """The newest message of the program for each notice."""
     summaries: int = 0
-    """How often the model was asked for a summary."""
+    """The number of times that the model was asked for a summary."""
     recalls: tuple[str, ...] = ()
     """Calls that read archived results."""
     replaced: tuple[Message, ...] = ()
@@ -322,7 +322,7 @@ class Run(Record):
     saved: TokenSavings | None = None
     bail: str | None = None
     held: int = 0
-    """How often hooks kept the run from ending."""
+    """The number of times that hooks kept the run from ending."""
     handoff: HandOff | None = None
     """The next step is to hand over."""
     handoffs: int = 0

@@ -240,7 +240,7 @@ class TaskState(Record):
     named_class: str = ""
     """The class as the person named it; empty where the words decide."""
     repair_seconds: float = 0
-    """How long the built-in repair engine may search beside the task's model; 0 where it does not."""
+    """The seconds that the built-in repair engine may search beside the task's model; 0 where it does not."""
     first_try: FirstTry | None = None
     """What it found before the first request; None where it did not search."""
     spares_tokens: bool = False
@@ -248,7 +248,7 @@ class TaskState(Record):
     sequential: bool = False
     """Review before verification, not beside it."""
     runs: int = 0
-    """How many runs there are, those of sub-agents too."""
+    """The number of runs, those of sub-agents too."""
     counted: tuple[int, ...] = ()
     """The runs whose usage is in `usage`."""
     flagged_findings: tuple[str, ...] = ()
@@ -316,7 +316,7 @@ class TaskState(Record):
     context: str = ""
     """Text that hooks added to every task prompt as the task began."""
     stop_blocks: int = 0
-    """How often Stop hooks sent a verified change back."""
+    """The number of times that Stop hooks sent a verified change back."""
     gaps: tuple[str, ...] = ()
     """What the sandbox does not isolate on this machine."""
     pause_after: Phase | None = None

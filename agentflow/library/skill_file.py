@@ -128,7 +128,7 @@ class SkillBody(Record):
 
     text: str
     is_trusted: bool
-    """Whether its commands may run: a repository's only while its file is as it was trusted."""
+    """True if its commands may run: a repository's only while its file is as it was trusted."""
 
 
 def open_body(skill: Skill) -> SkillBody:

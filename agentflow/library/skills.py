@@ -301,9 +301,9 @@ class Situation(Record):
     files: tuple[str, ...] = ()
     """Those that the task is known to be about."""
     offered: bool | None = None
-    """Whether its line stands in the prompt, or it is open there."""
+    """True if its line stands in the prompt, or it is open there."""
     fires: bool | None = None
-    """Whether it is open from the beginning, or the nearest of all to the words of the task."""
+    """True if it is open from the beginning, or the nearest of all to the words of the task."""
 
 
 class SituationResult(Record):

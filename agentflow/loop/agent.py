@@ -80,7 +80,7 @@ class Agent(Record):
     around: Surroundings
     observe: Observer
     room: ContextLimits = DEFAULT_ROOM
-    """How long its conversation may be."""
+    """The limits of its conversation."""
     hooks: Chain = Chain()
     secret_inputs: dict[str, dict[str, Any]] = {}
     """Inputs with a secret, by call id, until the call is made; they are never written down."""

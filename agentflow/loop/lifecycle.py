@@ -35,9 +35,9 @@ from agentflow.loop.next_step import is_stopped
 from agentflow.redact import to_one_line
 
 MAX_HELD = 3
-"""How often hooks may keep a sub-agent from stopping."""
+"""The number of times that hooks may keep a sub-agent from stopping."""
 MAX_BLOCKS = 8
-"""How often hooks may send a phase's result or a verified change back, as in the public contract."""
+"""The number of times that hooks may send a result or a verified change back, as in the public contract."""
 
 
 async def fire_hooks(

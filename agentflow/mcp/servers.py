@@ -53,7 +53,7 @@ class ServerPlace(Record):
     accepted: Path
     """The file of the tools that were accepted."""
     may_start: Callable[[ServerEntry], bool]
-    """Whether the files of a server are as they were trusted."""
+    """True if the files of a server are as they were trusted."""
 
 
 @dataclass(slots=True)

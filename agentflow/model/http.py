@@ -23,7 +23,7 @@ from agentflow.model.wire import (
 from agentflow.settings import Deadlines
 
 _UNPACKED = 16
-"""How much shorter the body of an error is cut that is still to be unpacked."""
+"""The factor by which a packed body of an error is cut shorter."""
 
 
 def open_client(address: str, deadlines: Deadlines) -> httpx2.AsyncClient:

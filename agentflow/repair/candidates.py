@@ -76,7 +76,7 @@ MOST_CANDIDATES = 6_000
 """Candidates tried before we say that nothing mends it."""
 
 RIVAL_REACH = 4
-"""How much heavier than a plausible edit another may be that is compared with it."""
+"""The weight by which an edit may exceed the plausible one that it is compared with."""
 
 _STEP = 2
 """What the steps by which an edit is unusual are counted in, so that doubts are parts of one."""
@@ -88,13 +88,13 @@ _DOUBT: Mapping[str, int] = {
     **dict.fromkeys(("missing guard", "missing bound", "missing increment", "missing decrement"), 3),
     **dict.fromkeys(("missing slice",), 3),
 }
-"""How much heavier an edit counts that passes a test by chance more often than a name does."""
+"""The extra weight of an edit that passes a test by chance more often than a name does."""
 
 MOST_RIVALS = 400
-"""How many edits are tried beside the first plausible one at most, unless that one came late."""
+"""The most edits that are tried beside the first plausible one, unless that one came late."""
 
 _SPECIAL = 3
-"""How much heavier an edit is that makes a case of a value that only the tests name."""
+"""The extra weight of an edit that treats a value specially which only the tests name."""
 
 _CASES = ("missing guard", "missing bound", "missing condition", "return value")
 
@@ -123,7 +123,7 @@ class Candidate(Record):
     distance: int
     """Lines between it and the innermost frame of a failure."""
     is_special: bool = False
-    """Whether it makes a case of a value that only the tests name."""
+    """True if it treats a value specially which only the tests name."""
 
     @property
     def title(self) -> str:

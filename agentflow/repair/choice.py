@@ -17,10 +17,10 @@ LEAST_SECONDS = 5.0
 MOST_COMPARED = 16
 
 _FAR = 3
-"""How much heavier than the chosen edit a rival of it is at most; one more in doubt."""
+"""The weight by which a rival may exceed the chosen edit; one more in doubt."""
 
 _FAULTY = 4
-"""How much heavier an edit counts that leaves errors where another edit gives a result and leaves fewer."""
+"""The extra weight of an edit that leaves errors where another edit gives a result and leaves fewer."""
 
 _ACCIDENT = "? "
 """How the outcome of a call begins that ends in an error which the code does not raise itself."""

@@ -67,10 +67,10 @@ class SearchResult(Record):
     """What sorts of edit were tried, and how many."""
     total: int = 0
     crashed: int = 0
-    """How many edits ended the process that tried them."""
+    """The number of edits that ended the process that tried them."""
     hung: int = 0
     seconds: float = SEARCH_SECONDS
-    """How long the search was given."""
+    """The seconds that the search was given."""
     is_late: bool = False
     nearest: Trial | None = None
     base: float = 0.0

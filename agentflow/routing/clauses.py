@@ -51,7 +51,7 @@ _AFTER = ("", *" \t\n,:;.!?()\"'")
 _APART = regex(r"[_\u2010-\u2015]")
 
 _BEGINNING, _END = 6_000, 2_000
-"""How much of a long text is looked at: people say what they want before or after what they paste."""
+"""The part of a long text that is read: people say what they want before or after what they paste."""
 
 _LONGEST_LEAD = 200
 """Characters in which all words of a phrase stand that a text begins with."""

@@ -81,7 +81,7 @@ class RunningCheck(Record):
     output: str
     """How the files of its output are named."""
     expected: int
-    """How many tests it had before; 0 where nobody knows."""
+    """The number of tests it had before; 0 where nobody knows."""
     slow: str = ""
     """A test that runs for long."""
     slow_since: float = 0.0
@@ -97,7 +97,7 @@ class Board(Record):
     works: dict[int, Work] = {}
     checks: dict[str, RunningCheck] = {}
     expected: dict[str, int] = {}
-    """How many tests each check had when it ran last."""
+    """The number of tests that each check had when it ran last."""
     usage: Usage | None = None
     budget: Budget = Budget()
     waiting: tuple[str, ...] = ()

@@ -77,7 +77,7 @@ class Memory:
         self.results: dict[CheckName, str] = {}
         """The result of each check in this phase, in short."""
         self.failed: dict[CheckName, int] = {}
-        """How many tests of each check that was red before any change failed then."""
+        """The number of failing tests before any change, by check."""
 
 
 @singledispatch

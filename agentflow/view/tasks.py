@@ -133,7 +133,7 @@ def _describe_age(started_at: str | None, now: datetime) -> str:
 
 
 _OUTPUT_BYTES = 64 * 1024
-"""How much of an output is worth showing."""
+"""The bytes of an output that are shown."""
 
 
 class Snapshot(Record):

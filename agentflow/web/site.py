@@ -184,7 +184,7 @@ def _describe_undo(done: UndoResult) -> str:
 
 
 _OUTPUT_PAGE_BYTES = 64 * 1024
-"""How much of an output one page shows."""
+"""The bytes of an output that one page shows."""
 _RESUMABLE = (Status.RUNNING, Status.SUSPENDED, Status.CANCELLED, Status.ERROR)
 _TONES: Mapping[str | None, str] = {
     **{status: style_status(status).name.lower() for status in Status},

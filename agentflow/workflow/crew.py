@@ -97,7 +97,7 @@ class Crew(Record):
     copy: SideCopy | None = None
     """The copy for one of several steps at the same time; None for the repository itself."""
     share: int = 1
-    """How many runs share what is left of the budget."""
+    """The number of runs that share what is left of the budget."""
     since: str | None = None
     """The tree with which the change of a step is compared; None for the tree before the task."""
     recall_messages: Callable[[int, int], tuple[str, ...]] | None = None

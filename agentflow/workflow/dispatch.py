@@ -36,7 +36,7 @@ class RunPrompt(Record):
     earlier: Run | None = None
     """The run whose conversation the prompt continues."""
     is_step: bool = False
-    """Whether it is for a step of the plan, whose run is found by the name as other steps change the text."""
+    """True if it is for a step of the plan, whose run is found by name as other steps change the text."""
 
 
 async def dispatch(crew: Crew, phase: Phase, prompt: RunPrompt | None = None) -> Run:

@@ -30,9 +30,9 @@ class TreeSplit(Record):
     """The choice of the tree that each path is taken from."""
 
     belongs: Callable[[str], bool]
-    """Whether a path is taken from the second tree as a whole."""
+    """Tells whether a path is taken from the second tree as a whole."""
     is_shared: Callable[[str], bool]
-    """Whether it has parts of both."""
+    """Tells whether a path has parts of both trees."""
     mix: Callable[[str, str, str], str]
     """Make it of its path, its text in the second tree and its text in the first."""
 
@@ -46,7 +46,7 @@ class ChangedTexts(Record):
     modes: tuple[str, str] = ("100644", "100644")
     """Before and after, as git writes them; all zeros where there is no such file."""
     is_whole: bool = True
-    """Whether the texts are the files, byte for byte."""
+    """True if the texts are the files, byte for byte."""
 
 
 def find_differences(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, int, int, int, int]]:

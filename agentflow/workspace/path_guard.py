@@ -55,7 +55,7 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 Exceptions = Callable[[str, str], bool]
-"""Whether the user lets a tool, Read or Edit, open a file whose name says that it holds secrets."""
+"""Tells whether the user lets a tool, Read or Edit, open a file whose name says that it holds secrets."""
 
 
 def refuse_secrets(_tool: str, _name: str) -> bool:
