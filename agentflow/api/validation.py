@@ -30,7 +30,7 @@ from agentflow.library.skills import (
 from agentflow.parse import expand_home
 from agentflow.permissions.rules import parse_rules
 from agentflow.settings import PROJECT_FILE, find_bundled, find_folders, load_settings
-from agentflow.tools.registry import Toolbox, standard
+from agentflow.tools.registry import Toolbox, make_standard_toolbox
 from agentflow.trust import read_content
 
 ERROR = "error"
@@ -109,7 +109,7 @@ def _look_at_roles(paths: Iterable[Path]) -> tuple[list[Role], list[Problem]]:
             continue
         roles.append(role)
         problems.extend(_to_warning(str(path), note) for note in notes)
-    toolbox, known = standard(), list_subagents(tuple(roles))
+    toolbox, known = make_standard_toolbox(), list_subagents(tuple(roles))
     problems.extend(problem for role in roles for problem in _find_role_problems(role, toolbox, known))
     for part in (part for part in PIPELINE if part not in {role.part for role in roles}):
         file = str(find_bundled("agents") / f"{part}.md")

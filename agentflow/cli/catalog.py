@@ -25,7 +25,7 @@ from agentflow.cli.printing import say, say_json, show
 from agentflow.compose.builder import Draft, Handoffs, NoModel
 from agentflow.compose.capability import Capability, FactoryInput
 from agentflow.compose.standard import Kit, list_standard_capabilities
-from agentflow.compose.subagents import SubagentRequest, Subagents, only_reads, restrict_subagent
+from agentflow.compose.subagents import SubagentRequest, Subagents, is_reader, restrict_subagent
 from agentflow.core.errors import ConfigError, InvalidInput, NotAllowed, UnknownTool, UsageError
 from agentflow.core.fold import DELEGATE
 from agentflow.core.hook import Hook
@@ -42,8 +42,8 @@ from agentflow.loop.open_skills import SKILL_TOOL
 from agentflow.model.tiers import choose_model_id, find_tier, list_first_ids
 from agentflow.redact import make_visible
 from agentflow.settings import choose_model_name, find_folders, load_settings
-from agentflow.tools.registry import WEB, Toolbox, standard, to_spec
-from agentflow.tools.todos import todo_update
+from agentflow.tools.registry import WEB, Toolbox, make_standard_toolbox, to_spec
+from agentflow.tools.todos import make_todo_update
 from agentflow.view.text import BLANK, Style, column, label_row, line, send, span
 from agentflow.workspace.git import open_repository
 
@@ -133,7 +133,7 @@ def _find_tools() -> dict[str, tuple[Tool, list[str]]]:
     for role in content.roles.all:
         for tool in _resolve_role(role, content, root).tools:
             known.setdefault(tool.name, (tool, []))[1].append(role.name)
-    update = todo_update(())  # offered once a plan has todos
+    update = make_todo_update(())  # offered once a plan has todos
     known[update.name] = (update, [role.name for role in content.roles.all if role.name == "implementer"])
     return known
 
@@ -169,7 +169,7 @@ def _find_root() -> Any:
 
 
 def load_content_here() -> Content:
-    return load_content(_find_root(), standard())
+    return load_content(_find_root(), make_standard_toolbox())
 
 
 def tell_warnings(content: Content) -> None:
@@ -298,7 +298,7 @@ def _narrow(role: Role, content: Content, root: Path) -> tuple[Role, Toolbox, tu
     except InvalidInput as error:
         return role, Toolbox(tools=()), (("may", f"do nothing: {error}", ""),)
     lost = [str(rule) for rule in role.tools if not box.select_for(narrowed.replace(tools=(rule,)))]
-    change = "read files only" if only_reads(narrowed, box) else "change files or run commands"
+    change = "read files only" if is_reader(narrowed, box) else "change files or run commands"
     callers = [each.name for each in content.roles.all if each.rules_for(DELEGATE)]
     rights: list[Fact] = [("may", change, ""), ("called by", ", ".join(callers), "")]
     if lost:

@@ -116,13 +116,13 @@ def explain_command(
     from agentflow.core.points import Point
     from agentflow.permissions.role_rules import explain_call, find_scope
     from agentflow.permissions.user_rules import RuleCall
-    from agentflow.tools.registry import standard
+    from agentflow.tools.registry import make_standard_toolbox
     from agentflow.tools.shell import BASH
     from agentflow.workspace.git import open_repository
 
     git = open_repository(folder)
     root = git.root
-    found = load_content(root, standard()).find_role(role)
+    found = load_content(root, make_standard_toolbox()).find_role(role)
     runner = open_sandbox(git, Wish(must_run=True)).of(found.part)
     call = RuleCall(tool=BASH, given={"command": command}, root=root)
     answer = explain_call(found, load_rules_here(root), call, find_scope(found, BASH, runner))

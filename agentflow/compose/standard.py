@@ -36,7 +36,7 @@ from agentflow.permissions.user_rules import (
 from agentflow.redact import to_one_line
 from agentflow.tools.registry import SUBMITS, Toolbox
 from agentflow.tools.shell import RECALL
-from agentflow.tools.todos import todo_update
+from agentflow.tools.todos import make_todo_update
 
 FIRST = 100
 """The priority of the role's own prompt; other sections stand below it."""
@@ -186,7 +186,7 @@ class CurrentTodo(Record):
     todos: tuple[Todo, ...]
 
     def install_tools(self, tools: ToolChannel) -> None:
-        tools.add(todo_update(self.todos))
+        tools.add(make_todo_update(self.todos))
 
     def install_context(self, context: ContextChannel) -> None:
         lines = "\n".join(f"{todo.id}. {to_one_line(todo.title, 200)} ({todo.status})" for todo in self.todos)

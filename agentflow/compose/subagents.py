@@ -138,7 +138,7 @@ class OnlyReads(Record):
             role, box = restrict_subagent(self.agents.role, child, self.settled.model_id, self.settled.tools)
         except InvalidInput:  # the call itself will refuse a sub-agent without tools
             return True
-        return only_reads(role, box)
+        return is_reader(role, box)
 
 
 class Delegate(Record):
@@ -281,7 +281,7 @@ def restrict_successor(first: Role, successor: Role, model_id: str, box: Toolbox
     return role.replace(model=_choose_model(successor, model_id), part=first.part), Toolbox(tools=kept)
 
 
-def only_reads(role: Role, box: Toolbox) -> bool:
+def is_reader(role: Role, box: Toolbox) -> bool:
     """Return whether a role's tools can change nothing but a run's own notes."""
     return all(tool.effect is Effect.READ or tool.category is Category.STATE for tool in box.select_for(role))
 

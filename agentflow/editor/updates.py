@@ -27,7 +27,7 @@ from agentflow.core.tool import Category, Effect, Subject, Tool
 from agentflow.parse import decode
 from agentflow.redact import make_visible
 from agentflow.store.journal import read_numbered_lines
-from agentflow.tools.registry import standard
+from agentflow.tools.registry import make_standard_toolbox
 
 _REPLACES = ("old_string", "new_string")
 _WRITES = "content"
@@ -39,7 +39,7 @@ class Updates:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._tools = {tool.name: tool for tool in standard().tools}
+        self._tools = {tool.name: tool for tool in make_standard_toolbox().tools}
         self._phases: dict[Phase, schema.PlanEntryStatus] = {}
         self._checks: dict[tuple[str, str, Side], str] = {}
 

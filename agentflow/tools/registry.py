@@ -155,7 +155,7 @@ _AFTER = {
 }
 
 
-def standard() -> Toolbox:
+def make_standard_toolbox() -> Toolbox:
     """Return all tools that are shipped and need nothing to be opened."""
     return Toolbox.of(*_SHIPPED)
 
@@ -163,7 +163,7 @@ def standard() -> Toolbox:
 def build_toolbox(network: Iterable[Caller]) -> Toolbox:
     """Return the tools where these may reach the network."""
     if _ON_THE_WEB not in network:
-        return standard()
+        return make_standard_toolbox()
     from agentflow.tools.web import WEB_FETCH  # noqa: PLC0415  # loaded only where it is offered
 
     return Toolbox.of(*_SHIPPED, WEB_FETCH)

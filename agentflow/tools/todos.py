@@ -50,7 +50,7 @@ TODO_WRITE = Tool(
 )
 
 
-def todo_update(saved: tuple[Todo, ...]) -> Tool:
+def make_todo_update(saved: tuple[Todo, ...]) -> Tool:
     """Return the tool that changes the current one of these todos, and no other."""
 
     def update(wanted: TodoChange, context: ToolContext) -> Output:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 from agentflow.core.events import PhaseEnded, PhaseStarted, RunEnded, RunStarted, Signalled, StoredEvent
 from agentflow.view.board import Board, update_board
-from agentflow.view.rows import Memory, Row, list_brief_rows, rows
+from agentflow.view.rows import Memory, Row, list_brief_rows, list_rows
 from agentflow.view.text import Line, Medium, Style, cut, find_width, line, render, send, span
 from agentflow.view.words import count_seconds, format_clock
 
@@ -108,7 +108,7 @@ class Story:
     """Turns events into lines; time counts from the first event."""
 
     def __init__(self, *, is_brief: bool = False) -> None:
-        self._rows = list_brief_rows if is_brief else rows
+        self._rows = list_brief_rows if is_brief else list_rows
         self._began: str | None = None
         self._memory = Memory()
         self._depths: dict[int, int] = {}

@@ -81,7 +81,7 @@ class Memory:
 
 
 @singledispatch
-def rows(_event: object, _memory: Memory) -> tuple[Row, ...]:
+def list_rows(_event: object, _memory: Memory) -> tuple[Row, ...]:
     """Return the rows of one event, none for what only machines care about."""
     return ()
 
@@ -91,7 +91,7 @@ def list_brief_rows(event: Event, memory: Memory) -> tuple[Row, ...]:
     if isinstance(
         event, Warned | RepairTried | Retried | PersonSaid | StepMerged | TaskUndone | TestRunsLong
     ):
-        return rows(event, memory)
+        return list_rows(event, memory)
     if isinstance(event, PhaseStarted):
         memory.phase = event.phase
         memory.results = {}
@@ -127,7 +127,7 @@ def _draw_phase_in_short(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
     return ((mark, head, first),)
 
 
-@rows.register
+@list_rows.register
 def _tell_start(event: TaskStarted, memory: Memory) -> tuple[Row, ...]:
     memory.model = event.model
     iterations = format_count(event.max_iterations, "iteration")
@@ -137,7 +137,7 @@ def _tell_start(event: TaskStarted, memory: Memory) -> tuple[Row, ...]:
     )
 
 
-@rows.register
+@list_rows.register
 def _tell_class(event: Classified, _memory: Memory) -> tuple[Row, ...]:
     why = to_one_line("; ".join(list_reasons(event.reasons, event.ambiguities)), _SAID)
     return (
@@ -149,12 +149,12 @@ def _tell_class(event: Classified, _memory: Memory) -> tuple[Row, ...]:
     )
 
 
-@rows.register
+@list_rows.register
 def _tell_gates(event: GatesMerged, _memory: Memory) -> tuple[Row, ...]:
     return ((pass_mark(event.all_passed), span(event.summary, Style.DIM)),)
 
 
-@rows.register
+@list_rows.register
 def _tell_step(event: StepMerged, _memory: Memory) -> tuple[Row, ...]:
     if event.conflicts:
         said = f"step {event.step} goes back, another step changed {list_some(event.conflicts)}"
@@ -163,20 +163,20 @@ def _tell_step(event: StepMerged, _memory: Memory) -> tuple[Row, ...]:
     return ((pass_mark(True), span(said, Style.DIM)),)
 
 
-@rows.register
+@list_rows.register
 def _tell_request(event: IntentTold, _memory: Memory) -> tuple[Row, ...]:
     gaps = "; ".join(to_one_line(gap, _SAID) for gap in event.gaps) or "clear, nothing assumed"
     return ((span("  · ", Style.DIM), span(f"request: {gaps}", Style.DIM)),)
 
 
-@rows.register
+@list_rows.register
 def _tell_phase(event: PhaseStarted, memory: Memory) -> tuple[Row, ...]:
     memory.phase = event.phase
     again = f"  iteration {event.iteration}" if event.iteration > 1 else ""
     return ((span("▸ ", Style.ACCENT), span(event.phase, Style.BOLD), span(again, Style.DIM)),)
 
 
-@rows.register
+@list_rows.register
 def _tell_phase_end(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
     said = _split_message(event)
     known = to_one_line(memory.subject, _SAID) if event.status is GateStatus.PASSED else ""
@@ -196,7 +196,7 @@ def _tell_phase_end(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
     return (tuple(words), *listed[:_REASONS], *more)
 
 
-@rows.register
+@list_rows.register
 def _tell_run(event: RunStarted, memory: Memory) -> tuple[Row, ...]:
     agent = "" if event.agent == event.role else f" ({event.agent})"
     model = "" if memory.model.startswith(_OFFLINE) else f"  {event.model}"
@@ -204,7 +204,7 @@ def _tell_run(event: RunStarted, memory: Memory) -> tuple[Row, ...]:
     return ((span("  ▸ ", Style.ACCENT), span(f"{event.role}{agent}{angle}"), span(model, Style.DIM)),)
 
 
-@rows.register
+@list_rows.register
 def _tell_reply(event: Replied, _memory: Memory) -> tuple[Row, ...]:
     said = to_one_line(event.text, _SAID)
     rows: list[Row] = [(span("    “", Style.DIM), span(f"{said}”", Style.DIM))] if said else []
@@ -213,7 +213,7 @@ def _tell_reply(event: Replied, _memory: Memory) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-@rows.register
+@list_rows.register
 def _tell_first_try(event: RepairTried, _memory: Memory) -> tuple[Row, ...]:
     mark = span("  ✓ ", Style.GOOD) if event.found else span("  · ", Style.DIM)
     return (
@@ -226,7 +226,7 @@ def _tell_first_try(event: RepairTried, _memory: Memory) -> tuple[Row, ...]:
     )
 
 
-@rows.register
+@list_rows.register
 def _tell_retry(event: Retried, _memory: Memory) -> tuple[Row, ...]:
     pause = f"in {format_duration(event.seconds)}" if event.seconds else "at once"
     again = f"try {event.attempt + 1} {pause}"
@@ -234,13 +234,13 @@ def _tell_retry(event: Retried, _memory: Memory) -> tuple[Row, ...]:
     return ((span("    ! ", Style.WARN), span(f"{to_one_line(event.reason, _SAID)}; {then}", Style.WARN)),)
 
 
-@rows.register
+@list_rows.register
 def _remember_call(event: ToolStarted, memory: Memory) -> tuple[Row, ...]:
     memory.subjects[event.run, event.call_id] = event.subject
     return ()
 
 
-@rows.register
+@list_rows.register
 def _tell_call(event: ToolFinished, memory: Memory) -> tuple[Row, ...]:
     memory.subject = memory.subjects.pop((event.run, event.call_id), "")
     subject = to_one_line(memory.subject, _SUBJECT)
@@ -251,7 +251,7 @@ def _tell_call(event: ToolFinished, memory: Memory) -> tuple[Row, ...]:
     return ((mark, span(event.tool), about, said, _draw_seconds(event.seconds)),)
 
 
-@rows.register
+@list_rows.register
 def _tell_handoff(event: HandedOff, _memory: Memory) -> tuple[Row, ...]:
     hands = f"{to_one_line(event.source)} hands over to {to_one_line(event.to)}"
     return (
@@ -259,7 +259,7 @@ def _tell_handoff(event: HandedOff, _memory: Memory) -> tuple[Row, ...]:
     )
 
 
-@rows.register
+@list_rows.register
 def _tell_compaction(event: Compacted, _memory: Memory) -> tuple[Row, ...]:
     parts = (
         format_count(len(event.archived), "output") + " archived" if event.archived else "",
@@ -270,13 +270,13 @@ def _tell_compaction(event: Compacted, _memory: Memory) -> tuple[Row, ...]:
     return ((span("    ▸ ", Style.DIM), span("history compacted"), span(size, Style.DIM)),)
 
 
-@rows.register
+@list_rows.register
 def _tell_refusal(event: ToolBlocked, _memory: Memory) -> tuple[Row, ...]:
     refused = span(f"{event.tool} refused", Style.WARN)
     return ((span("    ! ", Style.WARN), refused, span(f"  {to_one_line(event.reason, _SAID)}")),)
 
 
-@rows.register
+@list_rows.register
 def _tell_evidence(event: EvidenceRecorded, memory: Memory) -> tuple[Row, ...]:
     if event.check is None:
         return ()  # the tool call that made it is told
@@ -319,7 +319,7 @@ def _choose_style(event: EvidenceRecorded, memory: Memory) -> Style:
     return Style.WARN if is_known or event.surface is Side.BASE else Style.BAD
 
 
-@rows.register
+@list_rows.register
 def _tell_probe(event: Probed, _memory: Memory) -> tuple[Row, ...]:
     style = Style.WARN if event.end is ProbeEnd.SILENT else Style.DIM
     about = to_one_line(", ".join(event.subjects) or str(event.check), _SUBJECT)
@@ -328,7 +328,7 @@ def _tell_probe(event: Probed, _memory: Memory) -> tuple[Row, ...]:
     return ((span(f"    {_MARKS[style]}", style), span(said, style), _draw_seconds(event.seconds)),)
 
 
-@rows.register
+@list_rows.register
 def _tell_run_end(event: RunEnded, _memory: Memory) -> tuple[Row, ...]:
     fine = event.outcome in _FINE
     work = f"  {format_count(event.turns, 'turn')}, {format_count(event.tool_calls, 'tool call')}"
@@ -345,12 +345,12 @@ def _describe_savings(event: RunEnded) -> str:
     return f", {format_count(again, 'token')} not sent again, about {estimate} not written again (estimate)"
 
 
-@rows.register
+@list_rows.register
 def _tell_warning(event: Warned, _memory: Memory) -> tuple[Row, ...]:
     return ((span("! ", Style.WARN), span(to_one_line(event.message, _SAID), Style.WARN)),)
 
 
-@rows.register
+@list_rows.register
 def _tell_slow_test(event: TestRunsLong, _memory: Memory) -> tuple[Row, ...]:
     if not event.test:
         return ()
@@ -361,12 +361,12 @@ def _tell_slow_test(event: TestRunsLong, _memory: Memory) -> tuple[Row, ...]:
     return ((span("· ", Style.DIM), span(said)),)
 
 
-@rows.register
+@list_rows.register
 def _tell_message(event: PersonSaid, _memory: Memory) -> tuple[Row, ...]:
     return ((span("  > ", Style.ACCENT), span(to_one_line(event.text, _SAID))),)
 
 
-@rows.register
+@list_rows.register
 def _tell_end(event: TaskEnded, _memory: Memory) -> tuple[Row, ...]:
     reason = to_one_line(event.reason, _SAID)
     return (
@@ -379,7 +379,7 @@ def _tell_end(event: TaskEnded, _memory: Memory) -> tuple[Row, ...]:
     )
 
 
-@rows.register
+@list_rows.register
 def _tell_undo(event: TaskUndone, _memory: Memory) -> tuple[Row, ...]:
     count = len(event.restored) + len(event.removed)
     kept = f", kept: {', '.join(map(to_one_line, event.kept))}" if event.kept else ""
