@@ -124,8 +124,7 @@ def _verify_again(
 ) -> int:
     """Run the records of the named tasks again and report the result."""
     from agentflow.api.boundary import Wish, describe_sandbox, open_sandbox
-    from agentflow.ci.records import find_named_tasks
-    from agentflow.ci.review import review_pull_request
+    from agentflow.ci.review import find_named_tasks, review_pull_request
 
     named = find_named_tasks(git, base, event.description)
     if not named:
@@ -165,7 +164,7 @@ def _work_on_issue(git: "Git", event: CiEvent, label: str, model: str | None, *,
     """Carry out what an issue asks for and commit it on a branch of its own, where it is verified."""
     from agentflow.api.boundary import Wish
     from agentflow.api.undo import commit_task
-    from agentflow.ci.records import keep_record
+    from agentflow.ci.review import keep_record
     from agentflow.cli.launch import Job, launch
     from agentflow.store.reading import find
 

@@ -156,7 +156,7 @@ def export_bundle(
 
 
 def _keep(git: "Git", task: Path, *, json: bool) -> None:
-    from agentflow.ci.records import keep_record
+    from agentflow.ci.review import keep_record
 
     kept = keep_record(git, task)
     if json:

@@ -9,10 +9,9 @@ from itertools import combinations, pairwise
 from typing import NamedTuple
 
 from agentflow.core.record import Record
+from agentflow.repair.clues import EditPlace, Hints, Rule, TestTrace, list_tested, read_hints
 from agentflow.repair.conditions import CONDITION_RULES
-from agentflow.repair.hints import Hints, Rule, list_tested, read_hints
 from agentflow.repair.literals import LITERAL_RULES
-from agentflow.repair.locate import EditPlace, TestTrace
 from agentflow.repair.naming import mutate_names
 from agentflow.repair.operators import mutate_access, mutate_operators, mutate_statements
 from agentflow.repair.sources import Code, FunctionNode, Mutation, Sources, find_header_lines, parse_code

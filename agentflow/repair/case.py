@@ -10,7 +10,7 @@ from agentflow.core.evidence import RED, CheckName, Side
 from agentflow.core.role import Replacement
 from agentflow.repair.bench import Bench, SearchWatch
 from agentflow.repair.candidates import Candidate, list_candidates
-from agentflow.repair.locate import EditPlace, TestTrace, localise
+from agentflow.repair.clues import EditPlace, TestTrace, localise
 from agentflow.repair.search import Search, SearchResult, trace_tests
 from agentflow.repair.sources import Sources
 from agentflow.repair.syntax import mend_syntax

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from agentflow.repair.hints import NUMBERS, Hints, Rule, find_name_types
+from agentflow.repair.clues import NUMBERS, Hints, Rule, find_name_types
 from agentflow.repair.sources import Code, FunctionNode, Mutation
 from agentflow.repair.wrapping import find_fields, find_names, list_known
 

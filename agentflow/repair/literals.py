@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from agentflow.repair.hints import Hints, Rule, find_types
+from agentflow.repair.clues import Hints, Rule, find_types
 from agentflow.repair.sources import Code, Mutation
 
 _SEPARATORS = (*" ,-_/:;.=&#|?()\n\t", "", ", ")

@@ -23,7 +23,7 @@ from agentflow.repair.choice import (
     choose_repair,
     compare_survivors,
 )
-from agentflow.repair.locate import TestTrace, localise
+from agentflow.repair.clues import TestTrace, localise
 from agentflow.repair.sources import apply_mutation
 from agentflow.repair.syntax import mend_syntax
 from agentflow.repair.target import ADVICE

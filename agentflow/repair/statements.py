@@ -5,8 +5,8 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from agentflow.repair.clues import NUMBERS, Hints, Rule, find_name_types
 from agentflow.repair.conditions import list_conditions
-from agentflow.repair.hints import NUMBERS, Hints, Rule, find_name_types
 from agentflow.repair.sources import Code, FunctionNode, Mutation
 from agentflow.repair.wrapping import find_names, list_known
 

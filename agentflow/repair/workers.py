@@ -13,7 +13,7 @@ from agentflow.core.errors import ModelRejected
 from agentflow.core.evidence import RED
 from agentflow.repair.bench import Bench, Driver, open_pristine
 from agentflow.repair.candidates import Candidate
-from agentflow.repair.locate import TestTrace
+from agentflow.repair.clues import TestTrace
 from agentflow.repair.target import RepairRunner
 from agentflow.repair.trial import End, Trial, TrialQueue
 

@@ -5,7 +5,7 @@ import itertools
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
-from agentflow.repair.hints import NUMBERS, Hints, Rule, find_name_types, find_types
+from agentflow.repair.clues import NUMBERS, Hints, Rule, find_name_types, find_types
 from agentflow.repair.sources import Code, FunctionNode, Mutation
 
 _WRAPPED = (
