@@ -1,4 +1,4 @@
-"""How everything that a command started is found and ended: its group, and processes that left it."""
+"""Finds and ends everything that a command started: its group, and processes that left it."""
 
 import os
 import resource

@@ -279,7 +279,7 @@ def join(head: dict[str, Any], body: str) -> str:
     return f"{_FENCE}\n{dump_yaml(head)}{_FENCE}\n{body}"
 
 
-def key_line(text: str, key: str) -> int | None:
+def find_key_line(text: str, key: str) -> int | None:
     """Return the line on which a key of the head stands, from 1."""
     return find_key_lines(text).get(key)
 

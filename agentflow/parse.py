@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from agentflow.core.errors import InvalidFile
-from agentflow.core.record import plain
+from agentflow.core.record import to_builtins
 from agentflow.core.regex import regex
 
 T = TypeVar("T")
@@ -98,12 +98,12 @@ def decode_or_none(raw: str) -> Any:
         return None
 
 
-def schema(kind: type[Any]) -> dict[str, Any]:
+def make_schema(kind: type[Any]) -> dict[str, Any]:
     """Return the JSON schema of a record type for a model, each type in its place."""
     (top,), components = msgspec.json.schema_components([kind], ref_template="{name}")
     found: dict[str, Any] = _shorten(dict(components[top["$ref"]]), components)
     found.pop("description", None)
-    return dict(plain(found))
+    return dict(to_builtins(found))
 
 
 def _shorten(component: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:

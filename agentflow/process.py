@@ -42,7 +42,7 @@ FLOOD_BYTES = 4 * 1024 * 1024
 """An exchange that prints more is ended."""
 
 
-def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+def make_child_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return what a child process gets to see of our environment, and nothing else."""
     kept = {key: value for key, value in os.environ.items() if key in INHERITED or key.startswith("LC_")}
     return {**kept, **(extra or {})}
@@ -59,7 +59,7 @@ def check_cancelled() -> bool:
     return False
 
 
-def timestamp() -> str:
+def make_timestamp() -> str:
     """Return now in UTC, to the second, as ISO 8601."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -101,7 +101,7 @@ def _start_short(
         process = subprocess.Popen(
             argv,
             cwd=cwd,
-            env=environment(env),
+            env=make_child_environment(env),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -143,7 +143,7 @@ def run(command: Command, sink: Path, cancelled: Callable[[], bool] = lambda: Fa
 
     Raises OSError when the program cannot be started.
     """
-    started_at, begin = timestamp(), time.monotonic()
+    started_at, begin = make_timestamp(), time.monotonic()
     with os.fdopen(os.open(sink, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         collected = OutputCollector(file)
         pipes = (subprocess.DEVNULL, subprocess.PIPE, subprocess.STDOUT)
@@ -227,7 +227,7 @@ def start(command: Command) -> Program:
         process = subprocess.Popen(
             command.argv,
             cwd=command.cwd,
-            env=environment({**command.env, CHILD_MARK: f"{mark:016x}"}),
+            env=make_child_environment({**command.env, CHILD_MARK: f"{mark:016x}"}),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -268,7 +268,7 @@ def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> DetachedPr
         process = subprocess.Popen(
             argv,
             cwd=cwd,
-            env=environment(env),
+            env=make_child_environment(env),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=stderr,
@@ -291,7 +291,7 @@ def _run_to_end(
         process = subprocess.Popen(
             command.argv,
             cwd=command.cwd,
-            env=environment({**command.env, CHILD_MARK: f"{mark:016x}"}),
+            env=make_child_environment({**command.env, CHILD_MARK: f"{mark:016x}"}),
             stdin=pipes[0],
             stdout=pipes[1],
             stderr=pipes[2],

@@ -281,12 +281,12 @@ def strip_colours(text: str) -> str:
     return _COLOURS.sub("", text) if "\x1b" in text else text
 
 
-def visible(text: str) -> str:
+def make_visible(text: str) -> str:
     """Return text with control, direction and invisible characters as escapes; tab and newline stay."""
     return _UNSEEN.sub(lambda found: ascii(found.group())[1:-1], text)
 
 
-def json_visible(text: str) -> str:
+def make_json_visible(text: str) -> str:
     """Return JSON with the same characters as JSON escapes, so that it says the same."""
     return _UNSEEN.sub(lambda found: _json_escape(found.group()), text)
 
@@ -298,15 +298,15 @@ def _json_escape(character: str) -> str:
 
 def nest(text: str) -> str:
     """Return text for one place in Markdown: nothing in it starts a heading or a list of its own."""
-    first, *others = visible(text).strip().split("\n")
+    first, *others = make_visible(text).strip().split("\n")
     head = f"\\{first}" if first.startswith("#") else first
     return "\n".join((head, *(f"{_DEEP}{line}" if line.strip() else "" for line in others)))
 
 
-def one_line(text: str, width: int = 120) -> str:
+def to_one_line(text: str, width: int = 120) -> str:
     """Return the first line of a text that says something, made visible and shortened."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    shown = visible(redact_text(line))
+    shown = make_visible(redact_text(line))
     return shown if len(shown) <= width else shown[: width - 1] + "…"
 
 

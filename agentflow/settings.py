@@ -1,4 +1,4 @@
-"""What the user configured: `config.yaml` in the user's folder, and the environment."""
+"""The user's settings and folders, what a repository may set for itself, and where shipped content lies."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -10,7 +10,7 @@ from msgspec import Meta
 from agentflow.core.errors import ConfigError, InvalidFile
 from agentflow.core.evidence import CheckName, Fault
 from agentflow.core.messages import ContextLimits
-from agentflow.core.record import Record, plain
+from agentflow.core.record import Record, to_builtins
 from agentflow.core.regex import regex
 from agentflow.core.routing import Routing
 from agentflow.frontmatter import read_yaml
@@ -33,7 +33,7 @@ MODEL_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_
 
 
 class Confinement(StrEnum):
-    """What happens where no sandbox is available."""
+    """The reaction to a machine without a sandbox."""
 
     REQUIRE = "require"
     """Nothing is run."""
@@ -44,7 +44,7 @@ class Confinement(StrEnum):
 
 
 class Caller(StrEnum):
-    """Who runs commands."""
+    """The callers of commands."""
 
     EXPLORER = "explorer"
     PLANNER = "planner"
@@ -55,7 +55,7 @@ class Caller(StrEnum):
 
 
 class Retry(Record):
-    """How long a request is tried again; the pauses double from the first to the longest."""
+    """The time for which a request is tried again; the pauses double from the first to the longest."""
 
     tries: Annotated[int, Meta(ge=1)] = 9
     base_seconds: Annotated[float, Meta(ge=0)] = 2
@@ -63,7 +63,7 @@ class Retry(Record):
 
 
 class Patience(Record):
-    """How often a check is run again, and the seconds before it."""
+    """The number of times that a check is run again, and the seconds before it."""
 
     times: Annotated[int, Meta(ge=0, le=10)]
     seconds: Annotated[float, Meta(ge=0, le=600)]
@@ -112,7 +112,7 @@ Mode = Literal["never", "always"] | When
 
 
 class Approvals(Record):
-    """When somebody is asked about a call, by tool and by role."""
+    """The calls that somebody is asked about, by tool and by role."""
 
     tools: dict[str, Mode] = {}
     roles: dict[str, Mode] = {}
@@ -195,7 +195,7 @@ class Skip(Record):
 
 
 class TaskLimits(Record):
-    """What a task may use up, as `--max-iterations`, `--max-cost`, `--max-tokens` and `--timeout` say it."""
+    """The limits of a task, as for `--max-iterations`, `--max-cost`, `--max-tokens` and `--timeout`."""
 
     iterations: Annotated[int, Meta(ge=1, le=1000)] | None = None
     cost: Annotated[float, Meta(ge=0)] | None = None
@@ -214,7 +214,7 @@ class Project(Record):
 
 
 class Folders(Record):
-    """Where the user's files lie."""
+    """The folders of the user's files."""
 
     config: Path
     claude: Path
@@ -225,7 +225,7 @@ class Folders(Record):
     """The record of the added plugins and their files."""
 
 
-def folders(environ: Mapping[str, str]) -> Folders:
+def find_folders(environ: Mapping[str, str]) -> Folders:
     """Return the user's folders; `AGENTFLOW_HOME` moves them all, a relative XDG value is ignored."""
     home = Path(environ.get("AGENTFLOW_HOME") or environ.get("HOME") or Path.home())
     named = Path(environ.get("XDG_CONFIG_HOME", ""))
@@ -243,19 +243,19 @@ def folders(environ: Mapping[str, str]) -> Folders:
 
 def load_settings(environ: Mapping[str, str]) -> Settings:
     """Return the user's settings. Raises InvalidFile naming file, line and key."""
-    path = folders(environ).config
+    path = find_folders(environ).config
     if not path.is_file():
         return Settings()
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {path}: {error}") from None
+        raise ConfigError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
     return _read_settings(Settings, text, str(path))
 
 
 def _read_settings(kind: type[T], text: str, source: str) -> T:
     found = read_yaml(kind, text, source)
-    if has_null(plain(found)):
+    if has_null(to_builtins(found)):
         raise InvalidFile(source, "a text in it has a null character")
     return found
 
@@ -281,7 +281,7 @@ def tighten(project: Project, settings: Settings) -> Project:
     )
 
 
-def with_project(settings: Settings, project: Project) -> Settings:
+def apply_project(settings: Settings, project: Project) -> Settings:
     surface = SurfaceGlobs(
         add=(*settings.surface.add, *project.surface.add),
         remove=(*settings.surface.remove, *project.surface.remove),
@@ -293,7 +293,7 @@ def with_project(settings: Settings, project: Project) -> Settings:
     )
 
 
-def model_name(option: str | None, settings: Settings, environ: Mapping[str, str]) -> str:
+def choose_model_name(option: str | None, settings: Settings, environ: Mapping[str, str]) -> str:
     """Return the model to use: the named one, else `anthropic` where it is set up, else `repair`."""
     named = option or environ.get("AGENTFLOW_MODEL") or settings.model
     if named:
@@ -301,3 +301,13 @@ def model_name(option: str | None, settings: Settings, environ: Mapping[str, str
     configured = settings.endpoint or settings.api_key_env or settings.api_key_command
     is_set_up = configured or any(environ.get(variable) for variable in MODEL_VARIABLES)
     return "anthropic" if is_set_up else "repair"
+
+
+def find_bundled(kind: str) -> Path:
+    """Return the folder of the shipped `agents`, `skills`, `hooks` or `examples`.
+
+    In a wheel they are inside the package, in a checkout beside it, so that edits there are live.
+    """
+    package = Path(__file__).resolve().parent
+    inside = package / "_bundled"
+    return (inside if inside.is_dir() else package.parent) / kind

@@ -27,7 +27,7 @@ from agentflow.core.events import (
     Replied,
     RunEnded,
     RunStarted,
-    Stamped,
+    StoredEvent,
     TaskEnded,
     ToolBlocked,
     ToolFinished,
@@ -36,7 +36,7 @@ from agentflow.core.events import (
 from agentflow.core.messages import Usage
 from agentflow.core.routing import ROLE_OF
 from agentflow.core.task import Phase
-from agentflow.redact import one_line
+from agentflow.redact import to_one_line
 
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _SEND_SECONDS = 3
@@ -73,7 +73,7 @@ class TaskTrace:
             attributes=_name_operation("invoke_workflow", {"gen_ai.conversation.id": task_id}),
         )
 
-    def tell(self, stamped: Stamped) -> None:
+    def tell(self, stamped: StoredEvent) -> None:
         """Open or end the span that an event is about."""
         at = _to_nanoseconds(stamped.at)
         match stamped.event:
@@ -188,7 +188,7 @@ class _Complaint(logging.Handler):
     text = ""
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.text = self.text or one_line(record.getMessage(), 200)
+        self.text = self.text or to_one_line(record.getMessage(), 200)
 
 
 def _name_operation(name: str, told: Mapping[str, _Value]) -> dict[str, _Value]:

@@ -12,7 +12,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from agentflow.core.record import Record, encode
-from agentflow.library.bundled import find_bundled
+from agentflow.settings import find_bundled
 from benchmarks.server import Asked, ModelServer, Script, serving
 
 ROOT = Path(__file__).resolve().parent.parent

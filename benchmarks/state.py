@@ -11,11 +11,11 @@ import anyio
 from agentflow.core.events import ToolStarted
 from agentflow.core.task import TaskState
 from agentflow.model.reply import Assembly, read_events
-from agentflow.process import timestamp
+from agentflow.process import make_timestamp
 from agentflow.store.journal import AppendFile
 from agentflow.store.reading import TASKS
 from agentflow.store.task_file import write_task
-from agentflow.store.tasks import TaskStore, new_task_id
+from agentflow.store.tasks import TaskStore, make_task_id
 from benchmarks.report import Row, alone, at_most, compared
 
 FEW, MANY = 10, 10_000
@@ -80,7 +80,11 @@ def new_store(root: Path) -> TaskStore:
     """Return the store of a new task, in a folder that has none yet."""
     (root / TASKS).mkdir(parents=True)
     task = TaskState(
-        task_id=new_task_id(), task="mend it", started_at=timestamp(), max_iterations=1, model="anthropic"
+        task_id=make_task_id(),
+        task="mend it",
+        started_at=make_timestamp(),
+        max_iterations=1,
+        model="anthropic",
     )
     return TaskStore.create(root, task)
 

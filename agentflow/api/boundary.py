@@ -12,7 +12,7 @@ from agentflow.permissions.rules import Rules
 from agentflow.permissions.user_rules import build_exceptions
 from agentflow.sandbox.build_cache import find_build_cache
 from agentflow.sandbox.confine import Ability, find_ability
-from agentflow.sandbox.profile import SHARED, Level, Opened
+from agentflow.sandbox.profile import SHARED, Level, SandboxOpenings
 from agentflow.sandbox.protection import clear_leftovers
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import Caller, Confinement, Settings, load_settings
@@ -47,7 +47,7 @@ def open_sandbox(git: Git, wish: Wish) -> Sandbox:
 def make_sandbox(root: Path, settings: Settings, wish: Wish, git: tuple[Path, ...] = ()) -> Sandbox:
     """Return the sandbox for commands at a root; `git` are git's own folders. Raises NoSandbox."""
     network = (Caller.IMPLEMENTER, Caller.CHECKS) if wish.network else ()
-    opened = Opened(
+    opened = SandboxOpenings(
         network=(*settings.network, *network),
         readable=tuple(expand_home(path).absolute() for path in settings.readable),
         environment={name: os.environ[name] for name in settings.environment if name in os.environ},

@@ -18,9 +18,14 @@ from agentflow.core.errors import ConfigError, InvalidFile, UnknownRole, Unknown
 from agentflow.core.hook import Hook, Origin
 from agentflow.core.record import Record
 from agentflow.core.role import Role
-from agentflow.hooks.entries import HookFile, load_hooks, name_shipped, project_places, user_places
-from agentflow.hooks.matching import may_see
-from agentflow.library.bundled import find_bundled
+from agentflow.hooks.entries import (
+    HookFile,
+    list_project_places,
+    list_user_places,
+    load_hooks,
+    may_see,
+    name_shipped,
+)
 from agentflow.library.roles import Roles, list_subagents, load_roles, require_known
 from agentflow.library.skill_file import Skill
 from agentflow.library.skills import (
@@ -28,11 +33,19 @@ from agentflow.library.skills import (
     Skills,
     describe_unknown_skill,
     find_named,
+    list_skill_places,
     load_skills,
-    skill_places,
 )
 from agentflow.permissions.rules import Rules, find_denied_tools, find_named_tools, load_rules
-from agentflow.settings import PLUGIN_MANIFEST, Approvals, Settings, folders, load_settings, model_name
+from agentflow.settings import (
+    PLUGIN_MANIFEST,
+    Approvals,
+    Settings,
+    choose_model_name,
+    find_bundled,
+    find_folders,
+    load_settings,
+)
 from agentflow.tools.registry import Toolbox, build_toolbox
 
 
@@ -45,7 +58,7 @@ class Content(Record):
     hooks: tuple[Hook, ...] = ()
     """Those in the frontmatter of the roles and skills."""
 
-    def role(self, name: str) -> Role:
+    def find_role(self, name: str) -> Role:
         """Return the role of a name. Raises UnknownRole."""
         found = find_named(self.roles.all, name)
         if found is None:
@@ -58,7 +71,7 @@ def open_toolbox(root: Path, model: str | None = None) -> Toolbox:
     settings = load_settings(os.environ)
     box = build_toolbox(settings.network)
     if box.find("WebFetch") is None or not _has_search(
-        model_name(model, settings, os.environ), settings, root
+        choose_model_name(model, settings, os.environ), settings, root
     ):
         return box
     from agentflow.tools.web import WEB_SEARCH
@@ -68,15 +81,15 @@ def open_toolbox(root: Path, model: str | None = None) -> Toolbox:
 
 def load_rules_here(root: Path) -> Rules:
     """Return the permission rules that count here."""
-    own, trusted = folders(os.environ).claude / "settings.json", load_trust_here(root)
-    paths = tuple(place.path for place in project_places(root))
+    own, trusted = find_folders(os.environ).claude / "settings.json", load_trust_here(root)
+    paths = tuple(place.path for place in list_project_places(root))
     believed = frozenset(path for path in paths if trusted.covers(path.relative_to(root).as_posix()))
     return load_rules(own, paths, believed)
 
 
 def load_hooks_here(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
     """Return the hooks that count here, with warnings; the repository's own only where they are trusted."""
-    hooks, warnings = load_hooks(user_places(find_bundled("hooks"), folders(os.environ).claude))
+    hooks, warnings = load_hooks(list_user_places(find_bundled("hooks"), find_folders(os.environ).claude))
     hooks = choose_shipped(hooks, load_settings(os.environ).hooks)
     if has_plugins(root):
         from agentflow.api.plugins import list_plugin_hooks
@@ -93,7 +106,7 @@ def choose_shipped(hooks: tuple[Hook, ...], wanted: tuple[str, ...]) -> tuple[Ho
     names = sorted({name for hook in hooks if (name := name_shipped(hook))})
     if unknown := sorted(set(wanted) - set(names)):
         raise ConfigError(
-            f"{folders(os.environ).config}: hooks: there is no shipped hook {unknown[0]}",
+            f"{find_folders(os.environ).config}: hooks: there is no shipped hook {unknown[0]}",
             hint=f"they are {', '.join(names)}",
         )
     return tuple(hook for hook in hooks if not (name := name_shipped(hook)) or name in wanted)
@@ -109,7 +122,7 @@ def withhold_provider_tools(
     toolbox: Toolbox, roles: Roles, hooks: Iterable[Hook], rules: Rules, approvals: Approvals
 ) -> Toolbox:
     """Return the tools without the provider's own where a hook, rule or approval mode must see each call."""
-    explorer = roles.part("explorer")
+    explorer = roles.find_part("explorer")
     modes = [approvals.roles.get(name, "never") for name in (explorer.name, *explorer.handoffs)]
     served = [tool for tool in toolbox.tools if tool.by_provider]
     named = find_named_tools(rules, served)
@@ -125,7 +138,7 @@ def _has_search(model: str, settings: Settings, root: Path) -> bool:
         from agentflow.api.models import has_offered_search
 
         return has_offered_search(model, root)
-    from agentflow.model.credentials import can_search
+    from agentflow.model.wire import can_search
 
     return can_search(model, settings, os.environ)
 
@@ -136,7 +149,7 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
     A wrong file that plays no part of the pipeline may be for other tools: it is left out with a warning.
     """
     calls = load_settings(os.environ).limits.calls
-    roles = load_roles(folders(os.environ).claude, list_trusted_roles(root), calls)
+    roles = load_roles(find_folders(os.environ).claude, list_trusted_roles(root), calls)
     skills, notes = load_skills_here(root)
     warnings = [*roles.warnings, *notes]
     if has_plugins(root):
@@ -185,13 +198,13 @@ def load_skills_here(root: Path) -> tuple[Skills, tuple[str, ...]]:
 
 def has_plugins(root: Path) -> bool:
     """Return whether the user added a plugin, or the repository may be one."""
-    return folders(os.environ).plugin_record.is_file() or (root / PLUGIN_MANIFEST).is_file()
+    return find_folders(os.environ).plugin_record.is_file() or (root / PLUGIN_MANIFEST).is_file()
 
 
 def list_skill_folders(root: Path) -> tuple[SkillFolder, ...]:
     """Return the folders that may hold skills."""
-    found = folders(os.environ)
-    return skill_places(found.claude, found.config.parent, root)
+    found = find_folders(os.environ)
+    return list_skill_places(found.claude, found.config.parent, root)
 
 
 def _mark_trusted(skills: Skills, root: Path) -> Skills:

@@ -11,10 +11,10 @@ from agentflow.core.pending import APPROVED, Answer, Budget, Pending, read_answe
 from agentflow.core.record import Record
 from agentflow.core.task import Status
 from agentflow.parse import decode
-from agentflow.process import timestamp
-from agentflow.settings import folders, load_settings
+from agentflow.process import make_timestamp
+from agentflow.settings import find_folders, load_settings
 from agentflow.store.journal import add_message
-from agentflow.store.ownership import is_own, record_begun, writer_lock
+from agentflow.store.ownership import hold_writer_lock, is_own, record_begun
 from agentflow.store.reading import TASKS, find, list_tasks, load_state, try_load_state
 from agentflow.store.tasks import TaskStore
 from agentflow.workflow.suspension import record_answer
@@ -41,7 +41,7 @@ def decide_approval(
 ) -> DecisionResult:
     """Record a decision about a pending item of the newest task that has it; the first decision stays."""
     git = open_repository(start)
-    with writer_lock(git.root):
+    with hold_writer_lock(git.root):
         folder = find_pending(git.root, pending_id, task_id)
         require_own(git, folder)
         store = TaskStore.reopen(folder)
@@ -63,7 +63,7 @@ def answer_question(start: Path, task_id: str | None, said: Sequence[str]) -> No
     Raises StateError, or UsageError for an invalid answer.
     """
     git = open_repository(start)
-    with writer_lock(git.root):
+    with hold_writer_lock(git.root):
         folder = find(git.root, task_id)
         require_own(git, folder)
         store = TaskStore.reopen(folder)
@@ -89,7 +89,7 @@ def parse_edited_input(text: str | None) -> dict[str, Any] | None:
 
 def record_decision(store: TaskStore, item: Pending, decision: Answer) -> None:
     """Write a decision into the state and the log."""
-    store.save(record_answer(store.task, item, decision.replace(at=timestamp())))
+    store.save(record_answer(store.task, item, decision.replace(at=make_timestamp())))
     store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.by))
 
 
@@ -114,7 +114,7 @@ def find_pending(root: Path, pending_id: str, task_id: str | None = None) -> Pat
 
 def record_own_task(store: TaskStore) -> None:
     """Record that a task is this user's, with its model and limits."""
-    record_begun(folders(os.environ).config, store.folder, store.task)
+    record_begun(find_folders(os.environ).config, store.folder, store.task)
 
 
 def explain_foreign(git: Git, folder: Path) -> str:
@@ -123,7 +123,7 @@ def explain_foreign(git: Git, folder: Path) -> str:
     if git.call("ls-files", "-z", "--", name):
         return "it is part of the repository's history"
     task = load_state(folder)
-    if is_own(folders(os.environ).config, folder, task):
+    if is_own(find_folders(os.environ).config, folder, task):
         return ""
     return "you have no record of having begun it like this"
 

@@ -14,7 +14,7 @@ from agentflow.core.errors import InvalidFile
 from agentflow.core.hook import Origin
 from agentflow.core.record import Record
 from agentflow.frontmatter import read_public
-from agentflow.hooks.entries import HookFile, list_idle_hooks, load_hooks, project_places
+from agentflow.hooks.entries import HookFile, list_idle_hooks, list_project_places, load_hooks
 from agentflow.library.plugins import Plugin, count_parts
 from agentflow.library.roles import HOOKS_KEY, read_role
 from agentflow.library.skill_file import SKILL_FILE, read_skill
@@ -22,15 +22,15 @@ from agentflow.library.skills import find_skill_folders
 from agentflow.library.slash_commands import CommandFolder, list_command_files, read_command
 from agentflow.mcp.entries import SERVERS_FILE, ServerSource
 from agentflow.settings import PLUGIN_MANIFEST
-from agentflow.trust import content
-from agentflow.view.words import plural
+from agentflow.trust import read_content
+from agentflow.view.words import format_count
 
 _MAX_EXTENSIONS = 500
 """The most parts of one kind that are named."""
 
 
 class Standing(StrEnum):
-    """Whether a part of the repository takes effect."""
+    """The effect that a part of the repository has, or why it has none."""
 
     COUNTS = "counts"
     WAITS = "waits for trust"
@@ -108,7 +108,7 @@ def _list_agents(repository: RepositoryTrust) -> Iterator[Extension]:
 
 
 def _list_hooks(repository: RepositoryTrust) -> Iterator[Extension]:
-    for place in (*project_places(repository.root), *list_frontmatter_places(repository.root)):
+    for place in (*list_project_places(repository.root), *list_frontmatter_places(repository.root)):
         yield from _list_hooks_of(place, repository)
     try:
         plugin = read_own_plugin(repository.root)
@@ -151,7 +151,7 @@ def _list_hooks_of(place: HookFile, repository: RepositoryTrust) -> Iterator[Ext
 
 def _read_head(path: Path) -> dict[str, object]:
     try:
-        return dict(read_public(content(path).decode("utf-8", "replace"), str(path)).head)
+        return dict(read_public(read_content(path).decode("utf-8", "replace"), str(path)).head)
     except (InvalidFile, OSError):
         return {}
 
@@ -190,10 +190,10 @@ def _list_plugins(repository: RepositoryTrust) -> Iterator[Extension]:
 
 def _describe_plugin(plugin: Plugin, repository: RepositoryTrust) -> str:
     """Return the parts of a plugin at the repository's root: used, waiting for trust, and unused."""
-    brings = ", ".join(plural(count, part) for part, count in count_parts(plugin).items() if count)
+    brings = ", ".join(format_count(count, part) for part, count in count_parts(plugin).items() if count)
     parts = (*plugin.agents, *plugin.commands, *plugin.hooks, *(one / SKILL_FILE for one in plugin.skills))
     waiting = sum(not repository.is_trusted(repository.name_file(path)) for path in parts)
-    left = f"{plural(waiting, 'file')} of it waiting for trust" if waiting else ""
+    left = f"{format_count(waiting, 'file')} of it waiting for trust" if waiting else ""
     unused = f"not used: {', '.join(plugin.unused)}" if plugin.unused else ""
     return "; ".join(filter(None, (brings, left, unused)))
 
@@ -230,7 +230,7 @@ def _read_name(manifest: Path) -> str:
 def _read_table(path: Path) -> dict[str, object]:
     """Return a JSON object, an empty one where the file is none."""
     try:
-        found = json.loads(content(path)) if path.is_file() else {}
+        found = json.loads(read_content(path)) if path.is_file() else {}
     except (InvalidFile, OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

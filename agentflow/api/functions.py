@@ -15,7 +15,7 @@ from agentflow.api.wiring import prepare
 from agentflow.compose.builder import AgentBuilder
 from agentflow.compose.capability import Capability
 from agentflow.core.errors import AgentflowError, Exit
-from agentflow.core.events import Stamped
+from agentflow.core.events import StoredEvent
 from agentflow.core.hook import Hook, HookResult
 from agentflow.core.pending import Answer
 from agentflow.core.points import HookEvent, Point
@@ -26,7 +26,7 @@ from agentflow.store.reading import find
 from agentflow.view.tasks import Snapshot, load_snapshot
 from agentflow.workspace.git import open_repository
 
-Observe = Callable[[Stamped], None]
+Observe = Callable[[StoredEvent], None]
 _PLAIN = Order()
 
 

@@ -19,11 +19,10 @@ from agentflow.core.points import Actor, HookEvent, Payload, Point, Scene
 from agentflow.core.record import Record
 from agentflow.core.task import Phase
 from agentflow.core.tool import Tool
-from agentflow.hooks.entries import load_hooks, name_shipped, project_places, user_places
-from agentflow.library.bundled import find_bundled
+from agentflow.hooks.entries import list_project_places, list_user_places, load_hooks, name_shipped
 from agentflow.parse import Mismatch, fit, read_json
 from agentflow.sandbox.run import Sandbox
-from agentflow.settings import folders
+from agentflow.settings import find_bundled, find_folders
 from agentflow.workspace.git import open_repository
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
@@ -44,10 +43,10 @@ def list_known_hooks(root: Path) -> tuple[tuple[KnownHook, ...], tuple[str, ...]
     """Return all hooks, including those that do not run here, and remarks on their files."""
     here, notes = load_hooks_here(root)
     running = {_key(hook) for hook in here}
-    own, _ = load_hooks(user_places(find_bundled("hooks"), folders(os.environ).claude))
+    own, _ = load_hooks(list_user_places(find_bundled("hooks"), find_folders(os.environ).claude))
     content = load_content(root, open_toolbox(root))
     running |= {_key(hook) for hook in content.hooks}
-    theirs, _ = load_hooks((*project_places(root), *list_frontmatter_places(root)))
+    theirs, _ = load_hooks((*list_project_places(root), *list_frontmatter_places(root)))
     theirs = (*(hook for hook in content.hooks if hook.origin is Origin.USER), *theirs)
     found = tuple(_to_known(hook, is_running=_key(hook) in running) for hook in (*own, *theirs))
     return found, tuple(dict.fromkeys((*notes, *list_hook_notes(root))))
@@ -91,7 +90,8 @@ def _read_input(path: Path) -> Mapping[str, Any]:
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidFile(str(path), f"cannot be read: {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidFile(str(path), f"cannot be read: {reason}") from None
     found = read_json(text, str(path))
     if not isinstance(found, dict):
         raise InvalidFile(str(path), "must be a JSON object")
@@ -103,7 +103,7 @@ def start_hook(root: Path, point: Point, name: str, *, is_users: bool) -> tuple[
     name = name or re.sub(r"(?<=[a-z])(?=[A-Z])", "-", point).lower()
     if not _NAME.fullmatch(name):
         raise UsageError(f"--name {name}: may have lower case letters, digits, - and _")
-    folder = folders(os.environ).claude if is_users else root / ".claude"
+    folder = find_folders(os.environ).claude if is_users else root / ".claude"
     script, settings = folder / "hooks" / f"{name}.py", folder / "settings.json"
     if os.path.lexists(script):
         raise UsageError(f"{script} already exists", hint="choose another --name")

@@ -15,7 +15,7 @@ from agentflow.core.ports import Model, Observer
 from agentflow.core.role import Role
 from agentflow.core.task import TaskState
 from agentflow.loop.history import request_of
-from agentflow.model.scripted import Exchange, Recorded, load_script
+from agentflow.model.scripted import Exchange, ReplayModel, load_script
 from agentflow.model.tiers import (
     CLOUDS,
     DEEP,
@@ -23,12 +23,12 @@ from agentflow.model.tiers import (
     LIVE,
     REPAIR,
     Meter,
-    choice_of,
     find_price,
+    find_tier,
     find_window,
-    first_ids,
-    ids_of,
-    tier,
+    list_first_ids,
+    list_ids,
+    parse_choice,
 )
 from agentflow.redact import keep_secret
 from agentflow.sandbox.run import Sandbox
@@ -49,7 +49,7 @@ _NO_KEY = "set ANTHROPIC_API_KEY, or name a server of your own that needs none w
 
 def choose_model(name: str, sandbox: Sandbox, settings: Settings, environ: Mapping[str, str]) -> Model:
     """Return the model of a name. Raises ConfigError, or ModelRejected without credentials."""
-    chosen = choice_of(name)
+    chosen = parse_choice(name)
     if name == REPAIR:
         from agentflow.repair.policy import Repair
 
@@ -63,7 +63,7 @@ def choose_model(name: str, sandbox: Sandbox, settings: Settings, environ: Mappi
 
 def choose_tiers(settings: Settings, name: str) -> Settings:
     """Return settings with the tiers that a model's name says. Raises ConfigError."""
-    return settings.replace(models={**settings.models, **choice_of(name).models})
+    return settings.replace(models={**settings.models, **parse_choice(name).models})
 
 
 def _open_live(name: str, settings: Settings, environ: Mapping[str, str]) -> Model:
@@ -79,22 +79,21 @@ def _open_live(name: str, settings: Settings, environ: Mapping[str, str]) -> Mod
 
 def _open_messages(name: str, settings: Settings, environ: Mapping[str, str]) -> tuple["Messages", str]:
     """Return a live model, and the endpoint it asks."""
-    from agentflow.model.credentials import endpoint
     from agentflow.model.messages import Messages
-    from agentflow.model.wire import VENDOR
+    from agentflow.model.wire import VENDOR, choose_endpoint
 
     if name in CLOUDS:
-        from agentflow.model.sdk import cloud
+        from agentflow.model.sdk import open_cloud
 
-        return Messages(name, cloud(name, environ, settings.deadlines), settings), name
-    found = endpoint(environ, settings)
+        return Messages(name, open_cloud(name, environ, settings.deadlines), settings), name
+    found = choose_endpoint(environ, settings)
     keep_secret(found.secrets)
     if found.address == VENDOR and not found.secrets:
         raise ModelRejected("no credentials for the Messages API", hint=_NO_KEY)
     if settings.transport == "sdk":
-        from agentflow.model.sdk import direct
+        from agentflow.model.sdk import open_direct
 
-        return Messages(name, direct(found, settings.deadlines), settings), found.address
+        return Messages(name, open_direct(found, settings.deadlines), settings), found.address
     return Messages(name, _open_source(found, settings.deadlines, environ), settings), found.address
 
 
@@ -144,10 +143,10 @@ def limit_model(model: Model, task: TaskState) -> Model:
 
 def require_price(model: Model, budget: Budget, roles: Iterable[Role], settings: Settings) -> None:
     """Refuse a cost limit for a model without a known price. Raises UsageError."""
-    kind = choice_of(model.name).kind
+    kind = parse_choice(model.name).kind
     if budget.cost is None or kind not in LIVE:
         return
-    named = (id_ for role in roles for id_ in ids_of(role.model, settings.models))
+    named = (id_ for role in roles for id_ in list_ids(role.model, settings.models))
     unknown = [id_ for id_ in dict.fromkeys(named) if find_price(id_, kind, settings) is None]
     if unknown:
         raise UsageError(
@@ -171,7 +170,7 @@ async def close_model(model: Model) -> None:
 
 def _find_live(model: Model) -> "Messages | None":
     """Return the model if it is asked over the network, else None without loading that code."""
-    if not choice_of(model.name).is_live:
+    if not parse_choice(model.name).is_live:
         return None
     from agentflow.model.messages import Messages
 
@@ -180,26 +179,26 @@ def _find_live(model: Model) -> "Messages | None":
 
 def list_tier_models(name: str, settings: Settings) -> dict[str, str]:
     """Return the model id of each tier; the embedded engine is the same in each."""
-    return {DEEP: REPAIR, FAST: REPAIR} if name == REPAIR else first_ids(settings.models)
+    return {DEEP: REPAIR, FAST: REPAIR} if name == REPAIR else list_first_ids(settings.models)
 
 
 def find_context_limits(model_id: str, settings: Settings) -> ContextLimits:
     """Return how long a conversation with a model may be; for the embedded engine there is no limit."""
     if model_id == REPAIR:
         return settings.limits.replace(context=sys.maxsize, trigger=None)
-    return settings.limits.within(find_window(model_id, settings))
+    return settings.limits.fit_window(find_window(model_id, settings))
 
 
 def refuse_without_tools(model: Model, roles: Iterable[Role], settings: Settings) -> None:
     """Refuse a model that takes no tools for any of these roles. Raises ModelRejected."""
-    if not choice_of(model.name).is_live:
+    if not parse_choice(model.name).is_live:
         return
     for role in roles:
-        for named in ids_of(role.model, settings.models):
+        for named in list_ids(role.model, settings.models):
             if named in settings.without_tools:
                 raise ModelRejected(
                     f"{named} takes no tools, so it cannot work as the {role.part or role.name}",
-                    hint=f"give {tier(role.model)} another model under models in config.yaml",
+                    hint=f"give {find_tier(role.model)} another model under models in config.yaml",
                 )
 
 
@@ -209,7 +208,7 @@ def has_offered_search(name: str, root: Path) -> bool:
     return any(tool.by_provider for run in runs for tool in run.head.tools)
 
 
-def _load_recorded(name: str, root: Path) -> Recorded:
+def _load_recorded(name: str, root: Path) -> ReplayModel:
     """Return the model that replays a task's replies. Raises TaskNotFound."""
     path = find(root, name.removeprefix("replay:"))
     known: dict[int, list[Exchange]] = {}
@@ -222,7 +221,7 @@ def _load_recorded(name: str, root: Path) -> Recorded:
             elif told := one.reply or one.failure:
                 summaries.setdefault(number, []).append(told)
     roots = {str(root), *(evidence.cwd for evidence in read_evidence(path) if evidence.by is By.PROGRAM)}
-    return Recorded(name, known, tuple(roots), summaries)
+    return ReplayModel(name, known, tuple(roots), summaries)
 
 
 def _to_exchange(one: RecordedRequest) -> Exchange:

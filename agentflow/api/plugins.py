@@ -1,24 +1,38 @@
-"""The plugins that count in a repository: those that the user added, and a trusted one at its root."""
+"""The plugins that count in a repository, and how a person adds, updates and removes them."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
-from typing import TypeVar
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
 
 from agentflow.api.trust import load_trust_here
-from agentflow.api.trust_items import read_own_plugin
-from agentflow.core.errors import InvalidFile
+from agentflow.api.trust_items import Item, list_plugin_items, read_own_plugin
+from agentflow.core.errors import ConfigError, InvalidFile, UsageError
 from agentflow.core.hook import Origin
-from agentflow.core.record import Record
+from agentflow.core.record import Record, encode
+from agentflow.core.regex import regex
 from agentflow.core.role import Role
 from agentflow.hooks.entries import HookFile
-from agentflow.library.plugin_store import PluginStore
-from agentflow.library.plugins import Plugin, PluginServers
+from agentflow.library.plugins import (
+    InstalledPlugin,
+    Plugin,
+    PluginServers,
+    PluginStore,
+    copy_plugin_files,
+    hash_files,
+    read_plugin,
+)
 from agentflow.library.roles import read_role
 from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill
 from agentflow.library.slash_commands import CommandFolder
-from agentflow.settings import PLUGIN_MANIFEST, folders
+from agentflow.parse import decode, expand_home
+from agentflow.redact import list_some
+from agentflow.sandbox.throwaway import make_scratch_folder
+from agentflow.settings import PLUGIN_MANIFEST, find_folders
+from agentflow.trust import read_content
+from agentflow.workspace.git_fetch import fetch_files, is_address
 
 T = TypeVar("T")
 
@@ -37,7 +51,7 @@ class Plugins(Record):
 
 def open_store() -> PluginStore:
     """Return where the user's plugins are kept."""
-    found = folders(os.environ)
+    found = find_folders(os.environ)
     return PluginStore(place=found.plugins, record=found.plugin_record)
 
 
@@ -144,3 +158,208 @@ def _read_all(paths: Iterable[Path], read: Callable[[Path], T], warnings: list[s
         except InvalidFile as error:
             warnings.append(f"left out of a plugin: {error}")
     return found
+
+
+_PARTS = ("agents", "skills", "commands", "hooks/hooks.json", ".mcp.json")
+_MARKETPLACE = ".claude-plugin/marketplace.json"
+_MOST_NAMES = 20
+_REPOSITORY = regex(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9_][\w.-]*")
+_OWN = ("source", "category", "tags", "strict")
+"""Keys of an entry that are about the marketplace; the others are a manifest."""
+
+
+class PluginSource(Record):
+    """The place of a plugin's files."""
+
+    address: str = ""
+    """Of a git repository; empty for a folder beside the marketplace."""
+    reference: str = ""
+    folder: str = ""
+    """The plugin's folder in there."""
+    manifest: dict[str, Any] = {}
+    """The marketplace entry, for a plugin without a manifest of its own."""
+
+
+class PluginCandidate(Record):
+    """A plugin as it was fetched, before anybody agreed to it."""
+
+    plugin: Plugin
+    record: InstalledPlugin
+    items: tuple[Item, ...]
+    folder: Path
+
+    def list_differences(self, before: InstalledPlugin | None) -> tuple[str, ...]:
+        """Return the files that differ from what was added, each with A, M or D before it."""
+        old, new = before.files if before else {}, self.record.files
+        marks = {name: "M" if name in old else "A" for name in new if old.get(name) != new[name]}
+        marks |= {name: "D" for name in old if name not in new}
+        return tuple(f"{marks[name]} {name}" for name in sorted(marks))
+
+
+class _PluginSource(Record):
+    """A folder with a plugin in it, somewhere below the files that were fetched."""
+
+    folder: Path
+    top: Path
+    commit: str = ""
+    manifest: dict[str, object] = {}
+
+
+@contextmanager
+def fetch_plugin(source: str, entry: str = "") -> Iterator[PluginCandidate]:
+    """Yield the plugin of a folder, a git address or a marketplace, in a copy of its own.
+
+    Raises UsageError for a source that is none, InvalidFile for a wrong plugin, and ConfigError where it
+    cannot be fetched.
+    """
+    with make_scratch_folder() as scratch:
+        found = _find(source, entry, scratch)
+        if not found.folder.resolve().is_relative_to(found.top.resolve()) or not found.folder.is_dir():
+            raise InvalidFile(source, "the plugin's folder does not exist or lies elsewhere")
+        folder = scratch / "plugin"
+        copy_plugin_files(found.folder, folder, hash_files(found.folder))
+        _complete_manifest(folder, found)
+        plugin = read_plugin(folder, "plugin")
+        record = InstalledPlugin(
+            name=plugin.name,
+            source=source,
+            entry=entry,
+            version=plugin.version,
+            commit=found.commit,
+            files=hash_files(folder),
+        )
+        items = tuple(list_plugin_items(plugin))
+        yield PluginCandidate(plugin=plugin, record=record, items=items, folder=folder)
+
+
+def _find(source: str, entry: str, scratch: Path) -> _PluginSource:
+    """Return where the plugin of a source lies, its files fetched where they are elsewhere."""
+    place = expand_home(source)
+    if place.exists() and not source.startswith("-"):
+        commit, top = "", place
+    else:
+        address, _, reference = source.partition("#")
+        if not is_address(address):
+            hint = "name a folder, a marketplace file, or an https, ssh or file address"
+            raise UsageError(f"{source} is neither a folder nor a git address", hint=hint)
+        top = scratch / "source"
+        commit = fetch_files(address, reference, top)
+    has_manifest = (top / PLUGIN_MANIFEST).is_file()
+    market = None if has_manifest and not entry else _find_marketplace(top)
+    if market is None:
+        if entry:
+            raise UsageError(f"{source} has no {_MARKETPLACE}, so {entry} cannot be found in it")
+        return _PluginSource(folder=top, top=top, commit=commit, manifest={"name": top.resolve().name})
+    base = market.parent.parent if market.name == Path(_MARKETPLACE).name else market.parent
+    return _follow(_choose_entry(market, entry), base, commit, scratch)
+
+
+def _follow(said: PluginSource, base: Path, commit: str, scratch: Path) -> _PluginSource:
+    """Return where a marketplace says that a plugin lies."""
+    if not said.address:
+        return _PluginSource(folder=base / said.folder, top=base, commit=commit, manifest=said.manifest)
+    top = scratch / "entry"
+    commit = fetch_files(said.address, said.reference, top)
+    return _PluginSource(folder=top / said.folder, top=top, commit=commit, manifest=said.manifest)
+
+
+def _complete_manifest(folder: Path, found: _PluginSource) -> None:
+    """Write the manifest of a plugin without one, from its marketplace entry or its folder's name."""
+    place = folder / PLUGIN_MANIFEST
+    if place.exists():
+        return
+    if not any((folder / part).exists() for part in _PARTS) and "skills" not in found.manifest:
+        raise ConfigError(f"{found.folder} is not a plugin: it has no {PLUGIN_MANIFEST} and no {_PARTS[0]}/")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(encode(found.manifest) + b"\n")
+
+
+def require_new_name(candidate: PluginCandidate) -> None:
+    """Raise UsageError where another plugin has this one's name."""
+    known = open_store().find(candidate.plugin.name)
+    same = known and (known.source, known.entry) == (candidate.record.source, candidate.record.entry)
+    if known and not same:
+        raise UsageError(
+            f"there is a plugin {known.name} already, from {known.source}",
+            hint=f"agentflow plugins remove {known.name}",
+        )
+
+
+def install_plugin(candidate: PluginCandidate) -> None:
+    """Copy a plugin that a person agreed to, and write down what it holds."""
+    open_store().install(candidate.record, candidate.folder)
+
+
+def require_installed(name: str) -> InstalledPlugin:
+    """Return the plugin of a name. Raises UsageError."""
+    store = open_store()
+    found = store.find(name)
+    if found is None:
+        names = ", ".join(each.name for each in store.load()) or "none"
+        raise UsageError(f"there is no plugin {name}; added: {names}")
+    return found
+
+
+def _find_marketplace(place: Path) -> Path | None:
+    """Return the marketplace file that a path names, or that a folder holds."""
+    if place.is_file():
+        return place
+    found = place / _MARKETPLACE
+    return found if found.is_file() else None
+
+
+def _choose_entry(path: Path, name: str) -> PluginSource:
+    """Return where the plugin of a name lies; without a name, the only one.
+
+    Raises UsageError with the names there are, and InvalidFile for a wrong file.
+    """
+    top = decode(dict[str, Any], read_content(path), str(path))
+    listed = top.get("plugins")
+    if not isinstance(listed, list):
+        raise InvalidFile(str(path), "plugins: must be a list")
+    entries = {str(entry.get("name")): entry for entry in listed if isinstance(entry, dict)}
+    if len(entries) < len(listed):
+        raise InvalidFile(str(path), "plugins: each needs a name of its own")
+    chosen = name or (next(iter(entries)) if len(entries) == 1 else "")
+    if chosen not in entries:
+        names = list_some(sorted(entries), _MOST_NAMES)
+        said = f"there is no plugin {name} in it" if name else "which one"
+        raise UsageError(f"{path} lists {names}: {said}", hint="agentflow plugins add SOURCE NAME")
+    metadata = top.get("metadata")
+    base = metadata.get("pluginRoot", "") if isinstance(metadata, dict) else ""
+    return _read_entry(entries[chosen], chosen, str(base), str(path))
+
+
+def _read_entry(entry: dict[str, Any], name: str, base: str, source: str) -> PluginSource:
+    said = entry.get("source")
+    manifest = {key: value for key, value in entry.items() if key not in _OWN}
+    where = f"plugins.{name}.source"
+    if isinstance(said, str):
+        folder = said if said.startswith("./") or not base else f"{base}/{said}"
+        return PluginSource(folder=_require_below(folder, where, source), manifest=manifest)
+    if not isinstance(said, dict):
+        raise InvalidFile(source, f"{where}: must be a path or an object")
+    kind = said.get("source")
+    if kind == "npm":
+        raise InvalidFile(source, f"{where}: npm is not supported; name a git address or a folder")
+    if kind not in ("github", "url", "git-subdir", "git"):
+        raise InvalidFile(source, f"{where}: {kind!r} is none of github, url, git-subdir")
+    address = str(said.get("url", ""))
+    if kind == "github":
+        repository = str(said.get("repo", ""))
+        if not _REPOSITORY.fullmatch(repository):
+            raise InvalidFile(source, f"{where}.repo: {repository!r} is not owner/name")
+        address = f"https://github.com/{repository}.git"
+    return PluginSource(
+        address=address,
+        reference=str(said.get("sha") or said.get("ref") or ""),
+        folder=_require_below(str(said.get("path", "")), where, source),
+        manifest=manifest,
+    )
+
+
+def _require_below(folder: str, where: str, source: str) -> str:
+    pure = PurePosixPath(folder)
+    if pure.is_absolute() or ".." in pure.parts or "\0" in folder:
+        raise InvalidFile(source, f"{where}: {folder} leads out of the repository")
+    return str(pure)

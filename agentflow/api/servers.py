@@ -29,11 +29,11 @@ from agentflow.model.tiers import REPAIR
 from agentflow.parse import decode
 from agentflow.permissions.rules import SERVER_PREFIX, parse_rules
 from agentflow.sandbox.run import Sandbox
-from agentflow.settings import Settings, folders
+from agentflow.settings import Settings, find_folders
 from agentflow.store.journal import load_runs
 from agentflow.store.reading import find
 from agentflow.store.tasks import TaskStore
-from agentflow.trust import Trusted, content, load_trust
+from agentflow.trust import TrustRecord, load_trust, read_content
 
 if TYPE_CHECKING:
     from agentflow.mcp.servers import ServerPlace
@@ -44,12 +44,12 @@ UNTRUSTED = "waits for your trust: agentflow trust"
 
 def find_accepted_file() -> Path:
     """Return the file that records the accepted tools of servers."""
-    return folders(os.environ).config.parent / "trust" / "mcp-tools.json"
+    return find_folders(os.environ).config.parent / "trust" / "mcp-tools.json"
 
 
 def _list_server_files(root: Path) -> tuple[ServerFile, ...]:
     """Return the files that may configure servers here."""
-    own = folders(os.environ).claude.with_name(".claude.json")
+    own = find_folders(os.environ).claude.with_name(".claude.json")
     return (
         ServerFile(path=own, source=ServerSource.LOCAL),
         find_project_file(root),
@@ -78,7 +78,7 @@ def _list_plugin_files(root: Path) -> tuple[ServerFile, ...]:
 def load_entries(root: Path) -> ServerEntries:
     """Return the servers that are configured here; one of the repository can be used once it is trusted."""
     found = read_entries(_list_server_files(root), root)
-    trusted = load_trust(folders(os.environ).config, root)
+    trusted = load_trust(find_folders(os.environ).config, root)
     is_on = _read_choices(root, trusted)
     everyone = tuple(_judge(entry, is_on, root) for entry in found.all)
     return found.replace(all=everyone)
@@ -97,14 +97,14 @@ def _judge(entry: ServerEntry, choices: dict[str, Any], root: Path) -> ServerEnt
 
 def _is_trusted_server(entry: ServerEntry, root: Path) -> bool:
     """Return whether a server may be started, as its files are now."""
-    trusted = load_trust(folders(os.environ).config, root)
+    trusted = load_trust(find_folders(os.environ).config, root)
     files = (SERVERS_FILE, *list_server_scripts(entry, root))
     return entry.source is not ServerSource.PROJECT or all(map(trusted.covers, files))
 
 
-def _read_choices(root: Path, trusted: Trusted) -> dict[str, Any]:
+def _read_choices(root: Path, trusted: TrustRecord) -> dict[str, Any]:
     """Return which servers of the repository are switched on or off; untrusted files may only switch off."""
-    claude = folders(os.environ).claude
+    claude = find_folders(os.environ).claude
     names = (".claude/settings.json", ".claude/settings.local.json")
     files = [(claude / "settings.json", True), *((root / name, trusted.covers(name)) for name in names)]
     tables = [(_read_object(path), is_believed) for path, is_believed in files]
@@ -125,7 +125,7 @@ def _list_names(table: dict[str, Any], key: str) -> list[str]:
 def _read_object(path: Path) -> dict[str, Any]:
     """Return the object in a settings file, or an empty one; its own readers report a wrong file."""
     try:
-        return decode(dict[str, Any], content(path), str(path)) if path.is_file() else {}
+        return decode(dict[str, Any], read_content(path), str(path)) if path.is_file() else {}
     except (InvalidFile, OSError):
         return {}
 
@@ -135,7 +135,7 @@ def set_server_rules(role: Role, settings: Settings) -> Role:
     given = settings.mcp_tools.get(role.name)
     if given is None:
         return role
-    source = str(folders(os.environ).config)
+    source = str(find_folders(os.environ).config)
     rules = parse_rules(list(given), source)
     if other := [rule for rule in rules if not rule.tool.startswith(SERVER_PREFIX)]:
         raise InvalidFile(source, f"mcp_tools.{role.name}: {other[0]} is not a rule such as mcp__server")

@@ -21,15 +21,15 @@ from agentflow.api.wiring import (
     refuse_unpriced,
 )
 from agentflow.core.errors import AgentflowError, Exit, UsageError, describe_os_error
-from agentflow.core.events import Stamped, ToolFinished, ToolStarted, Warned
+from agentflow.core.events import StoredEvent, ToolFinished, ToolStarted, Warned
 from agentflow.core.pending import Budget, Consent, Override
 from agentflow.core.plan_order import ParallelWork
 from agentflow.core.record import Record
-from agentflow.core.task import Invoked, Phase, Status, TaskState
-from agentflow.redact import list_some, one_line
+from agentflow.core.task import Invocation, Phase, Status, TaskState
+from agentflow.redact import list_some, to_one_line
 from agentflow.sandbox.profile import Level
 from agentflow.settings import TaskLimits
-from agentflow.store.ownership import writer_lock
+from agentflow.store.ownership import hold_writer_lock
 from agentflow.store.reading import find, find_recorded_end, load_state
 from agentflow.store.tasks import TaskStore
 from agentflow.workflow.crew import Crew
@@ -47,7 +47,7 @@ class Order(Record):
     """A task, and what it may do and use."""
 
     text: str = ""
-    invoked: Invoked | None = None
+    invoked: Invocation | None = None
     """The command that became the text, if any."""
     model: str | None = None
     max_iterations: int | None = None
@@ -59,7 +59,7 @@ class Order(Record):
     named_class: str = ""
     """The class of the task; empty: its wording decides."""
     review: bool | None = None
-    """Whether the person wants a review; None: as the class requires."""
+    """The person's wish for a review; None: as the class requires."""
     sequential: bool = False
     parallel: int | None = None
     """Implementers at the same time; None: as the settings say."""
@@ -105,7 +105,7 @@ class PauseSwitch:
         self._pause()
         return True
 
-    def __call__(self, stamped: Stamped) -> None:
+    def __call__(self, stamped: StoredEvent) -> None:
         """Take an event of the task, and end the work once no call runs, if a pause is asked for."""
         match stamped.event:
             case ToolStarted() as event:
@@ -125,7 +125,7 @@ class PauseSwitch:
 def begin_session(setup: Setup, order: Order) -> Iterator[Session]:
     """Write a new task to the disk and lock it against other writers."""
     refuse_unpriced(setup, order.budget)
-    with writer_lock(setup.git.root):
+    with hold_writer_lock(setup.git.root):
         keep_out_of_git(setup.git)
         explored, problem = read_fresh_document(setup.git) if order.context else ("", "")
         if problem:
@@ -196,7 +196,7 @@ def resume_session(
 
     `is_named` says that a person gave the id.
     """
-    with writer_lock(git.root):
+    with hold_writer_lock(git.root):
         store = _reopen(git, task_id, order.model, is_named=is_named and bool(task_id))
         if store.task.pending and ask is not None:
             ask(store)
@@ -277,7 +277,7 @@ class SignalWatch:
         self._pauses = pauses
         self.caught: Exit | None = None
         self.is_paused = False
-        """Whether the work ended because somebody paused it."""
+        """Tell whether the work ended because somebody paused it."""
 
     def end(self, *, is_over: bool) -> None:
         """Note how the work ended: a pause that came too late is none."""
@@ -317,7 +317,7 @@ async def _run(crew: Crew, task: TaskState, watch: SignalWatch) -> TaskState:
         while isinstance(failure, ExceptionGroup):
             failure = failure.exceptions[0]
         code, reason = _explain(failure)
-        end_early(crew, Status.ERROR, code, one_line(reason))
+        end_early(crew, Status.ERROR, code, to_one_line(reason))
         raise failure from None
     finally:
         await close_model(crew.model)
@@ -366,19 +366,19 @@ def _follow_task(git: Git, task: TaskState, earlier_id: str) -> TaskState:
 
 def _describe(git: Git, task: TaskState) -> Iterator[str]:
     """Yield lines about a task: its request, the results of its roles, and its end."""
-    ended = f"{task.status}: {one_line(task.ending.reason, _LINE)}" if task.ending else str(task.status)
-    yield f"- asked: {one_line(task.intent.goal or task.task, _LINE)}"
+    ended = f"{task.status}: {to_one_line(task.ending.reason, _LINE)}" if task.ending else str(task.status)
+    yield f"- asked: {to_one_line(task.intent.goal or task.task, _LINE)}"
     yield f"  ended: {'undone, its change is gone' if task.undone else ended}"
     if task.intent.constraints:
-        yield f"  constraints: {one_line(task.intent.constraints, _LINE)}"
+        yield f"  constraints: {to_one_line(task.intent.constraints, _LINE)}"
     if task.findings:
-        yield f"  found: {one_line(task.findings.summary, _LINE)}"
+        yield f"  found: {to_one_line(task.findings.summary, _LINE)}"
         for one in task.findings.findings[:_MOST_FINDINGS]:
-            yield f"    {one.place}: {one_line(one.claim, _LINE)}"
+            yield f"    {one.place}: {to_one_line(one.claim, _LINE)}"
     if task.plan:
-        yield f"  plan: {one_line(task.plan.summary, _LINE)}"
+        yield f"  plan: {to_one_line(task.plan.summary, _LINE)}"
     if task.change:
-        yield f"  done: {one_line(task.change.summary, _LINE)}"
+        yield f"  done: {to_one_line(task.change.summary, _LINE)}"
     if task.base_tree and task.tree:
-        paths = (each.path for each in git.changes(task.base_tree, task.tree))
+        paths = (each.path for each in git.list_changes(task.base_tree, task.tree))
         yield f"  files changed: {list_some(paths) or 'none'}"

@@ -16,7 +16,7 @@ from agentflow.core.hook import NO_DECISION, Decision, HookDecision
 from agentflow.core.points import CommandCalled, Point, Scene
 from agentflow.core.record import Record
 from agentflow.core.role import Role, ToolRule
-from agentflow.core.task import Invoked, Phase
+from agentflow.core.task import Invocation, Phase
 from agentflow.hooks.chain import Chain
 from agentflow.library.skill_file import SKILL_FILE, Skill, list_skill_files
 from agentflow.library.slash_commands import (
@@ -39,12 +39,12 @@ from agentflow.library.substitution import (
 from agentflow.permissions.role_rules import explain_role_refusal, find_scope
 from agentflow.permissions.rules import Rules
 from agentflow.permissions.user_rules import apply_rules, build_exceptions
-from agentflow.redact import one_line, redact_text, strip_colours
+from agentflow.redact import redact_text, strip_colours, to_one_line
 from agentflow.sandbox.environment import find_shell
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.throwaway import scratch_folder
-from agentflow.settings import folders
+from agentflow.sandbox.throwaway import make_scratch_folder
+from agentflow.settings import find_folders
 from agentflow.store.reading import state_folder
 from agentflow.tools.files import READ
 from agentflow.tools.shell import BASH
@@ -66,7 +66,7 @@ class ExpandedCommand(Record):
     """The task that a command stands for."""
 
     text: str
-    invoked: Invoked
+    invoked: Invocation
     warnings: tuple[str, ...] = ()
 
 
@@ -150,7 +150,7 @@ def _find_command(root: Path, name: str) -> PromptCommand | None:
 
 def load_commands_here(root: Path) -> PromptCommands:
     """Return the commands of the user, of the repository and of plugins, trusted or not."""
-    places = list_command_places(folders(os.environ).claude, root)
+    places = list_command_places(find_folders(os.environ).claude, root)
     if has_plugins(root):
         from agentflow.api.plugins import list_plugin_commands
 
@@ -230,7 +230,7 @@ def _expand(place: _Place, command: PromptCommand, typed: str, rest: str) -> Exp
     tools = None if command.tools is None else tuple(map(str, command.tools))
     return ExpandedCommand(
         text=redact_text("\n\n".join((text, *texts))),
-        invoked=Invoked(typed=typed, file=str(command.path), tools=tools, model=command.model),
+        invoked=Invocation(typed=typed, file=str(command.path), tools=tools, model=command.model),
         warnings=tuple(f"/{command.called}: {warning}" for warning in dict.fromkeys(warnings)),
     )
 
@@ -261,11 +261,11 @@ def _run_line(place: _Place, command: PromptCommand, line: str) -> str:
     runner = place.open_runner()
     if why := _find_refusal(place, command, line, runner):
         raise Halted(
-            f"/{command.called} may not run {one_line(line)}: {why}", hint=f"it is in {command.path}"
+            f"/{command.called} may not run {to_one_line(line)}: {why}", hint=f"it is in {command.path}"
         )
     root = str(place.git.root)
     wanted = Command(argv=(find_shell(place.git.root), "-c", line), cwd=root, timeout=_SECONDS)
-    with scratch_folder() as folder:
+    with make_scratch_folder() as folder:
         sink = folder / "output"
         finished = runner.run(wanted, sink)
         printed = sink.read_bytes().decode("utf-8", "replace")

@@ -31,32 +31,32 @@ from agentflow.checks.repository import (
 from agentflow.core.errors import ConfigError, InvalidFile
 from agentflow.core.evidence import CheckName
 from agentflow.core.hook import Hook, Origin, Script
-from agentflow.core.record import plain
-from agentflow.hooks.entries import HookFile, load_hooks, project_places
+from agentflow.core.record import to_builtins
+from agentflow.hooks.entries import HookFile, list_project_places, load_hooks
 from agentflow.library.skill_file import SKILL_FILE, list_commands
 from agentflow.library.skills import find_skill_folders, list_project_skill_folders
 from agentflow.mcp.entries import SERVERS_FILE, find_project_file, list_server_scripts, read_entries
 from agentflow.permissions.rules import read_rules
-from agentflow.redact import one_line
+from agentflow.redact import to_one_line
 from agentflow.settings import (
     PLUGIN_MANIFEST,
     PROJECT_FILE,
     Project,
     Skip,
-    folders,
+    find_folders,
     load_settings,
     read_project,
     tighten,
 )
-from agentflow.trust import Trusted, content, fingerprint, load_trust
+from agentflow.trust import TrustRecord, fingerprint_file, load_trust, read_content
 from agentflow.workspace.git import open_repository
 
 _CHECK_FILES = (TEST_COMMAND, KNOWN_FAILURES, SKIP_TESTS)
 _MAX_FILES = 2_000
 
 
-def load_trust_here(root: Path) -> Trusted:
-    return load_trust(folders(os.environ).config, root)
+def load_trust_here(root: Path) -> TrustRecord:
+    return load_trust(find_folders(os.environ).config, root)
 
 
 def load_well_known(root: Path) -> WellKnown:
@@ -104,9 +104,9 @@ def load_project(root: Path) -> Project:
 
 def read_project_file(root: Path) -> Project:
     """Return a repository's settings, trusted or not. Raises InvalidFile."""
-    if fingerprint(root, PROJECT_FILE) is None:
+    if fingerprint_file(root, PROJECT_FILE) is None:
         return Project()
-    return read_project(content(root / PROJECT_FILE).decode("utf-8-sig", "replace"))
+    return read_project(read_content(root / PROJECT_FILE).decode("utf-8-sig", "replace"))
 
 
 def list_items(root: Path) -> tuple[Item, ...]:
@@ -114,7 +114,7 @@ def list_items(root: Path) -> tuple[Item, ...]:
     found = (*_list_settings(root), *_list_roles(root), *_list_check_files(root))
     found += (*_list_commands(root), *_list_skill_scripts(root), *_list_servers(root))
     found += _list_own_plugin(root)
-    hashed = ((item, fingerprint(root, item.file)) for item in found)
+    hashed = ((item, fingerprint_file(root, item.file)) for item in found)
     return tuple(item.replace(sha256=digest) for item, digest in hashed if digest is not None)
 
 
@@ -139,7 +139,7 @@ def _pluralize(kind: str, count: int) -> str:
 def load_project_hooks(root: Path) -> tuple[tuple[Hook, ...], tuple[str, ...]]:
     """Return the repository's hooks that are trusted with every file they run, and warnings."""
     trusted = load_trust_here(root)
-    known = (*project_places(root), *_list_plugin_hooks(root, trusted))
+    known = (*list_project_places(root), *_list_plugin_hooks(root, trusted))
     return load_trusted_hooks(known, root)
 
 
@@ -153,7 +153,7 @@ def load_trusted_hooks(places: Iterable[HookFile], root: Path) -> tuple[tuple[Ho
 def list_hook_notes(root: Path) -> tuple[str, ...]:
     """Return notes on a repository's hooks without effect, such as one at an event that never happens."""
     notes: list[str] = []
-    for place in (*project_places(root), *list_frontmatter_places(root)):
+    for place in (*list_project_places(root), *list_frontmatter_places(root)):
         try:
             notes.extend(load_hooks((place,))[1])
         except InvalidFile:
@@ -178,11 +178,11 @@ def _list_role_files(root: Path) -> list[Path]:
     return sorted((root / ".claude/agents").glob("**/*.md"))[:_MAX_FILES]
 
 
-def _is_whole(hook: Hook, trusted: Trusted, root: Path) -> bool:
+def _is_whole(hook: Hook, trusted: TrustRecord, root: Path) -> bool:
     return all(map(trusted.covers, list_scripts(hook, root)))
 
 
-def _seal(hook: Hook, trusted: Trusted) -> Hook:
+def _seal(hook: Hook, trusted: TrustRecord) -> Hook:
     """Return a hook that runs only while its scripts are unchanged."""
     assert isinstance(hook.body, Script)
     written = list_written(hook)
@@ -192,7 +192,7 @@ def _seal(hook: Hook, trusted: Trusted) -> Hook:
 
 
 def _list_settings(root: Path) -> Iterator[Item]:
-    for place in project_places(root):
+    for place in list_project_places(root):
         file = to_relative(place.path, root)
         try:
             hooks, _ = load_hooks((place,))
@@ -203,7 +203,7 @@ def _list_settings(root: Path) -> Iterator[Item]:
         yield from describe_hooks(hooks, file, root)
         if rules:
             allowed = ", ".join(map(str, rules))
-            yield Item(kind="rules", file=file, does=f"allow {one_line(allowed)}")
+            yield Item(kind="rules", file=file, does=f"allow {to_one_line(allowed)}")
 
 
 def _list_roles(root: Path) -> Iterator[Item]:
@@ -214,8 +214,8 @@ def _list_roles(root: Path) -> Iterator[Item]:
 def _list_check_files(root: Path) -> Iterator[Item]:
     if (root / PROJECT_FILE).is_file():
         try:
-            said = plain(read_project_file(root))
-            keys = [key for key, value in said.items() if value != plain(Project())[key]]
+            said = to_builtins(read_project_file(root))
+            keys = [key for key, value in said.items() if value != to_builtins(Project())[key]]
             yield Item(kind="settings", file=PROJECT_FILE, does=f"set {', '.join(keys) or 'nothing'}")
         except InvalidFile as error:
             yield reject_item("settings", PROJECT_FILE, error)
@@ -242,7 +242,7 @@ def _list_skill_scripts(root: Path) -> Iterator[Item]:
             if commands := list_commands(skill / SKILL_FILE):
                 does = f"run, when it is opened, in the sandbox of read-only roles: {'; '.join(commands)}"
                 file = to_relative(skill / SKILL_FILE, root)
-                yield Item(kind="skill commands", file=file, does=one_line(does))
+                yield Item(kind="skill commands", file=file, does=to_one_line(does))
     for folder in (".claude/skills", ".agents/skills"):
         for path in sorted((root / folder).glob("*/scripts/**/*"))[:_MAX_FILES]:
             if path.is_file():
@@ -257,12 +257,12 @@ def _list_servers(root: Path) -> Iterator[Item]:
             yield Item(kind="MCP server", file=SERVERS_FILE, does="do nothing, because it names no server")
         for entry in found.all:
             does = f"do nothing: {entry.problem}" if entry.problem else entry.does
-            yield Item(kind="MCP server", file=SERVERS_FILE, does=one_line(does, 400))
+            yield Item(kind="MCP server", file=SERVERS_FILE, does=to_one_line(does, 400))
             for script in list_server_scripts(entry, root):
                 yield Item(kind="script", file=script, does=f"be run by the MCP server {entry.name}")
 
 
-def _list_plugin_hooks(root: Path, trusted: Trusted) -> tuple[HookFile, ...]:
+def _list_plugin_hooks(root: Path, trusted: TrustRecord) -> tuple[HookFile, ...]:
     """Return the hook files of a trusted plugin at the repository's root. Raises InvalidFile."""
     if not trusted.covers(PLUGIN_MANIFEST):
         return ()

@@ -1,4 +1,4 @@
-"""What one file of a repository or plugin may do once a person trusts it."""
+"""The effects that one file of a repository or plugin may have once a person trusts it."""
 
 import os
 import re
@@ -12,14 +12,13 @@ from agentflow.core.hook import Hook, Origin, Script
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.hooks.entries import Bearer, HookFile, load_hooks, to_skill_scope
-from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import HOOKS_KEY, read_role
 from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill
 from agentflow.library.substitution import PartKind, split_body
 from agentflow.permissions.reading_commands import find_outputs
-from agentflow.redact import one_line
-from agentflow.settings import PLUGIN_MANIFEST
-from agentflow.trust import content
+from agentflow.redact import to_one_line
+from agentflow.settings import PLUGIN_MANIFEST, find_bundled
+from agentflow.trust import read_content
 
 if TYPE_CHECKING:
     from agentflow.library.plugins import Plugin, PluginServers
@@ -46,7 +45,7 @@ def reject_item(kind: str, file: str, error: InvalidFile) -> Item:
     """Return a file that cannot be trusted, as it is not valid."""
     place = "" if error.line is None else f" (line {error.line})"
     does = f"do nothing, because it is not valid: {error.problem}{place}"
-    return Item(kind=kind, file=file, does=one_line(does), problem=one_line(error.problem))
+    return Item(kind=kind, file=file, does=to_one_line(does), problem=to_one_line(error.problem))
 
 
 def list_scripts(hook: Hook, root: Path) -> tuple[str, ...]:
@@ -98,7 +97,7 @@ def _describe_role(path: Path, root: Path) -> Item:
         does = f"{part} {', '.join(map(str, role.tools)) or 'the tools of its caller'}"
     except InvalidFile as error:
         return reject_item("role", to_relative(path, root), error)
-    return Item(kind="role", file=to_relative(path, root), does=one_line(does))
+    return Item(kind="role", file=to_relative(path, root), does=to_one_line(does))
 
 
 def list_role_items(path: Path, root: Path) -> Iterator[Item]:
@@ -112,7 +111,7 @@ def list_role_items(path: Path, root: Path) -> Iterator[Item]:
 def find_role_place(path: Path) -> HookFile | None:
     """Return the role file of a repository if it brings hooks."""
     try:
-        if HOOKS_KEY.encode() not in content(path):
+        if HOOKS_KEY.encode() not in read_content(path):
             return None  # most bring none, and all of them are looked at as a command starts
         return place_role(read_role(path, "project")[0])
     except (InvalidFile, OSError):
@@ -129,7 +128,7 @@ def list_skill_hooks(folder: Path, root: Path) -> Iterator[Item]:
 def find_skill_place(folder: Path, root: Path) -> HookFile | None:
     """Return the file of a repository's skill if it brings hooks."""
     try:
-        if HOOKS_KEY.encode() not in content(folder / SKILL_FILE):
+        if HOOKS_KEY.encode() not in read_content(folder / SKILL_FILE):
             return None
         return place_skill(read_skill(folder, root, "project")[0])
     except (InvalidFile, OSError):
@@ -179,7 +178,7 @@ def describe_command(path: Path, place: "CommandFolder", root: Path) -> Item:
         does = f"be called as /{command.called}{runs}"
     except InvalidFile as error:
         return reject_item("command", to_relative(path, root), error)
-    return Item(kind="command", file=to_relative(path, root), does=one_line(does))
+    return Item(kind="command", file=to_relative(path, root), does=to_one_line(does))
 
 
 def read_own_plugin(root: Path) -> "Plugin | None":
@@ -194,7 +193,7 @@ def list_plugin_items(plugin: "Plugin") -> Iterator[Item]:
     """Yield an item for each part of a plugin, the files that it runs among them."""
     unused = f"; not used here: {', '.join(plugin.unused)}" if plugin.unused else ""
     does = f"be the plugin {plugin.name} {plugin.version}".rstrip() + unused
-    yield Item(kind="plugin", file=PLUGIN_MANIFEST, does=one_line(does))
+    yield Item(kind="plugin", file=PLUGIN_MANIFEST, does=to_one_line(does))
     yield from (_describe_role(path, plugin.root) for path in plugin.agents)
     from agentflow.library.slash_commands import CommandFolder
 
@@ -229,7 +228,8 @@ def _list_hooks(path: Path, plugin: "Plugin") -> Iterator[Item]:
         return
     yield from describe_hooks(hooks, file, plugin.root)
     yield from (
-        Item(kind="hooks", file=file, does=f"not be used completely: {one_line(said)}") for said in warnings
+        Item(kind="hooks", file=file, does=f"not be used completely: {to_one_line(said)}")
+        for said in warnings
     )
 
 
@@ -239,7 +239,7 @@ def _describe_servers(servers: "PluginServers", plugin: "Plugin") -> Iterator[It
     from agentflow.library.plugins import describe_plugin_servers
 
     for name, starts in describe_plugin_servers(servers.path).items():
-        does = one_line(f"start the MCP server plugin_{plugin.name}_{name}: {starts}")
+        does = to_one_line(f"start the MCP server plugin_{plugin.name}_{name}: {starts}")
         yield Item(kind="server", file=to_relative(servers.path, plugin.root), does=does)
 
 

@@ -13,10 +13,17 @@ from agentflow.core.events import CheckStarted, EvidenceRecorded, Warned
 from agentflow.core.pending import Consent
 from agentflow.core.record import Record
 from agentflow.core.task import Ending, Status, TaskState
-from agentflow.redact import list_some, one_line
+from agentflow.redact import list_some, to_one_line
 from agentflow.store.journal import load_runs
-from agentflow.store.ownership import find_writer, writer_lock
-from agentflow.store.reading import events, find, find_last_write_time, list_tasks, load_state, try_load_state
+from agentflow.store.ownership import find_writer, hold_writer_lock
+from agentflow.store.reading import (
+    find,
+    find_last_write_time,
+    list_tasks,
+    load_events,
+    load_state,
+    try_load_state,
+)
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.case import find_hook_files
 from agentflow.workspace.commit import CommitResult, plan_commit, write_commit
@@ -32,7 +39,7 @@ from agentflow.workspace.snapshot import (
 )
 
 _STOP_SECONDS = 1.5
-"""How long `cancel` waits for the end of the process at work."""
+"""The seconds that `cancel` waits for the end of the process at work."""
 _LOOK_SECONDS = 0.02
 OPEN = (Status.RUNNING, Status.SUSPENDED)
 MOST_LISTED = 20
@@ -62,7 +69,7 @@ def undo(
     """Restore the files to their state before a task. Raises StateError where later edits are in the way."""
     git = open_repository(Path(folder))
     found = find(git.root, task_id)
-    with writer_lock(git.root):
+    with hold_writer_lock(git.root):
         return _undo(git, found, dry_run=dry_run, force=force)
 
 
@@ -82,7 +89,7 @@ def cancel_task(start: Path, task_id: str | None) -> CancelResult:
     asked: int | None = None
     while True:
         try:
-            with writer_lock(root):
+            with hold_writer_lock(root):
                 return CancelResult(status=_mark_cancelled(start, TaskStore.reopen(folder)))
         except TaskLocked:
             if time.monotonic() > deadline:
@@ -100,8 +107,10 @@ def _undo(git: Git, folder: Path, *, dry_run: bool, force: bool) -> UndoResult:
     if kept.replaced is not None:
         undone = load_state(folder).undone
         return UndoResult(task_id=folder.name, state="already_undone", at=undone.at if undone else None)
-    shot = past.now(kept)
-    moments = Moments(base=past.files(kept.base), last=past.files(kept.last), now=past.files(shot))
+    shot = past.record_now(kept)
+    moments = Moments(
+        base=past.read_files(kept.base), last=past.read_files(kept.last), now=past.read_files(shot)
+    )
     spared = find_hook_files(load_state(folder))
     plan = plan_undo(git.root, kept, moments, _find_death(folder, kept), spared)
     told = _to_result(folder.name, plan, "would_undo" if dry_run else "undone")
@@ -113,7 +122,7 @@ def _undo(git: Git, folder: Path, *, dry_run: bool, force: bool) -> UndoResult:
     store = TaskStore.reopen_to_undo(folder)
     put_back(git, plan, moments.base)
     # what the task itself let git ignore shows only now, and of that we know no more than when it was made
-    seen = moments.replace(now=past.files(past.now(kept)))
+    seen = moments.replace(now=past.read_files(past.record_now(kept)))
     rest = plan_undo(git.root, kept, seen, Death(at=died_at, in_flight=False), spared)
     put_back(git, rest, moments.base)
     removed = tuple(sorted({*told.removed, *rest.removed}))
@@ -128,7 +137,9 @@ def _find_death(folder: Path, kept: KeptSnapshots) -> Death | None:
     """Return how a task was killed, or None for one that ended by itself."""
     if not kept.is_open:
         return None
-    checks = [one.event for one in events(folder) if isinstance(one.event, CheckStarted | EvidenceRecorded)]
+    checks = [
+        one.event for one in load_events(folder) if isinstance(one.event, CheckStarted | EvidenceRecorded)
+    ]
     is_calling = any(run.outcome is None and run.started for run in load_runs(folder))
     is_checking = bool(checks) and isinstance(checks[-1], CheckStarted)
     return Death(at=find_last_write_time(folder), in_flight=is_calling or is_checking)
@@ -209,7 +220,7 @@ def commit_task(folder: Path, task_id: str | None = None, *, branch: str | None 
     """
     git = open_repository(folder)
     found = find(git.root, task_id)
-    with writer_lock(git.root):
+    with hold_writer_lock(git.root):
         require_own(git, found)
         task = load_state(found)
         base, final = _require_verified(task)
@@ -232,8 +243,8 @@ def _require_verified(task: TaskState) -> tuple[str, str]:
 
 def _write_message(task: TaskState) -> str:
     """Return the commit message: the task as its subject, what was changed, and trailers."""
-    subject = one_line(task.task, _SUBJECT_CHARS)
-    summary = textwrap.fill(one_line(task.change.summary, 2000), 72) if task.change else ""
+    subject = to_one_line(task.task, _SUBJECT_CHARS)
+    summary = textwrap.fill(to_one_line(task.change.summary, 2000), 72) if task.change else ""
     parts = (subject[:1].upper() + subject[1:], summary, _write_trailers(task))
     return "\n\n".join(filter(None, parts)) + "\n"
 

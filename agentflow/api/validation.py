@@ -1,4 +1,4 @@
-"""What is wrong in settings, hooks, role files and skills, each problem with file, line and key."""
+"""The problems in settings, hooks, role files and skills, each with file, line and key."""
 
 import json
 import os
@@ -17,17 +17,21 @@ from agentflow.core.hook import Hook, Script
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE
-from agentflow.hooks.entries import HookFile, load_hooks, project_places, read_hooks, user_places
-from agentflow.library.bundled import find_bundled
+from agentflow.hooks.entries import HookFile, list_project_places, list_user_places, load_hooks, read_hooks
 from agentflow.library.roles import find_direct_problems, list_subagents, read_role, require_known
 from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill, read_skill_file
-from agentflow.library.skill_tests import read_situations
-from agentflow.library.skills import SkillFolder, Skills, describe_unknown_skill, find_skill_folders
+from agentflow.library.skills import (
+    SkillFolder,
+    Skills,
+    describe_unknown_skill,
+    find_skill_folders,
+    read_situations,
+)
 from agentflow.parse import expand_home
 from agentflow.permissions.rules import parse_rules
-from agentflow.settings import PROJECT_FILE, folders, load_settings
-from agentflow.tools.registry import Toolbox, standard
-from agentflow.trust import content
+from agentflow.settings import PROJECT_FILE, find_bundled, find_folders, load_settings
+from agentflow.tools.registry import Toolbox, make_standard_toolbox
+from agentflow.trust import read_content
 
 ERROR = "error"
 WARNING = "warning"
@@ -61,7 +65,7 @@ class Problem(Record):
 
 
 class Validation(Record):
-    """What is wrong, and how many files were looked at."""
+    """The problems that were found, and the number of files that were checked."""
 
     problems: tuple[Problem, ...]
     agents: int
@@ -71,10 +75,13 @@ class Validation(Record):
 
 def validate(root: Path) -> Validation:
     """Look at the settings, and at every role file and skill: shipped, of the user, of the project."""
-    places = (find_bundled("agents"), folders(os.environ).claude / "agents", root / ".claude" / "agents")
+    places = (find_bundled("agents"), find_folders(os.environ).claude / "agents", root / ".claude" / "agents")
     paths = [path for place in places for path in sorted(place.glob("**/*.md"))]
     root = root.resolve()
-    hook_files = (*user_places(find_bundled("hooks"), folders(os.environ).claude), *project_places(root))
+    hook_files = (
+        *list_user_places(find_bundled("hooks"), find_folders(os.environ).claude),
+        *list_project_places(root),
+    )
     hooks, problems = _look_at_hooks(hook_files, root)
     problems.extend(_find_settings_problems(root))
     roles, told = _look_at_roles(paths)
@@ -102,7 +109,7 @@ def _look_at_roles(paths: Iterable[Path]) -> tuple[list[Role], list[Problem]]:
             continue
         roles.append(role)
         problems.extend(_to_warning(str(path), note) for note in notes)
-    toolbox, known = standard(), list_subagents(tuple(roles))
+    toolbox, known = make_standard_toolbox(), list_subagents(tuple(roles))
     problems.extend(problem for role in roles for problem in _find_role_problems(role, toolbox, known))
     for part in (part for part in PIPELINE if part not in {role.part for role in roles}):
         file = str(find_bundled("agents") / f"{part}.md")
@@ -125,10 +132,10 @@ def _to_warning(file: str, note: str) -> Problem:
 
 def _find_settings_problems(root: Path) -> Iterator[Problem]:
     try:
-        shipped, _ = load_hooks(user_places(find_bundled("hooks"), folders(os.environ).claude)[:1])
+        shipped, _ = load_hooks(list_user_places(find_bundled("hooks"), find_folders(os.environ).claude)[:1])
         choose_shipped(shipped, load_settings(os.environ).hooks)
     except AgentflowError as error:
-        yield _to_problem(str(folders(os.environ).config), error)
+        yield _to_problem(str(find_folders(os.environ).config), error)
     try:
         read_project_file(root)
     except AgentflowError as error:
@@ -195,7 +202,7 @@ def _find_file_problems(place: HookFile, root: Path) -> tuple[tuple[Problem, ...
 
 def _find_rule_problems(path: Path) -> Iterator[Problem]:
     try:
-        settings = json.loads(content(path).decode("utf-8-sig"))
+        settings = json.loads(read_content(path).decode("utf-8-sig"))
         permissions = settings.get("permissions", {})
     except (InvalidFile, OSError, ValueError, RecursionError, AttributeError):
         return  # the reader of its hooks says so
@@ -255,7 +262,7 @@ def _add_line(problem: Problem, path: Path) -> Problem:
 
 def _find_line(path: Path, text: str) -> int | None:
     """Return the line on which a text stands, if it is the only one."""
-    lines = content(path).decode("utf-8-sig", "replace").splitlines() if path.is_file() else []
+    lines = read_content(path).decode("utf-8-sig", "replace").splitlines() if path.is_file() else []
     numbers = [number for number, line in enumerate(lines, 1) if text in line]
     return numbers[0] if len(numbers) == 1 else None
 

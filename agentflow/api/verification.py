@@ -13,16 +13,16 @@ from agentflow.checks.repository import QUICK_LIMITS, WellKnown, apply_own_comma
 from agentflow.checks.run import Shown
 from agentflow.core.errors import Exit
 from agentflow.core.evidence import RED, Check, CheckName, Fault, Surface, describe_result
-from agentflow.core.record import Record, plain
+from agentflow.core.record import Record, to_builtins
 from agentflow.redact import list_some
-from agentflow.sandbox.run import Sandbox, likely_reason
-from agentflow.sandbox.throwaway import scratch_folder
-from agentflow.settings import Patience, Settings, load_settings, with_project
+from agentflow.sandbox.run import Sandbox, guess_reason
+from agentflow.sandbox.throwaway import make_scratch_folder
+from agentflow.settings import Patience, Settings, apply_project, load_settings
 from agentflow.store.reading import find
 from agentflow.verdict.earlier_runs import PATIENCE, WHOLE, Circumstances, find_flaky
 from agentflow.verdict.runner import CheckResult, Place
 from agentflow.view.text import Line, Span, Style, column, line, span
-from agentflow.view.words import duration, pass_mark, plural
+from agentflow.view.words import format_count, format_duration, pass_mark
 from agentflow.workspace.git import open_repository
 from agentflow.workspace.path_guard import PathGuard
 
@@ -92,14 +92,16 @@ def reverify_records(sandbox: Sandbox, task_id: str) -> Iterator[VerificationRow
     from agentflow.verdict.reverify import Copies, reverify
 
     git = open_repository(sandbox.root)
-    globs = with_project(load_settings(os.environ), load_project(git.root)).surface
+    globs = apply_project(load_settings(os.environ), load_project(git.root)).surface
     surface = Surface(added=globs.add, removed=globs.remove)
     copies = Copies(git=git, sandbox=sandbox, said=load_well_known(git.root), surface=surface)
     sandbox.fill_build_cache()
     with _open_record(git.root, task_id) as path:
         for one in reverify(copies, path):
             shown = line(_choose_mark(one), f"{one.subject}: {one.said}", hang=4)
-            yield VerificationRow(lines=(shown,), values=plain(one), holds=not one.differs, name=one.subject)
+            yield VerificationRow(
+                lines=(shown,), values=to_builtins(one), holds=not one.differs, name=one.subject
+            )
 
 
 def _list_checks(
@@ -116,7 +118,7 @@ def _list_checks(
 def _list_changed(root: Path) -> tuple[str, ...]:
     """Return the files that differ from the last commit; none where there is no commit."""
     git = open_repository(root)
-    return tuple(change.path for change in git.changes(git.head, git.tree())) if git.head else ()
+    return tuple(change.path for change in git.list_changes(git.head, git.write_tree())) if git.head else ()
 
 
 def choose_exit(shown: Sequence[VerificationRow]) -> Exit:
@@ -131,7 +133,7 @@ def summarize_checks(shown: Sequence[VerificationRow], *, dry_run: bool) -> Line
     is_any_able = not all(row.values.get("missing") for row in shown)
     wrong = [row.name for row in shown if not row.holds or not is_any_able]
     doubtful = [row.name for row in shown if row.caveat]
-    number = plural(len(shown), "check")
+    number = format_count(len(shown), "check")
     if not shown:
         return line(_NONE)
     if wrong:
@@ -146,7 +148,7 @@ def summarize_checks(shown: Sequence[VerificationRow], *, dry_run: bool) -> Line
 def _run_check(
     check: Check, sandbox: Sandbox, patience: Mapping[Fault, Patience], accepted: frozenset[str]
 ) -> VerificationRow:
-    with scratch_folder() as scratch:
+    with make_scratch_folder() as scratch:
         runs = _run_and_repeat(check, sandbox, patience, scratch).runs
         output = Path(runs[-1].execution.output).read_text("utf-8", "replace")
     shown, chance = runs[-1], find_flaky(runs, check.name)
@@ -155,7 +157,7 @@ def _run_check(
     words = ", ".join((_describe_runs(shown, runs[:-1], chance), *doubts))
     row = _make_row(check, words, holds=holds, seconds=shown.execution.seconds)
     told: dict[str, Any] = {"exit_code": shown.execution.exit_code, "seconds": shown.execution.seconds}
-    told |= {"tests": plain(shown.counts), "sandbox": sandbox.level, "runs": len(runs), "flaky": chance}
+    told |= {"tests": to_builtins(shown.counts), "sandbox": sandbox.level, "runs": len(runs), "flaky": chance}
     return row.replace(
         lines=(*row.lines, *(() if holds else _explain_failure(check, sandbox, shown))),
         ran=Interchanged(check=check, shown=shown, holds=holds, output=output),
@@ -181,7 +183,7 @@ def _explain_failure(check: Check, sandbox: Sandbox, shown: Shown) -> Iterator[L
         yield line(
             "  ", span(f"`timeouts: {{{check.name}: SECONDS}}` in config.yaml gives it more", Style.WARN)
         )
-    if hint := likely_reason(sandbox, shown.execution.tail):
+    if hint := guess_reason(sandbox, shown.execution.tail):
         yield line("  ", span(hint, Style.WARN))
 
 
@@ -216,7 +218,7 @@ def _make_row(
     check: Check, words: str, *, holds: bool, seconds: float | None = None, mark: Span | None = None
 ) -> VerificationRow:
     values = {"check": check.name, "command": check.command, "missing": check.missing}
-    took = f"{duration(seconds)}  " if seconds is not None else ""
+    took = f"{format_duration(seconds)}  " if seconds is not None else ""
     shown = line(
         mark or pass_mark(holds),
         column(check.name, 7, Style.BOLD),
@@ -236,7 +238,7 @@ def _open_record(root: Path, named: str) -> Iterator[Path]:
     if not Path(named).is_file():
         yield find(root, named)
         return
-    with scratch_folder() as folder:
+    with make_scratch_folder() as folder:
         unpack_record(Path(named), folder)
         yield folder
 

@@ -40,29 +40,36 @@ from agentflow.core.ports import Model, Watch
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE
-from agentflow.core.task import Invoked, TaskState
+from agentflow.core.task import Invocation, TaskState
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles
 from agentflow.library.skills import Skills
 from agentflow.loop.history import request_of
 from agentflow.mcp.entries import ServerEntry
-from agentflow.model.scripted import Scripted
-from agentflow.model.tiers import REPAIR, choice_of
+from agentflow.model.scripted import ScriptedModel
+from agentflow.model.tiers import REPAIR, parse_choice
 from agentflow.permissions.rules import Rules, find_denied_tools, narrow_rules, parse_rules
 from agentflow.permissions.user_rules import build_denials, build_exceptions
-from agentflow.process import timestamp
+from agentflow.process import make_timestamp
 from agentflow.routing.table import Table, load_table
 from agentflow.sandbox.profile import Level
 from agentflow.sandbox.protection import require_firm_links
 from agentflow.sandbox.run import Sandbox
-from agentflow.settings import Approvals, Settings, TaskLimits, load_settings, model_name, with_project
+from agentflow.settings import (
+    Approvals,
+    Settings,
+    TaskLimits,
+    apply_project,
+    choose_model_name,
+    load_settings,
+)
 from agentflow.store.journal import load_runs
-from agentflow.store.tasks import TaskStore, new_task_id
+from agentflow.store.tasks import TaskStore, make_task_id
 from agentflow.tools.registry import Toolbox
 from agentflow.verdict.checking import Bounds, Checking, Inspections
 from agentflow.workflow.crew import Crew
 from agentflow.workspace.git import Git, open_repository
-from agentflow.workspace.hook_watch import HookWatch, Unwatched
+from agentflow.workspace.hook_watch import HookWatch, NoWatch
 from agentflow.workspace.path_guard import PathGuard
 from agentflow.workspace.snapshot import TaskSnapshots
 
@@ -94,7 +101,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     """Return the setup of a task with this text. Raises the error that the person should see."""
     git = open_repository(start)
     project = load_project(git.root)
-    settings = with_project(load_settings(os.environ), project)
+    settings = apply_project(load_settings(os.environ), project)
     toolbox = open_toolbox(git.root, model)
     content, rules = load_content(git.root, toolbox), load_rules_here(git.root)
     hooks, warnings = load_hooks_here(git.root)
@@ -102,7 +109,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     toolbox = withhold_provider_tools(toolbox, content.roles, hooks, rules, settings.approvals)
     everyone = _narrow_roles(content.roles, rules, toolbox, settings)
     servers = load_entries(git.root)
-    name = model_name(model, settings, os.environ)
+    name = choose_model_name(model, settings, os.environ)
     settings = choose_tiers(settings, name)
     sandbox = hide_secrets(make_sandbox(git.root, settings, wish, git.folders), git, rules)
     require_firm_links(git.root, settings.unprotected)
@@ -111,7 +118,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     if reason is not None:
         is_named = model or os.environ.get("AGENTFLOW_MODEL") or settings.model
         raise ModelRejected(reason if is_named else f"{NO_MODEL} {reason}", hint=NO_MODEL_ADVICE)
-    refuse_without_tools(chosen, (content.roles.part(name) for name in PIPELINE), settings)
+    refuse_without_tools(chosen, (content.roles.find_part(name) for name in PIPELINE), settings)
     return Setup(
         git=git,
         sandbox=sandbox,
@@ -129,7 +136,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     )
 
 
-def narrow_setup(setup: Setup, invoked: Invoked | None) -> Setup:
+def narrow_setup(setup: Setup, invoked: Invocation | None) -> Setup:
     """Return the setup with the tools and the model of the command that the task was called by."""
     if invoked is None:
         return setup
@@ -137,7 +144,7 @@ def narrow_setup(setup: Setup, invoked: Invoked | None) -> Setup:
     return setup.replace(roles=setup.roles.replace(all=roles))
 
 
-def _narrow_role(role: Role, invoked: Invoked, toolbox: Toolbox) -> Role:
+def _narrow_role(role: Role, invoked: Invocation, toolbox: Toolbox) -> Role:
     role = role.replace(model=invoked.model or role.model)
     if invoked.tools is None:
         return role
@@ -155,7 +162,7 @@ def _narrow_roles(roles: Roles, rules: Rules, toolbox: Toolbox, settings: Settin
 
 def refuse_unpriced(setup: Setup, budget: Budget) -> None:
     """Refuse a cost limit that cannot be enforced. Raises UsageError."""
-    require_price(setup.model, budget, (setup.roles.part(name) for name in PIPELINE), setup.settings)
+    require_price(setup.model, budget, (setup.roles.find_part(name) for name in PIPELINE), setup.settings)
 
 
 def _describe_surroundings(sandbox: Sandbox) -> tuple[str, ...]:
@@ -166,13 +173,13 @@ def _describe_surroundings(sandbox: Sandbox) -> tuple[str, ...]:
 
 def make_task(setup: Setup, text: str, max_iterations: int | None) -> TaskState:
     return TaskState(
-        task_id=new_task_id(),
+        task_id=make_task_id(),
         task=text,
-        started_at=timestamp(),
+        started_at=make_timestamp(),
         max_iterations=max_iterations or setup.settings.max_iterations,
         model=setup.model.name,
         spares_tokens=setup.model.name != REPAIR,
-        repair_seconds=setup.settings.repair_seconds if choice_of(setup.model.name).is_live else 0,
+        repair_seconds=setup.settings.repair_seconds if parse_choice(setup.model.name).is_live else 0,
         sandbox=setup.sandbox.level,
         gaps=setup.sandbox.ability.gaps,
         surface=Surface(added=setup.settings.surface.add, removed=setup.settings.surface.remove),
@@ -183,7 +190,7 @@ def recall_runs(model: Model, folder: Path) -> None:
     """Tell a scripted model which of its entries a saved task has used up."""
     if not model.name.startswith("script:"):
         return
-    assert isinstance(model, Scripted)
+    assert isinstance(model, ScriptedModel)
     for run in load_runs(folder):
         model.recall(request_of(run))
 
@@ -198,8 +205,8 @@ def list_shared_capabilities(
 def _watch_hooks(setup: Setup, task: TaskState) -> Watch:
     """Return the watch that separates hooks' changes from others; an idle one where no script can run."""
     if all(hook.origin is Origin.BUILT_IN for hook in setup.hooks if isinstance(hook.body, Script)):
-        return Unwatched()
-    changed = setup.git.changes(task.base_tree, setup.git.tree()) if task.base_tree else ()
+        return NoWatch()
+    changed = setup.git.list_changes(task.base_tree, setup.git.write_tree()) if task.base_tree else ()
     return HookWatch(setup.git, task.hook_files, (change.path for change in changed))
 
 

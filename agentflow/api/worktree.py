@@ -17,12 +17,12 @@ from agentflow.core.errors import AgentflowError, ConfigError, StateError, TaskN
 from agentflow.core.record import Record
 from agentflow.core.task import Status
 from agentflow.frontmatter import write_whole
-from agentflow.redact import list_some, one_line
+from agentflow.redact import list_some, to_one_line
 from agentflow.sandbox.profile import SHARED
-from agentflow.settings import folders
+from agentflow.settings import find_folders
 from agentflow.store.reading import TASKS, is_task_id, list_tasks, load_state
-from agentflow.store.tasks import new_task_id
-from agentflow.trust import content, record_trust
+from agentflow.store.tasks import make_task_id
+from agentflow.trust import read_content, record_trust
 from agentflow.workspace.git import Git, open_repository
 
 _WORKTREES = Path(".claude", "worktrees")
@@ -60,7 +60,7 @@ def make_worktree(folder: Path, branch: str | None) -> Worktree:
             "there is no commit yet that a worktree could begin at", hint="commit your files first"
         )
     _require_plain(git.root)
-    task_id = new_task_id()
+    task_id = make_task_id()
     branch = branch or f"{_BRANCHES}/{task_id}"
     root = git.root / _WORKTREES / task_id
     root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def make_worktree(folder: Path, branch: str | None) -> Worktree:
     made.replace(options=(*made.options, *off)).call("read-tree", "HEAD")
     made.replace(options=(*made.options, *off)).call("checkout-index", "--all", "--force", "--quiet", "-u")
     _copy_own_settings(git.root, root)
-    record_trust(folders(os.environ).config, root, load_trust_here(git.root).files)
+    record_trust(find_folders(os.environ).config, root, load_trust_here(git.root).files)
     inner = root / folder.resolve().relative_to(git.root)
     return Worktree(
         task_id=task_id,
@@ -157,7 +157,7 @@ def _find_gaps(git: Git, off: tuple[str, ...]) -> Iterator[str]:
     look = ("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all")
     said = git.replace(options=(*git.options, *off)).call(*look)
     names = (os.fsdecode(line[3:]) for line in said.split(b"\0") if line)
-    changed = [one_line(name) for name in names if name != ".claude/" or _has_more(git.root / name)]
+    changed = [to_one_line(name) for name in names if name != ".claude/" or _has_more(git.root / name)]
     if changed:
         yield f"not in the worktree, because not committed: {list_some(changed)}"
     packages = [name for name in sorted(SHARED) if (git.root / name).is_dir()]
@@ -179,7 +179,7 @@ def _copy_own_settings(main: Path, root: Path) -> None:
         source, place = main / name, root / name
         if source.is_file() and not source.is_symlink() and not os.path.lexists(place):
             place.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(place, content(source))
+            write_whole(place, read_content(source))
 
 
 def list_homes(root: Path) -> tuple[Path, ...]:
@@ -214,7 +214,9 @@ def open_home(folder: Path, task_id: str | None) -> Git:
         return _open_worktree(git, newest)
     fitting = [home for home, names in known.items() if any(name.startswith(task_id) for name in names)]
     if len(fitting) > 1:
-        raise TaskNotFound(f"{one_line(task_id, 60)} matches more than one task", hint="name more of its id")
+        raise TaskNotFound(
+            f"{to_one_line(task_id, 60)} matches more than one task", hint="name more of its id"
+        )
     return _open_worktree(git, fitting[0] if fitting else git.root)
 
 

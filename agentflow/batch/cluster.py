@@ -25,17 +25,16 @@ from ray.exceptions import (
 )
 
 from agentflow import __version__
-from agentflow.batch.budget import to_usage
 from agentflow.batch.folder import (
     TaskFolder,
     report_unbegun,
 )
 from agentflow.batch.parcel import accept_files, do_here, pack_parcel
-from agentflow.batch.pool import BatchOptions, DoTask, RayCluster, do_task, read_state
+from agentflow.batch.pool import BatchOptions, DoTask, RayCluster, do_task, read_state, to_usage
 from agentflow.batch.results import BatchResult, add_lost, read_lost, save_lost, save_result
 from agentflow.core.errors import AgentflowError, ConfigError, Exit
 from agentflow.core.pending import Budget
-from agentflow.redact import one_line
+from agentflow.redact import to_one_line
 
 _FAULTS = (WorkerCrashedError, NodeDiedError, OutOfMemoryError, ObjectLostError)
 """The machine is to blame, or the way from it, and not the task."""
@@ -65,7 +64,7 @@ def open_cluster(wish: RayCluster, log: Path) -> Iterator[tuple[DoTask, int]]:
             with chdir("/"):  # its processes import from the folder in which it is started
                 ray.init(address, log_to_driver=False, include_dashboard=dashboard)
         except Exception as error:  # noqa: BLE001  # of a machine that is too busy Ray says no more than that
-            problem = f"cannot use the Ray cluster at {address}: {one_line(str(error))}"
+            problem = f"cannot use the Ray cluster at {address}: {to_one_line(str(error))}"
             raise ConfigError(problem, hint=f"see {log}") from None
         try:
             yield partial(_do_task, needs=wish), _count_room(wish)
@@ -126,9 +125,9 @@ async def _do_task(
     except AgentflowError as error:
         result = report_unbegun(folder, error.exit_code, str(error))
     except RayTaskError as error:
-        result = report_unbegun(folder, Exit.INTERNAL, one_line(f"on its machine: {error.cause!r}"))
+        result = report_unbegun(folder, Exit.INTERNAL, to_one_line(f"on its machine: {error.cause!r}"))
     except RayError as error:
-        result = report_unbegun(folder, Exit.INTERNAL, one_line(f"Ray: {error}"))
+        result = report_unbegun(folder, Exit.INTERNAL, to_one_line(f"Ray: {error}"))
     except OSError as error:
         result = report_unbegun(folder, Exit.CONFIG, f"{error.strerror}: {error.filename}")
     save_result(folder.place, result)

@@ -18,7 +18,7 @@ ALL = "all"
 
 
 class Rate(Record):
-    """How many of how many, with the interval in which the true rate lies with 95 % confidence."""
+    """A share of a number of tasks, with its 95 % confidence interval."""
 
     count: int
     of: int
@@ -27,7 +27,7 @@ class Rate(Record):
 
 
 class PairedDifference(Record):
-    """How much larger the second of two paired rates is, with its 95 % interval."""
+    """The difference between two paired rates, with its 95 % interval."""
 
     value: float
     low: float

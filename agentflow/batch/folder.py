@@ -1,25 +1,33 @@
-"""The folder of one task of a batch: its clone while it runs, then its patch, its record and its result."""
+"""The folder of one task of a batch: its clone, its hidden check, and the files that the task leaves."""
 
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from agentflow.batch.results import BatchResult
-from agentflow.batch.task import BatchTask
+from agentflow.api.boundary import Wish, open_sandbox
+from agentflow.batch.plan import BatchTask, HiddenCheck
+from agentflow.batch.results import BatchResult, HiddenResult
+from agentflow.checks.repository import WellKnown
+from agentflow.checks.run import Shown
 from agentflow.core.errors import AgentflowError, ConfigError, Exit
+from agentflow.core.evidence import Check, CheckName, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
 from agentflow.frontmatter import write_atomic
+from agentflow.process import capture
+from agentflow.redact import list_some, make_visible
 from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import SHARED
-from agentflow.settings import folders
+from agentflow.sandbox.throwaway import make_scratch_folder
+from agentflow.settings import find_folders
 from agentflow.store.bundle import PATCH, make_patch, pack_task
-from agentflow.store.reading import events, list_tasks, load_state
+from agentflow.store.reading import list_tasks, load_events, load_state
 from agentflow.trust import drop_trust, load_trust, record_trust
+from agentflow.verdict.reverify import Copies
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.git_fetch import check_out, commit_files, is_address
 
@@ -34,7 +42,7 @@ class TaskFolder(Record):
 
     @property
     def clone(self) -> Path:
-        """Where the task works."""
+        """The folder in which the task works."""
         return self.place / "work"
 
 
@@ -120,7 +128,7 @@ def _share(source: Path, begun: Path, clone: Path) -> None:
         (begun / ".git/info").mkdir(exist_ok=True)
         with (begun / ".git/info/exclude").open("a", encoding="utf-8") as file:
             file.writelines(f"/{name}\n" for name in found)
-    config = folders(os.environ).config
+    config = find_folders(os.environ).config
     if trusted := load_trust(config, source).files:
         record_trust(config, clone, trusted)
 
@@ -145,7 +153,7 @@ def find_environment_variables(folder: TaskFolder) -> dict[str, str]:
 def remove_clone(folder: TaskFolder) -> None:
     """Remove a task's clone, and what was trusted of it."""
     if folder.clone.exists():
-        drop_trust(folders(os.environ).config, folder.clone)
+        drop_trust(find_folders(os.environ).config, folder.clone)
         shutil.rmtree(folder.clone, ignore_errors=True)
 
 
@@ -170,7 +178,7 @@ def collect_result(folder: TaskFolder, state: TaskState) -> BatchResult:
     patch = make_patch(git, state)
     if state.base_tree and state.tree:
         write_atomic(folder.place / PATCH, patch, mode=0o644)
-        changed = tuple(change.path for change in git.changes(state.base_tree, state.tree))
+        changed = tuple(change.path for change in git.list_changes(state.base_tree, state.tree))
     pack_task(record, folder.place / BUNDLE, patch)
     ending = state.ending
     return BatchResult(
@@ -198,7 +206,7 @@ def _read_commit(git: Git) -> str:
 
 def _measure_seconds(record: Path) -> float:
     """Return the seconds between the first and the last event of a task."""
-    told = [datetime.fromisoformat(one.at) for one in events(record)]
+    told = [datetime.fromisoformat(one.at) for one in load_events(record)]
     return round((told[-1] - told[0]).total_seconds(), 3)
 
 
@@ -214,3 +222,66 @@ def report_unbegun(folder: TaskFolder, code: int, reason: str) -> BatchResult:
         repository=task.repository,
         folder=str(folder.place),
     )
+
+
+def run_hidden_check(folder: TaskFolder, state: TaskState, switches: Collection[str]) -> HiddenResult:
+    """Return whether the final files of a task pass its hidden check. Raises NoSandbox."""
+    check = folder.task.check
+    assert check is not None
+    git = open_repository(folder.clone)
+    wish = Wish(no_sandbox="--no-sandbox" in switches, network="--network" in switches)
+    copies = Copies(git=git, sandbox=open_sandbox(git, wish), said=WellKnown())
+    with copies.open(state.tree or git.write_tree(), ()) as place, make_scratch_folder() as scratch:
+        root = place.sandbox.root
+        if problem := _put_files(root, check):
+            return HiddenResult(resolved=False, reason=problem)
+        job = Check(name=CheckName.TESTS, command=check.command, timeout=check.timeout, reason="hidden check")
+        return _judge(check, place.run(job, scratch / "output"))
+
+
+def _put_files(root: Path, check: HiddenCheck) -> str:
+    """Write the files of a check into a copy; return why its patch does not fit, or nothing."""
+    for name, content in _read_files(check):
+        path = root / name
+        if not path.parent.resolve().is_relative_to(root.resolve()):
+            return f"{name} would lie outside the copy"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)  # it may be a link
+        path.write_bytes(content)
+    if not check.patch:
+        return ""
+    words = ("git", "apply", "--whitespace=nowarn", "-")
+    done = capture(
+        words, cwd=root, env={"GIT_CEILING_DIRECTORIES": os.fspath(root.parent)}, stdin=check.patch.encode()
+    )
+    return (
+        f"the check's patch does not fit: {done.stderr.decode('utf-8', 'replace').strip()}"
+        if done.returncode
+        else ""
+    )
+
+
+def _read_files(check: HiddenCheck) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of a check, those of its folder first."""
+    found = sorted(Path(check.folder).rglob("*")) if check.folder else []
+    for path in filter(Path.is_file, found):
+        yield path.relative_to(check.folder).as_posix(), path.read_bytes()
+    yield from ((name, text.encode()) for name, text in check.files.items())
+
+
+def _judge(check: HiddenCheck, shown: Shown) -> HiddenResult:
+    """Return whether a run of a check resolves its task."""
+    code, ended = shown.execution.exit_code, "it took too long" if shown.execution.timed_out else ""
+    if not check.tests:
+        return HiddenResult(resolved=code == 0, reason=ended or make_visible(f"exit {code}"))
+    wrong = [test for test in check.tests if _find_outcome(shown, test) is not TestOutcome.PASSED]
+    said = ended or (f"not passed: {list_some(wrong)}" if wrong else f"{len(check.tests)} tests passed")
+    return HiddenResult(resolved=not wrong and not ended, reason=make_visible(said))
+
+
+def _find_outcome(shown: Shown, test: str) -> TestOutcome | None:
+    """Return the outcome of a test in a run, by its id or by the end of its id."""
+    if test in shown.outcomes:
+        return shown.outcomes[test]
+    found = {outcome for name, outcome in shown.outcomes.items() if name.endswith(f"::{test}")}
+    return found.pop() if len(found) == 1 else None

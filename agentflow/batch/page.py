@@ -8,9 +8,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from agentflow.batch.folder import TaskFolder
+from agentflow.batch.plan import BatchTask
 from agentflow.batch.results import BatchResult
 from agentflow.batch.run import BatchOutcome
-from agentflow.batch.task import BatchTask
 from agentflow.core.errors import AgentflowError, ConfigError, Exit
 from agentflow.core.record import Record
 from agentflow.core.task import Status
@@ -19,10 +19,10 @@ from agentflow.frontmatter import write_atomic
 from agentflow.pages.page import read_task_page
 from agentflow.pages.render import render_document, wrap_document
 from agentflow.pages.templates import fill_template, format_money
-from agentflow.redact import one_line
+from agentflow.redact import to_one_line
 from agentflow.store.bundle import PATCH
 from agentflow.store.reading import find
-from agentflow.view.words import duration, plural, status_style
+from agentflow.view.words import format_count, format_duration, style_status
 from agentflow.workspace.git import open_repository
 
 _TASK_PAGE = "report.html"
@@ -47,7 +47,7 @@ class BatchRow(Record):
 
     @property
     def tone(self) -> str:
-        return status_style(self.result.status).name.lower() if self.result else ""
+        return style_status(self.result.status).name.lower() if self.result else ""
 
     @property
     def caveats(self) -> tuple[tuple[str, str], ...]:
@@ -56,7 +56,7 @@ class BatchRow(Record):
 
     @property
     def is_short(self) -> bool:
-        """Whether something is missing: a verdict, or what the hidden check asks for."""
+        """Tell whether a verdict is missing, or what the hidden check asks for."""
         done = self.result
         is_unresolved = done is not None and done.hidden is not None and not done.hidden.resolved
         return done is None or done.exit_code != Exit.VERIFIED or is_unresolved
@@ -74,7 +74,9 @@ def write_batch_page(target: Path, plan: Path, tasks: Sequence[BatchTask], outco
 
 def _make_row(task: BatchTask, result: BatchResult | None, target: Path) -> BatchRow:
     links = tuple(_list_links(task, Path(result.folder), target)) if result and result.folder else ()
-    return BatchRow(id=task.id, text=one_line(task.text, _TEXT), group=task.group, result=result, links=links)
+    return BatchRow(
+        id=task.id, text=to_one_line(task.text, _TEXT), group=task.group, result=result, links=links
+    )
 
 
 def _list_links(task: BatchTask, place: Path, target: Path) -> Iterator[tuple[str, str]]:
@@ -94,7 +96,7 @@ def _render(name: str, rows: Sequence[BatchRow], outcome: BatchOutcome) -> str:
     whole = tuple(row for row in rows if not row.is_short)
     tone = _TONES.get(outcome.exit_code, "bad")
     verified = sum(result.status is Status.VERIFIED for result in outcome.results)
-    headline = f"{verified} of {plural(len(rows), 'task')} verified"
+    headline = f"{verified} of {format_count(len(rows), 'task')} verified"
     body = fill_template(
         "pages/batch.html",
         title=name,
@@ -128,7 +130,7 @@ def _list_facts(results: Sequence[BatchResult]) -> Iterator[tuple[str, str]]:
         yield "Resolved, by hidden checks", f"{sum(one.resolved for one in hidden)} of {len(hidden)}"
     costs = [result.usage.cost_usd for result in results if result.usage.cost_usd is not None]
     least = "at least " if 0 < len(costs) < len(results) else ""
-    yield "Time of all tasks", duration(sum(result.seconds for result in results))
+    yield "Time of all tasks", format_duration(sum(result.seconds for result in results))
     yield "Tokens", f"{sum(result.usage.tokens for result in results):,}"
     yield "Cost", least + format_money(sum(costs) if costs else None)
     yield "Model", ", ".join(sorted({result.model for result in results if result.model})) or "none"

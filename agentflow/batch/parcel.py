@@ -18,18 +18,17 @@ from agentflow.batch.folder import (
     report_unbegun,
     require_environment,
 )
-from agentflow.batch.plan import SCRIPT_PREFIX
+from agentflow.batch.plan import SCRIPT_PREFIX, BatchTask
 from agentflow.batch.pool import LIMITS_FOLDER, BatchOptions, do_task
 from agentflow.batch.results import RESULT, BatchResult, add_lost
-from agentflow.batch.task import BatchTask
 from agentflow.core.errors import ConfigError, Exit
 from agentflow.core.pending import Budget
 from agentflow.core.record import Record, encode
 from agentflow.frontmatter import write_atomic
 from agentflow.model.retry import SharedLimits, share_limits
 from agentflow.parse import decode
-from agentflow.sandbox.throwaway import scratch_folder
-from agentflow.settings import folders
+from agentflow.sandbox.throwaway import make_scratch_folder
+from agentflow.settings import find_folders
 from agentflow.store.bundle import PATCH, unpack_task
 from agentflow.store.reading import load_state
 from agentflow.trust import load_trust, record_trust
@@ -62,7 +61,7 @@ def pack_parcel(folder: TaskFolder, share: Budget, options: BatchOptions) -> tup
         for name, place in ((_CLONE, str(folder.clone)), (_CHECK, check), (_SCRIPT_FILE, script)):
             if place:
                 packed.add(place, name)
-    trusted = load_trust(folders(os.environ).config, folder.clone).files
+    trusted = load_trust(find_folders(os.environ).config, folder.clone).files
     remove_clone(folder)
     hidden = (str(folder.place.parent), *options.hidden)
     told = options.replace(
@@ -74,7 +73,7 @@ def pack_parcel(folder: TaskFolder, share: Budget, options: BatchOptions) -> tup
 
 def do_here(version: str, assignment: bytes, parcel: bytes) -> dict[str, bytes]:
     """Do a task on this machine of a cluster, and return the files that it leaves, by name."""
-    with scratch_folder() as scratch:
+    with make_scratch_folder() as scratch:
         if version != __version__:
             problem = (
                 f"{os.uname().nodename} has agentflow {__version__}, and the batch was begun by {version}"
@@ -113,7 +112,7 @@ def _unpack(folder: TaskFolder, parcel: bytes, scratch: Path, trusted: dict[str,
     (scratch / _CLONE).rename(folder.clone)
     drop_missing_links(folder.clone)
     if trusted:
-        record_trust(folders(os.environ).config, folder.clone, trusted)
+        record_trust(find_folders(os.environ).config, folder.clone, trusted)
 
 
 def accept_files(folder: TaskFolder, files: dict[str, bytes], options: BatchOptions) -> BatchResult:
@@ -142,7 +141,7 @@ def accept_files(folder: TaskFolder, files: dict[str, bytes], options: BatchOpti
 
 def _require_record(result: BatchResult, bundle: bytes) -> None:
     """Raise ConfigError unless a record is whole and tells the same as a result."""
-    with scratch_folder() as scratch:
+    with make_scratch_folder() as scratch:
         (scratch / "task").mkdir()
         (scratch / BUNDLE).write_bytes(bundle)
         task_id = unpack_task(scratch / BUNDLE, scratch / "task")

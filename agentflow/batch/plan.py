@@ -1,18 +1,74 @@
-"""The tasks of a batch, from any form of its file; a mistake is one message with file, line and key."""
+"""The tasks of a batch, read from any form of its file; a mistake is one message with file, line and key."""
 
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from agentflow.batch.task import BatchTask, HiddenCheck
+from msgspec import Meta, field
+
 from agentflow.core.errors import ConfigError, InvalidFile
-from agentflow.core.record import plain
+from agentflow.core.record import Record, to_builtins
 from agentflow.core.test_ids import file_of
 from agentflow.frontmatter import find_line, read_yaml
 from agentflow.parse import decode, decode_or_none, expand_home, has_null, parse
 from agentflow.workspace.git_fetch import is_address
+
+_MAX_TEXT = 100_000
+_Id = Annotated[str, Meta(pattern=r"^([A-Za-z0-9_][A-Za-z0-9._-]{0,79})?$")]
+_Text = Annotated[str, Meta(min_length=1, max_length=_MAX_TEXT)]
+_Dollars = Annotated[float, Meta(ge=0)]
+_Number = Annotated[int, Meta(ge=1)]
+_Seconds = Annotated[float, Meta(gt=0)]
+
+
+class HiddenCheck(Record):
+    """Decides after the verdict, on a copy that the task never sees, whether the task is resolved."""
+
+    command: _Text
+    folder: str = ""
+    """A folder beside the file of tasks, whose files are written over the final files."""
+    files: dict[str, str] = {}
+    """Further such files, as texts by path."""
+    patch: str = ""
+    """A diff that is applied to the final files."""
+    tests: tuple[str, ...] = ()
+    """The ids of the tests that have to pass; without any, exit code 0 decides."""
+    timeout: _Seconds = 600
+
+
+class PlannedEdit(Record):
+    """A text that is replaced in a file before the task begins, such as to plant a bug."""
+
+    file: _Text
+    old: _Text
+    new: str
+
+
+class BatchTask(Record):
+    """One task of a batch: where it works, what it is asked, how long it may take and how it is examined."""
+
+    text: _Text
+    repository: _Text
+    """A git address, the path of a git repository, or a folder without one."""
+    id: _Id = ""
+    commit: str = ""
+    """A commit, branch or tag; empty: the newest commit."""
+    edits: tuple[PlannedEdit, ...] = ()
+    group: str = ""
+    """An evaluation has a score for each group."""
+    model: str | None = None
+    named_class: str = field(default="", name="class")
+    max_iterations: _Number | None = None
+    max_cost: _Dollars | None = None
+    max_tokens: _Number | None = None
+    timeout: _Seconds | None = None
+    review: bool | None = None
+    environment: str = ""
+    """A Python environment that the commands of the task use; empty: that of the repository."""
+    check: HiddenCheck | None = None
+
 
 SCRIPT_PREFIX = "script:"
 
@@ -56,7 +112,7 @@ def _complete(path: Path, find: Callable[[int], int], tasks: tuple[BatchTask, ..
     width = max(4, len(str(len(tasks))))
     seen: set[str] = set()
     for number, task in enumerate(tasks):
-        if has_null(plain(task)):
+        if has_null(to_builtins(task)):
             raise InvalidFile(str(path), "a text in it has a null character", line=find(number))
         name = task.id or f"{number + 1:0{width}}"
         if name in seen:

@@ -1,4 +1,4 @@
-"""Runs the tasks of a batch, each as a command of its own, several at once, also after a kill."""
+"""Runs the tasks of a batch, each as its own command, several at once and within a common budget."""
 
 import os
 import sys
@@ -10,7 +10,6 @@ from functools import partial
 import anyio
 import anyio.to_thread
 
-from agentflow.batch.budget import SharedBudget, to_usage
 from agentflow.batch.folder import (
     TaskFolder,
     collect_result,
@@ -19,12 +18,13 @@ from agentflow.batch.folder import (
     read_clone_state,
     remove_clone,
     report_unbegun,
+    run_hidden_check,
     try_lock,
 )
-from agentflow.batch.hidden import examine
 from agentflow.batch.results import BatchResult, read_lost, read_result, save_result
 from agentflow.core.errors import AgentflowError, Exit
 from agentflow.core.evidence import Command
+from agentflow.core.messages import Usage
 from agentflow.core.pending import Budget
 from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
@@ -32,6 +32,59 @@ from agentflow.model.retry import SharedLimits
 from agentflow.process import Program, start
 from agentflow.sandbox.confine import tie_command
 from agentflow.streams import feed_pipe, read_pipe
+
+
+def to_usage(share: Budget) -> Usage:
+    """Return the most that a task with this share can have used."""
+    return Usage(input=share.tokens or 0, cost_usd=share.cost)
+
+
+class SharedBudget:
+    """The part of a batch's budget that is neither used nor reserved for a running task."""
+
+    def __init__(self, limit: Budget) -> None:
+        self._limit = limit
+        self._cost = limit.cost or 0.0
+        self._tokens = limit.tokens or 0
+        self._running = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Tell whether no task has anything set aside, so that nothing more will be given back."""
+        return self._running == 0
+
+    def spend(self, used: Usage) -> None:
+        """Count what an earlier run of the batch used."""
+        self._cost -= used.cost_usd or 0
+        self._tokens -= used.tokens
+
+    def reserve(self, wanted: Budget, waiting: int) -> Budget | None:
+        """Set aside what a task wants, or an even part of what is left; return None if that is too much.
+
+        `waiting` tasks have not begun yet, this one among them.
+        """
+        cost, tokens = wanted.cost, wanted.tokens
+        if self._limit.cost is not None:
+            cost = self._cost / waiting if cost is None else cost
+            if not 0 < cost <= self._cost:
+                return None
+        if self._limit.tokens is not None:
+            tokens = self._tokens // waiting if tokens is None else tokens
+            if not 0 < tokens <= self._tokens:
+                return None
+        self._take(cost or 0, tokens or 0)
+        self._running += 1
+        return wanted.replace(cost=cost, tokens=tokens)
+
+    def settle(self, reserved: Budget, used: Usage) -> None:
+        """Give back what was set aside for a task that has ended, but for what it used."""
+        self._take((used.cost_usd or 0) - (reserved.cost or 0), used.tokens - (reserved.tokens or 0))
+        self._running -= 1
+
+    def _take(self, cost: float, tokens: int) -> None:
+        self._cost -= cost
+        self._tokens -= tokens
+
 
 _STOP_SECONDS = 10.0
 """For a task that is stopped, to write down how far it came."""
@@ -65,7 +118,7 @@ class RayCluster(Record):
 
 
 class BatchOptions(Record):
-    """How the tasks of a batch are run."""
+    """The options of all tasks of a batch."""
 
     jobs: int | None = None
     """Tasks at once; None: as many as there is room for."""
@@ -232,7 +285,7 @@ async def _bring_to_end(
     if state.status is Status.RUNNING:
         return result.replace(exit_code=Exit.INTERNAL, reason=told or "the process of the task was killed")
     if folder.task.check is not None and result.is_settled:
-        hidden = await anyio.to_thread.run_sync(partial(examine, folder, state, options.switches))
+        hidden = await anyio.to_thread.run_sync(partial(run_hidden_check, folder, state, options.switches))
         result = result.replace(hidden=hidden)
     return result
 

@@ -11,7 +11,7 @@ from agentflow.core.record import Record, encode
 from agentflow.core.task import Status
 from agentflow.frontmatter import write_atomic
 from agentflow.parse import decode
-from agentflow.redact import visible
+from agentflow.redact import make_visible
 
 RESULT = "result.json"
 _LOST = "lost.json"
@@ -19,14 +19,14 @@ _FINE = (Exit.VERIFIED, Exit.CAVEAT)
 
 
 class HiddenResult(Record):
-    """What the hidden check said of the final files."""
+    """The result of the hidden check on the final files."""
 
     resolved: bool
     reason: str
 
 
 class BatchResult(Record):
-    """How one task of a batch ended."""
+    """The result of one task of a batch."""
 
     id: str
     status: Status
@@ -113,7 +113,7 @@ def to_junit(results: Iterable[BatchResult], missing: Iterable[str]) -> str:
     for result in results:
         count += 1
         case = _add_case(suite, result.id, result.group, result.seconds)
-        told = {"message": visible(f"{result.status}: {result.reason}"), "type": str(result.status)}
+        told = {"message": make_visible(f"{result.status}: {result.reason}"), "type": str(result.status)}
         if result.exit_code not in _FINE:
             failed += 1
             ET.SubElement(case, "failure", told)

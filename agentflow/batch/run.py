@@ -13,9 +13,9 @@ import anyio
 from anyio.abc import TaskStatus
 
 from agentflow.batch.folder import TaskFolder
+from agentflow.batch.plan import BatchTask
 from agentflow.batch.pool import LIMITS_FOLDER, BatchOptions, DoTask, TaskPool, TellProgress, do_task
 from agentflow.batch.results import BatchResult, choose_batch_exit, read_result
-from agentflow.batch.task import BatchTask
 from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.record import Record, encode
 from agentflow.frontmatter import write_atomic
@@ -32,7 +32,7 @@ _SIGNALS = {
 
 
 class _Head(Record):
-    """What a batch was begun with."""
+    """The file and the options that a batch was started with."""
 
     plan: str
     sum: str

@@ -313,8 +313,8 @@ def _why_tests_cannot_run(run: CheckRun, output: str, repository: Repository, ru
         return f"requires-python {wanted}, running {'.'.join(map(str, running))}"
     found = [match["module"] for match in _MISSING.finditer(output)]
     lacking = [match["package"] for match in _NOT_INSTALLED.finditer(output)]
-    unloaded = run.ids(TestOutcome.ERROR)
-    ran = run.ids(TestOutcome.PASSED, TestOutcome.FAILED)
+    unloaded = run.list_ids(TestOutcome.ERROR)
+    ran = run.list_ids(TestOutcome.PASSED, TestOutcome.FAILED)
     is_all = not ran or (bool(unloaded) and not any("::" in test for test in unloaded))
     if not is_all or len(found) + len(lacking) < max(len(unloaded), 1):
         return ""

@@ -12,7 +12,7 @@ from agentflow.checks.results import FINDING
 from agentflow.checks.run import Shown
 from agentflow.core.evidence import RED, Check, CheckName, TestOutcome
 from agentflow.core.record import Record
-from agentflow.redact import visible
+from agentflow.redact import make_visible
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _ELEMENT = {TestOutcome.FAILED: "failure", TestOutcome.ERROR: "error", TestOutcome.SKIPPED: "skipped"}
@@ -43,7 +43,7 @@ def junit_xml(ran: Sequence[Ran]) -> str:
         for name, outcome in cases:
             _case(suite, each, name, outcome)
         if each.shown is not None and not each.holds:
-            ET.SubElement(suite, "system-out").text = visible(each.shown.execution.tail)
+            ET.SubElement(suite, "system-out").text = make_visible(each.shown.execution.tail)
     ET.indent(top)
     return ET.tostring(top, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -76,14 +76,14 @@ def _case(suite: ET.Element, ran: Ran, name: str, outcome: TestOutcome) -> None:
     case = ET.SubElement(
         suite,
         "testcase",
-        classname=visible(owner) if is_test and owner else ran.check.name,
-        name=visible(last if is_test else name),
+        classname=make_visible(owner) if is_test and owner else ran.check.name,
+        name=make_visible(last if is_test else name),
         time="0",
     )
     if outcome is TestOutcome.PASSED:
         return
     kind = {} if outcome is TestOutcome.SKIPPED else {"type": str(outcome)}
-    ET.SubElement(case, _ELEMENT[outcome], {"message": visible(ran.why or outcome), **kind})
+    ET.SubElement(case, _ELEMENT[outcome], {"message": make_visible(ran.why or outcome), **kind})
 
 
 class SarifResult(Record):
@@ -131,7 +131,7 @@ def _results(ran: Ran) -> Iterator[SarifResult]:
     output = "" if ran.check.name is CheckName.TESTS else ran.output
     found = [match for match in FINDING.finditer(output) if not match["message"].startswith("note:")]
     for match in found:
-        path, message = match["path"].strip(), visible(match["message"].strip())
+        path, message = match["path"].strip(), make_visible(match["message"].strip())
         line = _LINE.search(match.group()[len(match["path"]) :])
         yield SarifResult(
             rule=rule,

@@ -14,7 +14,7 @@ from agentflow.core.record import Record
 from agentflow.core.regex import compile_glob, regex
 from agentflow.sandbox.environment import find_environment, find_program
 from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.sandbox.throwaway import make_scratch_folder
 
 _COLLECTED = tuple(glob for glob in PYTHON.tests if "*" in glob)
 """The names of test files that pytest collects by itself."""
@@ -312,7 +312,7 @@ def _ask(sandbox: Sandbox, argv: Sequence[str]) -> str | None:
     """Return what a short program prints, or None when it fails."""
     root = sandbox.root
     command = Command(argv=tuple(argv), cwd=str(root), timeout=_PROBE_SECONDS)
-    with scratch_folder() as scratch:
+    with make_scratch_folder() as scratch:
         try:
             finished = sandbox.of(None).run(command, scratch / "said")
         except OSError:

@@ -42,7 +42,7 @@ from agentflow.redact import strip_colours
 from agentflow.sandbox.environment import find_shell, is_python_environment
 from agentflow.sandbox.profile import CHECKS
 from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.throwaway import scratch_folder, walk
+from agentflow.sandbox.throwaway import make_scratch_folder, walk
 
 _TAIL_LINES = 40
 _LOOK_SECONDS = 0.5
@@ -127,7 +127,7 @@ def execute(
     """
     watch = watch or CheckWatch()
     job = _Job(check=check, sandbox=sandbox, is_counted=manner is Manner.COUNTED)
-    with scratch_folder() as scratch:
+    with make_scratch_folder() as scratch:
         is_observed = manner is Manner.OBSERVED
         is_needed = is_observed or watch.longest
         observer = _observer(sandbox, scratch, env or {}, watch.longest) if is_needed else None

@@ -1,4 +1,4 @@
-"""Which files of a pull request its verified tasks account for, and which changed outside of them."""
+"""The files of a pull request that its verified tasks account for, and those that changed outside of them."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,7 +63,7 @@ def lay_out_tree(git: Git, tree: str) -> str:
     if git.head is None:
         return tree
     others = {entry.path for entry in git.compare(tree, git.head)}
-    changed = git.compare(git.head, git.tree())
+    changed = git.compare(git.head, git.write_tree())
     modules = tuple(each.path + b"/" for each in changed if each.modes[0] == _SUBMODULE)
     lines = [
         b"%s %s\t%s" % (each.modes[1] if each.modes[1].strip(b"0") else _GONE, each.blobs[1], each.path)

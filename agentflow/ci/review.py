@@ -1,28 +1,231 @@
-"""A pull request verified again: the records of its tasks, what they leave out, and the exit code."""
+"""A pull request verified again: its records under refs, the exit code, and remarks for reviewers."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from agentflow.api.verification import VerificationRow, choose_exit, reverify_records, summarize_records
+from agentflow.checks.interchange import SarifResult, make_sarif
 from agentflow.ci.coverage import Coverage, JudgedTask, find_coverage, find_start, lay_out_tree
-from agentflow.ci.records import NamedTask, has_record, open_record
-from agentflow.ci.remarks import ReviewRemark, list_gaps, list_remarks, list_unconfirmed
-from agentflow.core.errors import ConfigError, Exit
+from agentflow.core.errors import ConfigError, Exit, StateError, UsageError
 from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
+from agentflow.pages.diff import DiffBlock, FileView, JudgedAs
 from agentflow.pages.markdown import escape_markdown, format_comment, to_code
 from agentflow.pages.page import TaskPage, read_task_page
-from agentflow.redact import one_line
+from agentflow.redact import to_one_line
 from agentflow.sandbox.run import Sandbox
-from agentflow.store.bundle import open_task
+from agentflow.sandbox.throwaway import make_scratch_folder
+from agentflow.store.bundle import BUNDLE_SUFFIX, export_task, open_task
+from agentflow.store.reading import is_task_id
 from agentflow.view.text import Line, Style, line, span
-from agentflow.view.words import plural
+from agentflow.view.words import format_count
 from agentflow.workspace.git import Git
+
+_REFS = "refs/agentflow"
+_FILE = f"task{BUNDLE_SUFFIX}"
+_TRAILER = re.compile(r"^Agentflow-Task: *(\S+) *$", re.MULTILINE)
+_NOBODY = {
+    f"GIT_{role}_{key}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for key, value in (("NAME", "agentflow"), ("EMAIL", "agentflow@localhost"), ("DATE", "@0 +0000"))
+}
+"""Equal records give equal commits, whoever keeps them."""
+
+
+class NamedTask(Record):
+    """A task that a commit, or the text of a pull request, says it rests on."""
+
+    task_id: str
+    said_by: str
+    """A commit's short id, or `the description`."""
+    commit: str = "HEAD"
+
+
+def keep_record(git: Git, task: Path) -> str:
+    """Keep a task's record in the repository under a ref of its own and return the ref's name."""
+    with make_scratch_folder() as scratch:
+        written = export_task(git, task, scratch / _FILE)
+        blob = git.call("hash-object", "-w", "--stdin", stdin=Path(written.path).read_bytes())
+    entry = b"100644 blob " + blob.strip() + b"\t" + _FILE.encode() + b"\n"
+    tree = git.call("mktree", stdin=entry).decode().strip()
+    commit = git.call("commit-tree", tree, "-m", f"The record of task {task.name}", env=_NOBODY)
+    ref = f"{_REFS}/{task.name}"
+    git.call("update-ref", ref, commit.decode().strip())
+    return ref
+
+
+def find_named_tasks(git: Git, base: str, text: str) -> tuple[NamedTask, ...]:
+    """Return the tasks that the commits since `base` name, newest first, else the one that a text names.
+
+    Raises UsageError where the repository has no such base.
+    """
+    since = f"{_resolve(git, base)}..HEAD"
+    logged = git.call("log", "--topo-order", "--format=%h%x00%B%x00%x00", since).decode("utf-8", "replace")
+    found: dict[str, NamedTask] = {}
+    for entry in logged.split("\0\0"):
+        commit, _, message = entry.strip().partition("\0")
+        if task_id := _find_last(message):
+            found.setdefault(task_id, NamedTask(task_id=task_id, said_by=commit, commit=commit))
+    if not found and (task_id := _find_last(text)):
+        return (NamedTask(task_id=task_id, said_by="the description"),)
+    return tuple(found.values())
+
+
+def has_record(git: Git, task: NamedTask) -> bool:
+    """Tell whether this clone has a record of a task."""
+    return git.has_tree(f"{_REFS}/{task.task_id}")
+
+
+def _find_last(text: str) -> str:
+    named = [task_id for task_id in _TRAILER.findall(text.replace("\r", "")) if is_task_id(task_id)]
+    return named[-1] if named else ""
+
+
+def _resolve(git: Git, name: str) -> str:
+    """Return the commit that a name stands for. Raises UsageError."""
+    try:
+        return (
+            git.call("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+            .decode()
+            .strip()
+        )
+    except StateError:
+        hint = "fetch it first: a checkout of a single commit does not have it (fetch-depth: 0)"
+        raise UsageError(f"this clone has no commit {name}", hint=hint) from None
+
+
+@contextmanager
+def open_record(git: Git, named: NamedTask) -> Iterator[Path]:
+    """Yield the record of a task as a file, out of the ref that keeps it. Raises UsageError."""
+    place = f"{_REFS}/{named.task_id}:{_FILE}"
+    try:
+        content = git.call("cat-file", "blob", place)
+    except StateError:
+        raise UsageError(
+            f"{named.said_by} names the task {named.task_id}, but this clone has no record of it",
+            hint=f"where the task ran: agentflow export {named.task_id} --ref && git push origin "
+            f"{_REFS}/{named.task_id}; here: git fetch origin '+{_REFS}/*:{_REFS}/*'",
+        ) from None
+    with make_scratch_folder() as scratch:
+        path = scratch / f"{named.task_id}{BUNDLE_SUFFIX}"
+        path.write_bytes(content)
+        yield path
+
+
+_TOLD = {
+    JudgedAs.UNPROVED: ("unproved", "no test fails without these lines"),
+    JudgedAs.CHECK: ("changed_check", "this changes a check; a person approved it, or it decides nothing"),
+}
+_DIFFERS = "not_verified"
+_UNCOVERED = "uncovered"
+_MERGED = "judged_before_merge"
+_UNCONFIRMED = "unconfirmed"
+_RULES = {
+    **dict(_TOLD.values()),
+    _DIFFERS: "what the record says does not hold here",
+    _UNCOVERED: "no verified task accounts for this change",
+    _MERGED: "the base changed this file, and it was merged after the task was judged",
+    _UNCONFIRMED: "only the record says so; look at it yourself",
+}
+_LATER = "this changed after the task was judged, so nothing ran on it"
+
+
+class ReviewRemark(Record):
+    """One thing to look at."""
+
+    rule: str
+    message: str
+    path: str = ""
+    line: int = 0
+    is_error: bool = False
+
+
+def list_remarks(files: Sequence[FileView], rows: Sequence[VerificationRow]) -> tuple[ReviewRemark, ...]:
+    """Return remarks on what does not hold, and then on changed lines that nothing proves."""
+    return (*_list_failures(rows), *(remark for file in files for remark in _list_lines(file)))
+
+
+def list_gaps(coverage: Coverage) -> tuple[ReviewRemark, ...]:
+    """Return the files that verified tasks do not account for."""
+    later = (
+        ReviewRemark(rule=_DIFFERS, message=_LATER, path=path, is_error=True) for path in coverage.unjudged
+    )
+    others = ((_UNCOVERED, coverage.uncovered), (_MERGED, coverage.merged))
+    told = (
+        ReviewRemark(rule=rule, message=_RULES[rule], path=path)
+        for rule, paths in others
+        for path in paths
+        if path not in coverage.unjudged
+    )
+    return (*later, *told)
+
+
+def list_unconfirmed(task: TaskState) -> Iterator[ReviewRemark]:
+    """Yield the approvals that only the record claims; a forger could have written them."""
+    for said in task.verdict.approvals if task.verdict else ():
+        yield ReviewRemark(
+            rule=_UNCONFIRMED, message=to_one_line(f"approved by the record's own word: {said}", 500)
+        )
+
+
+def _list_failures(rows: Sequence[VerificationRow]) -> Iterator[ReviewRemark]:
+    for row in rows:
+        if not row.holds:
+            said = f"{row.name}: {row.values.get('said', '')}"
+            yield ReviewRemark(rule=_DIFFERS, message=to_one_line(said, 500), is_error=True)
+
+
+def _list_lines(file: FileView) -> Iterator[ReviewRemark]:
+    for block in (block for hunk in file.hunks for block in hunk.blocks):
+        if block.mark in _TOLD:
+            rule, message = _TOLD[block.mark]
+            told = f"{message}; {block.note}" if block.note else message
+            yield ReviewRemark(
+                rule=rule, message=to_one_line(told, 500), path=file.path, line=_find_line(block)
+            )
+
+
+def _find_line(block: DiffBlock) -> int:
+    """Return the first line of a block in the new file, or the place where old lines were taken out."""
+    lines = [side.number for row in block.rows for side in (row.new, row.old) if side is not None]
+    return lines[0] if lines else 1
+
+
+def to_annotation(remark: ReviewRemark) -> str:
+    """Return a remark as a workflow command of GitHub (docs.github.com, "Workflow commands")."""
+    place = f"file={_escape(remark.path, ':,')},line={max(1, remark.line)}," if remark.path else ""
+    return f"::{_rate(remark)} {place}title=agentflow {remark.rule}::{_escape(remark.message)}"
+
+
+def _escape(text: str, more: str = "") -> str:
+    for sign in ("%", "\r", "\n", *more):
+        text = text.replace(sign, f"%{ord(sign):02X}")
+    return text
+
+
+def to_sarif(remarks: Sequence[ReviewRemark]) -> dict[str, Any]:
+    """Return remarks as a SARIF log."""
+    results = (
+        SarifResult(
+            rule=each.rule, message=each.message, path=each.path, line=max(1, each.line), level=_rate(each)
+        )
+        for each in remarks
+    )
+    return make_sarif(_RULES, results)
+
+
+def _rate(remark: ReviewRemark) -> str:
+    return "error" if remark.is_error else "warning"
+
 
 _TREE = "tree"
 """The row that compares the files here with those of a single task."""
 _MOST = 20
 _HOLDS = "Run again here without a model: every result is as recorded."
-_DIFFERS = "**The record does not hold here.** What follows is what the record says."
+_REFUTED = "**The record does not hold here.** What follows is what the record says."
 _PARTLY = "**Only a part of this pull request is verified.** Let a person look at the rest:"
 _ADVICE = "Let a person look at that, or do it as a task of its own."
 
@@ -114,20 +317,19 @@ def _describe(checked: Sequence[CheckedRecord], open_ends: Sequence[ReviewRemark
     yield summarize_records([row for one in checked for row in one.rows])
     for one in checked:
         if one.recorded is not Exit.VERIFIED and one.state and one.state.ending:
-            said = (
-                f"{one.state.task_id} ended with {one.recorded:d}: {one_line(one.state.ending.reason, 500)}"
-            )
+            reason = to_one_line(one.state.ending.reason, 500)
+            said = f"{one.state.task_id} ended with {one.recorded:d}: {reason}"
             yield line(span("! ", Style.WARN), said, hang=2)
     for each in open_ends:
         style = Style.BAD if each.is_error else Style.WARN
         yield line(span("! ", style), f"{each.path}: {each.message}" if each.path else each.message, hang=2)
     if open_ends:
-        yield line(span(f"{plural(len(open_ends), 'thing')} not verified. {_ADVICE}", Style.WARN))
+        yield line(span(f"{format_count(len(open_ends), 'thing')} not verified. {_ADVICE}", Style.WARN))
 
 
 def _write(code: Exit, checked: Sequence[CheckedRecord], open_ends: Sequence[ReviewRemark]) -> str:
     """Return the review in Markdown: what is not verified, then each task."""
-    head = _DIFFERS if code is Exit.NOT_VERIFIED else _PARTLY if open_ends else _HOLDS
+    head = _REFUTED if code is Exit.NOT_VERIFIED else _PARTLY if open_ends else _HOLDS
     places = (
         (f"{to_code(each.path)}: " if each.path else "") + escape_markdown(each.message) for each in open_ends
     )

@@ -148,7 +148,7 @@ ONE_JSON = typer.Option(False, "--json", help="Print one JSON object on stdout a
 MAX_TASK_CHARS = 100_000
 
 
-def text_of(words: list[str], example: str = "agentflow task make the failing tests pass") -> str:
+def read_words(words: list[str], example: str = "agentflow task make the failing tests pass") -> str:
     """Return the text of a task; `-` alone reads it from stdin. Raises UsageError."""
     text = sys.stdin.read() if words == ["-"] else " ".join(words)
     text = redact_text(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").strip())
@@ -159,7 +159,7 @@ def text_of(words: list[str], example: str = "agentflow task make the failing te
     return text
 
 
-def consent_of(*, yes: bool, no_input: bool) -> Consent:
+def choose_consent(*, yes: bool, no_input: bool) -> Consent:
     """Return the consent that the switches give. Raises UsageError for both switches."""
     if yes and no_input:
         raise UsageError("--yes and --no-input exclude each other")
@@ -168,7 +168,7 @@ def consent_of(*, yes: bool, no_input: bool) -> Consent:
     return Consent.NO if no_input else Consent.SUSPEND
 
 
-def detail_of(*, quiet: bool, verbose: bool) -> Detail:
+def choose_detail(*, quiet: bool, verbose: bool) -> Detail:
     """Return how much is shown. Raises UsageError for both switches."""
     if quiet and verbose:
         raise UsageError("-q and -v exclude each other")
@@ -177,7 +177,7 @@ def detail_of(*, quiet: bool, verbose: bool) -> Detail:
     return Detail.FULL if verbose else Detail.BRIEF
 
 
-def class_of(name: str | None) -> str:
+def check_class(name: str | None) -> str:
     """Return the class that a person chose, or empty if the text decides. Raises UsageError."""
     from agentflow.routing.classify import CLASSES
 
@@ -186,7 +186,7 @@ def class_of(name: str | None) -> str:
     return name or ""
 
 
-def phase_of(name: str | None) -> Phase | None:
+def find_phase(name: str | None) -> Phase | None:
     """Return the phase of a name. Raises UsageError."""
     if name is not None and name not in list(Phase):
         raise UsageError(f"unknown phase {name!r}", hint=f"phases: {', '.join(Phase)}")

@@ -17,7 +17,7 @@ from agentflow.cli.arguments import (
     NO_SANDBOX,
     PLAIN,
     YES,
-    consent_of,
+    choose_consent,
     require_number,
 )
 from agentflow.cli.printing import require_folders, say_json, show, write_result
@@ -31,24 +31,24 @@ from agentflow.view.text import (
     choose_medium,
     clip,
     column,
+    find_width,
     line,
     send,
     span,
-    width_of,
     write_lines,
 )
-from agentflow.view.words import duration, plural, status_mark, status_style
+from agentflow.view.words import format_count, format_duration, mark_status, style_status
 
 if TYPE_CHECKING:
     from agentflow.batch.folder import TaskFolder
+    from agentflow.batch.plan import BatchTask
     from agentflow.batch.pool import BatchOptions, DoTask, RayCluster, TaskBegun, TellProgress
     from agentflow.batch.results import BatchResult
     from agentflow.batch.run import BatchOutcome
-    from agentflow.batch.task import BatchTask
 
 
 class BatchEngine(StrEnum):
-    """Where the tasks of a batch run."""
+    """The machines on which the tasks of a batch run."""
 
     LOCAL = "local"
     RAY = "ray"
@@ -170,7 +170,7 @@ def batch(
     from agentflow.batch.results import to_junit
     from agentflow.model.retry import SharedLimits
 
-    consent_of(yes=yes, no_input=no_input)
+    choose_consent(yes=yes, no_input=no_input)
     require_folders(junit, html)
     switches = {"--yes": yes, "--no-input": no_input, "--no-sandbox": no_sandbox, "--network": network}
     options = BatchOptions(
@@ -304,7 +304,7 @@ def _draw_bar(total: int, done: "list[BatchResult]", medium: Medium) -> "Iterato
             filter(None, (", ".join(counts), f"running {list_some(running, 3)}" if running else ""))
         )
         text = f"{full * filled}{empty * (_BAR - filled)} {len(done)}/{total}  {told}"
-        send(f"{_ERASE}{clip(text, (width_of(sys.stderr) or 80) - 1)}", sys.stderr)
+        send(f"{_ERASE}{clip(text, (find_width(sys.stderr) or 80) - 1)}", sys.stderr)
 
     def tell(news: "TaskBegun | BatchResult") -> None:
         running[:] = [name for name in running if name != news.id]
@@ -323,10 +323,10 @@ def _describe_result(result: "BatchResult", count: str = "") -> Line:
     """Return one result in a line."""
     hidden = "" if result.hidden is None else "  resolved" if result.hidden.resolved else "  not resolved"
     return line(
-        status_mark(result.status),
+        mark_status(result.status),
         column(result.id, 24),
-        column(result.status, 22, status_style(result.status)),
-        span(f"{duration(result.seconds):>7}  {count}{hidden}  "),
+        column(result.status, 22, style_status(result.status)),
+        span(f"{format_duration(result.seconds):>7}  {count}{hidden}  "),
         span(result.reason if result.exit_code else "", Style.DIM),
         hang=4,
     )
@@ -344,5 +344,5 @@ def _tabulate_outcome(outcome: "BatchOutcome") -> Iterator[Line]:
     tokens = sum(result.usage.tokens for result in outcome.results)
     costs = [result.usage.cost_usd for result in outcome.results if result.usage.cost_usd is not None]
     cost = f", ${sum(costs):.2f}" if costs else ""
-    total = plural(len(outcome.results) + len(outcome.missing), "task")
+    total = format_count(len(outcome.results) + len(outcome.missing), "task")
     yield line(span(f"{total}: {counts or 'none'}{left}; {tokens:,} tokens{cost}", Style.BOLD))

@@ -22,15 +22,14 @@ from agentflow.api.models import choose_tiers
 from agentflow.api.wiring import list_shared_capabilities
 from agentflow.cli.arguments import FOLDER, JSON, make_group
 from agentflow.cli.printing import say, say_json, show
-from agentflow.compose.agents import Handoffs
-from agentflow.compose.builder import Draft, NoModel
-from agentflow.compose.capability import Capability, Settled
+from agentflow.compose.builder import Draft, Handoffs, NoModel
+from agentflow.compose.capability import Capability, FactoryInput
 from agentflow.compose.standard import Kit, list_standard_capabilities
-from agentflow.compose.subagents import SubagentRequest, Subagents, only_reads, restrict_subagent
+from agentflow.compose.subagents import SubagentRequest, Subagents, is_reader, restrict_subagent
 from agentflow.core.errors import ConfigError, InvalidInput, NotAllowed, UnknownTool, UsageError
 from agentflow.core.fold import DELEGATE
 from agentflow.core.hook import Hook
-from agentflow.core.record import Record, plain
+from agentflow.core.record import Record, to_builtins
 from agentflow.core.regex import regex
 from agentflow.core.role import INHERIT, Change, Role
 from agentflow.core.routing import ROLE_OF, SUBMITTED_BY
@@ -40,11 +39,11 @@ from agentflow.hooks.chain import Chain
 from agentflow.library.roles import list_subagents
 from agentflow.library.skills import Offer, offer_skills
 from agentflow.loop.open_skills import SKILL_TOOL
-from agentflow.model.tiers import first_ids, model_id, tier
-from agentflow.redact import visible
-from agentflow.settings import folders, load_settings, model_name
-from agentflow.tools.registry import WEB, Toolbox, standard, to_spec
-from agentflow.tools.todos import todo_update
+from agentflow.model.tiers import choose_model_id, find_tier, list_first_ids
+from agentflow.redact import make_visible
+from agentflow.settings import choose_model_name, find_folders, load_settings
+from agentflow.tools.registry import WEB, Toolbox, make_standard_toolbox, to_spec
+from agentflow.tools.todos import make_todo_update
 from agentflow.view.text import BLANK, Style, column, label_row, line, send, span
 from agentflow.workspace.git import open_repository
 
@@ -76,7 +75,7 @@ def show_agent(name: str = NAME, json: bool = JSON) -> None:
     Its hooks, limits and skills are shown as well, and where each comes from.
     """
     content = load_content_here()
-    found = content.role(name)
+    found = content.find_role(name)
     role = _resolve_role(found, content, _find_root())
     if json:
         say_json({**_to_role_row(found), **role.to_plain()})
@@ -134,7 +133,7 @@ def _find_tools() -> dict[str, tuple[Tool, list[str]]]:
     for role in content.roles.all:
         for tool in _resolve_role(role, content, root).tools:
             known.setdefault(tool.name, (tool, []))[1].append(role.name)
-    update = todo_update(())  # offered once a plan has todos
+    update = make_todo_update(())  # offered once a plan has todos
     known[update.name] = (update, [role.name for role in content.roles.all if role.name == "implementer"])
     return known
 
@@ -170,19 +169,19 @@ def _find_root() -> Any:
 
 
 def load_content_here() -> Content:
-    return load_content(_find_root(), standard())
+    return load_content(_find_root(), make_standard_toolbox())
 
 
 def tell_warnings(content: Content) -> None:
     for warning in content.warnings:
-        send(f"{visible(warning)}\n", sys.stderr)
+        send(f"{make_visible(warning)}\n", sys.stderr)
 
 
 def _to_role_row(role: Role) -> dict[str, Any]:
     return {
         "name": role.name,
         "description": role.description,
-        "tier": tier(role.model),
+        "tier": find_tier(role.model),
         "tools": [str(rule) for rule in role.tools],
         "skills": list(role.skills),
         "source": role.origin,
@@ -235,7 +234,7 @@ class ResolvedRole(Record):
     def to_plain(self) -> dict[str, Any]:
         """Return the details beyond the role's own file as plain values."""
         return {
-            "limits": plain(self.role.limits),
+            "limits": to_builtins(self.role.limits),
             "prompt": self.prompt,
             "offered": [tool.name for tool in self.tools],
             "hooks": self.hooks,
@@ -254,8 +253,8 @@ def _name_hooks(hooks: Iterable[Hook], role: Role) -> tuple[str, ...]:
 def _resolve_role(role: Role, content: Content, root: Path) -> ResolvedRole:
     """Return a role as it would run here, with its crew's capabilities and the user's settings applied."""
     settings = load_settings(os.environ)
-    settings = choose_tiers(settings, model_name(None, settings, os.environ))
-    rules, ids = load_rules_here(root), first_ids(settings.models)
+    settings = choose_tiers(settings, choose_model_name(None, settings, os.environ))
+    rules, ids = load_rules_here(root), list_first_ids(settings.models)
     hooks = (*load_hooks_here(root)[0], *content.hooks)
     toolbox = withhold_provider_tools(open_toolbox(root), content.roles, hooks, rules, settings.approvals)
     role = remove_denied_tools(role, rules, toolbox)
@@ -270,9 +269,13 @@ def _resolve_role(role: Role, content: Content, root: Path) -> ResolvedRole:
     tools = draft.make_tools(*draft.choose_model())
     named = _name_hooks(draft.hooks, role)
     bounds = ", ".join(
-        f"{value} {key.replace('_', ' ')}" for key, value in plain(role.limits).items() if value
+        f"{value} {key.replace('_', ' ')}" for key, value in to_builtins(role.limits).items() if value
     )
-    model = "as its caller" if role.model == INHERIT else f"{tier(role.model)}, {model_id(role.model, ids)}"
+    model = (
+        "as its caller"
+        if role.model == INHERIT
+        else f"{find_tier(role.model)}, {choose_model_id(role.model, ids)}"
+    )
     facts: tuple[Fact, ...] = (
         ("source", role.source, role.origin),
         *rights,
@@ -287,7 +290,7 @@ def _resolve_role(role: Role, content: Content, root: Path) -> ResolvedRole:
 
 def _narrow(role: Role, content: Content, root: Path) -> tuple[Role, Toolbox, tuple[Fact, ...]]:
     """Return a sub-agent as the implementer would run it, its tools, and what it may do in words."""
-    parent = content.roles.part(SUBMITTED_BY[Change])
+    parent = content.roles.find_part(SUBMITTED_BY[Change])
     offered = _resolve_role(parent, content, root).tools
     tools = tuple(tool for tool in offered if tool.category is not Category.AGENT)
     try:
@@ -295,7 +298,7 @@ def _narrow(role: Role, content: Content, root: Path) -> tuple[Role, Toolbox, tu
     except InvalidInput as error:
         return role, Toolbox(tools=()), (("may", f"do nothing: {error}", ""),)
     lost = [str(rule) for rule in role.tools if not box.select_for(narrowed.replace(tools=(rule,)))]
-    change = "read files only" if only_reads(narrowed, box) else "change files or run commands"
+    change = "read files only" if is_reader(narrowed, box) else "change files or run commands"
     callers = [each.name for each in content.roles.all if each.rules_for(DELEGATE)]
     rights: list[Fact] = [("may", change, ""), ("called by", ", ".join(callers), "")]
     if lost:
@@ -328,7 +331,7 @@ def _list_skills(skills: Offer) -> list[tuple[str, str]]:
     return opened + [(skill.name, skill.source) for skill in skills.listed]
 
 
-async def _refuse_to_run(request: SubagentRequest, _: Settled) -> Run:
+async def _refuse_to_run(request: SubagentRequest, _: FactoryInput) -> Run:
     raise NotAllowed(f"{request.role.name} is shown here and not run")
 
 
@@ -343,7 +346,7 @@ _MAX_NAME = 64
 
 def find_own_folder(kind: str, folder: Path, *, of_user: bool) -> Path:
     """Return the folder of the user's or the repository's `skills`, `agents` and the like."""
-    claude = folders(os.environ).claude if of_user else open_repository(folder).root / ".claude"
+    claude = find_folders(os.environ).claude if of_user else open_repository(folder).root / ".claude"
     return claude / kind
 
 

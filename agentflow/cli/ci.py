@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from agentflow.cli.arguments import FOLDER, MODEL, NO_SANDBOX, text_of
+from agentflow.cli.arguments import FOLDER, MODEL, NO_SANDBOX, read_words
 from agentflow.cli.printing import say, show, write_result
 from agentflow.core.errors import ConfigError, Exit
 from agentflow.core.pending import Consent
@@ -18,7 +18,7 @@ from agentflow.core.record import Record, encode
 from agentflow.parse import decode
 
 if TYPE_CHECKING:
-    from agentflow.ci.remarks import ReviewRemark
+    from agentflow.ci.review import ReviewRemark
     from agentflow.workspace.git import Git
 
 BASE = typer.Option(
@@ -124,8 +124,7 @@ def _verify_again(
 ) -> int:
     """Run the records of the named tasks again and report the result."""
     from agentflow.api.boundary import Wish, describe_sandbox, open_sandbox
-    from agentflow.ci.records import find_named_tasks
-    from agentflow.ci.review import review_pull_request
+    from agentflow.ci.review import find_named_tasks, review_pull_request
 
     named = find_named_tasks(git, base, event.description)
     if not named:
@@ -140,7 +139,7 @@ def _verify_again(
 
 def _tell(remarks: "Sequence[ReviewRemark]", text: str, targets: tuple[Path | None, Path | None]) -> None:
     """Write summary and SARIF, and on GitHub an annotation for each remark."""
-    from agentflow.ci.remarks import to_annotation, to_sarif
+    from agentflow.ci.review import to_annotation, to_sarif
 
     summary, sarif = targets
     place = summary or os.environ.get("GITHUB_STEP_SUMMARY")
@@ -165,7 +164,7 @@ def _work_on_issue(git: "Git", event: CiEvent, label: str, model: str | None, *,
     """Carry out what an issue asks for and commit it on a branch of its own, where it is verified."""
     from agentflow.api.boundary import Wish
     from agentflow.api.undo import commit_task
-    from agentflow.ci.records import keep_record
+    from agentflow.ci.review import keep_record
     from agentflow.cli.launch import Job, launch
     from agentflow.store.reading import find
 
@@ -173,7 +172,7 @@ def _work_on_issue(git: "Git", event: CiEvent, label: str, model: str | None, *,
         say(f"The issue did not get the label {label}, so there is nothing to do.")
         return Exit.VERIFIED
     job = Job(
-        text=text_of([event.request]),
+        text=read_words([event.request]),
         model=model,
         plain=True,
         consent=Consent.NO,

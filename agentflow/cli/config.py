@@ -10,10 +10,10 @@ import typer
 from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say, say_json, show
 from agentflow.core.errors import ConfigError, Exit, NoSandbox, advise_on_os_error
-from agentflow.core.record import plain
-from agentflow.redact import one_line
+from agentflow.core.record import to_builtins
+from agentflow.redact import to_one_line
 from agentflow.view.text import BLANK, Line, Style, column, label_row, line, span
-from agentflow.view.words import plural
+from agentflow.view.words import format_count
 
 if TYPE_CHECKING:
     from agentflow.api.wiring import Setup
@@ -70,51 +70,55 @@ def _list_settings(folder: Path) -> list[dict[str, Any]]:
         PROJECT_FILE,
         Project,
         Settings,
-        folders,
+        apply_project,
+        choose_model_name,
+        find_folders,
         load_settings,
-        model_name,
         tighten,
-        with_project,
     )
 
-    own, project, path = load_settings(os.environ), load_project_at(folder), str(folders(os.environ).config)
-    default, mine, found = (plain(each) for each in (Settings(), own, with_project(own, project)))
+    own, project, path = (
+        load_settings(os.environ),
+        load_project_at(folder),
+        str(find_folders(os.environ).config),
+    )
+    default, mine, found = (to_builtins(each) for each in (Settings(), own, apply_project(own, project)))
     rows = {}
     for key, value in found.items():
         said = ((path, mine[key] != default[key]), (PROJECT_FILE, value != mine[key]))
         sources = [file for file, is_said in said if is_said]
         rows[key] = {"key": key, "value": value, "source": ", ".join(sources) or "default"}
-    for name, value in plain(own.limits.within(None)).items():
+    for name, value in to_builtins(own.limits.fit_window(None)).items():
         source = "default" if value == default["limits"].get(name) or mine["limits"][name] is None else path
         rows[f"limits.{name}"] = {"key": f"limits.{name}", "value": value, "source": source}
     unsaid = (Project(), tighten(Project(), own))
     for key, each in {"checks": project.checks, "limits": project.limits}.items():
-        value = {name: one for name, one in plain(each).items() if one is not None}
+        value = {name: one for name, one in to_builtins(each).items() if one is not None}
         is_said = all(each != getattr(nothing, key) for nothing in unsaid)
         rows[key] = {"key": key, "value": value, "source": PROJECT_FILE if is_said else "default"}
     named = ("AGENTFLOW_MODEL", *(() if own.model else MODEL_VARIABLES))
     source = next((name for name in named if os.environ.get(name)), rows["model"]["source"])
-    rows["model"] = {"key": "model", "value": model_name(None, own, os.environ), "source": source}
+    rows["model"] = {"key": "model", "value": choose_model_name(None, own, os.environ), "source": source}
     return list(rows.values())
 
 
 def _list_models(settings: "Settings") -> list[str]:
     """Return the models of each tier with their prices."""
     from agentflow.api.models import choose_tiers
-    from agentflow.model.tiers import DEEP, FAST, choice_of, find_price, ids_of
-    from agentflow.settings import model_name
+    from agentflow.model.tiers import DEEP, FAST, find_price, list_ids, parse_choice
+    from agentflow.settings import choose_model_name
 
-    name = model_name(None, settings, os.environ)
-    if not choice_of(name).is_live:
+    name = choose_model_name(None, settings, os.environ)
+    if not parse_choice(name).is_live:
         return [f"{name}: for both tiers"]
-    models, kind = choose_tiers(settings, name).models, choice_of(name).kind
+    models, kind = choose_tiers(settings, name).models, parse_choice(name).kind
 
     def add_price(model: str) -> str:
         price = find_price(model, kind, settings)
         cost = f"{price.input:g} / {price.output:g} USD a million tokens" if price else "price unknown"
         return f"{model} ({cost})"
 
-    return [f"{tier}: {', then '.join(map(add_price, ids_of(tier, models)))}" for tier in (DEEP, FAST)]
+    return [f"{tier}: {', then '.join(map(add_price, list_ids(tier, models)))}" for tier in (DEEP, FAST)]
 
 
 def _list_instructions(setup: "Setup") -> Iterator[str]:
@@ -140,7 +144,7 @@ def _explain(folder: Path) -> dict[str, list[str]]:
 
     setup = prepare(folder, "repair", "fix the failing tests", Wish(must_run=True))
     kit = Kit(model=setup.model, models={}, toolbox=setup.toolbox, events=ignore_event)
-    standard = list_standard_capabilities(setup.roles.part("implementer"), kit)
+    standard = list_standard_capabilities(setup.roles.find_part("implementer"), kit)
     shared = list_shared_capabilities(setup.hooks, setup.rules, setup.settings.approvals)
     limits = [
         f"{role.name}: {role.limits.turns} turns, {role.limits.tool_calls} tool calls"
@@ -217,8 +221,8 @@ def _write_settings(path: Path, root: Path) -> str:
     """Write the settings file and trust it as it was written, unless there is one; return its state."""
     from agentflow.api.trust import load_trust_here
     from agentflow.frontmatter import write_atomic
-    from agentflow.settings import PROJECT_FILE, folders
-    from agentflow.trust import fingerprint, record_trust
+    from agentflow.settings import PROJECT_FILE, find_folders
+    from agentflow.trust import fingerprint_file, record_trust
 
     if path.parent.is_symlink() or (path.parent.exists() and not path.parent.is_dir()):
         raise ConfigError(
@@ -228,9 +232,9 @@ def _write_settings(path: Path, root: Path) -> str:
         return "exists"
     path.parent.mkdir(exist_ok=True)
     write_atomic(path, Path(__file__).with_name("project.yaml").read_bytes(), mode=0o644)
-    digest = fingerprint(root, PROJECT_FILE)
+    digest = fingerprint_file(root, PROJECT_FILE)
     assert digest is not None
-    record_trust(folders(os.environ).config, root, {**load_trust_here(root).files, PROJECT_FILE: digest})
+    record_trust(find_folders(os.environ).config, root, {**load_trust_here(root).files, PROJECT_FILE: digest})
     return "written"
 
 
@@ -239,7 +243,7 @@ def _find_setup(git: "Git") -> dict[str, Any]:
     from agentflow.api.boundary import Wish, describe_sandbox, open_sandbox
     from agentflow.api.trust import list_untrusted
     from agentflow.api.verification import run_checks
-    from agentflow.settings import load_settings, model_name
+    from agentflow.settings import choose_model_name, load_settings
 
     checks: list[dict[str, Any]] | None = None
     try:
@@ -253,7 +257,7 @@ def _find_setup(git: "Git") -> dict[str, Any]:
     return {
         "checks": checks,
         "sandbox": said.removeprefix("sandbox: "),
-        "model": model_name(None, load_settings(os.environ), os.environ),
+        "model": choose_model_name(None, load_settings(os.environ), os.environ),
         "untrusted": left,
         "next": f"agentflow {then}",
     }
@@ -304,15 +308,15 @@ def check(json: bool = JSON, folder: Path = FOLDER) -> int:
     commands = sum(kind == "command" for kind, _ in parts)
     counts = {"agents": found.agents, "skills": found.skills, "hooks": found.hooks, "commands": commands}
     if json:
-        told = [{"kind": kind, **plain(part)} for kind, part in parts]
+        told = [{"kind": kind, **to_builtins(part)} for kind, part in parts]
         say_json({"problems": found.problems, "counts": counts, "extensions": told})
     else:
         for problem in found.problems:
             say(problem.text)
         for kind, part in parts:
             why = f": {part.reason}" if part.reason else ""
-            say(f"{one_line(f'{kind} {part.name}')}: {part.standing}{one_line(why)}  [{part.file}]")
+            say(f"{to_one_line(f'{kind} {part.name}')}: {part.standing}{to_one_line(why)}  [{part.file}]")
         numbers = {"role file": found.agents, "skill": found.skills, "hook": found.hooks}
-        looked_at = ", ".join(plural(number, noun) for noun, number in numbers.items())
-        say(f"{looked_at}, {plural(len(found.problems), 'problem')}")
+        looked_at = ", ".join(format_count(number, noun) for noun, number in numbers.items())
+        say(f"{looked_at}, {format_count(len(found.problems), 'problem')}")
     return Exit.CONFIG if any(problem.severity == ERROR for problem in found.problems) else Exit.VERIFIED

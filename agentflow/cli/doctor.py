@@ -16,13 +16,13 @@ from agentflow.cli.arguments import JSON
 from agentflow.cli.printing import say_json, show
 from agentflow.core.errors import AgentflowError, Exit
 from agentflow.core.record import Record
-from agentflow.model.credentials import endpoint
-from agentflow.model.tiers import choice_of
+from agentflow.model.tiers import parse_choice
+from agentflow.model.wire import choose_endpoint
 from agentflow.process import capture
 from agentflow.sandbox.examine import ATTRIBUTES, WHO, Attack, attack_profiles
-from agentflow.sandbox.profile import CHECKS, Level, Opened
+from agentflow.sandbox.profile import CHECKS, Level, SandboxOpenings
 from agentflow.sandbox.run import Sandbox
-from agentflow.settings import Settings, folders, load_settings, model_name
+from agentflow.settings import Settings, choose_model_name, find_folders, load_settings
 from agentflow.view.text import BLANK, Line, Style, column, label_row, line, span
 from agentflow.view.words import pass_mark
 from agentflow.workspace.git import open_repository
@@ -71,7 +71,7 @@ def doctor(json: bool = JSON, folder: Path = _FOLDER) -> int:
         say_json(found)
     else:
         show(_list_findings(found))
-    return exit_code(found)
+    return choose_doctor_exit(found)
 
 
 def _examine_machine(folder: Path) -> Diagnosis:
@@ -79,15 +79,17 @@ def _examine_machine(folder: Path) -> Diagnosis:
     settings = load_settings(os.environ)
     sandbox = make_sandbox(folder.resolve(), settings, Wish(must_run=True))
     ability = sandbox.ability
-    places = sandbox.places()
-    path = folders(os.environ).config
-    model = model_name(None, settings, os.environ)
-    address, credentials = _find_endpoint(settings) if choice_of(model).kind == "anthropic" else ("", ())
+    places = sandbox.find_hidden_places()
+    path = find_folders(os.environ).config
+    model = choose_model_name(None, settings, os.environ)
+    address, credentials = _find_endpoint(settings) if parse_choice(model).kind == "anthropic" else ("", ())
     return Diagnosis(
         sandbox=ability.level,
         reason=ability.reason,
         gaps=ability.gaps,
-        attacks=() if ability.level is Level.NONE else attack_profiles(sandbox.replace(opened=Opened())),
+        attacks=()
+        if ability.level is Level.NONE
+        else attack_profiles(sandbox.replace(opened=SandboxOpenings())),
         programs={name: _read_version(name, option) for name, option in _PROGRAMS},
         model=model,
         endpoint=address,
@@ -100,7 +102,7 @@ def _examine_machine(folder: Path) -> Diagnosis:
     )
 
 
-def exit_code(found: Diagnosis) -> Exit:
+def choose_doctor_exit(found: Diagnosis) -> Exit:
     """Return 7 without a sandbox, and 1 where an attack got out of it."""
     if found.sandbox == Level.NONE:
         return Exit.NO_SANDBOX
@@ -179,7 +181,7 @@ def _read_version(name: str, option: str) -> str:
 
 def _find_endpoint(settings: Settings) -> tuple[str, tuple[str, ...]]:
     """Return where requests would go, and which kinds of credentials there are for it."""
-    found = endpoint(os.environ, settings)
+    found = choose_endpoint(os.environ, settings)
     place = urlsplit(found.address)
     port = f":{place.port}" if place.port else ""
     kinds = (("API key", found.key), ("token", found.token))

@@ -31,11 +31,11 @@ from agentflow.core.errors import Exit, UsageError
 from agentflow.core.pending import Budget
 from agentflow.redact import list_some
 from agentflow.view.text import Line, Style, clip, fill_columns, line, span
-from agentflow.view.words import duration, plural
+from agentflow.view.words import format_count, format_duration
 
 if TYPE_CHECKING:
     from agentflow.batch.evaluation import Comparison, Rate, Score
-    from agentflow.batch.task import BatchTask
+    from agentflow.batch.plan import BatchTask
 
 _COMPARE = "compare"
 
@@ -162,7 +162,7 @@ def _format_score(one: "Score") -> tuple[str, ...]:
         _format_rate(one.resolved),
         _format_rate(one.falsely_verified),
         str(one.refused),
-        duration(one.seconds) if one.seconds else "-",
+        format_duration(one.seconds) if one.seconds else "-",
         _format_count(one.tokens),
         "-" if one.cost_usd is None else f"${one.cost_usd:.2f}",
     )
@@ -182,7 +182,7 @@ def _format_count(number: int) -> str:
 def _contrast(found: "Comparison", names: tuple[str, str]) -> Iterator[Line]:
     yield line(f"first: {names[0]}   second: {names[1]}", hang=4)
     yield from _make_table((("first", found.first), ("second", found.second)))
-    tasks = plural(found.tasks, "task")
+    tasks = format_count(found.tasks, "task")
     yield line(f"{tasks}: both resolve {found.both}, neither {found.neither}")
     yield line(f"only the first: {len(found.first_only)}  {list_some(found.first_only)}", hang=4)
     yield line(f"only the second: {len(found.second_only)}  {list_some(found.second_only)}", hang=4)

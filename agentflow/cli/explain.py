@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from agentflow.cli.arguments import FOLDER, JSON, make_group, text_of
+from agentflow.cli.arguments import FOLDER, JSON, make_group, read_words
 from agentflow.cli.printing import say_json, show
-from agentflow.core.record import plain
+from agentflow.core.record import to_builtins
 from agentflow.core.task import Phase
 from agentflow.view.text import Line, Style, column, label_row, line, span
 from agentflow.view.words import list_reasons
@@ -39,23 +39,23 @@ def route(
     from agentflow.model.tiers import REPAIR
     from agentflow.routing.classify import classify, keep_all_roles
     from agentflow.routing.table import load_table
-    from agentflow.settings import load_settings, model_name, with_project
+    from agentflow.settings import apply_project, choose_model_name, load_settings
 
-    settings = with_project(load_settings(os.environ), load_project_at(folder))
+    settings = apply_project(load_settings(os.environ), load_project_at(folder))
     table = load_table(settings.routing)
-    found = classify(text_of(words or []), table)
+    found = classify(read_words(words or []), table)
     if json:
-        say_json(to_plain(found))
+        say_json(describe_classification(found))
         return
     full = keep_all_roles(found, table)
-    is_full = model_name(None, settings, os.environ) == REPAIR and full != found
+    is_full = choose_model_name(None, settings, os.environ) == REPAIR and full != found
     rows = _list_rows(found)
     if is_full:
         rows.append(("here", _describe_way(_name_roles(full.steps)) + _WHOLE))
     show(label_row(label, span(text)) for label, text in rows)
 
 
-def to_plain(found: "Classification") -> dict[str, Any]:
+def describe_classification(found: "Classification") -> dict[str, Any]:
     """Return a classification for programs."""
     return {
         "class": found.complexity,
@@ -116,20 +116,20 @@ def explain_command(
     from agentflow.core.points import Point
     from agentflow.permissions.role_rules import explain_call, find_scope
     from agentflow.permissions.user_rules import RuleCall
-    from agentflow.tools.registry import standard
+    from agentflow.tools.registry import make_standard_toolbox
     from agentflow.tools.shell import BASH
     from agentflow.workspace.git import open_repository
 
     git = open_repository(folder)
     root = git.root
-    found = load_content(root, standard()).role(role)
+    found = load_content(root, make_standard_toolbox()).find_role(role)
     runner = open_sandbox(git, Wish(must_run=True)).of(found.part)
     call = RuleCall(tool=BASH, given={"command": command}, root=root)
     answer = explain_call(found, load_rules_here(root), call, find_scope(found, BASH, runner))
     hooks = [hook.name for hook in load_hooks_here(root)[0] if hook.point is Point.PRE_TOOL_USE]
     besides = (_describe_reach(role), *(f"hook: {name} may still refuse it" for name in hooks))
     if json:
-        say_json({**plain(answer), "besides": besides})
+        say_json({**to_builtins(answer), "besides": besides})
         return
     show(_draw_explanation(answer, besides))
 

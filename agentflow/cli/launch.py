@@ -13,16 +13,16 @@ from agentflow.api.session import Ask, Order, Session, begin_session, resume_ses
 from agentflow.api.wiring import prepare
 from agentflow.cli.printing import say_json, show, tell_edits
 from agentflow.cli.prompts import agree, is_attended, settle
-from agentflow.cli.tasks import folder_of
+from agentflow.cli.tasks import find_task_folder
 from agentflow.core.errors import ConfigError, Exit, UsageError
-from agentflow.core.events import Replied, Stamped
+from agentflow.core.events import Replied, StoredEvent
 from agentflow.core.pending import Consent
-from agentflow.core.record import plain
+from agentflow.core.record import to_builtins
 from agentflow.core.task import TaskState
-from agentflow.redact import Redactor, visible
+from agentflow.redact import Redactor, make_visible
 from agentflow.report.material import sum_spending
 from agentflow.report.report import to_result
-from agentflow.store.reading import events
+from agentflow.store.reading import load_events
 from agentflow.store.tasks import TaskStore
 from agentflow.view.board import Board
 from agentflow.view.progress import Progress, open_region
@@ -80,7 +80,7 @@ def launch_in_worktree(
     from agentflow.api.worktree import make_worktree, remove_unused
 
     made = make_worktree(folder, branch)
-    send("".join(visible(f"{warning}\n") for warning in made.warnings), sys.stderr)
+    send("".join(make_visible(f"{warning}\n") for warning in made.warnings), sys.stderr)
     try:
         code = launch(made.start, job.replace(task_id=made.task_id))
         if commit is not None:
@@ -123,7 +123,7 @@ def relaunch(start: Path, task_id: str | None, job: Job, steering: "Steering | N
 
     git = open_home(start, task_id)
     _require_outside(git, job.events)
-    found = folder_of(git.root, task_id)
+    found = find_task_folder(git.root, task_id)
     tell_edits(git.root, found)
     job = job.replace(wish=job.wish.replace(agree=agree))
     with (
@@ -172,15 +172,15 @@ def _drive(session: Session, job: Job, sink: BinaryIO | None, steering: "Steerin
 
 
 def _show(text: str) -> None:
-    send(visible(text), sys.stderr)
+    send(make_visible(text), sys.stderr)
 
 
 @contextmanager
-def _copy_events(store: TaskStore, sink: BinaryIO) -> Iterator[Callable[[Stamped], None]]:
+def _copy_events(store: TaskStore, sink: BinaryIO) -> Iterator[Callable[[StoredEvent], None]]:
     """Copy each line of the task's events, as it is written, until nobody reads them any more."""
     is_read = True
 
-    def copy(_: Stamped) -> None:
+    def copy(_: StoredEvent) -> None:
         nonlocal is_read
         new = source.read()
         if is_read:
@@ -221,16 +221,16 @@ def _print_result(crew: Crew, task: TaskState, job: Job) -> None:
     if job.json:
         from agentflow.api.worktree import describe_kept
 
-        spent = sum_spending(events(crew.store.folder))
+        spent = sum_spending(load_events(crew.store.folder))
         kept = describe_kept(crew.git.root, task.task_id)
-        result = to_result(task, crew.gather_material(task), crew.changes(task), spent)
-        say_json({**result, "worktree": plain(kept)} if kept else result)
+        result = to_result(task, crew.gather_material(task), crew.list_changes(task), spent)
+        say_json({**result, "worktree": to_builtins(kept)} if kept else result)
         return
     stream = sys.stderr if job.events == "-" else sys.stdout
     medium, root = choose_medium(stream, os.environ), crew.git.root
     is_here = any(Path.cwd().is_relative_to(place) for place in (root, find_main(root)))
     elsewhere = "" if is_here else str(root)
-    told = draw_verdict(load_snapshot(crew.store.folder), crew.diff(task), elsewhere, job.detail)
+    told = draw_verdict(load_snapshot(crew.store.folder), crew.make_diff(task), elsewhere, job.detail)
     write_lines((BLANK, *told) if medium.live and job.detail is Detail.FULL else told, stream, medium)
 
 

@@ -16,11 +16,11 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.styles import Style
 
-from agentflow.redact import one_line, redact_text, visible
-from agentflow.settings import folders
+from agentflow.redact import make_visible, redact_text, to_one_line
+from agentflow.settings import find_folders
 from agentflow.view.board import Board
 from agentflow.view.region import TICK, Painter
-from agentflow.view.text import send, width_of
+from agentflow.view.text import find_width, send
 from agentflow.workspace.git import Git
 
 _MOST = 50
@@ -47,10 +47,10 @@ class _Completions(Completer):
         if word.startswith("/") and word == before:
             for name, summary in self._commands.items():
                 if name.startswith(word):
-                    yield Completion(name, -len(word), display_meta=visible(summary))
+                    yield Completion(name, -len(word), display_meta=make_visible(summary))
         elif word.startswith("@"):
             for path in self._find_files(word[1:]):
-                yield Completion(path, -len(word), display=visible(path))
+                yield Completion(path, -len(word), display=make_visible(path))
 
     def _find_files(self, part: str) -> Iterator[str]:
         """Yield the files whose path has a part, those that begin with it first."""
@@ -125,7 +125,7 @@ def _break_line(event: KeyPressEvent) -> None:
 
 
 def _open_history() -> History:
-    place = folders(os.environ).config.parent / _HISTORY
+    place = find_folders(os.environ).config.parent / _HISTORY
     try:
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         place.touch(mode=0o600)
@@ -261,10 +261,10 @@ class WorkPrompt:
                 self._prompt.app.invalidate()
 
     def _list_rows(self) -> tuple[str, ...]:
-        width = width_of(sys.stdout) or 80
+        width = find_width(sys.stdout) or 80
         rows = list(self._painter.paint(self._board, width))
         queued = self.queued[-_MOST_QUEUED:]
-        rows += [f"  » queued: {one_line(text, max(10, width - 13))}" for text in queued]
+        rows += [f"  » queued: {to_one_line(text, max(10, width - 13))}" for text in queued]
         rows += [self.note[: width - 1]] if self.note else []
         return tuple(rows)
 

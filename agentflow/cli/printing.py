@@ -1,4 +1,4 @@
-"""What a command writes to stdout and stderr: lines, text or JSON, safe for a terminal."""
+"""The output of commands on stdout and stderr: lines, text or JSON, safe for a terminal."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from typing import TextIO
 
 from agentflow.core.errors import AgentflowError, ConfigError, Exit
 from agentflow.core.record import encode
-from agentflow.redact import json_visible, visible
+from agentflow.redact import make_json_visible, make_visible
 from agentflow.view.text import Line, choose_medium, line, send, write_lines
 
 
@@ -20,7 +20,7 @@ def show(lines: Iterable[Line], stream: TextIO | None = None) -> None:
 
 def say(text: str = "") -> None:
     """Write a line, safe for a terminal; once the reader has gone, write nothing and go on."""
-    send(f"{visible(text)}\n", sys.stdout)
+    send(f"{make_visible(text)}\n", sys.stdout)
 
 
 def require_folders(*targets: Path | None) -> None:
@@ -47,10 +47,10 @@ def tell_edits(root: Path, folder: Path, *, goes_on: bool = False) -> None:
     Raises InvalidFile or CorruptState for a `task.md` that cannot be read; a command that goes on tells it.
     """
     from agentflow.store.ownership import is_at_work
-    from agentflow.store.reading import events, fold_state
+    from agentflow.store.reading import fold_state, load_events
     from agentflow.store.task_file import STATE, find_edits
 
-    happened = tuple(events(folder))
+    happened = tuple(load_events(folder))
     fold_state(folder, happened)
     try:
         told = tuple(find_edits(folder, happened).lines)
@@ -59,7 +59,7 @@ def tell_edits(root: Path, folder: Path, *, goes_on: bool = False) -> None:
             raise
         told = (f"{error}; {STATE} is not needed for this",)
     if not is_at_work(root):
-        send("".join(f"agentflow: {visible(said)}\n" for said in told), sys.stderr)
+        send("".join(f"agentflow: {make_visible(said)}\n" for said in told), sys.stderr)
 
 
 def say_json(value: object) -> None:
@@ -69,7 +69,7 @@ def say_json(value: object) -> None:
 
 def say_line(text: str) -> None:
     """Write JSON text, with invisible characters as JSON escapes."""
-    send("".join(f"{json_visible(row)}\n" for row in text.split("\n")), sys.stdout)
+    send("".join(f"{make_json_visible(row)}\n" for row in text.split("\n")), sys.stdout)
 
 
 def tell_error(error: AgentflowError) -> int:

@@ -22,9 +22,9 @@ from agentflow.core.pending import (
     to_letter,
 )
 from agentflow.core.record import encode
-from agentflow.redact import visible
+from agentflow.redact import make_visible
 from agentflow.store.tasks import TaskStore
-from agentflow.view.status import diff_style, draw_changed_checks
+from agentflow.view.status import draw_changed_checks, style_diff_row
 from agentflow.view.text import Line, Style, line, send, span
 
 SUSPEND = "s"
@@ -50,7 +50,7 @@ def agree(reason: str) -> bool:
     """Ask once whether commands may run without a sandbox, where there is somebody to ask."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
-    send(f"no sandbox: {visible(reason)}\nRun commands with all your rights? [y/N] ", sys.stderr)
+    send(f"no sandbox: {make_visible(reason)}\nRun commands with all your rights? [y/N] ", sys.stderr)
     return sys.stdin.readline().strip().lower() in {"y", "yes"}
 
 
@@ -152,7 +152,7 @@ class _Approval:
         try:
             changed = {**self._item.input, key: said} if isinstance(value, str) else parse_edited_input(said)
         except UsageError as error:
-            send(f"{visible(str(error))}\n", sys.stderr)
+            send(f"{make_visible(str(error))}\n", sys.stderr)
             return
         if not said.strip() or changed is None:
             return
@@ -186,7 +186,7 @@ def _ask(item: Pending, root: Path) -> Answer | None:
         try:
             return read_answer(item, said)
         except UsageError as error:
-            send(f"{visible(str(error))}{f'; {error.hint}' if error.hint else ''}\n", sys.stderr)
+            send(f"{make_visible(str(error))}{f'; {error.hint}' if error.hint else ''}\n", sys.stderr)
 
 
 def _read_line(prompt: str) -> str:
@@ -209,7 +209,7 @@ def _draw_item(item: Pending, root: Path, most: int | None = None) -> Iterator[L
     yield line(span("? ", Style.WARN), span(f"{item.kind} {item.id}: {item.tool or ''}", Style.BOLD))
     if item.kind is PendingKind.APPROVAL and (rows := _diff_of_call(item, root)):
         yield line("  ", span(str(item.input["file_path"]), Style.ACCENT))
-        yield from _cut_rows((line(_INDENT, span(row, diff_style(row)), hang=5) for row in rows), most)
+        yield from _cut_rows((line(_INDENT, span(row, style_diff_row(row)), hang=5) for row in rows), most)
         return
     for key, value in item.shown_input.items():
         text = value if isinstance(value, str) else encode(value).decode()

@@ -18,17 +18,17 @@ from agentflow.api.wiring import Setup, assemble, make_task, prepare
 from agentflow.api.worktree import open_home
 from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say, say_json
-from agentflow.cli.tasks import folder_of
+from agentflow.cli.tasks import find_task_folder
 from agentflow.core.errors import Exit, StateError
-from agentflow.core.events import PersonSaid, Stamped, StateChanged, TaskEnded, TaskStarted
+from agentflow.core.events import PersonSaid, StateChanged, StoredEvent, TaskEnded, TaskStarted
 from agentflow.core.pending import Consent
-from agentflow.core.record import Record, encode, plain
+from agentflow.core.record import Record, encode, to_builtins
 from agentflow.core.task import Status, TaskState
-from agentflow.model.scripted import first_difference, steady
+from agentflow.model.scripted import find_first_difference, normalize_recording
 from agentflow.parse import fit
 from agentflow.store.bundle import open_task
 from agentflow.store.journal import read_messages
-from agentflow.store.reading import TASKS, events, fold_state
+from agentflow.store.reading import TASKS, fold_state, load_events
 from agentflow.store.tasks import TaskStore
 from agentflow.workflow.run import run_phases
 from agentflow.workflow.suspension import go_on, record_answer
@@ -97,13 +97,13 @@ def _replay_task(folder: Path, task_id: str | None) -> ReplayResult:
     """Run a saved task again in a copy of the tree it began on. Raises StateError where that cannot be."""
     git = open_home(folder, task_id)
     if task_id is None or not Path(task_id).is_file():
-        return _replay(git, folder_of(git.root, task_id))
+        return _replay(git, find_task_folder(git.root, task_id))
     with open_task(git.root, task_id) as path:
         return _replay(git, path)
 
 
 def _replay(git: Git, path: Path) -> ReplayResult:
-    happened = tuple(events(path))
+    happened = tuple(load_events(path))
     task = fold_state(path, happened)
     if task.base_tree is None or not _ran_through(happened):
         raise StateError(
@@ -120,7 +120,7 @@ def _replay(git: Git, path: Path) -> ReplayResult:
         setup = setup.replace(sandbox=share_environments(setup.sandbox, git.root))
         store = TaskStore.create(root, _begin_again(setup, happened, task))
         ended = _run(setup, store, task, _recall_messages(path))
-        told = _find_difference(happened, tuple(events(store.folder)), (str(git.root), str(root)))
+        told = _find_difference(happened, tuple(load_events(store.folder)), (str(git.root), str(root)))
     assert ended.ending is not None
     same = (ended.status, ended.ending.exit_code) == (task.status, task.ending and task.ending.exit_code)
     told = told or ("" if same else f"it ended {ended.status} in place of {task.status}")
@@ -135,7 +135,7 @@ def _replay(git: Git, path: Path) -> ReplayResult:
     )
 
 
-def _list_ends(happened: tuple[Stamped, ...]) -> list[Status | None]:
+def _list_ends(happened: tuple[StoredEvent, ...]) -> list[Status | None]:
     """Return how each process that worked on a task ended its work, None where it was killed."""
     marks = [one.event for one in happened if isinstance(one.event, TaskStarted | TaskEnded)]
     return [
@@ -145,24 +145,24 @@ def _list_ends(happened: tuple[Stamped, ...]) -> list[Status | None]:
     ]
 
 
-def _ran_through(happened: tuple[Stamped, ...]) -> bool:
+def _ran_through(happened: tuple[StoredEvent, ...]) -> bool:
     ends = _list_ends(happened)
     return bool(ends) and ends[-1] not in (None, Status.SUSPENDED, *_CUT)
 
 
-def _was_cut(happened: tuple[Stamped, ...]) -> bool:
+def _was_cut(happened: tuple[StoredEvent, ...]) -> bool:
     return any(end is None or end in _CUT for end in _list_ends(happened)[:-1])
 
 
-def _begin_again(setup: Setup, happened: tuple[Stamped, ...], recorded: TaskState) -> TaskState:
+def _begin_again(setup: Setup, happened: tuple[StoredEvent, ...], recorded: TaskState) -> TaskState:
     """Return the state that the task began with, under a new id."""
     first = next(one.event.changed for one in happened if isinstance(one.event, StateChanged))
     fresh = make_task(setup, first["task"], first["max_iterations"])
     keys = ("task_id", "started_at", "model", "sandbox", "gaps")
     found = recorded.first_try and recorded.first_try.replace(refused="")
-    known = plain(recorded.replace(first_try=found))
+    known = to_builtins(recorded.replace(first_try=found))
     then = {key: known[key] for key in ("surroundings", "instructions", "excerpts", "first_try")}
-    return fit(TaskState, {**first, **{key: plain(fresh)[key] for key in keys}, **then})
+    return fit(TaskState, {**first, **{key: to_builtins(fresh)[key] for key in keys}, **then})
 
 
 def _run(
@@ -183,7 +183,7 @@ def _run(
 
 def _recall_messages(folder: Path) -> Callable[[int, int], tuple[str, ...]]:
     """Return a function from a run and a turn to the messages that a person sent at that point."""
-    happened = (one.event for one in events(folder))
+    happened = (one.event for one in load_events(folder))
     places = [(event.run, event.turn) for event in happened if isinstance(event, PersonSaid)]
     messages = tuple(zip(places, read_messages(folder), strict=False))
     return lambda run, turns: tuple(text for place, text in messages if place == (run, turns))
@@ -201,7 +201,9 @@ def _copy_repository(git: Git, path: Path, tree: str) -> Iterator[Path]:
         yield root
 
 
-def _find_difference(then: tuple[Stamped, ...], now: tuple[Stamped, ...], roots: tuple[str, ...]) -> str:
+def _find_difference(
+    then: tuple[StoredEvent, ...], now: tuple[StoredEvent, ...], roots: tuple[str, ...]
+) -> str:
     """Return the first difference between two tasks, run by run."""
     one, other = _split_by_run(then, roots), _split_by_run(now, roots)
     for run in sorted({*one, *other}):
@@ -219,7 +221,7 @@ def _describe_difference(then: dict[str, Any], now: dict[str, Any]) -> str:
         return f"{now['type']} in place of {then['type']}"
     before, after = dict(_flatten(then)), dict(_flatten(now))
     parts = ((key, before.get(key, "nothing"), after.get(key, "nothing")) for key in {**before, **after})
-    said = (f"{key}: {first_difference(one, other, _WIDE)}" for key, one, other in parts if one != other)
+    said = (f"{key}: {find_first_difference(one, other, _WIDE)}" for key, one, other in parts if one != other)
     return f"{' '.join((now['type'], *(str(now[key]) for key in _NAMING if key in now)))}: {'; '.join(said)}"
 
 
@@ -232,7 +234,7 @@ def _flatten(told: dict[str, Any], above: str = "") -> Iterator[tuple[str, str]]
             yield f"{above}{key}", str(value)
 
 
-def _split_by_run(happened: tuple[Stamped, ...], roots: tuple[str, ...]) -> dict[int, list[str]]:
+def _split_by_run(happened: tuple[StoredEvent, ...], roots: tuple[str, ...]) -> dict[int, list[str]]:
     """Return the events of each run in their order, those of the task itself under 0.
 
     Calls of one turn that only read are made at once and end in any order: they stand by their ids.
@@ -244,9 +246,9 @@ def _split_by_run(happened: tuple[Stamped, ...], roots: tuple[str, ...]) -> dict
         kind = type(one.event).__name__
         if kind in _IGNORED or (kind == "TaskEnded" and one.seq != last):
             continue
-        lasting = {key: value for key, value in plain(one.event).items() if key not in _VOLATILE}
+        lasting = {key: value for key, value in to_builtins(one.event).items() if key not in _VOLATILE}
         told = {"type": kind, **lasting}
-        text = steady(encode(told).decode(), roots)
+        text = normalize_recording(encode(told).decode(), roots)
         stream = streams.setdefault(told.get("run", 0), [])
         row = (told.get("call_id", ""), text)
         if kind not in _BEGINNINGS or row not in stream:

@@ -10,9 +10,9 @@ import typer
 from agentflow.cli.arguments import FOLDER, JSON, TASK
 from agentflow.cli.printing import say, say_json, show, write_result
 from agentflow.core.errors import InvalidFile, StateError, UsageError
-from agentflow.redact import redact_text, visible
-from agentflow.view.text import BLANK, Line, Span, Style, clip, column, line, send, span, width_of
-from agentflow.view.words import plural, whole_seconds
+from agentflow.redact import make_visible, redact_text
+from agentflow.view.text import BLANK, Line, Span, Style, clip, column, find_width, line, send, span
+from agentflow.view.words import format_count, format_whole_seconds
 
 if TYPE_CHECKING:
     from agentflow.pages.stats import Numbers, ResultKind, Stats
@@ -35,10 +35,10 @@ def report(
     written while a task runs or waits, too.
     """
     from agentflow.api.worktree import open_home
-    from agentflow.cli.tasks import folder_of
+    from agentflow.cli.tasks import find_task_folder
 
     git = open_home(folder, task_id)
-    found = folder_of(git.root, task_id)
+    found = find_task_folder(git.root, task_id)
     if html is None and not markdown:
         text = _read_report(found)
         say_json({"task_id": found.name, "report": text}) if json else say(text.rstrip("\n"))
@@ -63,14 +63,14 @@ def report(
 
 def _read_report(found: Path) -> str:
     """Return the report that a task wrote as it ended. Raises StateError where there is none."""
-    from agentflow.trust import content
+    from agentflow.trust import read_content
 
     try:
-        text = content(found / "report.md").decode("utf-8", "replace")
+        text = read_content(found / "report.md").decode("utf-8", "replace")
     except (OSError, InvalidFile):
         hint = f"agentflow status {found.name} shows where it stands; report --html works at any time"
         raise StateError(f"task {found.name} has no report yet", hint=hint) from None
-    return visible(redact_text(text))
+    return make_visible(redact_text(text))
 
 
 _COLUMNS = (("tasks", 7), ("verified", 10), ("caveat", 8), ("answered", 10), ("failed", 8), ("open", 6))
@@ -109,7 +109,7 @@ def stats(
     elif file is not None:
         say(f"Wrote {file}.")
     elif plot:
-        show(_draw_picture(found, min(width_of(sys.stdout) or _WIDEST, _WIDEST)))
+        show(_draw_picture(found, min(find_width(sys.stdout) or _WIDEST, _WIDEST)))
     else:
         show(_draw_tables(found))
 
@@ -122,7 +122,9 @@ def _draw_tables(stats: "Stats") -> Iterator[Line]:
     weeks = stats.weeks[-_WEEKS:]
     yield from (BLANK, _draw_heads("week"), *map(_draw_row, weeks))
     if len(stats.weeks) > len(weeks):
-        yield line(span(f"{plural(len(stats.weeks) - len(weeks), 'earlier week')} not shown", Style.DIM))
+        yield line(
+            span(f"{format_count(len(stats.weeks) - len(weeks), 'earlier week')} not shown", Style.DIM)
+        )
     yield from (BLANK, _draw_heads("route"), *map(_draw_row, stats.routes))
     tools = [f"{name} {count:,}" for name, count in list(stats.tools.items())[:_TOOLS]]
     if tools:
@@ -130,19 +132,19 @@ def _draw_tables(stats: "Stats") -> Iterator[Line]:
     for note in stats.notes:
         yield line(span("! ", Style.WARN), note, hang=2)
     if stats.unreadable:
-        yield line(span(f"! {plural(len(stats.unreadable), 'task')} cannot be read", Style.WARN))
+        yield line(span(f"! {format_count(len(stats.unreadable), 'task')} cannot be read", Style.WARN))
 
 
 def _draw_total(stats: "Stats") -> Iterator[Line]:
     all_of = stats.total
     came = ", ".join(f"{count:,} {name}" for name, count in all_of.came.items() if count)
-    yield line(span(plural(all_of.tasks, "task"), Style.BOLD), f": {came}" if came else "", hang=2)
+    yield line(span(format_count(all_of.tasks, "task"), Style.BOLD), f": {came}" if came else "", hang=2)
     attempts = f"{all_of.attempts / all_of.tasks:.1f} attempts a task" if all_of.tasks else ""
-    work = f"{whole_seconds(all_of.seconds)} of work"
-    spent = (f"cost {_format_cost(all_of)}", plural(all_of.tokens, "token"), work, attempts)
+    work = f"{format_whole_seconds(all_of.seconds)} of work"
+    spent = (f"cost {_format_cost(all_of)}", format_count(all_of.tokens, "token"), work, attempts)
     yield line(span(", ".join(filter(None, spent)), Style.DIM), hang=2)
     if all_of.unpriced:
-        yield line(span(f"the cost of {plural(all_of.unpriced, 'task')} is not known", Style.DIM))
+        yield line(span(f"the cost of {format_count(all_of.unpriced, 'task')} is not known", Style.DIM))
 
 
 def _draw_heads(name: str) -> Line:
@@ -156,7 +158,7 @@ def _draw_row(one: "Numbers") -> Line:
         span((f"{count:,}" if count else "·").rjust(width), Style.PLAIN if count else Style.DIM)
         for count, (_, width) in zip(counts, _COLUMNS, strict=True)
     )
-    rest = f"{_format_cost(one).rjust(10)}{whole_seconds(one.seconds).rjust(9)}"
+    rest = f"{_format_cost(one).rjust(10)}{format_whole_seconds(one.seconds).rjust(9)}"
     return line(column(clip(one.name, _NAME - 1), _NAME), *cells, span(rest, Style.DIM))
 
 

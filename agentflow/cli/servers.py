@@ -17,8 +17,8 @@ from agentflow.core.record import Record
 from agentflow.mcp.entries import ServerEntry
 from agentflow.mcp.servers import MISSING, MISSING_FOR_SERVER, ServerPlace, Servers, find_key, has_sdk
 from agentflow.mcp.tools import ServerListing, find_changed, name_tool, record_accepted
-from agentflow.redact import one_line
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.redact import to_one_line
+from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.workspace.git import Git, open_repository
 
 mcp = make_group()
@@ -36,7 +36,7 @@ def list_servers(json: bool = JSON, folder: Path = FOLDER) -> None:
     for entry in found.all:
         say(f"{entry.name:<20} {entry.source:<8} {entry.problem or 'ready'}")
         if entry.does:
-            say(f"{'':<20} {one_line(entry.does, 300)}")
+            say(f"{'':<20} {to_one_line(entry.does, 300)}")
     for warning in found.warnings:
         say(warning)
     if not found.all:
@@ -115,7 +115,7 @@ def _choose(known: tuple[ServerEntry, ...], name: str | None) -> tuple[ServerEnt
 
 def _try_all(entries: tuple[ServerEntry, ...], git: Git, *, no_sandbox: bool) -> tuple[ServerTrial, ...]:
     sandbox = hide_secrets(open_sandbox(git, Wish(no_sandbox=no_sandbox)), git, load_rules_here(git.root))
-    with scratch_folder() as logs:
+    with make_scratch_folder() as logs:
         place = place_servers(sandbox, logs)
         return anyio.run(_inspect, entries, place)
 
@@ -158,12 +158,13 @@ def _show(one: ServerTrial, *, is_accepted: bool) -> None:
     for tool in one.listing.tools:
         mark = "" if tool.name not in one.changed else " (accepted now)" if is_accepted else " (changed)"
         reads = ", only reads" if tool.reads else ""
-        say(f"  {name_tool(one.name, tool.name)}{reads}{mark}: {one_line(tool.description, 200)}")
+        say(f"  {name_tool(one.name, tool.name)}{reads}{mark}: {to_one_line(tool.description, 200)}")
     for resource in one.listing.resources:
-        say(f"  resource {one_line(resource.uri)}: {one_line(resource.description or resource.name)}")
+        say(f"  resource {to_one_line(resource.uri)}: {to_one_line(resource.description or resource.name)}")
     for prompt in one.listing.prompts:
         inputs = ", ".join(prompt.arguments)
-        say(f"  prompt mcp__{one.name}__{one_line(prompt.name)}({inputs}): {one_line(prompt.description)}")
+        name, about = to_one_line(prompt.name), to_one_line(prompt.description)
+        say(f"  prompt mcp__{one.name}__{name}({inputs}): {about}")
     if one.changed and not is_accepted:
         say(f"  {len(one.changed)} tools changed since you accepted them; accept with --yes")
 

@@ -17,10 +17,10 @@ from agentflow.cli.session_commands import (
     summarize_commands,
 )
 from agentflow.core.errors import AgentflowError, Exit
-from agentflow.redact import list_some, one_line
+from agentflow.redact import list_some, to_one_line
 from agentflow.store.reading import list_tasks
-from agentflow.store.sessions import find_session, load_sessions, new_session, save_session
-from agentflow.view.words import RESUMABLE, plural
+from agentflow.store.sessions import create_session, find_session, load_sessions, save_session
+from agentflow.view.words import RESUMABLE, format_count
 
 if TYPE_CHECKING:
     from agentflow.cli.line_editor import LineEditor
@@ -33,7 +33,7 @@ def open_session(folder: Path, run: Callable[[Sequence[str]], int], *, goes_on: 
     from agentflow.workspace.git import open_repository
 
     git = open_repository(folder)
-    saved = find_session(git.root, None) if goes_on else new_session()
+    saved = find_session(git.root, None) if goes_on else create_session()
     plain = plain or os.environ.get("TERM") == "dumb"
     if plain:
         os.environ.setdefault("NO_COLOR", "1")  # each command of the session writes without colours as well
@@ -42,7 +42,7 @@ def open_session(folder: Path, run: Callable[[Sequence[str]], int], *, goes_on: 
     say(f"agentflow in {git.root}")
     say("Type a question or a task. /help lists commands, /quit leaves.")
     if goes_on:
-        say(f"Continuing session {saved.session_id}, {plural(len(saved.tasks), 'task')}.")
+        say(f"Continuing session {saved.session_id}, {format_count(len(saved.tasks), 'task')}.")
         _say_what_waits(chat)
     left = ""
     while chat.over is None:
@@ -97,7 +97,7 @@ def _say_what_waits(chat: Chat) -> None:
     task = recall_task(chat, chat.saved.last)
     if task is None or not (task.status in RESUMABLE or task.active):
         return
-    say(f"Not finished: {one_line(task.task, 60)}. /resume in the session continues it.")
+    say(f"Not finished: {to_one_line(task.task, 60)}. /resume in the session continues it.")
 
 
 def _handle(chat: Chat, typed: str) -> Chat:
@@ -141,7 +141,7 @@ def _run_message(chat: Chat, text: str) -> Chat:
         code = launch(chat.root, job, chat.steering)
     finally:
         for task_id in (each for each in list_tasks(chat.root) if each not in known):
-            chat = chat.replace(saved=chat.saved.add_task(task_id, one_line(text, 200)))
+            chat = chat.replace(saved=chat.saved.add_task(task_id, to_one_line(text, 200)))
             save_session(chat.root, chat.saved)
     return end_if_terminated(chat, code)
 
@@ -151,7 +151,7 @@ def _describe(chat: Chat) -> str:
     from agentflow.view.tasks import name_status
 
     newest = chat.saved.tasks[-1] if chat.saved.tasks else None
-    count = plural(len(chat.saved.tasks), "task")
+    count = format_count(len(chat.saved.tasks), "task")
     if newest:
         task = recall_task(chat, newest)
         status = name_status(task, at_work=False).replace("_", " ") if task else "one cannot be read"
@@ -172,7 +172,7 @@ def sessions(json: bool = JSON, folder: Path = FOLDER) -> None:
         say_json(found)
         return
     for one in found:
-        count = plural(len(one.tasks), "task")
+        count = format_count(len(one.tasks), "task")
         say(f"{one.session_id}  {one.started_at[:16]}  {count:<9} {list_some(one.said, 3, ' · ')}")
     if not found:
         say("there is no session in this repository; agentflow alone starts one")

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agentflow.cli.printing import say, show
 from agentflow.core.errors import AgentflowError, Exit, UsageError
-from agentflow.core.messages import Usage, total
+from agentflow.core.messages import Usage, sum_usage
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
-from agentflow.redact import one_line
+from agentflow.redact import to_one_line
 from agentflow.store.reading import find, load_state
 from agentflow.store.sessions import SavedSession, save_session
 from agentflow.store.task_file import format_plan
 from agentflow.view.text import BLANK, line, span
-from agentflow.view.words import plural
+from agentflow.view.words import format_count
 
 if TYPE_CHECKING:
     from agentflow.cli.steering import Steering
@@ -139,13 +139,17 @@ def _undo(chat: Chat, words: list[str]) -> Chat:
 
 
 def _show_diff(chat: Chat, _: list[str]) -> Chat:
-    from agentflow.view.status import diff_style
+    from agentflow.view.status import style_diff_row
     from agentflow.workspace.git import open_repository
 
     task = _load_last(chat)
-    diff = open_repository(chat.root).diff(task.base_tree, task.tree) if task.base_tree and task.tree else ""
+    diff = (
+        open_repository(chat.root).make_diff(task.base_tree, task.tree)
+        if task.base_tree and task.tree
+        else ""
+    )
     rows = diff.splitlines() or ["the last task changed no file"]
-    show(line(span(row, diff_style(row))) for row in rows)
+    show(line(span(row, style_diff_row(row))) for row in rows)
     return chat
 
 
@@ -163,8 +167,8 @@ def _show_cost(chat: Chat, _: list[str]) -> Chat:
             told = _describe_usage(spent[-1])
         except AgentflowError:
             told = "cannot be read"
-        say(f"  {told:<44} {one_line(said, 60)}")
-    say(f"{plural(len(chat.saved.tasks), 'task')}: {_describe_usage(total(spent))}")
+        say(f"  {told:<44} {to_one_line(said, 60)}")
+    say(f"{format_count(len(chat.saved.tasks), 'task')}: {_describe_usage(sum_usage(spent))}")
     return chat
 
 
@@ -177,12 +181,12 @@ def _describe_usage(usage: Usage) -> str:
 def _choose_model(chat: Chat, words: list[str]) -> Chat:
     """Show the model with the id of each tier, or choose another for the tasks to come."""
     from agentflow.api.models import choose_tiers, list_tier_models
-    from agentflow.model.tiers import MODEL_ADVICE, choice_of
-    from agentflow.settings import load_settings, model_name
+    from agentflow.model.tiers import MODEL_ADVICE, parse_choice
+    from agentflow.settings import choose_model_name, load_settings
 
     settings = load_settings(os.environ)
-    name = model_name(words[0] if words else chat.model, settings, os.environ)
-    if choice_of(name).is_live or name == "repair":
+    name = choose_model_name(words[0] if words else chat.model, settings, os.environ)
+    if parse_choice(name).is_live or name == "repair":
         tiers = list_tier_models(name, choose_tiers(settings, name))
         told = ", ".join(f"{tier} {model}" for tier, model in tiers.items())
     else:
@@ -202,7 +206,7 @@ def _show_help(chat: Chat, _: list[str]) -> Chat:
     ours = {name for rows in groups.values() for name in rows}
     brought = {name: told for name, told in summarize_commands(chat.root).items() if name not in ours}
     groups["Yours, the repository's and skills"] = {
-        name: one_line(told, 100) for name, told in brought.items()
+        name: to_one_line(told, 100) for name, told in brought.items()
     }
     show(map(line, _HELP))
     for title, rows in groups.items():

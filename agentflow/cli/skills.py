@@ -22,7 +22,7 @@ from agentflow.cli.catalog import (
 )
 from agentflow.cli.printing import say, say_json, show
 from agentflow.core.errors import Exit, UnknownSkill
-from agentflow.core.record import Record, plain
+from agentflow.core.record import Record, to_builtins
 from agentflow.core.run import Run
 from agentflow.library.skill_file import Skill, list_skill_files, open_body
 from agentflow.library.skills import Skills, list_shared_words
@@ -92,7 +92,7 @@ def check_skills(name: str | None = ONE_NAME, json: bool = JSON) -> int:
 
     They are in the skill's tests.yaml. No model is asked.
     """
-    from agentflow.library.skill_tests import run_skill_tests
+    from agentflow.library.skills import run_skill_tests
 
     content = load_content_here()
     chosen = [skill for skill in content.skills.all if name in (None, skill.name)]
@@ -100,7 +100,7 @@ def check_skills(name: str | None = ONE_NAME, json: bool = JSON) -> int:
         raise UnknownSkill(f"there is no skill {name}", hint="agentflow skills list shows them")
     found = [row for skill in chosen for row in run_skill_tests(skill, content.skills, content.roles)]
     if json:
-        say_json([plain(row) for row in found])
+        say_json([to_builtins(row) for row in found])
     else:
         for row in found:
             say(row.text)
@@ -112,7 +112,7 @@ def _list_used(task: str, folder: Path, *, json: bool) -> None:
     """Show the skills that a task opened: by whom, and why they were offered."""
     rows = _list_opened_skills(find(open_repository(folder).root, task), load_content_here().skills)
     if json:
-        say_json([plain(row) for row in rows])
+        say_json([to_builtins(row) for row in rows])
         return
     for row in rows:
         say(f"{row.skill}  {row.role}, run {row.run}: {row.why}")

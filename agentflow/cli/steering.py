@@ -12,8 +12,8 @@ from agentflow.cli.line_editor import LineEditor, WorkPrompt
 from agentflow.cli.printing import show
 from agentflow.cli.prompts import StandingApprovals, settle
 from agentflow.core.errors import AgentflowError
-from agentflow.core.events import PersonSaid, Stamped
-from agentflow.redact import one_line
+from agentflow.core.events import PersonSaid, StoredEvent
+from agentflow.redact import to_one_line
 from agentflow.store.tasks import TaskStore
 from agentflow.view.board import Board
 from agentflow.view.region import Painter
@@ -105,9 +105,9 @@ class Steering:
         if isinstance(self._screen, WorkPrompt):
             self._screen.queued = (*self._queued, *self._later)
         elif new:
-            _say(span("  » ", Style.ACCENT), f"queued: {one_line(new)}")
+            _say(span("  » ", Style.ACCENT), f"queued: {to_one_line(new)}")
 
-    def _note(self, stamped: Stamped) -> None:
+    def _note(self, stamped: StoredEvent) -> None:
         if isinstance(stamped.event, PersonSaid) and self._queued:
             self._queued.pop(0)
             self._show_queue()

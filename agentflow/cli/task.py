@@ -26,18 +26,18 @@ from agentflow.cli.arguments import (
     TIMEOUT,
     VERBOSE,
     YES,
-    class_of,
-    consent_of,
-    detail_of,
-    phase_of,
-    text_of,
+    check_class,
+    choose_consent,
+    choose_detail,
+    find_phase,
+    read_words,
 )
 from agentflow.cli.printing import say, say_json
 from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.pending import Budget
-from agentflow.library.bundled import find_bundled
 from agentflow.process import capture
-from agentflow.redact import one_line, visible
+from agentflow.redact import make_visible, to_one_line
+from agentflow.settings import find_bundled
 from agentflow.view.text import send
 
 if TYPE_CHECKING:
@@ -140,18 +140,18 @@ def task(
     from agentflow.verdict.checking import overrides_of
 
     job = Job(
-        text=text_of(words or []),
+        text=read_words(words or []),
         model=model,
         max_iterations=max_iterations,
         json=json,
         events=events,
-        consent=consent_of(yes=yes, no_input=no_input),
-        pause_after=phase_of(pause_after),
+        consent=choose_consent(yes=yes, no_input=no_input),
+        pause_after=find_phase(pause_after),
         stream=stream,
-        detail=detail_of(quiet=quiet, verbose=verbose),
+        detail=choose_detail(quiet=quiet, verbose=verbose),
         plain=plain,
         wish=Wish(no_sandbox=no_sandbox, network=network),
-        named_class=class_of(class_name),
+        named_class=check_class(class_name),
         review=review,
         sequential=sequential,
         parallel=parallel,
@@ -187,7 +187,7 @@ def _commit_newest(folder: Path, code: int, branch: str | None = None) -> None:
         told = f"committed {committed.commit[:10]} {committed.subject}"
     else:
         told = "not committed: the change is not verified without a caveat"
-    send(visible(f"{told}\n"), sys.stderr)
+    send(make_visible(f"{told}\n"), sys.stderr)
 
 
 def ask(
@@ -217,13 +217,13 @@ def ask(
     from agentflow.routing.classify import QUESTION
 
     job = Job(
-        text=text_of(words or [], example="agentflow ask where are discounts computed?"),
+        text=read_words(words or [], example="agentflow ask where are discounts computed?"),
         model=model,
         json=json,
         events=events,
-        consent=consent_of(yes=yes, no_input=no_input),
+        consent=choose_consent(yes=yes, no_input=no_input),
         stream=stream,
-        detail=detail_of(quiet=quiet, verbose=verbose),
+        detail=choose_detail(quiet=quiet, verbose=verbose),
         plain=plain,
         wish=Wish(no_sandbox=no_sandbox),
         named_class=QUESTION,
@@ -253,7 +253,7 @@ def demo(
         text="make the failing tests pass",
         model="repair",
         json=json,
-        detail=detail_of(quiet=quiet, verbose=verbose),
+        detail=choose_detail(quiet=quiet, verbose=verbose),
         wish=Wish(must_run=True),
     )
     code = launch(folder, job)
@@ -314,7 +314,7 @@ def explore(
         say(f"{PATH} is complete and recent; use --refresh to explore again")
         return 0
     text = f"explore {part or 'the repository'} in depth"
-    detail = detail_of(quiet=quiet, verbose=verbose)
+    detail = choose_detail(quiet=quiet, verbose=verbose)
     return launch(git.root, Job(text=text, model=model, json=json, events=events, detail=detail, focus=part))
 
 
@@ -341,10 +341,10 @@ def commit(
     """
     from agentflow.api.undo import commit_task
     from agentflow.api.worktree import open_home
-    from agentflow.cli.tasks import folder_of
+    from agentflow.cli.tasks import find_task_folder
 
     root = open_home(folder, task_id).root
-    found = folder_of(root, task_id, prefer=lambda task: task.tree != task.base_tree)
+    found = find_task_folder(root, task_id, prefer=lambda task: task.tree != task.base_tree)
     committed = commit_task(root, found.name, branch=branch)
     if json:
         say_json(committed)
@@ -357,6 +357,6 @@ def _tell_commit(committed: "CommitResult") -> None:
     place = f" on {committed.branch}" if committed.branch else ""
     say(f"committed  {committed.commit[:10]}{place}: {committed.subject}")
     for path in committed.files:
-        say(f"  {one_line(path)}")
+        say(f"  {to_one_line(path)}")
     if committed.changed_by_hooks:
         say("A git hook changed what was committed: it is no longer exactly what was verified.")

@@ -11,10 +11,10 @@ import typer
 from agentflow.cli.arguments import FOLDER, JSON, PLAIN, TASK
 from agentflow.cli.printing import say, say_json, say_line, show, tell_edits
 from agentflow.core.errors import TaskNotFound
-from agentflow.core.record import plain
+from agentflow.core.record import to_builtins
 from agentflow.core.task import FRONTMATTER_KEYS, TaskState
-from agentflow.redact import one_line, visible
-from agentflow.view.text import choose_medium, send, width_of
+from agentflow.redact import make_visible, to_one_line
+from agentflow.view.text import choose_medium, find_width, send
 
 _ID_BEGINS = 4
 """Digits from which on a word before an answer can be the beginning of an id."""
@@ -34,10 +34,12 @@ def tasks(json: bool = JSON, folder: Path = FOLDER) -> None:
     if json:
         say_json(rows)
     else:
-        show(draw_tasks(rows, datetime.now(UTC), width_of(sys.stdout)))
+        show(draw_tasks(rows, datetime.now(UTC), find_width(sys.stdout)))
 
 
-def folder_of(root: Path, task_id: str | None, prefer: Callable[[TaskState], bool] | None = None) -> Path:
+def find_task_folder(
+    root: Path, task_id: str | None, prefer: Callable[[TaskState], bool] | None = None
+) -> Path:
     """Return the folder of a task; where none is named take the newest, and say on stderr which that is.
 
     Of several tasks, the newest whose state is as preferred comes first. Raises TaskNotFound.
@@ -51,8 +53,8 @@ def folder_of(root: Path, task_id: str | None, prefer: Callable[[TaskState], boo
     if prefer is not None and not (state and prefer(state)):
         preferred = ((path, other) for path, other in _states(root) if prefer(other))
         found, state = next(preferred, (found, state))
-    words = f": {one_line(state.task, 60)}" if state else ""
-    send(visible(f"the newest task, {found.name}{words}") + "\n", sys.stderr)
+    words = f": {to_one_line(state.task, 60)}" if state else ""
+    send(make_visible(f"the newest task, {found.name}{words}") + "\n", sys.stderr)
     return found
 
 
@@ -65,12 +67,12 @@ def locate_task(
 ) -> tuple[Path, Path]:
     """Return the root of the repository or worktree that has a task, and the task's folder in it.
 
-    Says on stderr what was edited by hand in that folder; see `folder_of` and `tell_edits`.
+    Says on stderr what was edited by hand in that folder; see `find_task_folder` and `tell_edits`.
     """
     from agentflow.api.worktree import open_home
 
     root = open_home(folder, task_id).root
-    found = folder_of(root, task_id, prefer)
+    found = find_task_folder(root, task_id, prefer)
     tell_edits(root, found, goes_on=goes_on)
     return root, found
 
@@ -108,7 +110,7 @@ def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER)
     root, found = locate_task(folder, task_id)
     snapshot = load_snapshot(found)
     if json:
-        state = plain(snapshot.state)
+        state = to_builtins(snapshot.state)
         say_json({key: state[key] for key in FRONTMATTER_KEYS})
     else:
         show(draw_status(snapshot, at_work=is_at_work(root)))
@@ -116,17 +118,17 @@ def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER)
 
 def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
     """Show what happened in a task, step by step."""
-    from agentflow.store.journal import lines
-    from agentflow.store.reading import EVENTS, events
+    from agentflow.store.journal import read_numbered_lines
+    from agentflow.store.reading import EVENTS, load_events
     from agentflow.view.progress import Story
 
     _, found = locate_task(folder, task_id)
     if json:
-        whole = b"".join(line + b"\n" for _, line in lines(found / EVENTS))
+        whole = b"".join(line + b"\n" for _, line in read_numbered_lines(found / EVENTS))
         say_line(whole.decode("utf-8").removesuffix("\n"))
         return
     tell = Story()
-    show(line for event in events(found) for line in tell(event))
+    show(line for event in load_events(found) for line in tell(event))
 
 
 def watch(task_id: str | None = TASK, plain: bool = PLAIN, folder: Path = FOLDER) -> None:
@@ -160,8 +162,8 @@ def evidence(
 ) -> None:
     """Show the commands that a task ran, or one of them with its output."""
     from agentflow.store.bundle import pack_record
-    from agentflow.view.status import evidence_detail, evidence_table
-    from agentflow.view.tasks import load_snapshot, output_tail
+    from agentflow.view.status import format_evidence, format_evidence_table
+    from agentflow.view.tasks import load_snapshot, read_output_tail
 
     if task_id is not None and task_id.startswith("ev-"):
         task_id, evidence_id = None, task_id
@@ -172,10 +174,10 @@ def evidence(
         return
     snapshot = load_snapshot(record)
     if evidence_id is None:
-        say_json(snapshot.evidence) if json else show(evidence_table(snapshot))
+        say_json(snapshot.evidence) if json else show(format_evidence_table(snapshot))
         return
     found = snapshot.find(evidence_id)
     if found is None:
         hint = "agentflow evidence lists it"
         raise TaskNotFound(f"there is no evidence {evidence_id} in this task", hint=hint)
-    say_json(found) if json else show(evidence_detail(found, output_tail(snapshot.folder, evidence_id)))
+    say_json(found) if json else show(format_evidence(found, read_output_tail(snapshot.folder, evidence_id)))

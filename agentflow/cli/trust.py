@@ -10,15 +10,15 @@ import typer
 from agentflow.cli.arguments import FOLDER, JSON, make_group
 from agentflow.cli.printing import say, say_json
 from agentflow.core.errors import AgentflowError, ConfigError, Exit, UsageError
-from agentflow.core.record import plain
+from agentflow.core.record import to_builtins
 from agentflow.parse import expand_home
 from agentflow.redact import list_some
-from agentflow.view.words import plural
+from agentflow.view.words import format_count
 
 if TYPE_CHECKING:
-    from agentflow.api.plugin_changes import PluginCandidate
+    from agentflow.api.plugins import PluginCandidate
     from agentflow.api.trust_items import Item
-    from agentflow.trust import Trusted
+    from agentflow.trust import TrustRecord
 
 
 def trust(
@@ -28,7 +28,7 @@ def trust(
 ) -> int:
     """Review and trust this repository's hooks, roles, rules and checks. Any later change asks again."""
     from agentflow.api.trust import list_hook_notes, list_items, list_untrusted, load_trust_here
-    from agentflow.settings import folders
+    from agentflow.settings import find_folders
     from agentflow.trust import record_trust
     from agentflow.workspace.git import open_repository
 
@@ -46,9 +46,11 @@ def trust(
     may_ask = bool(left) and not json and sys.stdin.isatty()
     agreed = bool(left) and (yes or (may_ask and _agrees(len({item.file for item in left}))))
     if agreed:
-        record_trust(folders(os.environ).config, root, {item.file: item.sha256 for item in valid})
+        record_trust(find_folders(os.environ).config, root, {item.file: item.sha256 for item in valid})
     if json:
-        told = [{**plain(item), "trusted": item in valid and (agreed or item not in left)} for item in found]
+        told = [
+            {**to_builtins(item), "trusted": item in valid and (agreed or item not in left)} for item in found
+        ]
         say_json({"root": str(root), "items": told, "notes": list(notes)})
     else:
         is_any_valid = bool(valid) or not invalid
@@ -59,7 +61,7 @@ def trust(
     return Exit.VERIFIED if agreed or not left else Exit.CONFIG
 
 
-def _name_standing(item: "Item", left: "tuple[Item, ...]", before: "Trusted") -> str:
+def _name_standing(item: "Item", left: "tuple[Item, ...]", before: "TrustRecord") -> str:
     """Return the standing of a file in one word."""
     if item.problem:
         return "invalid"
@@ -96,7 +98,7 @@ def add_plugin(
     yes: bool = AGREE,
 ) -> int:
     """Show what a plugin contains and runs, and add it if you agree. Its files are copied."""
-    from agentflow.api.plugin_changes import fetch_plugin, require_new_name
+    from agentflow.api.plugins import fetch_plugin, require_new_name
 
     with fetch_plugin(_to_absolute(source), name) as candidate:
         require_new_name(candidate)
@@ -129,7 +131,7 @@ def list_plugins(json: bool = JSON) -> None:
         say_json(rows)
         return
     for row in rows:
-        brings = ", ".join(plural(count, part) for part, count in row["parts"].items() if count)
+        brings = ", ".join(format_count(count, part) for part, count in row["parts"].items() if count)
         state = f"CHANGED, nothing runs: {row['changed'][0]}" if row["changed"] else brings or "nothing"
         say(f"{row['name']} {row['version']}".rstrip())
         say(f"  {state}")
@@ -141,8 +143,7 @@ def list_plugins(json: bool = JSON) -> None:
 @plugins.command(name="update", epilog="Example: agentflow plugins update review-kit")
 def update_plugin(name: str = PLUGIN, yes: bool = AGREE) -> int:
     """Fetch a plugin again and show what changed. The new files are used if you agree."""
-    from agentflow.api.plugin_changes import fetch_plugin, require_installed
-    from agentflow.api.plugins import open_store
+    from agentflow.api.plugins import fetch_plugin, open_store, require_installed
 
     before = require_installed(name)
     with fetch_plugin(before.source, before.entry) as candidate:
@@ -159,8 +160,7 @@ def update_plugin(name: str = PLUGIN, yes: bool = AGREE) -> int:
 @plugins.command(name="remove", epilog="Example: agentflow plugins remove review-kit")
 def remove_plugin(name: str = PLUGIN) -> None:
     """Remove a plugin and its copied files."""
-    from agentflow.api.plugin_changes import require_installed
-    from agentflow.api.plugins import open_store
+    from agentflow.api.plugins import open_store, require_installed
 
     require_installed(name)
     open_store().remove(name)
@@ -175,7 +175,7 @@ def _to_absolute(source: str) -> str:
 
 def _decide(candidate: "PluginCandidate", differences: tuple[str, ...], *, yes: bool) -> int:
     """Show a plugin, ask, and install it; without an answer nothing is changed."""
-    from agentflow.api.plugin_changes import install_plugin
+    from agentflow.api.plugins import install_plugin
 
     record = candidate.record
     say(f"{record.name} {record.version} from {record.source} {record.commit[:12]}".rstrip())

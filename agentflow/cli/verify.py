@@ -11,11 +11,11 @@ import typer
 
 from agentflow.cli.arguments import FOLDER, JSON, NO_SANDBOX
 from agentflow.cli.printing import require_folders, say, say_json, show, write_result
-from agentflow.cli.tasks import folder_of
+from agentflow.cli.tasks import find_task_folder
 from agentflow.core.errors import UsageError
 from agentflow.core.evidence import Check
 from agentflow.core.record import encode
-from agentflow.view.text import clip, send, span, width_of
+from agentflow.view.text import clip, find_width, send, span
 
 if TYPE_CHECKING:
     from agentflow.api.verification import VerificationRow
@@ -102,7 +102,7 @@ def _announce(check: Check) -> Iterator[None]:
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield
         return
-    width = max(20, (width_of(sys.stderr) or 80) - 1)
+    width = max(20, (find_width(sys.stderr) or 80) - 1)
     send(clip(span(f"… {check.name}  {check.command}").text, width), sys.stderr)
     try:
         yield
@@ -136,7 +136,7 @@ def export_bundle(
     from agentflow.workspace.git import open_repository
 
     git = open_repository(folder)
-    found = folder_of(git.root, task_id)
+    found = find_task_folder(git.root, task_id)
     if ref:
         if attestation is not None:
             raise UsageError("an attestation needs a file: leave out --ref, or export twice")
@@ -144,7 +144,7 @@ def export_bundle(
         return
     written = export_task(git, found, target)
     if attestation is not None:
-        from agentflow.store.attestation import make_statement
+        from agentflow.store.bundle import make_statement
 
         write_result(attestation, encode(make_statement(git, found, Path(written.path))).decode() + "\n")
     if json:
@@ -156,7 +156,7 @@ def export_bundle(
 
 
 def _keep(git: "Git", task: Path, *, json: bool) -> None:
-    from agentflow.ci.records import keep_record
+    from agentflow.ci.review import keep_record
 
     kept = keep_record(git, task)
     if json:

@@ -1,4 +1,4 @@
-"""What a person does with a task: `resume`, `answer`, `approve`, `deny`, `cancel` and `undo`."""
+"""A person's commands for a task: `resume`, `answer`, `approve`, `deny`, `cancel` and `undo`."""
 
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,15 @@ from agentflow.cli.arguments import (
     TASK,
     VERBOSE,
     YES,
-    consent_of,
-    detail_of,
+    choose_consent,
+    choose_detail,
 )
 from agentflow.cli.printing import say, say_json, tell_edits
-from agentflow.cli.tasks import folder_of, locate_task, split_task_id
+from agentflow.cli.tasks import find_task_folder, locate_task, split_task_id
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import Answer
-from agentflow.core.record import plain
-from agentflow.redact import one_line
+from agentflow.core.record import to_builtins
+from agentflow.redact import to_one_line
 
 PENDING = typer.Argument(..., metavar="ID", help="The id of what waits; `agentflow status` shows it.")
 BY = typer.Option("", "--by", metavar="NAME", help="Your name, recorded with the decision.")
@@ -57,10 +57,10 @@ def resume_task(
 
     job = Job(
         model=model,
-        consent=consent_of(yes=yes, no_input=no_input),
+        consent=choose_consent(yes=yes, no_input=no_input),
         json=json,
         events=events,
-        detail=detail_of(quiet=quiet, verbose=verbose),
+        detail=choose_detail(quiet=quiet, verbose=verbose),
         plain=plain,
         wish=Wish(no_sandbox=no_sandbox, network=network),
     )
@@ -114,7 +114,7 @@ def answer_task(
         raise UsageError(f"say what the answer to {task_id} is", hint="agentflow status shows what it asks")
     root, found = locate_task(folder, task_id, prefer=lambda task: bool(task.pending))
     answer_question(root, found.name, said)
-    return relaunch(root, found.name, Job(detail=detail_of(quiet=quiet, verbose=verbose)))
+    return relaunch(root, found.name, Job(detail=choose_detail(quiet=quiet, verbose=verbose)))
 
 
 def stop_task(
@@ -146,7 +146,7 @@ def say_to_task(
     if not said:
         raise UsageError(f"say what {task_id} should be told", hint="agentflow say TASK use the new parser")
     git = open_home(folder, task_id)
-    found = folder_of(git.root, task_id, prefer=lambda task: task.active)
+    found = find_task_folder(git.root, task_id, prefer=lambda task: task.active)
     send_message(git, found, " ".join(said))
     say(f"{found.name} will read it before its next turn")
 
@@ -184,7 +184,7 @@ def restore_files(
     if json:
         say_json(told)
     else:
-        _show(told.task_id, plain(told))
+        _show(told.task_id, to_builtins(told))
 
 
 def _show(task_id: str, told: dict[str, Any]) -> None:
@@ -201,9 +201,9 @@ def _show(task_id: str, told: dict[str, Any]) -> None:
     for verb in ("restored", "removed"):
         for path in told[verb]:
             note = "  (changed since)" if path in told["in_the_way"] else ""
-            say(f"  {verb.removesuffix('d') if is_plan else verb:<9} {one_line(path)}{note}")
+            say(f"  {verb.removesuffix('d') if is_plan else verb:<9} {to_one_line(path)}{note}")
     for path in told["kept"][:MOST_LISTED]:
-        say(f"  {'keep' if is_plan else 'kept':<9} {one_line(path)}  (not changed by the task)")
+        say(f"  {'keep' if is_plan else 'kept':<9} {to_one_line(path)}  (not changed by the task)")
     if told["in_the_way"] and told["replaced"]:
         say(f"what was there is kept: {_GET_BACK.format(told['replaced'])}")
     if is_plan and told["in_the_way"]:

@@ -12,7 +12,7 @@ from agentflow.core.tool import Tool
 from agentflow.tools.registry import NAMES
 
 
-class Settled(Record):
+class FactoryInput(Record):
     """The input of a tool factory: the final model, and the tools that were installed directly."""
 
     model: Model
@@ -20,7 +20,7 @@ class Settled(Record):
     tools: tuple[Tool, ...]
 
 
-ToolFactory = Callable[[Settled], Tool]
+ToolFactory = Callable[[FactoryInput], Tool]
 """Makes one tool once the model and the other tools are known."""
 
 

@@ -24,7 +24,7 @@ from agentflow.core.task import Todo
 from agentflow.core.tool import Category, Tool
 from agentflow.library.skills import Offer
 from agentflow.loop.prompts import prompt_text
-from agentflow.model.tiers import model_id
+from agentflow.model.tiers import choose_model_id
 from agentflow.permissions.rules import Rules
 from agentflow.permissions.user_rules import (
     CallToApprove,
@@ -33,10 +33,10 @@ from agentflow.permissions.user_rules import (
     find_approval_reason,
     find_obeyed_file_question,
 )
-from agentflow.redact import one_line
+from agentflow.redact import to_one_line
 from agentflow.tools.registry import SUBMITS, Toolbox
 from agentflow.tools.shell import RECALL
-from agentflow.tools.todos import todo_update
+from agentflow.tools.todos import make_todo_update
 
 FIRST = 100
 """The priority of the role's own prompt; other sections stand below it."""
@@ -64,14 +64,14 @@ class Kit(Record):
     repair: Tool | None = None
     """Searches for a repair, for an implementer whose tests fail."""
     room: Callable[[str], ContextLimits] = lambda _: DEFAULT_ROOM
-    """How long a conversation with a model may be, by its id."""
+    """The limits of a conversation with a model, by its id."""
 
 
 def list_standard_capabilities(role: Role, kit: Kit) -> tuple[Capability, ...]:
     """Return what every role of a crew is given."""
     submit = kit.toolbox.find(SUBMITS.get(role.part or "", ""))
     return (
-        UseModel(model=kit.model, model_id=model_id(role.model, kit.models)),
+        UseModel(model=kit.model, model_id=choose_model_id(role.model, kit.models)),
         RolePrompt(role=role),
         RoleTools(role=role, toolbox=kit.toolbox),
         *((RecallOutputs(),) if _is_clipped(role, kit) else ()),
@@ -186,10 +186,10 @@ class CurrentTodo(Record):
     todos: tuple[Todo, ...]
 
     def install_tools(self, tools: ToolChannel) -> None:
-        tools.add(todo_update(self.todos))
+        tools.add(make_todo_update(self.todos))
 
     def install_context(self, context: ContextChannel) -> None:
-        lines = "\n".join(f"{todo.id}. {one_line(todo.title, 200)} ({todo.status})" for todo in self.todos)
+        lines = "\n".join(f"{todo.id}. {to_one_line(todo.title, 200)} ({todo.status})" for todo in self.todos)
         context.add(prompt_text("todos.md").format(todos=lines), priority=_TODOS)
 
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 from anyio import from_thread
 from msgspec import Meta
 
-from agentflow.compose.capability import ContextChannel, Settled, ToolFactoryChannel
+from agentflow.compose.capability import ContextChannel, FactoryInput, ToolFactoryChannel
 from agentflow.core.errors import InvalidInput, ModelRejected, NotAllowed
 from agentflow.core.fold import DELEGATE
-from agentflow.core.messages import Message, Served, Text, ToolCall, ToolResult
+from agentflow.core.messages import Message, ServerToolPart, Text, ToolCall, ToolResult
 from agentflow.core.record import Record, encode
 from agentflow.core.role import HANDOFF, INHERIT, Change, Findings, Role, ToolRule
 from agentflow.core.routing import SUBMITTED_BY
@@ -18,9 +18,9 @@ from agentflow.core.run import Run, RunOutcome, SubagentResult
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.library.roles import list_subagents
 from agentflow.library.skills import find_named, rank_by_words
-from agentflow.loop.lifecycle import last_said
+from agentflow.loop.lifecycle import find_last_text
 from agentflow.loop.prompts import prompt_text
-from agentflow.redact import list_some, visible
+from agentflow.redact import list_some, make_visible
 from agentflow.tools.registry import Toolbox
 
 _MAX_DEPTH = 3
@@ -57,7 +57,7 @@ class SubagentRequest(Record):
     """Its task prompt."""
 
 
-RunSubagent = Callable[[SubagentRequest, Settled], Coroutine[Any, Any, Run]]
+RunSubagent = Callable[[SubagentRequest, FactoryInput], Coroutine[Any, Any, Run]]
 """Runs a sub-agent until it ends or waits for a person."""
 
 
@@ -96,7 +96,7 @@ class Subagents(Record):
         if self.offered:
             factories.add(self._make_tool)
 
-    def _make_tool(self, settled: Settled) -> Tool:
+    def _make_tool(self, settled: FactoryInput) -> Tool:
         return Tool(
             name=DELEGATE,
             category=Category.AGENT,
@@ -120,7 +120,7 @@ def _let_delegate(role: Role) -> Role:
 
 
 def _format_line(role: Role) -> str:
-    line = visible(f"- {role.name}: {' '.join(role.description.split())}")
+    line = make_visible(f"- {role.name}: {' '.join(role.description.split())}")
     return line if len(line) <= _MAX_LINE else f"{line[: _MAX_LINE - 1]}…"
 
 
@@ -128,7 +128,7 @@ class OnlyReads(Record):
     """Answers whether a delegation may run beside others: whether the sub-agent can only read."""
 
     agents: Subagents
-    settled: Settled
+    settled: FactoryInput
 
     def __call__(self, given: dict[str, Any]) -> bool:
         child = self.agents.find(str(given.get("subagent_type")))
@@ -138,14 +138,14 @@ class OnlyReads(Record):
             role, box = restrict_subagent(self.agents.role, child, self.settled.model_id, self.settled.tools)
         except InvalidInput:  # the call itself will refuse a sub-agent without tools
             return True
-        return only_reads(role, box)
+        return is_reader(role, box)
 
 
 class Delegate(Record):
     """Give a piece of work to a sub-agent; only its final text comes back. Readers run side by side."""
 
     agents: Subagents
-    settled: Settled
+    settled: FactoryInput
 
     def __call__(self, work: Delegation, context: ToolContext) -> Output:
         role = self._find_role(work, context)
@@ -195,7 +195,7 @@ def _format_message(message: Message) -> str:
                 lines.append(f"{part.name} {encode(part.input).decode()}")
             case ToolResult():
                 lines.append(part.content)
-            case Served():
+            case ServerToolPart():
                 lines.append(f"{part.tool}: {part.said}")
             case _:
                 pass
@@ -209,7 +209,7 @@ def _count_up_to(context: ToolContext) -> int:
     return len(run.delegated) - len(run.returned) + newest.index(context.call_id) + 1
 
 
-def find_obstacle_to_direct(role: Role, settled: Settled) -> str | None:
+def find_obstacle_to_direct(role: Role, settled: FactoryInput) -> str | None:
     """Return why no sub-agent may answer in place of this role, or None if one may."""
     changing = [tool.name for tool in settled.tools if _can_change(role, tool)]
     if changing:
@@ -233,7 +233,7 @@ def _can_change(role: Role, tool: Tool) -> bool:
 
 def _to_output(run: Run, *, is_direct: bool) -> Output:
     """Return the last text of a sub-agent, or an error."""
-    text = run.bail or run.answer or last_said(run)
+    text = run.bail or run.answer or find_last_text(run)
     answered = run.outcome is RunOutcome.ANSWERED and bool(text.strip())
     delegated = SubagentResult(
         run=run.head.run,
@@ -281,7 +281,7 @@ def restrict_successor(first: Role, successor: Role, model_id: str, box: Toolbox
     return role.replace(model=_choose_model(successor, model_id), part=first.part), Toolbox(tools=kept)
 
 
-def only_reads(role: Role, box: Toolbox) -> bool:
+def is_reader(role: Role, box: Toolbox) -> bool:
     """Return whether a role's tools can change nothing but a run's own notes."""
     return all(tool.effect is Effect.READ or tool.category is Category.STATE for tool in box.select_for(role))
 

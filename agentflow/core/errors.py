@@ -104,6 +104,10 @@ class ModelUnavailable(ModelError):
         """All tries that the settings allow were made; another one now would fail too."""
 
 
+PASSING_STATUSES = frozenset({408, 409, 425, 429}) | frozenset(range(500, 600))
+"""The HTTP statuses that mean ModelUnavailable."""
+
+
 class ModelRejected(ModelError):
     """The model cannot do this; asking again changes nothing."""
 

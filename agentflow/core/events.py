@@ -6,7 +6,7 @@ from agentflow.core.evidence import CheckName, Side, TestCounts
 from agentflow.core.messages import Stop, Usage
 from agentflow.core.pending import PendingKind
 from agentflow.core.record import Record
-from agentflow.core.run import CompactionTrigger, RunOutcome, Saved
+from agentflow.core.run import CompactionTrigger, RunOutcome, TokenSavings
 from agentflow.core.task import Complexity, GateStatus, Phase, Status
 from agentflow.core.verdict import ProbeEnd, ProbeKind
 
@@ -261,7 +261,7 @@ class RunEnded(Record, tag=True):
     tool_calls: int
     usage: Usage
     seconds: float
-    saved: Saved | None = None
+    saved: TokenSavings | None = None
     """The tokens that a direct answer saved; they are not part of the usage."""
 
 
@@ -296,7 +296,7 @@ class PersonSaid(Record, tag=True):
 
     run: int
     turn: int
-    """How many turns the run had had."""
+    """The number of turns of the run."""
     text: str
 
 
@@ -365,7 +365,7 @@ Event = (
 )
 
 
-class Stamped(Record):
+class StoredEvent(Record):
     """An event as it stands in the file."""
 
     seq: int

@@ -7,7 +7,7 @@ from agentflow.core.record import Record
 
 
 class Command(Record):
-    """What to run: `argv` without a shell, in a folder, within `timeout` seconds."""
+    """A command to run: `argv` without a shell, in a folder, within `timeout` seconds."""
 
     argv: tuple[str, ...]
     cwd: str
@@ -72,14 +72,14 @@ class CheckName(StrEnum):
 
 
 class By(StrEnum):
-    """Who chose the command; only the program's evidence can pass a gate."""
+    """The chooser of a command; only the program's evidence can pass a gate."""
 
     PROGRAM = "program"
     AGENT = "agent"
 
 
 class Side(StrEnum):
-    """Whether code or checks are those of the start (`base`) or of now (`final`)."""
+    """The version of code or checks: that of the start (`base`) or of now (`final`)."""
 
     BASE = "base"
     FINAL = "final"
@@ -95,7 +95,7 @@ class Fault(StrEnum):
 
 
 class Surface(Record):
-    """Which paths belong to the checks, beside those that their names tell."""
+    """The paths that belong to the checks, beside those that their names tell."""
 
     named: tuple[str, ...] = ()
     """By a check, or by the settings of a runner."""
@@ -114,11 +114,11 @@ class Surface(Record):
     late: tuple[str, ...] = ()
     """The paths of `observed` and `product` that only a run on the change revealed."""
     is_watched: bool = False
-    """Whether every file that the tests opened before the task is known."""
+    """True if every file that the tests opened before the task is known."""
     gap: str = ""
     """Why `is_watched` is False."""
     has_doctests: bool = False
-    """Whether a check runs examples in docstrings."""
+    """True if a check runs examples in docstrings."""
     parted: tuple[str, ...] = ()
     """Python files of the product in which tests were run."""
 
@@ -289,36 +289,36 @@ class CheckRun(Record):
     hint: str = ""
     """Of a failed run: what the sandbox may have caused."""
     code: Side = Side.FINAL
-    """Whether it ran the code from before the task or of now."""
+    """The code that it ran: from before the task, or of now."""
     checks: Side = Side.FINAL
-    """Whether it ran that under the checks from before the task or of now."""
+    """The checks that it ran: from before the task, or of now."""
     again: bool = False
     """It repeats, on the current code, the tests that ran without the change."""
 
     @property
     def green(self) -> bool:
-        """Whether it ran and reported nothing wrong."""
+        """Tell whether the check ran and reported nothing wrong."""
         is_done = self.evidence is not None and self.evidence.exit_code == 0
         only_counted = self.counts if not self.outcomes else None
         counted_red = only_counted is not None and only_counted.failed + only_counted.errors > 0
-        return is_done and not self.ids(*RED) and not counted_red
+        return is_done and not self.list_ids(*RED) and not counted_red
 
     @property
     def tests_with_result(self) -> frozenset[str]:
         """The tests that gave a result."""
-        return self.ids(TestOutcome.PASSED, TestOutcome.FLAKY, *RED)
+        return self.list_ids(TestOutcome.PASSED, TestOutcome.FLAKY, *RED)
 
     @property
     def counts(self) -> TestCounts | None:
-        """How many tests had each outcome; None where they cannot be counted."""
+        """The number of tests with each outcome; None where they cannot be counted."""
         return self.evidence.tests if self.evidence else None
 
     @property
     def flaky(self) -> tuple[str, ...]:
-        """What had mixed results: tests, or the check as a whole."""
+        """The tests with mixed results, or the check as a whole."""
         return self.evidence.flaky if self.evidence else ()
 
-    def ids(self, *outcomes: TestOutcome) -> frozenset[str]:
+    def list_ids(self, *outcomes: TestOutcome) -> frozenset[str]:
         return frozenset(name for name, outcome in self.outcomes.items() if outcome in outcomes)
 
 

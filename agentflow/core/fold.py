@@ -7,14 +7,14 @@ from agentflow.core.messages import (
     MessagePart,
     Notice,
     Reply,
-    Served,
+    ServerToolPart,
     Speaker,
     Stop,
     ToolCall,
     ToolResult,
     calibrate_rate,
-    size_of,
-    total,
+    measure_message,
+    sum_usage,
 )
 from agentflow.core.record import copy_shared, encode
 from agentflow.core.run import (
@@ -33,7 +33,7 @@ from agentflow.core.run import (
     RunOpened,
     RunPaused,
     RunStopped,
-    Saved,
+    TokenSavings,
 )
 
 DELEGATE = "Agent"
@@ -117,7 +117,7 @@ def _apply_change(
 
 def _add_reply(run: Run, reply: Reply) -> Run:
     message = Message(speaker=Speaker.ASSISTANT, parts=reply.parts)
-    served = sum(isinstance(part, Served) and not part.is_result for part in reply.parts)
+    served = sum(isinstance(part, ServerToolPart) and not part.is_result for part in reply.parts)
     recalled = tuple(call.id for call in message.calls if call.name == RECALL_TOOL)
     return _with_message(
         run,
@@ -126,7 +126,7 @@ def _add_reply(run: Run, reply: Reply) -> Run:
         recalls=(*run.recalls, *recalled),
         is_refused=False,
         used=(*run.used, reply.usage),
-        usage=total((run.usage, reply.usage)) if run.used else reply.usage,
+        usage=sum_usage((run.usage, reply.usage)) if run.used else reply.usage,
         tool_calls=run.tool_calls + served,
         made=0,
         returned={},
@@ -176,7 +176,9 @@ def _add_results(run: Run) -> Run:
     answer = _find_direct_answer(run)
     if answer is None:
         return after
-    saved = Saved(tokens_not_resent=run.used[-1].tokens, synthesis_avoided=len(answer) // _CHARACTERS_A_TOKEN)
+    saved = TokenSavings(
+        tokens_not_resent=run.used[-1].tokens, synthesis_avoided=len(answer) // _CHARACTERS_A_TOKEN
+    )
     return after.replace(answer=answer, saved=saved)
 
 
@@ -210,7 +212,7 @@ def _hand_over(run: Run, entry: HandedOver) -> Run:
 
 def _with_message(run: Run, message: Message, **changes: Any) -> Run:
     """Return the run with one more message."""
-    return run.replace(messages=(*run.messages, message), size=run.size + size_of(message), **changes)
+    return run.replace(messages=(*run.messages, message), size=run.size + measure_message(message), **changes)
 
 
 def _head_size(head: RunOpened) -> int:
@@ -222,7 +224,7 @@ def apply_compaction(run: Run, entry: HistoryCompacted) -> Run:
     """Return the run with its history shortened as an entry describes."""
     head = run.head.replace(tools=entry.tools) if entry.tools else run.head
     messages = _rewrite_messages(run.messages, entry)
-    size = run.size if entry.is_empty else _head_size(head) + sum(map(size_of, messages))
+    size = run.size if entry.is_empty else _head_size(head) + sum(map(measure_message, messages))
     same = {id(message) for message in messages}
     was_asked = entry.reply is not None or entry.failure is not None
     after = run.replace(
@@ -234,7 +236,7 @@ def apply_compaction(run: Run, entry: HistoryCompacted) -> Run:
         is_new=False,
         is_archived=run.is_archived or bool(entry.results),
         summaries=run.summaries + was_asked,
-        usage=total((run.usage, entry.reply.usage)) if entry.reply else run.usage,
+        usage=sum_usage((run.usage, entry.reply.usage)) if entry.reply else run.usage,
         seconds=run.seconds + entry.seconds,
     )
     if entry.trigger is CompactionTrigger.OVERFLOW:

@@ -86,7 +86,7 @@ class Origin(IntEnum):
 
 
 class OnError(StrEnum):
-    """Whether a failing hook lets things go on or blocks; None: the point decides."""
+    """The effect of a failing hook: it lets things go on or blocks; None: the point decides."""
 
     OPEN = "open"
     CLOSED = "closed"
@@ -205,7 +205,7 @@ class PointRules(Record):
 
     @property
     def is_guarded(self) -> bool:
-        """Whether a failing hook blocks; it does wherever a script can block."""
+        """Tell whether a failing hook blocks; it does wherever a script can block."""
         return self.can_block and self.takes_scripts
 
     @property

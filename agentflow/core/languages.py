@@ -335,14 +335,14 @@ PROBED = frozenset(suffix for suffix, language in _BY_SUFFIX.items() if language
 """Endings of programs that a probe breaks, or says that it cannot."""
 
 
-def language_of(path: str) -> Language | None:
+def find_language(path: str) -> Language | None:
     """Return the language that a file is written in, by its ending."""
     return _BY_SUFFIX.get(PurePosixPath(path).suffix)
 
 
-def lexer_of(path: str) -> Lexer | None:
+def find_lexer(path: str) -> Lexer | None:
     """Return the expressions for a file's language, or None for a language without any."""
-    language = language_of(path)
+    language = find_language(path)
     return language.lexer if language else None
 
 

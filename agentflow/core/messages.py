@@ -37,7 +37,7 @@ class Thought(Record, tag="thought"):
     block: dict[str, Any]
 
 
-class Served(Record, tag="served"):
+class ServerToolPart(Record, tag="served"):
     """A call of a tool that the provider runs itself, or its result; it is sent back unchanged."""
 
     block: dict[str, Any]
@@ -55,7 +55,7 @@ class ToolResult(Record, tag="tool_result"):
     is_error: bool = False
 
 
-ReplyPart = Text | Thought | Served | ToolCall
+ReplyPart = Text | Thought | ServerToolPart | ToolCall
 MessagePart = ReplyPart | ToolResult
 
 
@@ -113,7 +113,7 @@ class Usage(Record):
         return self.input + self.output + self.cache_read + self.cache_write
 
 
-def total(usages: Iterable[Usage]) -> Usage:
+def sum_usage(usages: Iterable[Usage]) -> Usage:
     """Add usages up; the cost is known only if each one is."""
     added = tuple(usages)
     costs = [usage.cost_usd for usage in added if usage.cost_usd is not None]
@@ -160,7 +160,7 @@ class Request(Record):
     force: str | None = None
     """The tool the model must call now, if any."""
     replies: int = 0
-    """How many earlier requests of this kind were answered."""
+    """The number of earlier requests of this kind that were answered."""
     reply_tokens: int | None = None
     """The most tokens of the reply, where the settings allow more."""
 
@@ -204,13 +204,13 @@ class ContextLimits(Record):
         """Tokens of a summary, which is a small part of the context."""
         return min(self.summary, self.context // _SUMMARY_PART)
 
-    def within(self, window: int | None) -> "ContextLimits":
+    def fit_window(self, window: int | None) -> "ContextLimits":
         """Return the limits for a model with this window; None where it is not known."""
         if window is None or window >= self.context:
             return self.replace(trigger=self.compacted_at)
         return self.replace(context=window, trigger=min(self.compacted_at, int(window * _SHARE)))
 
-    def result_size(self, rate: float) -> int:
+    def measure_result(self, rate: float) -> int:
         """Return how many characters of a result are shown at a rate of tokens a character."""
         return min(self.result_chars, int(self.result_tokens / rate))
 
@@ -218,12 +218,12 @@ class ContextLimits(Record):
 DEFAULT_ROOM = ContextLimits()
 
 
-def size_of(message: Message) -> int:
+def measure_message(message: Message) -> int:
     """Return the characters of a message."""
-    return sum(map(part_size, message.parts))
+    return sum(map(measure_part, message.parts))
 
 
-def part_size(part: MessagePart) -> int:
+def measure_part(part: MessagePart) -> int:
     match part:
         case Text():
             return len(part.text)
@@ -231,7 +231,7 @@ def part_size(part: MessagePart) -> int:
             return len(part.content)
         case ToolCall():
             return len(repr(part.input))
-        case Thought() | Served():
+        case Thought() | ServerToolPart():
             return len(repr(part.block))
 
 

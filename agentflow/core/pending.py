@@ -58,7 +58,7 @@ class Pending(Record):
 
     @property
     def is_closed(self) -> bool:
-        """Whether only an option is an answer: the options are the whole question."""
+        """Tell whether only an option is an answer."""
         return self.kind is PendingKind.QUESTION and "questions" not in self.input
 
     @property
@@ -89,7 +89,7 @@ class Pending(Record):
 
 
 class Answer(Record):
-    """What a person decided about something pending."""
+    """A person's decision about a pending item."""
 
     approved: bool
     text: str = ""
@@ -102,7 +102,7 @@ class Answer(Record):
 
 
 class Consent(StrEnum):
-    """What happens at once instead of waiting for a person."""
+    """The decisions that are made at once instead of waiting for a person."""
 
     SUSPEND = "suspend"
     YES = "yes"
@@ -199,7 +199,7 @@ class Override(Record):
 
 
 class Budget(Record):
-    """What a task may use up as a whole; None is no limit."""
+    """The most that a task may use; None is no limit."""
 
     cost: float | None = None
     """USD."""

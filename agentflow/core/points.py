@@ -14,7 +14,7 @@ from agentflow.core.tool import Tool
 
 
 class Point(StrEnum):
-    """Where a hook can stand, by the public name; those after `Notification` take functions only."""
+    """The public names of the points where hooks run; those after `Notification` take functions only."""
 
     SESSION_START = "SessionStart"
     SESSION_END = "SessionEnd"
@@ -46,7 +46,7 @@ class Point(StrEnum):
 
 
 class Actor(Record):
-    """Who acts: a role, or the program itself."""
+    """A role, or the program itself."""
 
     name: str = "agentflow"
     depth: int = 0
@@ -54,7 +54,7 @@ class Actor(Record):
 
 
 class Scene(Record):
-    """Where in a task something happens."""
+    """The place in a task where something happens."""
 
     task_id: str
     cwd: Path

@@ -21,7 +21,7 @@ class Model(Protocol):
 
     @property
     def name(self) -> str:
-        """What `--model` calls it."""
+        """The model's name for `--model`."""
 
     def refusal(self, task: str) -> str | None:
         """Return why this model cannot do a task of this text, or None; costs no request."""
@@ -61,13 +61,13 @@ class Workspace(Protocol):
 class Watch(Protocol):
     """Separates the files that only hooks change from those of the task."""
 
-    def hooks_run(self) -> AbstractContextManager[None]:
+    def watch_hooks(self) -> AbstractContextManager[None]:
         """Count changes made meanwhile as the hooks'."""
 
-    def role_works(self) -> AbstractContextManager[None]:
+    def watch_role(self) -> AbstractContextManager[None]:
         """Count changes made meanwhile as the role's, even while hooks run."""
 
-    def files(self) -> dict[str, str]:
+    def list_files(self) -> dict[str, str]:
         """Return the files that only hooks have changed so far, each with a fingerprint."""
 
 
@@ -80,7 +80,7 @@ class Runner(Protocol):
 
     @property
     def is_sealed(self) -> bool:
-        """Whether nothing that a command does stays in the repository or leaves the sandbox."""
+        """Tell whether nothing that a command does stays in the repository or leaves the sandbox."""
 
     def run(self, command: Command, sink: Path, cancelled: Callable[[], bool]) -> Execution:
         """Run a command to its end, its output going to `sink`."""

@@ -45,6 +45,6 @@ def is_intact(line: bytes) -> bool:
     return bool(found) and tail == b'%08x"}' % zlib.crc32(head + b"}")
 
 
-def plain(value: object) -> Any:
+def to_builtins(value: object) -> Any:
     """Return a record as dicts, lists and scalars, as its file gives it back."""
     return msgspec.json.decode(msgspec.json.encode(value))

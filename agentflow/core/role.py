@@ -1,4 +1,4 @@
-"""What a role file says, and what each of the five roles submits."""
+"""Roles: the content of a role file, and the submissions of the five roles."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -193,7 +193,7 @@ class Replacement(Record):
 
 
 class FirstTry(Record):
-    """What the built-in repair engine found before a model was asked."""
+    """The result of the built-in repair engine before a model is asked."""
 
     account: str
     """What the search found, or how near it came."""

@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 
 class Access(StrEnum):
-    """What happens to a command's writes into the repository."""
+    """The fate of a command's writes into the repository."""
 
     READ = "read"
     """It cannot write there."""
@@ -123,7 +123,7 @@ def _join(first: Mapping[K, tuple[V, ...]], second: Mapping[K, tuple[V, ...]]) -
 
 
 class Action(StrEnum):
-    """What the ambiguity of a text asks for."""
+    """The reaction to the ambiguity of a text."""
 
     PROCEED = "proceed"
     ASSUME = "assume"

@@ -15,14 +15,14 @@ from agentflow.core.messages import (
     ToolResult,
     ToolSpec,
     Usage,
-    total,
+    sum_usage,
 )
 from agentflow.core.pending import Answer, Pending
 from agentflow.core.record import Record
 
 
 class SubagentResult(Record):
-    """How a sub-agent ended."""
+    """The result of a sub-agent."""
 
     run: int
     agent: str
@@ -40,7 +40,7 @@ class HandOff(Record):
     reason: str
 
 
-class Saved(Record):
+class TokenSavings(Record):
     """The tokens that a direct answer saved its parent's run; not a part of the usage."""
 
     tokens_not_resent: int
@@ -59,7 +59,7 @@ class Tally(Record):
     seconds: float = 0
     cost: float = 0
 
-    def since(self, before: "Tally") -> "Tally":
+    def count_since(self, before: "Tally") -> "Tally":
         """Return the usage since an earlier count."""
         used = {name: getattr(self, name) - getattr(before, name) for name in self.__struct_fields__}
         return Tally(**used)
@@ -252,7 +252,7 @@ RunEntry = (
 
 
 class Run(Record):
-    """Where a run stands."""
+    """The state of a run."""
 
     head: RunOpened
     task_prompt: str = ""
@@ -263,7 +263,7 @@ class Run(Record):
     """The results so far of the newest reply's calls."""
     started: tuple[str, ...] = ()
     sent: int = 0
-    """How many of the messages were in the newest request."""
+    """The number of messages in the newest request."""
     size: int = 0
     """Characters of head and messages."""
     sent_size: int = 0
@@ -279,7 +279,7 @@ class Run(Record):
     notices: dict[Notice, Message] = {}
     """The newest message of the program for each notice."""
     summaries: int = 0
-    """How often the model was asked for a summary."""
+    """The number of times that the model was asked for a summary."""
     recalls: tuple[str, ...] = ()
     """Calls that read archived results."""
     replaced: tuple[Message, ...] = ()
@@ -319,10 +319,10 @@ class Run(Record):
     """Those of the newest reply, by the call that asked for them."""
     answer: str | None = None
     """The direct answer of a sub-agent."""
-    saved: Saved | None = None
+    saved: TokenSavings | None = None
     bail: str | None = None
     held: int = 0
-    """How often hooks kept the run from ending."""
+    """The number of times that hooks kept the run from ending."""
     handoff: HandOff | None = None
     """The next step is to hand over."""
     handoffs: int = 0
@@ -351,12 +351,12 @@ class Run(Record):
     @property
     def cost(self) -> Usage:
         """The usage of the run and its sub-agents together."""
-        return total((self.usage, *(each.usage for each in self.delegated)))
+        return sum_usage((self.usage, *(each.usage for each in self.delegated)))
 
     @property
     def active_tally(self) -> Tally:
         """The usage since the active role began."""
-        used = self.tally.since(self.before)
+        used = self.tally.count_since(self.before)
         return used.replace(turns=used.turns - self.finalized)
 
     @property

@@ -93,7 +93,7 @@ class Todo(Record):
 
 
 class Gate(Record):
-    """Where a phase stands, on which tree, and who worked in it."""
+    """The status of a phase, its tree, and the role that worked in it."""
 
     status: GateStatus
     agent: str | None = None
@@ -103,7 +103,7 @@ class Gate(Record):
 
 
 class Intent(Record):
-    """What the task asks for; passed to every role word for word."""
+    """The request of a task; passed to every role word for word."""
 
     goal: str = ""
     description: str = ""
@@ -132,15 +132,15 @@ class Failure(Record):
 
 
 class Ending(Record):
-    """How a task ended."""
+    """The end of a task."""
 
     status: Status
     exit_code: Exit
     reason: str
 
 
-class Undone(Record):
-    """When the files were restored to their state before the task."""
+class UndoMark(Record):
+    """The time when the files were restored to their state before the task."""
 
     at: str
     kept: tuple[str, ...] = ()
@@ -172,7 +172,7 @@ class Instruction(Record):
     """The files that it is about; empty for all in its folder."""
 
 
-class Invoked(Record):
+class Invocation(Record):
     """The command that a task was called by."""
 
     typed: str
@@ -184,7 +184,7 @@ class Invoked(Record):
     """The model of every role, or None where the command names none."""
 
 
-class Said(Record):
+class TaskMessage(Record):
     """A person's message during the task, and where in the task a role received it."""
 
     text: str
@@ -216,7 +216,7 @@ class TaskState(Record):
     """The weakest sandbox level that commands ran at."""
     base_tree: str | None = None
     tree: str | None = None
-    undone: Undone | None = None
+    undone: UndoMark | None = None
 
     follows: str | None = None
     """The task of the same session before this one; both are judged from the tree before the first."""
@@ -224,7 +224,7 @@ class TaskState(Record):
     """The tree that a follow-up began with; None where that is `base_tree`."""
     earlier: str = ""
     """The earlier tasks of the session and their results, for every task prompt."""
-    said: tuple[Said, ...] = ()
+    said: tuple[TaskMessage, ...] = ()
     """The messages of a person that a role has received."""
     goes_on_from: str | None = None
     """The tree from which a stopped task continues; `tree` is the one it ended with."""
@@ -240,7 +240,7 @@ class TaskState(Record):
     named_class: str = ""
     """The class as the person named it; empty where the words decide."""
     repair_seconds: float = 0
-    """How long the built-in repair engine may search beside the task's model; 0 where it does not."""
+    """The seconds that the built-in repair engine may search beside the task's model; 0 where it does not."""
     first_try: FirstTry | None = None
     """What it found before the first request; None where it did not search."""
     spares_tokens: bool = False
@@ -248,7 +248,7 @@ class TaskState(Record):
     sequential: bool = False
     """Review before verification, not beside it."""
     runs: int = 0
-    """How many runs there are, those of sub-agents too."""
+    """The number of runs, those of sub-agents too."""
     counted: tuple[int, ...] = ()
     """The runs whose usage is in `usage`."""
     flagged_findings: tuple[str, ...] = ()
@@ -265,7 +265,7 @@ class TaskState(Record):
     """Where the task began, as lines for every task prompt."""
     instructions: tuple[Instruction, ...] = ()
     """The repository's instructions as the task began; changes count from the next task on."""
-    invoked: Invoked | None = None
+    invoked: Invocation | None = None
     """The command that it was called by, if any."""
     focus: str | None = None
     """The folder that a deep exploration is about, empty for all; None for any other task."""
@@ -316,7 +316,7 @@ class TaskState(Record):
     context: str = ""
     """Text that hooks added to every task prompt as the task began."""
     stop_blocks: int = 0
-    """How often Stop hooks sent a verified change back."""
+    """The number of times that Stop hooks sent a verified change back."""
     gaps: tuple[str, ...] = ()
     """What the sandbox does not isolate on this machine."""
     pause_after: Phase | None = None
@@ -340,24 +340,24 @@ class TaskState(Record):
 
     @property
     def is_first_try(self) -> bool:
-        """Whether the change is the repair that was found before the first request."""
+        """Tell whether the change is the repair that was found before the first request."""
         found = self.first_try if self.iteration == 1 else None
         return found is not None and bool(found.edits) and not found.refused
 
     @property
     def is_found(self) -> bool:
-        """Whether the built-in repair engine found its change, with or without a model beside it."""
+        """Tell whether the built-in repair engine found the change, with or without a model beside it."""
         return self.model == "repair" or self.is_first_try
 
     @property
     def asks_verifier(self) -> bool:
-        """Whether the verifier is asked: the program alone judges a small repair that was found before."""
+        """Tell whether the verifier is asked; the program alone judges a small repair found before."""
         is_small = self.is_first_try and self.task_complexity is not Complexity.COMPLEX
         return Phase.VERIFICATION in self.steps and not is_small
 
     @property
     def reads_only(self) -> bool:
-        """Whether its route changes nothing."""
+        """Tell whether the task's route changes nothing."""
         return bool(self.steps) and Phase.IMPLEMENTATION not in self.steps
 
     @property
@@ -365,7 +365,7 @@ class TaskState(Record):
         """The progress of its steps, or None for a task with one implementer at a time."""
         return self.parallel if isinstance(self.parallel, ParallelWork) else None
 
-    def gate(self, phase: Phase) -> Gate:
+    def get_gate(self, phase: Phase) -> Gate:
         return self.gates.get(phase, Gate(status=GateStatus.PENDING))
 
     def with_gate(self, phase: Phase, gate: Gate) -> "TaskState":

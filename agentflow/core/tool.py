@@ -1,4 +1,4 @@
-"""What a tool is: a typed input, an effect, and a plain function."""
+"""Tools: each has a typed input, an effect, and a plain function."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
@@ -16,7 +16,7 @@ from agentflow.core.run import HandOff, Run, SubagentResult
 
 
 class Effect(StrEnum):
-    """What a call can do; READ calls may run side by side."""
+    """The effect that a call can have; READ calls may run side by side."""
 
     READ = "read"
     WRITE = "write"
@@ -24,7 +24,7 @@ class Effect(StrEnum):
 
 
 class Subject(StrEnum):
-    """What an input of a tool names; permission rules, path fence and redaction go by it."""
+    """The kind of thing that an input of a tool names; rules, path guard and redaction go by it."""
 
     COMMAND = "command"
     """A command line for a shell."""
@@ -70,7 +70,7 @@ class Category(StrEnum):
 
 
 class Retention(StrEnum):
-    """What compaction keeps of an old, long result."""
+    """The part of an old, long result that compaction keeps."""
 
     KEEP_FULL = "keep_full"
     KEEP_STRUCTURED = "keep_structured"
@@ -89,7 +89,7 @@ _BY_CATEGORY = {
 
 
 class Output(Record):
-    """What a tool call gives back."""
+    """The result of a tool call."""
 
     content: str
     """For the model."""
@@ -118,7 +118,7 @@ def _refuse_calls(name: str, _: dict[str, Any]) -> None:
 
 
 class Shell(Record):
-    """How a tool runs commands, and makes other calls."""
+    """The way a tool runs commands and makes other calls."""
 
     runner: Runner
     outputs: Path
@@ -136,7 +136,7 @@ ListChanged = Callable[[], Mapping[str, bool]]
 
 
 class ToolContext(Record):
-    """What every tool gets beside its input."""
+    """The surroundings that every tool gets beside its input."""
 
     tools: tuple["Tool", ...]
     """Those of the role."""
@@ -171,7 +171,7 @@ class Tool(Record):
     granted: bool = False
     """It comes with a capability, so a role may call it without listing it."""
     reads: Callable[[dict[str, Any]], bool] | None = None
-    """Whether a call with this input only reads, for a tool whose effect depends on it."""
+    """Tells whether a call with this input only reads, for a tool whose effect depends on it."""
 
     by_provider: bool = False
     """The model's provider runs it; no hook and no rule sees a call beforehand."""

@@ -12,7 +12,7 @@ PLAUSIBLE = "plausible: it passes these checks"
 
 
 class ProofKind(StrEnum):
-    """How a change is known to do what it should."""
+    """The ways in which a change is shown to do what it should."""
 
     FAIL_TO_PASS = "fail_to_pass"  # noqa: S105  # no password
     SAME_BEHAVIOUR = "same_behaviour"
@@ -44,7 +44,7 @@ class Hunk(Record):
     end: int
     """The last of them."""
     proved: bool = False
-    """Whether a test fails without these lines."""
+    """True if a test fails without these lines."""
     wanted: str = "that fails without it"
     """Which test would prove them."""
 
@@ -168,7 +168,7 @@ class ProbeResult(Record):
     hunks: tuple[Hunk, ...] = ()
     """The lines that were reverted."""
     code: Side = Side.FINAL
-    """Whether it ran on the final code or on the code from before the task."""
+    """The code that it ran on: the final code, or the code from before the task."""
     tests: tuple[str, ...] = ()
     """For probes of tests: the tests that failed, each by itself."""
     softened: tuple[str, ...] = ()
@@ -176,7 +176,7 @@ class ProbeResult(Record):
     differing: tuple[str, ...] = ()
     """Tests that pass in the final run and fail here, where only the surroundings differ."""
     reached: bool = True
-    """Whether broken code was called, and not merely loaded."""
+    """True if broken code was called, and not merely loaded."""
 
 
 class FailReason(StrEnum):
@@ -299,7 +299,7 @@ class Remark(Record):
     text: str
     """The code there, or the name of the test."""
     is_sure: bool = True
-    """Whether honest code hardly ever looks like this."""
+    """True if honest code hardly ever looks like this."""
 
     def describe(self) -> str:
         """Return it as one line for people."""

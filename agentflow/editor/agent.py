@@ -18,9 +18,9 @@ from agentflow.core.task import Status
 from agentflow.editor.updates import Updates, to_content
 from agentflow.mcp.own_command import EndedCommand, run_own_command
 from agentflow.parse import decode_or_none
-from agentflow.redact import one_line, visible
+from agentflow.redact import make_visible, to_one_line
 from agentflow.store.reading import find, parse_event
-from agentflow.store.sessions import SavedSession, find_session, load_sessions, new_session, save_session
+from agentflow.store.sessions import SavedSession, create_session, find_session, load_sessions, save_session
 from agentflow.view.tasks import Snapshot, load_snapshot
 from agentflow.view.text import Medium, render
 from agentflow.view.verdict import draw_verdict
@@ -45,7 +45,7 @@ class _Chat:
     def add_task(self, task_id: str, text: str) -> None:
         """Record a task that the session began, so that `agentflow --continue` knows it too."""
         if task_id not in self.saved.tasks:
-            self.saved = self.saved.add_task(task_id, one_line(text, _MOST_SHOWN))
+            self.saved = self.saved.add_task(task_id, to_one_line(text, _MOST_SHOWN))
             save_session(self.git.root, self.saved)
 
     def load_last(self) -> Snapshot | None:
@@ -54,7 +54,7 @@ class _Chat:
 
 
 class EditorAgent:
-    """What an editor calls, by the names of the protocol."""
+    """The methods that an editor calls, by the names of the protocol."""
 
     def __init__(self, model: str | None = None) -> None:
         self._model = ("--model", model) if model else ()
@@ -79,7 +79,7 @@ class EditorAgent:
 
     async def new_session(self, cwd: str, **_: Any) -> schema.NewSessionResponse:
         """Begin a session in a repository."""
-        chat = _Chat(_open(cwd), new_session())
+        chat = _Chat(_open(cwd), create_session())
         self._chats[chat.saved.session_id] = chat
         await self._offer_commands(chat)
         return schema.NewSessionResponse(session_id=chat.saved.session_id)
@@ -147,7 +147,7 @@ class EditorAgent:
     async def _offer_commands(self, chat: _Chat) -> None:
         """Tell which commands of the user and of the repository can be called as `/name`."""
         offered = [
-            schema.AvailableCommand(name=one.called, description=visible(one.description))
+            schema.AvailableCommand(name=one.called, description=make_visible(one.description))
             for one in load_commands_here(chat.git.root).all
         ]
         if offered:
@@ -157,7 +157,7 @@ class EditorAgent:
 
     async def _say(self, chat: _Chat, text: str) -> None:
         await self._client.session_update(
-            chat.saved.session_id, helpers.update_agent_message_text(visible(text))
+            chat.saved.session_id, helpers.update_agent_message_text(make_visible(text))
         )
 
     async def _work(self, chat: _Chat, text: str) -> None:
@@ -231,13 +231,13 @@ class EditorAgent:
         shown = [f"{key}: {_to_words(value)}" for key, value in item.shown_input.items()]
         call = schema.ToolCallUpdate(
             tool_call_id=item.id,
-            title=visible(f"{item.kind}: {text or item.tool or item.id}"),
+            title=make_visible(f"{item.kind}: {text or item.tool or item.id}"),
             status="pending",
             content=to_content("\n".join(shown)),
             raw_input=item.input,
         )
         offered = [
-            schema.PermissionOption(name=visible(name), option_id=key, kind=kind)
+            schema.PermissionOption(name=make_visible(name), option_id=key, kind=kind)
             for name, key, kind in options
         ]
         reply = await self._client.request_permission(chat.saved.session_id, call, offered)
@@ -283,7 +283,7 @@ def _name_file(uri: str, root: Path) -> str:
 def _describe_end(git: Git, last: Snapshot) -> str:
     """Return how a task ended, for people: an answer as text, a verdict in a fixed font."""
     state = last.state
-    diff = git.diff(state.base_tree, state.tree) if state.base_tree and state.tree else ""
+    diff = git.make_diff(state.base_tree, state.tree) if state.base_tree and state.tree else ""
     text = render(draw_verdict(last, diff, detail=Detail.BRIEF), _PLAIN, None).strip()
     return f"\n{text}\n" if state.status is Status.ANSWERED else f"\n```text\n{text}\n```\n"
 

@@ -13,7 +13,7 @@ from agentflow.core.events import (
     PhaseEnded,
     PhaseStarted,
     Replied,
-    Stamped,
+    StoredEvent,
     ToolBlocked,
     ToolFinished,
     ToolStarted,
@@ -25,9 +25,9 @@ from agentflow.core.run import ReplyReceived, RunEntry
 from agentflow.core.task import GateStatus, Phase
 from agentflow.core.tool import Category, Effect, Subject, Tool
 from agentflow.parse import decode
-from agentflow.redact import visible
-from agentflow.store.journal import lines
-from agentflow.tools.registry import standard
+from agentflow.redact import make_visible
+from agentflow.store.journal import read_numbered_lines
+from agentflow.tools.registry import make_standard_toolbox
 
 _REPLACES = ("old_string", "new_string")
 _WRITES = "content"
@@ -39,17 +39,17 @@ class Updates:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._tools = {tool.name: tool for tool in standard().tools}
+        self._tools = {tool.name: tool for tool in make_standard_toolbox().tools}
         self._phases: dict[Phase, schema.PlanEntryStatus] = {}
         self._checks: dict[tuple[str, str, Side], str] = {}
 
-    def draw(self, stamped: Stamped, folder: Path) -> Iterator[helpers.SessionUpdate]:
+    def draw(self, stamped: StoredEvent, folder: Path) -> Iterator[helpers.SessionUpdate]:
         """Yield the updates that show an event of the task in `folder`."""
         match stamped.event:
             case Classified() | PhaseStarted() | PhaseEnded() as event:
                 yield self._draw_plan(event)
             case Replied(text=said) | Warned(message=said) if said.strip():
-                yield helpers.update_agent_message_text(f"{visible(said.strip())}\n\n")
+                yield helpers.update_agent_message_text(f"{make_visible(said.strip())}\n\n")
             case ToolStarted() | ToolBlocked() as event:
                 yield self._start_call(event, folder)
             case ToolFinished() as event:
@@ -87,7 +87,7 @@ class Updates:
                 status="failed",
                 content=to_content(event.reason),
             )
-        subject = visible(event.subject)
+        subject = make_visible(event.subject)
         is_file = tool is not None and tool.rule_subject is Subject.PATH
         place = str(self._root / event.subject)
         return helpers.start_tool_call(
@@ -108,13 +108,15 @@ class Updates:
         if new is None:
             return []
         place = str(self._root / event.subject)
-        return [helpers.tool_diff_content(place, visible(new), None if old is None else visible(old))]
+        return [
+            helpers.tool_diff_content(place, make_visible(new), None if old is None else make_visible(old))
+        ]
 
     def _start_check(self, event: CheckStarted) -> helpers.SessionUpdate:
         call_id = f"check-{len(self._checks) + 1}"
         self._checks[event.check, event.command, event.code] = call_id
         before = " before the change" if event.code is Side.BASE else ""
-        title = f"{event.check}{before}: {visible(event.command)}"
+        title = f"{event.check}{before}: {make_visible(event.command)}"
         return helpers.start_tool_call(call_id, title, kind="execute", status="in_progress")
 
     def _end_check(self, event: EvidenceRecorded) -> helpers.SessionUpdate:
@@ -123,7 +125,7 @@ class Updates:
         status = _to_status(event.exit_code != 0)
         if call_id := self._checks.get(key):
             return helpers.update_tool_call(call_id, status=status, content=told)
-        title = f"{event.check}: {visible(event.command)}"
+        title = f"{event.check}: {make_visible(event.command)}"
         return helpers.start_tool_call(event.evidence, title, kind="execute", status=status, content=told)
 
 
@@ -147,7 +149,7 @@ def _to_status(is_error: bool) -> schema.ToolCallStatus:
 
 
 def to_content(text: str) -> list[helpers.ToolCallContentVariant] | None:
-    return [helpers.tool_content(helpers.text_block(visible(text)))] if text else None
+    return [helpers.tool_content(helpers.text_block(make_visible(text)))] if text else None
 
 
 def _find_call(folder: Path, run: int, call_id: str) -> ToolCall | None:
@@ -155,7 +157,7 @@ def _find_call(folder: Path, run: int, call_id: str) -> ToolCall | None:
     wanted = call_id.encode()
     try:
         for path in (folder / "runs").glob(f"{run}-*.jsonl"):
-            for number, line in lines(path):
+            for number, line in read_numbered_lines(path):
                 if wanted not in line or b'"ReplyReceived"' not in line:
                     continue
                 entry: RunEntry = decode(RunEntry, line, f"{path}:{number}")  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from agentflow.core.points import Point
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.parse import Mismatch, decode_or_none, fit
-from agentflow.redact import one_line
+from agentflow.redact import to_one_line
 
 BLOCK = 2
 CANNOT_RUN = (126, 127)
@@ -22,7 +22,7 @@ _LATE = "it printed text before its JSON, so all of it is taken as text"
 
 
 class HookAnswer(Record):
-    """What came back from a hook."""
+    """The answer of a hook, as it came back."""
 
     result: HookResult = HookResult()
     trouble: str | None = None
@@ -244,7 +244,7 @@ def _block_fields(hook: Hook, said: ProgramOutput, result: HookResult) -> dict[s
 def _find_trouble(hook: Hook, said: ProgramOutput, problem: str | None) -> tuple[str | None, bool]:
     """Return what went wrong with a script, and whether it could not do its work."""
     code = said.exit_code
-    stderr = one_line(said.stderr.decode("utf-8", "replace"))
+    stderr = to_one_line(said.stderr.decode("utf-8", "replace"))
     blocks = _blocks(hook, said)
     if said.flooded:
         return "printed more than 64 KiB", True

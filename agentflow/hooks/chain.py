@@ -24,8 +24,8 @@ from agentflow.core.points import HookEvent, Payload, PermissionAsked, Point, Sc
 from agentflow.core.ports import Observer
 from agentflow.hooks.answers import HookAnswer
 from agentflow.hooks.command import run_script
-from agentflow.hooks.matching import matches, meets_condition
-from agentflow.redact import visible
+from agentflow.hooks.entries import matches, meets_condition
+from agentflow.redact import make_visible
 
 _SILENT = HookResult()
 
@@ -140,7 +140,7 @@ def _watch_scripts(hooks: list[Hook], event: HookEvent) -> AbstractContextManage
     watch = event.scene.watch
     if watch is None or all(hook.origin is Origin.BUILT_IN for hook in scripts):
         return nullcontext()
-    return watch.hooks_run()
+    return watch.watch_hooks()
 
 
 async def _call_function(hook: Hook, function: HookFunction, event: HookEvent) -> HookAnswer:
@@ -185,7 +185,7 @@ def _add_answer(before: HookDecision, hook: Hook, answer: HookAnswer) -> HookDec
         stop=_first(before.stop, result.stop),
         halt=_first(before.halt, result.halt),
         signals=before.signals + ((result.terminal,) if result.terminal else ()),
-        notices=before.notices + tuple(visible(text) for text in notices if text),
+        notices=before.notices + tuple(make_visible(text) for text in notices if text),
     )
 
 

@@ -16,16 +16,16 @@ from agentflow.core.errors import InvalidFile, NoSandbox
 from agentflow.core.evidence import Command, ProgramOutput
 from agentflow.core.hook import POINTS, Hook, HookResult, Origin, Script
 from agentflow.core.points import HookEvent
-from agentflow.core.record import Record, encode, plain
+from agentflow.core.record import Record, encode, to_builtins
 from agentflow.core.regex import regex
 from agentflow.frontmatter import write_whole
 from agentflow.hooks.answers import HookAnswer, read_output
 from agentflow.parse import expand_home
 from agentflow.process import check_cancelled, exchange
-from agentflow.redact import one_line, redact_bytes, redact_text
+from agentflow.redact import redact_bytes, redact_text, to_one_line
 from agentflow.sandbox.environment import find_shown
-from agentflow.settings import folders
-from agentflow.trust import fingerprint, load_trust
+from agentflow.settings import find_folders
+from agentflow.trust import fingerprint_file, load_trust
 
 MAX_HOOK_TEXT = 10_000
 """Characters of a text that are passed on; a longer one is kept in a file."""
@@ -40,7 +40,7 @@ _SHELLS: Mapping[str, tuple[str, ...]] = {
 
 
 class ScriptRun(Record):
-    """What came of running a script once."""
+    """The result of running a script once."""
 
     answer: HookAnswer
     said: ProgramOutput | None = None
@@ -66,7 +66,7 @@ def fire_script(
     try:
         said = _exchange(command, hook, event, cancelled)
     except NoSandbox as error:
-        trouble = f"was not run, because it asks for a sandbox: {one_line(str(error))}"
+        trouble = f"was not run, because it asks for a sandbox: {to_one_line(str(error))}"
         return ScriptRun(answer=HookAnswer(trouble=trouble, broken=True), environment=command.env)
     except (OSError, ValueError) as error:
         answer = HookAnswer(trouble=_explain_failure(command, error), broken=True)
@@ -111,7 +111,7 @@ def _find_own_files(command: Command, hook: Hook, script: Script) -> Iterator[Pa
 
 def _find_change(script: Script, root: Path) -> str | None:
     """Return why a script is not what a person trusted, or None."""
-    changed = [file for file, digest in script.sealed if (fingerprint(root, file) or "") != digest]
+    changed = [file for file, digest in script.sealed if (fingerprint_file(root, file) or "") != digest]
     if changed:
         return f"{changed[0]} has changed since it was trusted: agentflow trust"
     if moved := [file for file in script.written if not _is_own(root, file)]:
@@ -141,12 +141,12 @@ def encode_event(event: HookEvent) -> bytes:
         "permission_mode": "default",
         "hook_event_name": event.point,
         "task_id": scene.task_id,
-        "agent": plain(actor),
+        "agent": to_builtins(actor),
         "phase": scene.phase,
         "iteration": scene.iteration,
     }
     inside = {"agent_id": scene.transcript.stem, "agent_type": actor.name} if actor.depth else {}
-    return redact_bytes(encode(said | inside | scene.to_copy(plain(event.payload)))) + b"\n"
+    return redact_bytes(encode(said | inside | scene.to_copy(to_builtins(event.payload)))) + b"\n"
 
 
 def _build_command(hook: Hook, script: Script, event: HookEvent) -> Command:
@@ -178,7 +178,7 @@ def _build_command(hook: Hook, script: Script, event: HookEvent) -> Command:
 def _list_trusted(root: Path) -> list[str]:
     """Return the files directly in `.claude` that a person has trusted as they are now."""
     try:
-        trusted = load_trust(folders(os.environ).config, root)
+        trusted = load_trust(find_folders(os.environ).config, root)
     except (OSError, InvalidFile):
         return []
     own = (file for file in sorted(trusted.files) if str(Path(file).parent) == ".claude")

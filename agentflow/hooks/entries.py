@@ -1,4 +1,4 @@
-"""The files that hold hooks, read into hooks."""
+"""The files that hold hooks, read into hooks, and which events a hook is for."""
 
 import os
 import re
@@ -12,13 +12,82 @@ import msgspec
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.hook import NEVER_FIRED, POINTS, Hook, OnError, Origin, Script
-from agentflow.core.points import Point
+from agentflow.core.points import CallDenied, HookEvent, PermissionAsked, Point, ToolDone, ToolFailed, ToolUse
 from agentflow.core.record import Record, copy_shared
-from agentflow.frontmatter import key_line, read_public
-from agentflow.hooks.matching import compile_matcher, parse_condition
+from agentflow.core.regex import regex
+from agentflow.core.role import ToolRule
+from agentflow.core.tool import Subject, Tool
+from agentflow.frontmatter import find_key_line, read_public
 from agentflow.parse import Mismatch, fit, read_json
-from agentflow.redact import one_line
-from agentflow.trust import content
+from agentflow.permissions.rules import (
+    FILES,
+    is_about_path,
+    list_rule_kinds,
+    may_be_about_command,
+    parse_rules,
+)
+from agentflow.redact import to_one_line
+from agentflow.trust import require_text
+
+_NAMES = regex(r"[A-Za-z0-9_\- ,|]*")
+
+
+def matches(matcher: str, event: HookEvent) -> bool:
+    field = POINTS[event.point].matched
+    return not field or matches_name(matcher, getattr(event.payload, field))
+
+
+def may_see(hook: Hook, tool: Tool) -> bool:
+    """Return whether a hook may be asked before a call of a tool."""
+    condition = hook.body.condition if isinstance(hook.body, Script) else None
+    is_about = condition is None or parse_condition(condition, "if").tool in list_rule_kinds(tool)
+    return hook.point is Point.PRE_TOOL_USE and matches_name(hook.matcher, tool.name) and is_about
+
+
+def matches_name(matcher: str, value: str) -> bool:
+    """Return whether a matcher fits a name: it is a list of exact names, else an unanchored expression."""
+    if matcher in ("", "*"):
+        return True
+    if _NAMES.fullmatch(matcher):
+        return value in {name.strip() for name in re.split(r"[|,]", matcher)}
+    return compile_matcher(matcher).search(value) is not None
+
+
+def compile_matcher(matcher: str) -> re.Pattern[str]:
+    """Return the expression of a matcher that is no list of names. Raises re.error."""
+    python = matcher.replace("(?<", "(?P<").replace("(?P<=", "(?<=").replace("(?P<!", "(?<!")
+    return re.compile("" if matcher == "*" else python)
+
+
+def parse_condition(text: str, source: str) -> ToolRule:
+    """Return the one rule of an `if`. Raises InvalidFile."""
+    (rule,) = parse_rules([text], source)
+    return rule
+
+
+def meets_condition(condition: str | None, event: HookEvent) -> bool:
+    """Return whether an event meets an `if` condition; in doubt it does."""
+    if condition is None:
+        return True
+    use = event.payload
+    if not isinstance(use, ToolUse | PermissionAsked | CallDenied | ToolDone | ToolFailed):
+        return False
+    rule = parse_condition(condition, "if")
+    tool = event.scene.tool
+    if tool is None or rule.tool not in list_rule_kinds(tool):
+        return False
+    given = event.scene.to_repository(use.tool_input)
+    return rule.pattern is None or _is_about(rule, tool, given, event.scene.root)
+
+
+def _is_about(rule: ToolRule, tool: Tool, given: Mapping[str, Any], root: Path) -> bool:
+    """Return whether a rule's pattern fits a call; it does for a tool without a known subject."""
+    pattern, commands = str(rule.pattern), tool.values(given, Subject.COMMAND)
+    if commands:
+        return any(may_be_about_command(pattern, command) for command in commands)
+    paths = tool.values(given, Subject.PATH) if rule.tool in FILES else ()
+    return not paths or any(is_about_path(pattern, path, root, "", widely=True) for path in paths)
+
 
 OTHER_TYPES = ("http", "mcp_tool", "prompt", "agent")
 _KEY = "hooks"
@@ -28,7 +97,7 @@ T = TypeVar("T", bound=Record)
 
 
 class Bearer(StrEnum):
-    """What kind of file holds hooks."""
+    """The kinds of files that hold hooks."""
 
     SETTINGS = "settings file"
     ROLE = "role of the pipeline"
@@ -81,7 +150,7 @@ def load_hooks(places: Iterable[HookFile]) -> tuple[tuple[Hook, ...], tuple[str,
     return tuple(hooks), tuple(warnings)
 
 
-def user_places(bundled: Path, claude: Path) -> tuple[HookFile, ...]:
+def list_user_places(bundled: Path, claude: Path) -> tuple[HookFile, ...]:
     """Return the files that always count: those shipped, and the user's own."""
     shipped = HookFile(path=bundled / "hooks.json", origin=Origin.BUILT_IN, plugin=bundled.parent)
     return shipped, HookFile(path=claude / "settings.json", origin=Origin.USER)
@@ -95,7 +164,7 @@ def name_shipped(hook: Hook) -> str:
     return found[1] if found else ""
 
 
-def project_places(root: Path) -> tuple[HookFile, ...]:
+def list_project_places(root: Path) -> tuple[HookFile, ...]:
     """Return a repository's files; they count only once they are trusted."""
     names = ("settings.json", "settings.local.json")
     return tuple(HookFile(path=root / ".claude" / name, origin=Origin.PROJECT) for name in names)
@@ -173,13 +242,10 @@ class _Reader:
                 yield from self._read_event(point, groups)
 
     def _load(self) -> dict[str, Any]:
-        try:
-            text = content(self._place.path).decode("utf-8-sig")
-            if self._place.bearer is not Bearer.SETTINGS:
-                self._line = key_line(text, _KEY)
-                return {_KEY: read_public(text, self._source).head.get(_KEY, {})}
-        except (OSError, UnicodeDecodeError) as error:
-            raise self._wrong(f"cannot be read: {error}") from None
+        text = require_text(self._place.path)
+        if self._place.bearer is not Bearer.SETTINGS:
+            self._line = find_key_line(text, _KEY)
+            return {_KEY: read_public(text, self._source).head.get(_KEY, {})}
         found = read_json(text, self._source, self._refuse_repeats)
         if not isinstance(found, dict):
             raise self._wrong("must be a JSON object")
@@ -252,7 +318,7 @@ class _Reader:
         priority = entry.priority if entry.priority is not None else group.priority
         plugin = self._place.plugin
         return Hook(
-            name=one_line(entry.command, 60),
+            name=to_one_line(entry.command, 60),
             point=point,
             body=Script(plugin=None if plugin is None else str(plugin), **copy_shared(entry, Script)),
             matcher=group.matcher or "",

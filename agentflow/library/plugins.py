@@ -1,20 +1,22 @@
-"""A plugin: a folder with agents, skills, commands, hooks and MCP servers, and a manifest that names it."""
+"""A plugin: a folder with roles, skills, commands, hooks and MCP servers; and a user's copies of plugins."""
 
 import hashlib
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import msgspec
 
-from agentflow.core.errors import InvalidFile
-from agentflow.core.record import Record
+from agentflow.core.errors import ConfigError, InvalidFile
+from agentflow.core.record import Record, encode
 from agentflow.core.regex import regex
+from agentflow.frontmatter import write_atomic
 from agentflow.library.skill_file import SKILL_FILE
 from agentflow.parse import decode, parse
 from agentflow.settings import PLUGIN_MANIFEST
-from agentflow.trust import content
+from agentflow.trust import fingerprint_file, require_content
 
 SERVERS = ".mcp.json"
 MAX_PLUGIN_FILES = 3_000
@@ -78,7 +80,7 @@ class Plugin(Record):
 def read_plugin(root: Path, origin: str) -> Plugin:
     """Return the plugin in a folder. Raises InvalidFile for a wrong manifest and for a link out of it."""
     source = root / PLUGIN_MANIFEST
-    top = decode(dict[str, Any], _read(source), str(source))
+    top = decode(dict[str, Any], require_content(source), str(source))
     said = parse(_Manifest, {key: value for key, value in top.items() if key in _KEYS}, str(source))
     if not _NAME.fullmatch(said.name):
         raise InvalidFile(str(source), f"name: {said.name!r} must be letters, digits, dots and hyphens")
@@ -103,13 +105,6 @@ def read_plugin(root: Path, origin: str) -> Plugin:
         ),
         unused=unused,
     )
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return content(path)
-    except OSError as error:
-        raise InvalidFile(str(path), f"cannot be read: {error.strerror}") from None
 
 
 class _Paths(Record):
@@ -193,7 +188,7 @@ def hash_files(root: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     size = 0
     for path in _walk(root):
-        raw = _read(path)
+        raw = require_content(path)
         size += len(raw)
         found[path.relative_to(root).as_posix()] = hashlib.sha256(raw).hexdigest()
         if len(found) > MAX_PLUGIN_FILES or size > MAX_PLUGIN_BYTES:
@@ -218,7 +213,7 @@ def describe_plugin_servers(path: Path) -> dict[str, str]:
 
     Raises InvalidFile.
     """
-    top = decode(dict[str, Any], _read(path), str(path))
+    top = decode(dict[str, Any], require_content(path), str(path))
     named = top.get("mcpServers", {} if path.name == PurePosixPath(PLUGIN_MANIFEST).name else top)
     if not isinstance(named, dict):
         raise InvalidFile(str(path), "mcpServers: must be an object of servers")
@@ -230,3 +225,104 @@ def _describe_server(entry: object) -> str:
     words = said.get("args")
     command = " ".join(map(str, (said.get("command", ""), *(words if isinstance(words, list) else ()))))
     return str(said.get("url") or command.strip() or "nothing")
+
+
+_FILE_MODE, _RUN_MODE = 0o400, 0o500
+"""Read-only: nothing that a plugin runs changes what was shown."""
+_COMPILED = "__pycache__"
+"""What Python writes beside the scripts that it runs."""
+
+
+class InstalledPlugin(Record):
+    """One plugin of the user."""
+
+    name: str
+    source: str
+    """The folder or address that it came from, as the person named it."""
+    entry: str = ""
+    """Its name in the marketplace that was named."""
+    version: str = ""
+    commit: str = ""
+    """The commit of its repository; empty for a folder."""
+    files: dict[str, str] = {}
+    """Every file with the SHA-256 of what it held when a person looked at it."""
+
+
+class _Record(Record):
+    plugins: tuple[InstalledPlugin, ...] = ()
+
+
+class PluginStore(Record):
+    """The folder of the user's plugins, and the file that records them."""
+
+    place: Path
+    record: Path
+
+    def load(self) -> tuple[InstalledPlugin, ...]:
+        """Return what was added. Raises InvalidFile for a record that cannot be read."""
+        if not self.record.is_file():
+            return ()
+        return decode(_Record, self.record.read_bytes(), str(self.record)).plugins
+
+    def find(self, name: str) -> InstalledPlugin | None:
+        return next((each for each in self.load() if each.name == name), None)
+
+    def find_folder(self, name: str) -> Path:
+        return self.place / name
+
+    def read(self, installed: InstalledPlugin) -> Plugin:
+        """Return an unchanged plugin. Raises ConfigError naming what changed since it was added.
+
+        A plugin may guard something by a hook, so that nothing runs without it.
+        """
+        changed = self.find_changed(installed)
+        if changed:
+            raise ConfigError(
+                f"the plugin {installed.name} has changed since it was added: {changed[0]}",
+                hint=f"look at it with `agentflow plugins update {installed.name}`, "
+                f"or give it up with `agentflow plugins remove {installed.name}`",
+            )
+        return read_plugin(self.find_folder(installed.name), "plugin")
+
+    def find_changed(self, installed: InstalledPlugin) -> tuple[str, ...]:
+        """Return the files that are not as they were when the plugin was added, new ones too."""
+        folder = self.find_folder(installed.name)
+        changed = [
+            name for name, digest in installed.files.items() if fingerprint_file(folder, name) != digest
+        ]
+        try:
+            new = hash_files(folder).keys() - installed.files.keys()
+        except InvalidFile as error:
+            return (*changed, error.source)
+        return (*changed, *sorted(name for name in new if _COMPILED not in name.split("/")))
+
+    def install(self, installed: InstalledPlugin, folder: Path) -> None:
+        """Put a plugin's files in their place, and write down what they hold."""
+        self.place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        kept = self.find_folder(installed.name)
+        new = kept.with_name(f".{installed.name}.new")
+        shutil.rmtree(new, ignore_errors=True)
+        copy_plugin_files(folder, new, installed.files)
+        others = [each for each in self.load() if each.name != installed.name]
+        self._write((*others, installed))
+        shutil.rmtree(kept, ignore_errors=True)
+        new.rename(kept)
+
+    def remove(self, name: str) -> None:
+        """Forget a plugin and delete its files."""
+        self._write(each for each in self.load() if each.name != name)
+        shutil.rmtree(self.find_folder(name), ignore_errors=True)
+
+    def _write(self, plugins: Iterable[InstalledPlugin]) -> None:
+        self.record.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        found = _Record(plugins=tuple(sorted(plugins, key=lambda each: each.name)))
+        write_atomic(self.record, encode(found) + b"\n")
+
+
+def copy_plugin_files(source: Path, to: Path, names: Iterable[str]) -> None:
+    """Copy a folder's files, read-only, each link as the file that it leads to."""
+    for name in names:
+        place = to / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source / name, place)
+        place.chmod(_RUN_MODE if (source / name).stat().st_mode & 0o100 else _FILE_MODE)

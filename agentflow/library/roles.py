@@ -14,12 +14,12 @@ from agentflow.core.regex import regex
 from agentflow.core.role import INHERIT, Limits, Role, ToolRule
 from agentflow.core.routing import PIPELINE
 from agentflow.core.tool import Effect, Tool
-from agentflow.frontmatter import PublicText, find_key_lines, key_line, read_public, split
-from agentflow.library.bundled import find_bundled
+from agentflow.frontmatter import PublicText, find_key_line, find_key_lines, read_public, split
 from agentflow.library.skill_file import COLON
 from agentflow.parse import Mismatch, fit
 from agentflow.permissions.rules import parse_rules
-from agentflow.trust import content
+from agentflow.settings import find_bundled
+from agentflow.trust import require_text
 
 PART_KEY = "agentflow-role"
 """The key under `metadata` by which a file plays a role of the pipeline."""
@@ -64,7 +64,7 @@ class Roles(Record):
     all: tuple[Role, ...]
     warnings: tuple[str, ...] = ()
 
-    def part(self, name: str) -> Role:
+    def find_part(self, name: str) -> Role:
         """Return the role that plays a part of the pipeline. Raises UnknownRole."""
         found = [role for role in self.all if role.part == name]
         if not found:
@@ -83,7 +83,7 @@ class _File(Record):
     text: str
 
     def wrong(self, key: str, problem: str) -> InvalidFile:
-        return InvalidFile(self.source, problem, line=key_line(self.text, key) or 1)
+        return InvalidFile(self.source, problem, line=find_key_line(self.text, key) or 1)
 
     def rules(self, key: str, value: object) -> tuple[ToolRule, ...]:
         try:
@@ -116,17 +116,14 @@ def load_roles(user: Path, project: Iterable[Path] = (), calls: int = Limits().t
     newest = {(role.name, role.part): role for role in roles}
     found = Roles(all=tuple(newest.values()), warnings=tuple(warnings))
     for part in PIPELINE:
-        found.part(part)
+        found.find_part(part)
     return found
 
 
 def read_role(path: Path, origin: str, calls: int = Limits().tool_calls) -> tuple[Role, tuple[str, ...]]:
     """Return the role in a file, and warnings. Raises InvalidFile naming file, line and key."""
     source = str(path)
-    try:
-        text = content(path).decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidFile(source, f"cannot be read: {error}") from None
+    text = require_text(path, "utf-8")
     # what plays a part decides what a task may do, so nothing in its head is guessed
     parsed = PublicText(*split(text, source)) if PART_KEY in text else read_public(text, source)
     file = _File(source=source, origin=origin, text=text)
@@ -137,7 +134,7 @@ def read_role(path: Path, origin: str, calls: int = Limits().tool_calls) -> tupl
     head = _read_head(known, file)
     role = _to_role(head, parsed.body, file, calls)
     if parsed.head.get(HOOKS_KEY):
-        role = role.replace(lines={**role.lines, HOOKS_KEY: key_line(text, HOOKS_KEY) or 1})
+        role = role.replace(lines={**role.lines, HOOKS_KEY: find_key_line(text, HOOKS_KEY) or 1})
     return role, warnings
 
 

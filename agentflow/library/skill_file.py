@@ -12,8 +12,8 @@ from agentflow.core.record import Record
 from agentflow.frontmatter import PublicText, find_key_lines, read_public, split
 from agentflow.library.substitution import PartKind, split_body
 from agentflow.permissions.rules import parse_rules
-from agentflow.redact import one_line
-from agentflow.trust import content
+from agentflow.redact import to_one_line
+from agentflow.trust import require_content
 from agentflow.workspace.path_guard import PathGuard
 
 SKILL_FILE = "SKILL.md"
@@ -107,7 +107,7 @@ def read_skill(folder: Path, root: Path, origin: str) -> tuple[Skill, tuple[Oddi
     ours = {field: split_words(metadata.get(key)) for key, field in _OURS.items()}
     found = Skill(
         **ours,  # type: ignore[arg-type]
-        name=one_line(given if isinstance(given, str) and given.strip() else folder.name, _MAX["name"]),
+        name=to_one_line(given if isinstance(given, str) and given.strip() else folder.name, _MAX["name"]),
         description=" ".join(description.split()),
         folder=folder,
         root=root,
@@ -128,7 +128,7 @@ class SkillBody(Record):
 
     text: str
     is_trusted: bool
-    """Whether its commands may run: a repository's only while its file is as it was trusted."""
+    """True if its commands may run: a repository's only while its file is as it was trusted."""
 
 
 def open_body(skill: Skill) -> SkillBody:
@@ -142,8 +142,8 @@ def open_body(skill: Skill) -> SkillBody:
 def list_commands(file: Path) -> tuple[str, ...]:
     """Return the commands that run as a skill is opened; none of a file that cannot be read."""
     try:
-        text = content(file).decode("utf-8", "replace")
-    except (InvalidFile, OSError):
+        text = require_content(file).decode("utf-8", "replace")
+    except InvalidFile:
         return ()
     if "!" not in text or "`" not in text:
         return ()  # most have none, and all of them are looked at as a command starts
@@ -181,19 +181,15 @@ def _text(folder: Path, root: Path) -> str:
 def _read(folder: Path, root: Path, name: str) -> bytes:
     """Return the bytes of a file in a skill's folder; links may not lead out of it."""
     if root == folder and name == SKILL_FILE and not (folder / name).is_symlink():
-        return _read_own(folder / name)  # the user's: read at every start, and no link to follow
+        try:
+            return require_content(folder / name)  # the user's: read at every start, and no link to follow
+        except InvalidFile as error:
+            raise OutsideWorkspace(str(error)) from None
     fence, below = PathGuard(root), folder.relative_to(root)
     home, place = fence.relative(str(below)), PurePosixPath(fence.relative(str(below / name)))
     if home != below.as_posix() or not place.is_relative_to(home):
         raise OutsideWorkspace(f"{name} leads out of the skill's folder")
     return fence.read(str(place))
-
-
-def _read_own(path: Path) -> bytes:
-    try:
-        return content(path)
-    except (OSError, InvalidFile) as error:
-        raise OutsideWorkspace(f"{path}: cannot be read: {error}") from None
 
 
 def _parse(text: str, source: str, origin: str) -> PublicText:

@@ -1,4 +1,4 @@
-"""Skills: found in the folders of the program, the user and the repository, matched with roles and words."""
+"""Skills: found in all folders, matched with roles and words, and the tests that say when one is offered."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -6,16 +6,21 @@ from difflib import get_close_matches
 from itertools import accumulate
 from math import log
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Annotated, Protocol, TypeVar
 
-from agentflow.core.errors import InvalidFile
+from msgspec import Meta
+
+from agentflow.core.errors import InvalidFile, ToolError
 from agentflow.core.record import Record
 from agentflow.core.regex import compile_glob, regex
 from agentflow.core.role import Role
+from agentflow.core.routing import ROLE_OF
 from agentflow.core.task import Phase
-from agentflow.library.bundled import find_bundled
-from agentflow.library.skill_file import SKILL_FILE, Skill, read_skill
-from agentflow.redact import list_some, one_line, visible
+from agentflow.frontmatter import read_yaml
+from agentflow.library.roles import Roles
+from agentflow.library.skill_file import SKILL_FILE, SKILL_TESTS, Skill, read_skill, read_skill_file
+from agentflow.redact import list_some, make_visible, to_one_line
+from agentflow.settings import find_bundled
 
 MAX_LISTING = 4_000
 """Characters of the lines in one prompt, about 1,000 tokens; the others are found by words."""
@@ -78,7 +83,7 @@ class Offer(Record):
         return (*self.listed, *self.opened, *self.hidden)
 
 
-def skill_places(claude: Path, config: Path, repository: Path | None) -> tuple[SkillFolder, ...]:
+def list_skill_places(claude: Path, config: Path, repository: Path | None) -> tuple[SkillFolder, ...]:
     """Return the folders of skills, the later ones win: shipped, the user's, the repository's."""
     own = (claude.parent / ".agents", claude, config)
     users = [SkillFolder(folder=folder / "skills", origin="user") for folder in own]
@@ -167,7 +172,7 @@ def _may_concern(skill: Skill, role: Role, paths: tuple[str, ...]) -> bool:
 def format_skill_line(skill: Skill) -> str:
     """Return a skill in one line of a listing: its name, and what it is for."""
     whose = " (of this repository)" if skill.origin == "project" else ""
-    line = visible(f"- {skill.name}{whose}: {skill.description}")
+    line = make_visible(f"- {skill.name}{whose}: {skill.description}")
     return line if len(line) <= MAX_ROW_CHARS else f"{line[: MAX_ROW_CHARS - 1]}…"
 
 
@@ -207,7 +212,8 @@ def _add(found: dict[str, Skill], skill: Skill) -> Iterator[str]:
         yield f"skill left out: {skill.source}: {skill.name} is open by itself in {before.source}"
         return
     if before is not None and before.origin != "bundled":
-        yield f"skill {skill.name}: {one_line(str(skill.folder))} replaces {one_line(str(before.folder))}"
+        new, old = (to_one_line(str(each.folder)) for each in (skill, before))
+        yield f"skill {skill.name}: {new} replaces {old}"
     found[skill.name] = skill
 
 
@@ -285,3 +291,81 @@ def _stem(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) >= _LEAST:
             word = word.removesuffix(ending)
     return word
+
+
+class Situation(Record):
+    """A task, and what becomes of the skill in it."""
+
+    task: Annotated[str, Meta(min_length=1)]
+    role: str = "implementer"
+    files: tuple[str, ...] = ()
+    """Those that the task is known to be about."""
+    offered: bool | None = None
+    """True if its line stands in the prompt, or it is open there."""
+    fires: bool | None = None
+    """True if it is open from the beginning, or the nearest of all to the words of the task."""
+
+
+class SituationResult(Record):
+    """The result for a skill in a situation."""
+
+    skill: str
+    task: str
+    role: str
+    passed: bool
+    problem: str
+    """What is not as expected; empty where it passed."""
+    words: tuple[str, ...]
+    """The words of the task that the skill has too."""
+
+    @property
+    def text(self) -> str:
+        said = f": {self.problem}" if self.problem else ""
+        shared = f" (shared words: {', '.join(self.words) or 'none'})"
+        return f"{'ok    ' if self.passed else 'FAILED'} {self.skill}, {self.role}: {self.task}{said}{shared}"
+
+
+def run_skill_tests(skill: Skill, skills: Skills, roles: Roles) -> Iterator[SituationResult]:
+    """Yield the result of each situation of a skill. Raises InvalidFile for a file that cannot be read."""
+    for situation in read_situations(skill):
+        role = _find_role(situation, skill, roles)
+        phase = next((phase for phase, part in ROLE_OF.items() if part == role.part), None)
+        offer = offer_skills(skills, role, phase, situation.files, situation.task)
+        problems = [*_compare("offered", situation.offered, skill in (*offer.listed, *offer.opened))]
+        problems += _compare("fired", situation.fires, _is_nearest(skill, offer, situation.task))
+        yield SituationResult(
+            skill=skill.name,
+            task=situation.task,
+            role=role.name,
+            passed=not problems,
+            problem=", ".join(problems),
+            words=list_shared_words(situation.task, skill),
+        )
+
+
+def read_situations(skill: Skill) -> tuple[Situation, ...]:
+    """Return the situations of a skill, none without a file. Raises InvalidFile."""
+    try:
+        text = read_skill_file(skill, SKILL_TESTS)
+    except ToolError:
+        return ()
+    return read_yaml(tuple[Situation, ...], text, str(skill.folder / SKILL_TESTS))
+
+
+def _find_role(situation: Situation, skill: Skill, roles: Roles) -> Role:
+    found = [role for role in roles.all if situation.role in (role.part, role.name)]
+    if not found:
+        raise InvalidFile(str(skill.folder / SKILL_TESTS), f"role: there is no role {situation.role}")
+    return found[-1]
+
+
+def _is_nearest(skill: Skill, offer: Offer, text: str) -> bool:
+    if skill in offer.opened:
+        return True
+    ranked = rank_by_words(text, (*offer.listed, *offer.hidden))
+    return bool(ranked) and ranked[0][0] == skill and ranked[0][1] > 0
+
+
+def _compare(what: str, wanted: bool | None, found: bool) -> Iterator[str]:
+    if wanted is not None and wanted is not found:
+        yield f"was {'not ' if wanted else ''}{what}"

@@ -8,10 +8,10 @@ from typing import Any
 from agentflow.core.errors import InvalidFile
 from agentflow.core.record import Record
 from agentflow.core.role import INHERIT, ToolRule
-from agentflow.frontmatter import PublicText, key_line, read_public
+from agentflow.frontmatter import PublicText, find_key_line, read_public
 from agentflow.library.skill_file import split_words
 from agentflow.permissions.rules import parse_rules
-from agentflow.trust import content
+from agentflow.trust import require_text
 
 _MAX_FILES = 500
 """The most files of one folder."""
@@ -122,10 +122,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 def read_command(path: Path, place: CommandFolder) -> PromptCommand:
     """Return the command in a file, which may have no head. Raises InvalidFile."""
     source = str(path)
-    try:
-        text = content(path).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidFile(source, f"cannot be read: {error}") from None
+    text = require_text(path)
     has_head = text.split("\n", 1)[0].rstrip() == _FENCE
     head, body, _ = read_public(text, source) if has_head else PublicText({}, text)
     below = PurePosixPath(path.relative_to(place.path)) if path != place.path else PurePosixPath(path.name)
@@ -161,4 +158,4 @@ def _read_tools(value: object, text: str, source: str) -> tuple[ToolRule, ...] |
         return parse_rules(value, source)
     except InvalidFile as error:
         problem = f"allowed-tools: {error.problem.removeprefix('tools: ')}"
-        raise InvalidFile(source, problem, line=key_line(text, "allowed-tools")) from None
+        raise InvalidFile(source, problem, line=find_key_line(text, "allowed-tools")) from None

@@ -36,7 +36,7 @@ class BodyPart(Record):
 
 
 class Arguments(Record):
-    """What was given to a command or a skill."""
+    """The arguments of a command or a skill."""
 
     text: str
     words: tuple[str, ...]

@@ -80,7 +80,7 @@ class Agent(Record):
     around: Surroundings
     observe: Observer
     room: ContextLimits = DEFAULT_ROOM
-    """How long its conversation may be."""
+    """The limits of its conversation."""
     hooks: Chain = Chain()
     secret_inputs: dict[str, dict[str, Any]] = {}
     """Inputs with a secret, by call id, until the call is made; they are never written down."""
@@ -97,7 +97,7 @@ class Agent(Record):
     def specs(self) -> tuple[ToolSpec, ...]:
         return tuple(map(to_spec, self.tools))
 
-    def tool(self, name: str) -> Tool | None:
+    def find_tool(self, name: str) -> Tool | None:
         return next((tool for tool in self.tools if tool.name == name), None)
 
 
@@ -106,7 +106,7 @@ def resolve_agent(agent: Agent, run: Run) -> Agent:
     if run.active is not None:
         persona = agent.personas[run.active]
         agent = agent.replace(within=(*agent.within, agent.role), **copy_shared(persona, Agent))
-    if run.is_archived and agent.tool(RECALL.name) is None:
+    if run.is_archived and agent.find_tool(RECALL.name) is None:
         agent = agent.replace(tools=(*agent.tools, RECALL))
     if agent.hooks.has_scopes:
         active = (agent.role.source, *map(to_skill_scope, list_active_names(run)))

@@ -15,7 +15,7 @@ from agentflow.core.hook import Decision, HookDecision
 from agentflow.core.messages import ToolCall, ToolResult
 from agentflow.core.pending import Answer, Pending, PendingKind, decide_now
 from agentflow.core.points import Point, ToolDone, ToolFailed, ToolUse
-from agentflow.core.record import Record, copy_shared, plain
+from agentflow.core.record import Record, copy_shared, to_builtins
 from agentflow.core.run import CallAnswered, Run, RunPaused
 from agentflow.core.task import Phase
 from agentflow.core.tool import Category, Effect, Output, Shell, Subject, Tool, ToolContext
@@ -31,8 +31,8 @@ from agentflow.loop.lifecycle import (
 from agentflow.loop.open_skills import find_skill_bounds, require_allowed_by_skill
 from agentflow.parse import Mismatch
 from agentflow.permissions.role_rules import explain_role_refusal, find_scope
-from agentflow.process import check_cancelled, timestamp
-from agentflow.redact import one_line, redact_text, redact_values
+from agentflow.process import check_cancelled, make_timestamp
+from agentflow.redact import redact_text, redact_values, to_one_line
 from agentflow.tools.inputs import check_input, spell_path
 from agentflow.tools.shell import BASH, recall_note
 from agentflow.tools.submit import KINDS, Escalation, find_misplacement
@@ -60,11 +60,11 @@ async def authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
     try:
         decided = await _authorize(agent, run, call)
     except Halted as error:
-        return error_of(call, str(error)).replace(halt=str(error))
+        return answer_with_error(call, str(error)).replace(halt=str(error))
     except NotAllowed as error:
         decided = _block(agent, call, str(error)).replace(refused_by=error.by)
     except ToolError as error:
-        return error_of(call, str(error))
+        return answer_with_error(call, str(error))
     if isinstance(decided, CallAnswered) and decided.refused_by:
         return await announce_denial(agent, call, decided)
     return decided
@@ -76,7 +76,7 @@ async def _authorize(agent: Agent, run: Run, call: ToolCall) -> Authorization:
         call = call.replace(input=agent.secret_inputs[call.id], problem=None)
     if call.problem is not None:
         raise InvalidInput(call.problem)
-    tool = agent.tool(call.name)
+    tool = agent.find_tool(call.name)
     if tool is None:
         return _refuse_unknown(agent, call)
     bounds = find_skill_bounds(run)
@@ -142,7 +142,7 @@ async def _ask_hooks(agent: Agent, call: ToolCall, checked: AuthorizedCall) -> H
     return require_allowed(await fire_hooks(agent, Point.PRE_TOOL_USE, lambda: use, checked.tool))
 
 
-def error_of(call: ToolCall, message: str) -> CallAnswered:
+def answer_with_error(call: ToolCall, message: str) -> CallAnswered:
     """Answer a call that had no chance of an effect."""
     return CallAnswered(result=ToolResult(call_id=call.id, content=message, is_error=True), made=False)
 
@@ -153,7 +153,7 @@ def _check_call(agent: Agent, tool: Tool, given: dict[str, Any]) -> AuthorizedCa
         fitted = fit_input(tool.input, given)
     except Mismatch as error:
         raise InvalidInput(f"{error}. {_describe_inputs(agent, tool)}") from None
-    judged = {key: value for key, value in plain(fitted).items() if value is not None}
+    judged = {key: value for key, value in to_builtins(fitted).items() if value is not None}
     # roles that bound this one have a say about the tools that they have themselves
     outer = (role for role in agent.within if role.rules_of(tool.name, tool.category))
     for role in (agent.role, *outer):
@@ -181,7 +181,7 @@ def _suspend(agent: Agent, run: Run, call: ToolCall, checked: AuthorizedCall, ki
         tool=call.name,
         input=checked.input,
         options=getattr(checked.given, "choices", ()),
-        asked_at=timestamp(),
+        asked_at=make_timestamp(),
     )
     return RunPaused(call_id=call.id, pending=pending)
 
@@ -236,10 +236,10 @@ def _block(agent: Agent, call: ToolCall, reason: str, owner: str | None = None) 
             tool=call.name,
             role=agent.role.name,
             owner=owner,
-            reason=one_line(reason),
+            reason=to_one_line(reason),
         )
     )
-    return error_of(call, reason)
+    return answer_with_error(call, reason)
 
 
 async def answer_call(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | RunPaused:
@@ -247,7 +247,7 @@ async def answer_call(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | 
     authorized = await authorize(agent, run, call)
     if not isinstance(authorized, AuthorizedCall):
         return authorized
-    subject = one_line(authorized.subject)
+    subject = to_one_line(authorized.subject)
     agent.observe(
         ToolStarted(run=agent.around.number, turn=run.turns, call_id=call.id, tool=call.name, subject=subject)
     )
@@ -264,7 +264,7 @@ async def answer_call(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | 
             call_id=call.id,
             tool=call.name,
             is_error=made.result.is_error,
-            summary=one_line(made.result.content)
+            summary=to_one_line(made.result.content)
             if made.result.is_error or _has_summary(agent, authorized.tool)
             else "",
             seconds=made.seconds,
@@ -289,7 +289,7 @@ async def _make(agent: Agent, run: Run, call: ToolCall, ready: AuthorizedCall) -
         shell=Shell(
             runner=agent.around.runner,
             outputs=agent.around.outputs,
-            shown_bytes=agent.room.result_size(run.rate),
+            shown_bytes=agent.room.measure_result(run.rate),
             authorize=partial(_authorize_command, agent, run),
             make=partial(_make_inner_call, agent, run, call, inner),
         ),
@@ -323,7 +323,7 @@ def _make_inner_call(
     agent: Agent, run: Run, outer: ToolCall, made: list[CallAnswered], name: str, given: dict[str, Any]
 ) -> None:
     """Make a call inside another, authorized like any other. Raises NotAllowed where it fails."""
-    tool = agent.tool(name)
+    tool = agent.find_tool(name)
     known = tool.values(given, Subject.PATH) if tool else ()  # the outer call has read what it changes
     run = run.replace(head=run.head.replace(shown=(*run.head.shown, *known)))
     inner = ToolCall(id=f"{outer.id}-{len(made) + 1}", name=name, input=given)
@@ -354,7 +354,7 @@ def _watch_role(agent: Agent, tool: Tool) -> AbstractContextManager[None]:
     may_write = around.phase is Phase.IMPLEMENTATION or around.runner.level == "none"
     if around.watch is None or not may_write or tool.effect is Effect.READ or tool.category is Category.AGENT:
         return nullcontext()
-    return around.watch.role_works()
+    return around.watch.watch_role()
 
 
 def _store_output(agent: Agent, run: Run, call: ToolCall, output: Output) -> str:
@@ -367,7 +367,7 @@ def _store_output(agent: Agent, run: Run, call: ToolCall, output: Output) -> str
         role = agent.role.part or agent.role.name
         kept = agent.around.ledger.record(execution, role=role, iteration=agent.around.iteration, by=By.AGENT)
         return f"{output.content}, evidence {kept.id}"
-    most = agent.room.result_size(run.rate)
+    most = agent.room.measure_result(run.rate)
     if len(output.content) > most:
         full.write_text(output.content, "utf-8", "backslashreplace")
         note = f"[clipped; {recall_note(run.head.tools, call.id)}]"

@@ -19,8 +19,8 @@ from agentflow.core.messages import (
     ToolResult,
     ToolSpec,
     Usage,
-    part_size,
-    size_of,
+    measure_message,
+    measure_part,
 )
 from agentflow.core.points import Compacting, CompactionDone, Point
 from agentflow.core.record import Record
@@ -30,7 +30,7 @@ from agentflow.loop.agent import Agent, note
 from agentflow.loop.lifecycle import apply_hook_result, fire_hooks
 from agentflow.loop.next_step import TODO_TOOLS
 from agentflow.loop.summary import summarize
-from agentflow.redact import one_line, redact_text
+from agentflow.redact import redact_text, to_one_line
 from agentflow.tools.registry import to_spec
 from agentflow.tools.shell import RECALL, recall_note
 
@@ -48,7 +48,7 @@ _PASSING = (Notice.BRIEF, Notice.TODOS)
 
 
 class Archive(Record):
-    """What goes from a conversation, and what stands in its place."""
+    """The parts that leave a conversation, and the texts in their place."""
 
     results: dict[str, str] = {}
     """By call id, the marker."""
@@ -119,7 +119,7 @@ def _with_input(found: Archive, call: ToolCall, kept: Retention) -> Archive:
     given = {key: _shorten(value) for key, value in call.input.items()}
     if given == call.input:
         return found
-    saved = part_size(call) - part_size(call.replace(input=given))
+    saved = measure_part(call) - measure_part(call.replace(input=given))
     return found.replace(inputs={**found.inputs, call.id: given}, saved=found.saved + saved)
 
 
@@ -183,7 +183,7 @@ async def compact(agent: Agent, run: Run, trigger: CompactionTrigger = Compactio
     return after
 
 
-def with_recall(tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
+def add_recall(tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ...]:
     """Return tools with the one that reads archived results, by name."""
     found = {tool.name: tool for tool in (*tools, to_spec(RECALL))}
     return tuple(found[name] for name in sorted(found))
@@ -200,7 +200,7 @@ def _archive_old(agent: Agent, run: Run, goal: int) -> Archive:
 
 def _archive(agent: Agent, run: Run, places: Iterable[int], excess: int) -> Archive:
     """Return what of the messages at these places is archived, until so many characters are saved."""
-    offered = with_recall(run.head.tools)
+    offered = add_recall(run.head.tools)
     calls = {call.id: call for message in run.messages for call in message.calls}
     succeeded = _find_succeeded(run.messages)
     found = Archive()
@@ -216,7 +216,7 @@ def _archive(agent: Agent, run: Run, places: Iterable[int], excess: int) -> Arch
 
 
 def _retention_of(agent: Agent, name: str) -> Retention:
-    tool = agent.tool(name)
+    tool = agent.find_tool(name)
     return Retention.SUMMARIZE_ARCHIVE if tool is None else tool.effective_retention
 
 
@@ -228,7 +228,7 @@ def _archive_newest(agent: Agent, run: Run, most: int) -> Archive:
 
 def _add_archive(run: Run, entry: HistoryCompacted, old: Archive) -> HistoryCompacted:
     """Return the entry with an archive in it, and with the tool that reads archived results."""
-    tools = with_recall(run.head.tools) if old.files else run.head.tools
+    tools = add_recall(run.head.tools) if old.files else run.head.tools
     changed = () if tools == run.head.tools else tools
     return entry.replace(results=old.results, inputs=old.inputs, tools=changed)
 
@@ -241,7 +241,7 @@ async def _add_summary(
     until = _find_first_kept(agent, shorter, goal)
     old = shorter.messages[1:until]
     kept = (*_select_pairs(old, lambda call: _is_pinned(agent, run, call)), *_list_pinned(shorter, old))
-    if sum(map(size_of, old)) - sum(map(size_of, kept)) <= HEAVY:
+    if sum(map(measure_message, old)) - sum(map(measure_message, kept)) <= HEAVY:
         return entry
     summary = await summarize(agent, shorter, old, advice)
     text = "\n\n".join(filter(None, (summary.text, _list_todos(run))))
@@ -257,7 +257,9 @@ def _find_first_kept(agent: Agent, run: Run, goal: int) -> int:
         for place in range(newest, 0, -1)
         if place < len(run.messages) and run.messages[place].speaker is Speaker.ASSISTANT
     ]
-    sizes = {place: sum(map(size_of, run.messages[place:])) for place in turns[: agent.room.turns_kept]}
+    sizes = {
+        place: sum(map(measure_message, run.messages[place:])) for place in turns[: agent.room.turns_kept]
+    }
     fitting = list(takewhile(lambda place: sizes[place] <= room, sizes))
     return fitting[-1] if fitting else newest
 
@@ -280,7 +282,7 @@ def _list_todos(run: Run) -> str:
     todos = run.changes.get("todos")
     if not todos:
         return ""
-    lines = (f"{todo['id']}. {one_line(todo['title'], 200)} ({todo['status']})" for todo in todos)
+    lines = (f"{todo['id']}. {to_one_line(todo['title'], 200)} ({todo['status']})" for todo in todos)
     return "\n".join(("## Todos as they stand now", *lines))
 
 

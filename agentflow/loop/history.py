@@ -15,7 +15,7 @@ from agentflow.core.messages import (
     Reply,
     ReplyPart,
     Request,
-    Served,
+    ServerToolPart,
     Speaker,
     Stop,
     Text,
@@ -129,7 +129,7 @@ def _redact_part(agent: Agent, part: ReplyPart) -> tuple[ReplyPart, ...]:
         case Text():
             cited = tuple(redact_values(one) for one in part.citations)
             return (Text(text=redact_text(to_writable(part.text)), citations=cited),)
-        case Served():  # one without the other is refused, so neither is left out
+        case ServerToolPart():  # one without the other is refused, so neither is left out
             return (part.replace(block=redact_values(part.block)),)
         case Thought():  # a provider takes its own block back unchanged, or not at all
             return (part,) if redact_values(part.block) == part.block else ()
@@ -145,7 +145,7 @@ def _redact_part(agent: Agent, part: ReplyPart) -> tuple[ReplyPart, ...]:
 def list_served_calls(run: int, turn: int, reply: Reply) -> Iterator[Event]:
     """Yield the events of the calls that the provider made itself."""
     for part in reply.parts:
-        if isinstance(part, Served) and part.is_result:
+        if isinstance(part, ServerToolPart) and part.is_result:
             yield ToolFinished(
                 run=run,
                 turn=turn,
@@ -155,7 +155,7 @@ def list_served_calls(run: int, turn: int, reply: Reply) -> Iterator[Event]:
                 summary=part.said,
                 seconds=0,
             )
-        elif isinstance(part, Served):
+        elif isinstance(part, ServerToolPart):
             yield ToolStarted(run=run, turn=turn, call_id=part.call_id, tool=part.tool, subject=part.said)
 
 

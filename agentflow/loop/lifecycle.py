@@ -32,12 +32,12 @@ from agentflow.core.tool import Tool
 from agentflow.loop.agent import Agent, add_notice, note
 from agentflow.loop.history import pair_results
 from agentflow.loop.next_step import is_stopped
-from agentflow.redact import one_line
+from agentflow.redact import to_one_line
 
 MAX_HELD = 3
-"""How often hooks may keep a sub-agent from stopping."""
+"""The number of times that hooks may keep a sub-agent from stopping."""
 MAX_BLOCKS = 8
-"""How often hooks may send a phase's result or a verified change back, as in the public contract."""
+"""The number of times that hooks may send a result or a verified change back, as in the public contract."""
 
 
 async def fire_hooks(
@@ -90,7 +90,7 @@ async def _ask_subagent_stop(agent: Agent, run: Run, outcome: RunOutcome) -> tup
             agent_id=agent.around.transcript.stem,
             agent_type=agent.role.name,
             agent_transcript_path=str(agent.around.transcript),
-            last_assistant_message=last_said(run),
+            last_assistant_message=find_last_text(run),
             stop_hook_active=run.held > 0,
         ),
     )
@@ -101,7 +101,7 @@ async def _ask_subagent_stop(agent: Agent, run: Run, outcome: RunOutcome) -> tup
     return (add_notice(agent, run, wanted, Notice.HELD) if holds else run), said.bail, holds
 
 
-def last_said(run: Run) -> str:
+def find_last_text(run: Run) -> str:
     replies = (message for message in reversed(run.messages) if message.speaker is Speaker.ASSISTANT)
     return next((message.text for message in replies), "")
 
@@ -144,14 +144,14 @@ def require_allowed(said: HookDecision) -> HookDecision:
 def name_decider(said: HookDecision) -> str:
     """Return which hook decided about a call, or which rule."""
     is_rule = said.deciders[-1:] == (RULES,)
-    return one_line(said.reasons[-1]) if is_rule else f"hook {', '.join(said.deciders)}".rstrip()
+    return to_one_line(said.reasons[-1]) if is_rule else f"hook {', '.join(said.deciders)}".rstrip()
 
 
 async def announce_denial(agent: Agent, call: ToolCall, denied: CallAnswered) -> CallAnswered:
     """Tell hooks that a call was denied; they may add to the refusal."""
     content = denied.result.content
     use = CallDenied(tool_name=call.name, tool_input=call.input, tool_use_id=call.id, reason=content)
-    said = await fire_hooks(agent, Point.PERMISSION_DENIED, lambda: use, agent.tool(call.name))
+    said = await fire_hooks(agent, Point.PERMISSION_DENIED, lambda: use, agent.find_tool(call.name))
     text = "\n\n".join((content, *said.contexts))
     return denied.replace(result=denied.result.replace(content=text), halt=denied.halt or said.halt)
 

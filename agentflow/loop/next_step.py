@@ -1,4 +1,4 @@
-"""What an agent does next: a pure function of its run."""
+"""Chooses an agent's next step: a pure function of its run."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -51,7 +51,7 @@ class Step(StrEnum):
     END = "end"
 
 
-def next_step(run: Run, limits: Limits, room: ContextLimits = DEFAULT_ROOM) -> Step:
+def choose_next_step(run: Run, limits: Limits, room: ContextLimits = DEFAULT_ROOM) -> Step:
     """Return the next node to run; the same state always gives the same one."""
     return next(_list_due(run, limits, room))
 
@@ -62,7 +62,7 @@ def _list_due(run: Run, limits: Limits, room: ContextLimits) -> Iterator[Step]:
         yield Step.END
     if run.pending:
         yield Step.ACT
-    if conclusion(run, limits) is not None:
+    if conclude_run(run, limits) is not None:
         yield Step.CLOSE
     if run.handoff is not None:
         yield Step.HAND_OVER
@@ -85,7 +85,7 @@ def _is_full(run: Run, room: ContextLimits) -> bool:
     return run.is_new and run.tokens >= most
 
 
-def conclusion(run: Run, limits: Limits) -> RunOutcome | None:
+def conclude_run(run: Run, limits: Limits) -> RunOutcome | None:
     """Return how a run that waits for nothing has ended, or None while it goes on: the most severe wins."""
     return min(_reasons(run, limits), key=SEVERITY.index, default=None)
 

@@ -11,7 +11,7 @@ from agentflow.core.routing import SUBMITTED_BY
 from agentflow.core.run import Run
 from agentflow.core.tool import Category, Tool
 from agentflow.permissions.rules import parse_rules
-from agentflow.redact import visible
+from agentflow.redact import make_visible
 
 SKILL_TOOL = "Skill"
 _NEVER_BOUND = (Category.STATE, Category.ASK)
@@ -126,4 +126,4 @@ def _begin(name: str) -> str:
 
 
 def _quote(text: str) -> str:
-    return visible(text).replace('"', "&quot;")
+    return make_visible(text).replace('"', "&quot;")

@@ -12,7 +12,7 @@ from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import Message, Notice, Reply, Speaker, ToolCall, ToolResult
 from agentflow.core.pending import Answer
 from agentflow.core.points import Point
-from agentflow.core.record import copy_shared, plain
+from agentflow.core.record import copy_shared, to_builtins
 from agentflow.core.role import Findings
 from agentflow.core.run import (
     CallAnswered,
@@ -28,8 +28,8 @@ from agentflow.core.run import (
 )
 from agentflow.core.tool import Category, Effect
 from agentflow.loop.agent import Agent, add_notice, note, open_run, resolve_agent
-from agentflow.loop.call import answer_call, error_of
-from agentflow.loop.compact import compact, with_recall
+from agentflow.loop.call import answer_call, answer_with_error
+from agentflow.loop.compact import add_recall, compact
 from agentflow.loop.history import adopt_reply, list_served_calls, redact_reply, request_of
 from agentflow.loop.lifecycle import (
     announce_end,
@@ -43,9 +43,16 @@ from agentflow.loop.lifecycle import (
     offer_request,
     repair_messages,
 )
-from agentflow.loop.next_step import TODO_TOOLS, Step, conclusion, find_spent_limit, is_stopped, next_step
+from agentflow.loop.next_step import (
+    TODO_TOOLS,
+    Step,
+    choose_next_step,
+    conclude_run,
+    find_spent_limit,
+    is_stopped,
+)
 from agentflow.loop.prompts import prompt_text
-from agentflow.redact import one_line
+from agentflow.redact import to_one_line
 from agentflow.tools.registry import to_spec
 
 _UNKNOWN = "interrupted: whether this was done is unknown and it was not repeated; look before you go on"
@@ -71,7 +78,7 @@ async def continue_run(agent: Agent, run: Run, answer: Answer | None) -> Run:
 def settle_calls(agent: Agent, run: Run) -> Run:
     """Answer each call that had begun and could have changed something; others are made again."""
     for call in run.pending:
-        tool = agent.tool(call.name)
+        tool = agent.find_tool(call.name)
         if tool is None or call.id not in run.started:
             continue
         # a sub-agent goes on where its own file ends, so that nothing of it is done twice
@@ -87,7 +94,7 @@ async def _drive(agent: Agent, run: Run) -> Run:
     agent.observe(RunStarted(**copy_shared(run.head, RunStarted)))
     try:
         active = resolve_agent(agent, run)
-        while (step := next_step(run, active.role.limits, active.room)) is not Step.END:
+        while (step := choose_next_step(run, active.role.limits, active.room)) is not Step.END:
             run = await NODES[step](active, run)
             active = resolve_agent(agent, run)
     except ModelError as error:
@@ -142,7 +149,7 @@ async def ask_model(agent: Agent, run: Run) -> Run:
 def _add_messages(agent: Agent, run: Run) -> Run:
     """Add what a person has said since the role's last turn."""
     for text in agent.around.take_messages(run.turns) if agent.around.take_messages else ():
-        agent.observe(PersonSaid(run=agent.around.number, turn=run.turns, text=one_line(text)))
+        agent.observe(PersonSaid(run=agent.around.number, turn=run.turns, text=to_one_line(text)))
         run = add_notice(agent, run, prompt_text("said.md").format(text=text), Notice.PERSON)
     return run
 
@@ -156,7 +163,7 @@ async def _add_reply(agent: Agent, run: Run, reply: Reply, seconds: float) -> Ru
         Replied(
             run=agent.around.number,
             turn=run.turns,
-            text=one_line(Message(speaker=Speaker.ASSISTANT, parts=reply.parts).text, 200),
+            text=to_one_line(Message(speaker=Speaker.ASSISTANT, parts=reply.parts).text, 200),
             calls=len(run.pending),
             stop=reply.stop,
             usage=reply.usage,
@@ -174,7 +181,7 @@ async def act(agent: Agent, run: Run) -> Run:
     first = batch[0]
     if _is_over(agent, run, first):
         why = f"skipped: this role has ended or reached its limit, {first.name} was not run"
-        return await announce_turn_end(agent, note(agent, run, error_of(first, why)))
+        return await announce_turn_end(agent, note(agent, run, answer_with_error(first, why)))
     if not _only_reads(agent, first):  # an interrupted read is simply made again
         run = note(agent, run, CallsStarted(calls=tuple(call.id for call in batch)))
     reads, children = anyio.CapacityLimiter(agent.room.parallel), anyio.CapacityLimiter(PARALLEL_CHILDREN)
@@ -206,7 +213,7 @@ def _choose_batch(agent: Agent, run: Run) -> tuple[ToolCall, ...]:
 
 
 def _only_reads(agent: Agent, call: ToolCall) -> bool:
-    tool = agent.tool(call.name)
+    tool = agent.find_tool(call.name)
     return tool is not None and tool.only_reads(call.input)
 
 
@@ -219,7 +226,7 @@ def _is_over(agent: Agent, run: Run, call: ToolCall) -> bool:
 
 async def hand_over(agent: Agent, run: Run) -> Run:
     assert run.handoff is not None
-    to, reason = run.handoff.to, one_line(run.handoff.reason)
+    to, reason = run.handoff.to, to_one_line(run.handoff.reason)
     persona = agent.personas[to]
     agent.observe(HandedOff(run=agent.around.number, source=run.head.agent, to=to, reason=reason))
     tools = tuple(map(to_spec, persona.tools))
@@ -227,24 +234,24 @@ async def hand_over(agent: Agent, run: Run) -> Run:
         agent=persona.role.name,
         model=persona.model_id,
         system=persona.system,
-        tools=with_recall(tools) if run.is_archived else tools,
+        tools=add_recall(tools) if run.is_archived else tools,
     )
     return note(agent, run, entry)
 
 
 async def close(agent: Agent, run: Run) -> Run:
     """Write down how the run ended, unless a hook keeps it from ending."""
-    outcome = conclusion(run, agent.role.limits)
+    outcome = conclude_run(run, agent.role.limits)
     assert outcome is not None
     run, bail, holds = await ask_to_stop(agent, run, outcome)
     if holds:
         return run
-    outcome = conclusion(run, agent.role.limits) or outcome
+    outcome = conclude_run(run, agent.role.limits) or outcome
     run = await announce_end(agent, run, outcome)
     final = outcome if run.halt is None else RunOutcome.HALTED
     changes = {}
     if run.answer is not None and run.head.submit is not None:  # a direct answer, in place of findings
-        changes["findings"] = plain(Findings(summary=run.answer, findings=(), open_questions=()))
+        changes["findings"] = to_builtins(Findings(summary=run.answer, findings=(), open_questions=()))
     return note(agent, run, RunClosed(outcome=final, changes=changes, bail=bail))
 
 

@@ -25,8 +25,8 @@ from agentflow.loop.agent import Agent
 from agentflow.loop.history import find_submission, to_writable
 from agentflow.loop.lifecycle import fire_hooks
 from agentflow.loop.prompts import prompt_text
-from agentflow.parse import Mismatch, fit, schema
-from agentflow.redact import one_line, redact_text
+from agentflow.parse import Mismatch, fit, make_schema
+from agentflow.redact import redact_text, to_one_line
 
 MAX_SECONDS = 180
 """For one summary; without it the program's list of calls is used."""
@@ -36,7 +36,7 @@ _PART = 2_000
 
 
 class Summary(Record):
-    """What a summary says, one line an item."""
+    """The content of a summary, one line an item."""
 
     facts: tuple[str, ...] = ()
     goals: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Summary(Record):
 
 
 SUBMIT_SUMMARY = ToolSpec(
-    name="SubmitSummary", description="Hand in the summary and end.", input_schema=schema(Summary)
+    name="SubmitSummary", description="Hand in the summary and end.", input_schema=make_schema(Summary)
 )
 
 
@@ -161,12 +161,12 @@ def _list_calls(messages: tuple[Message, ...]) -> tuple[str, ...]:
     """Return each call in a line: its id, its tool, what it is about, and how its result ends."""
     parts = [part for message in messages for part in message.parts]
     ends = {
-        part.call_id: part.content.strip().rpartition("\n")[2]
+        part.call_id: to_one_line(part.content.strip().rpartition("\n")[2], 100)
         for part in parts
         if isinstance(part, ToolResult)
     }
     return tuple(
-        f"- {part.id} {part.name} {one_line(_subject_of(part), 100)}: {one_line(ends.get(part.id, ''), 100)}"
+        f"- {part.id} {part.name} {to_one_line(_subject_of(part), 100)}: {ends.get(part.id, '')}"
         for part in parts
         if isinstance(part, ToolCall)
     )

@@ -15,7 +15,7 @@ from agentflow.core.regex import regex
 from agentflow.parse import Mismatch, decode, fit
 from agentflow.redact import KEY_VARIABLES
 from agentflow.settings import PLUGIN_MANIFEST
-from agentflow.trust import content
+from agentflow.trust import read_content
 
 SERVERS_FILE = ".mcp.json"
 SERVERS_KEY = "mcpServers"
@@ -32,7 +32,7 @@ _SUPPORTED = ("stdio", "http", "streamable-http", "streamableHttp")
 
 
 class ServerSource(StrEnum):
-    """Who configured a server; of one name, the first in this order counts."""
+    """The place where a server is configured; of one name, the first in this order counts."""
 
     LOCAL = "local"
     """The user, for this repository only."""
@@ -140,7 +140,7 @@ def _read_table(place: ServerFile, root: Path) -> dict[str, Any]:
     """Return the servers that a file names, by name. Raises InvalidFile."""
     if not place.path.is_file():
         return {}
-    top: Any = decode(dict[str, Any], content(place.path).removeprefix(BOM_UTF8), str(place.path))
+    top: Any = decode(dict[str, Any], read_content(place.path).removeprefix(BOM_UTF8), str(place.path))
     for key in ("projects", str(root)) if place.source is ServerSource.LOCAL else ():
         top = top.get(key, {}) if isinstance(top, dict) else {}
     # a plugin's own file may name its servers at the top; its manifest names other things there

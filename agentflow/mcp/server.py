@@ -10,7 +10,7 @@ from mcp.types import ToolAnnotations
 from agentflow import __version__
 from agentflow.mcp.own_command import EndedCommand, TellLine, run_own_command
 from agentflow.parse import decode_or_none
-from agentflow.redact import visible
+from agentflow.redact import make_visible
 
 _READS = ToolAnnotations(read_only_hint=True)
 _DECIDES = ToolAnnotations(destructive_hint=True)
@@ -47,7 +47,7 @@ def _add_work(server: MCPServer[Any], root: Path) -> None:
         words = ("approve",) if approved else ("deny", "--reason", reason or "no reason given")
         decided = await run_own_command(root, (*words, "--by", "MCP client", *_name(pending_id)))
         if decided.code:
-            raise ToolError(visible("\n".join(decided.told)))
+            raise ToolError(make_visible("\n".join(decided.told)))
         return _require(await run_own_command(root, ("resume", "--json"), on_progress=_teller(ctx)))
 
 
@@ -85,7 +85,7 @@ def _teller(ctx: Context[Any, Any]) -> TellLine:
     async def tell(line: str) -> None:
         nonlocal count
         count += 1
-        await ctx.report_progress(count, message=visible(line))
+        await ctx.report_progress(count, message=make_visible(line))
 
     return tell
 
@@ -96,5 +96,5 @@ def _require(ended: EndedCommand) -> dict[str, Any]:
     if isinstance(found, list):
         return {"items": found}
     if not isinstance(found, dict):
-        raise ToolError(visible("\n".join(ended.told[-20:])) or f"agentflow ended with {ended.code}")
+        raise ToolError(make_visible("\n".join(ended.told[-20:])) or f"agentflow ended with {ended.code}")
     return found

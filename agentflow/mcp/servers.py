@@ -30,7 +30,7 @@ from agentflow.mcp.tools import (
 )
 from agentflow.parse import expand_home
 from agentflow.permissions.rules import EVERY_SERVER, SERVER_PREFIX, is_about_tool
-from agentflow.redact import one_line
+from agentflow.redact import to_one_line
 from agentflow.sandbox.environment import find_search_path, find_shown, find_variables
 from agentflow.sandbox.profile import ACCESS, find_protected_names, is_protected
 from agentflow.sandbox.run import Sandbox
@@ -53,7 +53,7 @@ class ServerPlace(Record):
     accepted: Path
     """The file of the tools that were accepted."""
     may_start: Callable[[ServerEntry], bool]
-    """Whether the files of a server are as they were trusted."""
+    """True if the files of a server are as they were trusted."""
 
 
 @dataclass(slots=True)
@@ -175,7 +175,7 @@ class Servers:
         except TimeoutError:
             server.problem = f"it did not answer within {seconds:g} s"
         except Exception as error:  # noqa: BLE001  # whatever a server or the SDK does ends that server alone
-            server.problem = one_line(describe_failure(error), 300)
+            server.problem = to_one_line(describe_failure(error), 300)
         if server.problem:
             server.problem += self._read_log(server.entry.name)
         elif is_checked:
@@ -217,7 +217,7 @@ class Servers:
         name = server.entry.name
         kept = tuple(tool for tool in server.listing.tools if tool.name not in changed)
         server.listing = server.listing.replace(tools=kept)
-        tools = ", ".join(sorted(map(one_line, changed)))
+        tools = ", ".join(sorted(map(to_one_line, changed)))
         self._warn(
             f"MCP server {name}: {tools} changed since you accepted its tools, so not offered: "
             f"review with agentflow mcp test {name}, accept with --yes"
@@ -232,7 +232,7 @@ class Servers:
             lines = self._log(name).read_text("utf-8", "replace").strip().splitlines()
         except OSError:
             return ""
-        return f"; it said: {one_line(lines[-1], 200)}" if lines else ""
+        return f"; it said: {to_one_line(lines[-1], 200)}" if lines else ""
 
     def _call(self, server: str, tool: str, given: dict[str, Any]) -> CallResult:
         """Call a tool from a worker thread. Raises ToolError."""

@@ -13,12 +13,12 @@ from msgspec import Meta
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.messages import ToolSpec
-from agentflow.core.record import Record, encode, plain
+from agentflow.core.record import Record, encode, to_builtins
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.frontmatter import write_atomic
 from agentflow.parse import decode
 from agentflow.permissions.rules import SERVER_PREFIX
-from agentflow.redact import visible
+from agentflow.redact import make_visible
 
 LIST_RESOURCES, READ_RESOURCE, GET_PROMPT = "ListMcpResources", "ReadMcpResource", "GetMcpPrompt"
 DESCRIPTION_CHARS = 2_000
@@ -76,7 +76,7 @@ class ServerListing(Record):
 
 
 class CallResult(Record):
-    """What a server answered, as text."""
+    """A server's answer to a call, as text."""
 
     text: str
     is_error: bool = False
@@ -102,7 +102,7 @@ def make_tools(
     for each in offered:
         name = name_tool(server, each.name)
         if problem := _find_problem(each, name, taken):
-            warn(f"MCP server {server}: tool {visible(each.name)[:80]!r} {problem}; it is left out")
+            warn(f"MCP server {server}: tool {make_visible(each.name)[:80]!r} {problem}; it is left out")
             continue
         taken.add(name)
         run = _Call(server=server, tool=each.name, make=call)
@@ -128,7 +128,7 @@ class _Call(Record):
     make: CallTool
 
     def __call__(self, given: Record, _context: ToolContext) -> Output:
-        return _to_output(self.server, self.make(self.server, self.tool, plain(given)))
+        return _to_output(self.server, self.make(self.server, self.tool, to_builtins(given)))
 
 
 def _to_output(server: str, found: CallResult) -> Output:
@@ -143,7 +143,7 @@ def _make_tool(
     def call(given: Record, context: ToolContext) -> Output:
         return run(given, context)
 
-    call.__doc__ = visible(description)[:DESCRIPTION_CHARS]
+    call.__doc__ = make_visible(description)[:DESCRIPTION_CHARS]
     shown = _tidy(schema)
     first = next((key for key, value in shown["properties"].items() if _is_text(value)), None)
     return Tool(
@@ -180,9 +180,9 @@ def _tidy(schema: Mapping[str, Any]) -> dict[str, Any]:
 def _make_visible(value: Any) -> Any:
     """Return plain data with each text in characters that are seen."""
     if isinstance(value, str):
-        return visible(value)
+        return make_visible(value)
     if isinstance(value, dict):
-        return {visible(key): _make_visible(item) for key, item in value.items()}
+        return {make_visible(key): _make_visible(item) for key, item in value.items()}
     return [_make_visible(item) for item in value] if isinstance(value, list) else value
 
 
@@ -204,7 +204,7 @@ def _make_input(name: str, shown: Mapping[str, Any]) -> type[Record]:
 
 
 class ResourceList(Record):
-    """Which resources and prompts the MCP servers have."""
+    """The resources and prompts of the MCP servers."""
 
     server: Annotated[str, Meta(description="Only those of this server.")] = ""
 
@@ -233,7 +233,7 @@ def make_resource_tools(
             if wanted.server in ("", server)
             for row in _list_readable(server, listing)
         )
-        return Output(content=visible("\n".join(rows)) or "nothing to read")
+        return Output(content=make_visible("\n".join(rows)) or "nothing to read")
 
     def get_prompt(wanted: PromptChoice, _context: ToolContext) -> Output:
         """Read a prompt of an MCP server, with its arguments filled in."""

@@ -54,7 +54,9 @@ class Direct:
                 )
             found = {name.decode("latin-1"): value.decode("latin-1") for name, value in response.headers}
             yield ServerAnswer(
-                status=response.status_code, headers=found, chunks=decompress_body(connection.chunks(), found)
+                status=response.status_code,
+                headers=found,
+                chunks=decompress_body(connection.read_chunks(), found),
             )
         finally:
             if connection.is_done:
@@ -110,7 +112,7 @@ class _Connection:
             pass  # what only informs
         return event
 
-    async def chunks(self) -> AsyncIterator[bytes]:
+    async def read_chunks(self) -> AsyncIterator[bytes]:
         with _translate_errors():
             while isinstance(event := await self._event(), h11.Data):
                 yield bytes(event.data)
@@ -126,7 +128,7 @@ class _Connection:
 
     @property
     def is_done(self) -> bool:
-        """Whether the whole answer was read, and another request may follow."""
+        """Tell whether the whole answer was read, and another request may follow."""
         return self._protocol.our_state is self._protocol.their_state is h11.DONE
 
     def begin_again(self) -> None:

@@ -7,7 +7,7 @@ from agentflow.core.messages import (
     Message,
     MessagePart,
     Request,
-    Served,
+    ServerToolPart,
     Speaker,
     Text,
     Thought,
@@ -56,7 +56,7 @@ class _RunBytes:
         """Return whether a request begins as those before it did; after a handoff it does not."""
         return self._same == (request.model, request.system, request.tools)
 
-    def body(self, messages: tuple[Message, ...], tail: bytes, room: Room) -> bytes:
+    def encode_body(self, messages: tuple[Message, ...], tail: bytes, room: Room) -> bytes:
         """Return a body; only what is new is encoded, or all of it after the past was replaced."""
         known = len(self._messages)
         if messages[:known] != self._messages:
@@ -87,7 +87,7 @@ class Encoder:
         self._runs: dict[tuple[int, str], _RunBytes] = {}
         """By run and model id."""
 
-    def body(self, request: Request, *, stream: bool, room: Room | None = None) -> bytes:
+    def encode_body(self, request: Request, *, stream: bool, room: Room | None = None) -> bytes:
         """Return the body of a request: head, messages, and what may change from turn to turn."""
         if request.model in self._without_tools:
             request = request.replace(tools=(), force=None)
@@ -101,7 +101,7 @@ class Encoder:
         choice = {"type": "tool", "name": request.force}
         forced = b',"tool_choice":' + encode(choice) if request.force else b""
         tail = b"]" + forced + (b',"stream":true}' if stream else b"}")
-        return sent.body(request.messages, tail, room or (lambda _: self._max_tokens))
+        return sent.encode_body(request.messages, tail, room or (lambda _: self._max_tokens))
 
 
 def _encode_head(request: Request) -> bytes:
@@ -135,7 +135,7 @@ def _to_block(part: MessagePart) -> dict[str, Any] | None:
         case Text(text=text):
             cited = {"citations": part.citations} if part.citations else {}
             block = {"type": "text", "text": text, **cited} if text.strip() else None
-        case Thought(block=opaque) | Served(block=opaque):
+        case Thought(block=opaque) | ServerToolPart(block=opaque):
             block = opaque
         case ToolCall():
             block = {"type": "tool_use", "id": part.id, "name": part.name, "input": part.input}

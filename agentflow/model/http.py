@@ -23,10 +23,10 @@ from agentflow.model.wire import (
 from agentflow.settings import Deadlines
 
 _UNPACKED = 16
-"""How much shorter the body of an error is cut that is still to be unpacked."""
+"""The factor by which a packed body of an error is cut shorter."""
 
 
-def new_client(address: str, deadlines: Deadlines) -> httpx2.AsyncClient:
+def open_client(address: str, deadlines: Deadlines) -> httpx2.AsyncClient:
     """Return a client that follows no redirect; proxies and certificates come from the user's environment.
 
     Raises ConfigError when these cannot be used.
@@ -57,7 +57,7 @@ class Http:
         self._address = endpoint.address
         self._url = endpoint.url
         self._headers = endpoint.request_headers
-        self._connect = partial(new_client, endpoint.address, deadlines)
+        self._connect = partial(open_client, endpoint.address, deadlines)
         self._client: httpx2.AsyncClient | None = self._connect()
 
     @asynccontextmanager

@@ -9,7 +9,7 @@ import anyio
 
 from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable
 from agentflow.core.events import Retried, Warned
-from agentflow.core.messages import Reply, Request, Usage, total
+from agentflow.core.messages import Reply, Request, Usage, sum_usage
 from agentflow.core.pending import Budget
 from agentflow.core.ports import Observer
 from agentflow.model.encode import Encoder
@@ -24,7 +24,15 @@ from agentflow.model.reply import (
     to_reply,
 )
 from agentflow.model.retry import persist, to_status_error, to_type_error
-from agentflow.model.tiers import Meter, add_cost, choice_of, fallbacks, find_price, find_window, searches
+from agentflow.model.tiers import (
+    Meter,
+    add_cost,
+    count_searches,
+    find_price,
+    find_window,
+    list_fallbacks,
+    parse_choice,
+)
 from agentflow.model.wire import (
     ADDRESS,
     MAX_ERROR_BYTES,
@@ -37,7 +45,7 @@ from agentflow.model.wire import (
     TryFailed,
 )
 from agentflow.parse import decode_or_none
-from agentflow.redact import one_line
+from agentflow.redact import to_one_line
 from agentflow.settings import Settings
 
 if TYPE_CHECKING:
@@ -72,7 +80,7 @@ class Messages:
         self._on_delta = on_delta
         self._observe: Observer = observe or (lambda _: None)
         self._encoder = Encoder(settings.max_tokens, settings.without_tools)
-        self._standing = fallbacks(settings.models)
+        self._standing = list_fallbacks(settings.models)
         """The ids that are not given up yet, by the id that a request names."""
         self._stream = settings.stream or on_delta is not None
         self._meter = meter or Meter(Budget(), Usage())
@@ -143,24 +151,24 @@ class Messages:
                     )
                 )
             else:
-                return found.replace(model=found.model or ids[0], usage=total(used))
+                return found.replace(model=found.model or ids[0], usage=sum_usage(used))
 
     async def _ask_until_answered(self, request: Request, used: list[Usage], failures: list[str]) -> Reply:
         """Ask one model until it answers or is given up; failed tries count in the usage as well."""
-        price = find_price(request.model, choice_of(self.name).kind, self._settings)
+        price = find_price(request.model, parse_choice(self.name).kind, self._settings)
         most = min(self._settings.max_tokens, request.reply_tokens or self._settings.max_tokens)
 
         window = find_window(request.model, self._settings)
 
         def room(size: int) -> int:
-            left = most if window is None else window - self._meter.tokens_of(size)
+            left = most if window is None else window - self._meter.estimate_tokens(size)
             return self._meter.reply_room(request, size, price, min(most, max(left, _LEAST_ROOM)))
 
         def count(usage: Usage) -> None:
             used.append(usage)
             self._meter.count(usage)
 
-        body = self._encoder.body(request, stream=self._stream, room=room)
+        body = self._encoder.encode_body(request, stream=self._stream, room=room)
 
         async def attempt() -> Reply:
             room(len(body))  # a try that failed may have used up what was left
@@ -173,7 +181,7 @@ class Messages:
                 if failed.used is not None:
                     count(add_cost(failed.used, price))
                 raise
-            count(add_cost(found.usage, price, searches(found)))
+            count(add_cost(found.usage, price, count_searches(found)))
             self._meter.learn(len(body), found.usage)
             return found
 
@@ -211,7 +219,7 @@ class Messages:
     def _redact(self, text: str) -> str:
         for secret in self._source.secrets:
             text = text.replace(secret, "[redacted]")
-        return one_line(text.encode("utf-8", "replace").decode(), 400)
+        return to_one_line(text.encode("utf-8", "replace").decode(), 400)
 
 
 def _may_pass_on(error: ModelError) -> bool:

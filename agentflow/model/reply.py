@@ -7,7 +7,7 @@ from io import StringIO
 from typing import Any
 
 from agentflow.core.errors import ModelRejected, PromptTooLong
-from agentflow.core.messages import Reply, ReplyPart, Served, Stop, Text, Thought, ToolCall, Usage
+from agentflow.core.messages import Reply, ReplyPart, ServerToolPart, Stop, Text, Thought, ToolCall, Usage
 from agentflow.core.record import Record, encode
 from agentflow.model.wire import BadReply, to_served_call, to_served_result
 from agentflow.parse import decode_or_none
@@ -123,7 +123,7 @@ class Assembly:
 
     @property
     def used(self) -> Usage | None:
-        """What the provider has counted so far."""
+        """The usage that the provider has counted so far."""
         return Usage(**self._counts) if self._counts else None
 
     def take(self, event: dict[str, Any]) -> str | None:
@@ -304,9 +304,11 @@ def _to_part(block: dict[str, Any], stop: str) -> ReplyPart | None:
 
 def _drop_unanswered(parts: tuple[ReplyPart, ...]) -> tuple[ReplyPart, ...]:
     """Return the parts of a turn that is over without calls of the provider's that came to nothing."""
-    came = {part.call_id for part in parts if isinstance(part, Served) and part.is_result}
+    came = {part.call_id for part in parts if isinstance(part, ServerToolPart) and part.is_result}
     return tuple(
-        part for part in parts if not isinstance(part, Served) or part.is_result or part.call_id in came
+        part
+        for part in parts
+        if not isinstance(part, ServerToolPart) or part.is_result or part.call_id in came
     )
 
 

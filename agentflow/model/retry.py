@@ -15,7 +15,14 @@ from typing import Annotated, TypeVar
 import anyio
 from msgspec import Meta
 
-from agentflow.core.errors import InvalidFile, ModelError, ModelRejected, ModelUnavailable, PromptTooLong
+from agentflow.core.errors import (
+    PASSING_STATUSES,
+    InvalidFile,
+    ModelError,
+    ModelRejected,
+    ModelUnavailable,
+    PromptTooLong,
+)
 from agentflow.core.record import Record, encode
 from agentflow.core.regex import regex
 from agentflow.frontmatter import write_whole
@@ -32,7 +39,6 @@ _NOBODY_SECONDS = 1.5
 """Between two of them."""
 MAX_WAIT = 900.0
 """Seconds that a server may make us wait; for longer the task is parked."""
-_PASSING = frozenset({408, 409, 425, 429}) | frozenset(range(500, 600))
 _UNFIT = frozenset({400, 404, 410, 422})
 """The status for a model that the endpoint lacks, or that cannot take the request."""
 _NO_TOOLS = regex(
@@ -110,7 +116,7 @@ def _pause(retry: Retry, number: int, failed: TryFailed) -> float:
 
 def to_status_error(status: int, message: str, retry_after: str | None) -> ModelError:
     said = f"the model's endpoint answered {status}" + (f": {message}" if message else "")
-    if status in _PASSING:
+    if status in PASSING_STATUSES:
         return TryFailed(said, retry_after=parse_retry_after(retry_after))
     is_about_prompt = _TOO_LONG.search(message) and _OF_THE_REPLY not in message
     if status == _LONG or (status in _UNFIT and is_about_prompt):
@@ -147,14 +153,14 @@ _LOOK_SECONDS = 0.05
 
 
 class SharedLimits(Record):
-    """What all processes together may ask of one endpoint."""
+    """The rate limits that all processes together keep at one endpoint."""
 
     at_once: Annotated[int, Meta(ge=1)] | None = None
     per_minute: Annotated[float, Meta(gt=0)] | None = None
 
 
 class _Bucket(Record):
-    """What an endpoint's requests have used up; times are seconds of the clock."""
+    """The used part of an endpoint's limits; times are seconds of the clock."""
 
     full_at: float = 0
     """When the bucket is full again: each request moves it on by its share of a minute."""

@@ -9,16 +9,21 @@ from typing import Any
 
 import anyio
 
-from agentflow.core.errors import ConfigError, InvalidFile, ModelRejected, ModelUnavailable, PromptTooLong
+from agentflow.core.errors import (
+    PASSING_STATUSES,
+    ConfigError,
+    InvalidFile,
+    ModelRejected,
+    ModelUnavailable,
+    PromptTooLong,
+)
 from agentflow.core.messages import SUMMARIZER, Reply, Request, Stop, Text, ToolCall, Usage
 from agentflow.core.record import Record, encode
 from agentflow.frontmatter import read_yaml
 
-_RETRIED = frozenset({408, 409, 429}) | frozenset(range(500, 600))
-
 
 class Match(Record):
-    """Which run an entry is for; an absent key matches any."""
+    """The runs that an entry is for; an absent key matches any."""
 
     role: str | None = None
     agent: str | None = None
@@ -47,7 +52,7 @@ class Entry(Record):
     """Seconds before each reply."""
 
 
-class Scripted:
+class ScriptedModel:
     """Plays the first unused entry that matches a run; a run without one gets an empty final turn."""
 
     def __init__(self, name: str, entries: tuple[Entry, ...]) -> None:
@@ -78,7 +83,7 @@ class Scripted:
         self._playing[_part(request)] = entry or Entry(turns=())
 
 
-def load_script(path: str) -> Scripted:
+def load_script(path: str) -> ScriptedModel:
     """Return the model that plays a script file. Raises ConfigError, or InvalidFile naming the key."""
     try:
         text = Path(path).read_text("utf-8")
@@ -87,7 +92,7 @@ def load_script(path: str) -> Scripted:
     except UnicodeDecodeError:
         raise InvalidFile(path, "is not UTF-8 text") from None
     entries = read_yaml(tuple[Entry, ...], text, path)
-    return Scripted(f"script:{path}", entries)
+    return ScriptedModel(f"script:{path}", entries)
 
 
 def _part(request: Request) -> tuple[int, bool]:
@@ -108,7 +113,7 @@ def _fits(match: Match, request: Request) -> bool:
 
 def _reply(turn: Turn, request: Request, position: int) -> Reply:
     if turn.error is not None:
-        kind = ModelUnavailable if turn.error in _RETRIED else ModelRejected
+        kind = ModelUnavailable if turn.error in PASSING_STATUSES else ModelRejected
         raise kind(f"the model answered with error {turn.error}")
     calls = tuple(
         ToolCall(id=f"s{request.run}-{position + 1}-{number}", name=call.name, input=call.input)
@@ -143,7 +148,7 @@ class Exchange(Record):
     """What was too long for the provider before."""
 
 
-class Recorded:
+class ReplayModel:
     """Plays the replies of each run in their order; a request that was never made gets none."""
 
     def __init__(
@@ -191,7 +196,9 @@ class Recorded:
         pairs = zip_longest(then.messages, now.messages)
         messages = ((f"message {number}", _text(a), _text(b)) for number, (a, b) in enumerate(pairs, 1))
         for name, one, other in (*parts, tools, *messages):
-            if said := first_difference(steady(one, self._roots), steady(other, self._roots)):
+            if said := find_first_difference(
+                normalize_recording(one, self._roots), normalize_recording(other, self._roots)
+            ):
                 return f"{name}: {said}"
         return ""
 
@@ -200,7 +207,7 @@ def _text(value: object) -> str:
     return encode(value).decode().replace("\\n", "\n")
 
 
-def steady(text: str, roots: Sequence[str] = ()) -> str:
+def normalize_recording(text: str, roots: Sequence[str] = ()) -> str:
     """Return text without what differs between two runs that are the same: times, tasks, folders, turns."""
     for root in sorted(roots, key=len, reverse=True):
         text = text.replace(root, "<repository>")
@@ -209,7 +216,7 @@ def steady(text: str, roots: Sequence[str] = ()) -> str:
     return text
 
 
-def first_difference(one: str, other: str, width: int = 200) -> str:
+def find_first_difference(one: str, other: str, width: int = 200) -> str:
     """Return the first line in which two texts differ, both sides of it; or empty."""
     pairs = zip_longest(one.split("\n"), other.split("\n"), fillvalue="(nothing)")
     sides = next(((b, a) for a, b in pairs if a != b), ())

@@ -9,9 +9,9 @@ from typing import Any
 import anthropic
 
 from agentflow.core.errors import ModelRejected
-from agentflow.model.http import new_client, to_server_answer, translate_errors
+from agentflow.model.http import open_client, to_server_answer, translate_errors
 from agentflow.model.wire import Endpoint, ServerAnswer, to_connection_error
-from agentflow.redact import one_line
+from agentflow.redact import to_one_line
 from agentflow.settings import Deadlines
 
 _ADVICE: Mapping[str, str] = {
@@ -80,7 +80,7 @@ class Sdk:
             await client.close()
 
 
-def direct(endpoint: Endpoint, deadlines: Deadlines) -> Sdk:
+def open_direct(endpoint: Endpoint, deadlines: Deadlines) -> Sdk:
     headers: dict[str, Any] = {**endpoint.headers} or {"authorization": anthropic.omit}
 
     def connect() -> anthropic.AsyncAnthropic:
@@ -90,26 +90,26 @@ def direct(endpoint: Endpoint, deadlines: Deadlines) -> Sdk:
             max_retries=0,
             default_headers=headers,
             open_telemetry=False,
-            http_client=new_client(endpoint.address, deadlines),
+            http_client=open_client(endpoint.address, deadlines),
         )
 
     return Sdk(connect, endpoint.secrets, streams=True, address=endpoint.address)
 
 
-def cloud(name: str, environ: Mapping[str, str], deadlines: Deadlines) -> Sdk:
+def open_cloud(name: str, environ: Mapping[str, str], deadlines: Deadlines) -> Sdk:
     """Return the SDK's client of a platform. Raises ModelRejected saying what is missing."""
     missing = _find_missing_package(name, environ)
     if missing is not None:
         raise ModelRejected(f"{name} cannot be used: {missing}", hint=_ADVICE[name])
 
     def connect() -> Any:
-        return _CLIENTS[name](max_retries=0, open_telemetry=False, http_client=new_client("", deadlines))
+        return _CLIENTS[name](max_retries=0, open_telemetry=False, http_client=open_client("", deadlines))
 
     secrets = tuple(environ[variable] for variable in _SECRETS if environ.get(variable))
     try:
         return Sdk(connect, secrets, streams=name != "bedrock")
     except _TROUBLE as error:
-        raise ModelRejected(f"{name} cannot be used: {one_line(str(error))}", hint=_ADVICE[name]) from None
+        raise ModelRejected(f"{name} cannot be used: {to_one_line(str(error))}", hint=_ADVICE[name]) from None
 
 
 def _find_missing_package(name: str, environ: Mapping[str, str]) -> str | None:

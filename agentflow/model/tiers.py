@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from agentflow.core.errors import ConfigError, Exit, ModelRejected
-from agentflow.core.messages import Reply, Request, Served, Usage
+from agentflow.core.messages import Reply, Request, ServerToolPart, Usage
 from agentflow.core.pending import Budget
 from agentflow.core.record import Record
 from agentflow.frontmatter import read_yaml
@@ -47,7 +47,7 @@ class Choice(Record):
         return self.kind in LIVE
 
 
-def choice_of(name: str) -> Choice:
+def parse_choice(name: str) -> Choice:
     """Return the choice that a name means: our name, an id, or ids by tier. Raises ConfigError."""
     kind = name.partition(":")[0]
     if name == REPAIR or name in LIVE or (kind in _PLAYED and kind != name):
@@ -73,7 +73,9 @@ def _check_id(name: str) -> str:
     if kind in (REPAIR, *LIVE, *_PLAYED):
         raise ConfigError(f"{name!r} is not a model id", hint=MODEL_ADVICE)
     if name in (DEEP, FAST, *ALIASES):
-        raise ConfigError(f"{name!r} is a tier, not a model id", hint=f"such as --model {MODELS[tier(name)]}")
+        raise ConfigError(
+            f"{name!r} is a tier, not a model id", hint=f"such as --model {MODELS[find_tier(name)]}"
+        )
     if not _ID.fullmatch(name):
         raise ConfigError(f"unknown model {name!r}", hint=MODEL_ADVICE)
     if kind.isalpha() and (near := _near(kind)):
@@ -88,28 +90,28 @@ def _near(word: str) -> str | None:
     return next((names[found] for found in get_close_matches(word.lower(), names, 1, _NEAR)), None)
 
 
-def tier(name: str) -> str:
+def find_tier(name: str) -> str:
     """Return the tier a role file's `model` means; a full id stands for itself."""
     return ALIASES.get(name, name)
 
 
-def model_id(named: str, overrides: Mapping[str, str]) -> str:
-    wanted = tier(named)
+def choose_model_id(named: str, overrides: Mapping[str, str]) -> str:
+    wanted = find_tier(named)
     return {**MODELS, **overrides}.get(wanted, wanted)
 
 
-def first_ids(models: Mapping[str, Ids]) -> dict[str, str]:
+def list_first_ids(models: Mapping[str, Ids]) -> dict[str, str]:
     """Return the id that each tier stands for as long as nothing fails."""
     return {name: _to_tuple(ids)[0] for name, ids in models.items()}
 
 
-def ids_of(named: str, models: Mapping[str, Ids]) -> tuple[str, ...]:
+def list_ids(named: str, models: Mapping[str, Ids]) -> tuple[str, ...]:
     """Return all ids that may answer for a role file's `model`."""
-    first = model_id(named, first_ids(models))
-    return fallbacks(models).get(first, (first,))
+    first = choose_model_id(named, list_first_ids(models))
+    return list_fallbacks(models).get(first, (first,))
 
 
-def fallbacks(models: Mapping[str, Ids]) -> dict[str, tuple[str, ...]]:
+def list_fallbacks(models: Mapping[str, Ids]) -> dict[str, tuple[str, ...]]:
     """Return the list of each tier by its first id; of two that begin alike, the one named first."""
     lists = [_to_tuple(ids) for ids in models.values()]
     return {ids[0]: ids for ids in reversed(lists)}
@@ -156,9 +158,9 @@ def find_window(model: str, settings: Settings) -> int | None:
     return next((each.windows[model] for each in load_price_lists() if model in each.windows), None)
 
 
-def searches(reply: Reply) -> int:
+def count_searches(reply: Reply) -> int:
     """Return how many searches of a reply cost something."""
-    served = (part for part in reply.parts if isinstance(part, Served))
+    served = (part for part in reply.parts if isinstance(part, ServerToolPart))
     return sum(part.is_result and not part.is_error for part in served)
 
 
@@ -198,13 +200,13 @@ class Meter:
         self._cost = used.cost_usd or 0.0
         self._rate = _TOKENS_A_BYTE
 
-    def tokens_of(self, size: int) -> int:
+    def estimate_tokens(self, size: int) -> int:
         """Return the tokens of a request of so many bytes, as the replies tell."""
         return int(size * self._rate) + 1
 
     def reply_room(self, request: Request, size: int, price: Price | None, most: int) -> int:
         """Return the tokens that a reply may have, for a request of so many bytes. Raises OverBudget."""
-        needed = self.tokens_of(size)
+        needed = self.estimate_tokens(size)
         room = most
         if self._budget.tokens is not None:
             room = min(room, self._budget.tokens - self._tokens - needed)

@@ -10,9 +10,9 @@ from agentflow.pages.diff import JudgedAs
 from agentflow.pages.page import CheckView, TaskPage
 from agentflow.pages.render import describe_status, explain_outcome
 from agentflow.pages.templates import format_money
-from agentflow.redact import one_line, redact_text, visible
+from agentflow.redact import make_visible, redact_text, to_one_line
 from agentflow.report.material import fence_text
-from agentflow.view.words import duration, plural
+from agentflow.view.words import format_count, format_duration
 
 _MARKS = {"good": "✅", "warn": "⚠️", "bad": "❌", "accent": "⏳"}
 _BREAK = "\u200b"
@@ -35,7 +35,7 @@ def escape_markdown(text: str, width: int = _LINE) -> str:
 
     No HTML, no link or picture, nobody mentioned and no issue referred to.
     """
-    shown = one_line(text, width).replace("&", "&amp;").replace("<", "&lt;")
+    shown = to_one_line(text, width).replace("&", "&amp;").replace("<", "&lt;")
     cut = _TAKEN_UP.sub(_break_up, shown)
     return _SPECIAL.sub(_escape_sign, cut)
 
@@ -52,7 +52,7 @@ def _break_up(found: re.Match[str]) -> str:
 
 def to_code(text: str, width: int = _LINE) -> str:
     """Return one line of foreign text as code, which GitHub reads nothing into."""
-    shown = one_line(text, width)
+    shown = to_one_line(text, width)
     ticks = "`" * (max(map(len, re.findall("`+", shown)), default=0) + 1)
     pad = " " if shown[:1] in "` " or shown[-1:] in "` " else ""
     return f"{ticks}{pad}{shown}{pad}{ticks}" if shown else ""
@@ -103,7 +103,7 @@ def _list_parts(page: TaskPage, state: TaskState) -> Iterator[str]:
         rows = [
             f"| {_to_cell(one.name)} | {one.before or '-'} | {one.after or '-'} |" for one in changed[:100]
         ]
-        more = [f"| {plural(len(changed) - 100, 'more test')} | | |"] if len(changed) > 100 else []
+        more = [f"| {format_count(len(changed) - 100, 'more test')} | | |"] if len(changed) > 100 else []
         table = "\n".join(["| test | before | after |", "| --- | --- | --- |", *rows, *more])
         yield _fold("Tests whose result changed, or that do not pass", table)
     if page.snapshot and page.snapshot.evidence:
@@ -112,7 +112,7 @@ def _list_parts(page: TaskPage, state: TaskState) -> Iterator[str]:
 
 
 def _quote(text: str) -> str:
-    lines = [escape_markdown(line, 1000) for line in visible(redact_text(text)).strip().split("\n")]
+    lines = [escape_markdown(line, 1000) for line in make_visible(redact_text(text)).strip().split("\n")]
     return "\n".join(f"> {line}".rstrip() for line in lines[:60])
 
 
@@ -138,7 +138,7 @@ def _explain_verdict(verdict: Verdict) -> Iterator[str]:
         lines.append(f"- {proof.kind.meaning}" + (":" if proof.tests else ""))
         lines += [f"  - {to_code(test)}" for test in proof.tests[:_MOST_TESTS]]
         if len(proof.tests) > _MOST_TESTS:
-            lines.append(f"  - {plural(len(proof.tests) - _MOST_TESTS, 'more test')}")
+            lines.append(f"  - {format_count(len(proof.tests) - _MOST_TESTS, 'more test')}")
     yield _make_list("What proves it", lines)
     yield _make_list("What nothing proves", _list_items(verdict.unproved) if verdict.passed else [])
     told = (f"- **{to_code(word)}** {explain_caveat(word)}".rstrip() for word in verdict.caveats)
@@ -150,7 +150,7 @@ def _explain_verdict(verdict: Verdict) -> Iterator[str]:
 
 def _list_items(lines: tuple[str, ...]) -> list[str]:
     shown = [f"- {escape_markdown(line)}" for line in lines[:20]]
-    return [*shown, f"- {plural(len(lines) - 20, 'more')}"] if len(lines) > 20 else shown
+    return [*shown, f"- {format_count(len(lines) - 20, 'more')}"] if len(lines) > 20 else shown
 
 
 def _make_list(title: str, lines: list[str]) -> str:
@@ -163,13 +163,13 @@ def _tabulate_files(page: TaskPage) -> str:
         marks = ", ".join(file.marks) or JudgedAs.OPEN
         rows.append(f"| {_to_cell(file.path)} | +{file.added} -{file.removed} | {marks} |")
     if len(page.files) > _MOST_FILES:
-        rows.append(f"| {plural(len(page.files) - _MOST_FILES, 'more file')} | | |")
+        rows.append(f"| {format_count(len(page.files) - _MOST_FILES, 'more file')} | | |")
     return "\n".join(rows)
 
 
 def _cut_diff(diff: str) -> str:
-    lines = visible(redact_text(diff)).rstrip().split("\n")
-    more = [f"… {plural(len(lines) - _MOST_DIFF, 'more line')}"] if len(lines) > _MOST_DIFF else []
+    lines = make_visible(redact_text(diff)).rstrip().split("\n")
+    more = [f"… {format_count(len(lines) - _MOST_DIFF, 'more line')}"] if len(lines) > _MOST_DIFF else []
     return fence_text("\n".join([*lines[:_MOST_DIFF], *more]), "diff")
 
 
@@ -185,7 +185,7 @@ def _tabulate_evidence(page: TaskPage) -> str:
 
 def _tell_facts(page: TaskPage, state: TaskState) -> str:
     attempts = "" if state.reads_only else f"attempt {state.iteration} of at most {state.max_iterations}, "
-    usage = f"{plural(state.usage.tokens, 'token')}, cost {format_money(state.usage.cost_usd)}"
-    spent = f"{attempts}{duration(page.course.seconds)} of work, {usage}"
+    usage = f"{format_count(state.usage.tokens, 'token')}, cost {format_money(state.usage.cost_usd)}"
+    spent = f"{attempts}{format_duration(page.course.seconds)} of work, {usage}"
     model, task = escape_markdown(state.model, 80), to_code(state.task_id)
     return f"<sub>agentflow task {task}, model {model}, {spent}. The checks were run by the program.</sub>"

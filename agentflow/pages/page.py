@@ -5,21 +5,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentflow.core.errors import CorruptState, InvalidFile, StateError
-from agentflow.core.events import Stamped, StateChanged
+from agentflow.core.events import StateChanged, StoredEvent
 from agentflow.core.evidence import CheckName, Evidence, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.pages.diff import FileView, arrange_diff
 from agentflow.pages.turns import Course, RunView, fold_runs, follow_course
 from agentflow.parse import decode
-from agentflow.redact import one_line, redact_text, strip_colours
+from agentflow.redact import redact_text, strip_colours, to_one_line
 from agentflow.report.material import Spending, sum_spending
 from agentflow.store.ledger import REPORT, read_outcomes
-from agentflow.store.reading import EVIDENCE, events, fold_state
-from agentflow.trust import content
+from agentflow.store.reading import EVIDENCE, fold_state, load_events
+from agentflow.trust import read_content
 from agentflow.verdict.case import find_hook_files
 from agentflow.view.tasks import Snapshot
-from agentflow.view.verdict import file_diffs
+from agentflow.view.verdict import split_diff
 from agentflow.workspace.git import Git
 
 _RECORD = re.compile(r"ev-[0-9]{4,}")
@@ -99,7 +99,7 @@ def read_task_page(folder: Path, git: Git, *, at_work: bool, before: TaskPage | 
         at_work=at_work,
         snapshot=Snapshot(folder=folder, state=state, events=told, evidence=records),
         problems=(*problems, *damaged),
-        files=arrange_diff(file_diffs(diff), state.surface, state.verdict),
+        files=arrange_diff(split_diff(diff), state.surface, state.verdict),
         diff=diff,
         runs=fold_runs(told),
         checks=tuple(_compare_checks(folder, state, records)),
@@ -109,12 +109,12 @@ def read_task_page(folder: Path, git: Git, *, at_work: bool, before: TaskPage | 
 
 
 def _describe_error(error: Exception, folder: Path) -> str:
-    return one_line(str(error).replace(f"{folder}/", ""), 300)
+    return to_one_line(str(error).replace(f"{folder}/", ""), 300)
 
 
-def _read_events(folder: Path) -> tuple[tuple[Stamped, ...], tuple[str, ...]]:
+def _read_events(folder: Path) -> tuple[tuple[StoredEvent, ...], tuple[str, ...]]:
     """Return the events up to the first that cannot be read, and what is wrong with that one."""
-    found, reading = list[Stamped](), events(folder)
+    found, reading = list[StoredEvent](), load_events(folder)
     try:
         found.extend(reading)
     except CorruptState as error:
@@ -129,7 +129,7 @@ def _read_records(folder: Path) -> tuple[tuple[Evidence, ...], tuple[str, ...]]:
         if not _RECORD.fullmatch(path.stem):
             continue
         try:
-            found.append(decode(Evidence, content(path), path.name))
+            found.append(decode(Evidence, read_content(path), path.name))
         except (InvalidFile, OSError) as error:
             problems.append(_describe_error(error, folder))
     return tuple(found), tuple(problems)
@@ -149,9 +149,11 @@ def _read_diff(folder: Path, git: Git, state: TaskState) -> str:
         return ""
     apart = find_hook_files(state)
     try:
-        changes = git.changes(state.base_tree, state.tree)
+        changes = git.list_changes(state.base_tree, state.tree)
         paths = [change.path for change in changes if change.path not in apart]
-        return redact_text(git.diff(state.base_tree, state.tree, *(paths if apart else ())) if paths else "")
+        return redact_text(
+            git.make_diff(state.base_tree, state.tree, *(paths if apart else ())) if paths else ""
+        )
     except StateError:
         return _find_diff_in_report(folder)
 
@@ -160,7 +162,7 @@ def _find_diff_in_report(folder: Path) -> str:
     if not _is_inside(folder, folder / REPORT):
         return ""
     try:
-        text = content(folder / REPORT).decode("utf-8", "replace")
+        text = read_content(folder / REPORT).decode("utf-8", "replace")
     except (OSError, InvalidFile):
         return ""
     _, fence, rest = text.rpartition("```diff\n")

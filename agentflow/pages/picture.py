@@ -9,18 +9,18 @@ from agentflow.core.record import Record
 from agentflow.core.task import GateStatus, Phase, Status, TaskState
 from agentflow.pages.stats import Numbers, ResultKind, Stats
 from agentflow.pages.turns import Course
+from agentflow.routing.route import JUDGING
 
 _BOX = 138
 _HEIGHT = 46
 _GAP = 30
 _TOP = 34
 """Above the boxes, where the arrow of a new iteration runs."""
-_JUDGES = (Phase.REVIEW, Phase.VERIFICATION)
 _STEPS_OF_A_SCALE = (1, 2, 2.5, 5, 10)
 
 
 class Stand(StrEnum):
-    """Where a phase stands."""
+    """The state of a phase in the picture."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -101,18 +101,18 @@ def _arrange_columns(state: TaskState) -> list[list[Phase]]:
     route = known if state.steps or state.gates else [Phase.REFINEMENT]
     if not any(phase is Phase.REFINEMENT for phase in route):
         route = [Phase.REFINEMENT, *route]
-    running = [phase for phase in _JUDGES if state.gate(phase).status is not GateStatus.SKIPPED]
-    is_together = all(phase in route and phase in running for phase in _JUDGES) and not state.sequential
+    running = [phase for phase in JUDGING if state.get_gate(phase).status is not GateStatus.SKIPPED]
+    is_together = all(phase in route and phase in running for phase in JUDGING) and not state.sequential
     if not is_together:
-        left_out = (phase for phase in _JUDGES if state.gate(phase).status is GateStatus.SKIPPED)
+        left_out = (phase for phase in JUDGING if state.get_gate(phase).status is GateStatus.SKIPPED)
         apart = tuple(left_out) if state.iteration > 1 or state.ending else ()
         return [[phase] for phase in route if phase not in apart]
-    return [*([phase] for phase in route if phase not in _JUDGES), list(_JUDGES)]
+    return [*([phase] for phase in route if phase not in JUDGING), list(JUDGING)]
 
 
 def _find_stand(state: TaskState, phase: Phase, *, at_work: bool) -> Stand:
     is_open = state.ending is None or state.status in (Status.SUSPENDED, Status.CANCELLED)
-    match state.gate(phase).status:
+    match state.get_gate(phase).status:
         case GateStatus.PASSED:
             return Stand.PASSED
         case GateStatus.FAILED:

@@ -17,15 +17,15 @@ from agentflow.pages.page import TaskPage, read_output_end
 from agentflow.pages.picture import Plot, Stand, draw_plot, draw_route
 from agentflow.pages.templates import fill_template, format_money, to_markup
 from agentflow.pages.turns import CallEnd, RunView
-from agentflow.redact import one_line
+from agentflow.redact import to_one_line
 from agentflow.view.verdict import describe_outcome
 from agentflow.view.words import (
     UNSANDBOXED,
-    duration,
+    format_count,
+    format_duration,
     is_without_change,
-    plural,
-    status_mark,
-    status_style,
+    mark_status,
+    style_status,
 )
 
 LOCAL = "#{}"
@@ -122,7 +122,7 @@ def wrap_document(title: str, body: str, source: str) -> str:
 
 def _make_title(page: TaskPage) -> str:
     state = page.snapshot.state if page.snapshot else None
-    return f"{describe_status(page)[1]}: {one_line(state.task, 80)}" if state else page.task_id
+    return f"{describe_status(page)[1]}: {to_one_line(state.task, 80)}" if state else page.task_id
 
 
 def describe_status(page: TaskPage) -> tuple[str, str, str]:
@@ -135,8 +135,8 @@ def describe_status(page: TaskPage) -> tuple[str, str, str]:
     if state.status is Status.RUNNING and not page.at_work:
         return "!", "Interrupted", "warn"
     words = "Waits for you" if state.pending else describe_outcome(page.snapshot)[0].partition(":")[0]
-    mark = status_mark(state.status).text.strip()
-    return mark, words[:1].upper() + words[1:], status_style(state.status).name.lower()
+    mark = mark_status(state.status).text.strip()
+    return mark, words[:1].upper() + words[1:], style_status(state.status).name.lower()
 
 
 def _render_head(page: TaskPage, link: str) -> str:
@@ -182,7 +182,7 @@ def explain_outcome(page: TaskPage) -> str:
 def _list_facts(page: TaskPage, state: TaskState) -> Iterator[tuple[str, str, str]]:
     """Yield facts about a task, each with its label and its tone."""
     yield "Started", f"{state.started_at.replace('T', ' ').removesuffix('Z')} UTC", ""
-    yield "Worked", duration(page.course.seconds), ""
+    yield "Worked", format_duration(page.course.seconds), ""
     yield "Model", state.model, ""
     route = f", {state.route.replace('_', ' ')} route" if state.route else ""
     yield "Class", f"{state.task_complexity}{route}", ""
@@ -318,7 +318,9 @@ def _describe_side(record: Evidence) -> str:
 
 def _render_cost(page: TaskPage) -> str:
     spent, seconds = page.spending, page.course.seconds
-    time = f"{duration(seconds)} of work, of which {duration(spent.model)} waiting for the model."
+    time = (
+        f"{format_duration(seconds)} of work, of which {format_duration(spent.model)} waiting for the model."
+    )
     return fill_template("pages/cost.html", plots=tuple(_list_plots(page)), roles=spent.roles, time=time)
 
 
@@ -330,7 +332,7 @@ def _list_plots(page: TaskPage) -> Iterator[tuple[str, Plot, str]]:
         return
     tokens = [*((one.seconds, float(one.tokens)) for one in used), (end, float(last.tokens))]
     form = "{:,.0f} s" if end > 10 else "{:,.1f} s"
-    yield f"{plural(last.tokens, 'token')} over time", draw_plot(tokens, (form, "{:,.0f}")), "tokens"
+    yield f"{format_count(last.tokens, 'token')} over time", draw_plot(tokens, (form, "{:,.0f}")), "tokens"
     if last.cost:
         costs = [*((one.seconds, one.cost or 0.0) for one in used), (end, last.cost)]
         yield f"{format_money(last.cost)} over time", draw_plot(costs, (form, "${:,.4f}")), "costs"

@@ -18,12 +18,12 @@ from agentflow.core.events import (
     ToolBlocked,
     ToolStarted,
 )
-from agentflow.core.messages import Usage, total
+from agentflow.core.messages import Usage, sum_usage
 from agentflow.core.record import Record
 from agentflow.core.task import Status
-from agentflow.store.journal import lines
+from agentflow.store.journal import read_numbered_lines
 from agentflow.store.reading import EVENTS, TASKS, list_tasks, parse_event
-from agentflow.view.words import plural
+from agentflow.view.words import format_count
 
 _READ = (TaskStarted, Classified, RunStarted, ToolStarted, ToolBlocked, Replied, Compacted, TaskEnded)
 """The events that say something here; of all others only the type is looked at."""
@@ -161,14 +161,14 @@ def _read_task(folder: Path) -> TaskNumbers:
         calls=calls,
         refused=refused,
         overreach=overreach,
-        usage=total(used) if used else Usage(cost_usd=0.0),
+        usage=sum_usage(used) if used else Usage(cost_usd=0.0),
         seconds=round(seconds, 3),
         changes=changes,
     )
 
 
 def _read_events(path: Path) -> Iterator[object]:
-    for number, line in lines(path):
+    for number, line in read_numbered_lines(path):
         if _IS_READ.match(line):
             stamped = parse_event(line, f"{path}:{number}")
             if stamped is not None:
@@ -225,7 +225,7 @@ def _note(found: list[TaskNumbers], calls: int) -> Iterator[str]:
     if level := _judge(share, _MANY_REFUSALS):
         yield f"{level}: {share:.0%} of the tool calls were refused, more than {_MANY_REFUSALS[0]:.0%}"
     if overreach := sum(one.overreach for one in found):
-        yield f"look: {plural(overreach, 'refused call')} of a tool that another role has"
+        yield f"look: {format_count(overreach, 'refused call')} of a tool that another role has"
 
 
 def _judge(number: float, limits: tuple[float, float]) -> str:

@@ -8,8 +8,8 @@ from jinja2 import Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup
 
 from agentflow.core.evidence import summarize_evidence
-from agentflow.redact import redact_text, visible
-from agentflow.view.words import duration, plural
+from agentflow.redact import make_visible, redact_text
+from agentflow.view.words import format_count, format_duration
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _ROOMS = ("pages", "web")
@@ -37,7 +37,12 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    filters = {"duration": duration, "count_of": plural, "ended": summarize_evidence, "money": format_money}
+    filters = {
+        "duration": format_duration,
+        "count_of": format_count,
+        "ended": summarize_evidence,
+        "money": format_money,
+    }
     made.filters.update(filters)
     return made
 
@@ -53,4 +58,4 @@ def _finalize(value: Any) -> Any:
     """Return a value as it is shown: a text without secrets and control characters."""
     if isinstance(value, Markup):
         return value
-    return visible(redact_text(str(value)))
+    return make_visible(redact_text(str(value)))

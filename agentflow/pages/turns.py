@@ -15,7 +15,7 @@ from agentflow.core.events import (
     Retried,
     RunEnded,
     RunStarted,
-    Stamped,
+    StoredEvent,
     TaskEnded,
     ToolBlocked,
     ToolFinished,
@@ -78,7 +78,7 @@ class RunView(Record):
     turns: tuple[TurnView, ...] = ()
 
 
-def fold_runs(happened: Iterable[Stamped]) -> tuple[RunView, ...]:
+def fold_runs(happened: Iterable[StoredEvent]) -> tuple[RunView, ...]:
     """Return the runs that events tell of, in the order they began."""
     runs: dict[int, RunView] = {}
     for one in happened:
@@ -176,14 +176,14 @@ class PhaseSpan(Record):
 
 
 class Course(Record):
-    """What a task used over time, and in which phases."""
+    """The usage of a task over time, and by phase."""
 
     seconds: float = 0
     used: tuple[UsagePoint, ...] = ()
     phases: tuple[PhaseSpan, ...] = ()
 
 
-def follow_course(happened: Iterable[Stamped]) -> Course:
+def follow_course(happened: Iterable[StoredEvent]) -> Course:
     """Return the course of a task in seconds of work."""
     used, phases, begun = [UsagePoint(seconds=0, tokens=0, cost=0.0)], list[PhaseSpan](), dict[str, float]()
     now = 0.0
@@ -204,7 +204,7 @@ def follow_course(happened: Iterable[Stamped]) -> Course:
     return Course(seconds=now, used=tuple(used), phases=tuple(phases))
 
 
-def _clock(happened: Iterable[Stamped]) -> Iterator[tuple[float, Stamped]]:
+def _clock(happened: Iterable[StoredEvent]) -> Iterator[tuple[float, StoredEvent]]:
     """Yield each event with the seconds of work before it."""
     now, last, is_over = 0.0, None, False
     for one in happened:

@@ -1,1 +1,1 @@
-"""Which calls a role may make."""
+"""The rules about the calls that a role may make."""

@@ -41,7 +41,7 @@ _UNCERTAIN = regex(r"[;(|\n]|(?<!&)&(?!&)")
 
 
 class CommandPlace(Record):
-    """Where a command runs: the repository, and the folders it may be in."""
+    """The place of a command: the repository, and the folders it may be in."""
 
     root: Path
     folders: tuple[Path, ...]

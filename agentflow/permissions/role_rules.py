@@ -1,4 +1,4 @@
-"""Whether a role may make a call, by its role file and by what the sandbox prevents; and why.
+"""Decides if a role may make a call, by its role file and by what the sandbox prevents, and says why.
 
 Pure: the answer follows from the role, the tool and what the call is about.
 """
@@ -38,7 +38,7 @@ from agentflow.permissions.user_rules import (
     find_restriction,
 )
 from agentflow.permissions.wrappers import RUNS_OTHERS, SHELLS, name_program, strip_launchers, unwrap_command
-from agentflow.redact import one_line
+from agentflow.redact import to_one_line
 from agentflow.sandbox.profile import is_git
 from agentflow.workspace.path_guard import find_policy_part
 
@@ -53,7 +53,7 @@ _UNCONFINED = "none"
 
 
 class CommandScope(StrEnum):
-    """What decides about a part of a command."""
+    """The facts that decide about a part of a command."""
 
     LISTED = "listed"
     """The role's list, and a list of programs and options that only read."""
@@ -142,7 +142,7 @@ def judge_parts(
     free = unbounded or (ON_A_COPY if scope is CommandScope.ANYTHING else None)
     for simple in script.commands:
         if free is not None:
-            yield PartDecision(part=one_line(simple.source), rule=free)
+            yield PartDecision(part=to_one_line(simple.source), rule=free)
         elif not simple.is_opened or _find_variable(simple, scope):
             yield _judge_part(role, simple, rules, scope)
     is_elsewhere = {"cd", "git"} <= {name_program(simple.words) for simple in script.commands}
@@ -157,7 +157,7 @@ def judge_parts(
 def _judge_part(
     role: Role, simple: SimpleCommand, rules: tuple[ToolRule, ...], scope: CommandScope
 ) -> PartDecision:
-    shown = one_line(simple.source)
+    shown = to_one_line(simple.source)
     if (name := _find_variable(simple, scope)) is not None:
         return PartDecision(
             part=shown, refused=f"{role.name} may not set {name}, which programs obey; leave it out"
@@ -228,7 +228,7 @@ def _judge_redirection(
     role: Role, redirection: Redirection, free: str | None, scope: CommandScope
 ) -> PartDecision:
     """Judge a redirection as the writing of its file."""
-    shown, target = one_line(redirection.source), redirection.target
+    shown, target = to_one_line(redirection.source), redirection.target
     path = PurePosixPath(target.text)
     if find_policy_part(target.text) or any(map(is_git, path.parts)):
         return PartDecision(part=shown, refused=f"{shown}: no role writes there")
@@ -316,7 +316,7 @@ def _explain_unparsed(
         return f"it cannot be judged: {reason}", ()
     rule = said.rule or f"built-in: the sandbox alone decides, since {reason}"
     decision = "allow" if said.decision is Decision.NONE else said.decision.name.lower()
-    part = ExplainedPart(part=one_line(command), decision=decision, rule=rule, source=said.source)
+    part = ExplainedPart(part=to_one_line(command), decision=decision, rule=rule, source=said.source)
     return "", (part,)
 
 
@@ -336,7 +336,7 @@ def _explain_part(call: RuleCall, said: RuleDecision | None) -> Iterator[Explain
     if said is not None and call.script is not None:
         name = said.decision.name.lower()
         yield ExplainedPart(
-            part=one_line(call.script.source), decision=name, rule=said.rule, source=said.source
+            part=to_one_line(call.script.source), decision=name, rule=said.rule, source=said.source
         )
 
 

@@ -22,7 +22,7 @@ from agentflow.permissions.wrappers import (
     name_program,
     unwrap_command,
 )
-from agentflow.trust import content
+from agentflow.trust import require_content
 
 READING, WRITING, RUNNING, FETCHING = "Read", "Edit", "Bash", "WebFetch"
 """The names by which a rule means every tool that reads files, writes files, runs commands or fetches."""
@@ -120,11 +120,7 @@ def read_rules(path: Path) -> Rules:
     """Return the rules of one file; none where there is no file. Raises InvalidFile."""
     if not path.is_file():
         return Rules()
-    try:
-        raw = content(path)
-    except OSError as error:
-        raise InvalidFile(str(path), f"cannot be read: {error.strerror}") from None
-    settings = decode(dict[str, Any], raw, str(path))
+    settings = decode(dict[str, Any], require_content(path), str(path))
     found = settings.get("permissions", {})
     if not isinstance(found, dict):
         raise InvalidFile(str(path), "permissions: must be an object")

@@ -29,7 +29,7 @@ class ShellWord(Record):
 
 
 class Redirection(Record):
-    """Where a command's input comes from, or its output goes."""
+    """A redirection of a command's input or output."""
 
     operator: str
     target: ShellWord
@@ -52,7 +52,7 @@ class SimpleCommand(Record):
 
 
 class ShellScript(Record):
-    """What a shell would do with a command."""
+    """The actions that a shell would take for a command."""
 
     commands: tuple[SimpleCommand, ...]
     redirections: tuple[Redirection, ...] = ()

@@ -19,7 +19,7 @@ from agentflow.permissions.shell_command import (
     is_open_ended,
     unquote,
 )
-from agentflow.redact import visible
+from agentflow.redact import make_visible
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -58,7 +58,7 @@ def parse_command(command: str) -> ShellScript:
     """Return the simple commands of a shell command, those of substitutions too. Raises TooComplex."""
     if len(command) > MAX_COMMAND_CHARS:
         raise TooComplex(f"it has more than {MAX_COMMAND_CHARS:,} characters")
-    if "\r" in command or visible(command) != command:
+    if "\r" in command or make_visible(command) != command:
         raise TooComplex("it holds control or invisible characters")
     if command.count("|") > _MAX_PIPES:
         raise TooComplex("it has too many commands")

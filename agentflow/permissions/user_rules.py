@@ -1,4 +1,4 @@
-"""What the user's permission rules say about a call, and when a person is asked without a rule."""
+"""The user's permission rules applied to a call, and the calls a person is asked about without a rule."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +34,7 @@ from agentflow.permissions.shell_command import (
     join_words,
 )
 from agentflow.permissions.wrappers import unwrap_command
-from agentflow.redact import one_line
+from agentflow.redact import to_one_line
 from agentflow.sandbox.profile import CONFIGURATION
 from agentflow.sandbox.protection import find_links
 from agentflow.settings import Mode, When
@@ -61,7 +61,7 @@ _EXAMPLES = (".env", ".env.local", "id_rsa", "id_ed25519")
 
 
 class RuleDecision(Record):
-    """What the rules say about a call, and which one says it."""
+    """The decision of the rules about a call, and the rule that made it."""
 
     decision: Decision = Decision.NONE
     rule: str = ""
@@ -143,7 +143,7 @@ def find_deletion_question(rules: Rules, call: RuleCall) -> RuleDecision | None:
     if call.script is None or any(str(rule.pattern) == call.script.source for rule in rules.allow):
         return None
     found = find_mass_deletion(call.script, call.root)
-    told = f"built-in: {one_line(found)} is about the whole repository, or most of it" if found else ""
+    told = f"built-in: {to_one_line(found)} is about the whole repository, or most of it" if found else ""
     return RuleDecision(decision=Decision.ASK, rule=told) if found else None
 
 

@@ -26,7 +26,7 @@ _MAX_WORDS = 200
 
 
 class Wrapper(Record):
-    """How a program that only runs another one is called."""
+    """The command line of a program that only runs another one."""
 
     flags: str = "(?!)"
     """Options that stand alone."""

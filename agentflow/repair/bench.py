@@ -20,7 +20,7 @@ from agentflow.repair.sources import Sources
 from agentflow.repair.target import ADVICE, Target
 from agentflow.sandbox.profile import REPAIR_ENGINE, Level
 from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.throwaway import View, make_overlay_view, scratch_folder
+from agentflow.sandbox.throwaway import View, make_overlay_view, make_scratch_folder
 from agentflow.workspace.working_copy import copy_files, is_mountable, to_pythonpath
 
 DRIVER = Path(__file__).with_name("driver.py")
@@ -30,7 +30,7 @@ _CLOSING_SECONDS = 1.0
 
 
 class Hope(Record):
-    """How far a search has come, for a person who waits."""
+    """The progress of a search, for a person who waits."""
 
     tried: int
     total: int
@@ -40,7 +40,7 @@ class Hope(Record):
 
 
 class SearchWatch(Record):
-    """Who waits for a search, and how long."""
+    """The person or program that waits for a search, and for how long."""
 
     tell: Callable[[Hope], object] = lambda _: None
     cancelled: Callable[[], bool] = lambda: False
@@ -58,7 +58,7 @@ class SearchWatch(Record):
 
 
 class Bench(Record):
-    """What is needed to run the target tests in a copy."""
+    """The parts that are needed to run the target tests in a copy."""
 
     sandbox: Sandbox
     sources: Sources
@@ -74,7 +74,7 @@ class Bench(Record):
 def open_copy(bench: Bench) -> Iterator[View]:
     """Yield a copy of the repository as it was before any attempt. Raises ModelRejected once cancelled."""
     if bench.below is not None:
-        with scratch_folder() as scratch:
+        with make_scratch_folder() as scratch:
             yield make_overlay_view(bench.below, scratch / "layer")
         return
     sources = bench.sources
@@ -88,7 +88,7 @@ def open_copy(bench: Bench) -> Iterator[View]:
 @contextmanager
 def open_pristine(bench: Bench) -> Iterator[tuple[Path, Bench]]:
     """Yield a copy that drivers only read, and a bench whose copies are layers above it where they can be."""
-    with open_copy(bench) as copy, scratch_folder() as trial:
+    with open_copy(bench) as copy, make_scratch_folder() as trial:
         sandbox, place = bench.sandbox, copy.folder
         opened = sandbox.opened.replace(readable=(*sandbox.opened.readable, place))
         is_below = sandbox.level is Level.FULL and is_mountable(place, trial / "layer")
@@ -180,7 +180,7 @@ class Driver:
         """Start it; the spec names the kinds of its servers."""
         pipes, self._channels = {}, dict[str, Channel]()
         with ExitStack() as stack:  # a copy may be stopped halfway
-            folder = stack.enter_context(scratch_folder())
+            folder = stack.enter_context(make_scratch_folder())
             copy = stack.enter_context(open_copy(bench))
             for kind in spec["servers"]:
                 pipes[kind] = (folder / f"{kind}-orders", folder / f"{kind}-answers")

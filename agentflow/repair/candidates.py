@@ -1,30 +1,81 @@
-"""The single edits of suspicious lines that are tried."""
+"""The edits that are tried at suspicious lines: single ones, one at several places, two of a line."""
 
 import ast
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 from agentflow.core.record import Record
-from agentflow.repair.combining import pair_edits, repeat_edits
+from agentflow.repair.clues import EditPlace, Hints, Rule, TestTrace, list_tested, read_hints
 from agentflow.repair.conditions import CONDITION_RULES
-from agentflow.repair.hints import Hints, Rule, list_tested, read_hints
 from agentflow.repair.literals import LITERAL_RULES
-from agentflow.repair.locate import EditPlace, TestTrace
 from agentflow.repair.naming import mutate_names
 from agentflow.repair.operators import mutate_access, mutate_operators, mutate_statements
-from agentflow.repair.sources import Code, FunctionNode, Mutation, Sources, header_lines, parse_code
+from agentflow.repair.sources import Code, FunctionNode, Mutation, Sources, find_header_lines, parse_code
 from agentflow.repair.statements import STATEMENT_RULES
 from agentflow.repair.wrapping import WRAPPING_RULES
+
+_MOST_PAIRED = 24
+"""Light edits of a statement that are tried in pairs."""
+
+_LIGHT = 2
+
+_MOST_ALIKE = 6
+
+
+def repeat_edits(code: Code, mutations: Iterable[Mutation]) -> Iterator[Mutation]:
+    """Yield each edit that fits at several places of a function, made at all of them, and at two."""
+    alike: dict[tuple[str, bytes, str], list[Mutation]] = defaultdict(list)
+    for each in mutations:
+        if each.end > each.start:
+            alike[each.kind, code.raw[each.start : each.end], each.text].append(each)
+    for same in alike.values():
+        if 1 < len(same) <= _MOST_ALIKE:
+            yield from _join_all(code, [same, *combinations(same, 2)], 1)
+
+
+def pair_edits(code: Code, mutations: Sequence[Mutation]) -> Iterator[Mutation]:
+    """Yield pairs of the lightest edits of one statement."""
+    light = sorted((each for each in mutations if each.weight <= _LIGHT), key=lambda each: each.weight)
+    yield from _join_all(code, combinations(light[:_MOST_PAIRED], 2), 2)
+
+
+def _join_all(code: Code, groups: Iterable[Sequence[Mutation]], more: int) -> Iterator[Mutation]:
+    for group in groups:
+        joined = join_edits(code, group, more)
+        if joined is not None:
+            yield joined
+
+
+def join_edits(code: Code, group: Sequence[Mutation], more: int) -> Mutation | None:
+    """Return several edits of a file as one, so much heavier than the heaviest; None where they overlap."""
+    ordered = sorted(group, key=lambda each: (each.start, each.end))
+    text, at = "", ordered[0].start
+    for each in ordered:
+        if each.start < at or (each.start == at and each is not ordered[0]):
+            return None
+        text += code.raw[at : each.start].decode("utf-8", "replace") + each.text
+        at = each.end
+    kinds = dict.fromkeys(each.kind for each in ordered)
+    return Mutation(
+        start=ordered[0].start,
+        end=at,
+        text=text,
+        line=ordered[0].line,
+        kind=" and ".join(kinds),
+        weight=max(each.weight for each in ordered) + more,
+        note="; ".join(dict.fromkeys(each.note for each in ordered)),
+    )
+
 
 MOST_CANDIDATES = 6_000
 """Candidates tried before we say that nothing mends it."""
 
 RIVAL_REACH = 4
-"""How much heavier than a plausible edit another may be that is compared with it."""
+"""The weight by which an edit may exceed the plausible one that it is compared with."""
 
 _STEP = 2
 """What the steps by which an edit is unusual are counted in, so that doubts are parts of one."""
@@ -36,13 +87,13 @@ _DOUBT: Mapping[str, int] = {
     **dict.fromkeys(("missing guard", "missing bound", "missing increment", "missing decrement"), 3),
     **dict.fromkeys(("missing slice",), 3),
 }
-"""How much heavier an edit counts that passes a test by chance more often than a name does."""
+"""The extra weight of an edit that passes a test by chance more often than a name does."""
 
 MOST_RIVALS = 400
-"""How many edits are tried beside the first plausible one at most, unless that one came late."""
+"""The most edits that are tried beside the first plausible one, unless that one came late."""
 
 _SPECIAL = 3
-"""How much heavier an edit is that makes a case of a value that only the tests name."""
+"""The extra weight of an edit that treats a value specially which only the tests name."""
 
 _CASES = ("missing guard", "missing bound", "missing condition", "return value")
 
@@ -71,21 +122,21 @@ class Candidate(Record):
     distance: int
     """Lines between it and the innermost frame of a failure."""
     is_special: bool = False
-    """Whether it makes a case of a value that only the tests name."""
+    """True if it treats a value specially which only the tests name."""
 
     @property
     def title(self) -> str:
-        """What it changes, on one line."""
+        """The change in one line."""
         return f"{self.path}:{self.mutation.line} {self.mutation.kind}: {self.mutation.note}"
 
     @property
     def doubt(self) -> int:
-        """How easily it passes a test by chance."""
+        """The likelihood that the edit passes a test by chance."""
         return max(_DOUBT.get(kind, 0) for kind in self.mutation.kind.split(" and "))
 
     @property
     def weight(self) -> int:
-        """How unusual it is, the more so where it passes a test by chance."""
+        """The unusualness of the edit, larger where it passes a test by chance."""
         return _STEP * self.cost + self.doubt
 
     @property
@@ -177,7 +228,7 @@ class _Group(NamedTuple):
 
     @property
     def level(self) -> int:
-        """How far its most suspicious line is from the most suspicious of all: no edit of it is lighter."""
+        """The distance of its most suspicious line from the most suspicious of all; its least weight."""
         known = self.file.nearest.get(self.around)
         places = [*([known] if known else []), *(place for _, place in self.nodes)]
         return min(self.levels[place.score] for place in places)
@@ -189,8 +240,8 @@ class _Group(NamedTuple):
         by_statement: dict[ast.AST | None, list[Mutation]] = defaultdict(list)
         for node, place in self.nodes:
             found = [mutation for rule in _RULES for mutation in rule.apply(code, node, hints)]
-            by_statement[code.statement(node)] += found
-            by_scope[code.scope(node)] += found
+            by_statement[code.find_statement(node)] += found
+            by_scope[code.find_scope(node)] += found
             yield from (self._rate(place, mutation) for mutation in found)
         for groups, join in ((by_scope, repeat_edits), (by_statement, pair_edits)):
             for around, those in groups.items():
@@ -225,10 +276,12 @@ def _group_nodes(sources: Sources, places: tuple[EditPlace, ...], seen: TestTrac
         by_function: dict[ast.AST, list[tuple[ast.AST, EditPlace]]] = defaultdict(list)
         for node in ast.walk(code.tree):
             if place := _place_of(code, node, lines):
-                functions = [each for each in (node, *code.above(node)) if isinstance(each, FunctionNode)]
+                functions = [
+                    each for each in (node, *code.list_above(node)) if isinstance(each, FunctionNode)
+                ]
                 by_function[functions[-1] if functions else code.tree].append((node, place))
-                nearest.setdefault(code.statement(node), place)
-                scope = code.scope(node)
+                nearest.setdefault(code.find_statement(node), place)
+                scope = code.find_scope(node)
                 nearest[scope] = max(nearest.get(scope, place), place, key=lambda each: each.score)
         groups += [_Group(file, levels, *each) for each in by_function.items()]
     return sorted(groups, key=lambda group: group.level)
@@ -249,8 +302,8 @@ def _is_special(edit: Mutation, tested: frozenset[str]) -> bool:
 
 def _place_of(code: Code, node: ast.AST, lines: Mapping[int, EditPlace]) -> EditPlace | None:
     """Return the most suspicious line of the statement around a node."""
-    statement = code.statement(node)
+    statement = code.find_statement(node)
     if statement is None:
         return None
-    found = [lines[line] for line in header_lines(statement) if line in lines]
+    found = [lines[line] for line in find_header_lines(statement) if line in lines]
     return min(found, key=lambda place: (-place.score, place.distance)) if found else None

@@ -17,10 +17,10 @@ LEAST_SECONDS = 5.0
 MOST_COMPARED = 16
 
 _FAR = 3
-"""How much heavier than the chosen edit a rival of it is at most; one more in doubt."""
+"""The weight by which a rival may exceed the chosen edit; one more in doubt."""
 
 _FAULTY = 4
-"""How much heavier an edit counts that leaves errors where another edit gives a result and leaves fewer."""
+"""The extra weight of an edit that leaves errors where another edit gives a result and leaves fewer."""
 
 _ACCIDENT = "? "
 """How the outcome of a call begins that ends in an error which the code does not raise itself."""
@@ -37,8 +37,8 @@ _SHOWN = 60
 _GUESS = "a guess: only the failing tests name that value"
 
 
-class Compared(Record):
-    """What each of some versions does with each of some inputs."""
+class VersionComparison(Record):
+    """The behaviour of some versions with each of some inputs."""
 
     inputs: tuple[str, ...] = ()
     outcomes: tuple[tuple[str, ...], ...] = ()
@@ -55,7 +55,7 @@ class RepairChoice(Record):
 
 def choose_repair(
     survivors: Sequence[Candidate],
-    compare: Callable[[Sequence[Candidate]], Compared],
+    compare: Callable[[Sequence[Candidate]], VersionComparison],
     confirm: Callable[[Sequence[Candidate]], Collection[Candidate]],
 ) -> RepairChoice | None:
     """Return the edit that most others agree with; edits that differ from it nowhere are no rivals.
@@ -63,7 +63,7 @@ def choose_repair(
     The edit and its rivals, and no others, have to be confirmed; None where none is.
     """
     left = tuple(survivors)[:MOST_COMPARED]
-    seen = compare(left) if len(left) > 1 else Compared()
+    seen = compare(left) if len(left) > 1 else VersionComparison()
     confirmed = set[Candidate]()
     while left:
         choice = rank_survivors(left, seen)
@@ -77,7 +77,7 @@ def choose_repair(
     return None
 
 
-def rank_survivors(survivors: Sequence[Candidate], seen: Compared) -> RepairChoice:
+def rank_survivors(survivors: Sequence[Candidate], seen: VersionComparison) -> RepairChoice:
     """Return the choice among survivors from what they do; an unknown one is a rival."""
     count = min((len(each) for each in seen.outcomes if each), default=0)
     vectors = [tuple(each[:count]) for each in seen.outcomes] or [() for _ in survivors]
@@ -135,7 +135,7 @@ def is_rival(other: Candidate, chosen: Candidate) -> bool:
     return not parts[0] < parts[1] and other.weight <= chosen.weight + far
 
 
-def _describe(seen: Compared, vectors: Sequence[tuple[str, ...]], best: int, other: int) -> str:
+def _describe(seen: VersionComparison, vectors: Sequence[tuple[str, ...]], best: int, other: int) -> str:
     """Return the shortest input that tells two edits apart, and what they do with it."""
     mine, theirs = vectors[best], vectors[other]
     if not mine or not theirs:
@@ -162,19 +162,19 @@ def _shorten(one: str, other: str) -> tuple[str, str]:
 
 def compare_survivors(
     sources: Sources, survivors: Sequence[Candidate], run: Callable[[dict[str, Any]], object]
-) -> Compared:
+) -> VersionComparison:
     """Return what the survivors of one file do with inputs near those of the tests, if that can be known.
 
     The tests run with the first of them: they reach more of the code that passes them, and do not hang in it.
     """
     paths = {each.path for each in survivors}
     if len(paths) != 1:
-        return Compared()
+        return VersionComparison()
     (path,) = paths
     try:
-        return fit(Compared, run(make_order(sources.read(path), path, survivors)))
+        return fit(VersionComparison, run(make_order(sources.read(path), path, survivors)))
     except Mismatch:
-        return Compared()
+        return VersionComparison()
 
 
 def make_order(raw: bytes, path: str, survivors: Sequence[Candidate]) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def compare_versions(order: dict[str, Any], run_tests: Callable[[], Any], inputs
     calls = record_calls(run_tests, path, lines, inputs.pack)
     if calls is None:
         return {"inputs": [], "outcomes": [[] for _ in order["versions"]]}
-    made = list(inputs.near_inputs(calls, find_constants(order["versions"][0])))
+    made = list(inputs.list_near_inputs(calls, find_constants(order["versions"][0])))
     outcomes = run_versions(order["path"], order["versions"], made)
     return {"inputs": [show_input(name, make) for name, make in made], "outcomes": outcomes}
 
@@ -95,7 +95,7 @@ def record_calls(
         kept = found.setdefault(name, {})
         if name and len(kept) < MOST_CALLS:
             with contextlib.suppress(Exception):
-                raw = pack(*arguments_of(frame))
+                raw = pack(*read_arguments(frame))
                 if len(raw) < LARGEST:
                     kept[raw] = None
                     called.update({code: True} if code in called else {})
@@ -120,17 +120,17 @@ def name_of(frame: FrameType) -> str:
     owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
     kind = owner if isinstance(owner, type) else type(owner)
     for place in (module, *getattr(kind, "__mro__", ())):
-        if code_of(vars(place).get(code.co_name) if place is not None else None) is code:
+        if find_code(vars(place).get(code.co_name) if place is not None else None) is code:
             return code.co_name if place is module else f"{place.__qualname__}.{code.co_name}"
     return ""
 
 
-def code_of(value: Any) -> CodeType | None:
+def find_code(value: Any) -> CodeType | None:
     inner = getattr(value, "fget", None) or getattr(value, "__func__", value)
     return getattr(inspect.unwrap(inner), "__code__", None)
 
 
-def arguments_of(frame: FrameType) -> tuple[list[Any], dict[str, Any]]:
+def read_arguments(frame: FrameType) -> tuple[list[Any], dict[str, Any]]:
     """Return the positional and the keyword arguments of a call that begins."""
     code, values = frame.f_code, frame.f_locals
     count, only = code.co_argcount, code.co_kwonlyargcount

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from agentflow.repair.hints import NUMBERS, Hints, Rule, find_name_types
+from agentflow.repair.clues import NUMBERS, Hints, Rule, find_name_types
 from agentflow.repair.sources import Code, FunctionNode, Mutation
 from agentflow.repair.wrapping import find_fields, find_names, list_known
 
@@ -28,7 +28,7 @@ def _result(code: Code, node: ast.Return, hints: Hints) -> Iterator[Mutation]:
 
 
 def _choose_default(code: Code, node: ast.Return, value: ast.expr, hints: Hints) -> Iterator[Mutation]:
-    text = code.text(value)
+    text = code.get_text(value)
     if isinstance(value, ast.IfExp | ast.Tuple | ast.Lambda):
         return
     others = _find_defaults(code, node, hints)
@@ -49,7 +49,7 @@ def _find_defaults(code: Code, node: ast.AST, hints: Hints) -> list[str]:
 
 def _join(code: Code, test: ast.expr, hints: Hints) -> Iterator[Mutation]:
     """Yield a condition joined with another one by and, and by or, on either side."""
-    text = code.text(test)
+    text = code.get_text(test)
     is_or, is_and = (isinstance(test, ast.BoolOp) and isinstance(test.op, op) for op in (ast.Or, ast.And))
     for weight, other in list_conditions(code, test, hints):
         if other in text:
@@ -64,8 +64,8 @@ def _join(code: Code, test: ast.expr, hints: Hints) -> Iterator[Mutation]:
 
 def list_conditions(code: Code, node: ast.AST, hints: Hints) -> list[tuple[int, str]]:
     """Return conditions that make sense where a node stands, with their weights, the most usual first."""
-    scope = code.scope(node)
-    known = code.once(("conditions", scope), lambda: _list_known_conditions(code, node))
+    scope = code.find_scope(node)
+    known = code.compute_once(("conditions", scope), lambda: _list_known_conditions(code, node))
     names = [*find_names(code, node), *find_fields(code, node)][:6]
     found = [(3, text) for text in known]
     found += [(3, text) for name in names for text in (name, f"not {name}")]
@@ -77,12 +77,12 @@ def list_conditions(code: Code, node: ast.AST, hints: Hints) -> list[tuple[int, 
 
 def _list_known_conditions(code: Code, node: ast.AST) -> list[str]:
     """Return the first comparisons of the class or module that make sense in the function around a node."""
-    scope = code.scope(node)
+    scope = code.find_scope(node)
     names = set(list_known(code, node)) | {"self", "len"}
     names |= {getattr(each, "name", "") for each in code.tree.body} | {"None", "True", "False"}
     found = (
-        code.text(each)
-        for each in code.walk(code.home(node) if isinstance(scope, FunctionNode) else scope)
+        code.get_text(each)
+        for each in code.walk(code.find_home(node) if isinstance(scope, FunctionNode) else scope)
         if isinstance(each, ast.Compare) and _is_in_reach(each, names)
     )
     return [text for text in dict.fromkeys(found) if len(text) < 40][:8]
@@ -122,13 +122,13 @@ def _list_comparisons(code: Code, node: ast.AST, names: list[str], hints: Hints)
 
 def _filter(code: Code, node: ast.comprehension, hints: Hints) -> Iterator[Mutation]:
     """Yield a comprehension that leaves something out, or less."""
-    end = code.span(node.ifs[-1] if node.ifs else node.iter)[1]
+    end = code.find_span(node.ifs[-1] if node.ifs else node.iter)[1]
     targets = [each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)]
     tests = [(3, target) for target in targets]
     whole = code.parents.get(node)
     element = getattr(whole, "elt", None)
     if isinstance(element, ast.Call):
-        tests.append((3, code.text(element)))
+        tests.append((3, code.get_text(element)))
     tests += [
         (4, f"{target}.{name}()") for target in targets for name in _list_questions(code, node, target, hints)
     ]
@@ -147,9 +147,9 @@ def _filter(code: Code, node: ast.comprehension, hints: Hints) -> Iterator[Mutat
     joint = " and " if node.ifs else " if "
     for weight, test in tests:
         if test != subject:
-            yield code.mutation((end, end), f"{joint}{test}", "missing condition", weight)
+            yield code.make_mutation((end, end), f"{joint}{test}", "missing condition", weight)
     for each in node.ifs:
-        yield code.swap(each, f"not ({code.text(each)})", "missing negation", 3)
+        yield code.swap(each, f"not ({code.get_text(each)})", "missing negation", 3)
 
 
 def _list_questions(code: Code, node: ast.comprehension, target: str, hints: Hints) -> tuple[str, ...]:
@@ -162,14 +162,14 @@ def _shorten(code: Code, node: ast.BoolOp, hints: Hints) -> Iterator[Mutation]:
     """Yield a condition with one of its parts negated, or with one more for a part."""
     for each in node.values:
         yield from (edit.replace(weight=edit.weight + 1) for edit in _join(code, each, hints))
-        text = code.text(each)
+        text = code.get_text(each)
         simple = isinstance(each, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
         yield code.swap(each, f"not {text}" if simple else f"not ({text})", "missing negation", 3)
 
 
 def _unless(code: Code, node: ast.If | ast.While | ast.IfExp, _: Hints) -> Iterator[Mutation]:
     if isinstance(node.test, ast.Compare):
-        yield code.swap(node.test, f"not ({code.text(node.test)})", "missing negation", 4)
+        yield code.swap(node.test, f"not ({code.get_text(node.test)})", "missing negation", 4)
 
 
 CONDITION_RULES = (

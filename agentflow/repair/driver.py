@@ -40,8 +40,8 @@ def run_spec() -> None:
     if "servers" in spec:
         start_servers(spec)
         return
-    watch, observe, sealed, tracing = map(load_part, ("watch", "observe", "sealed", "trace"))
-    report = watch.watch_tests(spec, observe, sealed, tracing)
+    watch, observe, sealed = map(load_part, ("watch", "observe", "sealed"))
+    report = watch.watch_tests(spec, observe, sealed)
     Path(spec["report"]).write_text(json.dumps(report), encoding="utf-8")
 
 

@@ -27,7 +27,7 @@ _NUMBER, _SIGN = re.compile(r"\d+(?:\.\d+)?"), re.compile(r"[^\w\s]")
 
 
 class NamedValues:
-    """What the code and the recorded inputs name: numbers around which it may decide, and signs of texts."""
+    """The values that code and recorded inputs name: numbers near its decisions, and signs of texts."""
 
     def __init__(self, constants: list[Any], recorded: list[Any]) -> None:
         limits = [each for each in constants if type(each) is int and each > 1]
@@ -70,15 +70,17 @@ def unpack(raw: bytes) -> tuple[list[Any], dict[str, Any]]:
     return found
 
 
-def near_inputs(
+def list_near_inputs(
     calls: dict[str, list[bytes]], constants: list[Any]
 ) -> Iterator[tuple[str, Callable[[], tuple[list[Any], dict[str, Any]]]]]:
     """Yield each function with what makes its arguments: recorded ones, then others near them."""
     chance = random.Random(0)  # noqa: S311  # no secret
-    pool = NamedValues(constants, [part for raws in calls.values() for raw in raws for part in parts_of(raw)])
+    pool = NamedValues(
+        constants, [part for raws in calls.values() for raw in raws for part in list_parts(raw)]
+    )
     for name, raws in calls.items():
         seen = dict.fromkeys(raws)
-        made = dict.fromkeys(raw for base in raws for raw in variants_of(base, raws, pool, chance))
+        made = dict.fromkeys(raw for base in raws for raw in list_variants(base, raws, pool, chance))
         is_usual = find_usual(raws)
         fresh = [raw for raw in made if raw not in seen and is_usual(raw)]
         chance.shuffle(fresh)
@@ -87,14 +89,14 @@ def near_inputs(
 
 def find_usual(raws: list[bytes]) -> Callable[[bytes], bool]:
     """Return what tells whether arguments keep to what all recorded ones do: no negatives, ordered parts."""
-    recorded = [part for raw in raws for part in parts_of(raw)]
+    recorded = [part for raw in raws for part in list_parts(raw)]
     has_negatives = any(map(is_negative, recorded))
     ordered = [
         kind for kind in (list, tuple) if are_in_order([part for part in recorded if is_long(part, kind)])
     ]
 
     def is_usual(raw: bytes) -> bool:
-        parts = list(parts_of(raw))
+        parts = list(list_parts(raw))
         if not has_negatives and any(map(is_negative, parts)):
             return False
         return all(is_in_order(part) for part in parts for kind in ordered if is_long(part, kind))
@@ -102,7 +104,7 @@ def find_usual(raws: list[bytes]) -> Callable[[bytes], bool]:
     return is_usual
 
 
-def parts_of(raw: bytes) -> Iterator[Any]:
+def list_parts(raw: bytes) -> Iterator[Any]:
     """Yield each argument and everything in it."""
     given, named = unpack(raw)
     for value in (*given, *named.values()):
@@ -142,18 +144,21 @@ def is_in_order(values: list[Any]) -> bool:
         return False
 
 
-def variants_of(base: bytes, raws: list[bytes], pool: NamedValues, chance: random.Random) -> Iterator[bytes]:
+def list_variants(
+    base: bytes, raws: list[bytes], pool: NamedValues, chance: random.Random
+) -> Iterator[bytes]:
     """Yield arguments that differ from recorded ones in one value, then some that differ in two."""
     given, named = unpack(base)
     others = [unpack(raw)[0] for raw in raws]
     choices = [
-        near(value, pool) + [each[at] for each in others if len(each) > at] for at, value in enumerate(given)
+        list_near(value, pool) + [each[at] for each in others if len(each) > at]
+        for at, value in enumerate(given)
     ]
     for at, values in enumerate(choices):
         for value in values[: 3 * MOST_VALUES]:
             yield from try_to_pack([*given[:at], value, *given[at + 1 :]], named)
     for key, value in named.items():
-        for other in near(value, pool):
+        for other in list_near(value, pool):
             yield from try_to_pack(given, {**named, key: other})
     pairs = list(itertools.combinations(range(len(given)), 2))
     for first, second in pairs * (40 // max(1, len(pairs))):
@@ -168,7 +173,7 @@ def try_to_pack(given: list[Any], named: dict[str, Any]) -> Iterator[bytes]:
         yield pack(given, named)
 
 
-def near(value: Any, pool: NamedValues) -> list[Any]:
+def list_near(value: Any, pool: NamedValues) -> list[Any]:
     """Return other values of the same type, the nearest first."""
     if isinstance(value, bool):
         return [not value]
@@ -178,20 +183,20 @@ def near(value: Any, pool: NamedValues) -> list[Any]:
     if isinstance(value, float):
         return [value / 2, value * 2, 0.0, 1.0, value + 0.25, value - 0.25, 0.1, 3.0]
     if isinstance(value, str):
-        return near_texts(value, pool)
+        return list_near_texts(value, pool)
     if isinstance(value, (list, tuple)):
-        return near_lists(value, pool)
+        return list_near_lists(value, pool)
     if isinstance(value, (set, frozenset)):
-        return [type(value)(each) for each in near_lists(sorted(value, key=repr), pool)]
+        return [type(value)(each) for each in list_near_lists(sorted(value, key=repr), pool)]
     if isinstance(value, dict):
-        return near_dicts(value, pool)
-    return near_objects(value, pool)
+        return list_near_dicts(value, pool)
+    return list_near_objects(value, pool)
 
 
-def near_texts(value: str, pool: NamedValues) -> list[str]:
+def list_near_texts(value: str, pool: NamedValues) -> list[str]:
     more = [value[:-1], value[1:], value + value[:1], value + "x", "", value.upper(), value.lower()]
     more += [f" {value} ", value[::-1], value * 2, value.replace(" ", "  "), f"{value} a"]
-    more += near_words(value)
+    more += list_near_words(value)
     more += [_NUMBER.sub(other, value, count=1) for other in ("2.5", "7", "12")]
     signs = dict.fromkeys(_SIGN.findall(value))
     for one, other in itertools.islice(itertools.combinations(signs, 2), 3):
@@ -201,7 +206,7 @@ def near_texts(value: str, pool: NamedValues) -> list[str]:
     return [each for each in dict.fromkeys(more) if each != value]
 
 
-def near_words(value: str) -> list[str]:
+def list_near_words(value: str) -> list[str]:
     """Return texts of less, more and other words, and in another order."""
     words = value.split()
     if not 1 < len(words) < LONGEST:
@@ -211,7 +216,7 @@ def near_words(value: str) -> list[str]:
     return [" ".join(each) for each in made]
 
 
-def near_lists(value: Any, pool: NamedValues) -> list[Any]:
+def list_near_lists(value: Any, pool: NamedValues) -> list[Any]:
     """Return lists or tuples with less, more and other elements, and in another order.
 
     A tuple is rather a record: other elements come first.
@@ -222,7 +227,7 @@ def near_lists(value: Any, pool: NamedValues) -> list[Any]:
     made = [items[:-1], items[1:], items[::-1], items + items[:1], [], items[:1], items + items]
     with contextlib.suppress(TypeError):
         made.append(sorted(items))
-    others = [near(item, pool) for item in items[:4]]
+    others = [list_near(item, pool) for item in items[:4]]
     changed = [
         [*items[:at], found[turn], *items[at + 1 :]]
         for turn in range(4)
@@ -233,20 +238,20 @@ def near_lists(value: Any, pool: NamedValues) -> list[Any]:
     return [type(value)(each) for each in made]
 
 
-def near_dicts(value: dict[Any, Any], pool: NamedValues) -> list[Any]:
+def list_near_dicts(value: dict[Any, Any], pool: NamedValues) -> list[Any]:
     keys = list(value)
     made: list[Any] = [{key: value[key] for key in keys if key != gone} for gone in keys[:4]]
     made.append(dict(reversed(list(value.items()))))
     for key in keys[:4]:
-        made += [{**value, key: other} for other in near(value[key], pool)[:4]]
+        made += [{**value, key: other} for other in list_near(value[key], pool)[:4]]
     return [*made, {}] if type(value) is dict else []
 
 
-def near_objects(value: Any, pool: NamedValues) -> list[Any]:
+def list_near_objects(value: Any, pool: NamedValues) -> list[Any]:
     """Return copies of an object in each of which one attribute has another value."""
     made = []
     for name, held in list(getattr(value, "__dict__", {}).items())[:6]:
-        for other in near(held, pool)[:10] if not hasattr(held, "__dict__") else []:
+        for other in list_near(held, pool)[:10] if not hasattr(held, "__dict__") else []:
             with contextlib.suppress(Exception):
                 copy = unpack(pack([value], {}))[0][0]
                 setattr(copy, name, other)

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from agentflow.repair.hints import Hints, Rule, find_types
+from agentflow.repair.clues import Hints, Rule, find_types
 from agentflow.repair.sources import Code, Mutation
 
 _SEPARATORS = (*" ,-_/:;.=&#|?()\n\t", "", ", ")
@@ -25,7 +25,7 @@ def _number(code: Code, node: ast.Constant, hints: Hints) -> Iterator[Mutation]:
         return
     near = [repr(value + step) for step in (2, -2)] if isinstance(value, int) else []
     scaled = [repr(value * 10), repr(value // 10 if isinstance(value, int) else value / 10)] if value else []
-    own = code.once("numbers", lambda: _file_numbers(code))
+    own = code.compute_once("numbers", lambda: _file_numbers(code))
     pools: tuple[tuple[int, Sequence[str]], ...] = (
         (2, _USUAL),
         (3, (*near, repr(-value), *scaled, *own)),
@@ -48,7 +48,7 @@ def _choose(
     code: Code, node: ast.expr, pools: Sequence[tuple[int, Sequence[str]]], kind: str
 ) -> Iterator[Mutation]:
     """Yield the replacements of a node by texts, each at the lightest weight that it stands under."""
-    done = {code.text(node)}
+    done = {code.get_text(node)}
     for weight, texts in pools:
         for text in texts:
             if text not in done:
@@ -58,7 +58,7 @@ def _choose(
 
 def _text(code: Code, node: ast.Constant, hints: Hints) -> Iterator[Mutation]:
     value, parent = node.value, code.parents.get(node)
-    is_plain = not isinstance(parent, ast.Expr | ast.JoinedStr) and code.text(node)[:1] in {"'", '"'}
+    is_plain = not isinstance(parent, ast.Expr | ast.JoinedStr) and code.get_text(node)[:1] in {"'", '"'}
     if not isinstance(value, str) or not is_plain:
         return
     cases = [change(value) for change in (str.lower, str.upper, str.capitalize, str.title, str.strip)]
@@ -66,7 +66,7 @@ def _text(code: Code, node: ast.Constant, hints: Hints) -> Iterator[Mutation]:
     short = _SEPARATORS if len(value) <= 2 else ()
     dropped = [value[:at] + value[at + 1 :] for at in (0, len(value) - 1)] if value else []
     padded = [f"{value} ", f" {value}", f" {value} "]
-    quote = code.text(node)[:1]
+    quote = code.get_text(node)[:1]
     pools = (
         (2, [_quote(each, quote) for each in near]),
         (3, [_quote(each, quote) for each in (*cases, *short, *hints.words, *dropped)]),
@@ -77,7 +77,7 @@ def _text(code: Code, node: ast.Constant, hints: Hints) -> Iterator[Mutation]:
 
 def _file_texts(code: Code) -> list[str]:
     """Return the short texts of a file that are no docstrings, each once."""
-    return code.once("texts", lambda: _find_texts(code))
+    return code.compute_once("texts", lambda: _find_texts(code))
 
 
 def _find_texts(code: Code) -> list[str]:
@@ -121,9 +121,9 @@ def _values(code: Code, node: ast.Dict, _: Hints) -> Iterator[Mutation]:
 
 
 def _branches(code: Code, node: ast.IfExp, _: Hints) -> Iterator[Mutation]:
-    yield code.mutation(
-        code.span(node),
-        f"{code.text(node.orelse)} if {code.text(node.test)} else {code.text(node.body)}",
+    yield code.make_mutation(
+        code.find_span(node),
+        f"{code.get_text(node.orelse)} if {code.get_text(node.test)} else {code.get_text(node.body)}",
         "swapped branches",
         2,
     )
@@ -147,12 +147,12 @@ def _exchange_all(code: Code, parts: Sequence[ast.expr], kind: str, weight: int)
 
 def _drop_each(code: Code, parts: Sequence[ast.expr], kind: str, weight: int) -> Iterator[Mutation]:
     for index, part in enumerate(parts):
-        start, end = code.span(part)
+        start, end = code.find_span(part)
         if index:
-            start = code.span(parts[index - 1])[1]
+            start = code.find_span(parts[index - 1])[1]
         elif len(parts) > 1:
-            end = code.span(parts[1])[0]
-        yield code.mutation((start, end), "", kind, weight)
+            end = code.find_span(parts[1])[0]
+        yield code.make_mutation((start, end), "", kind, weight)
 
 
 def _arguments(code: Code, node: ast.Call, _: Hints) -> Iterator[Mutation]:
@@ -191,20 +191,20 @@ def _terms(node: ast.expr) -> Iterator[ast.expr]:
 
 def _drop_term(code: Code, node: ast.BinOp, term: ast.expr) -> Mutation:
     """Return the sum without one of its terms."""
-    start, end = code.span(term)
-    before = code.raw.rfind(b"+", code.span(node)[0], start)
-    return code.mutation((max(before, code.span(node)[0]), end), "", "extra operand", 4)
+    start, end = code.find_span(term)
+    before = code.raw.rfind(b"+", code.find_span(node)[0], start)
+    return code.make_mutation((max(before, code.find_span(node)[0]), end), "", "extra operand", 4)
 
 
 def _slice(code: Code, node: ast.Subscript, _: Hints) -> Iterator[Mutation]:
     inner = node.slice
     if not isinstance(inner, ast.Slice):
         return
-    low, high = ("" if part is None else code.text(part) for part in (inner.lower, inner.upper))
-    step = "" if inner.step is None else f":{code.text(inner.step)}"
+    low, high = ("" if part is None else code.get_text(part) for part in (inner.lower, inner.upper))
+    step = "" if inner.step is None else f":{code.get_text(inner.step)}"
     choices = [(high, low, 2), (low, "", 2), ("", high, 2), (low, "-1", 3), ("1", high, 3)]
     choices += [(f"{low} + 1", high, 3)] if low else []
-    owner = code.text(node.value)
+    owner = code.get_text(node.value)
     for first, last, weight in choices:
         yield code.swap(node, f"{owner}[{first}:{last}{step}]", "slice", weight)
 

@@ -72,15 +72,17 @@ def _call(code: Code, node: ast.Call) -> Iterator[Mutation]:
         for left, right in pairwise(arguments):
             yield code.exchange(left, right, "swapped arguments")
     if isinstance(node.func, ast.Name) and len(arguments) == 1 and not node.keywords:
-        yield code.swap(node, code.text(arguments[0]), "extra call", 4)
+        yield code.swap(node, code.get_text(arguments[0]), "extra call", 4)
     if isinstance(node.func, ast.Attribute) and node.func.attr == "pop" and not arguments:
-        yield code.swap(node, f"{code.text(node.func)}(0)", "wrong call", 3)
+        yield code.swap(node, f"{code.get_text(node.func)}(0)", "wrong call", 3)
     if isinstance(node.func, ast.Attribute) and not arguments and not node.keywords:
-        yield code.swap(node, code.text(node.func.value), "extra call", 4)
+        yield code.swap(node, code.get_text(node.func.value), "extra call", 4)
     if isinstance(node.func, ast.Name) and node.func.id == "range" and len(arguments) == 1:
-        yield code.swap(arguments[0], f"1, {code.text(arguments[0])}", "missing start", 3)
+        yield code.swap(arguments[0], f"1, {code.get_text(arguments[0])}", "missing start", 3)
     if isinstance(node.func, ast.Name) and node.func.id == "range" and len(arguments) == 2:
-        yield code.mutation((code.span(arguments[0])[0], code.span(arguments[1])[0]), "", "extra start", 3)
+        yield code.make_mutation(
+            (code.find_span(arguments[0])[0], code.find_span(arguments[1])[0]), "", "extra start", 3
+        )
 
 
 def _variable(code: Code, node: ast.Name) -> Iterator[Mutation]:
@@ -96,19 +98,19 @@ def _variable(code: Code, node: ast.Name) -> Iterator[Mutation]:
 
 
 def _attribute(code: Code, node: ast.Attribute) -> Iterator[Mutation]:
-    end = code.span(node)[1]
+    end = code.find_span(node)[1]
     place = (end - len(node.attr.encode()), end)
     is_called = _is_called(code, node)
     if is_called:
-        yield from (code.mutation(place, name, "wrong call", 2) for name in _partners(node.attr))
-    owner = code.text(node.value)
-    around = code.home(node) if owner == "self" else code.tree
-    by_owner = code.once(("attributes", around), lambda: _list_attributes(code, around))
+        yield from (code.make_mutation(place, name, "wrong call", 2) for name in _partners(node.attr))
+    owner = code.get_text(node.value)
+    around = code.find_home(node) if owner == "self" else code.tree
+    by_owner = code.compute_once(("attributes", around), lambda: _list_attributes(code, around))
     seen = list(by_owner.get((owner, is_called), ()))
     if owner == "self":
-        seen += [(name, line) for name, line in _fields(code.home(node)) if not is_called]
+        seen += [(name, line) for name, line in _fields(code.find_home(node)) if not is_called]
     for name in _nearest(node.attr, _sort_by_distance(seen, node.lineno)):
-        yield code.mutation(place, name, "wrong call" if is_called else "wrong attribute", 3)
+        yield code.make_mutation(place, name, "wrong call" if is_called else "wrong attribute", 3)
 
 
 def _list_attributes(code: Code, around: ast.AST) -> dict[tuple[str, bool], list[tuple[str, int]]]:
@@ -116,7 +118,7 @@ def _list_attributes(code: Code, around: ast.AST) -> dict[tuple[str, bool], list
     found: dict[tuple[str, bool], list[tuple[str, int]]] = defaultdict(list)
     for each in code.walk(around):
         if isinstance(each, ast.Attribute):
-            found[code.text(each.value), _is_called(code, each)].append((each.attr, each.lineno))
+            found[code.get_text(each.value), _is_called(code, each)].append((each.attr, each.lineno))
     return found
 
 
@@ -124,15 +126,15 @@ def _word(code: Code, node: ast.Constant) -> Iterator[Mutation]:
     """Replace a key, compared text or argument by another text of the same function."""
     if not isinstance(code.parents.get(node), ast.Subscript | ast.Compare | ast.Call):
         return
-    scope = code.scope(node)
-    words = code.once(("words", scope), lambda: _list_words(code, scope))
-    for word in _nearest(code.text(node), _sort_by_distance(words, node.lineno))[:4]:
+    scope = code.find_scope(node)
+    words = code.compute_once(("words", scope), lambda: _list_words(code, scope))
+    for word in _nearest(code.get_text(node), _sort_by_distance(words, node.lineno))[:4]:
         yield code.swap(node, word, "wrong word", 4)
 
 
 def _list_words(code: Code, scope: ast.AST) -> list[tuple[str, int]]:
     return [
-        (code.text(each), each.lineno)
+        (code.get_text(each), each.lineno)
         for each in code.walk(scope)
         if isinstance(each, ast.Constant)
         and isinstance(each.value, str)

@@ -19,7 +19,7 @@ _DOCTEST = re.compile(r"Expected:\n(?P<wanted>.*?)\nGot:\n(?P<got>.*)", re.DOTAL
 
 
 class Nearness:
-    """What the last comparison of a red test was about; also a plugin of pytest."""
+    """The last comparison of a red test; also a plugin of pytest."""
 
     def __init__(self) -> None:
         self.pair: tuple[Any, Any] | None = None
@@ -55,13 +55,13 @@ class Nearness:
         said = _DOCTEST.search(_text_of(error))
         if said:
             wanted, got = said["wanted"].strip(), said["got"].strip()
-            return _COMPARED + 0.7 * alike(got, wanted), wanted[:_SHOWN], got[:_SHOWN]
+            return _COMPARED + 0.7 * rate_likeness(got, wanted), wanted[:_SHOWN], got[:_SHOWN]
         if not isinstance(error, AssertionError):
             return _ERROR, "", f"{type(error).__name__}: {_text_of(error)}"[:_SHOWN]
         if self.pair is None:
             return _ASSERTION, "", (_text_of(error).splitlines() or [""])[0][:_SHOWN]
         got, wanted = self.pair
-        return _COMPARED + 0.7 * alike(got, wanted), clip_repr(wanted), clip_repr(got)
+        return _COMPARED + 0.7 * rate_likeness(got, wanted), clip_repr(wanted), clip_repr(got)
 
 
 def _text_of(error: BaseException) -> str:
@@ -78,7 +78,7 @@ def clip_repr(value: object) -> str:
         return f"a {type(value).__name__}"
 
 
-def alike(got: Any, wanted: Any, depth: int = 0) -> float:
+def rate_likeness(got: Any, wanted: Any, depth: int = 0) -> float:
     """Return how alike two values are, from 0 to 1."""
     try:
         return _alike(got, wanted, depth)
@@ -96,10 +96,14 @@ def _alike(got: Any, wanted: Any, depth: int) -> float:
     if isinstance(got, (list, tuple)):
         count = max(len(got), len(wanted), 1)
         pairs = list(zip(got, wanted))[:_LONGEST]  # noqa: B905  # Python 3.8 has no `strict`
-        return 0.1 + 0.9 * sum(alike(left, right, depth + 1) for left, right in pairs) / count
+        return 0.1 + 0.9 * sum(rate_likeness(left, right, depth + 1) for left, right in pairs) / count
     if isinstance(got, dict):
         names = [*got.keys(), *(name for name in wanted if name not in got)][:_LONGEST]
-        same = (alike(got[name], wanted[name], depth + 1) for name in names if name in got and name in wanted)
+        same = (
+            rate_likeness(got[name], wanted[name], depth + 1)
+            for name in names
+            if name in got and name in wanted
+        )
         return 0.1 + 0.9 * sum(same) / max(len(names), 1)
     if isinstance(got, (set, frozenset)):
         return 0.1 + 0.9 * len(got & wanted) / max(len(got | wanted), 1)

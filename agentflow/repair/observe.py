@@ -33,7 +33,7 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
 
 class Recorder:
-    """What the tests did: outcomes, what failures said, and the frames of what went wrong."""
+    """The outcomes of the tests, the messages of failures, and the frames of what went wrong."""
 
     def __init__(self, root: str) -> None:
         self.root = root + os.sep
@@ -242,7 +242,7 @@ class PytestLoop(PytestRecorder):
 
 
 class PytestStart:
-    """What takes over once pytest is set up, and before it loads a test."""
+    """The plugin that takes over once pytest is set up, and before it loads a test."""
 
     def __init__(self, take_over: Callable[[Callable[[], None]], None]) -> None:
         self.take_over = take_over
@@ -268,7 +268,7 @@ def run_pytest(spec: dict[str, Any], recorder: Recorder, serve: Serve, *others: 
     PytestLoop.pytest_runtestloop = pytest.hookimpl(tryfirst=True)(PytestLoop.pytest_runtestloop)  # type: ignore[method-assign]
     wrap = pytest.hookimpl(hookwrapper=True, tryfirst=True)
     PytestStart.pytest_collection = wrap(PytestStart.pytest_collection)  # type: ignore[method-assign]
-    arguments = pytest_arguments(spec["arguments"], spec["files"])
+    arguments = choose_pytest_arguments(spec["arguments"], spec["files"])
     are_loaded = not os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
     for module, options in (
         ("pytest_randomly", ["-p", "no:randomly"]),
@@ -279,7 +279,7 @@ def run_pytest(spec: dict[str, Any], recorder: Recorder, serve: Serve, *others: 
     pytest.main(arguments, plugins=[PytestLoop(recorder, serve), *others])
 
 
-def pytest_arguments(given: list[str], files: list[str]) -> list[str]:
+def choose_pytest_arguments(given: list[str], files: list[str]) -> list[str]:
     """Return the options of the check, its places replaced by the files that matter."""
     kept, before = [], ""
     for word in given:
@@ -294,7 +294,7 @@ def pytest_arguments(given: list[str], files: list[str]) -> list[str]:
 def run_unittest(spec: dict[str, Any], recorder: Recorder, serve: Serve) -> None:
     wanted = {str(Path(path).resolve()) for path in spec["files"]}
     chosen = {}
-    for test in flat(unittest.TestSuite(unittest_suites(spec["arguments"], spec["files"]))):
+    for test in flatten_suite(unittest.TestSuite(load_unittest_suites(spec["arguments"], spec["files"]))):
         module = type(test).__module__
         path = str(Path(getattr(sys.modules.get(module), "__file__", None) or "").resolve())
         if not wanted or path in wanted or module == "unittest.loader":
@@ -303,7 +303,7 @@ def run_unittest(spec: dict[str, Any], recorder: Recorder, serve: Serve) -> None
     serve(UnittestTests(recorder, chosen))
 
 
-def unittest_suites(given: list[str], files: list[str]) -> Iterator[unittest.TestSuite]:
+def load_unittest_suites(given: list[str], files: list[str]) -> Iterator[unittest.TestSuite]:
     """Yield what the arguments of `python -m unittest` load; `&&` stands between those of several runs."""
     runs: list[list[str]] = [[]]
     for word in given:
@@ -333,10 +333,10 @@ def load_suites(given: list[str], files: list[str]) -> Iterator[unittest.TestSui
         yield loader.discover(start, each, top)
 
 
-def flat(suite: unittest.TestSuite) -> Iterator[Any]:
+def flatten_suite(suite: unittest.TestSuite) -> Iterator[Any]:
     for test in suite:
         if isinstance(test, unittest.TestSuite):
-            yield from flat(test)
+            yield from flatten_suite(test)
         else:
             yield test
 

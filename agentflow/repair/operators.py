@@ -62,7 +62,7 @@ def mutate_operators(code: Code, node: ast.AST) -> Iterator[Mutation]:
         case ast.BoolOp():
             yield from _logic(code, node)
         case ast.UnaryOp():
-            yield code.swap(node, code.text(node.operand), "extra negation", 2)
+            yield code.swap(node, code.get_text(node.operand), "extra negation", 2)
         case ast.Constant():
             yield from _constant(code, node)
         case ast.If() | ast.While() | ast.IfExp() | ast.Assert():
@@ -76,9 +76,9 @@ def _between(
     code: Code, pair: tuple[ast.expr, ast.expr], choices: tuple[tuple[str, int], ...], kind: str
 ) -> Iterator[Mutation]:
     """Return the edits of the operator that stands between two operands."""
-    found = _TOKEN.search(code.raw, code.span(pair[0])[1], code.span(pair[1])[0])
+    found = _TOKEN.search(code.raw, code.find_span(pair[0])[1], code.find_span(pair[1])[0])
     if found:
-        yield from (code.mutation(found.span(), text, kind, weight) for text, weight in choices)
+        yield from (code.make_mutation(found.span(), text, kind, weight) for text, weight in choices)
 
 
 def _comparison(code: Code, node: ast.Compare) -> Iterator[Mutation]:
@@ -89,7 +89,7 @@ def _comparison(code: Code, node: ast.Compare) -> Iterator[Mutation]:
 
 
 def _arithmetic(code: Code, node: ast.BinOp) -> Iterator[Mutation]:
-    left, right = code.text(node.left), code.text(node.right)
+    left, right = code.get_text(node.left), code.get_text(node.right)
     is_step = isinstance(node.right, ast.Constant) and node.right.value == 1
     choices = _ARITHMETIC.get(type(node.op), ())
     choices = tuple(each for each in choices if not is_step or each[0] not in _IDLE)
@@ -103,8 +103,8 @@ def _arithmetic(code: Code, node: ast.BinOp) -> Iterator[Mutation]:
 
 def _step(code: Code, operand: ast.expr) -> Iterator[Mutation]:
     if isinstance(operand, ast.Name | ast.Attribute | ast.Call):
-        yield code.swap(operand, f"({code.text(operand)} + 1)", "missing increment", 3)
-        yield code.swap(operand, f"({code.text(operand)} - 1)", "missing decrement", 3)
+        yield code.swap(operand, f"({code.get_text(operand)} + 1)", "missing increment", 3)
+        yield code.swap(operand, f"({code.get_text(operand)} - 1)", "missing decrement", 3)
 
 
 def _assignment(code: Code, node: ast.AugAssign) -> Iterator[Mutation]:
@@ -122,15 +122,15 @@ def _accumulate(code: Code, node: ast.Assign, target: ast.expr) -> Iterator[Muta
     if isinstance(target, ast.Name | ast.Attribute | ast.Subscript):
         yield from _between(code, (target, node.value), _GATHERING, "operator")
     if isinstance(target, ast.Subscript):
-        owner, key = code.text(target.value), code.text(target.slice)
-        start = code.span(node.value)[0]
-        yield code.mutation((start, start), f"{owner}.get({key}, 0) + ", "missing term", 4)
+        owner, key = code.get_text(target.value), code.get_text(target.slice)
+        start = code.find_span(node.value)[0]
+        yield code.make_mutation((start, start), f"{owner}.get({key}, 0) + ", "missing term", 4)
 
 
 def _access(code: Code, node: ast.Subscript) -> Iterator[Mutation]:
     """Yield another way to take an element of a collection."""
     if not isinstance(node.slice, ast.Slice | ast.Tuple):
-        owner, key = code.text(node.value), code.text(node.slice)
+        owner, key = code.get_text(node.value), code.get_text(node.slice)
         for shape in ("{}.get({})", "{}.pop({})", "{}.get({}, 0)", "{}.get({}, [])", "{}.pop({}, None)"):
             yield code.swap(node, shape.format(owner, key), "wrong access", 4)
 
@@ -140,7 +140,7 @@ def _logic(code: Code, node: ast.BoolOp) -> Iterator[Mutation]:
     for index in range(len(node.values) - 1):
         yield from _between(code, (node.values[index], node.values[index + 1]), ((other, 1),), "logic")
     for index, value in enumerate(node.values):
-        rest = [code.text(each) for each in node.values if each is not value]
+        rest = [code.get_text(each) for each in node.values if each is not value]
         joined = (" and " if other == "or" else " or ").join(rest)
         yield code.swap(node, joined, "extra condition", 2 + min(index, 1))
 
@@ -149,23 +149,23 @@ def _constant(code: Code, node: ast.Constant) -> Iterator[Mutation]:
     value = node.value
     if isinstance(value, bool):
         yield code.swap(node, str(not value), "constant", 1)
-    elif isinstance(value, int) and code.text(node).isdecimal():
+    elif isinstance(value, int) and code.get_text(node).isdecimal():
         yield code.swap(node, str(value + 1), "constant", 1)
         yield code.swap(node, str(value - 1), "constant", 1)
 
 
 def _condition(code: Code, test: ast.expr) -> Iterator[Mutation]:
     if isinstance(test, ast.Name | ast.Attribute | ast.Call | ast.Subscript):
-        yield code.swap(test, f"not {code.text(test)}", "missing negation", 2)
+        yield code.swap(test, f"not {code.get_text(test)}", "missing negation", 2)
     elif isinstance(test, ast.BoolOp):
-        yield code.swap(test, f"not ({code.text(test)})", "missing negation", 3)
+        yield code.swap(test, f"not ({code.get_text(test)})", "missing negation", 3)
 
 
 def _increments(code: Code, node: ast.AST) -> Iterator[Mutation]:
     for each, weight in _slots(node):
         if isinstance(each, _COUNTED) and not isinstance(getattr(each, "op", None), ast.BitAnd | ast.BitOr):
-            yield code.swap(each, f"{code.text(each)} + 1", "missing increment", weight)
-            yield code.swap(each, f"{code.text(each)} - 1", "missing decrement", weight)
+            yield code.swap(each, f"{code.get_text(each)} + 1", "missing increment", weight)
+            yield code.swap(each, f"{code.get_text(each)} - 1", "missing decrement", weight)
 
 
 def _slots(node: ast.AST) -> Iterator[tuple[ast.expr | None, int]]:
@@ -229,7 +229,7 @@ def _exchange_exception(code: Code, node: ast.ExceptHandler) -> Iterator[Mutatio
 
 def _exchange_result(code: Code, node: ast.Return) -> Iterator[Mutation]:
     assert node.value is not None
-    scope = code.scope(node)
+    scope = code.find_scope(node)
 
     def work() -> list[str]:
         names = (
@@ -239,19 +239,19 @@ def _exchange_result(code: Code, node: ast.Return) -> Iterator[Mutation]:
         )
         return list(dict.fromkeys(names))[:4]
 
-    fitting = [] if isinstance(node.value, ast.Name) else code.once(("results", scope), work)
+    fitting = [] if isinstance(node.value, ast.Name) else code.compute_once(("results", scope), work)
     for name in fitting:
         yield code.swap(node.value, name, "return value", 3)
     if isinstance(node.value, ast.Compare | ast.Call):
-        yield code.swap(node.value, f"not {code.text(node.value)}", "missing negation", 3)
+        yield code.swap(node.value, f"not {code.get_text(node.value)}", "missing negation", 3)
 
 
 def _entry(code: Code, node: FunctionNode) -> Iterator[Mutation]:
     """Guard a function's parameters, or return what its last line computes."""
     last = node.body[-1]
     if isinstance(last, ast.Expr) and not isinstance(last.value, ast.Constant | ast.Yield | ast.Await):
-        start = code.span(last)[0]
-        yield code.mutation((start, start), "return ", "missing return", 2)
+        start = code.find_span(last)[0]
+        yield code.make_mutation((start, start), "return ", "missing return", 2)
     first = node.body[1] if ast.get_docstring(node) is not None and len(node.body) > 1 else node.body[0]
     names = [
         each.arg for each in (*node.args.posonlyargs, *node.args.args) if each.arg not in {"self", "cls"}
@@ -276,23 +276,23 @@ def _loop(code: Code, node: ast.For) -> Iterator[Mutation]:
 
 
 def _division(code: Code, node: ast.BinOp) -> Iterator[Mutation]:
-    statement = code.statement(node)
+    statement = code.find_statement(node)
     is_plain = isinstance(statement, ast.Return | ast.Assign | ast.AugAssign | ast.Expr)
-    if is_plain and statement is not None and isinstance(code.scope(node), FunctionNode):
+    if is_plain and statement is not None and isinstance(code.find_scope(node), FunctionNode):
         for value in ("0", "None"):
-            yield _guard(code, statement, f"not {code.text(node.right)}", f"return {value}", 2)
+            yield _guard(code, statement, f"not {code.get_text(node.right)}", f"return {value}", 2)
 
 
 def _guard(code: Code, statement: ast.stmt, test: str, action: str, weight: int = 4) -> Mutation:
-    start = code.span(statement)[0]
+    start = code.find_span(statement)[0]
     indent = code.indent(statement)
     newline = "\r\n" if b"\r\n" in code.raw else "\n"
     step = "\t" if indent.startswith("\t") else "    "
     text = f"if {test}:{newline}{indent}{step}{action}{newline}{indent}"
-    return code.mutation((start, start), text, "missing guard", weight)
+    return code.make_mutation((start, start), text, "missing guard", weight)
 
 
 def _drop(code: Code, node: ast.AST) -> Iterator[Mutation]:
     is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    if isinstance(node, _DROPPABLE) and not is_docstring and isinstance(code.scope(node), FunctionNode):
+    if isinstance(node, _DROPPABLE) and not is_docstring and isinstance(code.find_scope(node), FunctionNode):
         yield code.swap(node, "pass", "extra statement", 4)

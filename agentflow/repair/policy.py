@@ -31,8 +31,7 @@ from agentflow.core.role import (
 from agentflow.core.verdict import PLAUSIBLE
 from agentflow.parse import decode
 from agentflow.repair.bench import Hope, SearchWatch
-from agentflow.repair.case import RepairCase
-from agentflow.repair.explain import GIVEN_UP, explain_failure
+from agentflow.repair.case import GIVEN_UP, RepairCase, explain_failure
 from agentflow.repair.sources import read_sources
 from agentflow.repair.target import ADVICE, Brief, read_base_tree, read_brief, read_record
 from agentflow.sandbox.run import Sandbox
@@ -219,7 +218,7 @@ def _implement(request: Request, open_case: Callable[[], RepairCase]) -> Reply:
         return _submit_change(request)
     case = open_case()
     searched = case.searched
-    edits = case.edits(searched)
+    edits = case.list_edits(searched)
     said = "; ".join(searched.titles)
     said = f"{said} ({searched.note})" if searched.note else said
     if not searched.texts:

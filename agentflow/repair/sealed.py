@@ -160,7 +160,7 @@ def write_line(writer: int, told: dict[str, Any]) -> None:
 
 
 class Lines:
-    """What a child tells, line by line, until the time is over or the child is gone."""
+    """The lines of a child, until the time is over or the child is gone."""
 
     def __init__(self, reader: int, seconds: float) -> None:
         self.reader = reader
@@ -188,14 +188,14 @@ class Lines:
 def end_strays() -> None:
     """End every child that is not one of the first: only what a tried edit left behind is another."""
     with contextlib.suppress(OSError):
-        while _WAIT(-1, os.WNOHANG)[0] or children() - _first:
-            for stray in children() - _first:
+        while _WAIT(-1, os.WNOHANG)[0] or list_children() - _first:
+            for stray in list_children() - _first:
                 with contextlib.suppress(OSError):
                     _KILL(stray, signal.SIGKILL)
                     _WAIT(stray, 0)
 
 
-def children() -> set[int]:
+def list_children() -> set[int]:
     own, found = str(os.getpid()).encode(), set()
     for name in os.listdir("/proc") if os.path.isdir("/proc") else ():  # noqa: PTH112, PTH208  # at every stray
         with contextlib.suppress(OSError):
@@ -216,7 +216,7 @@ _first: set[int] = set()
 
 def adopt_strays() -> None:
     """Become the parent of whatever leaves the group of a child."""
-    _first.update(children())
+    _first.update(list_children())
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_ADOPT, 1, 0, 0, 0)
 
@@ -331,7 +331,7 @@ class Copy:
 
     def __init__(self, pristine: str) -> None:
         self.pristine = pristine
-        self.state = signature()
+        self.state = sign_files()
         self.folders = {folder for folder, _, _ in os.walk(".")}
 
     def write(self, edit: dict[str, Any]) -> bytes:
@@ -352,7 +352,7 @@ class Copy:
 
     def restore(self) -> None:
         """Put the copy back as it was, so that no edit sees what an earlier one left behind."""
-        now = signature()
+        now = sign_files()
         for path in now.keys() - self.state.keys():
             path.unlink()
         for path, seen in self.state.items():
@@ -370,7 +370,7 @@ class Copy:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def signature() -> dict[Path, tuple[int, ...]]:
+def sign_files() -> dict[Path, tuple[int, ...]]:
     """Return what identifies the content of each file of the copy."""
     return {
         path: mark_of(path) for folder, _, names in os.walk(".") for path in map(Path(folder).joinpath, names)

@@ -18,18 +18,18 @@ from agentflow.repair.choice import (
     COMPARE_SECONDS,
     LEAST_SECONDS,
     MOST_COMPARED,
-    Compared,
     RepairChoice,
+    VersionComparison,
     choose_repair,
     compare_survivors,
 )
-from agentflow.repair.locate import TestTrace, localise
+from agentflow.repair.clues import TestTrace, localise
 from agentflow.repair.sources import apply_mutation
 from agentflow.repair.syntax import mend_syntax
 from agentflow.repair.target import ADVICE
 from agentflow.repair.trial import End, Trial
 from agentflow.repair.workers import Workers, open_workers
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.sandbox.throwaway import make_scratch_folder
 
 SEARCH_SECONDS = 60.0
 WATCH_SECONDS = 180.0
@@ -67,10 +67,10 @@ class SearchResult(Record):
     """What sorts of edit were tried, and how many."""
     total: int = 0
     crashed: int = 0
-    """How many edits ended the process that tried them."""
+    """The number of edits that ended the process that tried them."""
     hung: int = 0
     seconds: float = SEARCH_SECONDS
-    """How long the search was given."""
+    """The seconds that the search was given."""
     is_late: bool = False
     nearest: Trial | None = None
     base: float = 0.0
@@ -105,7 +105,7 @@ def trace_tests(bench: Bench, *, is_traced: bool = True) -> TestTrace:
 
     Raises ModelRejected when they cannot be run.
     """
-    with open_copy(bench) as copy, scratch_folder() as folder:
+    with open_copy(bench) as copy, make_scratch_folder() as folder:
         report = folder / "report.json"
         seconds = min(WATCH_SECONDS, bench.watch.seconds_left)
         finished = drive(bench, copy, folder, {"report": str(report), "traced": is_traced}, seconds)
@@ -121,8 +121,8 @@ def trace_tests(bench: Bench, *, is_traced: bool = True) -> TestTrace:
     return seen
 
 
-class _Found(Record):
-    """What a round of edits came to."""
+class _RoundResult(Record):
+    """The result of a round of edits."""
 
     left: Sequence[Candidate]
     """Edits that nobody tried, or only beside another one."""
@@ -134,7 +134,7 @@ class _Found(Record):
 
 
 class _Judge(NamedTuple):
-    """What tells edits apart that pass the same tests."""
+    """A judge of edits that pass the same tests."""
 
     bench: Bench
     seen: TestTrace
@@ -150,7 +150,7 @@ class _Judge(NamedTuple):
         tests = {path for path in self.bench.sources.files if _TEST_FILE.search(path)}
         return not self.is_part and bool(self.bench.target.files) and bool(tests - {*self.bench.target.files})
 
-    def compare(self, edits: Sequence[Candidate]) -> Compared:
+    def compare(self, edits: Sequence[Candidate]) -> VersionComparison:
         seconds = min(COMPARE_SECONDS, max(LEAST_SECONDS, self.bench.watch.seconds_left))
         return compare_survivors(
             self.bench.sources, edits, lambda order: self.workers.compare(order, edits[0], seconds)
@@ -226,7 +226,7 @@ class Search:
         kept: tuple[RepairChoice, ...],
         *,
         may_keep: bool,
-    ) -> "_Found":
+    ) -> "_RoundResult":
         """Return the choice among the edits that mend everything, else among those worth being kept."""
         survivors, partial, last = list[Candidate](), list[Trial](), math.inf
         order = [each for each in todo if not self._is_rejected(bench, each)]
@@ -245,7 +245,7 @@ class Search:
                     break
             is_late = not workers.seconds_left and count < len(order) and not survivors
             self._result = self._result.replace(is_late=is_late)
-            found = _Found(left=order[count:], has_survivors=bool(survivors))
+            found = _RoundResult(left=order[count:], has_survivors=bool(survivors))
             if survivors:  # the workers are free again
                 survivors += self._find_rivals(workers, list_rivals(survivors[0], order[count:], count))
                 return found.replace(

@@ -68,11 +68,11 @@ def read_sources(root: Path, base: str | None) -> Sources:
 
 def _read_overlay(git: Git, base: str) -> dict[str, bytes]:
     """Return the files that changed since a tree, as they were in it."""
-    now, overlay = git.tree(), {}
-    for change in git.changes(base, now):
+    now, overlay = git.write_tree(), {}
+    for change in git.list_changes(base, now):
         if change.kind is not ChangeKind.MODIFIED:
             continue
-        kept = git.texts((f"{base}:{change.path}", f"{now}:{change.path}"), _LARGEST)
+        kept = git.read_texts((f"{base}:{change.path}", f"{now}:{change.path}"), _LARGEST)
         if not kept or (git.root / change.path).read_bytes() != kept[1].encode():  # such as other line ends
             raise ModelRejected(f"the change so far in {change.path} cannot be taken back", hint=ADVICE)
         overlay[change.path] = kept[0].encode()
@@ -138,7 +138,7 @@ class Code:
             self._starts.append(self._starts[-1] + len(line))
         self._starts[0] = len(BOM_UTF8) if raw.startswith(BOM_UTF8) else 0
 
-    def once(self, key: object, work: Callable[[], T]) -> T:
+    def compute_once(self, key: object, work: Callable[[], T]) -> T:
         """Return what work gives, which is done once for a key."""
         if key not in self._known:
             self._known[key] = work()
@@ -147,17 +147,17 @@ class Code:
 
     def walk(self, node: ast.AST) -> tuple[ast.AST, ...]:
         """Return a node and all below it."""
-        return self.once(("walk", node), lambda: tuple(ast.walk(node)))
+        return self.compute_once(("walk", node), lambda: tuple(ast.walk(node)))
 
-    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+    def find_span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
         """Return where a node begins and ends, in bytes."""
         assert node.end_lineno is not None
         assert node.end_col_offset is not None
         start = self._starts[node.lineno - 1] + node.col_offset
         return start, self._starts[node.end_lineno - 1] + node.end_col_offset
 
-    def text(self, node: ast.expr | ast.stmt) -> str:
-        start, end = self.span(node)
+    def get_text(self, node: ast.expr | ast.stmt) -> str:
+        start, end = self.find_span(node)
         return self.raw[start:end].decode("utf-8", "replace")
 
     def indent(self, node: ast.stmt) -> str:
@@ -165,7 +165,7 @@ class Code:
         start = self._starts[node.lineno - 1]
         return self.raw[start : start + node.col_offset].decode("utf-8", "replace")
 
-    def mutation(self, span: tuple[int, int], text: str, kind: str, weight: int) -> Mutation:
+    def make_mutation(self, span: tuple[int, int], text: str, kind: str, weight: int) -> Mutation:
         """Return the replacement of a span by a text."""
         was = " ".join(self.raw[span[0] : span[1]].decode("utf-8", "replace").split())
         note = f"`{was}` to `{' '.join(text.split())}`" if was else f"`{' '.join(text.split())}` added"
@@ -174,27 +174,29 @@ class Code:
 
     def swap(self, node: ast.expr | ast.stmt, text: str, kind: str, weight: int) -> Mutation:
         """Return the replacement of a node by a text."""
-        return self.mutation(self.span(node), text, kind, weight)
+        return self.make_mutation(self.find_span(node), text, kind, weight)
 
     def exchange(self, left: ast.expr, right: ast.expr, kind: str) -> Mutation:
         """Return the edit that swaps two nodes of a line."""
-        (start, end), (begin, stop) = self.span(left), self.span(right)
+        (start, end), (begin, stop) = self.find_span(left), self.find_span(right)
         between = self.raw[end:begin].decode("utf-8", "replace")
-        return self.mutation((start, stop), self.text(right) + between + self.text(left), kind, 2)
+        return self.make_mutation(
+            (start, stop), self.get_text(right) + between + self.get_text(left), kind, 2
+        )
 
-    def scope(self, node: ast.AST) -> Scope:
+    def find_scope(self, node: ast.AST) -> Scope:
         """Return the function or module that a node stands in."""
-        return next((each for each in self.above(node) if isinstance(each, FunctionNode)), self.tree)
+        return next((each for each in self.list_above(node) if isinstance(each, FunctionNode)), self.tree)
 
-    def home(self, node: ast.AST) -> Scope:
+    def find_home(self, node: ast.AST) -> Scope:
         """Return the class or module that a node stands in."""
-        return next((each for each in self.above(node) if isinstance(each, ast.ClassDef)), self.tree)
+        return next((each for each in self.list_above(node) if isinstance(each, ast.ClassDef)), self.tree)
 
-    def statement(self, node: ast.AST) -> ast.stmt | None:
+    def find_statement(self, node: ast.AST) -> ast.stmt | None:
         """Return the innermost statement that a node is a part of."""
-        return next((each for each in (node, *self.above(node)) if isinstance(each, ast.stmt)), None)
+        return next((each for each in (node, *self.list_above(node)) if isinstance(each, ast.stmt)), None)
 
-    def above(self, node: ast.AST) -> Iterator[ast.AST]:
+    def list_above(self, node: ast.AST) -> Iterator[ast.AST]:
         while node in self.parents:
             node = self.parents[node]
             yield node
@@ -208,7 +210,7 @@ def parse_code(raw: bytes) -> Code | None:
         return None
 
 
-def header_lines(statement: ast.stmt) -> range:
+def find_header_lines(statement: ast.stmt) -> range:
     """Return the lines of a statement without the block below it."""
     body = getattr(statement, "body", None)
     first = getattr(statement, "lineno", 1)

@@ -5,8 +5,8 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from agentflow.repair.clues import NUMBERS, Hints, Rule, find_name_types
 from agentflow.repair.conditions import list_conditions
-from agentflow.repair.hints import NUMBERS, Hints, Rule, find_name_types
 from agentflow.repair.sources import Code, FunctionNode, Mutation
 from agentflow.repair.wrapping import find_names, list_known
 
@@ -22,7 +22,7 @@ _MOST_GUARDS = 10
 def _insert(code: Code, node: ast.stmt, hints: Hints) -> Iterator[Mutation]:
     """Yield a statement added before a statement, and after it where a block ends with it."""
     block = find_block(code, node)
-    if block is None or not isinstance(code.scope(node), FunctionNode):
+    if block is None or not isinstance(code.find_scope(node), FunctionNode):
         return
     is_last = block[-1] is node and not isinstance(node, ast.Return | ast.Raise | ast.Continue | ast.Break)
     for weight, text in _list_statements(code, node, hints):
@@ -40,15 +40,15 @@ def _insert(code: Code, node: ast.stmt, hints: Hints) -> Iterator[Mutation]:
 
 
 def _before(code: Code, node: ast.stmt, text: str, weight: int) -> Mutation:
-    start = code.span(node)[0]
-    return code.mutation(
+    start = code.find_span(node)[0]
+    return code.make_mutation(
         (start, start), f"{text}{_newline(code)}{code.indent(node)}", "missing statement", weight
     )
 
 
 def _after(code: Code, node: ast.stmt, text: str, weight: int) -> Mutation:
-    end = code.span(node)[1]
-    return code.mutation(
+    end = code.find_span(node)[1]
+    return code.make_mutation(
         (end, end), f"{_newline(code)}{code.indent(node)}{text}", "missing statement", weight
     )
 
@@ -69,14 +69,14 @@ def find_block(code: Code, node: ast.stmt) -> list[ast.stmt] | None:
 
 def _list_statements(code: Code, node: ast.stmt, hints: Hints) -> list[tuple[int, str]]:
     """Return statements that may be missing where one stands, with their weights."""
-    scope, home = code.scope(node), code.home(node)
-    found = list(code.once(("own", scope), lambda: _list_own(code, scope)))
-    found += code.once(("resets", scope), lambda: _list_resets(code, scope, home))
+    scope, home = code.find_scope(node), code.find_home(node)
+    found = list(code.compute_once(("own", scope), lambda: _list_own(code, scope)))
+    found += code.compute_once(("resets", scope), lambda: _list_resets(code, scope, home))
     if isinstance(home, ast.ClassDef):
         found += _list_of_class(code, node, home)
     found += [(4, text) for text in _list_growth(code, node, hints)]
     if isinstance(node, ast.Pass):
-        raised = [code.text(each) for each in code.walk(code.tree) if isinstance(each, ast.Raise)]
+        raised = [code.get_text(each) for each in code.walk(code.tree) if isinstance(each, ast.Raise)]
         found += [(4, text) for text in dict.fromkeys(raised)]
         kinds = dict.fromkeys(text.partition("(")[0] for text in raised)
         found += [(5, f"{kind}({word!r})") for kind in kinds for word in hints.words]
@@ -86,10 +86,14 @@ def _list_statements(code: Code, node: ast.stmt, hints: Hints) -> list[tuple[int
 def _list_own(code: Code, scope: ast.AST) -> list[tuple[int, str]]:
     """Return the first statements of a function, which may stand in it once more."""
     own = (
-        code.text(each) for each in code.walk(scope) if isinstance(each, _COPIED) and not _is_docstring(each)
+        code.get_text(each)
+        for each in code.walk(scope)
+        if isinstance(each, _COPIED) and not _is_docstring(each)
     )
     found = [(4, text) for text in dict.fromkeys(own) if "\n" not in text][:_MOST_OWN]
-    taken = (code.text(each) for each in code.walk(scope) if isinstance(each, ast.Call) and _is_taking(each))
+    taken = (
+        code.get_text(each) for each in code.walk(scope) if isinstance(each, ast.Call) and _is_taking(each)
+    )
     return [*found, *((4, text) for text in dict.fromkeys(taken) if (4, text) not in found)]
 
 
@@ -113,15 +117,17 @@ def _list_resets(code: Code, scope: ast.AST, home: ast.AST) -> list[tuple[int, s
     if start is None or start is scope:
         return []
     given = [each for each in code.walk(start) if isinstance(each, ast.Assign) and _is_field(each.targets[0])]
-    set_here = {code.text(each.targets[0]) for each in code.walk(scope) if isinstance(each, ast.Assign)}
-    all_set = Counter(code.text(each.targets[0]) for each in code.walk(home) if isinstance(each, ast.Assign))
-    weight = 2 if any(code.text(each.targets[0]) in set_here for each in given) else 6
+    set_here = {code.get_text(each.targets[0]) for each in code.walk(scope) if isinstance(each, ast.Assign)}
+    all_set = Counter(
+        code.get_text(each.targets[0]) for each in code.walk(home) if isinstance(each, ast.Assign)
+    )
+    weight = 2 if any(code.get_text(each.targets[0]) in set_here for each in given) else 6
     found = []
     for each in given:
-        name, value = code.text(each.targets[0]), each.value
+        name, value = code.get_text(each.targets[0]), each.value
         if name in set_here or any(isinstance(part, ast.Name) for part in ast.walk(value)):
             continue
-        found.append((weight, code.text(each)))
+        found.append((weight, code.get_text(each)))
         if isinstance(value, ast.Constant) and isinstance(value.value, bool):
             found.append((2 + (all_set[name] > 1) + (weight > 2), f"{name} = {not value.value}"))
     return found
@@ -133,9 +139,9 @@ def _is_field(node: ast.expr) -> bool:
 
 def _list_of_class(code: Code, node: ast.stmt, home: ast.ClassDef) -> list[tuple[int, str]]:
     """Return statements of the class's other methods, and calls of these, that make sense in this one."""
-    scope = code.scope(node)
+    scope = code.find_scope(node)
     names = {*list_known(code, node), "self"}
-    return code.once(("of class", scope), lambda: _find_of_class(code, scope, home, names))
+    return code.compute_once(("of class", scope), lambda: _find_of_class(code, scope, home, names))
 
 
 def _find_of_class(code: Code, scope: ast.AST, home: ast.ClassDef, names: set[str]) -> list[tuple[int, str]]:
@@ -154,7 +160,7 @@ def _copy_lines(code: Code, method: ast.AST, names: set[str]) -> Iterator[str]:
     for each in ast.walk(method):
         if isinstance(each, ast.Assign | ast.AugAssign | ast.Expr) and not _is_docstring(each):
             used = {name.id for name in ast.walk(each) if isinstance(name, ast.Name)}
-            text = code.text(each)
+            text = code.get_text(each)
             if used <= names and "\n" not in text:
                 yield text
 
@@ -175,17 +181,19 @@ def _list_growth(code: Code, node: ast.stmt, hints: Hints) -> Iterator[str]:
 
 def _list_exits(code: Code, node: ast.stmt) -> Iterator[str]:
     """Yield ways out of a block: of its loop where it stands in one, else of the function."""
-    above = list(code.above(node))
+    above = list(code.list_above(node))
     if any(isinstance(each, ast.For | ast.While) for each in above):
         yield from ("continue", "break")
     yield "return"
-    scope = code.scope(node)
+    scope = code.find_scope(node)
 
     def work() -> list[str]:
-        found = (code.text(each) for each in code.walk(scope) if isinstance(each, ast.Return) and each.value)
+        found = (
+            code.get_text(each) for each in code.walk(scope) if isinstance(each, ast.Return) and each.value
+        )
         return list(dict.fromkeys(found))[:3]
 
-    yield from code.once(("returned", scope), work)
+    yield from code.compute_once(("returned", scope), work)
     yield from (f"return {name}" for name in find_names(code, node)[:4])
 
 
@@ -199,10 +207,10 @@ def _exchange(code: Code, node: ast.stmt, _: Hints) -> Iterator[Mutation]:
         return
     if isinstance(code.parents.get(follower), ast.Module):
         return
-    (start, end), (begin, stop) = code.span(node), code.span(follower)
+    (start, end), (begin, stop) = code.find_span(node), code.find_span(follower)
     between = code.raw[end:begin].decode("utf-8", "replace")
-    text = code.text(follower) + between + code.text(node)
-    yield code.mutation((start, stop), text, "statement order", 3)
+    text = code.get_text(follower) + between + code.get_text(node)
+    yield code.make_mutation((start, stop), text, "statement order", 3)
 
 
 def _next_of(block: Sequence[ast.stmt] | None, node: ast.stmt) -> ast.stmt | None:
@@ -215,24 +223,28 @@ def _next_of(block: Sequence[ast.stmt] | None, node: ast.stmt) -> ast.stmt | Non
 def _move(code: Code, node: ast.stmt, _: Hints) -> Iterator[Mutation]:
     """Yield the last statement of a block moved out of it, and the one after a block moved into it."""
     block = find_block(code, node)
-    if block is None or not isinstance(code.scope(node), FunctionNode):
+    if block is None or not isinstance(code.find_scope(node), FunctionNode):
         return
     parent = code.parents.get(node)
     is_last = block[-1] is node and len(block) > 1 and not getattr(parent, "orelse", [])
     if isinstance(parent, ast.For | ast.While | ast.If | ast.With) and block is parent.body and is_last:
-        start, end = code.span(block[-2])[1], code.span(node)[1]
-        yield code.mutation((start, end), _at_indent(code, node, code.indent(parent)), "statement place", 3)
+        start, end = code.find_span(block[-2])[1], code.find_span(node)[1]
+        yield code.make_mutation(
+            (start, end), _at_indent(code, node, code.indent(parent)), "statement place", 3
+        )
     follower = _next_of(block, node)
     if isinstance(node, ast.For | ast.While | ast.If | ast.With) and isinstance(follower, _SIMPLE):
         last = (getattr(node, "orelse", None) or node.body)[-1]
         if find_block(code, last) is not None:
-            span = (code.span(node)[1], code.span(follower)[1])
-            yield code.mutation(span, _at_indent(code, follower, code.indent(last)), "statement place", 3)
+            span = (code.find_span(node)[1], code.find_span(follower)[1])
+            yield code.make_mutation(
+                span, _at_indent(code, follower, code.indent(last)), "statement place", 3
+            )
 
 
 def _at_indent(code: Code, node: ast.stmt, indent: str) -> str:
     """Return a statement on a new line at another depth."""
-    text = textwrap.indent(textwrap.dedent(code.indent(node) + code.text(node)), indent)
+    text = textwrap.indent(textwrap.dedent(code.indent(node) + code.get_text(node)), indent)
     return _newline(code) + text
 
 
@@ -251,11 +263,11 @@ def _leave(code: Code, node: ast.stmt, hints: Hints) -> Iterator[Mutation]:
         exits = ["continue", "break"]
     indent, newline = code.indent(node), _newline(code)
     step = "\t" if indent.startswith("\t") else "    "
-    start = code.span(node)[0]
+    start = code.find_span(node)[0]
     for way in exits:
         for test in tests:
             text = f"if {test}:{newline}{indent}{step}{way}{newline}{indent}"
-            yield code.mutation((start, start), text, "missing guard", 5)
+            yield code.make_mutation((start, start), text, "missing guard", 5)
 
 
 _ALL = (*_SIMPLE, ast.Pass, ast.If, ast.For, ast.While, ast.With, ast.Try)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from agentflow.repair.candidates import Candidate
-from agentflow.repair.locate import EditPlace
+from agentflow.repair.clues import EditPlace
 from agentflow.repair.sources import Mutation, Sources, apply_mutation
 
 _LARGEST = 400_000

@@ -145,7 +145,7 @@ class RepairRunner(StrEnum):
 
 
 class Target(Record):
-    """How to run the tests that matter."""
+    """The tests that matter, and the command that runs them."""
 
     interpreter: str
     runner: RepairRunner

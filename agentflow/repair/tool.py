@@ -13,12 +13,11 @@ from msgspec import Meta
 from agentflow.core.errors import ModelRejected, ToolError
 from agentflow.core.evidence import CheckName
 from agentflow.core.ports import Observer
-from agentflow.core.record import Record, plain
+from agentflow.core.record import Record, to_builtins
 from agentflow.core.role import FirstTry, Replacement
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.repair.bench import Hope, SearchWatch
-from agentflow.repair.case import RepairCase
-from agentflow.repair.explain import describe_search
+from agentflow.repair.case import RepairCase, describe_search
 from agentflow.repair.policy import tell_progress, work_in_thread
 from agentflow.repair.search import SearchResult
 from agentflow.repair.sources import read_sources
@@ -79,7 +78,7 @@ def _to_first_try(case: RepairCase, found: SearchResult) -> FirstTry:
         return FirstTry(account="\n".join(describe_search(found, case.sources, case.seen, case.places)))
     if found.rivals:
         return FirstTry(account="\n- ".join((_SEVERAL, title, *found.rival_lines)))
-    return FirstTry(account=title, edits=case.edits(found))
+    return FirstTry(account=title, edits=case.list_edits(found))
 
 
 class RepairInput(Record):
@@ -103,7 +102,7 @@ class RepairCall(Record):
         told = f"{found.account}\n{show_diff(context.workspace.root, found.edits)}"
         try:
             for edit in found.edits:
-                context.shell.make(_EDIT, plain(edit))
+                context.shell.make(_EDIT, to_builtins(edit))
         except ToolError as error:
             return Output(content=f"not made: {error}\nfound: {told}", is_error=True)
         return Output(content=f"made: {told}")

@@ -1,4 +1,4 @@
-"""What an edit did to the tests, and the trials of several workers in the order of their edits."""
+"""The effect of an edit on the tests, and the trials of several workers in the order of their edits."""
 
 import itertools
 import threading
@@ -10,7 +10,7 @@ from agentflow.repair.candidates import Candidate
 
 
 class End(StrEnum):
-    """How the try of an edit ended."""
+    """The end of the try of an edit."""
 
     RAN = "ran"
     HUNG = "hung"
@@ -20,7 +20,7 @@ class End(StrEnum):
 
 
 class Trial(Record):
-    """What an edit did to the tests."""
+    """The effect of an edit on the tests."""
 
     candidate: Candidate
     end: End = End.RAN

@@ -13,12 +13,12 @@ from agentflow.core.errors import ModelRejected
 from agentflow.core.evidence import RED
 from agentflow.repair.bench import Bench, Driver, open_pristine
 from agentflow.repair.candidates import Candidate
-from agentflow.repair.locate import TestTrace
+from agentflow.repair.clues import TestTrace
 from agentflow.repair.target import RepairRunner
 from agentflow.repair.trial import End, Trial, TrialQueue
 
 _SLOWER = 8
-"""How many times longer than before the tests may take under an edit."""
+"""The factor by which the tests may take longer under an edit."""
 _SHORTEST_CPU = (0.3, 1.0)
 _SHORTEST_WALL = (2.0, 5.0)
 """Seconds that they may take in any case: the failing ones, and then the others."""
@@ -44,7 +44,7 @@ class Worker:
         self._crew = crew
         self._driver: Driver | None = None
         self._ready: dict[str, bool] = {}
-        """Whether a kind of server can try edits, once it has said so."""
+        """True if a kind of server can try edits, once it has said so."""
 
     def attempt(self, candidate: Candidate | None, kind: str) -> tuple[dict[str, Any], str]:
         """Return the answer to an edit and the kind of server that gave it."""

@@ -5,7 +5,7 @@ import itertools
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
-from agentflow.repair.hints import NUMBERS, Hints, Rule, find_name_types, find_types
+from agentflow.repair.clues import NUMBERS, Hints, Rule, find_name_types, find_types
 from agentflow.repair.sources import Code, FunctionNode, Mutation
 
 _WRAPPED = (
@@ -57,7 +57,7 @@ def _wrap(code: Code, node: ast.expr, hints: Hints) -> Iterator[Mutation]:
     types = find_types(code, node, hints)
     shapes = [shape for kind in sorted(types) for shape in _CALLS.get(kind, ())] or list(_CALLS[_ANY])
     shapes += _SLICES if not types or types & _SLICED else ()
-    text, plus = code.text(node), 0 if types else 1
+    text, plus = code.get_text(node), 0 if types else 1
     bare = isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
     for index, shape in enumerate(dict.fromkeys(shapes)):
         inner = text if bare or not shape.startswith(("{}", "-", "not ")) else f"({text})"
@@ -88,7 +88,7 @@ def is_value(code: Code, node: ast.expr) -> bool:
 def _own_functions(code: Code, node: ast.expr) -> Iterator[str]:
     """Yield the functions of the file that take one argument, and those that the file calls with one."""
     yield from _list_takers(code, node)
-    yield from code.once("called with one", lambda: _find_called(code))
+    yield from code.compute_once("called with one", lambda: _find_called(code))
 
 
 def _find_called(code: Code) -> list[str]:
@@ -113,7 +113,7 @@ def _limit(code: Code, node: ast.expr, hints: Hints) -> Iterator[Mutation]:
     types = find_types(code, node, hints)
     if not is_value(code, node) or (types and not types & NUMBERS):
         return
-    text, plus = code.text(node), 0 if types else 1
+    text, plus = code.get_text(node), 0 if types else 1
     numbers = ("0", "1", *(each for each in hints.numbers if each not in {"0", "1"}))[:4]
     for partner in (*numbers, *_partners(code, node, hints)):
         if partner != text:
@@ -124,9 +124,9 @@ def _limit(code: Code, node: ast.expr, hints: Hints) -> Iterator[Mutation]:
 
 def _partners(code: Code, node: ast.expr, hints: Hints) -> Iterator[str]:
     """Yield numbers that a value may be compared with: what it is assigned to, names, the last index."""
-    statement = code.statement(node)
+    statement = code.find_statement(node)
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and statement.value is node:
-        yield code.text(statement.targets[0])
+        yield code.get_text(statement.targets[0])
     names = find_names(code, node)
     numeric = [name for name in names if find_name_types(code, node, name, hints) & NUMBERS]
     sized = [name for name in names if find_name_types(code, node, name, hints) & {"list", "str", "tuple"}]
@@ -138,8 +138,8 @@ def _partners(code: Code, node: ast.expr, hints: Hints) -> Iterator[str]:
 
 def find_names(code: Code, node: ast.AST) -> list[str]:
     """Return the parameters and variables of the function around a node, the nearest first."""
-    scope, line = code.scope(node), getattr(node, "lineno", 0)
-    return code.once(("names", scope, line), lambda: _sort_names(_list_names(code, scope), line))
+    scope, line = code.find_scope(node), getattr(node, "lineno", 0)
+    return code.compute_once(("names", scope, line), lambda: _sort_names(_list_names(code, scope), line))
 
 
 def _list_names(code: Code, scope: ast.AST) -> list[tuple[int, str]]:
@@ -153,7 +153,7 @@ def _list_names(code: Code, scope: ast.AST) -> list[tuple[int, str]]:
         )
         return sorted(pair for pair in found if pair[1] not in {"self", "cls"})
 
-    return code.once(("set names", scope), work)
+    return code.compute_once(("set names", scope), work)
 
 
 def _sort_names(places: list[tuple[int, str]], line: int) -> list[str]:
@@ -166,17 +166,19 @@ def _sort_names(places: list[tuple[int, str]], line: int) -> list[str]:
 
 def list_known(code: Code, node: ast.AST) -> frozenset[str]:
     """Return all parameters and variables of the function around a node."""
-    scope = code.scope(node)
-    return code.once(("known", scope), lambda: frozenset(name for _, name in _list_names(code, scope)))
+    scope = code.find_scope(node)
+    return code.compute_once(
+        ("known", scope), lambda: frozenset(name for _, name in _list_names(code, scope))
+    )
 
 
 def find_fields(code: Code, node: ast.AST) -> list[str]:
     """Return the attributes of `self` that the class around a node sets, as the code writes them."""
-    home = code.home(node)
+    home = code.find_home(node)
 
     def work() -> list[str]:
         found = (
-            code.text(each)
+            code.get_text(each)
             for each in code.walk(home)
             if isinstance(each, ast.Attribute)
             and isinstance(each.value, ast.Name)
@@ -185,7 +187,7 @@ def find_fields(code: Code, node: ast.AST) -> list[str]:
         )
         return list(dict.fromkeys(found))
 
-    return code.once(("fields", home), work) if isinstance(home, ast.ClassDef) else []
+    return code.compute_once(("fields", home), work) if isinstance(home, ast.ClassDef) else []
 
 
 def _add_term(code: Code, node: ast.expr, hints: Hints) -> Iterator[Mutation]:
@@ -196,7 +198,7 @@ def _add_term(code: Code, node: ast.expr, hints: Hints) -> Iterator[Mutation]:
     is_simple = isinstance(node, ast.Name | ast.Attribute | ast.Subscript)
     if not (is_whole or (is_part and is_simple)) or not is_value(code, node):
         return
-    types, text = find_types(code, node, hints), code.text(node)
+    types, text = find_types(code, node, hints), code.get_text(node)
     for name in [*find_names(code, node), *find_fields(code, node)][:_MOST_PARTNERS]:
         other = find_name_types(code, node, name, hints)
         if name == text or not is_fitting(types, other):
@@ -212,9 +214,9 @@ def is_fitting(types: frozenset[str], other: frozenset[str]) -> bool:
 
 def _reuse(code: Code, node: ast.expr, hints: Hints) -> Iterator[Mutation]:
     """Yield another short expression of the function in place of one, of a fitting type."""
-    if not is_value(code, node) or len(code.text(node)) > 40:
+    if not is_value(code, node) or len(code.get_text(node)) > 40:
         return
-    types, text = find_types(code, node, hints), code.text(node)
+    types, text = find_types(code, node, hints), code.get_text(node)
     for other, kinds in _short_expressions(code, node, hints):
         if other != text and is_fitting(types, kinds):
             yield code.swap(node, other, "other expression", 4 if types and kinds else 5)
@@ -225,7 +227,7 @@ def _reuse(code: Code, node: ast.expr, hints: Hints) -> Iterator[Mutation]:
 
 def _list_takers(code: Code, node: ast.expr) -> list[str]:
     """Return the functions of the file that take one argument."""
-    inside = code.scope(node)
+    inside = code.find_scope(node)
     return [
         each.name
         for each in code.tree.body
@@ -234,20 +236,20 @@ def _list_takers(code: Code, node: ast.expr) -> list[str]:
 
 
 def _short_expressions(code: Code, node: ast.expr, hints: Hints) -> list[tuple[str, frozenset[str]]]:
-    scope = code.scope(node)
-    around = scope if isinstance(scope, FunctionNode) else code.statement(node) or node
+    scope = code.find_scope(node)
+    around = scope if isinstance(scope, FunctionNode) else code.find_statement(node) or node
 
     def work() -> list[tuple[str, frozenset[str]]]:
         names = [*find_names(code, node), *find_fields(code, node)]
         found = {name: find_name_types(code, node, name, hints) for name in names}
-        places = code.once(("short", around), lambda: _list_short(code, around))
+        places = code.compute_once(("short", around), lambda: _list_short(code, around))
         at = bisect_left(places, node.lineno, key=lambda each: each.lineno)
         near = places[max(0, at - _WINDOW) : at + _WINDOW]
-        for each in sorted(near, key=lambda one: (abs(one.lineno - node.lineno), code.text(one))):
-            found.setdefault(code.text(each), find_types(code, each, hints))
+        for each in sorted(near, key=lambda one: (abs(one.lineno - node.lineno), code.get_text(one))):
+            found.setdefault(code.get_text(each), find_types(code, each, hints))
         return list(found.items())[:_MOST_REUSED]
 
-    return code.once(("reused", around, node.lineno), work)
+    return code.compute_once(("reused", around, node.lineno), work)
 
 
 def _list_short(code: Code, around: ast.AST) -> list[ast.expr]:
@@ -257,7 +259,7 @@ def _list_short(code: Code, around: ast.AST) -> list[ast.expr]:
         for each in code.walk(around)
         if isinstance(each, ast.Attribute | ast.Subscript | ast.Call | ast.BinOp | ast.Compare)
         and is_value(code, each)
-        and len(code.text(each)) <= _LONGEST
+        and len(code.get_text(each)) <= _LONGEST
     ]
     return sorted(found, key=lambda each: each.lineno)
 
@@ -266,12 +268,12 @@ def _keywords(code: Code, node: ast.Call, _: Hints) -> Iterator[Mutation]:
     """Yield a call with a keyword argument more or less."""
     for index, keyword in enumerate(node.keywords):
         parts: Sequence[ast.expr] = [*node.args, *(each.value for each in node.keywords[:index])]
-        start = code.span(parts[-1])[1] if parts else code.span(node.func)[1] + 1
-        yield code.mutation((start, code.span(keyword.value)[1]), "", "extra keyword", 3)
+        start = code.find_span(parts[-1])[1] if parts else code.find_span(node.func)[1] + 1
+        yield code.make_mutation((start, code.find_span(keyword.value)[1]), "", "extra keyword", 3)
     name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-    end = code.span(node)[1] - 1
+    end = code.find_span(node)[1] - 1
     for given in _possible_keywords(code, node, name):
-        yield code.mutation(
+        yield code.make_mutation(
             (end, end), f", {given}" if node.args or node.keywords else given, "missing keyword", 3
         )
 
@@ -287,10 +289,10 @@ def _possible_keywords(code: Code, node: ast.Call, name: str) -> Iterator[str]:
     if name in {"max", "min", "sorted", "sort"} and "key" not in has:
         yield from ("key=len", "key=str.lower", "key=abs")
     known = list_known(code, node) | {*find_fields(code, node)}
-    for each in code.once(
+    for each in code.compute_once(
         "functions", lambda: [f for f in code.walk(code.tree) if isinstance(f, FunctionNode)]
     ):
-        if each.name == name and each is not code.scope(node):
+        if each.name == name and each is not code.find_scope(node):
             arguments = [argument.arg for argument in (*each.args.args, *each.args.kwonlyargs)]
             yield from (f"{given}={given}" for given in arguments if given in known and given not in has)
 

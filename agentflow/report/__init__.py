@@ -1,1 +1,1 @@
-"""How a task ended, as a report, as the result object and as the answer document."""
+"""The end of a task as a report, as the result object and as the answer document."""

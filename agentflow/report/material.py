@@ -10,11 +10,11 @@ from agentflow.core.events import (
     Paused,
     Replied,
     RunStarted,
-    Stamped,
+    StoredEvent,
     TaskEnded,
 )
 from agentflow.core.evidence import CheckRun, Side, select_runs
-from agentflow.core.messages import Usage, total
+from agentflow.core.messages import Usage, sum_usage
 from agentflow.core.pending import PendingKind
 from agentflow.core.record import Record
 from agentflow.core.role import Role
@@ -68,7 +68,7 @@ class RoleSpending(Record):
 
 
 class Spending(Record):
-    """What a whole task used."""
+    """The usage of a whole task."""
 
     roles: tuple[RoleSpending, ...]
     seconds: float
@@ -82,7 +82,7 @@ class Spending(Record):
         return max(0.0, round(self.seconds - self.model, 3))
 
 
-def sum_spending(told: Iterable[Stamped], seconds: float = 0) -> Spending:
+def sum_spending(told: Iterable[StoredEvent], seconds: float = 0) -> Spending:
     """Return the usage that the events tell; `seconds` are of a process that has not ended yet."""
     roles, runs, spent = dict[int, str](), dict[str, list[Replied | Compacted]](), seconds
     waits, waiting, model = dict[int, float](), set[int](), 0.0
@@ -111,12 +111,12 @@ def _sum_role(role: str, replies: list[Replied | Compacted]) -> RoleSpending:
     return RoleSpending(
         role=role,
         requests=len(replies),
-        usage=total(one.usage for one in replies if isinstance(one, Replied) or one.usage.tokens),
+        usage=sum_usage(one.usage for one in replies if isinstance(one, Replied) or one.usage.tokens),
         seconds=round(sum(one.seconds for one in replies), 3),
     )
 
 
-def summarize_intent(task: TaskState, happened: Iterable[Stamped]) -> IntentTold:
+def summarize_intent(task: TaskState, happened: Iterable[StoredEvent]) -> IntentTold:
     """Return the program's understanding of a task; a gap is what was assumed or asked."""
     asked: dict[str, str] = {}
     for one in happened:

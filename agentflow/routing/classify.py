@@ -12,10 +12,10 @@ from agentflow.routing.clauses import (
     Mood,
     Targets,
     drop_quoted,
-    fills_a_file,
     find_lead,
     find_phrases,
     find_targets,
+    is_about_file_text,
     is_about_text,
     split_clauses,
     to_plain_words,
@@ -107,15 +107,15 @@ def classify(text: str, table: Table) -> Classification:
         complexity=choice.complexity,
         route=choice.route,
         score=score,
-        action=action_for(score, is_anchored=is_anchored),
+        action=choose_action(score, is_anchored=is_anchored),
         forced=choice.forced,
         report=report and mood is not Mood.CHANGE,
         decided=choice.reasons,
         ambiguities=found,
         hints=choice.hints,
-        steps=table.steps(choice.route, choice.complexity),
+        steps=table.list_steps(choice.route, choice.complexity),
         steps_if_failing=_steps_if_failing(text, choice, table),
-        requires=table.requires(choice.complexity),
+        requires=table.list_required(choice.complexity),
     )
 
 
@@ -123,13 +123,13 @@ def _steps_if_failing(text: str, choice: RouteChoice, table: Table) -> tuple[Pha
     """Return the phases of a task that turns out to be about a failing check."""
     wanted = find_targets(text, frozenset({"any"}), lambda _: frozenset())
     is_about_failures = choice.route in SHORTENED and wanted != Targets()
-    return table.steps(DIRECT, choice.complexity) if is_about_failures else ()
+    return table.list_steps(DIRECT, choice.complexity) if is_about_failures else ()
 
 
 def keep_all_roles(found: Classification, table: Table) -> Classification:
     """Return a classification with every role, for a model that costs nothing."""
     route = _DEFAULT if found.route == DIRECT else found.route
-    return found.replace(route=route, steps=table.steps(route, found.complexity), steps_if_failing=())
+    return found.replace(route=route, steps=table.list_steps(route, found.complexity), steps_if_failing=())
 
 
 def use_named_class(found: Classification, name: str, table: Table) -> Classification:
@@ -138,7 +138,7 @@ def use_named_class(found: Classification, name: str, table: Table) -> Classific
     complexity = Complexity.EXPLORATORY if is_question else Complexity(name)
     fits = found.complexity is complexity and not is_question
     route = QUESTION if is_question else found.route if fits else _ROUTES[complexity]
-    steps = table.steps(route, complexity)
+    steps = table.list_steps(route, complexity)
     return found.replace(
         complexity=complexity,
         route=route,
@@ -148,13 +148,13 @@ def use_named_class(found: Classification, name: str, table: Table) -> Classific
         hints=found.hints if fits else (),
         steps=steps,
         steps_if_failing=found.steps_if_failing if fits else (),
-        requires=table.requires(complexity),
+        requires=table.list_required(complexity),
     )
 
 
 def _is_for_report(clause: Clause, table: Table) -> bool:
     """Return whether a clause asks for a report and names no file to write it to."""
-    return bool(find_phrases(table.report, clause.text)) and not fills_a_file(clause.text, table)
+    return bool(find_phrases(table.report, clause.text)) and not is_about_file_text(clause.text, table)
 
 
 def _mood_of(said: tuple[Clause, ...], changes: tuple[Clause, ...], *, is_report: bool) -> Mood:
@@ -206,7 +206,7 @@ def _choose_by_risk(heard: tuple[Clause, ...], spoken: str, table: Table) -> Rou
 
 def _choose_by_size(kind: str | None, files: tuple[str, ...], spoken: str, table: Table) -> RouteChoice:
     """Return the route by the kind of change, or else by how many files it touches."""
-    count = class_by_size(len(files)) if files else Complexity.IMPLEMENTATION
+    count = classify_size(len(files)) if files else Complexity.IMPLEMENTATION
     if kind == "refactor":
         return RouteChoice(Complexity.COMPLEX, kind, (kind,))
     if count is Complexity.COMPLEX or _is_wide(files, spoken, table):
@@ -264,14 +264,14 @@ def list_risks(text: str, table: Table) -> tuple[str, ...]:
     return tuple(dict.fromkeys(rule.reason for rule, _ in find_risks(" ; ".join(heard), table)))
 
 
-def class_by_size(files: int) -> Complexity:
+def classify_size(files: int) -> Complexity:
     """Return the class of a change by its number of files."""
     if files <= 1:
         return Complexity.TRIVIAL
     return Complexity.IMPLEMENTATION if files <= MOST_FILES else Complexity.COMPLEX
 
 
-def higher(first: Complexity, second: Complexity) -> Complexity:
+def choose_higher(first: Complexity, second: Complexity) -> Complexity:
     """Return the higher of two classes."""
     return max(first, second, key=RANK.index)
 
@@ -315,7 +315,7 @@ def _content(spoken: str, said: tuple[Clause, ...], table: Table) -> set[str]:
     return {word for word in _SPOKEN.findall(spoken) if not {word, word.removesuffix("s")} & hollow}
 
 
-def action_for(score: int, *, is_anchored: bool) -> Action:
+def choose_action(score: int, *, is_anchored: bool) -> Action:
     """Return what to do at a score of ambiguity; a known verb with a concrete target lowers it one level."""
     level = sum(score > last for last in _LAST_SCORES)
     return _LEVELS[max(0, level - is_anchored)]

@@ -1,4 +1,4 @@
-"""What the words of a task say: its clauses with what each wants, and how the task is judged."""
+"""The clauses of a task's text, what each of them wants, and how the task is judged."""
 
 import re
 from collections import defaultdict
@@ -52,14 +52,14 @@ _AFTER = ("", *" \t\n,:;.!?()\"'")
 _APART = regex(r"[_\u2010-\u2015]")
 
 _BEGINNING, _END = 6_000, 2_000
-"""How much of a long text is looked at: people say what they want before or after what they paste."""
+"""The part of a long text that is read: people say what they want before or after what they paste."""
 
 _LONGEST_LEAD = 200
 """Characters in which all words of a phrase stand that a text begins with."""
 
 
 class Mood(StrEnum):
-    """What a clause wants; the order is that of precedence."""
+    """The wish of a clause; the order is that of precedence."""
 
     CHANGE = "change"
     AUDIT = "audit"
@@ -119,10 +119,10 @@ def _clause(piece: str, table: Table) -> Clause:
     is_told = mood not in (Mood.QUESTION, Mood.LIMIT) and bool(_STATEMENT.match(spoken))
     if mood is Mood.STATEMENT or is_told:
         return Clause(text=text, mood=Mood.STATEMENT)
-    if mood is Mood.CHANGE and find_phrases(table.yours, text) and not fills_a_file(text, table):
+    if mood is Mood.CHANGE and find_phrases(table.yours, text) and not is_about_file_text(text, table):
         return Clause(text=text, mood=Mood.QUESTION, head=head)
     is_order = mood in (Mood.EXPLORATORY, Mood.RESEARCH) and _is_order(text, table)
-    is_text = mood in (Mood.QUESTION, Mood.EXPLORATORY) and fills_a_file(text, table)
+    is_text = mood in (Mood.QUESTION, Mood.EXPLORATORY) and is_about_file_text(text, table)
     return Clause(text=text, mood=Mood.CHANGE if is_order or is_text else mood, head=head)
 
 
@@ -133,7 +133,7 @@ def _head(spoken: str, table: Table) -> tuple[Mood, str]:
     return mood, found.get(mood, "")
 
 
-def fills_a_file(text: str, table: Table) -> bool:
+def is_about_file_text(text: str, table: Table) -> bool:
     """Return whether a clause asks for text in a file, not only in the answer."""
     fill = table.fill
     if not find_lead(fill.verbs, text):
@@ -303,7 +303,7 @@ def find_targets(
     return Targets(guessed=(speaking_of(code) if code else frozenset()) or failing)
 
 
-def wants_only_checks(text: str) -> bool:
+def is_only_about_checks(text: str) -> bool:
     """Return whether a text wants checks to pass and nothing else; a word that is not known may say more."""
     words = (word.strip(".:-") for word in _WORDS.findall(text.lower()))
     return all("test" in word or _MERE_WORDS.fullmatch(word) for word in words if word)

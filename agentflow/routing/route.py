@@ -12,9 +12,9 @@ from agentflow.routing.classify import (
     DIRECT,
     MOST_FILES,
     SHORTENED,
-    class_by_size,
+    choose_higher,
     classify,
-    higher,
+    classify_size,
     keep_all_roles,
     list_risks,
     use_named_class,
@@ -50,24 +50,24 @@ DEEP_DIVE = "deep_dive"
 _NAMED = 3
 
 
-def next_phase(task: TaskState) -> Phase | None:
+def find_next_phase(task: TaskState) -> Phase | None:
     """Return the next phase to run, or None when the task is over."""
     if task.status is not Status.RUNNING:
         return None
     if task.ending is not None:
         return Phase.COMPLETE
-    due = (phase for phase in ORDER if task.gate(phase).status not in _DONE)
-    failed = (phase for phase in JUDGING if task.gate(phase).status is GateStatus.FAILED)
+    due = (phase for phase in ORDER if task.get_gate(phase).status not in _DONE)
+    failed = (phase for phase in JUDGING if task.get_gate(phase).status is GateStatus.FAILED)
     phase = next(failed, None) or next(due, Phase.COMPLETE)
-    if task.gate(phase).status is not GateStatus.FAILED:
+    if task.get_gate(phase).status is not GateStatus.FAILED:
         return phase
     goes_back = phase in JUDGING and not task.reads_only and may_retry(task)
     return Phase.IMPLEMENTATION if goes_back else Phase.COMPLETE
 
 
-def phases_beside(task: TaskState, phase: Phase) -> tuple[Phase, ...]:
+def list_phases_beside(task: TaskState, phase: Phase) -> tuple[Phase, ...]:
     """Return the phases that run together with a phase: both judges, unless the task is sequential."""
-    if phase is not Phase.REVIEW or task.sequential or task.gate(Phase.VERIFICATION).status not in _OPEN:
+    if phase is not Phase.REVIEW or task.sequential or task.get_gate(Phase.VERIFICATION).status not in _OPEN:
         return (phase,)
     return JUDGING
 
@@ -96,7 +96,7 @@ def enter_phase(task: TaskState, phase: Phase, timestamp: str) -> TaskState:
     if task.current_phase in JUDGING and phase is Phase.IMPLEMENTATION:
         task = _new_iteration(task)
     gate = Gate(status=GateStatus.IN_PROGRESS, timestamp=timestamp)
-    opened = dict.fromkeys(phases_beside(task, phase), gate)
+    opened = dict.fromkeys(list_phases_beside(task, phase), gate)
     return task.replace(current_phase=phase, gates={**task.gates, **opened})
 
 
@@ -104,7 +104,7 @@ def _new_iteration(task: TaskState) -> TaskState:
     reopened = {
         phase: Gate(status=GateStatus.PENDING)
         for phase in JUDGING
-        if task.gate(phase).status is not GateStatus.SKIPPED
+        if task.get_gate(phase).status is not GateStatus.SKIPPED
     }
     return task.replace(
         iteration=task.iteration + 1,
@@ -117,7 +117,7 @@ def _new_iteration(task: TaskState) -> TaskState:
     )
 
 
-def with_route(task: TaskState, route: str, steps: tuple[Phase, ...]) -> TaskState:
+def set_route(task: TaskState, route: str, steps: tuple[Phase, ...]) -> TaskState:
     """Return the task on a route: a change is always verified, phases without a role are skipped."""
     due = {Phase.REFINEMENT, *steps, *((Phase.VERIFICATION,) if Phase.IMPLEMENTATION in steps else ())}
     gates = {
@@ -136,10 +136,10 @@ def _why_skipped(task: TaskState, route: str, phase: Phase) -> str:
     return "--no-review" if is_unwanted else f"route: {route}"
 
 
-def with_step(task: TaskState, phase: Phase) -> TaskState:
+def add_step(task: TaskState, phase: Phase) -> TaskState:
     """Return the task with one more phase; gates that are decided stay so."""
     steps = tuple(one for one in ORDER if one in (*task.steps, phase))
-    is_skipped = task.gate(phase).status is GateStatus.SKIPPED
+    is_skipped = task.get_gate(phase).status is GateStatus.SKIPPED
     task = task.with_gate(phase, Gate(status=GateStatus.PENDING)) if is_skipped else task
     return task.replace(steps=steps)
 
@@ -165,7 +165,7 @@ def classify_task(task: TaskState, table: Table) -> tuple[TaskState, Classified]
         hints=found.hints,
         ambiguities=found.ambiguities,
     )
-    return with_route(task, found.route, steps), event
+    return set_route(task, found.route, steps), event
 
 
 def classify_words(task: TaskState, table: Table) -> Classification:
@@ -182,7 +182,7 @@ def shorten_route(
     files = {place_of(test) for test in failing}
     if not (task.spares_tokens and task.route in SHORTENED and 0 < len(files) <= MOST_FILES):
         return task, None
-    kept = {*table.steps(DIRECT, task.task_complexity), *JUDGING}
+    kept = {*table.list_steps(DIRECT, task.task_complexity), *JUDGING}
     steps = tuple(phase for phase in task.steps if phase in kept)
     named = ", ".join(sorted(failing)[:_NAMED]) + (" …" if len(failing) > _NAMED else "")
     return _shorten(task, DIRECT, steps, f"failing before the task: {named}")
@@ -200,8 +200,8 @@ def _shorten(
 ) -> tuple[TaskState, Classified]:
     """Return the task with fewer phases after its first, and the event that tells why."""
     event = Classified(complexity=task.task_complexity, route=route, score=0, reasons=(reason,), steps=steps)
-    decided = {Phase.REFINEMENT: task.gate(Phase.REFINEMENT)}
-    return with_route(task.replace(gates=decided), route, steps), event
+    decided = {Phase.REFINEMENT: task.get_gate(Phase.REFINEMENT)}
+    return set_route(task.replace(gates=decided), route, steps), event
 
 
 def _explore_deeply(task: TaskState) -> tuple[TaskState, Classified]:
@@ -211,7 +211,7 @@ def _explore_deeply(task: TaskState) -> tuple[TaskState, Classified]:
     event = Classified(
         complexity=Complexity.EXPLORATORY, route=DEEP_DIVE, score=0, reasons=("explore",), steps=steps
     )
-    return with_route(task, DEEP_DIVE, steps), event
+    return set_route(task, DEEP_DIVE, steps), event
 
 
 def _steps_for(task: TaskState, found: Classification) -> tuple[Phase, ...]:
@@ -245,16 +245,16 @@ def _raise_class(
 ) -> tuple[TaskState, Classified | None]:
     """Return the task in the class of its size or risk, with the judges of that class, if it is higher."""
     before = task.task_complexity
-    complexity = higher(before, Complexity.COMPLEX if risks else class_by_size(files))
+    complexity = choose_higher(before, Complexity.COMPLEX if risks else classify_size(files))
     if complexity is before and not (risks and not task.forced):
         return task, None
-    needs_review = Requirement.REVIEW in table.requires(complexity)
+    needs_review = Requirement.REVIEW in table.list_required(complexity)
     task = task.replace(
         task_complexity=complexity, forced=task.forced or bool(risks), review_required=needs_review
     )
     if needs_review and task.wants_review is not False:
-        task = with_step(task, Phase.REVIEW)
-    task = with_step(task, Phase.VERIFICATION)
+        task = add_step(task, Phase.REVIEW)
+    task = add_step(task, Phase.VERIFICATION)
     reasons = risks or (f"{files} files",)
     return task, Classified(
         complexity=complexity, route=task.route, score=0, reasons=reasons, steps=task.steps

@@ -12,7 +12,7 @@ Words = tuple[str, ...]
 
 
 class FileWords(Record):
-    """How a file is recognised in a text."""
+    """The signs by which a file is recognised in a text."""
 
     suffixes: Words
     names: Words
@@ -20,7 +20,7 @@ class FileWords(Record):
 
 
 class Orders(Record):
-    """When a verb of reading orders a change."""
+    """The signs that a verb of reading orders a change."""
 
     verbs: Words
     signs: Words
@@ -28,7 +28,7 @@ class Orders(Record):
 
 
 class Fill(Record):
-    """When text of a file is asked for."""
+    """The signs that text of a file is asked for."""
 
     verbs: Words
     makers: Words
@@ -56,13 +56,13 @@ class Table(Record):
     hollow: Words
     english: Words
 
-    def requires(self, complexity: Complexity) -> tuple[Requirement, ...]:
+    def list_required(self, complexity: Complexity) -> tuple[Requirement, ...]:
         return self.routing.requires.get(complexity, ())
 
-    def steps(self, route: str, complexity: Complexity) -> tuple[Phase, ...]:
+    def list_steps(self, route: str, complexity: Complexity) -> tuple[Phase, ...]:
         """Return the phases whose role runs, in order; a review that the class requires is among them."""
         wanted = {*self.routing.routes[route]}
-        if Phase.IMPLEMENTATION in wanted and Requirement.REVIEW in self.requires(complexity):
+        if Phase.IMPLEMENTATION in wanted and Requirement.REVIEW in self.list_required(complexity):
             wanted.add(Phase.REVIEW)
         return tuple(phase for phase in Phase if phase in wanted)
 

@@ -1,4 +1,4 @@
-"""How this machine keeps a command in: what it can hold, and the words that start a command in its profile.
+"""Finds out how this machine can confine a command, and how a command is started in its profile.
 
 Bubblewrap where it works, else Landlock, else nothing; on macOS sandbox-exec, which is written from its
 documentation and has not run on a Mac.
@@ -35,7 +35,7 @@ _SCOPES = 6
 
 
 class Ability(Record):
-    """How commands can be kept in here."""
+    """The ways in which this machine can confine commands."""
 
     level: Level
     bubblewrap: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ def find_ability() -> Ability:
     """Return which parts of the sandbox work on this machine."""
     if sys.platform == "darwin":
         return _find_seatbelt()
-    if sys.platform != "linux" or seccomp.program() is None:
+    if sys.platform != "linux" or seccomp.build_filter() is None:
         return Ability(level=Level.NONE, reason=f"none is known for {sys.platform} on {platform.machine()}")
     found, reason = _find_bubblewrap()
     if found:
@@ -138,7 +138,7 @@ def open_descriptors(profile: Profile, ability: Ability) -> Iterator[StartDescri
     also = () if ability.level is Level.FULL else _unknown_to_landlock(profile)
     opened = StartDescriptors(filter=os.memfd_create("filter", 0), status=os.memfd_create("status", 0))
     try:
-        os.write(opened.filter, seccomp.program(also) or b"")
+        os.write(opened.filter, seccomp.build_filter(also) or b"")
         os.lseek(opened.filter, 0, os.SEEK_SET)
         yield opened
     finally:

@@ -19,7 +19,7 @@ from agentflow.sandbox import seccomp
 from agentflow.sandbox.profile import CHECKS
 from agentflow.sandbox.protection import find_hidden_places
 from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.sandbox.throwaway import make_scratch_folder
 
 ATTACK = Path(__file__).with_name("attack.py")
 WHO = ("explorer", "implementer", CHECKS)
@@ -54,7 +54,7 @@ class Attack(Record):
 
 def attack_profiles(sandbox: Sandbox) -> tuple[Attack, ...]:
     """Attack the profiles of a sandbox from inside, in a repository made for it."""
-    with scratch_folder() as folder, _open_targets(folder) as spec:
+    with make_scratch_folder() as folder, _open_targets(folder) as spec:
         found = [_attack_profile(sandbox, who, folder / who, spec) for who in WHO]
     names = tuple(dict.fromkeys(name for one in found for name in one))
     return tuple(

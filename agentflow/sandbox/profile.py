@@ -1,4 +1,4 @@
-"""What a command may touch, by who runs it."""
+"""Profiles: the files and networks that a command may touch, by who runs it."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from agentflow.core.routing import FIVE_ROLES, Access
 
 
 class Level(StrEnum):
-    """How much of a profile the machine can hold."""
+    """The part of a profile that the machine can enforce."""
 
     FULL = "full"
     PARTIAL = "partial"
@@ -55,8 +55,8 @@ _SHORT: Mapping[str, str] = MappingProxyType(
 _SHORTENED = regex(r"(\w+)~\d+(?:\.\w{1,3})?", re.ASCII)
 
 
-class Opened(Record):
-    """What the user's own settings and the command line open."""
+class SandboxOpenings(Record):
+    """The parts of the sandbox that the user's own settings and the command line open."""
 
     network: tuple[str, ...] = ()
     """Who may reach the network."""

@@ -22,11 +22,11 @@ from agentflow.core.record import Record, encode
 from agentflow.parse import decode
 from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import PYTHON_ENVIRONMENTS, find_protected_names, is_git, is_protected
-from agentflow.sandbox.throwaway import scratch_file, take_abandoned
+from agentflow.sandbox.throwaway import make_scratch_file, take_abandoned
 
 
 class _Note(Record):
-    """What stood at the root before a command."""
+    """The protected names at the root before a command."""
 
     root: str
     before: dict[str, str]
@@ -48,7 +48,7 @@ def set_aside_new_names(
     missing = tuple(_find_missing(root, [name for name in before if is_protected(name, opened)]))
     note = _Note(root=str(root), before=before, opened=opened, aside=str(aside), missing=missing)
     found: list[str] = []
-    with scratch_file(encode(note)):
+    with make_scratch_file(encode(note)):
         try:
             yield found
         finally:

@@ -1,6 +1,6 @@
 """Run a command in the sandbox: the one call for everything that a model, a check or a repository causes.
 
-`likely_reason` says what of a failure the sandbox may have caused.
+`guess_reason` says what of a failure the sandbox may have caused.
 """
 
 import os
@@ -32,13 +32,13 @@ from agentflow.sandbox.profile import (
     ACCESS,
     CHECKS,
     Level,
-    Opened,
     Profile,
+    SandboxOpenings,
     find_protected_names,
     is_protected,
 )
 from agentflow.sandbox.protection import HiddenPlaces, find_hidden_places, find_links, set_aside_new_names
-from agentflow.sandbox.throwaway import View, is_scratch, scratch_folder
+from agentflow.sandbox.throwaway import View, is_scratch, make_scratch_folder
 
 IsCancelled = Callable[[], bool]
 _FILL_SECONDS = 600.0
@@ -46,11 +46,11 @@ _INSIDE = "/tmp"  # noqa: S108  # a file system of the sandbox's own
 
 
 class Sandbox(Record):
-    """Where the commands of one caller run, with no more rights than its profile gives."""
+    """The place where the commands of one caller run, with no more rights than its profile gives."""
 
     root: Path
     ability: Ability
-    opened: Opened = Opened()
+    opened: SandboxOpenings = SandboxOpenings()
     who: str = CHECKS
     """A role's part in the pipeline, or `checks`."""
     writable: tuple[Path, ...] = ()
@@ -67,12 +67,12 @@ class Sandbox(Record):
 
     @property
     def place(self) -> Path:
-        """Where a command finds the repository's files."""
+        """The folder in which a command finds the repository's files."""
         return self.root if self.view is None or self.level is Level.FULL else self.view.place
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Where those files lie outside the sandbox; a later folder overrides an earlier one."""
+        """The places of those files outside the sandbox; a later folder overrides an earlier one."""
         return (self.root,) if self.view is None else self.view.folders
 
     @property
@@ -81,7 +81,7 @@ class Sandbox(Record):
 
     @property
     def access(self) -> Access:
-        """What the caller's commands may do to the repository."""
+        """The access that the caller's commands have to the repository."""
         return ACCESS.get(self.who, Access.READ)
 
     @property
@@ -98,7 +98,7 @@ class Sandbox(Record):
         """Return the sandbox with a view in place of the repository."""
         return self.replace(view=view)
 
-    def places(self) -> HiddenPlaces:
+    def find_hidden_places(self) -> HiddenPlaces:
         """Return what is hidden from the commands, and what is shown again."""
         return find_hidden_places(self.root, os.environ, (*self.opened.readable, *self.git))
 
@@ -110,7 +110,7 @@ class Sandbox(Record):
         command = command.replace(env={**find_variables(self.root), **self.opened.environment, **command.env})
         cache = self.build_cache
         if cache is not None and self.level is Level.FULL and cache.rule.variable not in command.env:
-            with scratch_folder() as scratch:
+            with make_scratch_folder() as scratch:
                 view = throwaway.make_overlay_view(cache.folder, scratch)
                 lent = self.replace(writable=(*self.writable, view.place), lent_cache=view.overlay)
                 env = {**command.env, cache.rule.variable: str(view.place)}
@@ -132,7 +132,7 @@ class Sandbox(Record):
         cache = self.build_cache
         if cache is None or self.level is not Level.FULL:
             return
-        with suppress(OSError), scratch_folder() as scratch:
+        with suppress(OSError), make_scratch_folder() as scratch:
             cache.folder.mkdir(parents=True, exist_ok=True)
             for line in cache.rule.fill:
                 command = Command(
@@ -181,7 +181,7 @@ class Sandbox(Record):
     @contextmanager
     def confine_reader(self, command: Command) -> Iterator[tuple[Command, StartDescriptors | None]]:
         """Yield a command as it is started with the rights of a reader, and what tells of its start."""
-        with nullcontext() if self.level is Level.FULL else scratch_folder() as scratch:
+        with nullcontext() if self.level is Level.FULL else make_scratch_folder() as scratch:
             profile = self._profile(command, Access.READ, self.root, scratch)
             temporary = _INSIDE if scratch is None else str(scratch)
             command = command.replace(env={**self._home(temporary), "TMPDIR": temporary, **command.env})
@@ -201,10 +201,10 @@ class Sandbox(Record):
         if self.level is Level.NONE:
             return process.run(command, sink, cancelled)
         if self.access is Access.THROW_AWAY:
-            with scratch_folder() as scratch:
+            with make_scratch_folder() as scratch:
                 return self._run_on_throwaway(command, sink, cancelled, scratch)
         # bubblewrap has a folder in memory
-        with nullcontext() if self.level is Level.FULL else scratch_folder() as folder:
+        with nullcontext() if self.level is Level.FULL else make_scratch_folder() as folder:
             profile = self._profile(command, self.access, self.root, folder)
             profile = profile.replace(protected=self._list_protected(names))
             return self._run_inside(command, sink, cancelled, profile, self.layer)
@@ -218,7 +218,7 @@ class Sandbox(Record):
         command = command.replace(cwd=str((self.root if self.level is Level.FULL else view.place) / below))
         if self.level is Level.NONE:
             return process.run(command, sink, cancelled)
-        with scratch_folder() as scratch:
+        with make_scratch_folder() as scratch:
             profile = self._profile_view(command, view, scratch)
             return self._run_inside(command, sink, cancelled, profile, view.overlay)
 
@@ -267,7 +267,7 @@ class Sandbox(Record):
         return () if self.who == CHECKS else self.opened.masked
 
     def _profile(self, command: Command, access: Access, source: Path, scratch: Path | None) -> Profile:
-        places = self.places()
+        places = self.find_hidden_places()
         return Profile(
             root=self.root,
             source=source,
@@ -338,7 +338,7 @@ _READ_ONLY = "Read-only file system"
 _PATH = regex(r"'(/[^']+)'|\"(/[^\"]+)\"|(/[^\s'\":;,()\[\]]+)")
 
 
-def likely_reason(sandbox: Sandbox, output: str) -> str:
+def guess_reason(sandbox: Sandbox, output: str) -> str:
     """Return what of a failed output the sandbox may have caused, and what opens it; else empty."""
     if sandbox.level is Level.NONE:
         return ""
@@ -365,7 +365,7 @@ def _find_paths(lines: Iterable[str]) -> Iterator[Path]:
 
 def _is_hidden(sandbox: Sandbox, path: Path) -> bool:
     """Tell whether a path is out of the reach of commands; copies of the repository are not."""
-    places = sandbox.places()
+    places = sandbox.find_hidden_places()
     shown = any(path.is_relative_to(place) for place in (sandbox.root, *places.readable))
     return not shown and not is_scratch(path) and any(path.is_relative_to(top) for top in places.hidden)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class Also(Enum):
-    """What a command is refused beyond what every command is refused."""
+    """The calls that a command is refused beyond those that every command is refused."""
 
     INTERNET = "internet"
     """Every socket of the internet, for where no network namespace keeps them in.
@@ -24,7 +24,7 @@ class Also(Enum):
 
 
 class Architecture(NamedTuple):
-    """What a processor calls itself, and the number of each system call."""
+    """The name of a processor, and the number of each system call."""
 
     audit: int
     has_x32: bool
@@ -165,7 +165,7 @@ SeccompStep = tuple[int, int, int, int]
 """Operation, how far to jump if true and if false, operand."""
 
 
-def program(also: Collection[Also] = (), machine: str = "") -> bytes | None:
+def build_filter(also: Collection[Also] = (), machine: str = "") -> bytes | None:
     """Return the filter of this processor; None when we do not know its numbers."""
     known = ARCHITECTURES.get(machine or platform.machine())
     if known is None:

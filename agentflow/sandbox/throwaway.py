@@ -21,7 +21,7 @@ _OPAQUE = ("trusted.overlay.opaque", "user.overlay.opaque")
 
 
 class View(Record):
-    """What a command finds in place of the repository: a copy, or a layer above other files."""
+    """The files that a command finds in place of the repository: a copy, or a layer above other files."""
 
     folder: Path
     """The copy, or the files below."""
@@ -37,17 +37,17 @@ class View(Record):
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Where its files lie outside the sandbox; a later folder overrides an earlier one."""
+        """The places of its files outside the sandbox; a later folder overrides an earlier one."""
         return (self.folder,) if self.layer is None else (self.folder, self.layer / "upper")
 
     @property
     def top(self) -> Path:
-        """Where something lies that is put there."""
+        """The folder for files that are put into the view."""
         return self.folders[-1]
 
     @property
     def overlay(self) -> tuple[str, str] | None:
-        """What has to be mounted: the files below, and the folders of the layer."""
+        """The folders to mount: the files below, and those of the layer."""
         return (str(self.folder), str(self.layer)) if self.layer else None
 
     def is_free(self, path: str) -> bool:
@@ -211,7 +211,7 @@ _UNLOCKED, _LOCKED = "agentflow-new-", "agentflow-scratch-"
 
 
 @contextmanager
-def scratch_folder() -> Iterator[Path]:
+def make_scratch_folder() -> Iterator[Path]:
     """Yield a new private folder."""
     made = Path(tempfile.mkdtemp(prefix=f"{_UNLOCKED}{os.getpid()}-")).resolve()
     descriptor = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
@@ -225,7 +225,7 @@ def scratch_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def scratch_file(content: bytes) -> Iterator[None]:
+def make_scratch_file(content: bytes) -> Iterator[None]:
     """Hold bytes in a new private file, which a kill leaves behind."""
     descriptor, name = tempfile.mkstemp(prefix=f"{_UNLOCKED}{os.getpid()}-")
     place = Path(name)

@@ -1,4 +1,4 @@
-"""A task as one file: its record alone, to be checked in another clone, or all of it with hashes."""
+"""A task as one file: its record, or all of it with hashes; and its verdict as an unsigned attestation."""
 
 import gzip
 import hashlib
@@ -10,17 +10,20 @@ import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
-from agentflow.core.errors import ConfigError, CorruptState, InvalidFile, UsageError
+from agentflow import __version__
+from agentflow.core.errors import ConfigError, CorruptState, Exit, InvalidFile, StateError, UsageError
 from agentflow.core.record import Record, encode
 from agentflow.core.task import TaskState
 from agentflow.frontmatter import write_whole
 from agentflow.parse import decode
 from agentflow.redact import redact_bytes
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.store.ledger import find_damages
-from agentflow.store.ownership import writer_lock
-from agentflow.store.reading import events, find, fold_state, is_task_id, load_state, state_folder
+from agentflow.store.ownership import hold_writer_lock
+from agentflow.store.reading import find, fold_state, is_task_id, load_events, load_state, state_folder
 from agentflow.workspace.git import Git
 
 BUNDLE_SUFFIX = ".agentflow"
@@ -40,7 +43,7 @@ _CHUNK = 1 << 20
 
 
 class BundleList(Record):
-    """What a bundle holds: the task, and the hash of each file by its name."""
+    """The content of a bundle: the task, and the hash of each file by its name."""
 
     task_id: str
     files: dict[str, str]
@@ -121,7 +124,7 @@ def unpack_task(source: Path, folder: Path) -> str:
     listed = _read_manifest(folder)
     (folder / _MANIFEST).unlink()
     try:
-        happened = tuple(events(folder))
+        happened = tuple(load_events(folder))
         task = fold_state(folder, happened)
         broken = next(find_damages(folder, happened, task), None)
     except (CorruptState, OSError) as error:
@@ -218,7 +221,7 @@ def export_task(git: Git, record: Path, target: Path | None) -> Bundle:
 
 def import_task(git: Git, source: Path) -> Bundle:
     """Put the task of a file among those of a repository. Raises ConfigError, UsageError or TaskLocked."""
-    with writer_lock(git.root), scratch_folder() as scratch:
+    with hold_writer_lock(git.root), make_scratch_folder() as scratch:
         task_id = unpack_task(source, scratch)
         place = state_folder(git.root) / task_id
         if os.path.lexists(place):
@@ -240,7 +243,74 @@ def open_task(root: Path, named: str) -> Iterator[Path]:
     if not Path(named).is_file():
         yield find(root, named)
         return
-    with scratch_folder() as scratch:
+    with make_scratch_folder() as scratch:
         begun = scratch / "task"
         begun.mkdir()
         yield begun.rename(scratch / unpack_task(Path(named), begun))
+
+
+_STATEMENT = "https://in-toto.io/Statement/v1"
+_SUMMARY = "https://slsa.dev/verification_summary/v1"
+_SLSA = "1.0"
+_NAME = "urn:agentflow"
+_WEB = ("https", "http", "ssh", "git")
+_FAILED = "FAILED"
+
+
+def make_statement(git: Git, record: Path, bundle: Path) -> dict[str, Any]:
+    """Return what a task's record says of its final files; the bundle that holds the record is its proof.
+
+    Raises StateError for a task without a verdict on files.
+    """
+    happened = tuple(load_events(record))
+    task = fold_state(record, happened)
+    if task.ending is None or task.verdict is None or task.tree is None:
+        raise StateError(f"task {task.task_id} has no verdict yet, so there is nothing to attest")
+    is_passed = task.ending.exit_code == Exit.VERIFIED
+    about = f"{_NAME}:task:{task.task_id}"
+    digest = hashlib.sha256(bundle.read_bytes()).hexdigest()
+    return {
+        "_type": _STATEMENT,
+        "subject": list(_list_subjects(git, task.tree)),
+        "predicateType": _SUMMARY,
+        "predicate": {
+            "verifier": {"id": f"{_NAME}:verifier", "version": {"agentflow": __version__}},
+            "timeVerified": happened[-1].at,
+            "resourceUri": _find_address(git) or about,
+            "policy": {"uri": f"{_NAME}:required-checks", "annotations": {"checks": _list_checks(task)}},
+            "inputAttestations": [{"uri": about, "name": bundle.name, "digest": {"sha256": digest}}],
+            "verificationResult": "PASSED" if is_passed else _FAILED,
+            "verifiedLevels": ["AGENTFLOW_VERIFIED" if is_passed else _FAILED],
+            "slsaVersion": _SLSA,
+            f"{_NAME}:verdict": {
+                "status": task.status,
+                "exitCode": int(task.ending.exit_code),
+                "reason": task.ending.reason,
+                "caveats": list(task.verdict.caveats),
+                "approvals": list(task.verdict.approvals),
+            },
+        },
+    }
+
+
+def _list_subjects(git: Git, tree: str) -> Iterator[dict[str, Any]]:
+    """Yield the judged tree, and the newest commit where it holds exactly that."""
+    yield {"name": "tree", "digest": {"gitTree": tree}}
+    if git.head == tree:
+        yield {"name": "commit", "digest": {"gitCommit": git.call("rev-parse", "HEAD").decode().strip()}}
+
+
+def _list_checks(task: TaskState) -> list[str]:
+    return [f"{item.check.name}: {item.check.command}" for item in task.final]
+
+
+def _find_address(git: Git) -> str:
+    """Return where the repository comes from, without names and passwords; empty where that is no address."""
+    try:
+        parts = urlsplit(git.call("config", "--get", "remote.origin.url").decode().strip())
+        port = f":{parts.port}" if parts.port else ""
+    except (StateError, ValueError):
+        return ""
+    if parts.scheme not in _WEB or not parts.hostname:
+        return ""
+    return f"git+{parts.scheme}://{parts.hostname}{port}{parts.path}"

@@ -25,7 +25,7 @@ from agentflow.core.run import (
     RunOpened,
 )
 from agentflow.parse import decode
-from agentflow.process import timestamp
+from agentflow.process import make_timestamp
 from agentflow.redact import redact_bytes, redact_text
 
 MAX_LINE = 256 * 1024 * 1024
@@ -69,7 +69,7 @@ def load_run(path: Path) -> Run | None:
     Cuts off a torn last line. Raises CorruptState, and writes nothing then.
     """
     run: Run | None = None
-    for number, line in lines(path):
+    for number, line in read_numbered_lines(path):
         place = f"{path}:{number}"
         try:
             entry: RunEntry = decode(RunEntry, line, place)  # type: ignore[arg-type]
@@ -125,7 +125,7 @@ def read_exchanges(path: Path) -> Iterator[RecordedRequest | HistoryCompacted]:
     run: Run | None = None
     sent: tuple[Run | None, str | None] = (None, None)
     refused: Run | None = None
-    for number, line in lines(path):
+    for number, line in read_numbered_lines(path):
         entry: RunEntry = decode(RunEntry, line, f"{path}:{number}")  # type: ignore[arg-type]
         match entry:
             case RequestSent():
@@ -180,7 +180,7 @@ def cut_torn_line(path: Path) -> None:
         os.truncate(path, raw.rfind(b"\n") + 1)
 
 
-def lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def read_numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield numbered lines; a last one without its newline was cut by a crash and is left out.
 
     Raises OSError, or CorruptState for what is no plain file or has an endless line.
@@ -198,7 +198,7 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 def count_lines(path: Path) -> int:
     """Return how many whole lines a file has."""
-    return sum(1 for _ in lines(path))
+    return sum(1 for _ in read_numbered_lines(path))
 
 
 INBOX = "said.jsonl"
@@ -213,7 +213,7 @@ class PersonMessage(Record):
 
 def add_message(folder: Path, text: str) -> None:
     """Append a message for the role that works next in a task. Raises OSError."""
-    message = PersonMessage(at=timestamp(), text=redact_text(text))
+    message = PersonMessage(at=make_timestamp(), text=redact_text(text))
     AppendFile(folder / INBOX).append(encode(message), durable=True)
 
 
@@ -222,4 +222,6 @@ def read_messages(folder: Path) -> tuple[str, ...]:
     path = folder / INBOX
     if not os.path.lexists(path):
         return ()
-    return tuple(decode(PersonMessage, line, f"{path}:{number}").text for number, line in lines(path))
+    return tuple(
+        decode(PersonMessage, line, f"{path}:{number}").text for number, line in read_numbered_lines(path)
+    )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from agentflow.core.errors import AgentflowError
-from agentflow.core.events import EvidenceRecorded, Stamped, TaskEnded, TaskUndone
+from agentflow.core.events import EvidenceRecorded, StoredEvent, TaskEnded, TaskUndone
 from agentflow.core.evidence import (
     By,
     CheckName,
@@ -21,7 +21,7 @@ from agentflow.core.evidence import (
     summarize_evidence,
 )
 from agentflow.core.ports import Observer
-from agentflow.core.record import Record, copy_shared, encode, plain
+from agentflow.core.record import Record, copy_shared, encode, to_builtins
 from agentflow.core.routing import ROLE_OF
 from agentflow.core.task import FRONTMATTER_KEYS, Phase, TaskState
 from agentflow.frontmatter import sync, write_atomic, write_whole
@@ -34,7 +34,7 @@ REPORT = "report.md"
 
 
 class Binding(Record):
-    """What ties a required check's evidence to the code it was run on."""
+    """The values that tie a required check's evidence to the code it was run on."""
 
     check: CheckName
     tree: str
@@ -88,11 +88,11 @@ class EvidenceLedger:
         records = (r for r in self._records.values() if r.by is By.PROGRAM and r.code is Side.BASE)
         return frozenset(path for record in records for path in record.changed)
 
-    def output(self, evidence_id: str) -> str:
+    def read_output(self, evidence_id: str) -> str:
         """Return what a command printed, as far as it was kept."""
         return (self._folder / f"{evidence_id}.out").read_text("utf-8", "replace")
 
-    def outcomes(self, evidence: Evidence) -> dict[str, TestOutcome]:
+    def read_outcomes(self, evidence: Evidence) -> dict[str, TestOutcome]:
         """Return test ids with their outcomes, where the runner told them."""
         return read_outcomes(self._folder.parent, evidence)
 
@@ -183,7 +183,7 @@ class EvidenceLedger:
 
 
 class TreeLedger(Record):
-    """What a verifier may cite of a ledger: required checks of one tree, and its own commands."""
+    """The evidence that a verifier may cite: required checks of one tree, and its own commands."""
 
     ledger: EvidenceLedger
     tree: str
@@ -213,7 +213,7 @@ class Damage(Record):
     problem: str
 
 
-def find_damages(folder: Path, happened: Iterable[Stamped], task: TaskState) -> Iterator[Damage]:
+def find_damages(folder: Path, happened: Iterable[StoredEvent], task: TaskState) -> Iterator[Damage]:
     """Yield each file that was changed, added or removed since the task wrote it."""
     happened = tuple(happened)
     told = tuple(one.event for one in happened)
@@ -230,7 +230,7 @@ def find_damages(folder: Path, happened: Iterable[Stamped], task: TaskState) -> 
         yield Damage(subject=STATE, problem=f"{STATE} differs from the events")
 
 
-def find_report_hash(happened: Iterable[Stamped]) -> str:
+def find_report_hash(happened: Iterable[StoredEvent]) -> str:
     """Return the newest hash that events tell of the report, or nothing."""
     told = [one.event.report for one in happened if isinstance(one.event, TaskEnded | TaskUndone)]
     return next((digest for digest in reversed(told) if digest), "")
@@ -281,7 +281,7 @@ def _find_broken(folder: Path, subject: str, files: dict[str, str]) -> Iterator[
 
 def _shows(path: Path, task: TaskState) -> bool:
     try:
-        shown, state = plain(read_task(path)), plain(task)
+        shown, state = to_builtins(read_task(path)), to_builtins(task)
     except (AgentflowError, OSError, UnicodeDecodeError):
         return False
     return all(shown[key] == state[key] for key in FRONTMATTER_KEYS)

@@ -1,4 +1,4 @@
-"""Which tasks this user began, and the lock that lets one process write.
+"""The tasks that this user began, and the lock that lets one process write.
 
 A task names its model, its budget and a person's decisions. In a task that came with a repository, the author
 of the repository would choose all of these.
@@ -19,11 +19,11 @@ from agentflow.descendants import is_alive
 from agentflow.frontmatter import write_whole
 from agentflow.parse import decode
 from agentflow.store.reading import EVENTS, TASKS, state_folder
-from agentflow.trust import content
+from agentflow.trust import read_content
 
 
 class TaskOrigin(Record):
-    """How this user began a task, or took it over."""
+    """The way in which this user began a task, or took it over."""
 
     size: int
     """Bytes of its events by then."""
@@ -71,7 +71,7 @@ HOLDER = "writer.pid"
 
 
 @contextmanager
-def writer_lock(root: Path) -> Iterator[None]:
+def hold_writer_lock(root: Path) -> Iterator[None]:
     """Hold the right to change this repository's files. Raises TaskLocked while another task does."""
     folder = state_folder(root)
     with ExitStack() as stack:
@@ -108,6 +108,6 @@ def is_at_work(root: Path) -> bool:
 def find_writer(root: Path) -> int | None:
     """Return the process that says it works in a repository; only the lock itself is binding."""
     try:
-        return int(content(root / TASKS / HOLDER))
+        return int(read_content(root / TASKS / HOLDER))
     except (OSError, ValueError, InvalidFile):
         return None

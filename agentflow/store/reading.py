@@ -14,8 +14,8 @@ from agentflow.core.events import (
     HandEdited,
     IntentTold,
     PhaseEnded,
-    Stamped,
     StateChanged,
+    StoredEvent,
     TaskEnded,
     Warned,
 )
@@ -23,8 +23,8 @@ from agentflow.core.evidence import Evidence
 from agentflow.core.record import is_intact
 from agentflow.core.task import STATE_VERSION, GateStatus, Status, TaskState
 from agentflow.parse import Mismatch, decode, fit
-from agentflow.redact import nest, one_line
-from agentflow.store.journal import lines
+from agentflow.redact import nest, to_one_line
+from agentflow.store.journal import read_numbered_lines
 
 TASKS = Path(".claude", "agentflow")
 EVENTS = "events.jsonl"
@@ -48,7 +48,7 @@ def state_folder(root: Path) -> Path:
     return root / TASKS
 
 
-def fold_fields(folder: Path, happened: tuple[Stamped, ...]) -> dict[str, Any]:
+def fold_fields(folder: Path, happened: tuple[StoredEvent, ...]) -> dict[str, Any]:
     """Return the keys of a state as they were written, older ones as of the version written last.
 
     Raises CorruptState for a version that is not known here.
@@ -58,7 +58,7 @@ def fold_fields(folder: Path, happened: tuple[Stamped, ...]) -> dict[str, Any]:
 
 
 def trace_fields(
-    folder: Path, happened: tuple[Stamped, ...]
+    folder: Path, happened: tuple[StoredEvent, ...]
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Yield each change of a state with the keys of the state after it. Raises CorruptState."""
     fields: dict[str, Any] = {}
@@ -71,7 +71,7 @@ def trace_fields(
             yield changed, fields
 
 
-def fold_state(folder: Path, happened: tuple[Stamped, ...]) -> TaskState:
+def fold_state(folder: Path, happened: tuple[StoredEvent, ...]) -> TaskState:
     """Return the state that events fold to. Raises CorruptState."""
     source = str(folder / EVENTS)
     try:
@@ -82,7 +82,7 @@ def fold_state(folder: Path, happened: tuple[Stamped, ...]) -> TaskState:
 
 def load_state(folder: Path) -> TaskState:
     """Return the state of a saved task. Raises CorruptState."""
-    return fold_state(folder, tuple(events(folder)))
+    return fold_state(folder, tuple(load_events(folder)))
 
 
 def try_load_state(folder: Path) -> TaskState | None:
@@ -108,22 +108,22 @@ def to_log_text(event: Event) -> str:
             return ""
 
 
-def build_log(happened: tuple[Stamped, ...]) -> str:
+def build_log(happened: tuple[StoredEvent, ...]) -> str:
     return "".join(to_log_text(one.event) for one in happened)
 
 
-def find_notes(happened: tuple[Stamped, ...]) -> str:
+def find_notes(happened: tuple[StoredEvent, ...]) -> str:
     """Return what a person wrote into `task.md` and is kept there."""
     edits = (one.event for one in happened if isinstance(one.event, HandEdited))
     kept = [edit.text for edit in edits if edit.part == "body"]
     return kept[-1] if kept else ""
 
 
-def events(folder: Path) -> Iterator[Stamped]:
+def load_events(folder: Path) -> Iterator[StoredEvent]:
     """Yield the events of a task one by one; a last line without its newline is still being written."""
     path, task_id = folder / EVENTS, None
     try:
-        for number, line in lines(path):
+        for number, line in read_numbered_lines(path):
             seq, task_id, one = _read(line, f"{path}:{number}", task_id)
             if seq != number:
                 raise CorruptState(f"{path}:{number}: event {seq} stands here", hint=_UNCHANGED)
@@ -133,12 +133,12 @@ def events(folder: Path) -> Iterator[Stamped]:
         raise CorruptState(f"{path}: {error.strerror}") from None
 
 
-def follow_events(folder: Path, is_at_work: Callable[[], bool]) -> Iterator[Stamped]:
+def follow_events(folder: Path, is_at_work: Callable[[], bool]) -> Iterator[StoredEvent]:
     """Yield the events of a task, then new ones as they come, as long as a process works on it."""
     known = 0
     while True:
         works = is_at_work()
-        for one in islice(events(folder), known, None):
+        for one in islice(load_events(folder), known, None):
             known += 1
             yield one
         if not works:
@@ -146,12 +146,12 @@ def follow_events(folder: Path, is_at_work: Callable[[], bool]) -> Iterator[Stam
         time.sleep(_LOOK_SECONDS)
 
 
-def parse_event(line: bytes, source: str = EVENTS) -> Stamped | None:
+def parse_event(line: bytes, source: str = EVENTS) -> StoredEvent | None:
     """Return the event of a line, or None when its type is of a later version. Raises CorruptState."""
     return _read(line, source, None)[2]
 
 
-def _read(line: bytes, source: str, task_id: str | None) -> tuple[int, str, Stamped | None]:
+def _read(line: bytes, source: str, task_id: str | None) -> tuple[int, str, StoredEvent | None]:
     """Return number, task and event of a line; `task_id` is the task that the line has to be of, if known."""
     if not is_intact(line.rstrip(b"\n")):
         raise CorruptState(f"{source}: the line is damaged", hint=_UNCHANGED)
@@ -162,8 +162,8 @@ def _read(line: bytes, source: str, task_id: str | None) -> tuple[int, str, Stam
         owner = str(fields.pop("task_id"))
         del fields["sum"]
         if task_id not in (None, owner):
-            raise CorruptState(f"{source}: an event of the task {one_line(owner, 60)}", hint=_UNCHANGED)
-        one = Stamped(seq=seq, at=at, event=fit(kind, fields), parent=parent) if kind else None
+            raise CorruptState(f"{source}: an event of the task {to_one_line(owner, 60)}", hint=_UNCHANGED)
+        one = StoredEvent(seq=seq, at=at, event=fit(kind, fields), parent=parent) if kind else None
     except KeyError as error:
         raise CorruptState(f"{source}: key {error} is missing") from None
     except (InvalidFile, UnicodeDecodeError) as error:
@@ -175,7 +175,7 @@ def _read(line: bytes, source: str, task_id: str | None) -> tuple[int, str, Stam
 
 def find_recorded_end(folder: Path) -> Status | None:
     """Return the end that a task's newest `TaskEnded` tells of, or None when there is none yet."""
-    told = [one.event.status for one in events(folder) if isinstance(one.event, TaskEnded)]
+    told = [one.event.status for one in load_events(folder) if isinstance(one.event, TaskEnded)]
     return told[-1] if told else None
 
 
@@ -195,7 +195,7 @@ def read_evidence(folder: Path) -> tuple[Evidence, ...]:
         except (InvalidFile, UnicodeDecodeError, OSError) as error:
             raise CorruptState(str(error)) from None
         if found[-1].id != path.stem:
-            raise CorruptState(f"{path}: holds the record {one_line(found[-1].id, 60)}")
+            raise CorruptState(f"{path}: holds the record {to_one_line(found[-1].id, 60)}")
     return tuple(found)
 
 
@@ -230,7 +230,9 @@ def find(root: Path, task_id: str | None) -> Path:
         return root / TASKS / fitting[0]
     problem = "matches more than one task" if fitting else "is not a task of this repository"
     newest = ", ".join(reversed((fitting or names)[-3:]))
-    raise TaskNotFound(f"{one_line(task_id, 60) or 'an empty id'} {problem}", hint=f"the newest are {newest}")
+    raise TaskNotFound(
+        f"{to_one_line(task_id, 60) or 'an empty id'} {problem}", hint=f"the newest are {newest}"
+    )
 
 
 Fields = dict[str, Any]

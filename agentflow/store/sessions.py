@@ -3,14 +3,15 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentflow.core.errors import InvalidFile, TaskNotFound
-from agentflow.core.record import Record, plain
+from agentflow.core.errors import TaskNotFound
+from agentflow.core.record import Record, to_builtins
 from agentflow.frontmatter import join, split, write_atomic, write_whole
 from agentflow.parse import parse
-from agentflow.process import timestamp
+from agentflow.process import make_timestamp
 from agentflow.redact import nest, redact_text
 from agentflow.store.reading import state_folder
-from agentflow.store.tasks import new_task_id
+from agentflow.store.tasks import make_task_id
+from agentflow.trust import require_text
 
 SESSIONS = "sessions"
 
@@ -32,9 +33,9 @@ class SavedSession(Record):
         return self.replace(tasks=(*self.tasks, task_id), said=(*self.said, text), last=task_id)
 
 
-def new_session() -> SavedSession:
+def create_session() -> SavedSession:
     """Return a session without tasks; it is on disk once it has one."""
-    return SavedSession(session_id=new_task_id(), started_at=timestamp())
+    return SavedSession(session_id=make_task_id(), started_at=make_timestamp())
 
 
 def save_session(root: Path, session: SavedSession) -> None:
@@ -43,7 +44,7 @@ def save_session(root: Path, session: SavedSession) -> None:
     if not folder.is_dir():
         folder.mkdir(mode=0o700, parents=True)
         write_whole(folder / ".gitignore", b"*\n")
-    head = {key: value for key, value in plain(session).items() if key != "said"}
+    head = {key: value for key, value in to_builtins(session).items() if key != "said"}
     body = "".join(
         f"- {task}: {nest(said)}\n" for task, said in zip(session.tasks, session.said, strict=True)
     )
@@ -59,10 +60,7 @@ def load_sessions(root: Path) -> Iterator[SavedSession]:
 
 
 def _read(place: Path) -> SavedSession:
-    try:
-        head, body = split(place.read_text("utf-8"), str(place))
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidFile(str(place), f"cannot be read: {error}") from None
+    head, body = split(require_text(place, "utf-8"), str(place))
     said = [line.partition(": ")[2] for line in body.splitlines() if line.startswith("- ")]
     session = parse(SavedSession, head, str(place), lax=True)
     texts = (*said, *[""] * len(session.tasks))[: len(session.tasks)]

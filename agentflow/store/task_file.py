@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from agentflow.core.errors import AgentflowError, CorruptState, InvalidFile
-from agentflow.core.events import Stamped
-from agentflow.core.record import Record, encode, plain
+from agentflow.core.events import StoredEvent
+from agentflow.core.record import Record, encode, to_builtins
 from agentflow.core.role import Plan
 from agentflow.core.task import FRONTMATTER_KEYS, Intent, TaskState
 from agentflow.frontmatter import dump_yaml, join, load_yaml, split, write_atomic
 from agentflow.parse import fit, parse
-from agentflow.redact import nest, one_line, redact_text
+from agentflow.redact import nest, redact_text, to_one_line
 from agentflow.store.reading import EVENTS, build_log, find_notes, fold_state, trace_fields, upgrade_fields
-from agentflow.trust import content
+from agentflow.trust import read_content, to_text
 
 STATE = "task.md"
 NOTES = "## Notes\n"
@@ -26,7 +26,7 @@ SHOWN = frozenset(FRONTMATTER_KEYS) - {"usage"} | {"plan"}
 
 def write_task(path: Path, task: TaskState, log: str, notes: str = "") -> None:
     """Write the state, what the person wrote into the file, and the log."""
-    state = plain(task)
+    state = to_builtins(task)
     own = f"{NOTES}{notes}\n\n" if notes else ""
     text = join({key: state[key] for key in FRONTMATTER_KEYS}, own + build_text(task.plan, log))
     write_atomic(path, redact_text(text).encode())
@@ -58,12 +58,7 @@ def read_task(path: Path) -> TaskState:
 
 def read_task_text(path: Path) -> str:
     """Return the text of a plain file. Raises OSError, or InvalidFile with the line that is not UTF-8."""
-    raw = content(path)
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise InvalidFile(str(path), f"byte 0x{raw[error.start]:02x} is not UTF-8", line=line) from None
+    return to_text(read_content(path), path)
 
 
 _HINT = "correct it, or delete it: it is written again from events.jsonl"
@@ -73,7 +68,7 @@ _TORN = f"the last line of {EVENTS} was cut off when it was written, and is drop
 
 
 class Edits(Record):
-    """How a `task.md` differs from what was written into it."""
+    """The differences between a `task.md` and what was written into it."""
 
     intent: Intent | None = None
     """The intent as it was edited; it counts."""
@@ -92,7 +87,7 @@ class Edits(Record):
         yield from self.ignored
 
 
-def find_edits(folder: Path, happened: tuple[Stamped, ...]) -> Edits:
+def find_edits(folder: Path, happened: tuple[StoredEvent, ...]) -> Edits:
     """Return what was edited by hand. Raises InvalidFile or CorruptState for what cannot be read."""
     torn = (_TORN,) if _is_torn(folder / EVENTS) else ()
     written = _list_heads(folder, happened)
@@ -124,7 +119,7 @@ def _is_torn(path: Path) -> bool:
         return file.read() not in (b"", b"\n")
 
 
-def _list_heads(folder: Path, happened: tuple[Stamped, ...]) -> list[dict[str, Any]]:
+def _list_heads(folder: Path, happened: tuple[StoredEvent, ...]) -> list[dict[str, Any]]:
     """Return the heads that an unedited file may have: the newest, and after a crash the one before."""
     found = [fields for changed, fields in trace_fields(folder, happened) if changed.keys() & SHOWN]
     return [_read_back(each, str(folder / EVENTS)) for each in reversed(found[-2:])]
@@ -132,7 +127,7 @@ def _list_heads(folder: Path, happened: tuple[Stamped, ...]) -> list[dict[str, A
 
 def _read_back(fields: dict[str, Any], source: str) -> dict[str, Any]:
     """Return the head of a state as it is read back; keys that an older version did not know are left out."""
-    state = plain(fit(TaskState, upgrade_fields(fields, source)))
+    state = to_builtins(fit(TaskState, upgrade_fields(fields, source)))
     shown = {key: state[key] for key in FRONTMATTER_KEYS if key in fields}
     read: dict[str, Any] = load_yaml(dump_yaml(shown), source)
     return read
@@ -150,7 +145,7 @@ def _find_edited_intent(
     intent = parse(Intent, given, f"{source}: intent")
     return fit(Intent, {**head.get("intent", {}), **given}), (
         *ignored,
-        *_list_removed_keys(given, plain(intent)),
+        *_list_removed_keys(given, to_builtins(intent)),
     )
 
 
@@ -168,11 +163,12 @@ def _list_ignored(found: dict[str, Any], head: dict[str, Any]) -> Iterator[str]:
             yield f"{STATE}: {key} was edited by hand to {_short(found[key])}; it stays {_short(value)}"
     for key, value in found.items():
         if key not in FRONTMATTER_KEYS:
-            yield f"{STATE}: {one_line(str(key), 60)} is none of its keys and has no effect: {_short(value)}"
+            name = to_one_line(str(key), 60)
+            yield f"{STATE}: {name} is none of its keys and has no effect: {_short(value)}"
 
 
 def _short(value: object) -> str:
-    return one_line(encode(value).decode(), 100)
+    return to_one_line(encode(value).decode(), 100)
 
 
 def _find_edited_notes(body: str, notes: str, generated: str, source: str) -> str | None:

@@ -7,22 +7,30 @@ from pathlib import Path
 from typing import Any, Self
 
 from agentflow.core.errors import AgentflowError, CorruptState
-from agentflow.core.events import Event, HandEdited, PlanChanged, Stamped, StateChanged, TaskUndone, Warned
+from agentflow.core.events import (
+    Event,
+    HandEdited,
+    PlanChanged,
+    StateChanged,
+    StoredEvent,
+    TaskUndone,
+    Warned,
+)
 from agentflow.core.evidence import Evidence
-from agentflow.core.record import encode, plain, seal
-from agentflow.core.task import TaskState, Undone
+from agentflow.core.record import encode, seal, to_builtins
+from agentflow.core.task import TaskState, UndoMark
 from agentflow.frontmatter import write_atomic, write_whole
 from agentflow.parse import fit
-from agentflow.process import timestamp
-from agentflow.redact import json_visible, nest, one_line, redact_text
+from agentflow.process import make_timestamp
+from agentflow.redact import make_json_visible, nest, redact_text, to_one_line
 from agentflow.store.journal import AppendFile, RunFile, count_lines, cut_torn_line
 from agentflow.store.ledger import REPORT, EvidenceLedger, find_report_hash, hash_file
 from agentflow.store.reading import (
     EVENTS,
     TASKS,
-    events,
     fold_fields,
     fold_state,
+    load_events,
     parse_event,
     read_evidence,
     state_folder,
@@ -34,7 +42,7 @@ NEWEST = Path(".claude/orchestration.local.md")
 _NEVER = object()
 
 
-def new_task_id() -> str:
+def make_task_id() -> str:
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
 
 
@@ -42,12 +50,12 @@ class TaskStore:
     """One task on disk: `events.jsonl` is the truth, `task.md` is folded from it."""
 
     def __init__(
-        self, folder: Path, task: TaskState, happened: tuple[Stamped, ...], known: tuple[Evidence, ...]
+        self, folder: Path, task: TaskState, happened: tuple[StoredEvent, ...], known: tuple[Evidence, ...]
     ) -> None:
         """Take over a folder and what has happened in it; `create` and `reopen` are the ways in."""
         self.folder = folder
         self.task = task
-        self.observers: list[Callable[[Stamped], None]] = []
+        self.observers: list[Callable[[StoredEvent], None]] = []
         self._seq = count_lines(folder / EVENTS) if happened else 0
         self._saved: dict[str, Any] = {}
         self._log: list[str] = []
@@ -74,10 +82,10 @@ class TaskStore:
     def reopen(cls, folder: Path) -> Self:
         """Go on with a task, also one of an older version. Raises CorruptState, and writes nothing then."""
         _require_no_links(folder)
-        happened = tuple(events(folder))
+        happened = tuple(load_events(folder))
         task, known = fold_state(folder, happened), read_evidence(folder)
         if task.task_id != folder.name:
-            raise CorruptState(f"{folder / EVENTS}: it is of the task {one_line(task.task_id, 60)}")
+            raise CorruptState(f"{folder / EVENTS}: it is of the task {to_one_line(task.task_id, 60)}")
         return cls._reopen(folder, task, happened, known)
 
     @classmethod
@@ -87,7 +95,7 @@ class TaskStore:
         A `task.md` that cannot be read is kept beside the one that is written in its place.
         """
         _require_no_links(folder)
-        happened = tuple(events(folder))
+        happened = tuple(load_events(folder))
         task, aside = fold_state(folder, happened), f"{STATE}.unreadable-{secrets.token_hex(2)}"
         try:
             find_edits(folder, happened)
@@ -100,7 +108,7 @@ class TaskStore:
 
     @classmethod
     def _reopen(
-        cls, folder: Path, task: TaskState, happened: tuple[Stamped, ...], known: tuple[Evidence, ...]
+        cls, folder: Path, task: TaskState, happened: tuple[StoredEvent, ...], known: tuple[Evidence, ...]
     ) -> Self:
         """Return a saved task with the edits in its `task.md`; a torn last event is dropped."""
         edits = find_edits(folder, happened)
@@ -118,7 +126,7 @@ class TaskStore:
         if edits.notes is not None:
             self.emit(HandEdited(part="body", text=edits.notes))
         if edits.intent is not None:
-            before, after = plain(self.task.intent), plain(edits.intent)
+            before, after = to_builtins(self.task.intent), to_builtins(edits.intent)
             changed = ", ".join(key for key in after if after[key] != before[key])
             self.emit(HandEdited(part="intent", text=changed))
             self.emit(Warned(message="the intent in task.md was edited by hand and counts"))
@@ -138,14 +146,14 @@ class TaskStore:
         at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         head = b'{"seq":%d,"at":"%s",' % (self._seq, at.encode())
         said = encode(event)
-        written = json_visible(redact_text(said.decode())).encode()
+        written = make_json_visible(redact_text(said.decode())).encode()
         above = b"" if parent is None else b',"parent":%d' % parent
         body = b'%s%s%s,"task_id":"%s"}' % (head, written[1:-1], above, self.task.task_id.encode())
         line = seal(body)
         self._events.append(line, durable=isinstance(event, StateChanged))
         happened = None if said == written else parse_event(line)
         if happened is None:
-            happened = Stamped(seq=self._seq, at=at, event=event, parent=parent)
+            happened = StoredEvent(seq=self._seq, at=at, event=event, parent=parent)
         self._note(happened.event)
         for failure in tell_observers(self.observers, happened):
             self.emit(Warned(message=failure))
@@ -153,7 +161,7 @@ class TaskStore:
     def save(self, task: TaskState) -> None:
         """Append what changed since the last save; rewrite `task.md` when a reader would see it."""
         self.task = task
-        state = plain(task)
+        state = to_builtins(task)
         changed = {key: value for key, value in state.items() if self._saved.get(key, _NEVER) != value}
         if not changed:
             return
@@ -171,7 +179,7 @@ class TaskStore:
     def run_path(self, number: int, role: str) -> Path:
         return self.folder / "runs" / f"{number}-{role}.jsonl"
 
-    def transcript_paths(self, role: str) -> tuple[Path, ...]:
+    def list_transcripts(self, role: str) -> tuple[Path, ...]:
         return tuple((self.folder / "runs").glob(f"[0-9]*-{role}.jsonl"))
 
     def open_run(self, number: int, role: str) -> RunFile:
@@ -185,10 +193,10 @@ class TaskStore:
 
     def mark_undone(self, restored: tuple[str, ...], removed: tuple[str, ...], kept: tuple[str, ...]) -> None:
         """Record that the files were put back; the report says so too, unless it was edited."""
-        undone = Undone(at=timestamp(), kept=kept)
+        undone = UndoMark(at=make_timestamp(), kept=kept)
         was, path = self.task.status, self.folder / REPORT
         self.save(self.task.replace(undone=undone))
-        is_ours = path.is_file() and hash_file(path) == find_report_hash(events(self.folder))
+        is_ours = path.is_file() and hash_file(path) == find_report_hash(load_events(self.folder))
         text = build_undone_report(path.read_text("utf-8"), undone) if is_ours else ""
         digest = hash_file(self.write_report(text)) if is_ours else ""
         self.emit(TaskUndone(restored=restored, removed=removed, kept=kept, was=was, report=digest))
@@ -211,7 +219,7 @@ class TaskStore:
             self._notes = event.text
 
 
-def build_undone_report(text: str, undone: Undone) -> str:
+def build_undone_report(text: str, undone: UndoMark) -> str:
     """Return a report whose first line says that its task was undone."""
     head, _, rest = text.removeprefix("# ").partition("\n")
     was, _, title = head.partition(": ")
@@ -229,7 +237,7 @@ def tell_observers(observers: list[Callable[[Any], None]], event: object) -> lis
         except Exception as error:  # noqa: BLE001  # an observer cannot break the task
             observers[:] = [each for each in observers if each is not observer]
             name = getattr(observer, "__qualname__", type(observer).__name__)
-            failures.append(f"{name} is no longer called: {one_line(f'{type(error).__name__}: {error}')}")
+            failures.append(f"{name} is no longer called: {to_one_line(f'{type(error).__name__}: {error}')}")
     return failures
 
 

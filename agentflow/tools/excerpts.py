@@ -12,7 +12,7 @@ from agentflow.core.role import Finding
 from agentflow.core.task import Excerpt
 from agentflow.core.tool import Effect, ToolContext
 from agentflow.redact import redact_text
-from agentflow.tools.inputs import files_shown, list_exchanges
+from agentflow.tools.inputs import list_exchanges, list_files_shown
 
 WHOLE_LINES = 80
 WHOLE_CHARS = 4_000
@@ -36,14 +36,14 @@ _TELLING = 200
 """Characters by which a line is recognised, since tools cut long lines."""
 
 
-def short_file(workspace: Workspace, path: str) -> Excerpt | None:
+def read_short_file(workspace: Workspace, path: str) -> Excerpt | None:
     """Return a short text file as a whole, or None."""
     lines = _lines(workspace, path)
     is_short = 0 < len(lines) <= WHOLE_LINES and sum(map(len, lines)) <= WHOLE_CHARS
     return Excerpt(path=path, first=1, lines=lines, is_whole=True) if is_short else None
 
 
-def block_of(workspace: Workspace, path: str, name: str) -> Excerpt | None:
+def find_definition(workspace: Workspace, path: str, name: str) -> Excerpt | None:
     """Return where a name is defined, or first stands: decorators, deeper lines below, what closes them."""
     lines = _lines(workspace, path)
     place = _find_definition(lines, name)
@@ -58,14 +58,14 @@ def block_of(workspace: Workspace, path: str, name: str) -> Excerpt | None:
     return Excerpt(path=path, first=begin + 1, lines=tuple("\n".join(lines[begin:end]).rstrip().split("\n")))
 
 
-def excerpts_of(workspace: Workspace, findings: Iterable[Finding]) -> tuple[Excerpt, ...]:
+def collect_excerpts(workspace: Workspace, findings: Iterable[Finding]) -> tuple[Excerpt, ...]:
     """Return what stands at the cited places, file by file in the order of the findings."""
     places: dict[str, set[int]] = {}
     for one in findings:
         places.setdefault(one.path, set()).add(one.line)
     found, left = list[Excerpt](), MAX_EXCERPT_CHARS
     for path, numbers in places.items():
-        whole = short_file(workspace, path)
+        whole = read_short_file(workspace, path)
         for each in (whole,) if whole else _near(path, _lines(workspace, path), numbers):
             left -= sum(map(len, each.lines))
             if left >= 0:
@@ -84,7 +84,7 @@ def was_shown(context: ToolContext, one: Finding) -> bool:
 
 
 def _shows(asked: ToolCall | None, said: str, one: Finding, text: str, context: ToolContext) -> bool:
-    numbered = () if asked is None else files_shown(asked, context, Effect.READ)
+    numbered = () if asked is None else list_files_shown(asked, context, Effect.READ)
     if numbered:
         return one.path in numbered and str(one.line) in _NUMBER.findall(said)
     name = PurePosixPath(one.path).name

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from agentflow.core.errors import InvalidInput, ToolError
-from agentflow.core.messages import Message, Served, Speaker, Text, ToolCall, ToolResult
+from agentflow.core.messages import Message, ServerToolPart, Speaker, Text, ToolCall, ToolResult
 from agentflow.core.ports import Workspace
 from agentflow.core.run import Run
 from agentflow.core.tool import Effect, Subject, Tool, ToolContext
@@ -31,7 +31,7 @@ def _require_seen(name: str, quotes: tuple[str, ...], context: ToolContext) -> N
     """Raise ToolError for a file that cannot be opened, or of which this run saw too little."""
     with context.workspace.open(name) as file:  # whoever names a file that may not be opened is told why
         is_text = not is_binary(file.read(SNIFFED))
-    was_shown = (name in files_shown(call, context) for call in _find_successes(context))
+    was_shown = (name in list_files_shown(call, context) for call in _find_successes(context))
     is_known = name in context.run.head.shown or any(was_shown) or _was_quoted(name, quotes, context.run)
     if not is_known:
         why = "exists but was not read in this run: Read it first" if is_text else "is binary"
@@ -60,13 +60,13 @@ def list_exchanges(run: Run) -> Iterator[tuple[ToolCall | None, str]]:
                     yield calls.get(part.call_id), part.content
                 case Text() if message.speaker is Speaker.USER:
                     yield None, part.text
-                case Served():
+                case ServerToolPart():
                     yield None, part.said
                 case _:
                     continue
 
 
-def files_shown(call: ToolCall, context: ToolContext, *effects: Effect) -> tuple[str, ...]:
+def list_files_shown(call: ToolCall, context: ToolContext, *effects: Effect) -> tuple[str, ...]:
     """Return the files that a call shows, if its tool has one of these effects; without any, of all tools."""
     tool = next((tool for tool in context.tools if tool.name == call.name), None)
     if tool is None or not tool.shows_file or tool.effect not in (effects or Effect):

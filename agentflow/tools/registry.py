@@ -11,12 +11,12 @@ from agentflow.core.record import Record
 from agentflow.core.role import HANDOFF, Plan, Role, ToolRule
 from agentflow.core.routing import SUBMITTED_BY
 from agentflow.core.tool import Category, Subject, Tool
-from agentflow.parse import schema
+from agentflow.parse import make_schema
 from agentflow.permissions.rules import SERVER_PREFIX, is_about_tool
 from agentflow.settings import Caller
 from agentflow.tools.files import EDIT, READ, WRITE
 from agentflow.tools.search import GLOB, GREP
-from agentflow.tools.shell import BASH, shell_scope
+from agentflow.tools.shell import BASH, describe_shell_scope
 from agentflow.tools.submit import ASK, ESCALATE, SUBMIT_TOOLS
 from agentflow.tools.todos import TODO_WRITE
 
@@ -126,21 +126,23 @@ def _is_web(tool: Tool) -> bool:
 
 def _with_scope(tool: Tool, role: Role) -> Tool:
     """Return a tool that says what the role may run with it, if it runs commands."""
-    return tool.replace(scope=shell_scope(role, tool)) if tool.rule_subject is Subject.COMMAND else tool
+    return (
+        tool.replace(scope=describe_shell_scope(role, tool)) if tool.rule_subject is Subject.COMMAND else tool
+    )
 
 
 def to_spec(tool: Tool) -> ToolSpec:
     return ToolSpec(
         name=tool.name,
         description=tool.description,
-        input_schema=schema(tool.input) if tool.schema is None else tool.schema,
+        input_schema=make_schema(tool.input) if tool.schema is None else tool.schema,
         by_provider=tool.by_provider,
     )
 
 
 def offer_order(toolbox: Toolbox) -> Toolbox:
     """Return tools among which the one for plans asks what each step builds on."""
-    shown = schema(Plan)
+    shown = make_schema(Plan)
     shown["properties"]["steps"]["items"]["properties"]["after"] = _AFTER
     tools = (tool.replace(schema=shown) if tool.input is Plan else tool for tool in toolbox.tools)
     return toolbox.replace(tools=tuple(tools))
@@ -153,7 +155,7 @@ _AFTER = {
 }
 
 
-def standard() -> Toolbox:
+def make_standard_toolbox() -> Toolbox:
     """Return all tools that are shipped and need nothing to be opened."""
     return Toolbox.of(*_SHIPPED)
 
@@ -161,7 +163,7 @@ def standard() -> Toolbox:
 def build_toolbox(network: Iterable[Caller]) -> Toolbox:
     """Return the tools where these may reach the network."""
     if _ON_THE_WEB not in network:
-        return standard()
+        return make_standard_toolbox()
     from agentflow.tools.web import WEB_FETCH  # noqa: PLC0415  # loaded only where it is offered
 
     return Toolbox.of(*_SHIPPED, WEB_FETCH)

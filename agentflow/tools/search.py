@@ -65,7 +65,7 @@ class GlobInput(Record):
 
 
 class Query(Record):
-    """What to look for, and where."""
+    """A search: the pattern, and the places to look in."""
 
     workspace: Workspace
     regex: re.Pattern[str]
@@ -75,14 +75,14 @@ class Query(Record):
 
     @property
     def is_shared(self) -> bool:
-        """Whether all engines read the pattern the same way."""
+        """Tell whether all engines read the pattern the same way."""
         return not self.multiline and not _UNSHARED.search(self.regex.pattern)
 
     @property
     def is_one_file(self) -> bool:
         return os.path.isfile(_full(self, self.below))  # noqa: PTH113  # as elsewhere here: strings, for speed
 
-    def files(self) -> Iterable[str]:
+    def list_files(self) -> Iterable[str]:
         """Return the files to search; one that is named is searched even if git ignores it."""
         if self.is_one_file:
             return (self.below,)
@@ -196,12 +196,12 @@ def compile_regex(pattern: str, *, ignore_case: bool = False, multiline: bool = 
         raise InvalidInput(f"pattern is not a regular expression: {error}") from None
 
 
-def ripgrep(query: Query) -> tuple[FoundLine, ...] | None:
+def run_ripgrep(query: Query) -> tuple[FoundLine, ...] | None:
     if not query.is_shared or which("rg") is None:
         return None
     case = ("--ignore-case",) if query.regex.flags & re.IGNORECASE else ()
     found: list[FoundPlace] = []
-    for names in batches(query.files()):
+    for names in split_batches(query.list_files()):
         said = capture((*_RIPGREP, *case, "-e", query.regex.pattern, "--", *names), cwd=query.workspace.root)
         if said.returncode not in {0, 1}:
             return None
@@ -209,13 +209,13 @@ def ripgrep(query: Query) -> tuple[FoundLine, ...] | None:
     return _confirm(query, found)
 
 
-def git_grep(query: Query) -> tuple[FoundLine, ...] | None:
+def run_git_grep(query: Query) -> tuple[FoundLine, ...] | None:
     if not query.is_shared or query.is_one_file:
         return None
     # a search that includes untracked files leaves out those that are ignored and tracked all the same
     forced = _git(query, "ls-files", "-ci", "--exclude-standard", "-z", "--", query.below) or b""
     names = (os.fsdecode(name) for name in forced.split(b"\0") if name)
-    searches = ((*_UNTRACKED, "--", query.below), *(("--", *batch) for batch in batches(names)))
+    searches = ((*_UNTRACKED, "--", query.below), *(("--", *batch) for batch in split_batches(names)))
     case = ("--ignore-case",) if query.regex.flags & re.IGNORECASE else ()
     pattern = _UNICODE_AND_CRLF + query.regex.pattern
     found: list[FoundPlace] = []
@@ -233,10 +233,10 @@ def _git(query: Query, *arguments: str) -> bytes | None:
     return said.stdout if said.returncode in {0, 1} else None
 
 
-def python_re(query: Query) -> tuple[FoundLine, ...]:
+def run_python_re(query: Query) -> tuple[FoundLine, ...]:
     quick = re.compile(query.regex.pattern, query.regex.flags | re.MULTILINE) if query.is_shared else None
     found: list[FoundLine] = []
-    for path in query.files():
+    for path in query.list_files():
         text = _text(query, path)
         if text is None or (quick is not None and not quick.search(text)):
             continue
@@ -247,7 +247,7 @@ def python_re(query: Query) -> tuple[FoundLine, ...]:
     return tuple(sorted(found, key=lambda line: (line.path, line.number)))
 
 
-ENGINES: tuple[Engine, ...] = (ripgrep, git_grep, python_re)
+ENGINES: tuple[Engine, ...] = (run_ripgrep, run_git_grep, run_python_re)
 
 
 def find_lines(query: Query) -> tuple[FoundLine, ...]:
@@ -256,7 +256,7 @@ def find_lines(query: Query) -> tuple[FoundLine, ...]:
     return next(answer for answer in answers if answer is not None)
 
 
-def batches(names: Iterable[str], limit: int = BATCH_BYTES) -> Iterator[list[str]]:
+def split_batches(names: Iterable[str], limit: int = BATCH_BYTES) -> Iterator[list[str]]:
     """Yield names in lists that one process can take, spelled so that none of them is an option."""
     batch: list[str] = []
     size = 0

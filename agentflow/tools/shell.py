@@ -44,7 +44,7 @@ class RecallInput(Record):
     limit: int = PAGE
 
 
-def shell_scope(role: Role, tool: Tool) -> str:
+def describe_shell_scope(role: Role, tool: Tool) -> str:
     """Return what a role may run, for the model."""
     patterns = [rule.pattern for rule in role.rules_for(tool.name) if rule.pattern is not None]
     listed = f"You may run {', '.join(patterns)}, and programs that only read." if patterns else ""

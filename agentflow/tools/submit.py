@@ -10,7 +10,7 @@ from agentflow.core.evidence import By, Side
 from agentflow.core.pending import OWN_WORDS, PendingKind
 from agentflow.core.plan_order import find_overlaps
 from agentflow.core.ports import Ledger, Workspace
-from agentflow.core.record import Record, plain
+from agentflow.core.record import Record, to_builtins
 from agentflow.core.role import (
     AnySubmission,
     Change,
@@ -23,7 +23,7 @@ from agentflow.core.role import (
     Review,
 )
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
-from agentflow.tools.excerpts import excerpts_of, was_shown
+from agentflow.tools.excerpts import collect_excerpts, was_shown
 from agentflow.tools.inputs import spell_path
 
 _WEB = ("https://", "http://")
@@ -44,7 +44,7 @@ def submit_findings(wanted: Findings, context: ToolContext) -> Output:
         wanted.replace(findings=placed),
         flagged_findings=flagged,
         unseen_findings=unseen,
-        cited=plain(excerpts_of(context.workspace, borne)),
+        cited=to_builtins(collect_excerpts(context.workspace, borne)),
     )
 
 
@@ -101,7 +101,7 @@ SUBMIT_TOOLS = (
 
 
 def _to_output(key: str, submission: AnySubmission, **others: list[Any]) -> Output:
-    return Output(content="submitted", changes={key: plain(submission), **others}, submitted=True)
+    return Output(content="submitted", changes={key: to_builtins(submission), **others}, submitted=True)
 
 
 def _unlike(wanted: Change, context: ToolContext) -> Iterator[str]:

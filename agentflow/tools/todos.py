@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from agentflow.core.errors import InvalidInput
 from agentflow.core.ports import Ledger
-from agentflow.core.record import Record, plain
+from agentflow.core.record import Record, to_builtins
 from agentflow.core.task import Todo, TodoStatus
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.parse import fit
@@ -50,12 +50,12 @@ TODO_WRITE = Tool(
 )
 
 
-def todo_update(saved: tuple[Todo, ...]) -> Tool:
+def make_todo_update(saved: tuple[Todo, ...]) -> Tool:
     """Return the tool that changes the current one of these todos, and no other."""
 
     def update(wanted: TodoChange, context: ToolContext) -> Output:
         """End the current todo: completed, with the evidence id of a command, or blocked; the next begins."""
-        todos = fit(tuple[Todo, ...], context.run.changes.get("todos", plain(saved)))
+        todos = fit(tuple[Todo, ...], context.run.changes.get("todos", to_builtins(saved)))
         current = next((todo for todo in todos if todo.status is TodoStatus.IN_PROGRESS), None)
         if current is None:
             raise InvalidInput("no todo is in progress")
@@ -81,7 +81,7 @@ def todo_update(saved: tuple[Todo, ...]) -> Tool:
 
 
 def _to_output(todos: list[Todo], said: str) -> Output:
-    return Output(content=said, changes={"todos": [plain(todo) for todo in todos]})
+    return Output(content=said, changes={"todos": [to_builtins(todo) for todo in todos]})
 
 
 def _number_todos(items: tuple[TodoItem, ...]) -> list[Todo]:

@@ -98,7 +98,7 @@ Connect = Callable[[Hop], AbstractAsyncContextManager["Response"]]
 def web_fetch(wanted: WebFetchInput, context: ToolContext) -> Output:
     """Read a public page of the web as Markdown. A redirect to another host is reported, not followed."""
     page = anyio.run(_in_time, partial(read_page, wanted.url, resolve_host, connect_to), context.cancelled)
-    return Output(content=f"{page.url}\n{_WARNING}\n\n{parts_about(wanted.prompt, page.text)}")
+    return Output(content=f"{page.url}\n{_WARNING}\n\n{pick_parts(wanted.prompt, page.text)}")
 
 
 WEB_FETCH = Tool(
@@ -129,12 +129,12 @@ WEB_SEARCH = Tool(
 
 async def read_page(url: str, resolve: Resolve, connect: Connect) -> Page:
     """Return a page, each redirect within its host judged as the first address was. Raises ToolError."""
-    here = target(url)
+    here = parse_address(url)
     for _ in range(MAX_REDIRECTS + 1):
         async with connect(await _judge_address(here, resolve)) as response:
             if not response.has_redirect_location:
                 return Page(url=here.url, text=await _text(here, response))
-            there = target(urljoin(here.url, response.headers["location"]))
+            there = parse_address(urljoin(here.url, response.headers["location"]))
         if there.host != here.host:
             # the permission rules name hosts, so they have to see this one
             raise ToolError(f"{here.url} redirects to another host: call WebFetch with {there.url}")
@@ -211,7 +211,7 @@ async def _text(here: PageAddress, response: "Response") -> str:
     return to_markdown(text, here.url) if kind in _HTML else text
 
 
-def parts_about(prompt: str, text: str) -> str:
+def pick_parts(prompt: str, text: str) -> str:
     """Return a text, or of a long one the paragraphs that share most words with a prompt, in their order."""
     if len(text) <= SHOWN_CHARS:
         return text
@@ -251,7 +251,7 @@ async def _cancel_with(cancelled: Callable[[], bool], scope: anyio.CancelScope) 
     scope.cancel()
 
 
-def target(url: str) -> PageAddress:
+def parse_address(url: str) -> PageAddress:
     """Return what an address names. Raises InvalidInput for one that may not be asked."""
     if _ODD.search(url):
         raise InvalidInput("url: holds a space, a control character or a backslash")

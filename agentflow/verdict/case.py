@@ -111,7 +111,7 @@ class Case(Record):
             return False
         told = (TestOutcome.PASSED, TestOutcome.FAILED)
         if run.check.name in self.unable:
-            return not (run.ids(*told) or base.ids(*told))
+            return not (run.list_ids(*told) or base.list_ids(*told))
         is_alike = base.evidence.exit_code == run.evidence.exit_code and find_faults(base) == find_faults(run)
         return is_alike and base.tests_with_result <= run.tests_with_result
 
@@ -120,13 +120,13 @@ class Case(Record):
         base = find_same_check(run, self.before)
         if run.check.name not in self.unable or base is None:
             return frozenset()
-        return base.ids(TestOutcome.ERROR) & run.ids(TestOutcome.ERROR)
+        return base.list_ids(TestOutcome.ERROR) & run.list_ids(TestOutcome.ERROR)
 
     def excuses(self, run: CheckRun) -> bool:
         """Return whether a check fails only by what is known to fail, by chance or for want of a module."""
         code = run.evidence.exit_code if run.evidence else None
-        failing = run.ids(*RED, TestOutcome.FLAKY)
-        known = (run.ids(TestOutcome.FAILED) & self.known) | run.ids(TestOutcome.FLAKY)
+        failing = run.list_ids(*RED, TestOutcome.FLAKY)
+        known = (run.list_ids(TestOutcome.FAILED) & self.known) | run.list_ids(TestOutcome.FLAKY)
         known |= self.list_unloadable(run)
         return bool(failing) and code == 1 and failing <= known
 
@@ -171,7 +171,7 @@ def find_tests(runs: Iterable[CheckRun]) -> CheckRun | None:
 
 def find_faults(run: CheckRun) -> dict[str, int]:
     """Return the failing tests of a check, or else its messages, each with its number."""
-    return dict.fromkeys(run.ids(*RED), 1) or dict(run.findings)
+    return dict.fromkeys(run.list_ids(*RED), 1) or dict(run.findings)
 
 
 _ARTEFACTS = frozenset(

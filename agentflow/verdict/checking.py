@@ -26,7 +26,7 @@ from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.process import check_cancelled
 from agentflow.sandbox.profile import Level
-from agentflow.sandbox.run import Sandbox, likely_reason
+from agentflow.sandbox.run import Sandbox, guess_reason
 from agentflow.settings import Patience
 from agentflow.store.ledger import Binding, EvidenceLedger
 from agentflow.store.tasks import TaskStore
@@ -162,7 +162,7 @@ class Checking:
         return {name: why for name, why in found.items() if why}
 
     def _output(self, run: CheckRun) -> str:
-        return self._store.ledger.output(run.evidence.id) if run.evidence else ""
+        return self._store.ledger.read_output(run.evidence.id) if run.evidence else ""
 
     async def run(
         self, task: TaskState, *jobs: CheckJob, ignored: tuple[str, ...] | None = None
@@ -285,18 +285,18 @@ class Checking:
         evidence = self._store.ledger.find(evidence_id)
         if evidence is None:
             raise CorruptState(f"{self._store.folder}: evidence {evidence_id} is gone")
-        output = self._store.ledger.output(evidence_id)
+        output = self._store.ledger.read_output(evidence_id)
         return CheckRun(
             check=check,
             evidence=evidence,
-            outcomes=settle_outcomes(self._store.ledger.outcomes(evidence), evidence.flaky),
+            outcomes=settle_outcomes(self._store.ledger.read_outcomes(evidence), evidence.flaky),
             findings=findings(check.name, output),
             tail=output[-TAIL_CHARS:],
             hint=self._hint(evidence, output[-TAIL_CHARS:]),
         )
 
     def _hint(self, evidence: Evidence, tail: str) -> str:
-        return likely_reason(self._sandbox, tail) if evidence.exit_code != 0 else ""
+        return guess_reason(self._sandbox, tail) if evidence.exit_code != 0 else ""
 
 
 class JudgeContext(Record):
@@ -312,12 +312,12 @@ class JudgeContext(Record):
 
     def take_tree(self, task: TaskState) -> TaskState:
         """Return the task with the tree on disk now, and with the files that only hooks changed."""
-        return task.replace(tree=self.git.tree(), hook_files=self.watch.files())
+        return task.replace(tree=self.git.write_tree(), hook_files=self.watch.list_files())
 
     def changes(self, task: TaskState) -> tuple[FileChange, ...]:
         """Return the files that the task itself changed up to its last recorded tree."""
         if task.base_tree is None or task.tree is None:
             return ()
         apart = find_hook_files(task)
-        changes = self.git.changes(task.base_tree, task.tree)
+        changes = self.git.list_changes(task.base_tree, task.tree)
         return tuple(change for change in changes if change.path not in apart) if apart else changes

@@ -35,7 +35,7 @@ from agentflow.sandbox.profile import CHECKS
 from agentflow.sandbox.run import NETWORK_FAILURE, Sandbox
 from agentflow.settings import Patience
 from agentflow.store.ledger import hash_file, list_evidence_files, read_outcomes
-from agentflow.store.reading import events, is_task_id, read_evidence
+from agentflow.store.reading import is_task_id, load_events, read_evidence
 from agentflow.store.tasks import TaskStore
 
 _LATEST = 2
@@ -208,7 +208,7 @@ class EarlierRuns:
         try:
             if not self._is_own(folder):
                 return ()
-            told = [one.event for one in events(folder) if isinstance(one.event, EvidenceRecorded)]
+            told = [one.event for one in load_events(folder) if isinstance(one.event, EvidenceRecorded)]
             sums = {event.evidence: event.files for event in told}
             found = [each for each in read_evidence(folder) if each.by is By.PROGRAM and _is_recent(each)]
             chancy = {each.check for each in found if each.flaky}

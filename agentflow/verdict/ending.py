@@ -12,8 +12,8 @@ from agentflow.core.role import Claim, Issue, Judgement, Review, ReviewVerdict, 
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.core.verdict import Caveat, FailReason, Verdict
-from agentflow.process import timestamp
-from agentflow.redact import list_some, one_line
+from agentflow.process import make_timestamp
+from agentflow.redact import list_some, to_one_line
 from agentflow.routing.route import is_stalled
 from agentflow.workspace.changes import FileChange
 
@@ -56,7 +56,7 @@ def _end_verified(task: TaskState, verdict: Verdict) -> Ending:
 
 
 def _end_answered(task: TaskState) -> Ending:
-    open_phases = [phase for phase in task.steps if task.gate(phase).status is not GateStatus.PASSED]
+    open_phases = [phase for phase in task.steps if task.get_gate(phase).status is not GateStatus.PASSED]
     if open_phases:
         return fail(f"no answer: {', '.join(open_phases)} did not pass")
     return Ending(status=Status.ANSWERED, exit_code=Exit.VERIFIED, reason="answered; nothing was changed")
@@ -64,7 +64,7 @@ def _end_answered(task: TaskState) -> Ending:
 
 def _objections(task: TaskState) -> tuple[str, ...]:
     """Return why the last review failed, if it did."""
-    if task.gate(Phase.REVIEW).status is not GateStatus.FAILED:
+    if task.get_gate(Phase.REVIEW).status is not GateStatus.FAILED:
         return ()
     said = [failure.reasons for failure in task.failures if failure.phase is Phase.REVIEW]
     return said[-1] if said else ("the review did not pass",)
@@ -72,7 +72,7 @@ def _objections(task: TaskState) -> tuple[str, ...]:
 
 def _is_reviewed(task: TaskState) -> bool:
     """Return whether the review that the class requires passed, or the person left it out."""
-    status = task.gate(Phase.REVIEW).status
+    status = task.get_gate(Phase.REVIEW).status
     is_waived = status is GateStatus.SKIPPED and task.wants_review is False
     return status is GateStatus.PASSED or is_waived or not task.review_required
 
@@ -81,7 +81,7 @@ def decide_gate(
     task: TaskState, status: GateStatus, message: str, *, agent: str | None = None, phase: Phase | None = None
 ) -> TaskState:
     """Return the task with a phase's gate decided; the current phase if none is named."""
-    gate = Gate(status=status, agent=agent, tree=task.tree, timestamp=timestamp(), message=message)
+    gate = Gate(status=status, agent=agent, tree=task.tree, timestamp=make_timestamp(), message=message)
     return task.with_gate(phase or task.current_phase, gate)
 
 
@@ -100,7 +100,7 @@ def check_line(run: CheckRun) -> str:
     evidence = run.evidence
     if evidence is None:
         return f"- {run.check.name}: not run ({run.check.missing})"
-    failing = sorted(run.ids(*RED))
+    failing = sorted(run.list_ids(*RED))
     names = f": {list_some(failing)}" if failing else ""
     hint = f"\n  {run.hint}" if run.hint else ""
     return f"- `{run.check.command}` {summarize_evidence(evidence)} (evidence {evidence.id}){names}{hint}"
@@ -194,7 +194,7 @@ def _find_refusal(run: Run) -> str:
     parts = [part for message in run.messages for part in message.parts]
     calls = {part.id for part in parts if isinstance(part, ToolCall) and part.name == run.head.submit}
     results = [part for part in parts if isinstance(part, ToolResult) and part.call_id in calls]
-    return one_line(results[-1].content, _REFUSAL) if results and results[-1].is_error else ""
+    return to_one_line(results[-1].content, _REFUSAL) if results and results[-1].is_error else ""
 
 
 def list_objections(review: Review, flagged: tuple[str, ...]) -> tuple[str, ...]:
@@ -217,7 +217,7 @@ def describe_issue(issue: Issue) -> str:
 
 def find_review_caveats(task: TaskState) -> tuple[str, ...]:
     """Return the caveats of the review of a change that is otherwise verified."""
-    if task.gate(Phase.REVIEW).status is GateStatus.SKIPPED:
+    if task.get_gate(Phase.REVIEW).status is GateStatus.SKIPPED:
         return (Caveat.NOT_REVIEWED,) if task.review_required else ()
     review = task.review
     disagrees = review is not None and (review.verdict is ReviewVerdict.NEEDS_CHANGES or task.flagged_issues)

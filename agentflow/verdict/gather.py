@@ -59,7 +59,7 @@ from agentflow.workspace.mixed_tree import TreeSplit, mix_trees
 async def run_required(context: JudgeContext, task: TaskState) -> TaskState:
     """Run the required checks on the change, and again as they were before the task if they changed."""
     tree = task.trees[1]
-    checks = context.checking.require(task, context.git.paths(tree))
+    checks = context.checking.require(task, context.git.list_paths(tree))
     mine = CheckJob(checks=checks, tree=tree, surface=Side.FINAL, code=Side.FINAL)
     task = task.replace(surface=observe_after(context, task))
     if is_open(context, task):
@@ -133,8 +133,8 @@ def build_case(
 
     `trees` are those from before the task and of now, where the repository has both.
     """
-    failing = frozenset[str]().union(*(run.ids(*RED) for run in shown(task.baseline)))
-    changes = git.changes(*trees) if trees else ()
+    failing = frozenset[str]().union(*(run.list_ids(*RED) for run in shown(task.baseline)))
+    changes = git.list_changes(*trees) if trees else ()
     targets = find_target_tests(git, trees and trees[0], task.task, failing)
     case = Case(
         base_tree=task.base_tree or "",
@@ -150,7 +150,7 @@ def build_case(
         blocked=task.blocked,
         unable=frozenset(task.unable),
         known=frozenset(task.known_failures),
-        secrets=find_added_secrets(git.diff(*trees)) if trees else (),
+        secrets=find_added_secrets(git.make_diff(*trees)) if trees else (),
         probes=task.probes,
     )
     return add_inspection(case, seen)
@@ -184,7 +184,7 @@ def gather_final_case(context: JudgeContext, task: TaskState) -> Case:
 def find_drift(context: JudgeContext, task: TaskState) -> tuple[FileChange, ...]:
     """Return the files that changed on disk since the judged tree was recorded."""
     now = context.take_tree(task)
-    changes, apart = context.git.changes(task.trees[1], now.trees[1]), find_hook_files(now)
+    changes, apart = context.git.list_changes(task.trees[1], now.trees[1]), find_hook_files(now)
     return tuple(change for change in changes if change.path not in apart)
 
 
@@ -199,7 +199,7 @@ def find_altered(context: JudgeContext, task: TaskState) -> tuple[FileChange, ..
     if not found or task.base_tree is None:
         return found
     before = context.git.drop_ignored(ledger.list_left_before())
-    return without_leavings(found, before, changed, context.git.paths(task.base_tree))
+    return without_leavings(found, before, changed, context.git.list_paths(task.base_tree))
 
 
 def add_inspection(case: Case, seen: Inspection) -> Case:
@@ -248,7 +248,7 @@ async def audit(context: JudgeContext, task: TaskState) -> str:
 
     What is known of vulnerabilities is another thing tomorrow, so that no verdict rests on it.
     """
-    changes = context.git.changes(*task.trees)
+    changes = context.git.list_changes(*task.trees)
     paths = [each.path for each in changes if each.kind is not ChangeKind.DELETED and manifest_of(each.path)]
     commands = dict.fromkeys(command for path in paths if (command := audit_of(path)))
     if commands and CHECKS not in context.sandbox.opened.network:
@@ -320,7 +320,7 @@ class Grounds(Record):
         changed = [each for each in self.changes if each.kind in _TESTED and each.after]
         if not (red or changed):
             return None
-        passed, known = final.ids(TestOutcome.PASSED), self.base.outcomes if self.base else {}
+        passed, known = final.list_ids(TestOutcome.PASSED), self.base.outcomes if self.base else {}
         paths = [] if red else [each.path for each in changed]
         is_told = bool(final.outcomes) and CheckName.TESTS not in red
         if not is_told or not all(any(lies_in(test, (path,)) for test in passed) for path in paths):
@@ -343,7 +343,7 @@ class Grounds(Record):
             return {}
         if not base.outcomes and not base.green and not paths:
             return {WHOLE: TestOutcome.FAILED}
-        return {test: base.outcomes[test] for test in base.ids(*RED) if not lies_in(test, paths)}
+        return {test: base.outcomes[test] for test in base.list_ids(*RED) if not lies_in(test, paths)}
 
 
 def _find_touched(change: TextDiff, tests: Iterable[str]) -> set[str]:

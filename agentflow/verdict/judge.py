@@ -213,7 +213,7 @@ def _find_owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
         return []
     loaded = find_loaded_now(base, run)
     held = find_same_check(run, case.select(checks=Side.BASE)) or run
-    spared = not_loaded(base, held) - base.ids(*RED)
+    spared = not_loaded(base, held) - base.list_ids(*RED)
     gone = base.tests_with_result - run.tests_with_result - held.tests_with_result - loaded - spared
     about = list_some(sorted(gone))
     reasons = [FailReason.NOT_RUN_NOW.of(about, check=run.check.name)] if gone else []
@@ -222,10 +222,10 @@ def _find_owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
 
 def _find_still_failing(case: Case, base: CheckRun, run: CheckRun, wanted: frozenset[str]) -> list[str]:
     """Return the wanted tests that failed before and do not pass."""
-    due = frozenset[str]() if case.is_blocked(run) else wanted & base.ids(*RED)
+    due = frozenset[str]() if case.is_blocked(run) else wanted & base.list_ids(*RED)
     due -= (
         case.known
-        | run.ids(TestOutcome.PASSED)
+        | run.list_ids(TestOutcome.PASSED)
         | (base.tests_with_result - run.tests_with_result)
         | find_loaded_now(base, run)
         | case.list_unloadable(run)
@@ -262,7 +262,7 @@ def _find_new_failures(case: Case, base: CheckRun | None, run: CheckRun) -> list
     if base is None or base.green or not now:
         about = ": ".join((end, *([list_some(sorted(now))] if now else [])))
         return [FailReason.FAILED.of(about, check=name)]
-    known = case.known & run.ids(TestOutcome.FAILED)
+    known = case.known & run.list_ids(TestOutcome.FAILED)
     new = sorted(item for item, times in now.items() if times > before.get(item, 0) and item not in known)
     kind = FailReason.NEW_FAILURES if name is CheckName.TESTS else FailReason.NEW_FAILURES_IN
     return [kind.of(list_some(new), check=name)] if new else []

@@ -103,8 +103,10 @@ def _runs(run: CheckRun) -> str:
 
 def _unproven(case: Case) -> list[str]:
     """Return the new tests that also pass without the change."""
-    known = frozenset[str]().union(*(run.outcomes.keys() - run.ids(*RED) for run in case.before))
-    passed = frozenset[str]().union(*(run.ids(TestOutcome.PASSED) for run in case.select(code=Side.BASE)))
+    known = frozenset[str]().union(*(run.outcomes.keys() - run.list_ids(*RED) for run in case.before))
+    passed = frozenset[str]().union(
+        *(run.list_ids(TestOutcome.PASSED) for run in case.select(code=Side.BASE))
+    )
     new = sorted(passed - known)
     return [f"not evidence, passes without the change: {list_some(new)}"] if new else []
 

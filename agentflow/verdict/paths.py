@@ -186,7 +186,7 @@ async def examine_base(context: JudgeContext, task: TaskState, *, ends_stalled: 
     Where only tests are to be mended, one that does not move is ended: it is red.
     """
     assert task.base_tree is not None
-    files = context.git.paths(task.base_tree)
+    files = context.git.list_paths(task.base_tree)
     checks = context.checking.require(task, files)
     repository = context.checking.repository(files)
     surface = find_surface(repository, checks, task.surface.added, task.surface.removed)
@@ -205,7 +205,7 @@ def describe_surface(git: Git, task: TaskState) -> tuple[str, ...]:
     if task.base_tree is None:
         return ()
     found: dict[str, list[str]] = {}
-    for path in git.paths(task.base_tree):
+    for path in git.list_paths(task.base_tree):
         kind = kind_of(path, task.surface) or (_SHARED if is_shared(path) else None)
         if kind is not None:
             found.setdefault(kind, []).append(path)
@@ -257,7 +257,7 @@ def observe_after(context: JudgeContext, task: TaskState) -> Surface:
     changed = {each.path for each in context.changes(task)}
     if not changed:
         return surface
-    new = frozenset(changed & (set(context.git.paths(tree)) - set(context.git.paths(base))))
+    new = frozenset(changed & (set(context.git.list_paths(tree)) - set(context.git.list_paths(base))))
     open_ones = {path for path in changed if path in new or kind_for_verdict(path, surface) is Kind.UNKNOWN}
     if not open_ones:
         return surface
@@ -305,7 +305,7 @@ def _runs_doctests(task: TaskState, seen: Observation) -> bool:
 def _files_with_tests(git: Git, task: TaskState, tests: Iterable[str]) -> tuple[str, ...]:
     """Return the product files in which tests ran."""
     assert task.base_tree is not None
-    known = {file_of(test) for test in tests} & set(git.paths(task.base_tree))
+    known = {file_of(test) for test in tests} & set(git.list_paths(task.base_tree))
     return tuple(sorted(path for path in known if not belongs(task.surface, path)))
 
 
@@ -316,7 +316,7 @@ def _files_loaded(context: JudgeContext, task: TaskState) -> frozenset[str]:
     told = [test for test in tests if not id_prefix(test)]
     files = {file_of(test) for test in told}
     modules = {module for test in files for module in accumulate(test.split("."), "{}.{}".format)}
-    paths = (path for path in context.git.paths(task.base_tree) if path.endswith(".py"))
+    paths = (path for path in context.git.list_paths(task.base_tree) if path.endswith(".py"))
     return frozenset(path for path in paths if path in files or not modules.isdisjoint(modules_of(path)))
 
 
@@ -326,7 +326,7 @@ def _list_tests(runs: Iterable[CheckRun]) -> frozenset[str]:
 
 def _to_observation(git: Git, tree: str, surface: Surface, reads: Reads | None) -> Observation:
     """Return the files of a tree, and which of them its tests read."""
-    paths = git.paths(tree)
+    paths = git.list_paths(tree)
     checks = frozenset(path for path in paths if belongs(surface, path))
     opened = reads.opened if reads else frozenset[str]()
     scripts = {path for path in opened if "." not in path.rpartition("/")[2]}

@@ -113,7 +113,10 @@ def _rename(test: str, names: Mapping[str, str]) -> str:
 
 def _list_passing(runs: Iterable[CheckRun]) -> Iterator[tuple[CheckName, frozenset[str]]]:
     for run in runs:
-        yield run.check.name, run.ids(TestOutcome.PASSED) if run.green or not run.ids(*RED) else frozenset()
+        yield (
+            run.check.name,
+            run.list_ids(TestOutcome.PASSED) if run.green or not run.list_ids(*RED) else frozenset(),
+        )
 
 
 def find_turned(before: tuple[CheckRun, ...], now: tuple[CheckRun, ...]) -> list[str]:
@@ -125,23 +128,25 @@ def find_turned(before: tuple[CheckRun, ...], now: tuple[CheckRun, ...]) -> list
             continue
         if not base.outcomes and not base.green and run.green:
             proven.append(str(run.check.name))
-        proven.extend((base.ids(*RED) & run.ids(TestOutcome.PASSED)) | find_loaded_now(base, run))
+        proven.extend((base.list_ids(*RED) & run.list_ids(TestOutcome.PASSED)) | find_loaded_now(base, run))
     return proven
 
 
 def find_loaded_now(base: CheckRun, run: CheckRun) -> frozenset[str]:
     """Return the ids of files or classes that could not be loaded before and have passing tests now."""
-    passed = run.ids(TestOutcome.PASSED)
+    passed = run.list_ids(TestOutcome.PASSED)
     return frozenset(
         test
-        for test in base.ids(*RED) - run.ids(*RED)
+        for test in base.list_ids(*RED) - run.list_ids(*RED)
         if (begin := id_prefix(test)) and any(name.startswith(begin) for name in passed)
     )
 
 
 def not_loaded(before: CheckRun, now: CheckRun) -> frozenset[str]:
     """Return the tests that had a result before and can no longer be loaded."""
-    scopes = tuple(begin for test in now.ids(*RED) - before.tests_with_result if (begin := id_prefix(test)))
+    scopes = tuple(
+        begin for test in now.list_ids(*RED) - before.tests_with_result if (begin := id_prefix(test))
+    )
     return frozenset(test for test in before.tests_with_result if scopes and test.startswith(scopes))
 
 

@@ -32,9 +32,9 @@ from agentflow.redact import list_some
 from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import SHARED
 from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.store.ledger import EvidenceLedger, find_damages
-from agentflow.store.reading import EVENTS, events, fold_state, read_evidence
+from agentflow.store.reading import EVENTS, fold_state, load_events, read_evidence
 from agentflow.verdict.case import Case, find_hook_files, is_written_by_hooks, list_misused
 from agentflow.verdict.diff.inspection import NO_INSPECTION, Inspection, approval_id, inspect_change
 from agentflow.verdict.earlier_runs import contrast
@@ -77,7 +77,7 @@ class Copies(Record):
 
     def require(self, place: Place, tree: str) -> tuple[Check, ...]:
         """Return the required checks of a tree in its copy."""
-        return apply_own_commands(detect(place.sandbox, self.git.paths(tree)), self.said)
+        return apply_own_commands(detect(place.sandbox, self.git.list_paths(tree)), self.said)
 
 
 def _imports(copies: Copies, place: Path) -> str:
@@ -105,7 +105,7 @@ class Examined(Record):
 def reverify(copies: Copies, path: Path) -> Iterator[Examined]:
     """Yield the result for each record of a task, the verdict last; no model is asked."""
     try:
-        happened = tuple(events(path))
+        happened = tuple(load_events(path))
         task = fold_state(path, happened)
         broken = [
             Examined(subject=one.subject, said=one.problem, differs=True)
@@ -140,7 +140,7 @@ class Examination:
 
     def all(self) -> Iterator[Examined]:
         task = self._task
-        here = self._git.tree()  # from now on the repository has the objects of the files as they are
+        here = self._git.write_tree()  # from now on the repository has the objects of the files as they are
         ignored = self._git.list_ignored()
         self._shared = list_unchanged(ignored, task.ignored, mark_ignored(self._git.root, ignored))
         self._task, miscounted = self._recount()
@@ -189,7 +189,7 @@ class Examination:
             if check is None or problem:
                 return Examined(subject=evidence.id, said=problem, differs=True)
             self._fresh[evidence.id] = shown = _run(place, check, evidence, self._find_longest(evidence))
-        found = contrast(evidence, shown, self._recorded.outcomes(evidence))
+        found = contrast(evidence, shown, self._recorded.read_outcomes(evidence))
         said = "; ".join(found) if found else f"{evidence.check}: {summarize_evidence(evidence)}, as recorded"
         return Examined(subject=evidence.id, said=said, differs=bool(found))
 
@@ -224,7 +224,7 @@ class Examination:
         if self._trees is None:
             return task, ()
         base, tree = self._trees
-        files, told = self._git.paths(base), task.surface
+        files, told = self._git.list_paths(base), task.surface
         with self._copies.open(base, self._shared) as place:
             repository = Repository(sandbox=place.sandbox, files=files, known=frozenset(files))
             found = find_surface(repository, self._require(place, base), trusted.added, trusted.removed)
@@ -234,7 +234,7 @@ class Examination:
         runs = tuple(map(self._recall, task.baseline))
         found = observe_base(self._git, task.replace(surface=found), reduce(Reads.join, reads, Reads()), runs)
         surface = join_surfaces(told, found)
-        changed = (change.path for change in self._git.changes(base, tree))
+        changed = (change.path for change in self._git.list_changes(base, tree))
         paths = [path for path in changed if stands(surface, path) and not stands(told, path)]
         said = f"{list_some(paths)} is a check by what was found here, and product in the record"
         return task.replace(surface=surface), (said,) if paths else ()
@@ -277,7 +277,7 @@ class Examination:
             return
         paths = [
             each.path
-            for each in self._git.changes(tree, here)
+            for each in self._git.list_changes(tree, here)
             if each.path not in apart or not is_written_by_hooks(each.path)
         ]
         if paths:
@@ -334,7 +334,7 @@ class Examination:
             return CheckRun(check=item.check)
         shown = self._fresh.get(evidence.id)
         if shown is None:
-            outcomes, said = self._recorded.outcomes(evidence), self._recorded.output(evidence.id)
+            outcomes, said = self._recorded.read_outcomes(evidence), self._recorded.read_output(evidence.id)
             found = findings(item.check.name, said)
         else:
             outcomes, found = dict(shown.outcomes), dict(shown.findings)
@@ -349,7 +349,7 @@ class Examination:
 
 def _run(place: Place, check: Check, evidence: Evidence, longest: float) -> Shown:
     """Run a check as recorded, with three times the recorded time."""
-    with scratch_folder() as scratch:
+    with make_scratch_folder() as scratch:
         patient = check.replace(timeout=max(check.timeout, 3 * evidence.seconds))
         manner = Manner.OBSERVED if is_observed(evidence) else Manner.PLAIN
         return place.run(patient, scratch / "output", manner, CheckWatch(longest=longest))

@@ -19,7 +19,7 @@ from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.process import check_cancelled
 from agentflow.sandbox.profile import CHECKS, Level
 from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.settings import Patience
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.earlier_runs import (
@@ -94,7 +94,7 @@ class Place(Record):
 
     def try_elsewhere(self, check: Check, manner: Manner = Manner.ELSEWHERE) -> tuple[Shown, str]:
         """Return what a check shows and prints in other surroundings, on which no result may depend."""
-        with scratch_folder() as scratch:
+        with make_scratch_folder() as scratch:
             shown = self.run(check, sink := scratch / "output", manner)
             return shown, sink.read_text("utf-8", "replace")
 
@@ -265,7 +265,7 @@ class CheckRunner:
             return Circumstances(online=online)
         green = {WHOLE} if before.green else set[str]()
         return Circumstances(
-            passed=before.ids(TestOutcome.PASSED) | green | self._firsts.get(check.name, frozenset()),
+            passed=before.list_ids(TestOutcome.PASSED) | green | self._firsts.get(check.name, frozenset()),
             hangs=before.evidence.timed_out,
             online=online,
         )

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
-from agentflow.core.languages import C_FAMILY, JAVASCRIPT, RUST, Lexer, lexer_of
+from agentflow.core.languages import C_FAMILY, JAVASCRIPT, RUST, Lexer, find_lexer
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 
@@ -205,7 +205,7 @@ CLOSES = frozenset(OPENS.values())
 
 def split_program(path: str, text: str) -> list[tuple[str, str]] | None:
     """Return a program as its comments, strings and code, each by its kind; None where that is unsure."""
-    language = lexer_of(path)
+    language = find_lexer(path)
     if language is None or _CONTROL.search(text) or re.search(language.odd, text):
         return None
     parts = list(_split(language, text))

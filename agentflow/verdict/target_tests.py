@@ -46,7 +46,7 @@ def _find_by_names(
     """Return the tests whose files contain one of the names."""
     if tree is None:
         return frozenset()
-    files = find_test_files(git.paths(tree), tests)
+    files = find_test_files(git.list_paths(tree), tests)
     texts = git.read_files(tree, sorted({*files.values()}), _FILE_BYTES)
     found = {path for path, text in texts.items() if names & set(_IDENTIFIER.findall(text))}
     return frozenset(test for test in tests if files.get(test) in found)

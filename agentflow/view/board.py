@@ -1,4 +1,4 @@
-"""Where a running task stands, folded from its events: what the live region shows."""
+"""The state of a running task, folded from its events: what the live region shows."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -21,21 +21,21 @@ from agentflow.core.events import (
     RunEnded,
     RunStarted,
     Searched,
-    Stamped,
     StateChanged,
+    StoredEvent,
     TaskEnded,
     TestRunsLong,
     ToolFinished,
     ToolStarted,
 )
-from agentflow.core.messages import Usage, total
+from agentflow.core.messages import Usage, sum_usage
 from agentflow.core.pending import Budget
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.task import GateStatus, Phase, TaskState
 from agentflow.parse import Mismatch, fit
-from agentflow.redact import one_line
-from agentflow.view.words import side_words
+from agentflow.redact import to_one_line
+from agentflow.view.words import describe_sides
 
 _THINKING = "thinking"
 _PERCENT = regex(r"\[ *(\d+)%\]")
@@ -48,7 +48,7 @@ _RESULT = regex(
 
 
 class CurrentCall(Record):
-    """What a role waits for: a tool, or the model."""
+    """The call that a role waits for: of a tool, or of the model."""
 
     id: str
     words: str
@@ -81,14 +81,14 @@ class RunningCheck(Record):
     output: str
     """How the files of its output are named."""
     expected: int
-    """How many tests it had before; 0 where nobody knows."""
+    """The number of tests it had before; 0 where nobody knows."""
     slow: str = ""
     """A test that runs for long."""
     slow_since: float = 0.0
 
 
 class Board(Record):
-    """Where a task stands; times are seconds since the epoch."""
+    """The state of a running task; times are seconds since the epoch."""
 
     gates: dict[Phase, GateStatus] = {}
     phase: Phase | None = None
@@ -97,7 +97,7 @@ class Board(Record):
     works: dict[int, Work] = {}
     checks: dict[str, RunningCheck] = {}
     expected: dict[str, int] = {}
-    """How many tests each check had when it ran last."""
+    """The number of tests that each check had when it ran last."""
     usage: Usage | None = None
     budget: Budget = Budget()
     waiting: tuple[str, ...] = ()
@@ -116,7 +116,7 @@ class Board(Record):
         return self.replace(gates={**dict.fromkeys(steps, GateStatus.PENDING), **begun})
 
     def spend(self, usage: Usage) -> "Board":
-        return self.replace(usage=usage if self.usage is None else total((self.usage, usage)))
+        return self.replace(usage=usage if self.usage is None else sum_usage((self.usage, usage)))
 
     def change(self, run: int, change: Callable[[Work], Work]) -> "Board":
         """Return the board with the work of a run changed, if it is known."""
@@ -124,7 +124,7 @@ class Board(Record):
         return self if work is None else self.replace(works={**self.works, run: change(work)})
 
 
-def update_board(board: Board, stamped: Stamped) -> Board:
+def update_board(board: Board, stamped: StoredEvent) -> Board:
     """Return where the task stands once an event has happened."""
     return _update(stamped.event, board, _to_seconds(stamped.at))
 
@@ -178,13 +178,13 @@ def _begin_turn(event: Asked, board: Board, now: float) -> Board:
 
 @_update.register
 def _wait_for_model(event: Retried, board: Board, now: float) -> Board:
-    words = f"{one_line(event.reason)}, try {event.attempt + 1}"
+    words = f"{to_one_line(event.reason)}, try {event.attempt + 1}"
     return board.change(event.run, lambda work: work.begin("", words, now))
 
 
 @_update.register
 def _count_tries(event: Searched, board: Board, now: float) -> Board:
-    best = f", nearest {one_line(event.best)}" if event.best else ""
+    best = f", nearest {to_one_line(event.best)}" if event.best else ""
     words = f"{event.tried} of {event.total} edits tried, {event.seconds_left:.0f} s left{best}"
     words = words if event.total else f"looking at what fails, for {event.seconds_left:.0f} s at most"
 
@@ -209,7 +209,7 @@ def _end_turn(event: Replied, board: Board, _now: float) -> Board:
 
 @_update.register
 def _begin_call(event: ToolStarted, board: Board, now: float) -> Board:
-    words = one_line(f"{event.tool} {event.subject}")
+    words = to_one_line(f"{event.tool} {event.subject}")
     return board.change(event.run, lambda work: work.begin(event.call_id, words, now))
 
 
@@ -250,7 +250,7 @@ def _begin_check(event: CheckStarted, board: Board, now: float) -> Board:
     output = _name_output(event)
     check = RunningCheck(
         name=event.check,
-        command=one_line(event.command) + side_words(event.surface, event.code),
+        command=to_one_line(event.command) + describe_sides(event.surface, event.code),
         since=now,
         output=output,
         expected=board.expected.get(event.check, 0),
@@ -265,7 +265,7 @@ def _note_slow_test(event: TestRunsLong, board: Board, now: float) -> Board:
         return board
     since = now - event.seconds
     return board.replace(
-        checks={**board.checks, output: check.replace(slow=one_line(event.test), slow_since=since)}
+        checks={**board.checks, output: check.replace(slow=to_one_line(event.test), slow_since=since)}
     )
 
 

@@ -4,11 +4,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from agentflow.core.events import PhaseEnded, PhaseStarted, RunEnded, RunStarted, Signalled, Stamped
+from agentflow.core.events import PhaseEnded, PhaseStarted, RunEnded, RunStarted, Signalled, StoredEvent
 from agentflow.view.board import Board, update_board
-from agentflow.view.rows import Memory, Row, brief_rows, rows
-from agentflow.view.text import Line, Medium, Style, cut, line, render, send, span, width_of
-from agentflow.view.words import clock, seconds_between
+from agentflow.view.rows import Memory, Row, list_brief_rows, list_rows
+from agentflow.view.text import Line, Medium, Style, cut, find_width, line, render, send, span
+from agentflow.view.words import count_seconds, format_clock
 
 if TYPE_CHECKING:
     from agentflow.view.region import Region, Screen
@@ -46,13 +46,13 @@ class Progress:
         self._screen = screen
         self._board = board or Board()
 
-    def __call__(self, stamped: Stamped) -> None:
+    def __call__(self, stamped: StoredEvent) -> None:
         if isinstance(stamped.event, Signalled):
             if self._stream.isatty():
                 send(stamped.event.sequence, self._stream)
             return
         lines = self._tell(stamped)
-        width = width_of(self._stream)
+        width = find_width(self._stream)
         if self._is_brief and isinstance(stamped.event, PhaseEnded):
             lines = tuple(cut(one, width or _WIDE) for one in lines)
         if self._screen is not None:
@@ -87,7 +87,7 @@ class Siblings:
         self._crowds: set[int | None] = set()
         """The parents that had more than one run at once in this phase."""
 
-    def number(self, stamped: Stamped) -> Row:
+    def number(self, stamped: StoredEvent) -> Row:
         """Return the number of an event's run where it has or had others beside it."""
         event = stamped.event
         if isinstance(event, PhaseStarted):
@@ -108,14 +108,14 @@ class Story:
     """Turns events into lines; time counts from the first event."""
 
     def __init__(self, *, is_brief: bool = False) -> None:
-        self._rows = brief_rows if is_brief else rows
+        self._rows = list_brief_rows if is_brief else list_rows
         self._began: str | None = None
         self._memory = Memory()
         self._depths: dict[int, int] = {}
         """How far each run of a sub-agent stands below the one of its phase."""
         self._siblings = Siblings()
 
-    def __call__(self, stamped: Stamped) -> tuple[Line, ...]:
+    def __call__(self, stamped: StoredEvent) -> tuple[Line, ...]:
         """Return the lines of one event, none for what only machines care about."""
         self._began = self._began or stamped.at
         depth = 0 if stamped.parent is None else self._depths.get(stamped.parent, 0) + 1
@@ -125,8 +125,8 @@ class Story:
         found = self._rows(stamped.event, self._memory)
         if not found:
             return ()
-        seconds = seconds_between(self._began, stamped.at)
-        time = "" if seconds is None else clock(seconds)
+        seconds = count_seconds(self._began, stamped.at)
+        time = "" if seconds is None else format_clock(seconds)
         below = span("  " * depth)
         return tuple(
             _make_entry(

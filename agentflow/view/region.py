@@ -12,10 +12,10 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from agentflow.core.task import GateStatus, Phase
-from agentflow.redact import strip_colours, visible
+from agentflow.redact import make_visible, strip_colours
 from agentflow.view.board import Board, RunningCheck, TestCounter, Work
-from agentflow.view.text import ASCII, Medium, cells, send, width_of
-from agentflow.view.words import GATE_MARKS, plural, whole_seconds
+from agentflow.view.text import ASCII, Medium, count_cells, find_width, send
+from agentflow.view.words import GATE_MARKS, format_count, format_whole_seconds
 
 TICK = 0.1
 """Seconds between two redraws, at least."""
@@ -25,7 +25,7 @@ _STYLES = {"": "none", "1": "bold", "2": "dim", "31": "red", "32": "green", "33"
 
 
 class Screen(Protocol):
-    """Where a running task is shown."""
+    """The place where a running task is shown."""
 
     def show(self, board: Board, text: str) -> None:
         """Take the newest board, and write finished lines above the region."""
@@ -73,15 +73,15 @@ class Painter:
         if spent := _draw_spending(board):
             yield spent
         if board.waiting:
-            yield Text(f"! waits for you: {', '.join(map(visible, board.waiting))}", style="yellow")
+            yield Text(f"! waits for you: {', '.join(map(make_visible, board.waiting))}", style="yellow")
 
     def _draw_check(self, check: RunningCheck, console: Console, now: float) -> Text:
         """Return a check with the time it takes; with a bar where it is known how many tests it has."""
-        since = whole_seconds(max(0.0, now - check.since))
-        name, command = (f"  {check.name} ", "bold"), (visible(check.command), "dim")
+        since = format_whole_seconds(max(0.0, now - check.since))
+        name, command = (f"  {check.name} ", "bold"), (make_visible(check.command), "dim")
         if check.slow:
-            slow_since = whole_seconds(max(0.0, now - check.slow_since))
-            command = (f"{slow_since} in {visible(check.slow)}", "yellow")
+            slow_since = format_whole_seconds(max(0.0, now - check.slow_since))
+            command = (f"{slow_since} in {make_visible(check.slow)}", "yellow")
         done = self._counter.count(check)
         if not check.expected:
             return Text.assemble(name, f" {done:,} done " if done else "", f" {since}  ", command)
@@ -108,7 +108,7 @@ def _draw_bar(bar: ProgressBar, console: Console) -> Text:
 def _draw_phases(board: Board, width: int, now: float) -> Text:
     """Return the phases with the mark of each; where they do not fit, the one that goes on and its place."""
     assert board.phase is not None
-    since = whole_seconds(max(0.0, now - board.since))
+    since = format_whole_seconds(max(0.0, now - board.since))
     again = f" (iteration {board.iteration})" if board.iteration > 1 else ""
     steps = [phase for phase in Phase if phase in board.gates and phase is not Phase.COMPLETE]
     row = Text()
@@ -130,13 +130,13 @@ def _draw_phases(board: Board, width: int, now: float) -> Text:
 
 
 def _draw_work(work: Work, now: float) -> Text:
-    row = Text.assemble(("  ▸ ", "cyan"), visible(work.role), (f"  {visible(work.model)}", "dim"))
+    row = Text.assemble(("  ▸ ", "cyan"), make_visible(work.role), (f"  {make_visible(work.model)}", "dim"))
     if not work.calls:
         return row
     newest = work.calls[-1]
-    row.append(f"  {visible(newest.words)}")
-    more = f"  and {plural(len(work.calls) - 1, 'call')} more" if len(work.calls) > 1 else ""
-    row.append(f"  {whole_seconds(max(0.0, now - newest.since))}{more}", "dim")
+    row.append(f"  {make_visible(newest.words)}")
+    more = f"  and {format_count(len(work.calls) - 1, 'call')} more" if len(work.calls) > 1 else ""
+    row.append(f"  {format_whole_seconds(max(0.0, now - newest.since))}{more}", "dim")
     return row
 
 
@@ -183,7 +183,7 @@ class Region:
     def _run(self) -> None:
         while not self._closed.wait(TICK):
             with self._lock:
-                wanted = self._painter.paint(self._board, width_of(self._stream) or 80)
+                wanted = self._painter.paint(self._board, find_width(self._stream) or 80)
                 if wanted != self._drawn:
                     self._put("", wanted)
 
@@ -201,6 +201,6 @@ class Region:
         """Return the sequence that moves to the first row; a narrowed terminal has broken long rows."""
         if not self._drawn:
             return ""
-        width = width_of(self._stream) or 80
-        rows = sum(max(1, -(-cells(strip_colours(row)) // width)) for row in self._drawn)
+        width = find_width(self._stream) or 80
+        rows = sum(max(1, -(-count_cells(strip_colours(row)) // width)) for row in self._drawn)
         return f"\r\x1b[{rows - 1}A" if rows > 1 else "\r"

@@ -34,18 +34,18 @@ from agentflow.core.messages import Stop
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import GateStatus, Phase
 from agentflow.core.verdict import ProbeEnd, describe_probe
-from agentflow.redact import list_some, one_line
+from agentflow.redact import list_some, to_one_line
 from agentflow.view.text import Span, Style, span
 from agentflow.view.words import (
-    duration,
-    gate_mark,
+    describe_sides,
+    format_count,
+    format_duration,
     is_without_change,
     list_reasons,
+    mark_gate,
+    mark_status,
     pass_mark,
-    plural,
-    side_words,
-    status_mark,
-    status_style,
+    style_status,
 )
 
 Row = tuple[Span, ...]
@@ -63,7 +63,7 @@ _PAST = {GateStatus.PASSED: "passed", GateStatus.FAILED: "failed", GateStatus.SK
 
 
 class Memory:
-    """What rows of later events need from earlier ones."""
+    """The facts that rows of later events need from earlier ones."""
 
     def __init__(self) -> None:
         self.subjects: dict[tuple[int, str], str] = {}
@@ -77,21 +77,21 @@ class Memory:
         self.results: dict[CheckName, str] = {}
         """The result of each check in this phase, in short."""
         self.failed: dict[CheckName, int] = {}
-        """How many tests of each check that was red before any change failed then."""
+        """The number of failing tests before any change, by check."""
 
 
 @singledispatch
-def rows(_event: object, _memory: Memory) -> tuple[Row, ...]:
+def list_rows(_event: object, _memory: Memory) -> tuple[Row, ...]:
     """Return the rows of one event, none for what only machines care about."""
     return ()
 
 
-def brief_rows(event: Event, memory: Memory) -> tuple[Row, ...]:
+def list_brief_rows(event: Event, memory: Memory) -> tuple[Row, ...]:
     """Return what a person needs while a task runs: one row for each phase that ends, and warnings."""
     if isinstance(
         event, Warned | RepairTried | Retried | PersonSaid | StepMerged | TaskUndone | TestRunsLong
     ):
-        return rows(event, memory)
+        return list_rows(event, memory)
     if isinstance(event, PhaseStarted):
         memory.phase = event.phase
         memory.results = {}
@@ -107,12 +107,12 @@ def brief_rows(event: Event, memory: Memory) -> tuple[Row, ...]:
 def _describe_check(event: EvidenceRecorded) -> str:
     """Return the result of a check: its tests where they were counted, else its end."""
     if event.tests is None or event.timed_out:
-        return "passes" if event.exit_code == 0 else one_line(event.summary)
+        return "passes" if event.exit_code == 0 else to_one_line(event.summary)
     return describe_counts(event.tests) + (", flaky" if event.is_flaky else "")
 
 
 def _split_message(event: PhaseEnded) -> list[str]:
-    return [one_line(text.strip().removeprefix("- "), _SAID) for text in event.message.splitlines()]
+    return [to_one_line(text.strip().removeprefix("- "), _SAID) for text in event.message.splitlines()]
 
 
 def _draw_phase_in_short(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
@@ -121,25 +121,25 @@ def _draw_phase_in_short(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
     said = _split_message(event)
     is_failed, is_first = event.status is GateStatus.FAILED, event.phase is Phase.REFINEMENT
     told = said if is_failed or not checks else [checks]
-    mark = span("· ", Style.DIM) if is_first and not is_failed else gate_mark(event.status)
+    mark = span("· ", Style.DIM) if is_first and not is_failed else mark_gate(event.status)
     head = span("before the change" if is_first else str(event.phase), Style.BOLD)
     first = span(f": {told[0]}" if told and told[0] else "", Style.BAD if is_failed else Style.PLAIN)
     return ((mark, head, first),)
 
 
-@rows.register
+@list_rows.register
 def _tell_start(event: TaskStarted, memory: Memory) -> tuple[Row, ...]:
     memory.model = event.model
-    iterations = plural(event.max_iterations, "iteration")
+    iterations = format_count(event.max_iterations, "iteration")
     limit = f"  model {event.model}, sandbox {event.sandbox}, at most {iterations}"
     return (
-        (span("▸ ", Style.ACCENT), span(one_line(event.task, _SAID), Style.BOLD), span(limit, Style.DIM)),
+        (span("▸ ", Style.ACCENT), span(to_one_line(event.task, _SAID), Style.BOLD), span(limit, Style.DIM)),
     )
 
 
-@rows.register
+@list_rows.register
 def _tell_class(event: Classified, _memory: Memory) -> tuple[Row, ...]:
-    why = one_line("; ".join(list_reasons(event.reasons, event.ambiguities)), _SAID)
+    why = to_one_line("; ".join(list_reasons(event.reasons, event.ambiguities)), _SAID)
     return (
         (
             span("  ▸ ", Style.ACCENT),
@@ -149,42 +149,42 @@ def _tell_class(event: Classified, _memory: Memory) -> tuple[Row, ...]:
     )
 
 
-@rows.register
+@list_rows.register
 def _tell_gates(event: GatesMerged, _memory: Memory) -> tuple[Row, ...]:
     return ((pass_mark(event.all_passed), span(event.summary, Style.DIM)),)
 
 
-@rows.register
+@list_rows.register
 def _tell_step(event: StepMerged, _memory: Memory) -> tuple[Row, ...]:
     if event.conflicts:
         said = f"step {event.step} goes back, another step changed {list_some(event.conflicts)}"
         return ((span("  ! ", Style.WARN), span(said, Style.WARN)),)
-    said = f"step {event.step}: {one_line(event.title, _SAID)} ({list_some(event.files) or 'no file'})"
+    said = f"step {event.step}: {to_one_line(event.title, _SAID)} ({list_some(event.files) or 'no file'})"
     return ((pass_mark(True), span(said, Style.DIM)),)
 
 
-@rows.register
+@list_rows.register
 def _tell_request(event: IntentTold, _memory: Memory) -> tuple[Row, ...]:
-    gaps = "; ".join(one_line(gap, _SAID) for gap in event.gaps) or "clear, nothing assumed"
+    gaps = "; ".join(to_one_line(gap, _SAID) for gap in event.gaps) or "clear, nothing assumed"
     return ((span("  · ", Style.DIM), span(f"request: {gaps}", Style.DIM)),)
 
 
-@rows.register
+@list_rows.register
 def _tell_phase(event: PhaseStarted, memory: Memory) -> tuple[Row, ...]:
     memory.phase = event.phase
     again = f"  iteration {event.iteration}" if event.iteration > 1 else ""
     return ((span("▸ ", Style.ACCENT), span(event.phase, Style.BOLD), span(again, Style.DIM)),)
 
 
-@rows.register
+@list_rows.register
 def _tell_phase_end(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
     said = _split_message(event)
-    known = one_line(memory.subject, _SAID) if event.status is GateStatus.PASSED else ""
+    known = to_one_line(memory.subject, _SAID) if event.status is GateStatus.PASSED else ""
     said = [text for text in said if text not in {"", known}]
     style = Style.BAD if event.status is GateStatus.FAILED else Style.DIM
     head = f"{event.phase} {_PAST.get(event.status, event.status)}"
     words = [
-        gate_mark(event.status),
+        mark_gate(event.status),
         span(head, Style.BAD if event.status is GateStatus.FAILED else Style.PLAIN),
     ]
     if len(said) == 1:
@@ -196,7 +196,7 @@ def _tell_phase_end(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
     return (tuple(words), *listed[:_REASONS], *more)
 
 
-@rows.register
+@list_rows.register
 def _tell_run(event: RunStarted, memory: Memory) -> tuple[Row, ...]:
     agent = "" if event.agent == event.role else f" ({event.agent})"
     model = "" if memory.model.startswith(_OFFLINE) else f"  {event.model}"
@@ -204,95 +204,95 @@ def _tell_run(event: RunStarted, memory: Memory) -> tuple[Row, ...]:
     return ((span("  ▸ ", Style.ACCENT), span(f"{event.role}{agent}{angle}"), span(model, Style.DIM)),)
 
 
-@rows.register
+@list_rows.register
 def _tell_reply(event: Replied, _memory: Memory) -> tuple[Row, ...]:
-    said = one_line(event.text, _SAID)
+    said = to_one_line(event.text, _SAID)
     rows: list[Row] = [(span("    “", Style.DIM), span(f"{said}”", Style.DIM))] if said else []
     if event.stop not in _USUAL:
         rows.append((span("    ! ", Style.WARN), span(f"the model stopped early: {event.stop}", Style.WARN)))
     return tuple(rows)
 
 
-@rows.register
+@list_rows.register
 def _tell_first_try(event: RepairTried, _memory: Memory) -> tuple[Row, ...]:
     mark = span("  ✓ ", Style.GOOD) if event.found else span("  · ", Style.DIM)
     return (
         (
             mark,
             span("repair engine  ", Style.BOLD),
-            span(one_line(event.account, _SAID)),
+            span(to_one_line(event.account, _SAID)),
             _draw_seconds(event.seconds),
         ),
     )
 
 
-@rows.register
+@list_rows.register
 def _tell_retry(event: Retried, _memory: Memory) -> tuple[Row, ...]:
-    pause = f"in {duration(event.seconds)}" if event.seconds else "at once"
+    pause = f"in {format_duration(event.seconds)}" if event.seconds else "at once"
     again = f"try {event.attempt + 1} {pause}"
-    then = f"continuing with {one_line(event.model)}" if event.model else again
-    return ((span("    ! ", Style.WARN), span(f"{one_line(event.reason, _SAID)}; {then}", Style.WARN)),)
+    then = f"continuing with {to_one_line(event.model)}" if event.model else again
+    return ((span("    ! ", Style.WARN), span(f"{to_one_line(event.reason, _SAID)}; {then}", Style.WARN)),)
 
 
-@rows.register
+@list_rows.register
 def _remember_call(event: ToolStarted, memory: Memory) -> tuple[Row, ...]:
     memory.subjects[event.run, event.call_id] = event.subject
     return ()
 
 
-@rows.register
+@list_rows.register
 def _tell_call(event: ToolFinished, memory: Memory) -> tuple[Row, ...]:
     memory.subject = memory.subjects.pop((event.run, event.call_id), "")
-    subject = one_line(memory.subject, _SUBJECT)
+    subject = to_one_line(memory.subject, _SUBJECT)
     mark = span("    ! ", Style.WARN) if event.is_error else span("    · ", Style.DIM)
-    result = f"  {one_line(event.summary, _SUBJECT)}" if event.summary else ""
+    result = f"  {to_one_line(event.summary, _SUBJECT)}" if event.summary else ""
     said = span(result, Style.WARN if event.is_error else Style.DIM)
     about = span(f" {subject}" if subject else "", Style.ACCENT)
     return ((mark, span(event.tool), about, said, _draw_seconds(event.seconds)),)
 
 
-@rows.register
+@list_rows.register
 def _tell_handoff(event: HandedOff, _memory: Memory) -> tuple[Row, ...]:
-    hands = f"{one_line(event.source)} hands over to {one_line(event.to)}"
+    hands = f"{to_one_line(event.source)} hands over to {to_one_line(event.to)}"
     return (
-        (span("    ▸ ", Style.ACCENT), span(hands), span(f"  {one_line(event.reason, _SAID)}", Style.DIM)),
+        (span("    ▸ ", Style.ACCENT), span(hands), span(f"  {to_one_line(event.reason, _SAID)}", Style.DIM)),
     )
 
 
-@rows.register
+@list_rows.register
 def _tell_compaction(event: Compacted, _memory: Memory) -> tuple[Row, ...]:
     parts = (
-        plural(len(event.archived), "output") + " archived" if event.archived else "",
-        plural(event.replaced, "message") + " summarized" if event.replaced else "",
+        format_count(len(event.archived), "output") + " archived" if event.archived else "",
+        format_count(event.replaced, "message") + " summarized" if event.replaced else "",
     )
     what = ", ".join(filter(None, parts)) or "long arguments shortened"
     size = f"  {what}: about {event.from_tokens:,} to {event.to_tokens:,} tokens"
     return ((span("    ▸ ", Style.DIM), span("history compacted"), span(size, Style.DIM)),)
 
 
-@rows.register
+@list_rows.register
 def _tell_refusal(event: ToolBlocked, _memory: Memory) -> tuple[Row, ...]:
     refused = span(f"{event.tool} refused", Style.WARN)
-    return ((span("    ! ", Style.WARN), refused, span(f"  {one_line(event.reason, _SAID)}")),)
+    return ((span("    ! ", Style.WARN), refused, span(f"  {to_one_line(event.reason, _SAID)}")),)
 
 
-@rows.register
+@list_rows.register
 def _tell_evidence(event: EvidenceRecorded, memory: Memory) -> tuple[Row, ...]:
     if event.check is None:
         return ()  # the tool call that made it is told
     style = _choose_style(event, memory)
-    said, more = f"  {one_line(event.summary)}", f"  {duration(event.seconds)}  {event.evidence}"
+    said, more = f"  {to_one_line(event.summary)}", f"  {format_duration(event.seconds)}  {event.evidence}"
     if is_without_change(event):
-        said, more = f"  {_describe_proof(event)} ({event.evidence})", f"  {duration(event.seconds)}"
+        said, more = f"  {_describe_proof(event)} ({event.evidence})", f"  {format_duration(event.seconds)}"
     else:
         start = ", before any change" if memory.phase is Phase.REFINEMENT else ""
-        more += side_words(event.surface, event.code) or start
+        more += describe_sides(event.surface, event.code) or start
     return (
         (
             span("  "),
             span(_MARKS[style], style),
             span(f"{event.check}  ", Style.BOLD),
-            span(one_line(event.command, _SUBJECT)),
+            span(to_one_line(event.command, _SUBJECT)),
             span(said, style),
             span(more, Style.DIM),
         ),
@@ -302,7 +302,7 @@ def _tell_evidence(event: EvidenceRecorded, memory: Memory) -> tuple[Row, ...]:
 def _describe_proof(event: EvidenceRecorded) -> str:
     """Return what a run without the change shows; it has to fail there."""
     if event.exit_code is None:
-        return f"{one_line(event.summary)}, without the change"
+        return f"{to_one_line(event.summary)}, without the change"
     return "confirmed: fails without the change" if event.exit_code else "passes without the change: no proof"
 
 
@@ -319,19 +319,19 @@ def _choose_style(event: EvidenceRecorded, memory: Memory) -> Style:
     return Style.WARN if is_known or event.surface is Side.BASE else Style.BAD
 
 
-@rows.register
+@list_rows.register
 def _tell_probe(event: Probed, _memory: Memory) -> tuple[Row, ...]:
     style = Style.WARN if event.end is ProbeEnd.SILENT else Style.DIM
-    about = one_line(", ".join(event.subjects) or str(event.check), _SUBJECT)
+    about = to_one_line(", ".join(event.subjects) or str(event.check), _SUBJECT)
     end = describe_probe(event.kind, event.end)
-    said = f"probe {event.kind}  {about}{side_words(Side.FINAL, event.code)}  {end}"
+    said = f"probe {event.kind}  {about}{describe_sides(Side.FINAL, event.code)}  {end}"
     return ((span(f"    {_MARKS[style]}", style), span(said, style), _draw_seconds(event.seconds)),)
 
 
-@rows.register
+@list_rows.register
 def _tell_run_end(event: RunEnded, _memory: Memory) -> tuple[Row, ...]:
     fine = event.outcome in _FINE
-    work = f"  {plural(event.turns, 'turn')}, {plural(event.tool_calls, 'tool call')}"
+    work = f"  {format_count(event.turns, 'turn')}, {format_count(event.tool_calls, 'tool call')}"
     mark = span("  ✓ ", Style.GOOD) if fine else span("  ! ", Style.WARN)
     ended = span(f"{event.role} {event.outcome.replace('_', ' ')}", Style.PLAIN if fine else Style.WARN)
     return ((mark, ended, span(work + _describe_savings(event), Style.DIM), _draw_seconds(event.seconds)),)
@@ -342,48 +342,50 @@ def _describe_savings(event: RunEnded) -> str:
     if event.saved is None:
         return ""
     again, estimate = event.saved.tokens_not_resent, event.saved.synthesis_avoided
-    return f", {plural(again, 'token')} not sent again, about {estimate} not written again (estimate)"
+    return f", {format_count(again, 'token')} not sent again, about {estimate} not written again (estimate)"
 
 
-@rows.register
+@list_rows.register
 def _tell_warning(event: Warned, _memory: Memory) -> tuple[Row, ...]:
-    return ((span("! ", Style.WARN), span(one_line(event.message, _SAID), Style.WARN)),)
+    return ((span("! ", Style.WARN), span(to_one_line(event.message, _SAID), Style.WARN)),)
 
 
-@rows.register
+@list_rows.register
 def _tell_slow_test(event: TestRunsLong, _memory: Memory) -> tuple[Row, ...]:
     if not event.test:
         return ()
-    side = side_words(event.surface, event.code)
-    said = f"{event.check}: {one_line(event.test, _SAID)} has run for {duration(event.seconds)}{side}"
+    side = describe_sides(event.surface, event.code)
+    said = (
+        f"{event.check}: {to_one_line(event.test, _SAID)} has run for {format_duration(event.seconds)}{side}"
+    )
     return ((span("· ", Style.DIM), span(said)),)
 
 
-@rows.register
+@list_rows.register
 def _tell_message(event: PersonSaid, _memory: Memory) -> tuple[Row, ...]:
-    return ((span("  > ", Style.ACCENT), span(one_line(event.text, _SAID))),)
+    return ((span("  > ", Style.ACCENT), span(to_one_line(event.text, _SAID))),)
 
 
-@rows.register
+@list_rows.register
 def _tell_end(event: TaskEnded, _memory: Memory) -> tuple[Row, ...]:
-    reason = one_line(event.reason, _SAID)
+    reason = to_one_line(event.reason, _SAID)
     return (
         (
-            status_mark(event.status),
-            span(event.status.replace("_", " "), status_style(event.status)),
+            mark_status(event.status),
+            span(event.status.replace("_", " "), style_status(event.status)),
             span(f"  {reason}" if reason else ""),
             span(f"  exit {event.exit_code}", Style.DIM),
         ),
     )
 
 
-@rows.register
+@list_rows.register
 def _tell_undo(event: TaskUndone, _memory: Memory) -> tuple[Row, ...]:
     count = len(event.restored) + len(event.removed)
-    kept = f", kept: {', '.join(map(one_line, event.kept))}" if event.kept else ""
+    kept = f", kept: {', '.join(map(to_one_line, event.kept))}" if event.kept else ""
     said = span(f"undone (was: {event.was.replace('_', ' ')})", Style.WARN)
-    return ((span("! ", Style.WARN), said, span(f"  {plural(count, 'file')} put back{kept}")),)
+    return ((span("! ", Style.WARN), said, span(f"  {format_count(count, 'file')} put back{kept}")),)
 
 
 def _draw_seconds(seconds: float) -> Span:
-    return span(f"  {duration(seconds)}" if seconds >= _NOTICEABLE else "", Style.DIM)
+    return span(f"  {format_duration(seconds)}" if seconds >= _NOTICEABLE else "", Style.DIM)

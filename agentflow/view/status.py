@@ -6,21 +6,21 @@ from agentflow.core.evidence import By, CheckName, Evidence, Side, describe_coun
 from agentflow.core.pending import APPROVED, Pending, PendingKind, to_letter
 from agentflow.core.role import PlanStep
 from agentflow.core.task import GateStatus, Phase, RequiredCheck, Status, TaskState
-from agentflow.redact import list_some, one_line
+from agentflow.redact import list_some, to_one_line
 from agentflow.view.tasks import Snapshot
 from agentflow.view.text import BLANK, Line, Span, Style, clip, column, fill_columns, label_row, line, span
 from agentflow.view.words import (
     RESUMABLE,
+    count_seconds,
+    describe_tree,
     draw_sandbox,
-    duration,
-    evidence_mark,
-    gate_mark,
+    format_count,
+    format_duration,
+    mark_evidence,
+    mark_gate,
+    mark_status,
     pass_mark,
-    plural,
-    seconds_between,
-    status_mark,
-    status_style,
-    tree_words,
+    style_status,
 )
 
 _COMMAND = 200
@@ -42,8 +42,12 @@ def draw_status(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
     iteration = f"{state.iteration} of {state.max_iterations}"
     return (
         _draw_interruption(state) if left else _draw_standing(state),
-        label_row("task", span(one_line(state.task, _TEXT), Style.BOLD)),
-        *(() if state.invoked is None else (label_row("typed", span(one_line(state.invoked.typed, _TEXT))),)),
+        label_row("task", span(to_one_line(state.task, _TEXT), Style.BOLD)),
+        *(
+            ()
+            if state.invoked is None
+            else (label_row("typed", span(to_one_line(state.invoked.typed, _TEXT))),)
+        ),
         label_row("started", span(_describe_time(snapshot, at_work=at_work))),
         label_row("class", span(f"{state.task_complexity}, route {route}")),
         label_row("model", span(state.model)),
@@ -62,15 +66,15 @@ def draw_status(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
 def _draw_standing(state: TaskState) -> Line:
     if state.undone is not None:
         was = state.status.replace("_", " ")
-        names = list_some([one_line(path) for path in state.undone.kept], _KEPT)
+        names = list_some([to_one_line(path) for path in state.undone.kept], _KEPT)
         kept = f"; kept: {names}" if names else ""
         return line(
             span(f"undone {state.undone.at} (was: {was})", Style.WARN),
             span(f"{kept}  {state.task_id}", Style.DIM),
         )
     return line(
-        status_mark(state.status),
-        span(state.status.replace("_", " "), status_style(state.status)),
+        mark_status(state.status),
+        span(state.status.replace("_", " "), style_status(state.status)),
         span(f"  {state.task_id}", Style.DIM),
     )
 
@@ -85,16 +89,16 @@ def _draw_interruption(state: TaskState) -> Line:
 def _describe_time(snapshot: Snapshot, *, at_work: bool) -> str:
     started = snapshot.state.started_at
     times = [snapshot.events[0].at, snapshot.events[-1].at] if snapshot.events else [started, started]
-    seconds = seconds_between(*times)
+    seconds = count_seconds(*times)
     verb = "working" if at_work and snapshot.state.ending is None else "worked"
-    spent = "" if seconds is None else f", {verb} for {duration(seconds)}"
+    spent = "" if seconds is None else f", {verb} for {format_duration(seconds)}"
     return f"{started.replace('T', ' ').removesuffix('Z')} UTC{spent}"
 
 
 def _draw_end(state: TaskState) -> tuple[Line, ...]:
     if state.ending is None:
         return ()
-    reason = span(one_line(state.ending.reason, _TEXT) or state.ending.status.replace("_", " "))
+    reason = span(to_one_line(state.ending.reason, _TEXT) or state.ending.status.replace("_", " "))
     shown = label_row("ended", reason, span(f"  exit {int(state.ending.exit_code)}", Style.DIM))
     if state.status in RESUMABLE and not state.pending:
         return shown, label_row("next", span(f"agentflow resume {state.task_id}", Style.ACCENT))
@@ -102,18 +106,18 @@ def _draw_end(state: TaskState) -> tuple[Line, ...]:
 
 
 def _draw_hooks(state: TaskState) -> tuple[Line, ...]:
-    names = [one_line(path) for path in sorted(state.hook_files)]
+    names = [to_one_line(path) for path in sorted(state.hook_files)]
     return (label_row("hooks", span(f"changed: {list_some(names, _KEPT)}")),) if names else ()
 
 
 def _draw_phase(state: TaskState, phase: Phase) -> Line:
-    gate = state.gate(phase)
+    gate = state.get_gate(phase)
     current = state.status is Status.RUNNING and state.current_phase is phase
     told = _LEFT.get(gate.status) if state.ending else None
-    said = (gate.agent, gate.tree and tree_words(gate.tree), one_line(gate.message.removeprefix("- ")))
+    said = (gate.agent, gate.tree and describe_tree(gate.tree), to_one_line(gate.message.removeprefix("- ")))
     return line(
         "  ",
-        gate_mark(gate.status),
+        mark_gate(gate.status),
         column(phase, 16, Style.BOLD if current else Style.PLAIN),
         column(told or gate.status.replace("_", " "), 13, Style.DIM),
         span("  ".join(filter(None, said)), Style.DIM),
@@ -131,7 +135,7 @@ def plan_rows(state: TaskState) -> tuple[Line, ...]:
         return ()
     return (
         BLANK,
-        line(span("plan", Style.BOLD), f"  {one_line(plan.summary, _TEXT)}", hang=6),
+        line(span("plan", Style.BOLD), f"  {to_one_line(plan.summary, _TEXT)}", hang=6),
         *(_draw_step(number, step) for number, step in enumerate(plan.steps, 1)),
         *(_draw_remark("must hold", text, Style.DIM) for text in plan.acceptance),
         *(_draw_remark("risk", text, Style.WARN) for text in plan.risks),
@@ -139,12 +143,12 @@ def plan_rows(state: TaskState) -> tuple[Line, ...]:
 
 
 def _draw_step(number: int, step: PlanStep) -> Line:
-    files = one_line(", ".join(step.files), _TEXT)
-    return line(f"  {number:>2}. ", one_line(step.title, _TEXT), span(f"  {files}", Style.ACCENT), hang=6)
+    files = to_one_line(", ".join(step.files), _TEXT)
+    return line(f"  {number:>2}. ", to_one_line(step.title, _TEXT), span(f"  {files}", Style.ACCENT), hang=6)
 
 
 def _draw_remark(label: str, text: str, style: Style) -> Line:
-    return line("      ", span(f"{label}: ", style), one_line(text, _TEXT), hang=8)
+    return line("      ", span(f"{label}: ", style), to_one_line(text, _TEXT), hang=8)
 
 
 def _draw_check_table(snapshot: Snapshot) -> tuple[Line, ...]:
@@ -169,9 +173,9 @@ def _draw_check(snapshot: Snapshot, base: RequiredCheck | None, final: RequiredC
     before = snapshot.find(base.evidence) if base else None
     after = snapshot.find(newest.evidence)
     name = column(newest.check.name, 7, Style.BOLD)
-    command = span(f"  {one_line(newest.check.command, _COMMAND)}", Style.DIM)
+    command = span(f"  {to_one_line(newest.check.command, _COMMAND)}", Style.DIM)
     if after is None:
-        why = one_line(newest.check.missing or "no evidence", _COMMAND)
+        why = to_one_line(newest.check.missing or "no evidence", _COMMAND)
         return line(
             span("  ! ", Style.WARN), name, span(f"could not run: {why}", Style.WARN), command, hang=6
         )
@@ -222,9 +226,9 @@ def _draw_item(item: Pending) -> Iterator[Line]:
 def _draw_value(key: str, text: str) -> Iterator[Line]:
     """Yield a value line by line, exactly as it will be used once it is approved."""
     first, *more = text.split("\n")
-    yield label_row("", span(f"{key}: ", Style.DIM), span(one_line(first, _MAX_VALUE)))
+    yield label_row("", span(f"{key}: ", Style.DIM), span(to_one_line(first, _MAX_VALUE)))
     for row in more[:_MAX_LINES]:
-        yield label_row("", span(f"  {one_line(row, _MAX_VALUE)}"))
+        yield label_row("", span(f"  {to_one_line(row, _MAX_VALUE)}"))
     if len(more) > _MAX_LINES:
         yield label_row("", span(f"  … {len(more) - _MAX_LINES} more lines, see --json", Style.WARN))
 
@@ -232,10 +236,10 @@ def _draw_value(key: str, text: str) -> Iterator[Line]:
 def _draw_options(item: Pending) -> Iterator[Line]:
     for question in item.questions:
         if question.text:
-            yield label_row("", span(one_line(question.text, _MAX_VALUE)))
+            yield label_row("", span(to_one_line(question.text, _MAX_VALUE)))
         for place, option in enumerate(question.options):
             yield label_row(
-                "", span(f"{to_letter(place)}  ", Style.ACCENT), span(one_line(option, _MAX_VALUE))
+                "", span(f"{to_letter(place)}  ", Style.ACCENT), span(to_one_line(option, _MAX_VALUE))
             )
 
 
@@ -243,20 +247,20 @@ def draw_changed_checks(item: Pending, most: int | None = _DIFF_LINES) -> Iterat
     """Yield how the checks were changed, in words and as a diff, for a person who decides on it."""
     yield label_row("waits", span(f"approval {item.id}: the checks themselves were changed", Style.WARN))
     for change in item.input["changes"]:
-        yield label_row("", span("! ", Style.WARN), span(one_line(str(change), _MAX_VALUE)))
+        yield label_row("", span("! ", Style.WARN), span(to_one_line(str(change), _MAX_VALUE)))
     for shown in item.input.get("before", ()):
         yield label_row("", span(f"with the original checks: {shown}"))
     if item.input["why"]:
-        yield label_row("said", span(one_line(str(item.input["why"]), _MAX_VALUE)))
+        yield label_row("said", span(to_one_line(str(item.input["why"]), _MAX_VALUE)))
     rows = str(item.input["diff"]).splitlines()
     for row in rows[:most]:
         shown = row if most is None else clip(row, _DIFF_WIDTH)
-        yield line(span(f"    {shown}", diff_style(row)), hang=5)
+        yield line(span(f"    {shown}", style_diff_row(row)), hang=5)
     if most is not None and len(rows) > most:
-        yield line(span(f"    … {plural(len(rows) - most, 'line')} more in the report", Style.DIM))
+        yield line(span(f"    … {format_count(len(rows) - most, 'line')} more in the report", Style.DIM))
 
 
-def diff_style(row: str) -> Style:
+def style_diff_row(row: str) -> Style:
     """Return the colour of a line of a diff."""
     return {"+": Style.GOOD, "-": Style.BAD, "@": Style.ACCENT}.get(row[:1], Style.DIM)
 
@@ -267,7 +271,7 @@ _WHEN = {Side.BASE: "before", Side.FINAL: "after"}
 _HEADS = ("id", "check", "exit", "tree", "code", "pass", "fail", "time")
 
 
-def evidence_table(snapshot: Snapshot) -> tuple[Line, ...]:
+def format_evidence_table(snapshot: Snapshot) -> tuple[Line, ...]:
     """Return one row for each executed command, in the order they were run."""
     if not snapshot.evidence:
         return (line(span("no command was run", Style.DIM)),)
@@ -276,7 +280,7 @@ def evidence_table(snapshot: Snapshot) -> tuple[Line, ...]:
     return (
         line("  ", *heads, span("command", Style.DIM), hang=4),
         *(
-            line(evidence_mark(one), *row, span(one_line(one.command, _COMMAND)), hang=4)
+            line(mark_evidence(one), *row, span(to_one_line(one.command, _COMMAND)), hang=4)
             for one, row in zip(snapshot.evidence, rows, strict=True)
         ),
     )
@@ -290,11 +294,11 @@ def _fill_cells(evidence: Evidence) -> tuple[Span, ...]:
         span(evidence.id, Style.ACCENT),
         span("agent" if evidence.by is By.AGENT else evidence.check or "-"),
         span(f"{code} flaky" if evidence.flaky else code, _result_style(evidence)),
-        span(tree_words(evidence.tree_before), Style.DIM),
+        span(describe_tree(evidence.tree_before), Style.DIM),
         span(_name_side(evidence)),
         span(str(tests.passed) if tests else "-"),
         span(str(failed) if tests else "-", Style.BAD if failed else Style.PLAIN),
-        span(duration(evidence.seconds), Style.DIM),
+        span(format_duration(evidence.seconds), Style.DIM),
     )
 
 
@@ -317,24 +321,24 @@ def _describe_side(evidence: Evidence) -> str:
 def _draw_tries(evidence: Evidence) -> tuple[Line, ...]:
     """Return the runs before this one on the same tree, and what had mixed results among all of them."""
     runs = (f"{describe_end(each)} ({each.fault}), output in {each.output}" for each in evidence.tries)
-    mixed = (", ".join(one_line(name, _TEXT) for name in evidence.flaky),) if evidence.flaky else ()
+    mixed = (", ".join(to_one_line(name, _TEXT) for name in evidence.flaky),) if evidence.flaky else ()
     return (
         *(label_row("before", span(run, Style.WARN)) for run in runs),
         *(label_row("flaky", span(name, Style.WARN)) for name in mixed),
     )
 
 
-def evidence_detail(evidence: Evidence, output: str) -> tuple[Line, ...]:
+def format_evidence(evidence: Evidence, output: str) -> tuple[Line, ...]:
     """Return all of one record, and the end of what the command printed."""
     chosen = f"{evidence.by}, {evidence.check or evidence.role or 'no check'}"
-    trees = f"{tree_words(evidence.tree_before)} → {tree_words(evidence.tree_after)}"
+    trees = f"{describe_tree(evidence.tree_before)} → {describe_tree(evidence.tree_after)}"
     printed = output.rstrip("\n").split("\n")
     left_out = len(printed) - _OUTPUT_LINES
     return (
         line(
-            evidence_mark(evidence),
+            mark_evidence(evidence),
             span(evidence.id, Style.BOLD),
-            f"  {one_line(evidence.command, _TEXT)}",
+            f"  {to_one_line(evidence.command, _TEXT)}",
         ),
         label_row(
             "exit",
@@ -345,9 +349,12 @@ def evidence_detail(evidence: Evidence, output: str) -> tuple[Line, ...]:
         label_row("chosen by", span(chosen), span(f"  iteration {evidence.iteration}", Style.DIM)),
         label_row("code", span(_describe_side(evidence)), span(f"  tree {trees}", Style.DIM)),
         label_row("where", span(evidence.cwd), span(f"  sandbox {evidence.sandbox}", Style.DIM)),
-        label_row("when", span(evidence.started_at), span(f"  {duration(evidence.seconds)}", Style.DIM)),
         label_row(
-            "output", span(f"{plural(evidence.bytes, 'byte')}  sha256 {evidence.stdout_sha256}", Style.DIM)
+            "when", span(evidence.started_at), span(f"  {format_duration(evidence.seconds)}", Style.DIM)
+        ),
+        label_row(
+            "output",
+            span(f"{format_count(evidence.bytes, 'byte')}  sha256 {evidence.stdout_sha256}", Style.DIM),
         ),
         BLANK,
         *((line(span(f"… {left_out} lines above …", Style.DIM)),) if left_out > 0 else ()),

@@ -5,14 +5,14 @@ from datetime import datetime
 from pathlib import Path
 
 from agentflow.core.errors import CorruptState
-from agentflow.core.events import Stamped, StateChanged
+from agentflow.core.events import StateChanged, StoredEvent
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
-from agentflow.redact import one_line
-from agentflow.store.reading import EVIDENCE, events, fold_state, load_state, read_evidence
-from agentflow.view.text import Line, Span, Style, cells, clip, fill_columns, line, span
-from agentflow.view.words import plural, status_mark, status_style
+from agentflow.redact import to_one_line
+from agentflow.store.reading import EVIDENCE, fold_state, load_events, load_state, read_evidence
+from agentflow.view.text import Line, Span, Style, clip, count_cells, fill_columns, line, span
+from agentflow.view.words import format_count, mark_status, style_status
 
 INTERRUPTED = "interrupted"
 UNDONE = "undone"
@@ -52,11 +52,11 @@ def describe_task(folder: Path, *, at_work: bool) -> TaskRow:
         state = load_state(folder)
     except CorruptState as error:
         problem = str(error).replace(f"{folder}/", "")
-        return TaskRow(task_id=folder.name, error=one_line(problem, _MOST_WORDS))
+        return TaskRow(task_id=folder.name, error=to_one_line(problem, _MOST_WORDS))
     return TaskRow(
         task_id=folder.name,
         started_at=state.started_at,
-        task=one_line(state.task, _MOST_WORDS),
+        task=to_one_line(state.task, _MOST_WORDS),
         status=name_status(state, at_work=at_work),
         verdict=_VERDICTS.get(state.status),
         exit_code=int(state.ending.exit_code) if state.ending else None,
@@ -79,7 +79,7 @@ def draw_tasks(rows: tuple[TaskRow, ...], now: datetime, width: int | None) -> I
     titles = tuple(span(head, Style.DIM) for head in _HEADS)
     readable = [one for one in rows if one.error is None]
     heads, *filled = fill_columns((titles, *(_draw_cells(one, now) for one in readable)))
-    taken = sum(cells(head.text) for head in heads)
+    taken = sum(count_cells(head.text) for head in heads)
     room = _MOST_WORDS if width is None else max(_LEAST_WORDS, width - taken)
     if readable:
         yield line(*heads, span("first words", Style.DIM), hang=4)
@@ -91,7 +91,7 @@ def draw_tasks(rows: tuple[TaskRow, ...], now: datetime, width: int | None) -> I
 def _draw_unreadable(rows: Iterable[TaskRow]) -> Iterator[Line]:
     broken = [one for one in rows if one.error is not None]
     if broken:
-        yield line(span(f"! {plural(len(broken), 'task')} cannot be read", Style.WARN))
+        yield line(span(f"! {format_count(len(broken), 'task')} cannot be read", Style.WARN))
     for one in broken:
         yield line(f"  {one.task_id}  ", span(one.error or "", Style.DIM), hang=4)
 
@@ -110,7 +110,7 @@ def _draw_status(status: str) -> Span:
     if status in (INTERRUPTED, UNDONE):
         return span(f"! {status}", Style.WARN)
     known = Status(status)
-    return span(f"{status_mark(known).text}{_SHORT.get(status, status)}", status_style(known))
+    return span(f"{mark_status(known).text}{_SHORT.get(status, status)}", style_status(known))
 
 
 def _format_cost(cost: float | None) -> str:
@@ -128,12 +128,12 @@ def _describe_age(started_at: str | None, now: datetime) -> str:
         return "-"
     for unit, size in _UNITS.items():
         if seconds >= size:
-            return f"{plural(int(seconds // size), unit)} ago"
+            return f"{format_count(int(seconds // size), unit)} ago"
     return "just now"
 
 
 _OUTPUT_BYTES = 64 * 1024
-"""How much of an output is worth showing."""
+"""The bytes of an output that are shown."""
 
 
 class Snapshot(Record):
@@ -141,7 +141,7 @@ class Snapshot(Record):
 
     folder: Path
     state: TaskState
-    events: tuple[Stamped, ...]
+    events: tuple[StoredEvent, ...]
     """What happened; changes of the state are not among them but folded into it."""
     evidence: tuple[Evidence, ...]
 
@@ -152,14 +152,14 @@ class Snapshot(Record):
 
 def load_snapshot(folder: Path) -> Snapshot:
     """Return what a task folder holds. Raises CorruptState naming the damaged file."""
-    all_events = tuple(events(folder))
+    all_events = tuple(load_events(folder))
     happened = tuple(one for one in all_events if not isinstance(one.event, StateChanged))
     return Snapshot(
         folder=folder, state=fold_state(folder, all_events), events=happened, evidence=read_evidence(folder)
     )
 
 
-def output_tail(folder: Path, evidence_id: str) -> str:
+def read_output_tail(folder: Path, evidence_id: str) -> str:
     """Return the end of what a command printed, or nothing when it was not kept."""
     path = folder / EVIDENCE / f"{Path(evidence_id).name}.out"
     try:

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TextIO
 
 from agentflow.core.record import Record
-from agentflow.redact import redact_text, visible
+from agentflow.redact import make_visible, redact_text
 
 _PIECES = re.compile(r" +|[^ ]+")
 _FILLING = re.compile(r"(?<=[^ ]) {3,}$")
@@ -17,7 +17,7 @@ _LABEL = 11
 
 
 class Style(Enum):
-    """What a piece of text means to the eye; the value is its SGR parameter."""
+    """The meaning of a piece of text; the value is its SGR parameter."""
 
     PLAIN = ""
     BOLD = "1"
@@ -51,7 +51,7 @@ BLANK = Line()
 def span(text: str, style: Style = Style.PLAIN) -> Span:
     """Return text that any terminal can be given: one row of it, whatever it was."""
     if not (text.isascii() and text.isprintable()):
-        text = visible(text).replace("\n", "\\n").expandtabs(4)
+        text = make_visible(text).replace("\n", "\\n").expandtabs(4)
     return Span(text=text, style=style)
 
 
@@ -68,12 +68,12 @@ def label_row(label: str, *spans: Span, width: int = _LABEL) -> Line:
 def column(text: str, width: int, style: Style = Style.PLAIN) -> Span:
     """Return text filled up with spaces to a width, and never cut."""
     made = span(text, style)
-    return made.replace(text=made.text + " " * (width - cells(made.text)))
+    return made.replace(text=made.text + " " * (width - count_cells(made.text)))
 
 
 def fill_columns(rows: Sequence[Sequence[Span]]) -> list[tuple[Span, ...]]:
     """Return rows of a table, each cell filled up to the widest of its column and two spaces more."""
-    widths = [max(cells(cell.text) for cell in stack) + 2 for stack in zip(*rows, strict=True)]
+    widths = [max(count_cells(cell.text) for cell in stack) + 2 for stack in zip(*rows, strict=True)]
     return [
         tuple(column(cell.text, width, cell.style) for cell, width in zip(row, widths, strict=True))
         for row in rows
@@ -82,10 +82,10 @@ def fill_columns(rows: Sequence[Sequence[Span]]) -> list[tuple[Span, ...]]:
 
 def clip(text: str, width: int) -> str:
     """Return the text cut to a width, with an ellipsis where something is missing."""
-    return text if cells(text) <= width else _take_prefix(text, width - 1) + "…"
+    return text if count_cells(text) <= width else _take_prefix(text, width - 1) + "…"
 
 
-def cells(text: str) -> int:
+def count_cells(text: str) -> int:
     """Return how many columns a terminal gives a text."""
     return len(text) if text.isascii() else sum(_count_cells(character) for character in text)
 
@@ -108,16 +108,16 @@ def _take_prefix(text: str, width: int) -> str:
 
 def cut(one: Line, width: int) -> Line:
     """Return a line shortened to a width."""
-    if cells(one.text) <= width:
+    if count_cells(one.text) <= width:
         return one
     kept: list[Span] = []
     room = width
     for part in one.spans:
-        if cells(part.text) >= room:
+        if count_cells(part.text) >= room:
             kept.append(part.replace(text=_take_prefix(part.text, room - 1) + "…"))
             break
         kept.append(part)
-        room -= cells(part.text)
+        room -= count_cells(part.text)
     return one.replace(spans=tuple(kept))
 
 
@@ -125,7 +125,7 @@ def fit_lines(lines: Iterable[Line], width: int) -> Iterator[Line]:
     """Yield lines none of which is wider than `width`, wrapped between words where one was."""
     room = max(width, _NARROWEST)
     for one in lines:
-        if cells(one.text) <= room:
+        if count_cells(one.text) <= room:
             yield one
         else:
             yield from _wrap(one if _measure_columns(one) <= room else _squeeze(one), room)
@@ -134,7 +134,7 @@ def fit_lines(lines: Iterable[Line], width: int) -> Iterator[Line]:
 def _measure_columns(one: Line) -> int:
     """Return the width of a line's filled columns, all that stands before them included."""
     filled = [place for place, part in enumerate(one.spans, 1) if _FILLING.search(part.text)]
-    return sum(cells(part.text) for part in one.spans[: filled[-1]]) if filled else 0
+    return sum(count_cells(part.text) for part in one.spans[: filled[-1]]) if filled else 0
 
 
 def _squeeze(one: Line) -> Line:
@@ -148,7 +148,7 @@ def _wrap(one: Line, width: int) -> Iterator[Line]:
     row: list[Span] = []
     used, empty = 0, True
     for piece in _split_pieces(one, width - len(indent)):
-        size = cells(piece.text)
+        size = count_cells(piece.text)
         gap = piece.text.isspace()
         if used + size > width and not empty:
             yield _make_row(row)
@@ -167,7 +167,7 @@ def _split_pieces(one: Line, width: int) -> Iterator[Span]:
     for part in one.spans:
         for found in _PIECES.findall(part.text):
             rest = found
-            while cells(rest) > width:
+            while count_cells(rest) > width:
                 head = _take_prefix(rest, width)
                 yield part.replace(text=head)
                 rest = rest[len(head) :]
@@ -228,7 +228,7 @@ def choose_medium(stream: TextIO, environ: Mapping[str, str]) -> Medium:
     return Medium(colour=colour, ascii=encoding != "utf8", live=terminal and not dumb)
 
 
-def width_of(stream: TextIO) -> int | None:
+def find_width(stream: TextIO) -> int | None:
     """Return how many columns a terminal has now, or None for a stream that has no end of line."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or None
@@ -238,7 +238,7 @@ def width_of(stream: TextIO) -> int | None:
 
 def write_lines(lines: Iterable[Line], stream: TextIO, medium: Medium) -> bool:
     """Write lines, fitted to the terminal if it is one; return whether anybody still reads."""
-    return send(render(lines, medium, width_of(stream)), stream)
+    return send(render(lines, medium, find_width(stream)), stream)
 
 
 def render(lines: Iterable[Line], medium: Medium, width: int | None) -> str:

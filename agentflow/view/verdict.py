@@ -7,12 +7,12 @@ from shlex import quote
 from agentflow.core.record import Record
 from agentflow.core.task import Failure, Phase, RequiredCheck, Status, TaskState
 from agentflow.core.verdict import PLAUSIBLE, Verdict, explain_caveat
-from agentflow.redact import list_some, one_line, visible
+from agentflow.redact import list_some, make_visible, to_one_line
 from agentflow.store.reading import TASKS
-from agentflow.view.status import check_rows, diff_style, draw_pending, plan_rows
+from agentflow.view.status import check_rows, draw_pending, plan_rows, style_diff_row
 from agentflow.view.tasks import Snapshot
 from agentflow.view.text import BLANK, Line, Style, clip, label_row, line, span
-from agentflow.view.words import RESUMABLE, Detail, draw_sandbox, plural, status_mark, status_style
+from agentflow.view.words import RESUMABLE, Detail, draw_sandbox, format_count, mark_status, style_status
 
 _DIFF_LINES = 40
 _DIFF_WIDTH = 160
@@ -37,7 +37,7 @@ _MEANINGS: Mapping[Status, str] = {
 
 
 class FileDiff(Record):
-    """What a diff says about one file."""
+    """The part of a diff about one file."""
 
     path: str
     added: int
@@ -70,7 +70,7 @@ def _draw_in_short(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line,
         *draw_pending(state),
         *(() if state.pending else _draw_plan(state)),
         *(check_rows(snapshot) if state.final else ()),
-        *_draw_changes_in_short(tuple(file_diffs(diff))),
+        *_draw_changes_in_short(tuple(split_diff(diff))),
         *(row for failure in failures for row in _draw_failure(failure)),
         *_draw_costs(state),
         *_draw_cautions(state),
@@ -93,7 +93,7 @@ def _draw_in_full(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line, 
         *_draw_plan(state),
         *_draw_checks(snapshot),
         BLANK,
-        *_draw_changes(tuple(file_diffs(diff)), _describe_no_change(state)),
+        *_draw_changes(tuple(split_diff(diff)), _describe_no_change(state)),
         *_draw_iterations(state),
         *footer,
     )
@@ -104,28 +104,32 @@ def _draw_answer(state: TaskState) -> Iterator[Line]:
     findings, review = state.findings, state.review
     if findings is None:
         return
-    yield from (line(span(visible(row))) for row in findings.summary.strip().splitlines())
+    yield from (line(span(make_visible(row))) for row in findings.summary.strip().splitlines())
     yield BLANK
     for one in findings.findings:
         doubt = " (not seen by the explorer)" if one.place in state.unseen_findings else ""
         flag = span(" (no such line)" if one.place in state.flagged_findings else doubt, Style.BAD)
         yield line(
-            "  ", span(one_line(one.place), Style.ACCENT), flag, f"  {one_line(one.claim, _REASON)}", hang=4
+            "  ",
+            span(to_one_line(one.place), Style.ACCENT),
+            flag,
+            f"  {to_one_line(one.claim, _REASON)}",
+            hang=4,
         )
     for issue in review.issues if review else ():
         flag = span(" (no such line)" if issue.place in state.flagged_issues else "", Style.BAD)
-        said = f"  {one_line(issue.message, _REASON)}"
+        said = f"  {to_one_line(issue.message, _REASON)}"
         yield line(
             "  ",
             span(issue.severity, Style.WARN),
             " ",
-            span(one_line(issue.place), Style.ACCENT),
+            span(to_one_line(issue.place), Style.ACCENT),
             flag,
             said,
             hang=4,
         )
     for question in findings.open_questions:
-        yield line("  ", span("open  ", Style.WARN), one_line(question, _REASON), hang=4)
+        yield line("  ", span("open  ", Style.WARN), to_one_line(question, _REASON), hang=4)
     if findings.findings or findings.open_questions:
         yield BLANK
 
@@ -133,9 +137,9 @@ def _draw_answer(state: TaskState) -> Iterator[Line]:
 def _draw_headline(snapshot: Snapshot) -> tuple[Line, ...]:
     status = snapshot.state.status
     said = ": ".join(filter(None, describe_outcome(snapshot)))
-    first = line(status_mark(status), span(said, status_style(status)), hang=2)
+    first = line(mark_status(status), span(said, style_status(status)), hang=2)
     more = snapshot.state.ending.reason.splitlines()[1:] if snapshot.state.ending else []
-    return (first, *(line("  ", one_line(each, _REASON), hang=4) for each in more))
+    return (first, *(line("  ", to_one_line(each, _REASON), hang=4) for each in more))
 
 
 def describe_outcome(snapshot: Snapshot) -> tuple[str, str]:
@@ -143,7 +147,7 @@ def describe_outcome(snapshot: Snapshot) -> tuple[str, str]:
     state = snapshot.state
     if state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT} and state.final:
         return state.status.replace("_", " "), _describe_proof(snapshot)
-    return _MEANINGS[state.status], one_line(state.ending.reason, _REASON) if state.ending else ""
+    return _MEANINGS[state.status], to_one_line(state.ending.reason, _REASON) if state.ending else ""
 
 
 def _describe_proof(snapshot: Snapshot) -> str:
@@ -160,11 +164,11 @@ def _describe_proof(snapshot: Snapshot) -> str:
             turned += before is not None and before.exit_code != 0
     verb = "passes" if (turned or green) == 1 else "pass"
     if turned:
-        return f"{plural(turned, 'failing check')} now {verb}; no new failures."
+        return f"{format_count(turned, 'failing check')} now {verb}; no new failures."
     if green:
-        return f"{plural(green, 'check')} {verb} on the changed code; no new failures."
+        return f"{format_count(green, 'check')} {verb} on the changed code; no new failures."
     then, now = (_count_failing(snapshot, side) for side in (state.baseline, state.final))
-    return f"{plural(then, 'test')} failed before, {now} now; no new failures."
+    return f"{format_count(then, 'test')} failed before, {now} now; no new failures."
 
 
 def _count_failing(snapshot: Snapshot, checks: tuple[RequiredCheck, ...]) -> int:
@@ -198,15 +202,15 @@ def _draw_changes_in_short(files: tuple[FileDiff, ...]) -> Iterator[Line]:
         yield _draw_file(file)
         for row in file.hunks if len(rows) <= _FEW else ():
             if row[:1] in "+-":
-                yield line(span(f"    {clip(row, _DIFF_WIDTH)}", diff_style(row)), hang=5)
+                yield line(span(f"    {clip(row, _DIFF_WIDTH)}", style_diff_row(row)), hang=5)
     if len(files) > _FILES:
-        yield line(span(f"  … and {plural(len(files) - _FILES, 'file')} more", Style.DIM))
+        yield line(span(f"  … and {format_count(len(files) - _FILES, 'file')} more", Style.DIM))
 
 
 def _draw_file(file: FileDiff) -> Line:
     return line(
         "  ",
-        span(one_line(file.path, _DIFF_WIDTH), Style.BOLD),
+        span(to_one_line(file.path, _DIFF_WIDTH), Style.BOLD),
         span(f"  +{file.added}", Style.GOOD),
         span(f" -{file.removed}", Style.BAD),
         hang=4,
@@ -214,18 +218,18 @@ def _draw_file(file: FileDiff) -> Line:
 
 
 def _draw_changes(files: tuple[FileDiff, ...], none: str) -> Iterator[Line]:
-    yield label_row("changed", span(plural(len(files), "file") if files else none))
+    yield label_row("changed", span(format_count(len(files), "file") if files else none))
     room = _DIFF_LINES
     for file in files[:_FILES]:
         yield _draw_file(file)
         for row in file.hunks[:room]:
-            yield line(span(f"    {clip(row, _DIFF_WIDTH)}", diff_style(row)), hang=5)
+            yield line(span(f"    {clip(row, _DIFF_WIDTH)}", style_diff_row(row)), hang=5)
         left_out = len(file.hunks) - room
         if left_out > 0:
-            yield line(span(f"    … {plural(left_out, 'line')} more", Style.DIM))
+            yield line(span(f"    … {format_count(left_out, 'line')} more", Style.DIM))
         room = max(0, -left_out)
     if len(files) > _FILES:
-        yield line(span(f"  … and {plural(len(files) - _FILES, 'file')} more", Style.DIM))
+        yield line(span(f"  … and {format_count(len(files) - _FILES, 'file')} more", Style.DIM))
     yield BLANK
 
 
@@ -240,7 +244,7 @@ def _draw_failure(failure: Failure) -> Iterator[Line]:
     for number, reason in enumerate(failure.reasons[:_PER_FAILURE]):
         lead = f"iteration {failure.iteration} failed ({where}): " if number == 0 else "  "
         yield line(
-            span("  ✗ ", Style.BAD) if number == 0 else "    ", lead + one_line(reason, _REASON), hang=6
+            span("  ✗ ", Style.BAD) if number == 0 else "    ", lead + to_one_line(reason, _REASON), hang=6
         )
     if len(failure.reasons) > _PER_FAILURE:
         yield line(span(f"      … and {len(failure.reasons) - _PER_FAILURE} more reasons", Style.DIM))
@@ -259,22 +263,22 @@ def _describe_usage(state: TaskState) -> str:
     read = usage.input + usage.cache_read + usage.cache_write
     if not (read or usage.output):
         return "no tokens, no cost"
-    return f"{cost}, {plural(read, 'token')} in, {usage.output:,} out"
+    return f"{cost}, {format_count(read, 'token')} in, {usage.output:,} out"
 
 
 def _draw_cautions(state: TaskState) -> Iterator[Line]:
     shown = state.verdict
     for caveat in shown.caveats if shown else ():
         said = explain_caveat(caveat)
-        yield label_row("caveat", span(one_line(caveat), Style.WARN), span(f"  {said}" if said else ""))
-    yield from (label_row("unproved", span(one_line(place, _REASON))) for place in _list_unproved(shown))
+        yield label_row("caveat", span(to_one_line(caveat), Style.WARN), span(f"  {said}" if said else ""))
+    yield from (label_row("unproved", span(to_one_line(place, _REASON))) for place in _list_unproved(shown))
     is_open = shown is not None and not shown.approvals and not state.pending
     told = (*shown.approvals, *(shown.weakened if is_open else ())) if shown else ()
-    yield from (label_row("checks", span(one_line(change, _REASON), Style.WARN)) for change in told)
+    yield from (label_row("checks", span(to_one_line(change, _REASON), Style.WARN)) for change in told)
     for note in shown.notes[:_NOTES] if shown else ():
-        yield label_row("note", span(one_line(note, _REASON)))
+        yield label_row("note", span(to_one_line(note, _REASON)))
     if state.hook_files:
-        names = [one_line(path, _DIFF_WIDTH) for path in sorted(state.hook_files)]
+        names = [to_one_line(path, _DIFF_WIDTH) for path in sorted(state.hook_files)]
         yield label_row("hooks", span(f"changed: {list_some(names, _FILES)}"))
     if state.sandbox != "full":
         yield label_row("sandbox", draw_sandbox(state))
@@ -324,7 +328,7 @@ def _choose_next(snapshot: Snapshot) -> tuple[str, str]:
 _HEAD = re.compile(r'diff --git (?:a/(?P<same>.+) b/(?P=same)|.* "?b/(?P<new>.+?)"?)')
 
 
-def file_diffs(diff: str) -> Iterator[FileDiff]:
+def split_diff(diff: str) -> Iterator[FileDiff]:
     """Yield the files of a git diff, each with its hunks."""
     rows: list[str] = []
     for row in [*diff.split("\n"), "diff --git "]:

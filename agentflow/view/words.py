@@ -34,7 +34,7 @@ _STYLE_MARKS = {Style.GOOD: "✓", Style.WARN: "!", Style.ACCENT: "▸", Style.B
 
 
 class Detail(Enum):
-    """How much a person is shown."""
+    """The amount of detail that a person is shown."""
 
     VERDICT = "verdict"
     BRIEF = "brief"
@@ -49,7 +49,7 @@ def draw_sandbox(state: TaskState) -> Span:
     return span(f"{state.sandbox}{gaps}", Style.WARN if gaps else Style.PLAIN)
 
 
-def side_words(surface: Side, code: Side) -> str:
+def describe_sides(surface: Side, code: Side) -> str:
     """Return whose checks ran on whose code, where the two are not of the same tree."""
     if surface is code:
         return ""
@@ -61,17 +61,17 @@ def list_reasons(decided: Sequence[str], ambiguities: Sequence[str]) -> tuple[st
     return (*decided, *([f"ambiguity: {', '.join(ambiguities)}"] if ambiguities else []))
 
 
-def gate_mark(status: GateStatus) -> Span:
+def mark_gate(status: GateStatus) -> Span:
     mark, style = GATE_MARKS[status]
     return span(f"{mark} ", style)
 
 
-def status_style(status: Status) -> Style:
+def style_status(status: Status) -> Style:
     return _STATUS_STYLES.get(status, Style.BAD)
 
 
-def status_mark(status: Status) -> Span:
-    style = status_style(status)
+def mark_status(status: Status) -> Span:
+    style = style_status(status)
     return span(f"{_STYLE_MARKS[style]} ", style)
 
 
@@ -80,7 +80,7 @@ def pass_mark(holds: bool) -> Span:
     return span("✓ ", Style.GOOD) if holds else span("✗ ", Style.BAD)
 
 
-def evidence_mark(evidence: Evidence | EvidenceRecorded) -> Span:
+def mark_evidence(evidence: Evidence | EvidenceRecorded) -> Span:
     """Return the mark of a recorded command; a check that should fail without the change has none."""
     return span("· ", Style.DIM) if is_without_change(evidence) else pass_mark(evidence.exit_code == 0)
 
@@ -90,22 +90,22 @@ def is_without_change(evidence: Evidence | EvidenceRecorded) -> bool:
     return evidence.code is Side.BASE and evidence.surface is Side.FINAL
 
 
-def plural(number: int, noun: str) -> str:
+def format_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def tree_words(tree: str | None) -> str:
+def describe_tree(tree: str | None) -> str:
     return tree[:_TREE_WIDTH] if tree else "-"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a time span as a person would say it."""
     if seconds < 60:
         return f"{seconds:.2f}s" if seconds < 1 else f"{seconds:.1f}s"
-    return whole_seconds(seconds)
+    return format_whole_seconds(seconds)
 
 
-def whole_seconds(seconds: float) -> str:
+def format_whole_seconds(seconds: float) -> str:
     """Return a time span that nobody needs to the tenth."""
     minutes, rest = divmod(int(seconds), 60)
     if minutes == 0:
@@ -113,7 +113,7 @@ def whole_seconds(seconds: float) -> str:
     return f"{minutes}m{rest:02}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02}m"
 
 
-def clock(seconds: float) -> str:
+def format_clock(seconds: float) -> str:
     """Return elapsed time to the tenth, as it stands at the left of a log."""
     minutes, rest = divmod(max(seconds, 0.0), 60)
     hours, minutes = divmod(int(minutes), 60)
@@ -121,7 +121,7 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:04.1f}" if hours else f"{minutes}:{rest:04.1f}"
 
 
-def seconds_between(start: str, end: str) -> float | None:
+def count_seconds(start: str, end: str) -> float | None:
     """Return the seconds between two timestamps, or None where one is not a timestamp."""
     try:
         return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()

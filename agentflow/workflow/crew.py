@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agentflow.compose.agents import AgentFactory, SubagentPlace
+from agentflow.compose.builder import AgentFactory, SubagentPlace
 from agentflow.compose.capability import Capability
 from agentflow.compose.standard import Kit
 from agentflow.core.evidence import CheckName, CheckRun
@@ -14,7 +14,7 @@ from agentflow.core.ports import Model, ToolSource, Watch, Workspace
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE, ROLE_OF
-from agentflow.core.task import Phase, Said, TaskState
+from agentflow.core.task import Phase, TaskMessage, TaskState
 from agentflow.core.tool import Tool
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles, list_subagents
@@ -39,7 +39,7 @@ from agentflow.verdict.paths import describe_surface
 from agentflow.workflow.task_prompt import list_whole_files, write_task_prompt
 from agentflow.workspace.changes import FileChange
 from agentflow.workspace.git import Git
-from agentflow.workspace.hook_watch import Unwatched
+from agentflow.workspace.hook_watch import NoWatch
 from agentflow.workspace.path_guard import PathGuard, WithDeleted
 from agentflow.workspace.side_copy import SideCopy
 from agentflow.workspace.snapshot import TaskSnapshots
@@ -57,7 +57,7 @@ async def _take_for_reachable() -> None:
 
 
 class Crew(Record):
-    """What every phase works with; the state of the task is passed separately, from phase to phase."""
+    """The parts that every phase works with; the state of the task is passed on separately."""
 
     git: Git
     workspace: PathGuard
@@ -97,7 +97,7 @@ class Crew(Record):
     copy: SideCopy | None = None
     """The copy for one of several steps at the same time; None for the repository itself."""
     share: int = 1
-    """How many runs share what is left of the budget."""
+    """The number of runs that share what is left of the budget."""
     since: str | None = None
     """The tree with which the change of a step is compared; None for the tree before the task."""
     recall_messages: Callable[[int, int], tuple[str, ...]] | None = None
@@ -107,7 +107,7 @@ class Crew(Record):
         """Return the crew with the tools of the MCP servers that the role of a phase may use."""
         if self.servers is None:
             return self
-        tools = await self.servers.open_tools(self.roles.part(ROLE_OF[phase]))
+        tools = await self.servers.open_tools(self.roles.find_part(ROLE_OF[phase]))
         denied = self.denied(tools)
         named = tuple(name_server_tools(role, tools, denied) for role in self.roles.all)
         return self.replace(
@@ -126,7 +126,7 @@ class Crew(Record):
             workspace=self.workspace.on_copy(copy.root),
             sandbox=sandbox,
             servers=None,
-            watch=Unwatched(),
+            watch=NoWatch(),
             copy=copy,
             share=share,
             since=copy.tree,
@@ -154,7 +154,7 @@ class Crew(Record):
             skills=partial(offer_skills, self.skills, phase=phase, paths=task.paths, text=task.task),
             place=self._place_subagent,
         )
-        role = _fit_budget(self.roles.part(ROLE_OF[phase]), task, self.share)
+        role = _fit_budget(self.roles.find_part(ROLE_OF[phase]), task, self.share)
         return factory.build_first(role, self._build_surroundings(task, phase, number).replace(angle=angle))
 
     def _choose_model(self, task: TaskState, phase: Phase) -> tuple[Model, Mapping[str, str]]:
@@ -187,7 +187,7 @@ class Crew(Record):
 
     def _place_subagent(self, parent: Surroundings, name: str, call_id: str) -> SubagentPlace:
         """Return where a sub-agent runs: in a file of its own, or in the one that an earlier process left."""
-        runs = (load_run(path) for path in self.store.transcript_paths(name))
+        runs = (load_run(path) for path in self.store.list_transcripts(name))
         saved = next((run for run in runs if run is not None and run.head.parent == call_id), None)
         task = self.store.task
         number = saved.head.run if saved else task.runs + 1
@@ -238,7 +238,7 @@ class Crew(Record):
         """Return the person's new messages, and record that a role has them."""
         task = self.store.task
         if new := self._find_messages(task, number, turns):
-            told = (Said(text=text, phase=phase, iteration=task.iteration) for text in new)
+            told = (TaskMessage(text=text, phase=phase, iteration=task.iteration) for text in new)
             self.store.save(task.replace(said=(*task.said, *told)))
         return new
 
@@ -255,8 +255,8 @@ class Crew(Record):
         """Return the files that differ from before the task or step, and whether it changed each itself."""
         seen = self.take_tree(self.store.task)
         seen = seen.replace(base_tree=self.since or seen.base_tree)
-        own = {change.path for change in self.changes(seen)}
-        return {change.path: change.path in own for change in self.changes(seen.replace(hook_files={}))}
+        own = {change.path for change in self.list_changes(seen)}
+        return {change.path: change.path in own for change in self.list_changes(seen.replace(hook_files={}))}
 
     def _choose_workspace(self, task: TaskState, phase: Phase) -> Workspace:
         """Return the files that a role reads; the reviewer of a change also reads what it deleted."""
@@ -266,7 +266,7 @@ class Crew(Record):
 
     def _map_owners(self) -> dict[str, str]:
         """Return the role that has each known tool."""
-        roles = tuple(self.roles.part(part) for part in PIPELINE)
+        roles = tuple(self.roles.find_part(part) for part in PIPELINE)
         names = (*(tool.name for tool in self.toolbox.tools), *WEB)
         owned = {name: owner for name in names if (owner := find_owner(name, roles))}
         return {**owned, **{tool: part for part, tool in SUBMITS.items()}}
@@ -277,22 +277,22 @@ class Crew(Record):
             runs=list_runs(task, self.checking.runs),
             surface=describe_surface(self.git, task) if task.tree is not None else (),
             recall=self.checking.recall,
-            diff=self.diff(task),
+            diff=self.make_diff(task),
             folder=f"{TASKS}/{task.task_id}",
             changed=self._list_changed_paths(task),
-            roles={part: _fit_budget(self.roles.part(part), task) for part in PIPELINE},
+            roles={part: _fit_budget(self.roles.find_part(part), task) for part in PIPELINE},
             network=self.sandbox.opened.network,
         )
 
-    def diff(self, task: TaskState) -> str:
+    def make_diff(self, task: TaskState) -> str:
         """Return the task's own change up to its last recorded tree, without files of hooks."""
         paths = self._list_changed_paths(task)
         if task.base_tree is None or task.tree is None or not paths:
             return ""
-        return redact_text(self.git.diff(task.base_tree, task.tree, *(paths if task.hook_files else ())))
+        return redact_text(self.git.make_diff(task.base_tree, task.tree, *(paths if task.hook_files else ())))
 
     def _list_changed_paths(self, task: TaskState) -> tuple[str, ...]:
-        return tuple(change.path for change in self.changes(task))
+        return tuple(change.path for change in self.list_changes(task))
 
     @property
     def judging(self) -> JudgeContext:
@@ -310,7 +310,7 @@ class Crew(Record):
         """Return the task with the tree on disk now, and with the files that only hooks changed."""
         return self.judging.take_tree(task)
 
-    def changes(self, task: TaskState) -> tuple[FileChange, ...]:
+    def list_changes(self, task: TaskState) -> tuple[FileChange, ...]:
         """Return the files that the task itself changed up to its last recorded tree."""
         return self.judging.changes(task)
 

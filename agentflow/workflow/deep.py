@@ -19,7 +19,7 @@ from agentflow.core.task import GateStatus, Phase, TaskState
 from agentflow.frontmatter import join, split, write_atomic
 from agentflow.loop.prompts import prompt_text
 from agentflow.parse import fit
-from agentflow.process import timestamp
+from agentflow.process import make_timestamp
 from agentflow.redact import nest
 from agentflow.verdict.ending import decide_gate, end_in_phase, fail
 from agentflow.verdict.runner import run_together
@@ -53,7 +53,7 @@ _MANIFESTS = frozenset(gather(lambda each: each.manifests))
 
 
 class Exploration(Record):
-    """What one explorer found, or None when it gave no result."""
+    """The findings of one explorer, or None when it gave no result."""
 
     angle: RunPrompt
     findings: Findings | None
@@ -146,7 +146,7 @@ def format_exploration(seen: tuple[Exploration, ...], focus: str, commit: str | 
     """Return the document: six sections, under a head that says how complete and how recent they are."""
     complete = all(one.findings for one in seen)
     head: dict[str, Any] = {
-        "generated": timestamp(),
+        "generated": make_timestamp(),
         "scope": "focused" if focus else "full",
         "focus_path": focus or None,
         "expires_hint": f"{FRESH_COMMITS} commits",

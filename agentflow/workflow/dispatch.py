@@ -5,24 +5,23 @@ from collections.abc import Iterator
 from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable
 from agentflow.core.events import Answered, Classified, Retried
 from agentflow.core.fold import DELEGATE
-from agentflow.core.messages import Stop, Usage, total
+from agentflow.core.messages import Stop, Usage, sum_usage
 from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind, decide_now
 from agentflow.core.record import Record
-from agentflow.core.role import Plan
 from agentflow.core.routing import ROLE_OF
 from agentflow.core.run import Run, RunOutcome, RunPaused
 from agentflow.core.task import GateStatus, Phase, Status, TaskState
 from agentflow.loop.run import continue_run, run_agent
 from agentflow.model.tiers import REPAIR
-from agentflow.process import timestamp
-from agentflow.report.answer import end_without_answer
+from agentflow.process import make_timestamp
+from agentflow.report.report import end_without_answer
 from agentflow.routing.classify import MOST_FILES
 from agentflow.routing.route import reclassify_by_plan, reclassify_by_size
 from agentflow.store.journal import load_run
 from agentflow.verdict.ending import decide_gate, end_in_phase, end_without_result, fail
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.suspension import decide_or_suspend, record_answer, suspend_for
-from agentflow.workflow.task_prompt import format_steps, write_iteration_prompt, write_task_prompt
+from agentflow.workflow.task_prompt import list_plan_lines, write_iteration_prompt, write_task_prompt
 
 GO_ON = "go on from here"
 GIVE_UP = "give up"
@@ -37,7 +36,7 @@ class RunPrompt(Record):
     earlier: Run | None = None
     """The run whose conversation the prompt continues."""
     is_step: bool = False
-    """Whether it is for a step of the plan, whose run is found by the name as other steps change the text."""
+    """True if it is for a step of the plan, whose run is found by name as other steps change the text."""
 
 
 async def dispatch(crew: Crew, phase: Phase, prompt: RunPrompt | None = None) -> Run:
@@ -141,16 +140,16 @@ def _count_usage(crew: Crew, run: Run) -> None:
     task, number = crew.store.task, run.head.run
     if number not in task.counted:
         spent = _sum_usage(crew, run)
-        usage = total((task.usage, spent)) if task.counted else spent
+        usage = sum_usage((task.usage, spent)) if task.counted else spent
         crew.store.save(task.replace(usage=usage, counted=(*task.counted, number)))
 
 
 def _sum_usage(crew: Crew, run: Run) -> Usage:
     """Return the usage of a run and of the sub-agents whose answers it no longer waits for."""
     calls = {call.id for call in run.pending if call.name == DELEGATE}
-    saved = map(load_run, crew.store.transcript_paths("*")) if calls else ()
+    saved = map(load_run, crew.store.list_transcripts("*")) if calls else ()
     waiting = (child for child in saved if child is not None and child.head.parent in calls)
-    return total((run.cost, *(_sum_usage(crew, child) for child in waiting)))
+    return sum_usage((run.cost, *(_sum_usage(crew, child) for child in waiting)))
 
 
 def _find_saved(crew: Crew, phase: Phase, prompt: RunPrompt) -> tuple[int, Run | None]:
@@ -193,10 +192,10 @@ def _ask_about_changes(crew: Crew, run: Run, reason: str) -> Run | None:
     seen = crew.take_tree(task)
     if run.head.role != ROLE_OF[Phase.IMPLEMENTATION] or task.tree is None or seen.tree is None:
         return None
-    changes = crew.changes(seen.replace(base_tree=task.tree))
+    changes = crew.list_changes(seen.replace(base_tree=task.tree))
     if not changes:
         return None
-    rows = crew.git.diff(task.tree, seen.tree, *(each.path for each in changes)).split("\n")
+    rows = crew.git.make_diff(task.tree, seen.tree, *(each.path for each in changes)).split("\n")
     added, removed = (sum(row.startswith(sign) for row in rows) - _count_headers(rows, sign) for sign in "+-")
     pending = Pending(
         id=f"lost-{run.head.run}",
@@ -208,7 +207,7 @@ def _ask_about_changes(crew: Crew, run: Run, reason: str) -> Run | None:
             "lines": f"+{added} -{removed}",
         },
         options=(GO_ON, GIVE_UP),
-        asked_at=timestamp(),
+        asked_at=make_timestamp(),
     )
     if decide_now(crew.consent, pending) is not None:
         return None
@@ -281,7 +280,7 @@ def _reclassify(crew: Crew, task: TaskState, phase: Phase) -> tuple[TaskState, C
     if phase is Phase.PLANNING:
         return reclassify_by_plan(task, crew.table)
     if phase is Phase.IMPLEMENTATION:
-        return reclassify_by_size(task, len(crew.changes(task)), crew.table)
+        return reclassify_by_size(task, len(crew.list_changes(task)), crew.table)
     return task, None
 
 
@@ -298,7 +297,7 @@ def _find_unconfirmed(task: TaskState) -> Pending | None:
         "constraints": intent.constraints,
         "assumptions": intent.assumptions,
         "why": "of high risk" if task.forced else f"touches {len(files)} files",
-        "plan": _format_plan(task.plan),
+        "plan": "\n".join(list_plan_lines(task.plan)),
     }
     return Pending(
         id=PLAN_ID,
@@ -306,13 +305,8 @@ def _find_unconfirmed(task: TaskState) -> Pending | None:
         tool=None,
         input={key: text for key, text in shown.items() if text},
         options=CHOICES,
-        asked_at=timestamp(),
+        asked_at=make_timestamp(),
     )
-
-
-def _format_plan(plan: Plan) -> str:
-    after = (f"must hold: {text}" for text in plan.acceptance)
-    return "\n".join((plan.summary, *format_steps(plan), *after, *(f"risk: {risk}" for risk in plan.risks)))
 
 
 def _summarize_result(task: TaskState, phase: Phase) -> str:

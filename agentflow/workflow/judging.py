@@ -10,7 +10,7 @@ from agentflow.core.pending import Answer, Pending, PendingKind
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Ending, Failure, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.core.verdict import FailReason, Verdict
-from agentflow.process import timestamp
+from agentflow.process import make_timestamp
 from agentflow.routing.route import JUDGING
 from agentflow.verdict.case import Case, describe_drift
 from agentflow.verdict.diff.inspection import Inspection, approval_id
@@ -93,7 +93,7 @@ def _has_run_checks(crew: Crew, task: TaskState) -> bool:
 async def run_judges(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
     """Run the judges side by side, then decide their gates one after the other."""
     task = crew.take_tree(task)
-    if not task.reads_only and not crew.changes(task):
+    if not task.reads_only and not crew.list_changes(task):
         return _fail_unchanged(crew, task.replace(final=()), phases)
     if repeated := _find_repeated(task):
         return _fail_as_before(crew, task, repeated)
@@ -112,7 +112,7 @@ async def run_judges(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> 
     if Phase.VERIFICATION in runs:
         task = await _decide_verification(crew, task, runs[Phase.VERIFICATION])
     if Phase.REVIEW in task.steps and Phase.VERIFICATION in runs:
-        crew.store.emit(merge_gates("judging", {phase: task.gate(phase) for phase in JUDGING}))
+        crew.store.emit(merge_gates("judging", {phase: task.get_gate(phase) for phase in JUDGING}))
     return task
 
 
@@ -129,7 +129,7 @@ def _find_repeated(task: TaskState) -> tuple[Failure, ...]:
 def _fail_as_before(crew: Crew, task: TaskState, failures: tuple[Failure, ...]) -> TaskState:
     """Return the task with the failures of the last iteration; no judge is asked twice about one tree."""
     verdict, failed = judge(gather_final_case(crew.judging, task)), {each.phase: each for each in failures}
-    for phase in (phase for phase in JUDGING if task.gate(phase).status is not GateStatus.SKIPPED):
+    for phase in (phase for phase in JUDGING if task.get_gate(phase).status is not GateStatus.SKIPPED):
         known = failed.get(phase)
         status = GateStatus.FAILED if known else GateStatus.SKIPPED
         message = "\n".join(f"- {reason}" for reason in known.reasons) if known else _NOTHING_NEW
@@ -173,7 +173,7 @@ async def _decide_verification(crew: Crew, task: TaskState, run: Run | None) -> 
     if run is not None and run.pause is not None:
         return task
     verdict = judge(gather_final_case(crew.judging, task))
-    if verdict.to_approve and task.gate(Phase.REVIEW).status is not GateStatus.FAILED:
+    if verdict.to_approve and task.get_gate(Phase.REVIEW).status is not GateStatus.FAILED:
         task = ask_approval(crew, task.replace(verdict=verdict))
         return task if task.pending else _decide_gate(crew, task, verdict, run)
     if verdict.passed and verdict.evidence and run is None and task.asks_verifier:
@@ -181,9 +181,9 @@ async def _decide_verification(crew: Crew, task: TaskState, run: Run | None) -> 
     if verdict.passed and run is not None:
         if run.outcome is not RunOutcome.SUBMITTED or task.judgement is None:
             return end_in_phase(task, Phase.VERIFICATION, end_without_result(run), agent=run.head.agent)
-        verdict = weigh(verdict, task.judgement, crew.changes(task))
+        verdict = weigh(verdict, task.judgement, crew.list_changes(task))
     verdict = add_role_caveats(verdict, task)
-    if verdict.passed and task.gate(Phase.REVIEW).status is not GateStatus.FAILED:
+    if verdict.passed and task.get_gate(Phase.REVIEW).status is not GateStatus.FAILED:
         task, verdict = await ask_stop_hooks(crew, task, verdict)
     return _decide_gate(crew, task, verdict, run)
 
@@ -203,7 +203,7 @@ def ask_approval(crew: Crew, task: TaskState) -> TaskState:
             "diff": _quote_checks(crew, task, seen),
         },
         options=(),
-        asked_at=timestamp(),
+        asked_at=make_timestamp(),
     )
     if pending.id not in task.answers:
         task = decide_or_suspend(crew, task, pending, crew.consent)
@@ -247,7 +247,7 @@ def _describe_run(run: CheckRun) -> str:
 
 def _quote_checks(crew: Crew, task: TaskState, seen: Inspection) -> str:
     paths = [each.path for each in seen.checks]
-    return crew.git.diff(*task.trees, *paths)[:MAX_DIFF_CHARS] if paths else ""
+    return crew.git.make_diff(*task.trees, *paths)[:MAX_DIFF_CHARS] if paths else ""
 
 
 def _end_tampered(answer: Answer, weakened: Sequence[str]) -> Ending:

@@ -21,7 +21,7 @@ from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Phase, TaskState
 from agentflow.loop.prompts import prompt_text
 from agentflow.parse import fit
-from agentflow.redact import one_line, redact_text
+from agentflow.redact import redact_text, to_one_line
 from agentflow.sandbox.throwaway import remove_scratch
 from agentflow.verdict.ending import end_in_phase, end_without_result
 from agentflow.verdict.runner import run_together
@@ -37,7 +37,7 @@ _NAME_CHARS = 60
 
 
 class _EndedStep(Record):
-    """What became of a step in its copy."""
+    """The result of a step in its copy."""
 
     step: int
     copy: SideCopy
@@ -63,7 +63,7 @@ async def work_on_steps(crew: Crew, task: TaskState) -> TaskState:
     if waves[wide[-1] + 1 :]:
         task = await work(crew.replace(since=task.tree), task)
         return task if task.ending else task.replace(change=_join_changes(task, task.change))
-    agent = crew.roles.part(ROLE_OF[Phase.IMPLEMENTATION]).name
+    agent = crew.roles.find_part(ROLE_OF[Phase.IMPLEMENTATION]).name
     return accept(crew, task.replace(change=_join_changes(task)), agent)
 
 
@@ -209,13 +209,13 @@ async def _repeat_step(crew: Crew, ended: _EndedStep) -> Run:
     task, copy = crew.store.task, ended.copy
     crew = crew.replace(since=task.tree)
     assert task.tree is not None
-    own, merged = await to_thread.run_sync(copy.git.tree), task.tree
+    own, merged = await to_thread.run_sync(copy.git.write_tree), task.tree
     paths = await to_thread.run_sync(find_conflicts, crew.git, copy)
     parts = (
         _write_prompt(crew, ended.step),
         prompt_text("conflict.md"),
-        quote_diff("Your change", redact_text(crew.git.diff(copy.tree, own, *paths))),
-        quote_diff("What stands there now", redact_text(crew.git.diff(copy.tree, merged, *paths))),
+        quote_diff("Your change", redact_text(crew.git.make_diff(copy.tree, own, *paths))),
+        quote_diff("What stands there now", redact_text(crew.git.make_diff(copy.tree, merged, *paths))),
     )
     text = "\n\n".join(part for part in parts if part)
     prompt = RunPrompt(name=f"{_name_step(crew, ended.step)} (again)", text=text, is_step=True)
@@ -245,7 +245,7 @@ def _list_ignored(crew: Crew) -> tuple[str, ...]:
 
 def _name_step(crew: Crew, step: int) -> str:
     title = _plan_of(crew.store.task).steps[step - 1].title
-    return f"step {step}: {one_line(title, _NAME_CHARS)}"
+    return f"step {step}: {to_one_line(title, _NAME_CHARS)}"
 
 
 def _find_folder(crew: Crew, step: int) -> Path:

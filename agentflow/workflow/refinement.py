@@ -12,16 +12,16 @@ from pathlib import Path, PurePosixPath
 from agentflow.checks.python import choose_interpreter
 from agentflow.core.events import RepairTried, Warned
 from agentflow.core.evidence import RED, CheckName
-from agentflow.core.languages import is_source, language_of
+from agentflow.core.languages import find_language, is_source
 from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind
 from agentflow.core.regex import regex
 from agentflow.core.routing import Action, Classification
 from agentflow.core.task import Excerpt, GateStatus, Intent, Status, TaskState
 from agentflow.core.test_ids import find_test_files, function_of
 from agentflow.library.instructions import load_instructions
-from agentflow.process import timestamp
-from agentflow.redact import list_some, one_line
-from agentflow.routing.clauses import Mood, Targets, split_clauses, wants_only_checks
+from agentflow.process import make_timestamp
+from agentflow.redact import list_some, to_one_line
+from agentflow.routing.clauses import Mood, Targets, is_only_about_checks, split_clauses
 from agentflow.routing.route import (
     classify_task,
     classify_words,
@@ -29,7 +29,7 @@ from agentflow.routing.route import (
     skip_roles_before,
 )
 from agentflow.routing.table import Table
-from agentflow.tools.excerpts import DEFINITION, block_of, short_file
+from agentflow.tools.excerpts import DEFINITION, find_definition, read_short_file
 from agentflow.verdict.ending import check_line, decide_gate
 from agentflow.verdict.notes import explain_uncounted
 from agentflow.verdict.paths import examine_base
@@ -38,7 +38,7 @@ from agentflow.verdict.target_tests import find_target_tests
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.session import announce_instructions
 from agentflow.workflow.suspension import add_assumption, decide_or_suspend, suspend_for
-from agentflow.workflow.task_prompt import MAX_FAILING, last_lines
+from agentflow.workflow.task_prompt import MAX_FAILING, take_last_lines
 
 MAX_NAMES = 30
 MAX_CHANGES = 8
@@ -68,7 +68,7 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
         task = await _survey(crew, task)
         return decide_gate(task, GateStatus.PASSED, "- changes nothing, so that no check is needed")
     await crew.reach()
-    fixes_checks = wants_only_checks(task.task)
+    fixes_checks = is_only_about_checks(task.task)
     task = await examine_base(crew.judging, crew.checking.add_wellknown(task), ends_stalled=fixes_checks)
     task = await _survey(crew, task)
     task = task.replace(blocked=crew.checking.find_blocked(task.baseline))
@@ -86,9 +86,9 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
 def _record_start(crew: Crew, task: TaskState) -> TaskState:
     """Return the task with the tree it begins with, which is also its base unless it follows another."""
     if task.follows is None:
-        tree = task.base_tree or crew.git.tree()
+        tree = task.base_tree or crew.git.write_tree()
         return task.replace(base_tree=tree, tree=tree)
-    tree = task.start_tree or crew.git.tree()
+    tree = task.start_tree or crew.git.write_tree()
     return task.replace(start_tree=tree, tree=tree)
 
 
@@ -139,7 +139,7 @@ def _find_gap(task: TaskState, found: Classification, table: Table) -> Pending |
         tool=None,
         input={"task": task.task, **advice, "questions": [asked]},
         options=options,
-        asked_at=timestamp(),
+        asked_at=make_timestamp(),
     )
 
 
@@ -155,7 +155,7 @@ async def _survey(crew: Crew, task: TaskState) -> TaskState:
     """Return the task with its surroundings, the repository's instructions, and the files that it names."""
     if task.surroundings or task.tree is None:
         return task
-    files = crew.git.paths(task.tree)
+    files = crew.git.list_paths(task.tree)
     task = task.replace(
         surroundings=tuple(_describe_surroundings(crew, task, files)),
         instructions=load_instructions(crew.workspace, files),
@@ -171,7 +171,7 @@ def _describe_surroundings(crew: Crew, task: TaskState, files: tuple[str, ...]) 
     day, machine = task.started_at[:10], f"{system.sysname} {system.machine}"
     yield f"repository: {crew.git.root}, {_describe_branch(crew.git.folders)}, {day}, {machine}"
     top = sorted({f"{head}/" if rest else head for head, _, rest in (path.partition("/") for path in files)})
-    yield f"top level: {list_some(map(one_line, top), MAX_NAMES, ' ') or 'empty'}"
+    yield f"top level: {list_some(map(to_one_line, top), MAX_NAMES, ' ') or 'empty'}"
     yield f"not committed: {_describe_uncommitted(crew, task)}"
     if found := find_languages(files):
         python = choose_interpreter(crew.checking.repository(files)).command if "Python" in found else ""
@@ -190,15 +190,15 @@ def _describe_uncommitted(crew: Crew, task: TaskState) -> str:
     if crew.git.head is None:
         return "everything, there is no commit yet"
     assert task.tree is not None
-    changes = crew.git.changes(crew.git.head, task.tree)
-    return list_some((one_line(f"{each.kind} {each.path}") for each in changes), MAX_CHANGES) or "nothing"
+    changes = crew.git.list_changes(crew.git.head, task.tree)
+    return list_some((to_one_line(f"{each.kind} {each.path}") for each in changes), MAX_CHANGES) or "nothing"
 
 
 def _choose_excerpts(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[Excerpt]:
     """Yield the files that the task names, and the failing tests with the files they point at."""
     named = tuple(islice(_find_named(f"{task.task}\n{task.intent.goal}", files), MAX_FILES))
     for path in named:
-        yield short_file(crew.workspace, path) or Excerpt(path=path, first=1, lines=())
+        yield read_short_file(crew.workspace, path) or Excerpt(path=path, first=1, lines=())
     if task.follows is None:  # what failed before the first task of a session may pass by now
         yield from (each for each in show_failing_tests(crew, task, files) if each.path not in named)
 
@@ -221,7 +221,7 @@ def _find_named(text: str, files: tuple[str, ...]) -> Iterator[str]:
 
 def find_languages(files: Iterable[str]) -> tuple[str, ...]:
     """Return the languages that files are written in, the main one first."""
-    found = Counter(language.name for language in map(language_of, files) if language)
+    found = Counter(language.name for language in map(find_language, files) if language)
     return tuple(name for name, _ in found.most_common())
 
 
@@ -243,7 +243,7 @@ def _list_warnings(crew: Crew, task: TaskState) -> Iterator[str]:
 def _find_wanted(crew: Crew, task: TaskState) -> Targets:
     """Return the tests and checks that already fail and that the task is about."""
     runs = [run for run in crew.checking.runs(task.baseline) if run.evidence is not None and not run.green]
-    failing = frozenset[str]().union(*(run.ids(*RED) or {str(run.check.name)} for run in runs))
+    failing = frozenset[str]().union(*(run.list_ids(*RED) or {str(run.check.name)} for run in runs))
     return find_target_tests(crew.git, task.base_tree, task.task, failing)
 
 
@@ -284,7 +284,7 @@ _NAME = regex(r"[A-Za-z_]\w*")
 def show_failing_tests(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[Excerpt]:
     """Yield tests that fail before a task, those of the least code first, and what they test."""
     runs = crew.checking.runs(task.baseline)
-    failing = sorted({test for run in runs for test in run.ids(*RED)})[:MAX_FAILING]
+    failing = sorted({test for run in runs for test in run.list_ids(*RED)})[:MAX_FAILING]
     if not failing:
         return
     texts = _read_sources(crew, task, files)
@@ -292,7 +292,7 @@ def show_failing_tests(crew: Crew, task: TaskState, files: tuple[str, ...]) -> I
     product = {path: text for path, text in texts.items() if not belongs(task.surface, path)}
     tests = ["\n".join(block.lines) for block in blocks]
     used = find_used_files(product, tests)
-    printed = "\n".join(last_lines(run.tail) for run in runs)
+    printed = "\n".join(take_last_lines(run.tail) for run in runs)
     narrow = sorted(zip(blocks, used, strict=True), key=lambda pair: len(pair[1]) or len(product))
     for block, _ in narrow[:MAX_SHOWN]:
         if not all(line.strip() in printed for line in block.lines):
@@ -324,9 +324,9 @@ def _quote_files(
     """Yield short files whole, and of longer ones the definitions of these names, as far as there is room."""
     left = SHORT_FILE_CHARS
     for path in paths:
-        whole = short_file(crew.workspace, path)
+        whole = read_short_file(crew.workspace, path)
         defined = sorted(names & _find_definitions(product[path]))
-        found = (block_of(crew.workspace, path, name) for name in defined)
+        found = (find_definition(crew.workspace, path, name) for name in defined)
         blocks = sorted((block for block in found if block), key=lambda block: block.first)
         for each in (whole,) if whole else blocks:
             left -= sum(map(len, each.lines))
@@ -355,7 +355,7 @@ def _locate_tests(
 
 def _quote_tests(crew: Crew, failing: Iterable[str], places: Mapping[str, str]) -> Iterator[Excerpt]:
     for path, name in dict.fromkeys((places[test], function_of(test)) for test in failing if test in places):
-        if block := block_of(crew.workspace, path, name):
+        if block := find_definition(crew.workspace, path, name):
             yield block
 
 

@@ -9,14 +9,13 @@ from agentflow.core.events import Paused, PhaseEnded, PhaseStarted, TaskEnded, T
 from agentflow.core.points import Point
 from agentflow.core.record import copy_shared
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
-from agentflow.process import timestamp
+from agentflow.process import make_timestamp
 from agentflow.redact import list_some
-from agentflow.report.answer import keeps_document, write_document
 from agentflow.report.material import sum_spending, summarize_intent
-from agentflow.report.report import format_report
-from agentflow.routing.route import enter_phase, next_phase, phases_beside
+from agentflow.report.report import format_report, has_document, write_document
+from agentflow.routing.route import enter_phase, find_next_phase, list_phases_beside
 from agentflow.store.ledger import hash_file
-from agentflow.store.reading import events, find_last_write_time
+from agentflow.store.reading import find_last_write_time, load_events
 from agentflow.verdict.case import describe_drift, find_hook_files
 from agentflow.verdict.ending import conclude, end_in_phase, fail
 from agentflow.workflow.crew import Crew
@@ -44,7 +43,7 @@ async def run_phases(crew: Crew, task: TaskState) -> TaskState:
     began = time.monotonic()
     try:
         task = await start_session(crew, task)
-        while (phase := next_phase(task)) is not None:
+        while (phase := find_next_phase(task)) is not None:
             tree, task = task.tree, await _run_phase(crew, task, phase)
             if tree not in (None, task.tree):
                 crew.snapshots.note()
@@ -64,7 +63,7 @@ async def run_phases(crew: Crew, task: TaskState) -> TaskState:
 def _begin(crew: Crew, task: TaskState) -> TaskState:
     """Record the files and announce the task; return it with its base tree where that is known already."""
     tree = crew.snapshots.begin(find_last_write_time(crew.store.folder))
-    if task.gate(Phase.REFINEMENT).status is not GateStatus.PASSED and task.follows is None:
+    if task.get_gate(Phase.REFINEMENT).status is not GateStatus.PASSED and task.follows is None:
         task = task.replace(base_tree=None if any(map(crew.hooks.has, _BEFORE)) else tree)
     crew.store.save(task)
     crew.store.emit(TaskStarted(**copy_shared(task, TaskStarted)))
@@ -73,11 +72,11 @@ def _begin(crew: Crew, task: TaskState) -> TaskState:
 
 async def _run_phase(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
     """Run one phase, and the judge beside it; an error of the model ends the task, not the program."""
-    task = enter_phase(task, phase, timestamp())
+    task = enter_phase(task, phase, make_timestamp())
     crew.store.save(task)
     if phase is Phase.COMPLETE:
         return await PHASES[phase](crew, task)
-    phases = phases_beside(task, phase)
+    phases = list_phases_beside(task, phase)
     for each in phases:
         task = await announce_phase(crew, task, each)
     if task.ending is not None:
@@ -95,7 +94,7 @@ async def _run_phase(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
     task = _end_if_overspent(task)
     for each in phases:
         crew.store.emit(_to_phase_ended(task, each, time.monotonic() - begin))
-    passed = [each for each in phases if task.gate(each).status is GateStatus.PASSED]
+    passed = [each for each in phases if task.get_gate(each).status is GateStatus.PASSED]
     return pause_after(task, task.pause_after) if task.pause_after in passed else task
 
 
@@ -138,7 +137,7 @@ def _warn_of_price(task: TaskState) -> str:
 
 
 def _to_phase_ended(task: TaskState, phase: Phase, seconds: float) -> PhaseEnded:
-    gate = task.gate(phase)
+    gate = task.get_gate(phase)
     return PhaseEnded(
         phase=phase,
         iteration=task.iteration,
@@ -153,10 +152,10 @@ def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState
     task = _look_again(crew, task)
     assert task.ending is not None
     crew.store.save(task)
-    told = summarize_intent(task, events(crew.store.folder))
+    told = summarize_intent(task, load_events(crew.store.folder))
     took = 0 if began is None else time.monotonic() - began
-    spent = sum_spending(events(crew.store.folder), took)
-    text = format_report(task, crew.gather_material(task), crew.changes(task), told, spent)
+    spent = sum_spending(load_events(crew.store.folder), took)
+    text = format_report(task, crew.gather_material(task), crew.list_changes(task), told, spent)
     written = crew.store.write_report(text)
     if task.parallel_work is not None and not can_go_on(task):
         from agentflow.workflow.parallel import remove_copies  # noqa: PLC0415  # only where it is asked for
@@ -183,7 +182,7 @@ def _look_again(crew: Crew, task: TaskState) -> TaskState:
         if task.base_tree is None:
             return task
         seen = crew.take_tree(task).replace(goes_on_from=task.tree)
-        crew.diff(seen)
+        crew.make_diff(seen)
     except (StateError, OSError) as error:
         crew.store.emit(Warned(message=f"what changed is unknown, the files cannot be read: {error}"))
         return task.replace(tree=None, goes_on_from=task.tree)
@@ -195,7 +194,7 @@ def _keep_hook_files(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
     """Return the task with only those hook files that still differ from before it."""
     if not seen.hook_files or task.base_tree is None or seen.tree is None:
         return task
-    changed = {change.path for change in crew.git.changes(task.base_tree, seen.tree)}
+    changed = {change.path for change in crew.git.list_changes(task.base_tree, seen.tree)}
     kept = {path: mark for path, mark in seen.hook_files.items() if path in changed}
     return task.replace(hook_files=kept)
 
@@ -206,7 +205,7 @@ def _check_drift(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
     assert seen.tree is not None
     assert task.verdict is not None
     apart = find_hook_files(seen)
-    changes = tuple(each for each in crew.git.changes(task.tree, seen.tree) if each.path not in apart)
+    changes = tuple(each for each in crew.git.list_changes(task.tree, seen.tree) if each.path not in apart)
     reasons = tuple(describe_drift(changes, ()))
     if not reasons:
         if paths := [each.path for each in changes]:
@@ -244,14 +243,14 @@ async def judge_change(crew: Crew, task: TaskState) -> TaskState:
     """Run the judges of the change, at the same time where both are due."""
     from agentflow.workflow.judging import run_judges  # noqa: PLC0415  # nothing before a change needs it
 
-    return await run_judges(crew, task, phases_beside(task, task.current_phase))
+    return await run_judges(crew, task, list_phases_beside(task, task.current_phase))
 
 
 async def complete(crew: Crew, task: TaskState) -> TaskState:
     """Decide how the task ended, and write the document of one that only answers."""
     ending = task.ending or conclude(task)
-    crew.store.emit(summarize_intent(task, events(crew.store.folder)))
-    if ending.status is Status.ANSWERED and keeps_document(task):
+    crew.store.emit(summarize_intent(task, load_events(crew.store.folder)))
+    if ending.status is Status.ANSWERED and has_document(task):
         path = write_document(crew.git.root, task, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
         task = task.replace(document=path)
     return task.replace(ending=ending, status=ending.status, active=ending.status is Status.SUSPENDED)

@@ -22,7 +22,7 @@ from agentflow.core.points import (
 from agentflow.core.task import Ending, Instruction, Phase, Status, TaskState
 from agentflow.core.verdict import FailReason, Verdict
 from agentflow.loop.lifecycle import MAX_BLOCKS
-from agentflow.redact import one_line, redact_text
+from agentflow.redact import redact_text, to_one_line
 from agentflow.workflow.crew import Crew
 
 _KINDS = {PendingKind.APPROVAL: "permission_prompt", PendingKind.SURFACE: "permission_prompt"}
@@ -91,7 +91,7 @@ async def notify(crew: Crew, task: TaskState) -> None:
         await _fire(crew, task, Point.NOTIFICATION, partial(_to_notice, item))
     if waiting or task.ending is None:
         return
-    ended = f"agentflow: {task.status.replace('_', ' ')}: {one_line(task.task, _SHOWN)}"
+    ended = f"agentflow: {task.status.replace('_', ' ')}: {to_one_line(task.task, _SHOWN)}"
     said = Notified(message=ended, notification_type="idle_prompt")
     await _fire(crew, task, Point.NOTIFICATION, lambda: said)
 

@@ -6,7 +6,7 @@ from agentflow.core.errors import Exit, Suspended, TaskOver
 from agentflow.core.events import Answered
 from agentflow.core.pending import APPROVED, Answer, Consent, Pending, PendingKind, decide_now
 from agentflow.core.task import Ending, Phase, Status, TaskState
-from agentflow.process import timestamp
+from agentflow.process import make_timestamp
 
 if TYPE_CHECKING:
     from agentflow.workflow.crew import Crew
@@ -30,7 +30,7 @@ def decide_or_suspend(crew: "Crew", task: TaskState, item: Pending, consent: Con
     if decision is None:
         return suspend_for(task, item)
     if item.kind is PendingKind.SURFACE:
-        decision = decision.replace(at=timestamp())
+        decision = decision.replace(at=make_timestamp())
     crew.store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.by))
     return record_answer(task, item, decision)
 

@@ -16,7 +16,7 @@ from agentflow.core.evidence import (
 from agentflow.core.plan_order import describe_results
 from agentflow.core.role import Limits, Plan, Role
 from agentflow.core.routing import ROLE_OF, Access
-from agentflow.core.task import Excerpt, Failure, Instruction, Phase, Said, TaskState
+from agentflow.core.task import Excerpt, Failure, Instruction, Phase, TaskMessage, TaskState
 from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, select_instructions
 from agentflow.loop.prompts import prompt_text
 from agentflow.redact import list_some
@@ -276,7 +276,7 @@ def _format_task(task: TaskState, phase: Phase) -> str:
     return "\n\n".join((f"# Task\n{intent.goal or task.task}", *said))
 
 
-def _is_in_conversation(said: Said, task: TaskState, phase: Phase) -> bool:
+def _is_in_conversation(said: TaskMessage, task: TaskState, phase: Phase) -> bool:
     """Tell whether a message of the person is in the conversation that this prompt begins."""
     return (said.phase, said.iteration) == (phase, task.iteration)
 
@@ -296,7 +296,7 @@ def _format_checks(title: str, runs: tuple[CheckRun, ...], material: Material, f
 def _format_check(run: CheckRun, material: Material) -> str:
     """Return a check in a line with its command, and what a red one printed last."""
     is_red = run.evidence is not None and not run.green
-    printed = (fence_text(last_lines(run.tail)),) if is_red else ()
+    printed = (fence_text(take_last_lines(run.tail)),) if is_red else ()
     return "\n".join((_format_check_line(run, material), *printed))
 
 
@@ -308,9 +308,9 @@ def _format_later_check(run: CheckRun, material: Material) -> str:
 
 
 def _list_differences(before: CheckRun, after: CheckRun) -> Iterator[str]:
-    passed_before, passes = before.ids(TestOutcome.PASSED), after.ids(TestOutcome.PASSED)
+    passed_before, passes = before.list_ids(TestOutcome.PASSED), after.list_ids(TestOutcome.PASSED)
     groups = {
-        "failed before, passes now": before.ids(*RED) & passes,
+        "failed before, passes now": before.list_ids(*RED) & passes,
         "new, passes": passes - before.outcomes.keys(),
         "passed before, not now": passed_before - passes,
     }
@@ -321,7 +321,7 @@ def _list_differences(before: CheckRun, after: CheckRun) -> Iterator[str]:
         yield "  no test result differs from before the task"
 
 
-def last_lines(printed: str) -> str:
+def take_last_lines(printed: str) -> str:
     """Return the end of a failed check's output, as prompts show it."""
     return "\n".join(printed.rstrip().splitlines()[-TAIL_LINES:])
 
@@ -338,7 +338,7 @@ def _format_check_line(run: CheckRun, material: Material) -> str:
         f"- {name}: {colour}, {summarize_evidence(evidence)}, evidence {evidence.id}, output in {output}",
         f"  `{run.check.command}`",
     ]
-    failing = () if run.green else sorted(run.ids(*RED))
+    failing = () if run.green else sorted(run.list_ids(*RED))
     if failing:
         lines.append(f"  failing: {list_some(failing, MAX_FAILING)}")
     return "\n".join(lines)
@@ -360,17 +360,16 @@ def _mark_finding(place: str, task: TaskState) -> str:
 
 
 def _format_plan(plan: Plan | None, title: str = "Plan") -> str:
-    if plan is None:
-        return ""
+    return "\n".join((f"## {title}", *list_plan_lines(plan))) if plan else ""
+
+
+def list_plan_lines(plan: Plan) -> tuple[str, ...]:
+    """Return a plan in lines: its summary, its steps with their files, what must hold, and the risks."""
     acceptance = [f"- must hold: {item}" for item in plan.acceptance]
     risks = [f"- risk: {item}" for item in plan.risks]
-    return "\n".join((f"## {title}", plan.summary, *format_steps(plan), *acceptance, *risks))
-
-
-def format_steps(plan: Plan) -> list[str]:
-    """Return the steps of a plan in a line each, with their numbers and files."""
     files = [f" ({', '.join(step.files)})" if step.files else "" for step in plan.steps]
-    return [f"{number}. {step.title}{files[number - 1]}" for number, step in enumerate(plan.steps, 1)]
+    steps = [f"{number}. {step.title}{files[number - 1]}" for number, step in enumerate(plan.steps, 1)]
+    return (plan.summary, *steps, *acceptance, *risks)
 
 
 def _format_failures(task: TaskState, material: Material) -> tuple[str, ...]:

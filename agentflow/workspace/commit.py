@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.record import Record
 from agentflow.redact import list_some
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import merge_texts
 
@@ -36,7 +36,7 @@ Entries = Mapping[str, Blob | None]
 
 
 class CommitPlan(Record):
-    """What a commit of a task's change holds, and what the user's index holds after it."""
+    """The content of a commit of a task's change, and of the user's index after it."""
 
     commit: dict[str, Blob | None]
     index: dict[str, Blob | None]
@@ -81,7 +81,7 @@ def write_commit(git: Git, plan: CommitPlan, message: str, branch: str | None) -
     _refuse_unfinished(repo)
     _refuse_changed_hooks(repo, plan)
     left = None if branch is None else _switch_branch(git, repo, branch)
-    with scratch_folder() as folder:
+    with make_scratch_folder() as folder:
         environment = {"GIT_INDEX_FILE": str(folder / "index")}
         (folder / "message").write_text(message, "utf-8")
         try:

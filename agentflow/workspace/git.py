@@ -10,7 +10,7 @@ from pathlib import Path
 from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.record import Record
 from agentflow.process import capture
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.workspace.changes import ChangeKind, EntryChange, FileChange, compare_entries, parse_changes
 from agentflow.workspace.private_git import (
     AS_IT_IS,
@@ -129,11 +129,11 @@ class Git(Record):
 
         What of the repository itself is shown there is no part of the copy.
         """
-        origin = self.trees.origin.of_copy(self.call, root, shown)
+        origin = self.trees.origin.to_copy(self.call, root, shown)
         exact = TreeWriter(origin, AS_IT_IS, use_own_objects(self.source))
         return self.replace(root=root, trees=TreeWriter(origin), exact=exact, head=None)
 
-    def tree(self) -> str:
+    def write_tree(self) -> str:
         """Return the id of the tree of all non-ignored files as they are on disk now.
 
         The user's index and refs stay as they are: a temporary index does the work. What they, the ignore
@@ -160,7 +160,7 @@ class Git(Record):
             return tuple(self.call("ls-files", "-z", "--", ":(glob)**/.env*").split(b"\0"))
         return tuple(path for path, *_ in entries if path.rpartition(b"/")[2].startswith(b".env"))
 
-    def changes(self, before: str, after: str) -> tuple[FileChange, ...]:
+    def list_changes(self, before: str, after: str) -> tuple[FileChange, ...]:
         """Return the paths that differ between two trees, sorted."""
         return tuple(
             FileChange(kind=each.kind, path=_text(each.path)) for each in self.compare(before, after)
@@ -187,11 +187,11 @@ class Git(Record):
             return False
         return True
 
-    def paths(self, tree: str) -> tuple[str, ...]:
+    def list_paths(self, tree: str) -> tuple[str, ...]:
         """Return the paths of all files of a tree."""
         return _paths(self, tree)
 
-    def texts(self, objects: Iterable[str], limit: int) -> tuple[str, ...]:
+    def read_texts(self, objects: Iterable[str], limit: int) -> tuple[str, ...]:
         """Return the texts of files, by id or `TREE:PATH`; empty for one with more bytes than the limit."""
         wanted = tuple(name for name in objects if "\n" not in name)
         missing = tuple(name for name in dict.fromkeys(wanted) if self.read.find(name, limit) is None)
@@ -205,7 +205,7 @@ class Git(Record):
     def read_files(self, tree: str, paths: Iterable[str], limit: int) -> dict[str, str]:
         """Return the texts of files of a tree by path, without any that git cannot be asked for."""
         names = [path for path in paths if "\n" not in path]
-        return dict(zip(names, self.texts([f"{tree}:{path}" for path in names], limit), strict=True))
+        return dict(zip(names, self.read_texts([f"{tree}:{path}" for path in names], limit), strict=True))
 
     def _read_batch(self, names: tuple[str, ...], limit: int) -> Iterator[tuple[int | None, str]]:
         """Yield how many bytes each file has, unless there is none, and its text within the limit."""
@@ -218,7 +218,7 @@ class Git(Record):
             yield size, _text(raw[begin : begin + (size or 0)]) if (size or 0) <= limit else ""
             place = begin + size + 1 if size is not None else begin
 
-    def mentions(self, tree: str, words: Iterable[str]) -> tuple[str, ...]:
+    def find_mentions(self, tree: str, words: Iterable[str]) -> tuple[str, ...]:
         """Return the paths of the files of a tree in which one of the words stands, as a whole word."""
         patterns = (part for word in words for part in ("-e", word))
         options = ("--no-color", "--no-recurse-submodules", "-alzwF")
@@ -228,7 +228,7 @@ class Git(Record):
             raise StateError(f"git grep failed: {finished.stderr.decode('utf-8', 'replace').strip()}")
         return tuple(os.fsdecode(path).partition(":")[2] for path in finished.stdout.split(b"\0") if path)
 
-    def diff(self, before: str, after: str, *paths: str) -> str:
+    def make_diff(self, before: str, after: str, *paths: str) -> str:
         """Return the unified diff between two trees, by id; bytes that are no UTF-8 are escaped."""
         if before == after:
             return ""
@@ -269,7 +269,7 @@ def _paths(git: Git, tree: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=2)
 def _diff(git: Git, before: str, after: str, paths: tuple[str, ...]) -> str:
-    with scratch_folder() as folder:  # a .gitattributes could hide what changed
+    with make_scratch_folder() as folder:  # a .gitattributes could hide what changed
         env = make_unfiltered_git(git.source, folder / "git", git.root) | {"GIT_LITERAL_PATHSPECS": "1"}
         return _text(git.call("diff-tree", *_DIFF, before, after, "--", *paths, env=env))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from agentflow.core.errors import ConfigError, UsageError
 from agentflow.core.regex import regex
 from agentflow.process import capture
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.sandbox.throwaway import make_scratch_folder
 
 _ADDRESS = regex(
     r"(?:https://[\w.-]+(?::\d+)?/\S+|ssh://(?:[\w.-]+@)?[\w.-]+(?::\d+)?/\S+|file:///\S+"
@@ -61,7 +61,7 @@ def fetch_files(address: str, reference: str, into: Path) -> str:
     if not is_address(address):
         raise UsageError(f"{address} is not an https, ssh or file address of a git repository")
     _require_reference(reference)
-    with scratch_folder() as folder:
+    with make_scratch_folder() as folder:
         _call(folder, "init", "-q", "--bare", "--template=")
         _fetch(folder, address, reference)
         commit = _call(folder, "rev-parse", "--verify", "FETCH_HEAD^{commit}").decode().strip()

@@ -12,18 +12,18 @@ Stamps = dict[str, str]
 """By path, a stamp that changes with each write; only a privileged program can set it back."""
 
 
-class Unwatched:
+class NoWatch:
     """The watch of a task without hooks, which costs nothing."""
 
     @contextmanager
-    def hooks_run(self) -> Iterator[None]:
+    def watch_hooks(self) -> Iterator[None]:
         yield
 
     @contextmanager
-    def role_works(self) -> Iterator[None]:
+    def watch_role(self) -> Iterator[None]:
         yield
 
-    def files(self) -> dict[str, str]:
+    def list_files(self) -> dict[str, str]:
         """Return nothing, since no hook ran."""
         return {}
 
@@ -42,7 +42,7 @@ class HookWatch:
         """A role was at work while the hooks ran that run now."""
 
     @contextmanager
-    def hooks_run(self) -> Iterator[None]:
+    def watch_hooks(self) -> Iterator[None]:
         """Take what changes meanwhile as the hooks' change, unless a role may have made it."""
         if self._running == 0:
             self._take(is_hooks=False)
@@ -56,7 +56,7 @@ class HookWatch:
                 self._take(is_hooks=not self._is_shared)
 
     @contextmanager
-    def role_works(self) -> Iterator[None]:
+    def watch_role(self) -> Iterator[None]:
         """Take what changes meanwhile as the role's change."""
         self._working += 1
         self._is_shared = True
@@ -65,7 +65,7 @@ class HookWatch:
         finally:
             self._working -= 1
 
-    def files(self) -> dict[str, str]:
+    def list_files(self) -> dict[str, str]:
         """Return the files that only hooks have changed so far, and that are as a hook left them."""
         for path in [path for path, mark in self._hooks.items() if self._mark(path) != mark]:
             self._others.add(path)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agentflow.core.record import Record
 from agentflow.process import capture
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.workspace.changes import EntryChange
 from agentflow.workspace.git import Git
 from agentflow.workspace.private_git import (
@@ -27,12 +27,12 @@ _EXECUTABLE = b"100755"
 
 
 class TreeSplit(Record):
-    """Which of two trees a path is taken from."""
+    """The choice of the tree that each path is taken from."""
 
     belongs: Callable[[str], bool]
-    """Whether a path is taken from the second tree as a whole."""
+    """Tells whether a path is taken from the second tree as a whole."""
     is_shared: Callable[[str], bool]
-    """Whether it has parts of both."""
+    """Tells whether a path has parts of both trees."""
     mix: Callable[[str, str, str], str]
     """Make it of its path, its text in the second tree and its text in the first."""
 
@@ -46,7 +46,7 @@ class ChangedTexts(Record):
     modes: tuple[str, str] = ("100644", "100644")
     """Before and after, as git writes them; all zeros where there is no such file."""
     is_whole: bool = True
-    """Whether the texts are the files, byte for byte."""
+    """True if the texts are the files, byte for byte."""
 
 
 def find_differences(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, int, int, int, int]]:
@@ -57,7 +57,7 @@ def find_differences(before: Sequence[str], after: Sequence[str]) -> list[tuple[
 
 def merge_texts(git: Git, ours: bytes, base: bytes, theirs: bytes) -> bytes | None:
     """Return a text with what two sides changed in it, or None where they changed the same lines."""
-    with scratch_folder() as folder:
+    with make_scratch_folder() as folder:
         places = [folder / name for name in ("ours", "base", "theirs")]
         for place, text in zip(places, (ours, base, theirs), strict=True):
             place.write_bytes(text)
@@ -78,7 +78,7 @@ def read_changed_texts(git: Git, before: str, after: str, limit: int) -> tuple[C
     """Return the files that differ, as text that can be written down; of one over the limit there is none."""
     entries = git.compare(before, after)
     names = [blob.decode() for entry in entries for blob in entry.blobs]
-    found = git.texts(names, limit)
+    found = git.read_texts(names, limit)
     return tuple(
         ChangedTexts(
             path=entry.path.decode("utf-8", "backslashreplace"),
@@ -103,7 +103,7 @@ def write_tree_with(git: Git, tree: str, files: Mapping[str, str | None]) -> str
     """Return the id of a tree in which some files have other texts; None takes a file away."""
     texts = {path: text for path, text in files.items() if text is not None}
     modes = _find_modes(git, tree, texts)
-    with scratch_folder() as folder:
+    with make_scratch_folder() as folder:
         places = [folder / f"{number}.txt" for number in range(len(texts))]
         for place, text in zip(places, texts.values(), strict=True):
             place.write_bytes(text.encode("utf-8", "surrogateescape"))
@@ -122,7 +122,7 @@ def write_tree_with_entries(git: Git, tree: str, lines: Iterable[bytes]) -> str:
     told = tuple(lines)
     known = git.find_entries(tree)
     entries = _replace_entries(known, told) if known is not None else None
-    with scratch_folder() as folder:
+    with make_scratch_folder() as folder:
         if entries is None:
             env = make_git_with_tree(git.call, git.source, tree, folder / "git", git.root)
             git.call("update-index", "-z", "--index-info", env=env, stdin=b"\0".join(told) + b"\0")

@@ -55,10 +55,10 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 Exceptions = Callable[[str, str], bool]
-"""Whether the user lets a tool, Read or Edit, open a file whose name says that it holds secrets."""
+"""Tells whether the user lets a tool, Read or Edit, open a file whose name says that it holds secrets."""
 
 
-def no_exceptions(_tool: str, _name: str) -> bool:
+def refuse_secrets(_tool: str, _name: str) -> bool:
     """Let no secret be opened."""
     return False
 
@@ -77,7 +77,7 @@ class PathGuard:
     def __init__(
         self,
         root: Path,
-        exceptions: Exceptions = no_exceptions,
+        exceptions: Exceptions = refuse_secrets,
         git: Iterable[Path] = (),
         find_denial: FindDenial = find_no_denial,
         known_as: Path | None = None,

@@ -13,7 +13,7 @@ from struct import Struct
 from typing import NamedTuple, Protocol
 
 from agentflow.core.record import Record
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.sandbox.throwaway import make_scratch_folder
 
 _HEAD = Struct(">4sLL")
 _MODE, _ID = slice(24, 28), 40
@@ -160,7 +160,7 @@ class GitCall(Protocol):
 
 
 class GitSource(Record):
-    """What the tree is made from, beside the files."""
+    """The inputs of the tree beside the files."""
 
     hash: str
     """The name of the hash that object ids are made with."""
@@ -242,7 +242,7 @@ class FrozenStart:
             self._found = self._read(call)
         return self._found
 
-    def of_copy(self, call: GitCall, root: Path, shown: Iterable[str]) -> "FrozenStart":
+    def to_copy(self, call: GitCall, root: Path, shown: Iterable[str]) -> "FrozenStart":
         """Return the same beginning for a copy of the files, where what is shown is ignored as a link too."""
         found, name = self.freeze(call), "info/exclude"
         names = (_GLOB.sub(rb"\\\g<0>", os.fsencode(path)) for path in shown)
@@ -252,7 +252,7 @@ class FrozenStart:
         return copied
 
     def _read(self, call: GitCall) -> FrozenRules:
-        with scratch_folder() as folder:
+        with make_scratch_folder() as folder:
             env = make_private_git(self.root, self.source, folder)
             files = {
                 "info/exclude": _content(self.source.exclude),
@@ -269,7 +269,7 @@ class FrozenStart:
 
 
 class FrozenIndex(Record):
-    """What the first tree of a kind was made with, which every later one is made with too."""
+    """The inputs of the first tree of a kind, which every later one is made with too."""
 
     files: Mapping[str, bytes]
     index: bytes

@@ -60,7 +60,7 @@ class SideCopy(Record):
 
 
 class MergeResult(Record):
-    """What became of the changes of a copy."""
+    """The result of merging the changes of a copy."""
 
     taken: tuple[str, ...]
     """The files that hold the change of the copy now."""
@@ -69,7 +69,7 @@ class MergeResult(Record):
 
 
 class _CopyRecord(Record):
-    """What is written down of a copy once it is complete."""
+    """The record of a copy once it is complete."""
 
     tree: str
     shown: tuple[str, ...]
@@ -108,7 +108,7 @@ def _make_copy(stage: WorkingCopy, git: Git, masked: tuple[Path, ...], folder: P
         if each.is_relative_to(git.root):
             _empty(place / each.relative_to(git.root))
     copied = git.on_copy(place, stage.view.shown)
-    return _CopyRecord(tree=copied.tree(), shown=stage.view.shown, start=take_snapshot(copied))
+    return _CopyRecord(tree=copied.write_tree(), shown=stage.view.shown, start=take_snapshot(copied))
 
 
 def _empty(place: Path) -> None:
@@ -161,7 +161,7 @@ def find_conflicts(git: Git, copy: SideCopy) -> tuple[str, ...]:
 
 
 class _MergePlan(Record):
-    """What becomes of each file that was changed in a copy."""
+    """The fate of each file that was changed in a copy."""
 
     now: FileEntries
     """The files of the repository."""
@@ -226,7 +226,7 @@ def _join_ends(ours: bytes, base: bytes, theirs: bytes) -> bytes | None:
 def _announce(git: Git, snapshots: TaskSnapshots, written: FileEntries, removed: tuple[str, ...]) -> None:
     """Record files as changed by the task before they are, since a kill may come meanwhile."""
     kept = snapshots.load()
-    files = {**snapshots.files(kept.last), **written}
+    files = {**snapshots.read_files(kept.last), **written}
     last = {path: entry for path, entry in files.items() if path not in removed}
     snapshots.save(kept.replace(last=to_snapshot(git, last)))
 

@@ -107,7 +107,7 @@ def read_entry(git: Git, entry: FileEntry) -> bytes:
 
 
 class KeptSnapshots(Record):
-    """What is kept of one task."""
+    """The snapshots of one task."""
 
     base: FileSnapshot
     """Before it; with what the user changed themselves since, while the task waited."""
@@ -163,20 +163,21 @@ class TaskSnapshots:
         if not self._path.exists():
             return
         kept = self.load()
-        last = take_snapshot(self._git, self.files(kept.base))
+        last = take_snapshot(self._git, self.read_files(kept.base))
         self.save(kept.replace(last=last, is_open=not is_over))
 
-    def files(self, snapshot: FileSnapshot) -> FileEntries:
+    def read_files(self, snapshot: FileSnapshot) -> FileEntries:
         return list_snapshot(self._git, snapshot)
 
-    def now(self, kept: KeptSnapshots) -> FileSnapshot:
+    def record_now(self, kept: KeptSnapshots) -> FileSnapshot:
         """Record the files as they are now, including those that the task began with or made."""
-        return take_snapshot(self._git, {**self.files(kept.last), **self.files(kept.base)})
+        return take_snapshot(self._git, {**self.read_files(kept.last), **self.read_files(kept.base)})
 
     def _go_on(self, kept: KeptSnapshots, moment: float) -> None:
         """Add the user's changes since the last stop to the base, so that undo leaves them."""
-        snapshot = self.now(kept)
-        base, last, now = dict(self.files(kept.base)), self.files(kept.last), self.files(snapshot)
+        snapshot = self.record_now(kept)
+        base = dict(self.read_files(kept.base))
+        last, now = self.read_files(kept.last), self.read_files(snapshot)
         for path in base.keys() | last.keys() | now.keys():
             is_user = not kept.is_open or is_changed_after(self._git.root / path, moment)
             if last.get(path) == now.get(path) or not is_user:
@@ -231,7 +232,7 @@ def _find_mode(place: str) -> int | None:
 def _folder(git: Git) -> AbstractContextManager[dict[str, str]]:
     """Return the variables of a git folder of our own that converts nothing."""
     _make_store(git)
-    return git.exact.folder(git.call)
+    return git.exact.open_folder(git.call)
 
 
 def _make_store(git: Git) -> None:
@@ -264,7 +265,7 @@ class Moments(Record):
 
 
 class Death(Record):
-    """How a task ended that was killed."""
+    """The end of a task that was killed."""
 
     at: float
     """When it last wrote something down."""
@@ -273,7 +274,7 @@ class Death(Record):
 
 
 class Fate(Enum):
-    """What undoing does with one file."""
+    """The treatment of one file by an undo."""
 
     LEFT = "left"
     BACK = "back"

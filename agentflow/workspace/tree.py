@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from agentflow.core.record import Record
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.workspace.private_git import (
     AS_IT_IS,
     AS_JUDGED,
@@ -199,7 +199,7 @@ class TreeWriter:
 
     def write(self, call: GitCall) -> str:
         """Return the id of the tree of the files as they are on disk now."""
-        with self.folder(call) as env:
+        with self.open_folder(call) as env:
             return self.write_within(call, env)
 
     def write_within(self, call: GitCall, env: Mapping[str, str]) -> str:
@@ -243,9 +243,9 @@ class TreeWriter:
         return found
 
     @contextmanager
-    def folder(self, call: GitCall) -> Iterator[dict[str, str]]:
+    def open_folder(self, call: GitCall) -> Iterator[dict[str, str]]:
         """Yield the variables of a git folder of our own, with the rules and the index of the first time."""
-        with scratch_folder() as folder:
+        with make_scratch_folder() as folder:
             env = {**make_private_git(self.origin.root, self.origin.source, folder), **self._objects}
             if self._start is None:
                 self._start = freeze_index(call, self.origin.freeze(call), folder, env, self._attributes)
@@ -256,7 +256,7 @@ class TreeWriter:
     @contextmanager
     def _lay_out(self, call: GitCall) -> Iterator[dict[str, str]]:
         """Yield the variables of such a folder whose index has not looked at any content."""
-        with scratch_folder() as folder:
+        with make_scratch_folder() as folder:
             env = {**make_private_git(self.origin.root, self.origin.source, folder), **self._objects}
             write_rules(self.origin.freeze(call), folder, self._attributes)
             yield env | hide_home(folder)

@@ -21,7 +21,7 @@ from agentflow.sandbox.confine import build_mount_words
 from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import SHARED
 from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.throwaway import View, make_overlay_view, scratch_folder
+from agentflow.sandbox.throwaway import View, make_overlay_view, make_scratch_folder
 from agentflow.workspace.changes import ChangeKind
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import CACHES, is_package_folder
@@ -52,18 +52,18 @@ class LowerDirectory:
         self._tree = ""
         self._is_mountable = False
 
-    def below(self, tree: str) -> WrittenTree:
+    def write_below(self, tree: str) -> WrittenTree:
         """Return the files of the lower layer: those of the first tree that was asked for."""
         with self._lock:
             if self._below is None:
-                outer = self._opened.enter_context(scratch_folder())
+                outer = self._opened.enter_context(make_scratch_folder())
                 self._below, self._tree = write_tree(self._git, tree, outer), tree
                 self._is_mountable = is_mountable(self._below.view.folder, outer / "trial")
             return self._below
 
-    def layer(self, tree: str, outer: Path) -> WrittenTree | None:
+    def write_layer(self, tree: str, outer: Path) -> WrittenTree | None:
         """Put the files of a tree above those here, the layer below a folder; None where that cannot be."""
-        below = self.below(tree)
+        below = self.write_below(tree)
         if not (self._is_mountable and self._fits(tree)):
             return None
         view = make_overlay_view(below.view.folder, outer / "layer")
@@ -82,13 +82,13 @@ class LowerDirectory:
 
     def _fits(self, tree: str) -> bool:
         """Return whether files that are the same in a tree are written in the same encoding here."""
-        changed = (change.path for change in self._git.changes(self._tree, tree))
+        changed = (change.path for change in self._git.list_changes(self._tree, tree))
         return not any(path.rpartition("/")[2] == ".gitattributes" for path in changed)
 
     def _stays(self, tree: str) -> bool:
         """Return whether a tree has all files that are here, though some with another content."""
         kept = (ChangeKind.ADDED, ChangeKind.MODIFIED)
-        return all(change.kind in kept for change in self._git.changes(self._tree, tree))
+        return all(change.kind in kept for change in self._git.list_changes(self._tree, tree))
 
     def close(self) -> None:
         """Remove the files; they are written again if they are needed."""
@@ -116,8 +116,8 @@ class WorkingCopy:
 
         They lie in a scratch folder, or in a folder that outlives the process.
         """
-        outer = outer or self._opened.enter_context(scratch_folder())
-        layer = underlay.layer(self._tree, outer) if underlay else None
+        outer = outer or self._opened.enter_context(make_scratch_folder())
+        layer = underlay.write_layer(self._tree, outer) if underlay else None
         written = layer or write_tree(self._git, self._tree, outer)
         self._git, self._env, self.view = written.git, written.env, written.view
         self.view = self.view.replace(shown=tuple(self._lay_ignored()))
@@ -226,7 +226,7 @@ def copy_files(
     for name in names:
         if not _lies_below(name):
             raise OutsideWorkspace(f"{name} leads out of the repository")
-    with scratch_folder() as folder:
+    with make_scratch_folder() as folder:
         for parent in sorted({PurePosixPath(name).parent for name in names}):
             (folder / parent).mkdir(parents=True, exist_ok=True)
         for name in names:
@@ -333,7 +333,7 @@ def to_pythonpath(copy: Path, places: Iterable[str]) -> str:
 def _search_path(sandbox: Sandbox, words: Sequence[str], env: Mapping[str, str]) -> list[str]:
     argv = (*words, "-c", _PROBE)
     probe = Command(argv=argv, cwd=str(sandbox.root), timeout=_PROBE_SECONDS, env=env)
-    with scratch_folder() as folder:
+    with make_scratch_folder() as folder:
         try:
             said = sandbox.of(None).run(probe, folder / "output").tail
             return fit(list[str], json.loads(said.strip().rpartition("\n")[2]))

@@ -52,9 +52,9 @@ class Line(NamedTuple):
             return Direct(endpoint, QUICK.deadlines)
         if self.source == "http":
             return Http(endpoint, QUICK.deadlines)
-        from agentflow.model.sdk import direct  # noqa: PLC0415  # its import costs seconds
+        from agentflow.model.sdk import open_direct  # noqa: PLC0415  # its import costs seconds
 
-        return direct(endpoint, QUICK.deadlines)
+        return open_direct(endpoint, QUICK.deadlines)
 
 
 Ask = Callable[..., Said]

@@ -11,7 +11,7 @@ from agentflow.core.errors import ModelRejected, ModelUnavailable
 from agentflow.core.events import Warned
 from agentflow.core.messages import (
     Message,
-    Served,
+    ServerToolPart,
     Speaker,
     Stop,
     Text,
@@ -153,8 +153,8 @@ def test_a_search_of_the_provider_s_goes_back_unchanged(ask: Ask) -> None:
     blocks = (text("I look."), *searched('größe of a "pool"', "https://a.test/"), CITED, EDIT)
     said = ask(Plays(blocks))
     call, result = said.reply.parts[1:3]
-    assert isinstance(call, Served)
-    assert isinstance(result, Served)
+    assert isinstance(call, ServerToolPart)
+    assert isinstance(result, ServerToolPart)
     assert (call.tool, call.said, call.is_result) == ("WebSearch", 'größe of a "pool"', False)
     assert (result.call_id, result.said, result.is_error) == (call.call_id, "1 result", False)
     assistant = Message(speaker=Speaker.ASSISTANT, parts=said.reply.parts)
@@ -167,7 +167,7 @@ def test_a_search_that_came_to_nothing_is_told_and_one_without_a_result_is_left_
     refused = searched("a", call_id="srvtoolu_1", error="max_uses_exceeded")
     said = ask(Plays((*refused, searched("b", call_id="srvtoolu_2")[0]), stop="end_turn"))
     (_, result) = said.reply.parts
-    assert isinstance(result, Served)
+    assert isinstance(result, ServerToolPart)
     assert (result.said, result.is_error) == ("max_uses_exceeded", True)
 
 

@@ -8,7 +8,7 @@ import pytest
 from agentflow.core.errors import ModelRejected
 from agentflow.core.messages import Reply, Text, ToolCall
 from agentflow.model.messages import Messages
-from agentflow.model.sdk import cloud
+from agentflow.model.sdk import open_cloud
 from tests.contract.conftest import KEY, QUICK, request
 from tests.support.messages_server import MessagesServer, Plays, serving, text, use
 
@@ -22,7 +22,7 @@ CALLS = Plays((text("I edit."), use("Edit", {"a": "b"})))
 
 def ask(name: str, server: MessagesServer, environ: Mapping[str, str], *, stream: bool) -> Reply:
     async def talk() -> Reply:
-        source = cloud(name, environ, QUICK.deadlines)
+        source = open_cloud(name, environ, QUICK.deadlines)
         model = Messages(name, source, QUICK.replace(stream=stream))
         try:
             return await model.complete(request())
@@ -58,6 +58,6 @@ def test_what_a_platform_lacks_is_said_with_what_to_do(name: str, monkeypatch: p
     for variable in BARE:
         monkeypatch.delenv(variable, raising=False)
     with pytest.raises(ModelRejected, match=f"^{name} cannot be used: ") as caught:
-        cloud(name, {}, QUICK.deadlines)
+        open_cloud(name, {}, QUICK.deadlines)
     assert "set " in caught.value.hint
     assert "\n" not in str(caught.value)

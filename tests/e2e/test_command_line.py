@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import agentflow
-from agentflow.library.bundled import find_bundled
+from agentflow.settings import find_bundled
 from tests.support import play
 from tests.support.repo import COMMAND, Done, NewRepo, Recorded, Repo
 

@@ -11,7 +11,7 @@ import anyio.to_thread
 import pytest
 from acp import schema
 
-from agentflow.store.sessions import new_session, save_session
+from agentflow.store.sessions import create_session, save_session
 from tests.support import play
 from tests.support.repo import NewRepo, Repo, eventually
 
@@ -130,7 +130,7 @@ def test_an_editor_sees_each_step_approves_a_call_and_goes_on_from_the_task(new_
 
 def test_a_session_is_taken_up_although_a_task_of_it_was_removed(new_repo: NewRepo) -> None:
     repo, editor = new_repo(play.CALC), Editor()
-    saved = new_session().add_task("20260102T030405Z-gone", "fix it")
+    saved = create_session().add_task("20260102T030405Z-gone", "fix it")
     save_session(repo.root, saved)
 
     async def steps(agent: acp.Agent, _: Editor) -> None:

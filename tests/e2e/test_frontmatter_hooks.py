@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from agentflow.library.bundled import find_bundled
+from agentflow.settings import find_bundled
 from tests.support import play
 from tests.support.repo import NewRepo, Repo
 from tests.support.subagents import REST, SCOUT, SUBMIT, delegate, lead, scout, with_subagents

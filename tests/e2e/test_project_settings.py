@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentflow.trust import fingerprint, record_trust
+from agentflow.trust import fingerprint_file, record_trust
 from tests.support import play
 from tests.support.repo import NewRepo, Repo
 
@@ -21,7 +21,7 @@ routing:
 
 def trust_as_it_is(repo: Repo) -> None:
     """Have the settings trusted although they may be wrong, as an older version did."""
-    digest = fingerprint(repo.root, FILE)
+    digest = fingerprint_file(repo.root, FILE)
     assert digest is not None
     record_trust(repo.home / ".config/agentflow/config.yaml", repo.root, {FILE: digest})
 

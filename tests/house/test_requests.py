@@ -12,11 +12,11 @@ from agentflow.core.messages import ToolSpec
 from agentflow.core.record import encode
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE
-from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import read_role
 from agentflow.library.skills import SkillFolder, load_skills, offer_skills
 from agentflow.permissions.role_rules import explain_role_refusal
-from agentflow.tools.registry import NAMES, standard, to_spec
+from agentflow.settings import find_bundled
+from agentflow.tools.registry import NAMES, make_standard_toolbox, to_spec
 from agentflow.tools.shell import BASH
 
 MAX_TOKENS = 1_225
@@ -78,7 +78,7 @@ def composed(role: Role) -> tuple[str, tuple[ToolSpec, ...]]:
     kit = Kit(
         model=NoModel(),
         models={},
-        toolbox=standard(),
+        toolbox=make_standard_toolbox(),
         events=nobody,
         skills=offer_skills(skills, role, None, ()),
     )
@@ -93,7 +93,7 @@ def pairs(table: dict[str, tuple[str, ...]]) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("name", PIPELINE)
 def test_a_role_is_offered_its_tools_and_the_one_it_ends_with(root: Path, name: str) -> None:
-    assert {tool.name for tool in standard().select_for(shipped(root, name))} == OFFERED[name]
+    assert {tool.name for tool in make_standard_toolbox().select_for(shipped(root, name))} == OFFERED[name]
 
 
 @pytest.mark.parametrize("name", PIPELINE)

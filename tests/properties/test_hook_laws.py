@@ -14,7 +14,7 @@ from agentflow.core.hook import Decision, Hook, HookResult, OnError, Origin, Scr
 from agentflow.core.points import HookEvent, Point, ToolDone, ToolUse
 from agentflow.hooks.answers import read_output
 from agentflow.hooks.chain import Chain
-from agentflow.hooks.matching import matches_name
+from agentflow.hooks.entries import matches_name
 from tests.unit.hooks.stage import BASH, a_scene, denied, fire, function
 
 SCENE = a_scene(Path(tempfile.gettempdir()))

@@ -15,10 +15,10 @@ from agentflow.routing.route import (
     ORDER,
     TRANSITIONS,
     enter_phase,
-    next_phase,
-    phases_beside,
+    find_next_phase,
+    list_phases_beside,
     reclassify_by_size,
-    with_route,
+    set_route,
 )
 from agentflow.routing.table import load_table
 from agentflow.verdict.case import Case
@@ -38,7 +38,7 @@ WAYS = st.lists(
 
 def decided(task: TaskState, way: str, tree: int) -> TaskState:
     """Return the task as its phase, with those beside it, left it."""
-    phases = phases_beside(task, task.current_phase)
+    phases = list_phases_beside(task, task.current_phase)
     if way == "cut":
         return task
     if way == "ended":
@@ -73,7 +73,7 @@ class Journey(NamedTuple):
         task = cases.a_task(max_iterations=self.most, sequential=self.sequential)
         seen: list[TaskState] = []
         for way, tree in [*self.ways, *[("failed", number) for number in range(self.most + 8)]]:
-            phase = next_phase(task)
+            phase = find_next_phase(task)
             assert phase is not None
             assert phase in TRANSITIONS[task.current_phase]
             task = enter_phase(task, phase, NOW)
@@ -87,7 +87,7 @@ class Journey(NamedTuple):
         if phase is Phase.REFINEMENT:
             complexity = Complexity.COMPLEX if self.route == "full" else Complexity.IMPLEMENTATION
             task = task.replace(task_complexity=complexity, review_required=self.route == "full")
-            return with_route(task, self.route, TABLE.steps(self.route, complexity))
+            return set_route(task, self.route, TABLE.list_steps(self.route, complexity))
         if self.grows and phase is Phase.IMPLEMENTATION:
             task, _ = reclassify_by_size(task, 6, TABLE)
         return task
@@ -112,7 +112,7 @@ def test_a_task_ends_within_its_iterations(journey: Journey) -> None:
 @given(JOURNEYS)
 def test_no_way_leads_to_the_end_past_an_open_gate(journey: Journey) -> None:
     task = journey.travelled()[-1]
-    open_gates = [phase for phase in ORDER if task.gate(phase).status not in CLOSED]
+    open_gates = [phase for phase in ORDER if task.get_gate(phase).status not in CLOSED]
     excused = task.ending is not None or any(gate.status is GateStatus.FAILED for gate in task.gates.values())
     assert not open_gates or excused
 
@@ -124,11 +124,11 @@ def test_only_passed_judges_end_verified_and_a_reading_task_never_does(journey: 
     ending = task.ending or conclude(task)
     if ending.status is Status.ANSWERED:
         assert task.reads_only
-        assert all(task.gate(phase).status is GateStatus.PASSED for phase in task.steps)
+        assert all(task.get_gate(phase).status is GateStatus.PASSED for phase in task.steps)
     elif ending.exit_code in (Exit.VERIFIED, Exit.CAVEAT):
-        assert task.gate(Phase.VERIFICATION).status is GateStatus.PASSED
-        assert all(task.gate(phase).status is GateStatus.PASSED for phase in task.steps)
-        assert not task.review_required or task.gate(Phase.REVIEW).status is GateStatus.PASSED
+        assert task.get_gate(Phase.VERIFICATION).status is GateStatus.PASSED
+        assert all(task.get_gate(phase).status is GateStatus.PASSED for phase in task.steps)
+        assert not task.review_required or task.get_gate(Phase.REVIEW).status is GateStatus.PASSED
 
 
 OUTCOMES = st.dictionaries(st.sampled_from(["t1", "t2", "t3"]), st.sampled_from(tuple(TestOutcome)))
@@ -156,10 +156,10 @@ def test_a_pass_never_loses_a_test_or_gains_a_failure(case: Case) -> None:
         return
     first, last = case.before[0], case.after[0]
     red = (cases.FAILED, cases.ERROR)
-    assert last.tests_with_result >= first.ids(cases.PASSED, *red)
-    assert last.ids(*red) <= first.ids(*red)
-    assert not case.targets & first.ids(*red) & last.ids(*red)
-    assert not last.ids(*red) or "already_red" in verdict.caveats
+    assert last.tests_with_result >= first.list_ids(cases.PASSED, *red)
+    assert last.list_ids(*red) <= first.list_ids(*red)
+    assert not case.targets & first.list_ids(*red) & last.list_ids(*red)
+    assert not last.list_ids(*red) or "already_red" in verdict.caveats
 
 
 CLAIMS = st.builds(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agentflow.core.messages import ToolCall
 from agentflow.core.run import Run
 from agentflow.loop.agent import open_run
-from agentflow.loop.next_step import MAX_INVALID_TURNS, Step, next_step
+from agentflow.loop.next_step import MAX_INVALID_TURNS, Step, choose_next_step
 from agentflow.loop.run import NODES
 from agentflow.model.scripted import ScriptedCall, Turn
 from agentflow.store.journal import RunFile, load_run
@@ -43,7 +43,7 @@ def walked(script_turns: list[Turn], root: Path, **limits: int) -> list[tuple[Ru
 
     async def walk() -> None:
         run = open_run(agent, "do it")
-        while (step := next_step(run, agent.role.limits)) is not Step.END:
+        while (step := choose_next_step(run, agent.role.limits)) is not Step.END:
             seen.append((run, path.read_bytes()))
             run = await NODES[step](agent, run)
         seen.append((run, path.read_bytes()))

@@ -2,10 +2,10 @@
 
 from agentflow.core.record import Record
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
-from agentflow.tools.registry import standard
+from agentflow.tools.registry import make_standard_toolbox
 from agentflow.tools.web import WEB_FETCH, WEB_SEARCH
 
-_SHIPPED = {tool.name: tool for tool in (*standard().tools, WEB_FETCH, WEB_SEARCH)}
+_SHIPPED = {tool.name: tool for tool in (*make_standard_toolbox().tools, WEB_FETCH, WEB_SEARCH)}
 _ELSEWHERE = {
     "Agent": (Effect.EXECUTE, {"subagent_type": Subject.NAME}),
     "Skill": (Effect.READ, {"skill": Subject.NAME}),

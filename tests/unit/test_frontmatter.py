@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentflow.core.errors import InvalidFile
-from agentflow.frontmatter import dump_yaml, join, key_line, load_yaml, split, write_atomic
+from agentflow.frontmatter import dump_yaml, find_key_line, join, load_yaml, split, write_atomic
 
 ANY_TEXT = st.text()
 PLAIN: st.SearchStrategy[Any] = st.recursive(
@@ -158,7 +158,7 @@ def test_the_body_begins_after_the_head(text: str, body: str) -> None:
 
 def test_the_line_of_a_key_is_found_in_the_head_only() -> None:
     text = "---\nname: a\ntools:\n  - name: x\n---\nskills: no\n"
-    assert [key_line(text, key) for key in ("name", "tools", "skills", "nam")] == [2, 3, None, None]
+    assert [find_key_line(text, key) for key in ("name", "tools", "skills", "nam")] == [2, 3, None, None]
 
 
 def test_a_file_is_replaced_whole_with_its_mode(tmp_path: Path) -> None:

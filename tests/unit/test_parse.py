@@ -9,7 +9,7 @@ from agentflow.core.errors import InvalidFile
 from agentflow.core.record import Record, encode
 from agentflow.core.role import Findings, Plan
 from agentflow.core.routing import SUBMITTED_BY
-from agentflow.parse import Mismatch, decode, decode_or_none, expand_home, fit, parse, read_json, schema
+from agentflow.parse import Mismatch, decode, decode_or_none, expand_home, fit, make_schema, parse, read_json
 
 
 class Kind(StrEnum):
@@ -129,12 +129,12 @@ def test_text_that_may_be_json_is_tried(raw: str, value: object) -> None:
 
 
 def test_a_schema_is_what_json_gives_back() -> None:
-    assert schema(Box) == decode_or_none(encode(schema(Box)).decode())
+    assert make_schema(Box) == decode_or_none(encode(make_schema(Box)).decode())
 
 
 @pytest.mark.parametrize("kind", [Item, Box, *SUBMITTED_BY])
 def test_a_schema_is_one_object_that_refers_to_nothing(kind: type[Record]) -> None:
-    found = schema(kind)
+    found = make_schema(kind)
     assert found["type"] == "object"
     assert "title" not in found
     assert "description" not in found
@@ -153,7 +153,7 @@ class Shape(Record):
 
 def test_a_schema_says_only_what_a_model_needs() -> None:
     kinds = {"enum": ["box", "lid"]}
-    assert schema(Shape) == {
+    assert make_schema(Shape) == {
         "type": "object",
         "required": ["kind", "name"],
         "properties": {
@@ -168,9 +168,9 @@ def test_a_schema_says_only_what_a_model_needs() -> None:
 
 
 def test_a_schema_keeps_descriptions_and_what_is_required() -> None:
-    found = schema(Findings)
+    found = make_schema(Findings)
     assert found["required"] == ["summary", "findings", "open_questions"]
     finding = found["properties"]["findings"]["items"]
     assert finding["properties"]["line"] == {"type": "integer", "description": "Line that shows it, from 1."}
     assert "description" in finding["properties"]["claim"]
-    assert schema(Plan)["properties"]["steps"]["items"]["required"] == ["title", "files"]
+    assert make_schema(Plan)["properties"]["steps"]["items"]["required"] == ["title", "files"]

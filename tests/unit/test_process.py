@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.evidence import Command, Execution
-from agentflow.process import GRACE_SECONDS, capture, environment, run, timestamp
+from agentflow.process import GRACE_SECONDS, capture, make_child_environment, make_timestamp, run
 from agentflow.streams import KEEP_BYTES, TAIL_BYTES
 from tests.support.processes import processes
 from tests.support.repo import eventually
@@ -287,7 +287,7 @@ def test_the_time_it_took_is_told(tmp_path: Path) -> None:
     begin = time.monotonic()
     finished = shell("sleep 0.2", tmp_path)
     assert 0.2 <= finished.seconds <= round(time.monotonic() - begin, 3)
-    assert len(finished.started_at) == len(timestamp()) == len("2026-01-02T03:04:05Z")
+    assert len(finished.started_at) == len(make_timestamp()) == len("2026-01-02T03:04:05Z")
 
 
 SECRETS = (
@@ -327,7 +327,7 @@ def test_a_child_sees_what_it_needs_and_what_it_is_given(
     monkeypatch.setenv("HOME", "/home-of-a-test")
     seen = shell("env", tmp_path, EXTRA="given", HOME="/other").tail.splitlines()
     assert {"LC_TIME=C", "EXTRA=given", "HOME=/other"} <= set(seen)
-    assert environment()["HOME"] == "/home-of-a-test"
+    assert make_child_environment()["HOME"] == "/home-of-a-test"
 
 
 def test_captured_streams_are_apart_and_input_is_given(tmp_path: Path) -> None:

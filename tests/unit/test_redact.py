@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentflow.redact import nest, one_line, visible
+from agentflow.redact import make_visible, nest, to_one_line
 
 
 @pytest.mark.parametrize(
@@ -24,13 +24,13 @@ from agentflow.redact import nest, one_line, visible
     ],
 )
 def test_what_steers_a_terminal_or_hides_is_shown(text: str, shown: str) -> None:
-    assert visible(text) == shown
+    assert make_visible(text) == shown
 
 
 @given(st.text())
 def test_what_was_made_visible_has_nothing_left_to_hide(text: str) -> None:
-    shown = visible(text)
-    assert visible(shown) == shown
+    shown = make_visible(text)
+    assert make_visible(shown) == shown
     assert not {character for character in shown if ord(character) < 32} - {"\n", "\t"}
 
 
@@ -46,12 +46,12 @@ def test_what_was_made_visible_has_nothing_left_to_hide(text: str) -> None:
     ],
 )
 def test_one_line_is_the_first_that_says_something(text: str, line: str) -> None:
-    assert one_line(text) == line
+    assert to_one_line(text) == line
 
 
 @given(st.text(), st.integers(min_value=1, max_value=200))
 def test_one_line_is_one_line_within_its_width(text: str, width: int) -> None:
-    line = one_line(text, width)
+    line = to_one_line(text, width)
     assert len(line) <= width
     assert "\n" not in line
 

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentflow import redact
-from agentflow.redact import MARK, Redactor, json_visible, keep_secret, redact_bytes, redact_text
+from agentflow.redact import MARK, Redactor, keep_secret, make_json_visible, redact_bytes, redact_text
 from agentflow.streams import OutputCollector
 
 PEM = (
@@ -284,4 +284,4 @@ def test_an_output_is_counted_as_it_was_and_kept_without_secrets(tmp_path: Path)
 
 
 def test_json_says_the_same_with_every_odd_character_as_an_escape() -> None:
-    assert json_visible('"a\x9b\u202e\U000e0041é"') == '"a\\u009b\\u202e\\udb40\\udc41é"'
+    assert make_json_visible('"a\x9b\u202e\U000e0041é"') == '"a\\u009b\\u202e\\udb40\\udc41é"'

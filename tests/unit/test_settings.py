@@ -4,7 +4,7 @@ import pytest
 
 from agentflow.core.errors import ConfigError, InvalidFile
 from agentflow.core.evidence import CheckName
-from agentflow.settings import MODEL_VARIABLES, Settings, folders, load_settings, model_name
+from agentflow.settings import MODEL_VARIABLES, Settings, choose_model_name, find_folders, load_settings
 
 
 def written(home: Path, text: str | bytes) -> dict[str, str]:
@@ -29,7 +29,7 @@ def written(home: Path, text: str | bytes) -> dict[str, str]:
     ],
 )
 def test_the_folders_of_the_user(environ: dict[str, str], config: str, claude: str) -> None:
-    found = folders(environ)
+    found = find_folders(environ)
     assert (str(found.config), str(found.claude)) == (config, claude)
 
 
@@ -108,9 +108,9 @@ KEYED = {"ANTHROPIC_API_KEY": "k"}
 def test_which_model_is_used(
     option: str | None, environ: dict[str, str], settings: Settings, name: str
 ) -> None:
-    assert model_name(option, settings, environ) == name
+    assert choose_model_name(option, settings, environ) == name
 
 
 @pytest.mark.parametrize("variable", MODEL_VARIABLES)
 def test_each_sign_of_an_account_is_enough(variable: str) -> None:
-    assert model_name(None, Settings(), {variable: "x"}) == "anthropic"
+    assert choose_model_name(None, Settings(), {variable: "x"}) == "anthropic"

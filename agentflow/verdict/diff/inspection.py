@@ -129,7 +129,7 @@ def _is_new_fixture(change: ChangedTexts, surface: Surface) -> bool:
 def _dependencies(git: Git, task: TaskState, paths: list[str]) -> tuple[Difference, ...]:
     """Return what changed in manifests and lock files."""
     names = [f"{tree}:{path}" for path in paths for tree in task.trees]
-    read = git.texts(names, _LOCK_BYTES) if names else ()
+    read = git.read_texts(names, _LOCK_BYTES) if names else ()
     return tuple(compare(*each) for each in zip(paths, read[::2], read[1::2], strict=True))
 
 
@@ -162,8 +162,8 @@ def _add_findings(each: TextDiff, findings: tuple[Remark, ...]) -> TextDiff:
 def _tests(git: Git, task: TaskState) -> tuple[str, ...]:
     """Return the texts of the tests before the task, whose values code should not know."""
     kinds, base = (Kind.TESTS, Kind.OBSERVED, Kind.NAMED), task.trees[0]
-    paths = (path for path in git.paths(base) if kind_of(path, task.surface) in kinds)
-    return git.texts([f"{base}:{path}" for path in islice(paths, _TEST_FILES)], _TEXT_BYTES)
+    paths = (path for path in git.list_paths(base) if kind_of(path, task.surface) in kinds)
+    return git.read_texts([f"{base}:{path}" for path in islice(paths, _TEST_FILES)], _TEXT_BYTES)
 
 
 def _find_spoken(git: Git, task: TaskState, changed: Iterable[TextDiff]) -> tuple[str, ...]:
@@ -171,7 +171,7 @@ def _find_spoken(git: Git, task: TaskState, changed: Iterable[TextDiff]) -> tupl
     product = [each for each in changed if not each.kind and is_source(each.path)]
     new = [{*_NUMBER.findall(each.after)} - {*_NUMBER.findall(each.before)} for each in product]
     numbers = sorted(set[str]().union(*new))[:_MOST_NUMBERS]
-    found = git.mentions(task.trees[0], numbers) if numbers else ()
+    found = git.find_mentions(task.trees[0], numbers) if numbers else ()
     paths = (path for path in found if is_document_path(path) and not _CHANGES.search(path))
     texts = git.read_files(task.trees[0], islice(paths, _DOCUMENTS), _TEXT_BYTES)
     return tuple(line for text in (task.task, *texts.values()) for line in text.splitlines())

@@ -83,8 +83,8 @@ def _find_lost_tests(judged: JudgedCheck, changes: Sequence[TextDiff]) -> Iterat
     """Yield the tests that would still give a result as they were, and no longer run."""
     base, final, held = judged.base, judged.final, judged.held
     lost = (base.tests_with_result - final.tests_with_result) & held.tests_with_result
-    passed = held.ids(TestOutcome.PASSED)
-    news = final.ids(TestOutcome.PASSED) - base.tests_with_result
+    passed = held.list_ids(TestOutcome.PASSED)
+    news = final.list_ids(TestOutcome.PASSED) - base.tests_with_result
     texts = [(each.before, each.after) for each in changes if each.kind is Kind.TESTS]
     found = find_moved_tests(lost & passed - final.outcomes.keys(), news, texts)
     found |= {test for test in lost & passed if any(each.startswith(f"{test}[") for each in news)}
@@ -98,9 +98,9 @@ def _find_lost_tests(judged: JudgedCheck, changes: Sequence[TextDiff]) -> Iterat
 def _other_results(judged: JudgedCheck) -> Iterator[str]:
     """Yield what only the original checks complain about on the new code."""
     base, final, held = judged.base, judged.final, judged.held
-    for test in sorted(held.ids(*RED) - final.ids(*RED)):
+    for test in sorted(held.list_ids(*RED) - final.list_ids(*RED)):
         yield f"{test} fails as it stood before the task"
-    if not held.ids(*RED) - base.ids(*RED):
+    if not held.list_ids(*RED) - base.list_ids(*RED):
         for test in sorted((base.tests_with_result & final.tests_with_result) - held.tests_with_result):
             yield f"{test} gives no result as it stood before the task"
     hidden = Counter(held.findings) - Counter(final.findings)

@@ -9,7 +9,7 @@ from secrets import randbelow, token_hex
 
 from agentflow.checks.run import Shown
 from agentflow.core.evidence import Check, CheckName, TestOutcome
-from agentflow.core.languages import language_of
+from agentflow.core.languages import find_language
 from agentflow.core.record import Record
 from agentflow.verdict.syntax import (
     NO_PYTHON,
@@ -60,7 +60,7 @@ def break_functions(path: str, text: str) -> str | None:
 
 def _statement(path: str, word: str) -> str:
     """Return the statement that makes a function fail; empty for an unknown language."""
-    language = language_of(path)
+    language = find_language(path)
     return (language.breaks or "").format(word=word) if language else ""
 
 
@@ -184,7 +184,7 @@ def _indent(line: str) -> int:
 
 def _fail_at_end(change: ChangedTexts, statement: str, word: str) -> str:
     """Return a file that fails when it is run, or that cannot be parsed."""
-    text, language = change.after, language_of(change.path)
+    text, language = change.after, find_language(change.path)
     match language.fails_at if language else "":
         case "end":
             return f"{text}\n{statement}\n"

@@ -44,7 +44,7 @@ def _clone(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
     word, names, controls = make_word(), {*context.proving}, set[str]()
     files, clones, deep = dict[str, str | None](), list[Clone](), list[str]()
     for path, tests in _by_file(context).items():
-        (text,) = context.git.texts([f"{context.trees[1]}:{path}"], _TEST_BYTES)
+        (text,) = context.git.read_texts([f"{context.trees[1]}:{path}"], _TEST_BYTES)
         deep += [path] if is_too_deep(text) else []
         cloned = clone_tests(text, {*map(function_of, tests)}, word, _MOST_CLONES - len(clones))
         if cloned is not None:
@@ -64,7 +64,7 @@ def _clone(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
 
 def _by_file(context: ProbeContext) -> dict[str, list[str]]:
     """Return the proving tests by the Python file that holds them."""
-    python = [path for path in context.git.paths(context.trees[1]) if path.endswith(".py")]
+    python = [path for path in context.git.list_paths(context.trees[1]) if path.endswith(".py")]
     found: dict[str, list[str]] = {}
     for test in sorted(context.proving):
         path = next((each for each in python if lies_in(test, (each,))), None)
@@ -111,7 +111,7 @@ def _test_texts(context: ProbeContext, proving: Collection[str]) -> dict[str, st
     Where tests have names, any code may hold them: only lines of a named test are looked at.
     """
     tree, surface = context.trees[1], context.task.surface
-    found = (path for path in context.git.paths(tree) if PurePosixPath(path).suffix in _OTHERS)
+    found = (path for path in context.git.list_paths(tree) if PurePosixPath(path).suffix in _OTHERS)
     paths = [path for path in found if proving or kind_of(path, surface) in _TESTED]
     return context.git.read_files(tree, paths[:_MOST_FILES], _TEST_BYTES)
 
@@ -201,7 +201,7 @@ def _is_named(test: str, name: str) -> bool:
 def _break_product(context: ProbeContext, *, is_python: bool) -> dict[str, str | None]:
     """Return the files of the product with each function failing, by path."""
     git, tree, surface = context.git, context.trees[1], context.task.surface
-    paths = [path for path in git.paths(tree) if path.endswith(".py") is is_python]
+    paths = [path for path in git.list_paths(tree) if path.endswith(".py") is is_python]
     paths = [path for path in paths if is_source(path) and not belongs(surface, path)]
     found = git.read_files(tree, paths, _TEST_BYTES)
     return {

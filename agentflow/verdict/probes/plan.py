@@ -33,7 +33,7 @@ def due_canaries(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
     if known and (known[-1].code is Side.BASE or known[-1].end is not ProbeEnd.SILENT):
         return ()
     held = [run for run in context.case.select(checks=Side.BASE) if run.green]
-    paths = context.git.paths(context.trees[0])
+    paths = context.git.list_paths(context.trees[0])
     tests = (
         path for path in paths if path.endswith(".py") and kind_of(path, context.task.surface) is Kind.TESTS
     )
@@ -48,7 +48,7 @@ def due_canaries(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
 
 
 def _modules_in_change(context: ProbeContext) -> list[str]:
-    changed = (each.path for each in context.git.changes(*context.trees))
+    changed = (each.path for each in context.git.list_changes(*context.trees))
     return [path for path in changed if path.endswith(".py") and not belongs(context.task.surface, path)]
 
 
@@ -142,7 +142,7 @@ def _files_with_faults(context: ProbeContext, run: CheckRun) -> frozenset[str]:
     """Return the Python files of the product about which a check complained before the task."""
     base = find_same_check(run, context.case.before) or run
     named = {finding.partition(":")[0].removeprefix("./") for finding in base.findings}
-    known = named & {path for path in context.git.paths(context.trees[1]) if path.endswith(".py")}
+    known = named & {path for path in context.git.list_paths(context.trees[1]) if path.endswith(".py")}
     return frozenset(path for path in known if not belongs(context.task.surface, path))
 
 

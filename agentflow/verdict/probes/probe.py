@@ -50,7 +50,7 @@ class ProbeContext(Record):
 
     @property
     def passed(self) -> frozenset[str]:
-        return self.tests.ids(TestOutcome.PASSED) if self.tests else frozenset()
+        return self.tests.list_ids(TestOutcome.PASSED) if self.tests else frozenset()
 
     @property
     def proving(self) -> frozenset[str]:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import TypeGuard
 
-from agentflow.core.languages import lexer_of
+from agentflow.core.languages import find_lexer
 from agentflow.core.regex import regex
 from agentflow.verdict.syntax import NO_PYTHON, name_imported, read_python, split_program, words_of
 
@@ -90,7 +90,7 @@ def _list_obeyed(comment: str) -> list[str]:
 
 def _read(path: str, text: str) -> tuple[str, tuple[str, ...]] | None:
     """Return the code of a text, and the comments that count; None where the two cannot be told apart."""
-    language, parts = lexer_of(path), split_program(path, text)
+    language, parts = find_lexer(path), split_program(path, text)
     if language is None or parts is None:
         return None
     code, obeyed = "", list[str]()

@@ -33,7 +33,7 @@ def is_same_program(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]
 def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> bool:
     """Tell whether nothing that has an effect changed, and no text that code reads."""
     base, surface = task.trees[0], task.surface
-    paths = git.paths(base)
+    paths = git.list_paths(base)
     own = {part.partition(".")[0] for path in paths for part in path.split("/")}
     others = tuple(each for each in changes if not is_ignore_file(each.path))
     modes = {mode for each in changes if is_ignore_file(each.path) for mode in each.modes}
@@ -47,16 +47,16 @@ def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[ChangedTexts, .
     naming = _find_readers(git, base, documents)
     if surface.is_watched:  # what a test says of a document shows as it runs
         naming = [path for path in naming if not belongs(surface, path)]
-    reading = _in_code(git.mentions(base, READS_TEXTS)) if len(documents) < len(changes) else ()
+    reading = _in_code(git.find_mentions(base, READS_TEXTS)) if len(documents) < len(changes) else ()
     return not naming and not reading
 
 
 def _find_readers(git: Git, tree: str, documents: Collection[PurePosixPath]) -> list[str]:
     """Return the programs that name one of some documents, or both its folder and its ending."""
-    named = git.mentions(tree, [path.name for path in documents]) if documents else ()
+    named = git.find_mentions(tree, [path.name for path in documents]) if documents else ()
     naming = _in_code(named)
     for folder, ending in sorted({(path.parts[0], path.suffix) for path in documents if path.parts[1:]}):
-        listing = {*git.mentions(tree, [folder])} & {*git.mentions(tree, [ending])}
+        listing = {*git.find_mentions(tree, [folder])} & {*git.find_mentions(tree, [ending])}
         naming += [each for each in _in_code(sorted(listing)) if not each.startswith(f"{folder}/")]
     return naming
 
@@ -64,7 +64,7 @@ def _find_readers(git: Git, tree: str, documents: Collection[PurePosixPath]) -> 
 def _ignores_nothing(git: Git, task: TaskState) -> bool:
     """Tell whether no tracked file is ignored now, and no code reads what is ignored."""
     known = git.call("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
-    return not known and not _in_code(git.mentions(task.trees[0], ["gitignore"]))
+    return not known and not _in_code(git.find_mentions(task.trees[0], ["gitignore"]))
 
 
 def _is_moved(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> bool:
@@ -74,28 +74,32 @@ def _is_moved(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> b
     is_read = any(each.path in task.surface.read for each in changes)
     if len(changes) < _MOVED or not is_python or is_read or not modes <= _PLAIN:
         return False
-    sides = {tree: [path for path in git.paths(tree) if path.endswith(".py")] for tree in task.trees}
+    sides = {tree: [path for path in git.list_paths(tree) if path.endswith(".py")] for tree in task.trees}
     if len(sides[task.trees[0]]) > _RENAMED_FILES:
         return False
     names = find_moved(*(git.read_files(tree, paths, _TEXT_BYTES) for tree, paths in sides.items()))
-    others = git.mentions(task.trees[0], names) if names else ()
+    others = git.find_mentions(task.trees[0], names) if names else ()
     return bool(names) and all(path.endswith(".py") or is_document_path(path) for path in others)
 
 
 def _is_needed(git: Git, tree: str, changes: tuple[ChangedTexts, ...], own: Collection[str]) -> bool:
     """Return whether other files may need a name that is gone, or a project's description."""
-    if any(map(is_description, changes)) and _in_code(git.mentions(tree, ["metadata"])):
+    if any(map(is_description, changes)) and _in_code(git.find_mentions(tree, ["metadata"])):
         return True
     for each in (each for each in changes if each.path.endswith(".py")):
         names = find_dropped_names(each.before, each.after, own)
         functions = {name for name, kind in names.items() if kind == "function"}
         brought = find_extracted(each.before, each.after) - functions
-        if brought and git.mentions(tree, brought):
+        if brought and git.find_mentions(tree, brought):
             return True
-        saying = [path for path in git.mentions(tree, names) if path != each.path] if names else []
-        if functions and git.mentions(tree, functions) != (each.path,):
+        saying = [path for path in git.find_mentions(tree, names) if path != each.path] if names else []
+        if functions and git.find_mentions(tree, functions) != (each.path,):
             return True
-        paths = [path for path in git.paths(tree) if path.endswith(".py")] if functions or brought else saying
+        paths = (
+            [path for path in git.list_paths(tree) if path.endswith(".py")]
+            if functions or brought
+            else saying
+        )
         others = git.read_files(tree, paths, _TEXT_BYTES)
         if any(is_taken(each.path, names, text) for path, text in others.items() if path in saying):
             return True
@@ -112,12 +116,12 @@ def _in_code(paths: Iterable[str]) -> list[str]:
 def find_renamed(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> Mapping[str, str]:
     """Return the names that changed, if nothing but names changed."""
     names, (base, tree) = find_renaming(changes), task.trees
-    paths, now = git.paths(base), git.paths(tree)
+    paths, now = git.list_paths(base), git.list_paths(tree)
     is_moved = not names and len(set(paths) ^ {*now}) == _MOVED
     if not (names or is_moved) or len(paths) > _RENAMED_FILES or (names and sorted(paths) != sorted(now)):
         return {}
     before, after = git.read_files(base, paths, _TEXT_BYTES), git.read_files(tree, now, _TEXT_BYTES)
     if is_moved:
         return find_moved_module(before, after)
-    is_left = git.mentions(tree, names) or git.mentions(base, names.values())
+    is_left = git.find_mentions(tree, names) or git.find_mentions(base, names.values())
     return names if not is_left and is_renamed(before, after, names) else {}

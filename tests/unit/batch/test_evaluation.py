@@ -15,8 +15,8 @@ from agentflow.batch.plan import read_plan
 from agentflow.batch.results import BatchResult, HiddenResult
 from agentflow.core.task import Status
 from agentflow.frontmatter import read_yaml
-from agentflow.library.bundled import find_bundled
 from agentflow.model.scripted import Entry
+from agentflow.settings import find_bundled
 
 SET = find_bundled("examples") / "evaluation"
 

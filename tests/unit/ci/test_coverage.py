@@ -141,9 +141,9 @@ def test_what_lies_about_and_what_attributes_convert_is_no_change(branch: Branch
     (branch.repo.root / "a.txt").unlink()
     branch.repo.git("checkout", "-q", "--", "a.txt")
     assert (branch.repo.root / "a.txt").read_bytes() == b"1\r\n"
-    before = open_repository(branch.repo.root).tree()
+    before = open_repository(branch.repo.root).write_tree()
     branch.do(FIXED)
-    end = open_repository(branch.repo.root).tree()
+    end = open_repository(branch.repo.root).write_tree()
     branch.tasks = [(before, end, branch.tasks[0][2])]
     branch.repo.write({"stray.egg-info": "1\n"})
     assert branch.judge() == Coverage()
@@ -155,9 +155,9 @@ def test_a_submodule_counts_as_its_files_lie_here(branch: Branch, tmp_path: Path
     add = ("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner.root), "inner")
     branch.repo.git(*add)
     branch.edit({}).repo.git("branch", "-f", "main", "HEAD")
-    before = open_repository(branch.repo.root).tree()
+    before = open_repository(branch.repo.root).write_tree()
     branch.do(FIXED)
-    branch.tasks = [(before, open_repository(branch.repo.root).tree(), branch.tasks[0][2])]
+    branch.tasks = [(before, open_repository(branch.repo.root).write_tree(), branch.tasks[0][2])]
     assert branch.judge() == Coverage()
     Repo(branch.repo.root / "inner", tmp_path / "home").write({"a.py": "bug\n"}).commit()
     assert "inner" in "".join(branch.edit({}).judge().uncovered)

@@ -6,7 +6,7 @@ from typing import Any
 
 import anyio
 
-from agentflow.compose.agents import AgentFactory, SubagentPlace
+from agentflow.compose.builder import AgentFactory, SubagentPlace
 from agentflow.compose.standard import Kit, UseHooks
 from agentflow.core.events import Event
 from agentflow.core.fold import advance
@@ -20,7 +20,7 @@ from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.library.skills import Offer
 from agentflow.loop.agent import Agent, Surroundings
 from agentflow.loop.run import run_agent
-from agentflow.model.scripted import Entry, Match, Scripted, ScriptedCall, Turn
+from agentflow.model.scripted import Entry, Match, ScriptedCall, ScriptedModel, Turn
 from agentflow.permissions.rules import parse_rules
 from agentflow.tools.registry import Toolbox
 from agentflow.tools.submit import SUBMIT_TOOLS
@@ -67,7 +67,7 @@ class Household:
         return self.factory(model).build_first(role, around(self.root).replace(journal=self.journals[1]))
 
     def play(self, role: Role, *entries: Entry) -> Run:
-        return self.run(role, Scripted("script:memory", entries))
+        return self.run(role, ScriptedModel("script:memory", entries))
 
     def run(self, role: Role, model: Model) -> Run:
         return anyio.run(run_agent, self.agent(role, model), "do it")

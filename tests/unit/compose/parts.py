@@ -12,10 +12,10 @@ from agentflow.compose.builder import AgentBuilder, Audience
 from agentflow.compose.capability import (
     Capability,
     ContextChannel,
+    FactoryInput,
     HookChannel,
     ModelChannel,
     ObserverChannel,
-    Settled,
     ToolChannel,
     ToolFactory,
     ToolFactoryChannel,
@@ -147,7 +147,7 @@ def a_hook(name: str, priority: int = 0) -> Hook:
     return Hook(name=name, point=Point.PRE_TOOL_USE, body=silent, priority=priority)
 
 
-def peek(settled: Settled) -> Tool:
+def peek(settled: FactoryInput) -> Tool:
     """Make a tool that does what the first settled one does."""
     return settled.tools[0].replace(name="Peek")
 

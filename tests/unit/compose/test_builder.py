@@ -23,12 +23,12 @@ from agentflow.core.events import Event
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE
 from agentflow.core.run import RunOutcome
-from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import read_role
 from agentflow.loop.agent import Surroundings
 from agentflow.loop.prompts import prompt_text
-from agentflow.model.tiers import model_id
-from agentflow.tools.registry import SUBMITS, standard
+from agentflow.model.tiers import choose_model_id
+from agentflow.settings import find_bundled
+from agentflow.tools.registry import SUBMITS, make_standard_toolbox
 from tests.unit.compose.parts import (
     LOOK,
     PEEK,
@@ -56,7 +56,7 @@ def kit(*events: Event) -> Kit:
     return Kit(
         model=script(*TURNS),
         models={"fast": "small-1"},
-        toolbox=standard(),
+        toolbox=make_standard_toolbox(),
         events=list(events).append,
         hooks=(a_hook("house"),),
     )
@@ -131,12 +131,12 @@ def test_a_standard_agent_has_what_its_role_file_says(part: str, place: Surround
     role, given = shipped(part), kit()
     agent = AgentBuilder.standard(role, place, given).build()
     granted = {"RecallOutput"} if part in RECALLING else set()
-    own = {tool.name for tool in standard().select_for(role)}
+    own = {tool.name for tool in make_standard_toolbox().select_for(role)}
     assert {tool.name for tool in agent.tools} == own | granted
-    assert agent.submit is standard().find(SUBMITS[part])
+    assert agent.submit is make_standard_toolbox().find(SUBMITS[part])
     assert agent.system.startswith(role.prompt[:60])
     assert SUBMITS[part] in agent.system.removeprefix(role.prompt)
-    assert (agent.model, agent.model_id) == (given.model, model_id(role.model, given.models))
+    assert (agent.model, agent.model_id) == (given.model, choose_model_id(role.model, given.models))
     assert [hook.name for hook in agent.hooks.hooks] == ["house"]
 
 

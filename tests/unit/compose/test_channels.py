@@ -6,7 +6,7 @@ import pytest
 
 from agentflow.compose import capability as channels
 from agentflow.compose.builder import AgentBuilder
-from agentflow.compose.capability import CHANNELS, Capability, Settled, list_channels
+from agentflow.compose.capability import CHANNELS, Capability, FactoryInput, list_channels
 from agentflow.core.errors import ConfigError
 from agentflow.core.tool import Output, Tool, ToolContext
 from agentflow.loop.agent import Surroundings
@@ -141,10 +141,10 @@ class Keeps:
     """A factory that keeps what it was given."""
 
     def __init__(self, name: str = "Peek") -> None:
-        self.given: list[Settled] = []
+        self.given: list[FactoryInput] = []
         self._name = name
 
-    def __call__(self, settled: Settled, /) -> Tool:
+    def __call__(self, settled: FactoryInput, /) -> Tool:
         self.given.append(settled)
         return PEEK.replace(name=self._name)
 
@@ -191,7 +191,7 @@ def test_a_tool_from_a_factory_is_offered_and_run(place: Surroundings) -> None:
         """Say which model answers."""
         return Output(content=f"{names[-1]} for {wanted.word}{context.task_id}")
 
-    def factory(settled: Settled) -> Tool:
+    def factory(settled: FactoryInput) -> Tool:
         names.append(settled.model.name)
         return a_tool("Ask", ask)
 
@@ -202,5 +202,5 @@ def test_a_tool_from_a_factory_is_offered_and_run(place: Surroundings) -> None:
     assert any("script:memory for xt" in str(message.parts) for message in ended.messages)
 
 
-def peek_at(settled: Settled) -> Tool:
+def peek_at(settled: FactoryInput) -> Tool:
     return peek(settled).replace(input=Wanted)

@@ -10,7 +10,7 @@ from agentflow.core.fold import advance
 from agentflow.core.run import HandedOver, Run, RunOutcome
 from agentflow.loop.run import continue_run
 from agentflow.model.encode import Encoder
-from agentflow.model.scripted import Entry, Scripted, ScriptedCall, Turn
+from agentflow.model.scripted import Entry, ScriptedCall, ScriptedModel, Turn
 from tests.unit.compose.crew import Household, delegate, hand, named, plays
 from tests.unit.loop.stage import CHANGE, call, turn
 
@@ -125,7 +125,7 @@ def test_a_run_that_was_cut_short_at_the_handoff_goes_on_as_the_other(crew: Hous
         for entry in entries[1:cut]:
             run = advance(run, entry)
         agent = crew.agent(
-            FIRST, Scripted("script:memory", (plays("second", *turns), plays("first", *turns)))
+            FIRST, ScriptedModel("script:memory", (plays("second", *turns), plays("first", *turns)))
         )
         again = anyio.run(continue_run, agent, run, None)
         assert (again.outcome, again.active) == (whole.outcome, "second")
@@ -134,7 +134,9 @@ def test_a_run_that_was_cut_short_at_the_handoff_goes_on_as_the_other(crew: Hous
 def test_the_bytes_that_are_sent_begin_anew_after_a_handoff(crew: Household) -> None:
     play(crew, hand("second"), DONE)
     encoder = Encoder(1000)
-    first, second = (encoder.body(request.replace(model="m"), stream=False) for request in crew.requests)
+    first, second = (
+        encoder.encode_body(request.replace(model="m"), stream=False) for request in crew.requests
+    )
     assert b"You are first." in first
     assert b"You are second." in second
     assert b"You are first." not in second

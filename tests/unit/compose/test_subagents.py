@@ -14,7 +14,7 @@ from agentflow.core.points import HookEvent, Point
 from agentflow.core.role import Role
 from agentflow.core.run import RunOutcome
 from agentflow.loop.lifecycle import MAX_HELD
-from agentflow.model.scripted import Entry, Scripted, ScriptedCall, Turn
+from agentflow.model.scripted import Entry, ScriptedCall, ScriptedModel, Turn
 from tests.unit.compose.crew import Household, delegate, named, plays
 from tests.unit.compose.parts import around, parts_of
 from tests.unit.loop.stage import call, turn
@@ -172,7 +172,7 @@ class Gathering:
         self._least = least
         self._waiting = 0
         self._enough = anyio.Event()
-        self._model = Scripted("script:memory", entries)
+        self._model = ScriptedModel("script:memory", entries)
 
     def refusal(self, task: str) -> str | None:
         return self._model.refusal(task)

@@ -19,8 +19,8 @@ from agentflow.core.errors import (
     UsageError,
 )
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, TestCounts, TestOutcome
-from agentflow.core.messages import Message, Speaker, Text, ToolCall, ToolResult, Usage, total
-from agentflow.core.record import Record, encode, plain
+from agentflow.core.messages import Message, Speaker, Text, ToolCall, ToolResult, Usage, sum_usage
+from agentflow.core.record import Record, encode, to_builtins
 from agentflow.core.role import Role, ToolRule
 from agentflow.core.task import FRONTMATTER_KEYS, Gate, GateStatus, Phase, TaskState
 from tests.unit.tools.bench import a_record
@@ -60,7 +60,7 @@ def test_a_record_stands_on_one_line_in_the_order_of_its_fields() -> None:
 
 def test_plain_is_what_a_file_gives_back() -> None:
     pair = Pair(left=1, right=("a", "b"))
-    assert plain(pair) == msgspec.json.decode(encode(pair))
+    assert to_builtins(pair) == msgspec.json.decode(encode(pair))
 
 
 @pytest.mark.parametrize(
@@ -74,12 +74,12 @@ def test_plain_is_what_a_file_gives_back() -> None:
     ],
 )
 def test_a_cost_is_known_only_if_each_one_is(usages: tuple[Usage, ...], cost: float | None) -> None:
-    assert total(usages).cost_usd == cost
+    assert sum_usage(usages).cost_usd == cost
 
 
 def test_tokens_add_up_each_kind_apart() -> None:
     one = Usage(input=1, output=2, cache_read=3, cache_write=4)
-    assert total((one, one)) == Usage(input=2, output=4, cache_read=6, cache_write=8)
+    assert sum_usage((one, one)) == Usage(input=2, output=4, cache_read=6, cache_write=8)
 
 
 def test_a_message_tells_its_text_and_its_calls() -> None:
@@ -114,7 +114,7 @@ def test_a_check_that_was_not_run_is_not_green() -> None:
 
 def test_ids_are_those_of_the_outcomes_asked_for() -> None:
     run = CheckRun(check=CHECK, outcomes={"a": PASSED, "b": FAILED, "c": ERROR, "d": SKIPPED})
-    assert [set(run.ids(*asked)) for asked in (RED, (SKIPPED,), ())] == [{"b", "c"}, {"d"}, set()]
+    assert [set(run.list_ids(*asked)) for asked in (RED, (SKIPPED,), ())] == [{"b", "c"}, {"d"}, set()]
 
 
 def test_a_skipped_test_did_not_run() -> None:
@@ -165,9 +165,9 @@ def test_a_role_knows_its_rules_for_a_tool() -> None:
 
 def test_a_gate_is_pending_until_it_is_set() -> None:
     task = TaskState(task_id="t", task="x", started_at="now", max_iterations=1, model="m")
-    assert task.gate(Phase.REVIEW).status is GateStatus.PENDING
+    assert task.get_gate(Phase.REVIEW).status is GateStatus.PENDING
     task = task.with_gate(Phase.REVIEW, Gate(status=GateStatus.PASSED))
-    assert task.gate(Phase.REVIEW).status is GateStatus.PASSED
+    assert task.get_gate(Phase.REVIEW).status is GateStatus.PASSED
 
 
 def test_the_frontmatter_keys_are_those_of_the_contract() -> None:

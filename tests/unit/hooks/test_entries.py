@@ -9,9 +9,9 @@ from agentflow.core.hook import NEVER_FIRED, Hook, OnError, Origin, Script
 from agentflow.core.points import Point, Scene
 from agentflow.hooks.entries import (
     HookFile,
+    list_project_places,
+    list_user_places,
     load_hooks,
-    project_places,
-    user_places,
 )
 from tests.unit.hooks.stage import FUNCTIONS_ONLY, denied, fire
 
@@ -84,7 +84,7 @@ def test_an_entry_beats_its_group(tmp_path: Path) -> None:
 
 
 def test_the_shipped_file_and_none_of_the_users_are_the_shipped_hooks(root: Path, tmp_path: Path) -> None:
-    hooks, warnings = load_hooks(user_places(root / "hooks", tmp_path))
+    hooks, warnings = load_hooks(list_user_places(root / "hooks", tmp_path))
     assert ({hook.origin for hook in hooks}, warnings) == ({Origin.BUILT_IN}, ())
 
 
@@ -150,7 +150,7 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path, what: str) -> No
             path.write_bytes(b'{"hooks": {}, "x": "\xff"}')
         case _:
             path.symlink_to("nowhere")
-    with pytest.raises(InvalidFile, match="cannot be read"):
+    with pytest.raises(InvalidFile, match=r"cannot be read|byte 0xff is not UTF-8"):
         load_hooks([HookFile(path=path, origin=Origin.USER)])
 
 
@@ -179,10 +179,10 @@ def test_what_has_no_effect_is_told(tmp_path: Path) -> None:
 
 def test_files_add_up_in_the_order_of_their_owners(tmp_path: Path) -> None:
     bundled, claude, root = (tmp_path / name for name in ("hooks", "user", "root"))
-    for place in (*user_places(bundled, claude), *project_places(root)):
+    for place in (*list_user_places(bundled, claude), *list_project_places(root)):
         place.path.parent.mkdir(parents=True, exist_ok=True)
         place.path.write_text(json.dumps(entry(command=place.path.name)))
-    hooks, _ = load_hooks((*user_places(bundled, claude), *project_places(root)))
+    hooks, _ = load_hooks((*list_user_places(bundled, claude), *list_project_places(root)))
     assert [(hook.name, hook.origin) for hook in hooks] == [
         ("hooks.json", Origin.BUILT_IN),
         ("settings.json", Origin.USER),

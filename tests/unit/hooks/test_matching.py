@@ -5,7 +5,7 @@ import pytest
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.points import HookEvent, Point, Scene, ToolUse
-from agentflow.hooks.matching import matches, matches_name, meets_condition, parse_condition
+from agentflow.hooks.entries import matches, matches_name, meets_condition, parse_condition
 from tests.support.tools import tool_named
 from tests.unit.hooks.stage import PAYLOADS
 

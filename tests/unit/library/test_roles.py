@@ -7,8 +7,8 @@ import pytest
 from agentflow.core.errors import InvalidFile, UnknownRole
 from agentflow.core.role import Limits, ToolRule
 from agentflow.core.routing import PIPELINE
-from agentflow.library.bundled import find_bundled
 from agentflow.library.roles import Roles, load_roles, read_role
+from agentflow.settings import find_bundled
 
 HEAD = "name: tester\ndescription: tests things\ntools: [Read]\n"
 
@@ -186,15 +186,15 @@ def test_a_file_that_is_no_role_file_is_named(tmp_path: Path, content: bytes) ->
 def test_the_shipped_roles_play_every_part(tmp_path: Path) -> None:
     roles = load_roles(tmp_path)
     assert roles.warnings == ()
-    assert {roles.part(part).name for part in PIPELINE} == set(PIPELINE)
+    assert {roles.find_part(part).name for part in PIPELINE} == set(PIPELINE)
     assert {role.origin for role in roles.all} == {"bundled"}
 
 
 def test_a_role_of_the_user_that_plays_a_part_replaces_the_shipped_one(tmp_path: Path) -> None:
     a_file(tmp_path / "agents", f"{HEAD}metadata: {{agentflow-role: planner}}\n")
     roles = load_roles(tmp_path)
-    assert (roles.part("planner").name, roles.part("planner").origin) == ("tester", "user")
-    assert roles.part("verifier").origin == "bundled"
+    assert (roles.find_part("planner").name, roles.find_part("planner").origin) == ("tester", "user")
+    assert roles.find_part("verifier").origin == "bundled"
 
 
 def test_a_role_of_a_trusted_project_comes_last(tmp_path: Path) -> None:
@@ -202,16 +202,16 @@ def test_a_role_of_a_trusted_project_comes_last(tmp_path: Path) -> None:
         head = HEAD.replace("tests things", f"of the {origin}")
         a_file(tmp_path / origin / "agents", f"{head}metadata: {{agentflow-role: planner}}\n")
     assert (
-        load_roles(tmp_path / "user", (tmp_path / "project").rglob("*.md")).part("planner").description
+        load_roles(tmp_path / "user", (tmp_path / "project").rglob("*.md")).find_part("planner").description
         == "of the project"
     )
-    assert load_roles(tmp_path / "user").part("planner").description == "of the user"
+    assert load_roles(tmp_path / "user").find_part("planner").description == "of the user"
 
 
 def test_a_public_file_named_like_a_part_plays_none(tmp_path: Path) -> None:
     a_file(tmp_path / "agents", HEAD.replace("tester", "planner"), name="planner.md")
     roles = load_roles(tmp_path)
-    assert roles.part("planner").origin == "bundled"
+    assert roles.find_part("planner").origin == "bundled"
     assert [role.origin for role in roles.all if role.name == "planner"] == ["bundled", "user"]
 
 
@@ -226,7 +226,7 @@ def test_a_file_of_the_user_that_is_wrong_is_left_out_with_a_warning(tmp_path: P
 
 def test_a_part_that_nobody_plays_is_said_with_its_file() -> None:
     with pytest.raises(UnknownRole, match=r"no role file plays the verifier: .*verifier\.md is missing"):
-        Roles(all=()).part("verifier")
+        Roles(all=()).find_part("verifier")
 
 
 @pytest.mark.parametrize("kind", ["agents", "skills", "hooks", "examples"])

@@ -6,17 +6,17 @@ import pytest
 from agentflow.core.errors import InvalidFile, ToolError
 from agentflow.core.role import Role, ToolRule
 from agentflow.core.task import Phase
-from agentflow.library.bundled import find_bundled
 from agentflow.library.skill_file import list_skill_files, open_body, read_skill, read_skill_file
 from agentflow.library.skills import (
     SkillFolder,
     Skills,
     describe_unknown_skill,
     format_skill_line,
+    list_skill_places,
     load_skills,
     offer_skills,
-    skill_places,
 )
+from agentflow.settings import find_bundled
 
 HEAD = "name: a-skill\ndescription: Use when something is to be done.\n"
 Make = Callable[..., Path]
@@ -142,7 +142,9 @@ def test_what_the_standard_does_not_allow_is_odd_and_loads(
 def test_later_places_win_and_a_person_is_told(make: Make, tmp_path: Path) -> None:
     for below in ("home/.agents/skills", "home/.claude/skills", "home/.config/agentflow/skills"):
         make(HEAD.replace("something", below), below=below)
-    places = skill_places(tmp_path / "home/.claude", tmp_path / "home/.config/agentflow", tmp_path / "repo")
+    places = list_skill_places(
+        tmp_path / "home/.claude", tmp_path / "home/.config/agentflow", tmp_path / "repo"
+    )
     assert "agentflow/skills" in load_skills(places).find("a-skill").description  # type: ignore[union-attr]
     for below in ("repo/.agents/skills", "repo/.claude/skills"):
         make(HEAD.replace("something", below), below=below)
@@ -154,7 +156,7 @@ def test_later_places_win_and_a_person_is_told(make: Make, tmp_path: Path) -> No
 
 def test_a_shipped_skill_is_replaced_by_one_of_the_same_name(make: Make, tmp_path: Path) -> None:
     make("name: team-decision\ndescription: Ours.\n", name="team-decision")
-    places = skill_places(tmp_path / ".claude", tmp_path / "config", tmp_path / "repo")
+    places = list_skill_places(tmp_path / ".claude", tmp_path / "config", tmp_path / "repo")
     found = load_skills(places).find("team-decision")
     assert found is not None
     assert found.origin == "project"

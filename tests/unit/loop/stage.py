@@ -22,9 +22,9 @@ from agentflow.core.task import Phase
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.hooks.chain import Chain
 from agentflow.loop.agent import Agent, Surroundings, open_run
-from agentflow.loop.next_step import Step, next_step
+from agentflow.loop.next_step import Step, choose_next_step
 from agentflow.loop.run import NODES, run_agent
-from agentflow.model.scripted import Entry, Scripted, ScriptedCall, Turn
+from agentflow.model.scripted import Entry, ScriptedCall, ScriptedModel, Turn
 from agentflow.tools.submit import SUBMIT_TOOLS
 from agentflow.workspace.path_guard import PathGuard
 from tests.support.boxes import boxed
@@ -52,7 +52,7 @@ class Wanted(Record):
 class Prompter:
     """A model that keeps the requests it was sent."""
 
-    def __init__(self, model: Scripted) -> None:
+    def __init__(self, model: ScriptedModel) -> None:
         self.name = "prompter"
         self.requests: list[Request] = []
         self._model = model
@@ -157,7 +157,7 @@ class Stage:
 
         async def walk() -> None:
             run = open_run(agent, "do it")
-            while (step := next_step(run, agent.role.limits)) is not Step.END:
+            while (step := choose_next_step(run, agent.role.limits)) is not Step.END:
                 taken.append(step)
                 run = await NODES[step](agent, run)
 
@@ -229,8 +229,8 @@ def a_role(**limits: int) -> Role:
     )
 
 
-def script(*turns: Turn) -> Scripted:
-    return Scripted("script:memory", (Entry(turns=turns),))
+def script(*turns: Turn) -> ScriptedModel:
+    return ScriptedModel("script:memory", (Entry(turns=turns),))
 
 
 def call(name: str, word: object = "x", **more: object) -> ScriptedCall:

@@ -19,7 +19,7 @@ from agentflow.core.record import encode
 from agentflow.core.run import HistoryCompacted, Run
 from agentflow.core.tool import Category, Effect, Output, Retention, Tool, ToolContext
 from agentflow.loop.run import run_agent
-from agentflow.model.scripted import Entry, Match, Scripted, ScriptedCall, Turn
+from agentflow.model.scripted import Entry, Match, ScriptedCall, ScriptedModel, Turn
 from tests.unit.loop.stage import Prompter, Stage, Wanted, call, script, submit, turn
 
 LISTED = re.compile(r"^- c1-(\d+)-1 Look x\d+: saw x", re.MULTILINE)
@@ -41,7 +41,7 @@ def looks(turns: int, count: int, word: str = "x") -> list[Turn]:
 def played(
     stage: Stage, *turns: Turn, entries: tuple[Entry, ...] = (SUMMARIZES,)
 ) -> tuple[Run, list[Request]]:
-    model = Prompter(Scripted("script:memory", (Entry(turns=turns), *entries)))
+    model = Prompter(ScriptedModel("script:memory", (Entry(turns=turns), *entries)))
     run = anyio.run(run_agent, stage.agent(model), "do it")
     return run, [request for request in model.requests if request.role != SUMMARIZER]
 
@@ -155,7 +155,7 @@ def test_a_request_that_is_too_long_is_compacted_and_sent_once_more(stage: Stage
                 raise PromptTooLong("prompt is too long")
             return await super().complete(request)
 
-    model = Strict(Scripted("s", (Entry(turns=(*looks(8, 4_000), submit())), SUMMARIZES)))
+    model = Strict(ScriptedModel("s", (Entry(turns=(*looks(8, 4_000), submit())), SUMMARIZES)))
     run = anyio.run(run_agent, stage.agent(model), "do it")
     assert run.submitted
     told = stage.of(Compacted)
@@ -254,10 +254,10 @@ def test_when_a_conversation_is_compacted_is_a_setting(stage: Stage, changes: di
 
 def test_a_result_is_as_long_as_characters_and_tokens_allow() -> None:
     limits = ContextLimits()
-    assert limits.result_size(0.25) == 32_000
-    assert limits.result_size(0.5) == 16_000
-    assert limits.replace(result_chars=1_000).result_size(0.25) == 1_000
-    assert limits.replace(result_tokens=500).result_size(0.25) == 2_000
+    assert limits.measure_result(0.25) == 32_000
+    assert limits.measure_result(0.5) == 16_000
+    assert limits.replace(result_chars=1_000).measure_result(0.25) == 1_000
+    assert limits.replace(result_tokens=500).measure_result(0.25) == 2_000
 
 
 def test_a_summary_is_no_longer_than_its_limit(stage: Stage) -> None:
@@ -269,8 +269,8 @@ def test_a_summary_is_no_longer_than_its_limit(stage: Stage) -> None:
 
 
 def test_a_smaller_window_bounds_all_of_it() -> None:
-    assert ContextLimits().within(None).compacted_at == 72_000
-    assert ContextLimits().within(1_000_000).compacted_at == 72_000
-    assert ContextLimits().within(32_000).compacted_at == 24_000
-    assert ContextLimits(context=200_000).within(None).compacted_at == 150_000
-    assert ContextLimits(trigger=80_000).within(200_000).compacted_at == 80_000
+    assert ContextLimits().fit_window(None).compacted_at == 72_000
+    assert ContextLimits().fit_window(1_000_000).compacted_at == 72_000
+    assert ContextLimits().fit_window(32_000).compacted_at == 24_000
+    assert ContextLimits(context=200_000).fit_window(None).compacted_at == 150_000
+    assert ContextLimits(trigger=80_000).fit_window(200_000).compacted_at == 80_000

@@ -7,7 +7,7 @@ from agentflow.core.messages import Message, Speaker, Stop, Text, ToolCall, Tool
 from agentflow.core.pending import Pending, PendingKind
 from agentflow.core.role import Limits
 from agentflow.core.run import HandOff, Run, RunOpened, RunOutcome, RunPaused
-from agentflow.loop.next_step import SEVERITY, Step, conclusion, find_spent_limit, next_step
+from agentflow.loop.next_step import SEVERITY, Step, choose_next_step, conclude_run, find_spent_limit
 
 LIMITS = Limits(turns=3, tool_calls=2, tokens=1000, seconds=60, cost=2)
 HEAD = RunOpened(
@@ -96,7 +96,7 @@ NEXT = {
 @pytest.mark.parametrize("name", NEXT)
 def test_the_next_step_follows_from_the_run(name: str) -> None:
     run, step = NEXT[name]
-    assert next_step(run, LIMITS) is step
+    assert choose_next_step(run, LIMITS) is step
 
 
 ENDED = {
@@ -135,9 +135,9 @@ ENDED = {
 @pytest.mark.parametrize("outcome", ENDED)
 def test_each_outcome_closes_the_run(outcome: RunOutcome) -> None:
     run = ENDED[outcome]
-    assert conclusion(run, LIMITS) is outcome
-    assert next_step(run, LIMITS) is Step.CLOSE
-    assert next_step(run.replace(outcome=outcome), LIMITS) is Step.END
+    assert conclude_run(run, LIMITS) is outcome
+    assert choose_next_step(run, LIMITS) is Step.CLOSE
+    assert choose_next_step(run.replace(outcome=outcome), LIMITS) is Step.END
 
 
 def test_the_steps_of_the_tables_are_all_there_are() -> None:
@@ -158,7 +158,7 @@ def test_the_steps_of_the_tables_are_all_there_are() -> None:
 def test_stale_todos_are_recalled_every_ten_turns(changes: dict[str, Any], step: Step) -> None:
     keeps = HEAD.replace(tools=(ToolSpec(name="TodoWrite", description="", input_schema={}),))
     run = Run(head=keeps, messages=(TOLD, CALLING, RESULTS)).replace(**changes)
-    assert next_step(run, LIMITS.replace(turns=30)) is step
+    assert choose_next_step(run, LIMITS.replace(turns=30)) is step
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_stale_todos_are_recalled_every_ten_turns(changes: dict[str, Any], step:
     ],
 )
 def test_one_below_a_bound_goes_on(run: Run) -> None:
-    assert conclusion(run, LIMITS) is None
+    assert conclude_run(run, LIMITS) is None
 
 
 def test_a_submission_beats_every_limit() -> None:
@@ -184,12 +184,12 @@ def test_a_submission_beats_every_limit() -> None:
         turns=9,
         finalized=True,
     )
-    assert conclusion(run, LIMITS) is RunOutcome.SUBMITTED
+    assert conclude_run(run, LIMITS) is RunOutcome.SUBMITTED
 
 
 def test_a_role_that_was_told_to_finish_and_only_talks_has_no_submission() -> None:
     run = Run(head=HEAD, messages=(TOLD, PROSE), turns=4, finalized=True)
-    assert conclusion(run, LIMITS) is RunOutcome.NO_SUBMISSION
+    assert conclude_run(run, LIMITS) is RunOutcome.NO_SUBMISSION
 
 
 def test_of_two_limits_the_more_severe_one_is_named() -> None:
@@ -230,7 +230,7 @@ TWO: dict[str, tuple[dict[str, Any], RunOutcome]] = {
 def test_of_two_reasons_the_more_severe_one_is_told(name: str) -> None:
     fields, outcome = TWO[name]
     run = msgspec.structs.replace(Run(head=HEAD, messages=(TOLD, CALLING, RESULTS)), **fields)
-    assert conclusion(run, LIMITS) is outcome
+    assert conclude_run(run, LIMITS) is outcome
 
 
 def test_an_unknown_cost_bounds_nothing() -> None:

@@ -10,12 +10,11 @@ import pytest
 from agentflow.core.errors import ConfigError
 from agentflow.core.messages import Message, Request, Speaker, Text, ToolCall, ToolResult, ToolSpec, Usage
 from agentflow.core.record import encode
-from agentflow.model.credentials import endpoint
 from agentflow.model.encode import Encoder
 from agentflow.model.tiers import MODELS, add_cost, find_price, load_price_lists
-from agentflow.model.wire import VENDOR, Endpoint, Secret
+from agentflow.model.wire import VENDOR, Endpoint, Secret, choose_endpoint
 from agentflow.parse import decode
-from agentflow.settings import Price, Settings, load_settings, model_name
+from agentflow.settings import Price, Settings, choose_model_name, load_settings
 from tests.support.records import a_request, user
 
 TOOL = ToolSpec(name="Read", description="Read.", input_schema={"type": "object", "properties": {}})
@@ -60,7 +59,7 @@ def marked(body: bytes) -> list[tuple[int, int]]:
 
 def test_what_was_sent_stays_byte_for_byte() -> None:
     encoder = Encoder(100)
-    bodies = [encoder.body(request(messages), stream=False) for messages in growing(30)]
+    bodies = [encoder.encode_body(request(messages), stream=False) for messages in growing(30)]
     for before, after in pairwise(bodies):
         kept = before.replace(b',"cache_control":{"type":"ephemeral"}', b"").removesuffix(b"]}")
         assert after.replace(b',"cache_control":{"type":"ephemeral"}', b"").startswith(kept)
@@ -72,26 +71,30 @@ def test_a_run_that_is_loaded_again_gives_the_same_bytes() -> None:
     assert again[0] is not messages[0]
     one = Encoder(100)
     for earlier in growing(25, calls=3):
-        living = one.body(request(earlier), stream=False)
-    assert Encoder(100).body(request(again), stream=False) == living == one.body(request(again), stream=False)
+        living = one.encode_body(request(earlier), stream=False)
+    assert (
+        Encoder(100).encode_body(request(again), stream=False)
+        == living
+        == one.encode_body(request(again), stream=False)
+    )
 
 
 def test_a_message_that_was_replaced_is_sent_anew() -> None:
     encoder = Encoder(100)
-    encoder.body(request(growing(2)[-1]), stream=False)
+    encoder.encode_body(request(growing(2)[-1]), stream=False)
     shorter = (user("what came before, in short"), *step(9))
-    assert plain(encoder.body(request(shorter), stream=False)) == plain(
-        Encoder(100).body(request(shorter), stream=False)
+    assert plain(encoder.encode_body(request(shorter), stream=False)) == plain(
+        Encoder(100).encode_body(request(shorter), stream=False)
     )
 
 
 def test_runs_side_by_side_do_not_mix() -> None:
     encoder = Encoder(100)
     for run in range(20):
-        encoder.body(request((user(f"run {run}"),), run=run), stream=False)
+        encoder.encode_body(request((user(f"run {run}"),), run=run), stream=False)
     for run in range(20):
         body = json.loads(
-            encoder.body(request((user(f"run {run}"),), run=run, system=f"S{run}"), stream=False)
+            encoder.encode_body(request((user(f"run {run}"),), run=run, system=f"S{run}"), stream=False)
         )
         assert body["messages"][0]["content"][0]["text"] == f"run {run}"
 
@@ -102,7 +105,7 @@ def test_a_breakpoint_stands_at_the_end_and_where_the_last_request_ended_if_that
 ) -> None:
     encoder = Encoder(100)
     for messages in growing(4, calls):
-        body = encoder.body(request(messages), stream=False)
+        body = encoder.encode_body(request(messages), stream=False)
     last = len(messages) - 1
     assert marked(body) == [(last - 2, calls - 1), (last, calls - 1)][-expected:]
 
@@ -112,7 +115,7 @@ def test_each_request_finds_the_breakpoint_of_the_one_before(calls: int) -> None
     encoder = Encoder(100)
     written: set[int] = set()
     for messages in growing(12, calls):
-        body = encoder.body(request(messages), stream=False)
+        body = encoder.encode_body(request(messages), stream=False)
         sizes = [len(message["content"]) for message in json.loads(body)["messages"]]
         points = [sum(sizes[:place]) + number for place, number in marked(body)]
         reads = {read for point in points for read in range(point - 19, point + 1)} & written
@@ -122,7 +125,7 @@ def test_each_request_finds_the_breakpoint_of_the_one_before(calls: int) -> None
 
 
 def test_head_and_tail_hold_what_the_api_wants() -> None:
-    body = json.loads(Encoder(77).body(request((user("x"),), force="Read"), stream=True))
+    body = json.loads(Encoder(77).encode_body(request((user("x"),), force="Read"), stream=True))
     assert (body["model"], body["max_tokens"], body["stream"]) == ("m", 77, True)
     assert body["tool_choice"] == {"type": "tool", "name": "Read"}
     assert body["tools"] == [{"name": "Read", "description": "Read.", "input_schema": TOOL.input_schema}]
@@ -131,23 +134,25 @@ def test_head_and_tail_hold_what_the_api_wants() -> None:
 
 def test_a_model_without_tools_is_offered_none_and_not_forced() -> None:
     encoder = Encoder(1, without_tools=("m",))
-    body = json.loads(encoder.body(request((user("x"),), force="Read"), stream=False))
+    body = json.loads(encoder.encode_body(request((user("x"),), force="Read"), stream=False))
     assert not {"tools", "tool_choice"} & set(body)
-    other = json.loads(encoder.body(request((user("x"),), model="n", force="Read"), stream=False))
+    other = json.loads(encoder.encode_body(request((user("x"),), model="n", force="Read"), stream=False))
     assert {"tools", "tool_choice"} <= set(other)
 
 
 def test_without_a_prompt_the_tools_are_cached_and_without_tools_none_are_named() -> None:
-    bare = json.loads(Encoder(1).body(request((user("x"),), system=""), stream=False))
+    bare = json.loads(Encoder(1).encode_body(request((user("x"),), system=""), stream=False))
     assert "system" not in bare
     assert bare["tools"][-1]["cache_control"] == {"type": "ephemeral"}
-    assert "tools" not in json.loads(Encoder(1).body(request((user("x"),), tools=()), stream=False))
+    assert "tools" not in json.loads(Encoder(1).encode_body(request((user("x"),), tools=()), stream=False))
 
 
 def test_what_the_api_refuses_is_left_out() -> None:
     empty = Message(speaker=Speaker.ASSISTANT, parts=())
     blank = Message(speaker=Speaker.ASSISTANT, parts=(Text(text=" \n\t"),))
-    body = json.loads(Encoder(1).body(request((user("a"), empty, user("b"), blank, user("c"))), stream=False))
+    body = json.loads(
+        Encoder(1).encode_body(request((user("a"), empty, user("b"), blank, user("c"))), stream=False)
+    )
     assert [message["content"][0]["text"] for message in body["messages"]] == ["a", "b", "c"]
 
 
@@ -192,24 +197,24 @@ def test_a_cost_is_known_only_with_a_price() -> None:
 def test_the_environment_names_the_endpoint_before_the_settings(
     environ: dict[str, str], address: str | None, expected: str
 ) -> None:
-    assert endpoint(environ, Settings(endpoint=address)).address == expected
+    assert choose_endpoint(environ, Settings(endpoint=address)).address == expected
 
 
 @pytest.mark.parametrize("address", ["ftp://x.test", "x.test", "http://", "file:///etc/passwd"])
 def test_an_address_that_is_none_is_refused(address: str) -> None:
     with pytest.raises(ConfigError, match="http"):
-        endpoint({"ANTHROPIC_BASE_URL": address}, Settings())
+        choose_endpoint({"ANTHROPIC_BASE_URL": address}, Settings())
 
 
 @pytest.mark.parametrize("key", ["a b", "a\nb", "schlüssel", "a\x00b"])
 def test_a_key_that_is_none_is_refused_without_showing_it(key: str) -> None:
     with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY") as caught:
-        endpoint({"ANTHROPIC_API_KEY": key}, Settings())
+        choose_endpoint({"ANTHROPIC_API_KEY": key}, Settings())
     assert key not in str(caught.value)
 
 
 def test_a_token_alone_is_a_bearer_token() -> None:
-    assert endpoint({"ANTHROPIC_AUTH_TOKEN": " tok \n"}, Settings()).headers == {
+    assert choose_endpoint({"ANTHROPIC_AUTH_TOKEN": " tok \n"}, Settings()).headers == {
         "authorization": "Bearer tok"
     }
 
@@ -237,7 +242,7 @@ def test_no_print_shows_a_key() -> None:
 def test_the_model_is_the_first_that_is_named(
     option: str | None, environ: dict[str, str], settings: Settings, expected: str
 ) -> None:
-    assert model_name(option, settings, environ) == expected
+    assert choose_model_name(option, settings, environ) == expected
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import pytest
 
 from agentflow.core.errors import ConfigError, InvalidFile, ModelRejected, ModelUnavailable
 from agentflow.core.messages import Message, Reply, Request, Speaker, Stop, Text, ToolCall, Usage
-from agentflow.model.scripted import Entry, Match, Scripted, ScriptedCall, Turn, load_script
-from agentflow.model.tiers import model_id, tier
+from agentflow.model.scripted import Entry, Match, ScriptedCall, ScriptedModel, Turn, load_script
+from agentflow.model.tiers import choose_model_id, find_tier
 
 
 def asked(run: int = 1, turns: int = 0, said: str = "do it", **changes: object) -> Request:
@@ -30,7 +30,7 @@ def entry(text: str, **match: object) -> Entry:
     return Entry(turns=(Turn(text=text), Turn(text=f"{text} again")), match=Match().replace(**match))
 
 
-def said(model: Scripted, request: Request) -> str:
+def said(model: ScriptedModel, request: Request) -> str:
     reply = anyio.run(model.complete, request)
     return "".join(part.text for part in reply.parts if isinstance(part, Text))
 
@@ -52,40 +52,40 @@ def said(model: Scripted, request: Request) -> str:
     ],
 )
 def test_an_entry_plays_for_the_runs_it_matches(match: dict[str, object], fits: bool) -> None:
-    assert said(Scripted("s", (entry("hit", **match),)), asked()) == ("hit" if fits else "")
+    assert said(ScriptedModel("s", (entry("hit", **match),)), asked()) == ("hit" if fits else "")
 
 
 def test_entries_are_tried_in_order_and_used_up() -> None:
-    model = Scripted("s", (entry("other", role="planner"), entry("first"), entry("second")))
+    model = ScriptedModel("s", (entry("other", role="planner"), entry("first"), entry("second")))
     assert [said(model, asked(run)) for run in (1, 2, 3)] == ["first", "second", ""]
     assert said(model, asked(4, role="planner")) == "other"
 
 
 def test_a_run_stays_with_its_entry() -> None:
-    model = Scripted("s", (entry("a"), entry("b")))
+    model = ScriptedModel("s", (entry("a"), entry("b")))
     assert said(model, asked(1)) == "a"
     assert said(model, asked(2)) == "b"
     assert said(model, asked(1, turns=1)) == "a again"
 
 
 def test_equal_entries_are_used_one_by_one() -> None:
-    model = Scripted("s", (entry("a"), entry("a")))
+    model = ScriptedModel("s", (entry("a"), entry("a")))
     assert [said(model, asked(run)) for run in (1, 2, 3)] == ["a", "a", ""]
 
 
 def test_the_turn_follows_from_the_request_so_that_asking_again_gives_the_same() -> None:
-    model = Scripted("s", (entry("a"),))
+    model = ScriptedModel("s", (entry("a"),))
     assert said(model, asked(turns=1)) == "a again"
     assert said(model, asked(turns=0)) == "a"
 
 
 def test_after_the_last_turn_comes_an_empty_final_one() -> None:
-    model = Scripted("s", (entry("a"),))
+    model = ScriptedModel("s", (entry("a"),))
     assert anyio.run(model.complete, asked(turns=2)) == Reply(parts=(), model="model-1")
 
 
 def test_an_entry_that_an_earlier_process_played_is_not_played_again() -> None:
-    model = Scripted("s", (entry("a"), entry("b")))
+    model = ScriptedModel("s", (entry("a"), entry("b")))
     model.recall(asked(1))
     assert said(model, asked(2)) == "b"
 
@@ -96,7 +96,7 @@ def test_calls_have_ids_of_their_own_and_the_usage_of_the_script() -> None:
         tools=(ScriptedCall(name="Read", input={"a": 1}), ScriptedCall(name="Read")),
         usage=Usage(input=900, output=20),
     )
-    reply = anyio.run(Scripted("s", (Entry(turns=(turn,)),)).complete, asked(3))
+    reply = anyio.run(ScriptedModel("s", (Entry(turns=(turn,)),)).complete, asked(3))
     assert reply.parts == (
         Text(text="t"),
         ToolCall(id="s3-1-1", name="Read", input={"a": 1}),
@@ -115,13 +115,13 @@ def test_calls_have_ids_of_their_own_and_the_usage_of_the_script() -> None:
     ],
 )  # fmt: skip
 def test_an_error_of_a_provider_is_raised(status: int, kind: type[Exception]) -> None:
-    model = Scripted("s", (Entry(turns=(Turn(error=status),)),))
+    model = ScriptedModel("s", (Entry(turns=(Turn(error=status),)),))
     with pytest.raises(kind, match=str(status)):
         anyio.run(model.complete, asked())
 
 
 def test_each_reply_waits_for_its_delay() -> None:
-    model = Scripted("s", (Entry(turns=(Turn(text="a"),), delay=0.2),))
+    model = ScriptedModel("s", (Entry(turns=(Turn(text="a"),), delay=0.2),))
 
     async def timed() -> float:
         begin = anyio.current_time()
@@ -132,7 +132,7 @@ def test_each_reply_waits_for_its_delay() -> None:
 
 
 def test_any_task_is_taken() -> None:
-    assert Scripted("s", ()).refusal("anything") is None
+    assert ScriptedModel("s", ()).refusal("anything") is None
 
 
 def test_a_script_is_read_from_its_file(tmp_path: Path) -> None:
@@ -193,18 +193,18 @@ def test_a_script_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     ],
 )
 def test_a_name_of_a_public_role_file_is_a_tier(named: str, tier_name: str) -> None:
-    assert tier(named) == tier_name
+    assert find_tier(named) == tier_name
 
 
 @pytest.mark.parametrize("named", ["opus", "deep"])
 def test_one_line_of_the_settings_changes_a_tier(named: str) -> None:
-    assert model_id(named, {"deep": "mine"}) == "mine"
-    assert model_id(named, {"fast": "mine"}) == model_id("deep", {}) != "mine"
+    assert choose_model_id(named, {"deep": "mine"}) == "mine"
+    assert choose_model_id(named, {"fast": "mine"}) == choose_model_id("deep", {}) != "mine"
 
 
 def test_a_full_id_stands_for_itself() -> None:
-    assert model_id("vendor-model-9", {"deep": "mine"}) == "vendor-model-9"
+    assert choose_model_id("vendor-model-9", {"deep": "mine"}) == "vendor-model-9"
 
 
 def test_the_shipped_tiers_differ() -> None:
-    assert model_id("deep", {}) != model_id("fast", {})
+    assert choose_model_id("deep", {}) != choose_model_id("fast", {})

@@ -3,7 +3,7 @@
 from agentflow.core.evidence import Surface
 from agentflow.core.verdict import Hunk, Proof, ProofKind, Verdict
 from agentflow.pages.diff import FileView, JudgedAs, arrange_diff
-from agentflow.view.verdict import file_diffs
+from agentflow.view.verdict import split_diff
 
 DIFF = """diff --git a/calc.py b/calc.py
 index 1..2 100644
@@ -45,7 +45,7 @@ def a_verdict(*proof: Proof, unproved: tuple[str, ...] = ()) -> Verdict:
 
 
 def arrange(verdict: Verdict | None, diff: str = DIFF) -> dict[str, FileView]:
-    return {file.path: file for file in arrange_diff(file_diffs(diff), Surface(), verdict)}
+    return {file.path: file for file in arrange_diff(split_diff(diff), Surface(), verdict)}
 
 
 def marks(file: FileView) -> list[tuple[JudgedAs, str]]:

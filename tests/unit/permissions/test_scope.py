@@ -9,7 +9,7 @@ from agentflow.library.roles import read_role
 from agentflow.permissions.role_rules import CommandScope, find_scope
 from agentflow.permissions.rules import parse_rules
 from agentflow.sandbox.confine import Ability
-from agentflow.sandbox.profile import Level, Opened
+from agentflow.sandbox.profile import Level, SandboxOpenings
 from agentflow.sandbox.run import Sandbox
 from agentflow.tools.shell import BASH
 
@@ -22,7 +22,9 @@ def shipped(name: str) -> Role:
 
 
 def sandbox(level: Level, who: str | None, *network: str) -> Sandbox:
-    return Sandbox(root=Path("/r"), ability=Ability(level=level), opened=Opened(network=network)).of(who)
+    return Sandbox(root=Path("/r"), ability=Ability(level=level), opened=SandboxOpenings(network=network)).of(
+        who
+    )
 
 
 @pytest.mark.parametrize(

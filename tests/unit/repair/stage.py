@@ -100,7 +100,7 @@ class Stage:
         path.write_bytes(encode(self.evidence(name, code)))
 
     def open(self) -> None:
-        self.tree = open_repository(self.root).tree()
+        self.tree = open_repository(self.root).write_tree()
         self.brief += f"\n## Checks before the task\n{self.check()[0]}"
 
     def play(self, role: str, model: Repair, more: str = "") -> ToolCall:

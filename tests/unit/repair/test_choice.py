@@ -11,7 +11,7 @@ import pytest
 
 import agentflow.repair.compare
 from agentflow.repair.candidates import Candidate
-from agentflow.repair.choice import Compared, RepairChoice, choose_repair, rank_survivors
+from agentflow.repair.choice import RepairChoice, VersionComparison, choose_repair, rank_survivors
 from agentflow.repair.policy import Repair
 from agentflow.repair.sources import Mutation
 from tests.support.boxes import boxed
@@ -71,8 +71,8 @@ MORE = an_edit("operator and constant", "+; 2")
 WRAP, FAR_WRAP = an_edit("missing call", "abs(b)", cost=2), an_edit("missing call", "len(b)", cost=3)
 
 
-def compared(*outcomes: tuple[str, ...]) -> Compared:
-    return Compared(
+def compared(*outcomes: tuple[str, ...]) -> VersionComparison:
+    return VersionComparison(
         inputs=tuple(f"run({number})" for number in range(max(map(len, outcomes)))), outcomes=outcomes
     )
 
@@ -141,24 +141,24 @@ def test_the_edit_and_its_rivals_alone_are_confirmed_and_one_that_fails_then_is_
 
 
 def test_an_edit_that_only_fits_the_tested_value_is_said_to_be_a_guess() -> None:
-    choice = rank_survivors((GUARD,), Compared())
+    choice = rank_survivors((GUARD,), VersionComparison())
     assert choice.winner == GUARD
     assert choice.differing == ("a guess: only the failing tests name that value",)
-    assert rank_survivors((OPERATOR,), Compared()).differing == ()
+    assert rank_survivors((OPERATOR,), VersionComparison()).differing == ()
 
 
 def test_what_tells_two_edits_apart_is_short_and_shows_the_difference() -> None:
     long = "x" * 100
-    seen = Compared(
+    seen = VersionComparison(
         inputs=("run([1, 2])", "run([1])", "run(2)"),
         outcomes=(("1", "1", "5"), ("2", f"{long}1", "5")),
     )
     choice = rank_survivors((OPERATOR, CONSTANT), seen)
     assert choice.differing == (f"run([1]) gives 1, or {'x' * 60}…",)
-    seen = Compared(inputs=("run(1)",), outcomes=((f"{long}1",), (f"{long}2",)))
+    seen = VersionComparison(inputs=("run(1)",), outcomes=((f"{long}1",), (f"{long}2",)))
     choice = rank_survivors((OPERATOR, CONSTANT), seen)
     assert choice.differing == (f"run(1) gives …{'x' * 30}1, or …{'x' * 30}2",)
-    seen = Compared(inputs=("add([1])",), outcomes=(("None | ([1]) | 7",), ("None | ([1, 2]) | 8",)))
+    seen = VersionComparison(inputs=("add([1])",), outcomes=(("None | ([1]) | 7",), ("None | ([1, 2]) | 8",)))
     choice = rank_survivors((OPERATOR, CONSTANT), seen)
     assert choice.differing == ("add([1]) gives None and leaves ([1]), or ([1, 2])",)
 

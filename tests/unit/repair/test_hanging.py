@@ -10,7 +10,7 @@ import pytest
 from agentflow.core.errors import ModelRejected
 from agentflow.repair.bench import DRIVER, Bench, SearchWatch
 from agentflow.repair.candidates import list_candidates
-from agentflow.repair.locate import localise
+from agentflow.repair.clues import localise
 from agentflow.repair.search import Search, trace_tests
 from agentflow.repair.sources import read_sources
 from agentflow.repair.target import RepairRunner, Target

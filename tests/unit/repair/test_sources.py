@@ -17,7 +17,7 @@ def root(tmp_path: Path) -> Path:
 def base_of(root: Path, **files: bytes) -> str:
     for name, raw in files.items():
         (root / f"{name}.py").write_bytes(raw)
-    return open_repository(root).tree()
+    return open_repository(root).write_tree()
 
 
 def test_what_changed_since_a_tree_is_read_as_it_was(root: Path) -> None:

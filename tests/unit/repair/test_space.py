@@ -14,8 +14,8 @@ from agentflow.repair.candidates import (
     list_candidates,
     list_rivals,
 )
-from agentflow.repair.locate import EditPlace
-from agentflow.repair.locate import TestTrace as Trace
+from agentflow.repair.clues import EditPlace
+from agentflow.repair.clues import TestTrace as Trace
 from agentflow.repair.sources import Sources, apply_mutation
 
 TESTS = 'from core import *\n\n\ndef test_it():\n    assert run("north-east", 7) == "Nord"\n'

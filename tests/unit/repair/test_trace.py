@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-from agentflow.repair.trace import Tracer
+from agentflow.repair.watch import Tracer
 
 CODE = """def total(n):
     found = 0

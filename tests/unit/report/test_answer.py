@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentflow.report.answer import split_advice
+from agentflow.report.report import split_advice
 
 SUMMARIES = {
     "none": ("It waits.", ("It waits.", ())),

@@ -1,13 +1,15 @@
 """What each role used, and the time that was waited, as the events tell it."""
 
-from agentflow.core.events import Asked, Event, Replied, RunStarted, Stamped, TaskEnded
+from agentflow.core.events import Asked, Event, Replied, RunStarted, StoredEvent, TaskEnded
 from agentflow.core.messages import Stop, Usage
 from agentflow.core.task import Status
 from agentflow.report.material import RoleSpending, sum_spending
 
 
-def stamped(*happened: Event) -> list[Stamped]:
-    return [Stamped(seq=seq, at="2026-01-01T00:00:00Z", event=event) for seq, event in enumerate(happened, 1)]
+def stamped(*happened: Event) -> list[StoredEvent]:
+    return [
+        StoredEvent(seq=seq, at="2026-01-01T00:00:00Z", event=event) for seq, event in enumerate(happened, 1)
+    ]
 
 
 def started(run: int, role: str) -> RunStarted:

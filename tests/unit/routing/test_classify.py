@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from agentflow.core.errors import ConfigError
 from agentflow.core.routing import ROLE_OF, Action, Requirement, RiskRule, Routing
 from agentflow.core.task import Complexity, Phase
-from agentflow.routing.classify import RANK, class_by_size, classify, find_named_files, higher
+from agentflow.routing.classify import RANK, choose_higher, classify, classify_size, find_named_files
 from agentflow.routing.table import load_table
 
 TABLE = load_table(Routing())
@@ -339,13 +339,13 @@ def test_every_shipped_route_is_taken_by_some_task() -> None:
     [(0, TRIVIAL), (1, TRIVIAL), (2, IMPLEMENTATION), (5, IMPLEMENTATION), (6, COMPLEX), (60, COMPLEX)],
 )
 def test_the_number_of_files_gives_the_class(files: int, complexity: Complexity) -> None:
-    assert class_by_size(files) is complexity
+    assert classify_size(files) is complexity
 
 
 def test_of_two_classes_the_higher_counts() -> None:
     for place, low in enumerate(RANK):
         for high in RANK[place:]:
-            assert higher(low, high) is higher(high, low) is high
+            assert choose_higher(low, high) is choose_higher(high, low) is high
 
 
 @pytest.mark.parametrize("rule", TABLE.routing.complex_when, ids=lambda rule: rule.reason)
@@ -456,7 +456,7 @@ def test_a_rule_names_a_route_that_exists() -> None:
 def test_any_text_has_a_class_and_the_same_one_each_time(text: str) -> None:
     found = classify(text, TABLE)
     assert found == classify(text, TABLE)
-    assert found.steps == TABLE.steps(found.route, found.complexity) != ()
+    assert found.steps == TABLE.list_steps(found.route, found.complexity) != ()
     reads = found.complexity in (EXPLORATORY, RESEARCH)
     assert (Phase.IMPLEMENTATION in found.steps) is not reads
 

@@ -10,11 +10,11 @@ from agentflow.routing.route import (
     ORDER,
     TRANSITIONS,
     enter_phase,
+    find_next_phase,
     is_stalled,
+    list_phases_beside,
     may_retry,
-    next_phase,
-    phases_beside,
-    with_route,
+    set_route,
 )
 from agentflow.verdict.ending import conclude, find_review_caveats
 from tests.unit.verdict.cases import a_failure, a_task, a_verdict, gated
@@ -47,7 +47,7 @@ def test_the_table_has_every_phase() -> None:
 
 
 def test_entering_a_phase_opens_its_gate() -> None:
-    gate = enter_phase(a_task(), Phase.EXPLORATION, NOW).gate(Phase.EXPLORATION)
+    gate = enter_phase(a_task(), Phase.EXPLORATION, NOW).get_gate(Phase.EXPLORATION)
     assert gate == Gate(status=GateStatus.IN_PROGRESS, timestamp=NOW)
 
 
@@ -58,32 +58,32 @@ def test_completion_has_no_gate() -> None:
 @pytest.mark.parametrize("phase", ORDER)
 @pytest.mark.parametrize("status", [GateStatus.PENDING, GateStatus.IN_PROGRESS])
 def test_an_open_gate_is_next(phase: Phase, status: GateStatus) -> None:
-    assert next_phase(gated(phase, status)) is phase
+    assert find_next_phase(gated(phase, status)) is phase
 
 
 @pytest.mark.parametrize("status", [GateStatus.PASSED, GateStatus.SKIPPED])
 @pytest.mark.parametrize("place", range(6))
 def test_a_closed_gate_leads_to_the_one_after_it(place: int, status: GateStatus) -> None:
     after = (*ORDER, Phase.COMPLETE)[place + 1]
-    assert next_phase(gated(ORDER[place], status)) is after
+    assert find_next_phase(gated(ORDER[place], status)) is after
 
 
 @pytest.mark.parametrize("phase", ORDER)
 def test_a_failed_gate_goes_back_only_from_a_judging_phase(phase: Phase) -> None:
     judging = phase in (Phase.REVIEW, Phase.VERIFICATION)
     expected = Phase.IMPLEMENTATION if judging else Phase.COMPLETE
-    assert next_phase(gated(phase, GateStatus.FAILED)) is expected
+    assert find_next_phase(gated(phase, GateStatus.FAILED)) is expected
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.RUNNING])
 def test_a_task_that_does_not_run_has_no_next_phase(status: Status) -> None:
-    assert next_phase(gated(Phase.PLANNING, GateStatus.PENDING).replace(status=status)) is None
+    assert find_next_phase(gated(Phase.PLANNING, GateStatus.PENDING).replace(status=status)) is None
 
 
 def test_an_ending_leads_to_completion_from_everywhere() -> None:
     ending = Ending(status=Status.FAILED, exit_code=Exit.NOT_VERIFIED, reason="r")
     for phase, status in product(ORDER, GateStatus):
-        assert next_phase(gated(phase, status, ending=ending)) is Phase.COMPLETE
+        assert find_next_phase(gated(phase, status, ending=ending)) is Phase.COMPLETE
 
 
 SAME = (a_failure(), a_failure())
@@ -116,7 +116,7 @@ def test_a_change_is_tried_again_while_iterations_are_left_and_help(
 ) -> None:
     task = gated(Phase.VERIFICATION, GateStatus.FAILED, iteration=iteration, failures=failures)
     assert may_retry(task) is allowed
-    assert next_phase(task) is (Phase.IMPLEMENTATION if allowed else Phase.COMPLETE)
+    assert find_next_phase(task) is (Phase.IMPLEMENTATION if allowed else Phase.COMPLETE)
 
 
 @pytest.mark.parametrize("phase", [Phase.REVIEW, Phase.VERIFICATION])
@@ -135,14 +135,16 @@ def test_going_back_begins_a_new_iteration_without_the_old_results(phase: Phase)
         2, None, None, None, None,
     )  # fmt: skip
     assert task.failures == (a_failure(),)
-    assert {task.gate(other).status for other in (Phase.REVIEW, Phase.VERIFICATION)} == {GateStatus.PENDING}
+    assert {task.get_gate(other).status for other in (Phase.REVIEW, Phase.VERIFICATION)} == {
+        GateStatus.PENDING
+    }
 
 
 def test_a_skipped_review_stays_skipped_in_the_next_iteration() -> None:
     task = gated(Phase.VERIFICATION, GateStatus.FAILED).with_gate(
         Phase.REVIEW, Gate(status=GateStatus.SKIPPED)
     )
-    assert enter_phase(task, Phase.IMPLEMENTATION, NOW).gate(Phase.REVIEW).status is GateStatus.SKIPPED
+    assert enter_phase(task, Phase.IMPLEMENTATION, NOW).get_gate(Phase.REVIEW).status is GateStatus.SKIPPED
 
 
 def test_entering_the_implementation_again_after_a_crash_is_the_same_iteration() -> None:
@@ -151,7 +153,7 @@ def test_entering_the_implementation_again_after_a_crash_is_the_same_iteration()
 
 
 def test_phases_outside_the_route_are_skipped_with_a_reason() -> None:
-    task = with_route(a_task(), "default", DEFAULT)
+    task = set_route(a_task(), "default", DEFAULT)
     skipped = {phase: gate for phase, gate in task.gates.items() if gate.status is GateStatus.SKIPPED}
     assert list(task.gates) == list(ORDER)
     assert skipped == {Phase.REVIEW: Gate(status=GateStatus.SKIPPED, message="route: default")}
@@ -159,7 +161,7 @@ def test_phases_outside_the_route_are_skipped_with_a_reason() -> None:
 
 def test_a_route_leaves_gates_that_are_set_as_they_are() -> None:
     task = enter_phase(a_task(), Phase.REFINEMENT, NOW)
-    assert with_route(task, "default", DEFAULT).gate(Phase.REFINEMENT) == task.gate(Phase.REFINEMENT)
+    assert set_route(task, "default", DEFAULT).get_gate(Phase.REFINEMENT) == task.get_gate(Phase.REFINEMENT)
 
 
 @pytest.mark.parametrize(
@@ -192,31 +194,31 @@ def test_the_end_follows_from_the_verdict(
 
 
 def test_whatever_is_changed_is_verified_by_the_program() -> None:
-    task = with_route(a_task(), "single_file", (Phase.IMPLEMENTATION,))
-    assert task.gate(Phase.VERIFICATION).status is GateStatus.PENDING
+    task = set_route(a_task(), "single_file", (Phase.IMPLEMENTATION,))
+    assert task.get_gate(Phase.VERIFICATION).status is GateStatus.PENDING
     assert task.steps == (Phase.IMPLEMENTATION,)
 
 
 def test_a_route_that_only_reads_is_never_sent_back() -> None:
-    task = with_route(a_task(), "audit", (Phase.EXPLORATION, Phase.REVIEW))
+    task = set_route(a_task(), "audit", (Phase.EXPLORATION, Phase.REVIEW))
     for phase in (Phase.REFINEMENT, Phase.EXPLORATION):
         task = task.with_gate(phase, Gate(status=GateStatus.PASSED))
     task = task.with_gate(Phase.REVIEW, Gate(status=GateStatus.FAILED))
-    assert next_phase(task) is Phase.COMPLETE
+    assert find_next_phase(task) is Phase.COMPLETE
     assert conclude(task).exit_code is Exit.NOT_VERIFIED
 
 
 def test_the_judges_of_one_tree_are_entered_together_unless_one_by_one() -> None:
     task = gated(Phase.REVIEW, GateStatus.PENDING)
-    assert phases_beside(task, Phase.REVIEW) == (Phase.REVIEW, Phase.VERIFICATION)
+    assert list_phases_beside(task, Phase.REVIEW) == (Phase.REVIEW, Phase.VERIFICATION)
     entered = enter_phase(task, Phase.REVIEW, NOW)
-    assert {entered.gate(phase).status for phase in phases_beside(task, Phase.REVIEW)} == {
+    assert {entered.get_gate(phase).status for phase in list_phases_beside(task, Phase.REVIEW)} == {
         GateStatus.IN_PROGRESS
     }
-    assert phases_beside(task.replace(sequential=True), Phase.REVIEW) == (Phase.REVIEW,)
-    assert phases_beside(task, Phase.VERIFICATION) == (Phase.VERIFICATION,)
+    assert list_phases_beside(task.replace(sequential=True), Phase.REVIEW) == (Phase.REVIEW,)
+    assert list_phases_beside(task, Phase.VERIFICATION) == (Phase.VERIFICATION,)
     verified = task.with_gate(Phase.VERIFICATION, Gate(status=GateStatus.PASSED))
-    assert phases_beside(verified, Phase.REVIEW) == (Phase.REVIEW,)
+    assert list_phases_beside(verified, Phase.REVIEW) == (Phase.REVIEW,)
 
 
 def test_a_class_that_counts_only_with_a_review_is_not_verified_without_one() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from agentflow.routing.clauses import find_code_names, find_targets, wants_only_checks
+from agentflow.routing.clauses import find_code_names, find_targets, is_only_about_checks
 
 PYTEST = frozenset(
     {"tests/test_calc.py::test_add", "tests/test_calc.py::test_add_zero", "tests/b.py::C::test_x[1]"}
@@ -156,4 +156,4 @@ def test_a_fault_in_code_that_is_named_is_the_matter_of_the_tests_that_speak_of_
     ],
 )
 def test_a_text_that_may_want_more_than_green_checks(text: str, is_only: bool) -> None:
-    assert wants_only_checks(text) is is_only
+    assert is_only_about_checks(text) is is_only

@@ -5,7 +5,7 @@ import pytest
 
 from agentflow.core.evidence import Command, Execution
 from agentflow.sandbox.confine import Ability, find_ability
-from agentflow.sandbox.profile import Level, Opened
+from agentflow.sandbox.profile import Level, SandboxOpenings
 from agentflow.sandbox.run import Sandbox
 from tests.support.boxes import without_bubblewrap
 from tests.support.repo import Repo
@@ -40,7 +40,9 @@ def ability(request: pytest.FixtureRequest, bare_path: str, monkeypatch: pytest.
 def inside(repo: Repo, ability: Ability, tmp_path: Path) -> Inside:
     """Run a shell command as somebody."""
 
-    def run(who: str, shell: str, timeout: float = 30, opened: Opened = Opened()) -> Execution:  # noqa: B008
+    nothing = SandboxOpenings()
+
+    def run(who: str, shell: str, timeout: float = 30, opened: SandboxOpenings = nothing) -> Execution:
         sandbox = Sandbox(root=repo.root, ability=ability, opened=opened, who=who)
         command = Command(argv=("bash", "-c", shell), cwd=str(repo.root), timeout=timeout)
         return sandbox.run(command, tmp_path / "output")

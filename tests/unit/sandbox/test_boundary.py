@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.sandbox.profile import CHECKS, Opened
+from agentflow.sandbox.profile import CHECKS, SandboxOpenings
 from tests.support.attacks import ALTERING, POLICY, WAYS, state_of
 from tests.support.repo import Repo
 from tests.unit.sandbox.conftest import Inside
@@ -58,11 +58,11 @@ def test_what_is_masked_is_read_by_no_role_that_reads(inside: Inside, repo: Repo
     repo.write({".env": "K=hunter2\n", "src/deep/.env": "K=hunter2\n", "src/deep/seen": "seen\n"})
     masked = tuple(repo.root / name for name in (".env", "src/deep/.env", ".git/objects"))
     shell = "grep -r hunter2 . ; cat .git/objects/*/* | wc -c; ls . src/deep; cat src/deep/seen"
-    said = inside("explorer", shell, opened=Opened(masked=masked)).tail
+    said = inside("explorer", shell, opened=SandboxOpenings(masked=masked)).tail
     assert "hunter2" not in said
     assert {"0", "a.txt", "seen", "src"} < set(said.split())
-    assert "hunter2" not in inside("implementer", "cat .env", opened=Opened(masked=masked)).tail
-    assert "hunter2" in inside(CHECKS, "cat src/deep/.env", opened=Opened(masked=masked)).tail
+    assert "hunter2" not in inside("implementer", "cat .env", opened=SandboxOpenings(masked=masked)).tail
+    assert "hunter2" in inside(CHECKS, "cat src/deep/.env", opened=SandboxOpenings(masked=masked)).tail
 
 
 def test_a_check_sees_and_changes_its_own_view(inside: Inside) -> None:
@@ -184,7 +184,7 @@ def held(folder: Path) -> dict[str, str | bytes]:
 
 def test_a_folder_of_what_is_masked_cannot_be_moved_away(inside: Inside, repo: Repo, is_full: bool) -> None:
     repo.write({"src/deep/.env": "K=hunter2\n"})
-    opened = Opened(masked=(repo.root / "src/deep/.env",))
+    opened = SandboxOpenings(masked=(repo.root / "src/deep/.env",))
     inside("implementer", "mv src other; mv src/deep other", opened=opened)
     if is_full:
         assert "hunter2" not in inside("implementer", "cat */.env */*/.env", opened=opened).tail
@@ -192,7 +192,11 @@ def test_a_folder_of_what_is_masked_cannot_be_moved_away(inside: Inside, repo: R
 
 def test_a_name_that_the_user_opened_is_written(inside: Inside, repo: Repo, is_full: bool) -> None:
     repo.write({"AGENTS.md": "old\n"})
-    inside("implementer", "echo new > AGENTS.md; echo K=1 > .env", opened=Opened(names=("AGENTS.md", ".env")))
+    inside(
+        "implementer",
+        "echo new > AGENTS.md; echo K=1 > .env",
+        opened=SandboxOpenings(names=("AGENTS.md", ".env")),
+    )
     assert repo.read("AGENTS.md") == "new\n"
     if is_full:
         assert repo.read(".env") == "K=1\n"
@@ -232,7 +236,7 @@ def test_no_child_sees_the_key(inside: Inside, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_variable_that_the_user_passes_on_is_seen(inside: Inside) -> None:
-    said = inside("explorer", "echo $LICENSE", opened=Opened(environment={"LICENSE": "abc"}))
+    said = inside("explorer", "echo $LICENSE", opened=SandboxOpenings(environment={"LICENSE": "abc"}))
     assert said.tail == "abc\n"
 
 

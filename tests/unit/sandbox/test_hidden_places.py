@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.sandbox.profile import CHECKS, Opened
+from agentflow.sandbox.profile import CHECKS, SandboxOpenings
 from tests.support.repo import Repo
 from tests.unit.sandbox.conftest import Inside
 
@@ -140,7 +140,7 @@ def test_an_environment_that_is_opened_works_wherever_its_interpreter_lies(
     (environment / "bin").mkdir(parents=True)
     (environment / "bin/python").symlink_to(home / "own/bin/python3")
     shell = f"{environment}/bin/python {home}/own/lib/python3.11/os.py {home}/own/share/keyrings/login"
-    said = inside(CHECKS, shell, opened=Opened(readable=(environment,))).tail
+    said = inside(CHECKS, shell, opened=SandboxOpenings(readable=(environment,))).tail
     assert "the library\n" in said
     assert "canary-secret" not in said
 

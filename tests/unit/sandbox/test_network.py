@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.sandbox.profile import CHECKS, Opened
+from agentflow.sandbox.profile import CHECKS, SandboxOpenings
 from tests.support.repo import Repo
 from tests.unit.sandbox.conftest import Inside
 
@@ -18,7 +18,7 @@ def test_the_network_is_closed(inside: Inside) -> None:
         )
         for who in ("explorer", "implementer", CHECKS):
             assert "got through" not in inside(who, f'python3 -c "{connect}"').tail
-            opened = inside(who, f'python3 -c "{connect}"', opened=Opened(network=(who,)))
+            opened = inside(who, f'python3 -c "{connect}"', opened=SandboxOpenings(network=(who,)))
             assert "got through" in opened.tail
 
 
@@ -54,7 +54,7 @@ KINDS = {"UDP-Lite": (2, 2, 136), "SCTP": (2, 1, 132), "SMC": (2, 1, 256), "SMC 
 @pytest.mark.parametrize("kind", KINDS)
 def test_other_protocols_are_refused_also_with_a_network(inside: Inside, kind: str) -> None:
     code = f"import socket; socket.socket{KINDS[kind]}; print('got', 'through')"
-    for opened in (Opened(), Opened(network=("explorer",))):
+    for opened in (SandboxOpenings(), SandboxOpenings(network=("explorer",))):
         assert "got through" not in inside("explorer", f'python3 -c "{code}"', opened=opened).tail
 
 
@@ -72,7 +72,7 @@ def test_an_open_network_carries_datagrams(inside: Inside) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
         code = f"import socket; socket.socket(2, 2).sendto(b'asked', {server.getsockname()})"
-        inside("explorer", f'python3 -c "{code}"', opened=Opened(network=("explorer",)))
+        inside("explorer", f'python3 -c "{code}"', opened=SandboxOpenings(network=("explorer",)))
         server.settimeout(5)
         assert server.recv(5) == b"asked"
 

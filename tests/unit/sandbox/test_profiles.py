@@ -74,18 +74,18 @@ def test_other_names(name: str) -> None:
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
 def test_each_processor_has_its_own_program_of_whole_steps(machine: str) -> None:
-    program = seccomp.program(machine=machine)
+    program = seccomp.build_filter(machine=machine)
     assert program is not None
     assert len(program) % 8 == 0
     assert program[-4:] == (0x7FFF0000).to_bytes(4, "little")
     for also in seccomp.Also:
-        stricter = seccomp.program((also,), machine)
+        stricter = seccomp.build_filter((also,), machine)
         assert stricter is not None
         assert stricter != program
 
 
 def test_an_unknown_processor_has_none() -> None:
-    assert seccomp.program(machine="vax") is None
+    assert seccomp.build_filter(machine="vax") is None
 
 
 def test_a_home_is_never_shown_again_by_what_stands_on_path(tmp_path: Path) -> None:

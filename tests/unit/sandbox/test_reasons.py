@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.sandbox.run import Sandbox, likely_reason
-from agentflow.sandbox.throwaway import scratch_folder
+from agentflow.sandbox.run import Sandbox, guess_reason
+from agentflow.sandbox.throwaway import make_scratch_folder
 from tests.support.boxes import boxed, landlocked, unboxed
 
 
@@ -32,16 +32,16 @@ def box(request: pytest.FixtureRequest, tmp_path: Path) -> Sandbox:
 def test_a_hidden_file_that_a_command_asks_for_is_named(said: str, box: Sandbox, tmp_path: Path) -> None:
     needed = tmp_path / "needed"
     needed.touch()
-    assert likely_reason(box, said.format(needed)) == (
+    assert guess_reason(box, said.format(needed)) == (
         f"the sandbox hides {needed}: `readable: [{needed}]` in config.yaml shows it"
     )
-    assert likely_reason(unboxed(box.root), said.format(needed)) == ""
+    assert guess_reason(unboxed(box.root), said.format(needed)) == ""
 
 
 def test_a_hidden_file_with_a_space_in_its_name_is_named(box: Sandbox, tmp_path: Path) -> None:
     needed = tmp_path / "what is needed"
     needed.touch()
-    assert f"hides {needed}:" in likely_reason(box, f"No such file or directory: '{needed}'")
+    assert f"hides {needed}:" in guess_reason(box, f"No such file or directory: '{needed}'")
 
 
 @pytest.mark.parametrize(
@@ -58,19 +58,19 @@ def test_a_failure_that_only_mentions_a_hidden_path_has_another_cause(
 ) -> None:
     mentioned = tmp_path / "mentioned"
     mentioned.touch()
-    assert likely_reason(box, said.format(mentioned)) == ""
+    assert guess_reason(box, said.format(mentioned)) == ""
 
 
 def test_a_file_of_the_repository_or_of_a_copy_of_it_is_not_hidden(box: Sandbox) -> None:
     (box.root / "a").touch()
-    with scratch_folder() as folder:
+    with make_scratch_folder() as folder:
         (folder / "a").touch()
         said = "".join(f"Permission denied: '{place}/a'\n" for place in (box.root, folder))
-        assert likely_reason(box, said) == ""
+        assert guess_reason(box, said) == ""
 
 
 def test_a_file_that_nobody_may_write_is_read_only_outside_as_well(box: Sandbox) -> None:
     said = "OSError: [Errno 30] Read-only file system: '{}'"
-    assert "read-only" in likely_reason(box, said.format(f"{tempfile.gettempdir()}/beside"))
-    assert likely_reason(box, said.format("/proc/sys/kernel/ostype")) == ""
-    assert likely_reason(box, "the names of errors: Read-only file system") == ""
+    assert "read-only" in guess_reason(box, said.format(f"{tempfile.gettempdir()}/beside"))
+    assert guess_reason(box, said.format("/proc/sys/kernel/ostype")) == ""
+    assert guess_reason(box, "the names of errors: Read-only file system") == ""

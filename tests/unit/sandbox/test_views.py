@@ -8,7 +8,7 @@ import pytest
 
 from agentflow.sandbox import throwaway
 from agentflow.sandbox.profile import CHECKS
-from agentflow.sandbox.throwaway import scratch_folder, take_abandoned
+from agentflow.sandbox.throwaway import make_scratch_folder, take_abandoned
 from tests.support.places import temporary_files_in
 from tests.support.repo import Repo
 from tests.unit.sandbox.conftest import Inside
@@ -43,7 +43,7 @@ def test_a_copy_knows_its_changes_and_leaves_environments_out(repo: Repo, tmp_pa
 
 
 def test_a_scratch_folder_is_private_and_gone_at_the_end() -> None:
-    with scratch_folder() as folder:
+    with make_scratch_folder() as folder:
         assert folder.stat().st_mode & 0o777 == 0o700
         (folder / "x").mkdir(mode=0o500)
         assert folder not in list(take_abandoned())
@@ -53,7 +53,7 @@ def test_a_scratch_folder_is_private_and_gone_at_the_end() -> None:
 def test_the_folder_of_a_killed_process_is_cleared_away(tmp_path: Path) -> None:
     left = tmp_path / "agentflow-scratch-left"
     left.mkdir()
-    with temporary_files_in(tmp_path), scratch_folder() as folder:
+    with temporary_files_in(tmp_path), make_scratch_folder() as folder:
         assert list(take_abandoned()) == [left]
         assert list(tmp_path.iterdir()) == [folder]
 

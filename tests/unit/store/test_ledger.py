@@ -102,9 +102,9 @@ def test_what_was_recorded_is_told(ledger: EvidenceLedger, tmp_path: Path, told:
 
 def test_what_a_check_showed_can_be_read_again(ledger: EvidenceLedger, tmp_path: Path) -> None:
     kept = ledger.record_check(ran(tmp_path), BOUND, iteration=1)
-    assert ledger.outcomes(kept) == BOUND.outcomes
-    assert ledger.output(kept.id) == "out\n"
-    assert ledger.outcomes(kept.replace(tests=None)) == {}
+    assert ledger.read_outcomes(kept) == BOUND.outcomes
+    assert ledger.read_output(kept.id) == "out\n"
+    assert ledger.read_outcomes(kept.replace(tests=None)) == {}
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_what_a_check_showed_can_be_read_again(ledger: EvidenceLedger, tmp_path:
 def test_the_name_of_a_test_may_hold_anything(ledger: EvidenceLedger, tmp_path: Path, name: str) -> None:
     outcomes = {name: TestOutcome.FAILED, "a::y": TestOutcome.PASSED}
     kept = ledger.record_check(ran(tmp_path), BOUND.replace(outcomes=outcomes), iteration=1)
-    assert ledger.outcomes(kept) == outcomes
+    assert ledger.read_outcomes(kept) == outcomes
 
 
 def test_an_unknown_id_is_none(ledger: EvidenceLedger) -> None:
@@ -182,7 +182,7 @@ def test_an_output_that_a_crash_left_without_its_record_stops_nobody(
 ) -> None:
     (tmp_path / "evidence/ev-0001.out").write_text("left behind")
     kept = ledger.record(ran(tmp_path), role=None, iteration=1, by=By.AGENT)
-    assert ledger.output(kept.id) == "out\n"
+    assert ledger.read_output(kept.id) == "out\n"
 
 
 def test_a_file_whose_name_is_no_utf_8_is_told_as_git_tells_it(

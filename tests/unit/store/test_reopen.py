@@ -8,7 +8,7 @@ from agentflow.core.events import PhaseEnded, StateChanged, Warned
 from agentflow.core.evidence import By
 from agentflow.core.record import seal
 from agentflow.core.task import GateStatus, Phase
-from agentflow.store.reading import EVENTS, TASKS, events
+from agentflow.store.reading import EVENTS, TASKS, load_events
 from agentflow.store.tasks import TaskStore
 from tests.support.records import an_execution
 from tests.unit.verdict.cases import a_task
@@ -45,9 +45,9 @@ def test_reopening_changes_no_file(folder: Path) -> None:
 
 
 def test_the_next_event_follows_the_last(folder: Path) -> None:
-    last = [one.seq for one in events(folder)][-1]
+    last = [one.seq for one in load_events(folder)][-1]
     TaskStore.reopen(folder).emit(Warned(message="again"))
-    assert [one.seq for one in events(folder)] == list(range(1, last + 2))
+    assert [one.seq for one in load_events(folder)] == list(range(1, last + 2))
 
 
 @pytest.mark.parametrize("cut", [1, 2, 10, 40])
@@ -60,7 +60,7 @@ def test_a_torn_last_line_is_as_if_it_had_not_been_written(folder: Path, cut: in
     store.save(a_task(iteration=3))
     kept = whole.splitlines(keepends=True)[:-1]
     assert path.read_bytes().splitlines(keepends=True)[: len(kept)] == kept
-    torn, edited, last = list(events(folder))[len(kept) :]
+    torn, edited, last = list(load_events(folder))[len(kept) :]
     assert isinstance(torn.event, Warned)
     assert torn.event.message.startswith("the last line of events.jsonl was cut off")
     assert edited.event == Warned(message="task.md: iteration was edited by hand to 2; it stays 1")
@@ -77,7 +77,7 @@ def test_the_log_goes_on_where_it_was(folder: Path) -> None:
 
 def test_only_what_changed_since_is_written(folder: Path) -> None:
     TaskStore.reopen(folder).save(a_task(iteration=2, runs=1))
-    assert list(events(folder))[-1].event == StateChanged(changed={"runs": 1})
+    assert list(load_events(folder))[-1].event == StateChanged(changed={"runs": 1})
 
 
 def test_evidence_is_known_and_its_numbers_go_on(folder: Path) -> None:
@@ -180,4 +180,4 @@ def test_an_event_of_a_later_version_is_left_as_it_is(folder: Path) -> None:
     assert store.task == a_task(iteration=2)
     assert path.read_bytes().endswith(line + b"\n")
     store.emit(Warned(message="after it"))
-    assert [one.event for one in events(folder)][-1] == Warned(message="after it")
+    assert [one.event for one in load_events(folder)][-1] == Warned(message="after it")

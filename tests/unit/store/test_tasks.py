@@ -11,16 +11,16 @@ import msgspec
 import pytest
 
 from agentflow.core.errors import ConfigError, CorruptState, InvalidFile, TaskLocked
-from agentflow.core.events import PhaseEnded, Stamped, StateChanged, Warned
+from agentflow.core.events import PhaseEnded, StateChanged, StoredEvent, Warned
 from agentflow.core.record import is_intact, seal
 from agentflow.core.role import Findings
 from agentflow.core.task import FRONTMATTER_KEYS, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.parse import Mismatch, fit
-from agentflow.store.journal import lines
-from agentflow.store.ownership import writer_lock
+from agentflow.store.journal import read_numbered_lines
+from agentflow.store.ownership import hold_writer_lock
 from agentflow.store.reading import TASKS
 from agentflow.store.task_file import read_task
-from agentflow.store.tasks import NEWEST, TaskStore, new_task_id
+from agentflow.store.tasks import NEWEST, TaskStore, make_task_id
 from tests.unit.verdict.cases import a_task
 
 SAVING = """
@@ -45,9 +45,9 @@ while True:
 LOCKING = """
 import sys, time
 from pathlib import Path
-from agentflow.store.ownership import writer_lock
+from agentflow.store.ownership import hold_writer_lock
 
-with writer_lock(Path(sys.argv[1])):
+with hold_writer_lock(Path(sys.argv[1])):
     print("ready", flush=True)
     time.sleep(60)
 """
@@ -77,7 +77,7 @@ def kill(started: "subprocess.Popen[str]") -> None:
 
 def events(store_folder: Path) -> list[dict[str, object]]:
     found = []
-    for _, line in lines(store_folder / "events.jsonl"):
+    for _, line in read_numbered_lines(store_folder / "events.jsonl"):
         assert is_intact(line)
         found.append(msgspec.json.decode(line))
     return found
@@ -143,7 +143,7 @@ def test_events_are_numbered_stamped_and_named(tmp_path: Path) -> None:
 
 def test_observers_are_told_after_the_file(tmp_path: Path) -> None:
     store = a_store(tmp_path)
-    seen: list[tuple[Stamped, int]] = []
+    seen: list[tuple[StoredEvent, int]] = []
     store.observers.append(lambda stamped: seen.append((stamped, len(events(store.folder)))))
     store.emit(Warned(message="w"))
     ((stamped, written),) = seen
@@ -153,9 +153,9 @@ def test_observers_are_told_after_the_file(tmp_path: Path) -> None:
 def test_an_observer_that_raises_is_told_no_more_and_breaks_nothing(tmp_path: Path) -> None:
     store = a_store(tmp_path)
     seen: list[object] = []
-    tries: list[Stamped] = []
+    tries: list[StoredEvent] = []
 
-    def broken(stamped: Stamped) -> None:
+    def broken(stamped: StoredEvent) -> None:
         tries.append(stamped)
         raise OSError("disk \udcff full")
 
@@ -174,7 +174,7 @@ def test_observers_that_all_raise_are_all_named(tmp_path: Path) -> None:
     store = a_store(tmp_path)
 
     class Screen:
-        def __call__(self, stamped: Stamped) -> None:
+        def __call__(self, stamped: StoredEvent) -> None:
             raise ValueError(stamped.seq)
 
     store.observers.extend([Screen(), Screen()])
@@ -189,7 +189,7 @@ def test_observers_that_all_raise_are_all_named(tmp_path: Path) -> None:
 def test_an_observer_can_still_be_interrupted(tmp_path: Path, stop: type[BaseException]) -> None:
     store = a_store(tmp_path)
 
-    def interrupted(_: Stamped) -> None:
+    def interrupted(_: StoredEvent) -> None:
         raise stop
 
     store.observers.append(interrupted)
@@ -240,7 +240,7 @@ def test_a_foreign_message_is_neither_a_heading_of_the_log_nor_steers_a_terminal
     assert "\x1b" not in log
     assert "\n> a\n      # b\n" in log
     assert read_task(path).task == forged
-    assert read_task(path).gate(Phase.PLANNING).message == forged
+    assert read_task(path).get_gate(Phase.PLANNING).message == forged
 
 
 def test_state_that_a_call_gives_is_saved_with_the_rest(tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_a_task_id_is_never_used_twice(tmp_path: Path) -> None:
 
 
 def test_task_ids_are_stamps_that_differ() -> None:
-    ids = {new_task_id() for _ in range(20)}
+    ids = {make_task_id() for _ in range(20)}
     assert len(ids) > 1
     assert all(len(item) == 21 and item[8] == "T" and item[15:17] == "Z-" for item in ids)
 
@@ -362,35 +362,39 @@ def test_no_kill_leaves_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_two_writers_conflict(tmp_path: Path) -> None:
-    with writer_lock(tmp_path), pytest.raises(TaskLocked, match="another task"), writer_lock(tmp_path):
+    with (
+        hold_writer_lock(tmp_path),
+        pytest.raises(TaskLocked, match="another task"),
+        hold_writer_lock(tmp_path),
+    ):
         pytest.fail("two hold it")
 
 
 def test_a_lock_is_free_again_after_its_holder(tmp_path: Path) -> None:
     for _ in range(2):
-        with writer_lock(tmp_path):
+        with hold_writer_lock(tmp_path):
             assert (tmp_path / TASKS / ".gitignore").read_text() == "*\n"
 
 
 def test_a_lock_is_free_after_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), writer_lock(tmp_path):
+    with pytest.raises(ZeroDivisionError), hold_writer_lock(tmp_path):
         _ = 1 // 0
-    with writer_lock(tmp_path):
+    with hold_writer_lock(tmp_path):
         pass
 
 
 def test_a_killed_process_gives_its_lock_back(tmp_path: Path) -> None:
     started = child(LOCKING, tmp_path)
-    with pytest.raises(TaskLocked), writer_lock(tmp_path):
+    with pytest.raises(TaskLocked), hold_writer_lock(tmp_path):
         pytest.fail("two hold it")
     kill(started)
-    with writer_lock(tmp_path):
+    with hold_writer_lock(tmp_path):
         pass
 
 
 def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / ".claude").write_text("a file in the way")
-    with pytest.raises(ConfigError, match="cannot write"), writer_lock(tmp_path):
+    with pytest.raises(ConfigError, match="cannot write"), hold_writer_lock(tmp_path):
         pytest.fail("it was not held")
 
 
@@ -463,7 +467,7 @@ def test_an_event_of_any_text_stays_one_line(tmp_path: Path) -> None:
 
 def test_a_state_change_is_an_event_like_others(tmp_path: Path) -> None:
     store = a_store(tmp_path)
-    seen: list[Stamped] = []
+    seen: list[StoredEvent] = []
     store.observers.append(seen.append)
     store.save(a_task(iteration=2))
     assert [stamped.event for stamped in seen] == [StateChanged(changed={"iteration": 2})]

@@ -20,7 +20,7 @@ from agentflow.core.run import (
 from agentflow.core.tool import Output, Shell, Tool, ToolContext
 from agentflow.parse import fit
 from agentflow.tools.inputs import check_input
-from agentflow.tools.registry import standard
+from agentflow.tools.registry import make_standard_toolbox
 from agentflow.workspace.path_guard import PathGuard
 from tests.support.boxes import boxed
 
@@ -88,7 +88,7 @@ class Bench:
     def context(self, call_id: str = "call-0") -> ToolContext:
         rules = (ToolRule(tool="Read"),)
         return ToolContext(
-            tools=standard().tools,
+            tools=make_standard_toolbox().tools,
             workspace=PathGuard(self.root),
             shell=Shell(runner=self.runner, outputs=self.outputs),
             role=Role(

@@ -6,7 +6,7 @@ import pytest
 
 from agentflow.core.messages import Message, Speaker, Text, ToolCall, ToolResult
 from agentflow.core.role import Finding
-from agentflow.tools.excerpts import NEAR, WHOLE_LINES, block_of, excerpts_of, was_shown
+from agentflow.tools.excerpts import NEAR, WHOLE_LINES, collect_excerpts, find_definition, was_shown
 from agentflow.workspace.path_guard import PathGuard
 from tests.unit.tools.bench import Bench
 
@@ -20,7 +20,7 @@ def cites(*places: tuple[str, int]) -> list[Finding]:
 def test_a_short_file_is_handed_on_whole_and_others_around_the_lines(bench: Bench) -> None:
     bench.file("short.py", "one\ntwo\n")
     bench.file("long.py", "\n".join(LONG))
-    found = excerpts_of(
+    found = collect_excerpts(
         PathGuard(bench.root), cites(("long.py", 50), ("short.py", 1), ("long.py", 55), ("long.py", 2))
     )
     shown = [(each.path, each.first, each.first + len(each.lines) - 1, each.is_whole) for each in found]
@@ -76,21 +76,21 @@ def test_a_line_of_the_brief_counts_as_seen(bench: Bench) -> None:
 )
 def test_a_block_ends_where_what_is_deeper_ends(bench: Bench, text: str, lines: tuple[str, ...]) -> None:
     bench.file("a.txt", text)
-    found = block_of(PathGuard(bench.root), "a.txt", "a")
+    found = find_definition(PathGuard(bench.root), "a.txt", "a")
     assert found is not None
     assert found.lines == lines
-    assert block_of(PathGuard(bench.root), "a.txt", "nowhere") is None
+    assert find_definition(PathGuard(bench.root), "a.txt", "nowhere") is None
 
 
 def test_a_block_begins_with_its_decorators(bench: Bench) -> None:
     bench.file("a.py", "x = 1\n@slow\n@cases(\n    1,\n)\ndef test_a(n):\n    assert n\n\ny = 2\n")
-    found = block_of(PathGuard(bench.root), "a.py", "test_a")
+    found = find_definition(PathGuard(bench.root), "a.py", "test_a")
     assert found is not None
     assert (found.first, found.lines[0], found.lines[-1]) == (2, "@slow", "    assert n")
 
 
 def test_a_block_is_where_a_name_is_defined_rather_than_first_named(bench: Bench) -> None:
     bench.file("a.py", '__all__ = ("get",)\n\n\ndef forget():\n    pass\n\n\ndef get():\n    return 1\n')
-    found = block_of(PathGuard(bench.root), "a.py", "get")
+    found = find_definition(PathGuard(bench.root), "a.py", "get")
     assert found is not None
     assert (found.first, found.lines) == (8, ("def get():", "    return 1"))

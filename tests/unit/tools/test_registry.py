@@ -10,7 +10,7 @@ from agentflow.core.routing import PIPELINE
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.parse import Mismatch, fit
 from agentflow.settings import Caller
-from agentflow.tools.registry import SUBMITS, Toolbox, build_toolbox, standard, to_spec
+from agentflow.tools.registry import SUBMITS, Toolbox, build_toolbox, make_standard_toolbox, to_spec
 from tests.unit.tools.bench import Bench
 
 LISTS = {
@@ -39,7 +39,9 @@ def a_role(name: str, *tools: str, part: str | None = None) -> Role:
 @pytest.mark.parametrize("tool", NINE)
 @pytest.mark.parametrize("part", PIPELINE)
 def test_a_role_is_offered_what_its_list_names(part: str, tool: str) -> None:
-    offered = {each.name for each in standard().select_for(a_role(part, *LISTS[part], part=part))}
+    offered = {
+        each.name for each in make_standard_toolbox().select_for(a_role(part, *LISTS[part], part=part))
+    }
     assert (tool in offered) == (tool in LISTS[part] and not tool.startswith("Web"))
 
 
@@ -54,18 +56,22 @@ def test_the_web_is_the_explorer_s_once_it_is_opened(part: str) -> None:
 
 @pytest.mark.parametrize("part", PIPELINE)
 def test_a_part_is_offered_its_own_submit_tool_only(part: str) -> None:
-    offered = [each.name for each in standard().select_for(a_role(part, *LISTS[part], part=part))]
+    offered = [
+        each.name for each in make_standard_toolbox().select_for(a_role(part, *LISTS[part], part=part))
+    ]
     assert [name for name in offered if name.startswith("Submit")] == [SUBMITS[part]]
     assert offered == sorted(offered)
 
 
 def test_a_role_of_no_part_submits_nothing() -> None:
-    offered = standard().select_for(a_role("guide", "Read", "Read", "state"))
+    offered = make_standard_toolbox().select_for(a_role("guide", "Read", "Read", "state"))
     assert [tool.name for tool in offered] == ["Read", "TodoWrite"]
 
 
 def test_a_category_stands_for_its_tools() -> None:
-    offered = [tool.name for tool in standard().select_for(a_role("a", "fs", "shell", "net", "Read"))]
+    offered = [
+        tool.name for tool in make_standard_toolbox().select_for(a_role("a", "fs", "shell", "net", "Read"))
+    ]
     assert offered == ["Bash", "Edit", "Glob", "Grep", "Read", "Write"]
 
 
@@ -75,7 +81,7 @@ def test_a_category_stands_for_its_tools() -> None:
 )
 def test_an_unknown_name_is_an_error_that_helps(entry: str, near: str) -> None:
     with pytest.raises(UnknownTool) as caught:
-        standard().select_for(a_role("guide", "Read", entry, part="explorer"))
+        make_standard_toolbox().select_for(a_role("guide", "Read", entry, part="explorer"))
     message = str(caught.value)
     assert message.startswith(f"agents/guide.md: tools: role guide lists {entry}, ")
     assert message.endswith(f"did you mean {near}?") == bool(near)
@@ -163,7 +169,7 @@ def test_schemas_have_the_public_keys_and_are_closed() -> None:
 
 
 def test_keys_with_a_dash_reach_the_tool() -> None:
-    grep: Any = standard().find("Grep")
+    grep: Any = make_standard_toolbox().find("Grep")
     assert to_spec(grep).input_schema["properties"]["-i"] == {"type": "boolean"}
     assert fit(
         grep.input, {"pattern": "a", "-i": True, "-n": False}

@@ -16,18 +16,18 @@ from agentflow.tools.search import (
     GREP,
     Engine,
     Query,
-    batches,
     compile_regex,
     find_lines,
-    git_grep,
-    python_re,
-    ripgrep,
+    run_git_grep,
+    run_python_re,
+    run_ripgrep,
+    split_batches,
 )
 from agentflow.workspace.path_guard import PathGuard
 from tests.unit.tools.bench import Bench
 
 needs_ripgrep = pytest.mark.skipif(which("rg") is None, reason="ripgrep is not installed")
-FAST = (pytest.param(ripgrep, marks=needs_ripgrep), pytest.param(git_grep))
+FAST = (pytest.param(run_ripgrep, marks=needs_ripgrep), pytest.param(run_git_grep))
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_engines_find_the_same_lines(tree: Bench, engine: Engine, *, ignore_case
     asked = {pattern: query(tree, pattern, ignore_case=ignore_case) for pattern in PATTERNS}
     found = {pattern: engine(each) for pattern, each in asked.items()}
     assert [pattern for pattern, lines in found.items() if lines is None] == []
-    assert found == {pattern: python_re(each) for pattern, each in asked.items()}
+    assert found == {pattern: run_python_re(each) for pattern, each in asked.items()}
 
 
 def test_the_answer_itself_is_right(tree: Bench) -> None:
@@ -190,10 +190,10 @@ def test_what_engines_read_differently_is_left_to_python(
     tree: Bench, pattern: str, expected: list[str]
 ) -> None:
     asked = query(tree, pattern)
-    assert ripgrep(asked) is None
-    assert git_grep(asked) is None
+    assert run_ripgrep(asked) is None
+    assert run_git_grep(asked) is None
     assert {*expected} <= {line.path for line in find_lines(asked)}
-    assert find_lines(asked) == python_re(asked)
+    assert find_lines(asked) == run_python_re(asked)
 
 
 def test_an_engine_that_is_absent_is_passed_over(
@@ -204,16 +204,16 @@ def test_an_engine_that_is_absent_is_passed_over(
     (programs / "git").symlink_to(str(which("git")))
     expected = find_lines(query(tree, "foo"))
     monkeypatch.setenv("PATH", str(programs))
-    assert ripgrep(query(tree, "foo")) is None
+    assert run_ripgrep(query(tree, "foo")) is None
     assert find_lines(query(tree, "foo")) == expected
 
 
 def test_names_are_handed_over_in_batches_and_never_as_options() -> None:
     names = ["-", "--pre=x", *(f"{number}é.txt" for number in range(1000))]
-    handed = list(batches(names, 500))
+    handed = list(split_batches(names, 500))
     assert [name for batch in handed for name in batch] == [f"./{name}" for name in names]
     assert max(len(os.fsencode("\0".join(batch))) for batch in handed) < 600
-    assert list(batches([])) == []
+    assert list(split_batches([])) == []
 
 
 def test_multiline_matches_show_all_their_lines(bench: Bench) -> None:
@@ -311,7 +311,7 @@ def test_searching_runs_no_program_of_the_repository(bench: Bench) -> None:
     bench.file(".gitattributes", "* diff=x\n")
     for key in ("core.fsmonitor", "diff.x.textconv", "core.pager"):
         subprocess.run(["git", "config", key, str(script)], cwd=bench.root, check=True)
-    searches: list[Callable[[Query], Any]] = [ripgrep, git_grep, python_re]
+    searches: list[Callable[[Query], Any]] = [run_ripgrep, run_git_grep, run_python_re]
     for search in searches:
         search(query(bench, "touch"))
     assert not (bench.root / "ran").exists()

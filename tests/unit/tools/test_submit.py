@@ -9,7 +9,7 @@ from agentflow.core.record import encode
 from agentflow.core.role import Change, Findings, Judgement, Plan, Review
 from agentflow.core.tool import Tool
 from agentflow.parse import Mismatch, fit
-from agentflow.tools.registry import SUBMITS, standard
+from agentflow.tools.registry import SUBMITS, make_standard_toolbox
 from tests.unit.tools.bench import Bench, Records, a_record
 
 FINDINGS = {"summary": "s", "findings": [], "open_questions": []}
@@ -21,7 +21,7 @@ VERDICT = {"verdict": "FAILED", "evidence": [], "reasons": ["r"]}
 
 
 def tool(name: str) -> Tool:
-    found = standard().find(name)
+    found = make_standard_toolbox().find(name)
     assert found is not None
     return found
 

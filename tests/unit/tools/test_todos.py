@@ -6,7 +6,7 @@ from agentflow.core.errors import InvalidInput
 from agentflow.core.task import Todo, TodoStatus
 from agentflow.core.tool import Output
 from agentflow.parse import Mismatch
-from agentflow.tools.todos import TODO_WRITE, todo_update
+from agentflow.tools.todos import TODO_WRITE, make_todo_update
 from tests.unit.tools.bench import Bench, Records, a_record
 
 
@@ -97,7 +97,7 @@ def statuses(output: Output) -> dict[int, str]:
 
 def test_the_current_todo_ends_and_the_next_begins(bench: Bench) -> None:
     bench.ledger = Records(a_record("ev-0001"))
-    update = todo_update(SAVED)
+    update = make_todo_update(SAVED)
     output = bench(update, status="done", evidence="ev-0001")
     assert statuses(output) == {3: "completed", 4: "blocked", 5: "in_progress"}
     assert output.content == "todo 3 completed; todo 5 is in progress"
@@ -117,7 +117,7 @@ def test_the_current_todo_ends_and_the_next_begins(bench: Bench) -> None:
 )
 def test_an_update_that_breaks_a_rule_is_refused(bench: Bench, given: dict[str, Any], problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem):
-        bench(todo_update(SAVED), **given)
+        bench(make_todo_update(SAVED), **given)
 
 
 @pytest.mark.parametrize("item", [todo("a", "gone"), todo("a", id=0), todo("a", owner="me"), {"title": "a"}])

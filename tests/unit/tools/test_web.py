@@ -6,7 +6,7 @@ import pytest
 
 from agentflow.core.errors import InvalidInput, ToolError
 from agentflow.tools.markdown import to_markdown
-from agentflow.tools.web import SHOWN_CHARS, WEB_FETCH, Hop, Page, connect_to, parts_about, read_page
+from agentflow.tools.web import SHOWN_CHARS, WEB_FETCH, Hop, Page, connect_to, pick_parts, read_page
 from tests.support.web_server import Content, WebServer, pages
 from tests.unit.tools.bench import Bench
 
@@ -183,12 +183,12 @@ def test_a_page_is_told_to_be_data(bench: Bench, monkeypatch: pytest.MonkeyPatch
 
 def test_of_a_long_page_the_parts_that_were_asked_for_are_shown() -> None:
     text = "\n\n".join([*(f"{number} {'x' * 1000}" for number in range(60)), "timeouts are in seconds"])
-    shown = parts_about("Timeouts in seconds", text)
+    shown = pick_parts("Timeouts in seconds", text)
     assert shown.endswith("timeouts are in seconds")
     assert "that match the prompt best" in shown.splitlines()[0]
     assert len(shown) < SHOWN_CHARS + 200
-    assert parts_about("anything", "short") == "short"
-    assert len(parts_about("x", "y" * 100_000)) < SHOWN_CHARS + 200
+    assert pick_parts("anything", "short") == "short"
+    assert len(pick_parts("x", "y" * 100_000)) < SHOWN_CHARS + 200
 
 
 PAGES = {

@@ -1,7 +1,7 @@
 import pytest
 
 from agentflow.core.errors import InvalidInput
-from agentflow.tools.web import is_public, target
+from agentflow.tools.web import is_public, parse_address
 
 ADDRESSES = {
     "93.184.215.14": True,
@@ -109,7 +109,7 @@ def test_only_an_address_on_the_internet_is_public(address: str, *, expected: bo
 @pytest.mark.parametrize("url", REFUSED)
 def test_what_may_not_be_asked_is_told_from_its_spelling(url: str) -> None:
     with pytest.raises(InvalidInput, match=r"^url: "):
-        target(url)
+        parse_address(url)
 
 
 @pytest.mark.parametrize(
@@ -123,5 +123,5 @@ def test_what_may_not_be_asked_is_told_from_its_spelling(url: str) -> None:
     ],
 )
 def test_a_public_address_has_one_spelling(url: str, expected: str) -> None:
-    assert target(url).url == expected
-    assert target(expected).url == expected
+    assert parse_address(url).url == expected
+    assert parse_address(expected).url == expected

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.core.events import Event, EvidenceRecorded, Stamped, StateChanged
+from agentflow.core.events import Event, EvidenceRecorded, StateChanged, StoredEvent
 from agentflow.core.evidence import Evidence
-from agentflow.core.record import encode, plain
+from agentflow.core.record import encode, to_builtins
 from agentflow.core.task import TaskState
 from agentflow.parse import fit
 from agentflow.view.tasks import Snapshot
@@ -21,16 +21,16 @@ from tests.unit.view.telling import changed, stages
 GOLDEN = Path(__file__).parents[2] / "golden" / "view"
 
 
-def stamp(events: Iterable[Event]) -> tuple[Stamped, ...]:
+def stamp(events: Iterable[Event]) -> tuple[StoredEvent, ...]:
     begin = datetime(2026, 1, 2, 3, 4, 5, 120_000, UTC)
     times = (begin + timedelta(seconds=0.137 * number) for number in range(100_000))
     return tuple(
-        Stamped(seq=seq, at=at.isoformat(timespec="milliseconds").replace("+00:00", "Z"), event=event)
+        StoredEvent(seq=seq, at=at.isoformat(timespec="milliseconds").replace("+00:00", "Z"), event=event)
         for seq, (at, event) in enumerate(zip(times, events, strict=False), 1)
     )
 
 
-def event_file_line(one: Stamped) -> bytes:
+def event_file_line(one: StoredEvent) -> bytes:
     head = b'{"seq":%d,"at":"%s",' % (one.seq, one.at.encode())
     body = head + encode(one.event)[1:-1] + b',"task_id":"%s"}' % TASK_ID.encode()
     return body[:-1] + b',"sum":"%08x"}\n' % zlib.crc32(body)
@@ -48,7 +48,7 @@ def write_folder(
 
 
 @pytest.fixture
-def story() -> Callable[[str], tuple[Stamped, ...]]:
+def story() -> Callable[[str], tuple[StoredEvent, ...]]:
     return lambda stage: stamp(stages()[stage])
 
 
@@ -76,11 +76,11 @@ def write_task(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def opened() -> StateChanged:
-    return changed(**plain(state()))
+    return changed(**to_builtins(state()))
 
 
 @pytest.fixture
-def line_of() -> Callable[[Stamped], bytes]:
+def line_of() -> Callable[[StoredEvent], bytes]:
     return event_file_line
 
 

@@ -21,7 +21,7 @@ from agentflow.core.events import (
 )
 from agentflow.core.evidence import Check, CheckName, Evidence
 from agentflow.core.messages import Stop, Usage
-from agentflow.core.record import plain
+from agentflow.core.record import to_builtins
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import (
     Ending,
@@ -57,7 +57,7 @@ def required(*pairs: tuple[Check, str | None]) -> tuple[RequiredCheck, ...]:
 
 
 def changed(**values: object) -> StateChanged:
-    return StateChanged(changed={key: plain(value) for key, value in values.items()})
+    return StateChanged(changed={key: to_builtins(value) for key, value in values.items()})
 
 
 def gate(
@@ -93,7 +93,7 @@ def opening() -> list[Event]:
     now = state()
     _, red, *_ = records()
     return [
-        changed(**plain(now)),
+        changed(**to_builtins(now)),
         TaskStarted(task=now.task, model="repair", max_iterations=10),
         Warned(message=".claude/orchestration.local.md is a file, not our link: left alone"),
         PhaseEnded(

@@ -17,8 +17,8 @@ from agentflow.core.events import (
     Replied,
     RunEnded,
     RunStarted,
-    Stamped,
     StateChanged,
+    StoredEvent,
     TaskEnded,
     TestRunsLong,
     ToolFinished,
@@ -31,7 +31,7 @@ from agentflow.core.run import RunOutcome
 from agentflow.core.task import Complexity, GateStatus, Phase, Status
 from agentflow.view.board import Board, update_board
 from agentflow.view.region import Painter
-from agentflow.view.rows import Memory, brief_rows
+from agentflow.view.rows import Memory, list_brief_rows
 from agentflow.view.text import Medium
 
 AT = "2026-01-02T03:04:05.000Z"
@@ -70,7 +70,7 @@ def recorded(tests: TestCounts, check: CheckName | None = CheckName.TESTS) -> Ev
 def fold(*events: Event) -> Board:
     board = Board()
     for event in events:
-        board = update_board(board, Stamped(seq=1, at=AT, event=event))
+        board = update_board(board, StoredEvent(seq=1, at=AT, event=event))
     return board
 
 
@@ -198,7 +198,7 @@ def test_a_test_that_runs_for_long_is_named_until_another_runs() -> None:
     slow = TestRunsLong(check=CheckName.TESTS, test="tests/test_a.py::test_slow", seconds=10)
     assert draw(PHASE, CHECK, slow)[-1] == "  tests  5s  15s in tests/test_a.py::test_slow"
     assert draw(PHASE, CHECK, slow, slow.replace(test="", seconds=0))[-1] == "  tests  5s  pytest -q"
-    told = brief_rows(slow, Memory())
+    told = list_brief_rows(slow, Memory())
     assert ["".join(part.text for part in row) for row in told] == [
         "· tests: tests/test_a.py::test_slow has run for 10.0s"
     ]

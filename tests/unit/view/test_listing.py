@@ -6,7 +6,7 @@ import pytest
 
 from agentflow.core.task import Status
 from agentflow.view.tasks import INTERRUPTED, UNDONE, TaskRow, draw_tasks
-from agentflow.view.text import cells
+from agentflow.view.text import count_cells
 from tests.unit.view.material import TASK_ID
 
 NOW = datetime(2026, 1, 2, 4, 4, 4, tzinfo=UTC)
@@ -26,4 +26,4 @@ def test_no_row_is_wider_than_a_terminal(status: str, width: int) -> None:
     heads, row = draw_tasks((task,), NOW, width)
     assert "59 minutes ago" in row.text
     assert "explain" in row.text
-    assert max(cells(heads.text), cells(row.text)) <= width
+    assert max(count_cells(heads.text), count_cells(row.text)) <= width

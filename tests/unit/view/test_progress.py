@@ -18,7 +18,7 @@ from agentflow.core.events import (
     Event,
     PhaseStarted,
     RunStarted,
-    Stamped,
+    StoredEvent,
     ToolStarted,
     Warned,
 )
@@ -26,7 +26,7 @@ from agentflow.core.evidence import CheckName
 from agentflow.core.task import Phase
 from agentflow.view.progress import Progress, Story
 from agentflow.view.region import Painter, Region
-from agentflow.view.text import Medium, cells, render
+from agentflow.view.text import Medium, count_cells, render
 
 PLAIN = Medium(colour=False, ascii=False, live=False)
 LIVE = Medium(colour=False, ascii=False, live=True)
@@ -74,8 +74,8 @@ def screen() -> Iterator[Screen]:
     made.close()
 
 
-def stamped(event: Event) -> Stamped:
-    return Stamped(seq=1, at=datetime.now(UTC).isoformat(), event=event)
+def stamped(event: Event) -> StoredEvent:
+    return StoredEvent(seq=1, at=datetime.now(UTC).isoformat(), event=event)
 
 
 def live(screen: Screen, medium: Medium = LIVE) -> Progress:
@@ -84,7 +84,7 @@ def live(screen: Screen, medium: Medium = LIVE) -> Progress:
 
 
 def test_without_a_terminal_the_lines_of_the_log_are_written(
-    story: Callable[[str], tuple[Stamped, ...]],
+    story: Callable[[str], tuple[StoredEvent, ...]],
 ) -> None:
     stream, tell = io.StringIO(), Story()
     with Progress(stream, PLAIN) as progress:
@@ -149,7 +149,7 @@ def test_no_row_of_the_region_reaches_the_edge(columns: int) -> None:
         shown = screen.wait_for("\x1b[J")
     screen.close()
     rows = re.split(r"\n|\r|\x1b\[\d*[AKJ]", shown)
-    assert all(cells(row) < columns for row in rows)
+    assert all(count_cells(row) < columns for row in rows)
 
 
 def test_a_terminal_that_became_narrow_is_cleared_of_broken_rows(screen: Screen) -> None:

@@ -6,7 +6,7 @@ import pytest
 from agentflow.core.errors import Exit
 from agentflow.core.evidence import Side
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status
-from agentflow.view.status import draw_status, evidence_detail, evidence_table
+from agentflow.view.status import draw_status, format_evidence, format_evidence_table
 from agentflow.view.tasks import Snapshot, load_snapshot
 from agentflow.view.text import Line, Style, fit_lines
 from tests.unit.view.test_text import HOSTILE
@@ -26,21 +26,21 @@ def test_status_in_a_narrow_terminal(width: int, finished: Snapshot, golden: Gol
 
 
 def test_evidence_as_a_table(finished: Snapshot, golden: Golden) -> None:
-    golden("evidence", evidence_table(finished))
+    golden("evidence", format_evidence_table(finished))
 
 
 def test_one_record_with_its_output(finished: Snapshot, golden: Golden) -> None:
     output = "\x1b[31mE   assert 2 == 3\x1b[0m\n\tindented\n1 failed, 14 passed in 0.81s\n"
-    golden("evidence_detail", evidence_detail(finished.evidence[1], output))
+    golden("evidence_detail", format_evidence(finished.evidence[1], output))
 
 
 def test_the_table_fits_eighty_columns(finished: Snapshot) -> None:
-    rows = evidence_table(finished)
+    rows = format_evidence_table(finished)
     assert tuple(fit_lines(rows, 80)) == rows
 
 
 def test_a_red_and_a_green_run_look_different(finished: Snapshot) -> None:
-    rows = {row.spans[1].text.strip(): row for row in evidence_table(finished)[1:]}
+    rows = {row.spans[1].text.strip(): row for row in format_evidence_table(finished)[1:]}
     red, green = rows["ev-0002"], rows["ev-0007"]
     assert (red.spans[0].text, red.spans[0].style) == ("✗ ", Style.BAD)
     assert (green.spans[0].text, green.spans[0].style) == ("✓ ", Style.GOOD)
@@ -48,37 +48,39 @@ def test_a_red_and_a_green_run_look_different(finished: Snapshot) -> None:
 
 def test_a_command_that_was_stopped_is_not_green(finished: Snapshot) -> None:
     one = finished.evidence[6].replace(exit_code=None, timed_out=True, tests=None)
-    (_, row) = evidence_table(finished.replace(evidence=(one,)))
+    (_, row) = format_evidence_table(finished.replace(evidence=(one,)))
     assert row.text.startswith("✗ ev-0007  tests  time")
-    assert "timed out" in evidence_detail(one, "")[1].text
+    assert "timed out" in format_evidence(one, "")[1].text
     killed = one.replace(timed_out=False)
-    assert "killed" in evidence_detail(killed, "")[1].text
+    assert "killed" in format_evidence(killed, "")[1].text
 
 
 def test_base_checks_on_final_code_are_told_apart(finished: Snapshot) -> None:
     one = finished.evidence[7]
-    assert "after, original checks" in evidence_detail(one, "")[3].text
+    assert "after, original checks" in format_evidence(one, "")[3].text
     other = one.replace(code=Side.BASE, surface=Side.FINAL)
-    assert "before, current tests" in evidence_detail(other, "")[3].text
+    assert "before, current tests" in format_evidence(other, "")[3].text
 
 
 def test_what_fails_without_the_change_is_no_fault(finished: Snapshot) -> None:
     one = finished.evidence[7].replace(code=Side.BASE, surface=Side.FINAL, exit_code=1)
-    (_, row) = evidence_table(finished.replace(evidence=(one,)))
+    (_, row) = format_evidence_table(finished.replace(evidence=(one,)))
     assert (row.spans[0].text, row.spans[0].style) == ("· ", Style.DIM)
     assert "  before  " in row.text
 
 
 def test_only_the_end_of_a_long_output_is_shown(finished: Snapshot) -> None:
     output = "".join(f"line {number}\n" for number in range(200))
-    texts = [row.text for row in evidence_detail(finished.evidence[0], output)]
+    texts = [row.text for row in format_evidence(finished.evidence[0], output)]
     assert texts[-1] == "line 199"
     assert "… 140 lines above …" in texts
     assert "line 139" not in texts
 
 
 def test_no_evidence_is_said_in_words(finished: Snapshot) -> None:
-    assert [row.text for row in evidence_table(finished.replace(evidence=()))] == ["no command was run"]
+    assert [row.text for row in format_evidence_table(finished.replace(evidence=()))] == [
+        "no command was run"
+    ]
 
 
 def test_a_sandbox_is_named_and_none_is_shouted(finished: Snapshot) -> None:
@@ -122,8 +124,8 @@ def test_foreign_text_reaches_no_picture_raw(hostile: str, finished: Snapshot) -
     )
     rows = (
         *draw_status(evil, at_work=True),
-        *evidence_table(evil),
-        *evidence_detail(evil.evidence[0], hostile),
+        *format_evidence_table(evil),
+        *format_evidence(evil.evidence[0], hostile),
     )
     assert all(row.text.isprintable() for row in rows)
 

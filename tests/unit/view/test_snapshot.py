@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import CorruptState, TaskNotFound
-from agentflow.core.events import PhaseStarted, Stamped, StateChanged, TaskStarted, Warned
+from agentflow.core.events import PhaseStarted, StateChanged, StoredEvent, TaskStarted, Warned
 from agentflow.core.evidence import Evidence
 from agentflow.core.task import Phase, Status, TaskState
-from agentflow.store.reading import events, find, list_tasks, parse_event
+from agentflow.store.reading import find, list_tasks, load_events, parse_event
 from agentflow.store.tasks import TaskStore
-from agentflow.view.tasks import Snapshot, load_snapshot, output_tail
+from agentflow.view.tasks import Snapshot, load_snapshot, read_output_tail
 
 Write = Callable[..., Path]
 At = Callable[[str], Path]
@@ -129,20 +129,20 @@ def test_a_half_written_evidence_file_of_another_name_is_not_read(folder: At) ->
     assert load_snapshot(place) == whole
 
 
-def test_a_line_is_an_event(line_of: Callable[[Stamped], bytes]) -> None:
-    one = Stamped(seq=7, at="2026-01-02T03:04:05.120Z", event=Warned(message='"sum":"ffffffff"}'))
+def test_a_line_is_an_event(line_of: Callable[[StoredEvent], bytes]) -> None:
+    one = StoredEvent(seq=7, at="2026-01-02T03:04:05.120Z", event=Warned(message='"sum":"ffffffff"}'))
     assert parse_event(line_of(one)) == one
     assert parse_event(line_of(one).rstrip(b"\n")) == one
 
 
 def test_an_event_of_a_later_version_is_passed_over(
-    write_task: Write, opened: StateChanged, line_of: Callable[[Stamped], bytes]
+    write_task: Write, opened: StateChanged, line_of: Callable[[StoredEvent], bytes]
 ) -> None:
     task_id = opened.changed["task_id"]
     body = b'{"seq":2,"at":"2026-01-02T03:04:05.120Z","type":"Dreamt","of":"sheep","task_id":"%s"}'
     body %= task_id.encode()
     strange = body[:-1] + b',"sum":"%08x"}\n' % zlib.crc32(body)
-    known = Stamped(seq=3, at="2026-01-02T03:04:06.120Z", event=Warned(message="after it"))
+    known = StoredEvent(seq=3, at="2026-01-02T03:04:06.120Z", event=Warned(message="after it"))
     place = write_task([opened])
     with (place / "events.jsonl").open("ab") as file:
         file.write(strange + line_of(known))
@@ -151,7 +151,7 @@ def test_an_event_of_a_later_version_is_passed_over(
 
 
 def test_events_can_be_read_one_by_one_with_the_changes_among_them(folder: At) -> None:
-    kinds = [type(one.event) for one in events(folder("implementation"))]
+    kinds = [type(one.event) for one in load_events(folder("implementation"))]
     assert kinds[:2] == [StateChanged, TaskStarted]
 
 
@@ -159,11 +159,11 @@ def test_the_end_of_an_output_is_read_and_nothing_outside_the_folder(folder: At)
     place = folder("complete")
     (place / "evidence" / "ev-0002.out").write_bytes(b"first\n" + b"x" * 100_000 + b"\nlast \xff\n")
     (place / "secret.out").write_text("secret")
-    shown = output_tail(place, "ev-0002")
+    shown = read_output_tail(place, "ev-0002")
     assert shown.endswith("\nlast \ufffd\n")
     assert "first" not in shown
-    assert output_tail(place, "ev-0001") == ""
-    assert output_tail(place, "../secret") == ""
+    assert read_output_tail(place, "ev-0001") == ""
+    assert read_output_tail(place, "../secret") == ""
 
 
 IDS = ("20260102T030405Z-aaaa", "20260102T030406Z-bbbb", "20260203T000000Z-0c0c")

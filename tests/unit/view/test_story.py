@@ -12,8 +12,8 @@ from agentflow.core.events import (
     Replied,
     RunEnded,
     RunStarted,
-    Stamped,
     StateChanged,
+    StoredEvent,
     TaskEnded,
     TaskStarted,
     ToolBlocked,
@@ -35,10 +35,10 @@ AT = "2026-01-02T03:04:05.120Z"
 
 def told(*events: Event, at: str = AT) -> list[str]:
     story = Story()
-    return [row.text for event in events for row in story(Stamped(seq=1, at=at, event=event))]
+    return [row.text for event in events for row in story(StoredEvent(seq=1, at=at, event=event))]
 
 
-def test_the_log_of_a_task(story: Callable[[str], tuple[Stamped, ...]], golden: Golden) -> None:
+def test_the_log_of_a_task(story: Callable[[str], tuple[StoredEvent, ...]], golden: Golden) -> None:
     tell = Story()
     golden("log", [row for one in story("complete") for row in tell(one)])
 
@@ -47,7 +47,7 @@ def test_what_a_sub_agent_does_stands_below_the_run_that_asked() -> None:
     story = Story()
     begun = [RunStarted(run=run, role=f"role-{run}", agent="a", model="m", iteration=1) for run in (1, 2, 3)]
     rows = [
-        story(Stamped(seq=1, at=AT, event=event, parent=parent))[0].text
+        story(StoredEvent(seq=1, at=AT, event=event, parent=parent))[0].text
         for event, parent in zip(begun, (None, 1, 2), strict=True)
     ]
     assert [row.index("▸") - rows[0].index("▸") for row in rows] == [0, 2, 4]
@@ -115,8 +115,8 @@ def test_noise_has_no_line(event: Event) -> None:
 )
 def test_time_counts_from_the_first_event(at: str, clock: str) -> None:
     story = Story()
-    story(Stamped(seq=1, at=AT, event=Asked(run=1, turn=1)))
-    (row,) = story(Stamped(seq=2, at=at, event=Warned(message="careful")))
+    story(StoredEvent(seq=1, at=AT, event=Asked(run=1, turn=1)))
+    (row,) = story(StoredEvent(seq=2, at=at, event=Warned(message="careful")))
     assert row.text == f"{clock}! careful"
 
 
@@ -209,7 +209,7 @@ def test_a_phase_that_passes_shows_nothing_red() -> None:
     for phase, happened in phases.items():
         ended = PhaseEnded(phase=phase, iteration=1, status=GateStatus.PASSED, message="", seconds=0)
         for event in (PhaseStarted(phase=phase, iteration=1), *happened, ended):
-            lines = tell(Stamped(seq=1, at="2024-01-01T00:00:00Z", event=event))
+            lines = tell(StoredEvent(seq=1, at="2024-01-01T00:00:00Z", event=event))
             red += [part.text for one in lines for part in one.spans if part.style is Style.BAD]
     assert red == []
 
@@ -346,7 +346,7 @@ def test_markup_is_told_as_it_was_written() -> None:
 
 def in_short(*events: Event) -> list[str]:
     tell = Story(is_brief=True)
-    rows = [row for event in events for row in tell(Stamped(seq=1, at=AT, event=event))]
+    rows = [row for event in events for row in tell(StoredEvent(seq=1, at=AT, event=event))]
     return [row.text.strip().split("  ", 1)[1] for row in rows]
 
 

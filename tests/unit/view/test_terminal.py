@@ -13,12 +13,12 @@ from agentflow.view.text import (
     Medium,
     Style,
     choose_medium,
+    find_width,
     line,
     paint,
     render,
     send,
     span,
-    width_of,
     write_lines,
 )
 
@@ -93,10 +93,10 @@ def test_lines_are_fitted_to_a_width() -> None:
 
 
 def test_a_terminal_has_a_width_and_a_file_has_none(terminal: TextIO, tmp_path: Path) -> None:
-    assert width_of(terminal) in {None, os.get_terminal_size(terminal.fileno()).columns}
-    assert width_of(io.StringIO()) is None
+    assert find_width(terminal) in {None, os.get_terminal_size(terminal.fileno()).columns}
+    assert find_width(io.StringIO()) is None
     with (tmp_path / "file").open("w") as file:
-        assert width_of(file) is None
+        assert find_width(file) is None
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])

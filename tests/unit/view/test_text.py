@@ -1,6 +1,6 @@
 import pytest
 
-from agentflow.view.text import Line, Style, cells, clip, column, cut, fit_lines, line, span
+from agentflow.view.text import Line, Style, clip, column, count_cells, cut, fit_lines, line, span
 
 HOSTILE = (
     "\x1b[2Jgone",
@@ -37,7 +37,7 @@ def test_markup_is_only_text(text: str) -> None:
     ("text", "width"), [("", 0), ("abc", 3), ("日本", 4), ("e\u0301", 1), ("naïve", 5), ("✓ ok", 4)]
 )
 def test_columns_are_counted_as_a_terminal_does(text: str, width: int) -> None:
-    assert cells(text) == width
+    assert count_cells(text) == width
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ LONG = line(
 @pytest.mark.parametrize("width", range(10, 130, 3))
 def test_no_fitted_line_is_too_wide_and_none_loses_a_character(width: int) -> None:
     rows = list(fit_lines([LONG], width))
-    assert max(cells(row.text) for row in rows) <= width
+    assert max(count_cells(row.text) for row in rows) <= width
     together = "".join(row.text for row in rows).replace(" ", "")
     assert together == LONG.text.replace(" ", "")
 

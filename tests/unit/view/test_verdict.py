@@ -9,7 +9,7 @@ from agentflow.core.task import Ending, Failure, Phase, Status
 from agentflow.core.verdict import Verdict
 from agentflow.view.tasks import Snapshot
 from agentflow.view.text import Line, Style, fit_lines
-from agentflow.view.verdict import draw_verdict, file_diffs
+from agentflow.view.verdict import draw_verdict, split_diff
 from tests.unit.view.test_text import HOSTILE
 
 Golden = Callable[[str, Iterable[Line]], None]
@@ -166,16 +166,16 @@ def test_many_files_are_counted(finished: Snapshot) -> None:
     ],
 )
 def test_the_file_of_a_diff_is_named(head: str, path: str) -> None:
-    (file,) = file_diffs(f"{head}\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")
+    (file,) = split_diff(f"{head}\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n")
     assert (file.path, file.added, file.removed) == (path, 1, 1)
 
 
 def test_an_empty_diff_is_no_file() -> None:
-    assert list(file_diffs("")) == []
+    assert list(split_diff("")) == []
 
 
 def test_a_changed_line_that_looks_like_a_head_is_counted_as_a_line() -> None:
-    (file,) = file_diffs(
+    (file,) = split_diff(
         "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n--- a/y\n+++ b/y\n+diff --git a b\n"
     )
     assert (file.path, file.added, file.removed) == ("x", 2, 1)

@@ -64,7 +64,7 @@ class Place:
         return open_repository(self.root)
 
     def tree(self) -> str:
-        return self.open().tree()
+        return self.open().write_tree()
 
     def frozen(self) -> dict[str, bytes]:
         """Return the bytes of everything of git's that is the user's, objects left out."""

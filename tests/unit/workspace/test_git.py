@@ -211,9 +211,9 @@ HIDDEN: dict[str, Callable[[Place], None]] = {
 @pytest.mark.parametrize("name", HIDDEN)
 def test_no_setting_hides_a_change(place: Place, name: str) -> None:
     git = place.open()
-    before = git.tree()
+    before = git.write_tree()
     HIDDEN[name](place)
-    assert git.tree() != before
+    assert git.write_tree() != before
 
 
 @pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
@@ -230,8 +230,8 @@ def test_index_refs_and_configuration_stay_byte_for_byte(place: Place, act: Call
     act(place)
     before = place.frozen()
     git = place.open()
-    git.changes(git.tree(), "HEAD^{tree}")
-    git.diff(git.head or "", git.tree())
+    git.list_changes(git.write_tree(), "HEAD^{tree}")
+    git.make_diff(git.head or "", git.write_tree())
     assert place.frozen() == before
 
 
@@ -246,7 +246,9 @@ def test_a_conflict_in_the_index_is_taken_as_it_is_on_disk(place: Place) -> None
         place.git("merge", "-q", "other")
     before = place.frozen()
     git = place.open()
-    assert git.changes("HEAD^{tree}", git.tree()) == (FileChange(kind=ChangeKind.MODIFIED, path="src/a.py"),)
+    assert git.list_changes("HEAD^{tree}", git.write_tree()) == (
+        FileChange(kind=ChangeKind.MODIFIED, path="src/a.py"),
+    )
     assert place.frozen() == before
 
 
@@ -288,9 +290,9 @@ def ambush(place: Place, name: str) -> None:
 
 def use(git: Git, place: Place) -> None:
     one_byte(place)
-    tree = git.tree()
-    git.changes("HEAD^{tree}", tree)
-    git.diff(git.head or "", tree)
+    tree = git.write_tree()
+    git.list_changes("HEAD^{tree}", tree)
+    git.make_diff(git.head or "", tree)
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -327,10 +329,10 @@ def test_a_filter_whose_name_is_no_text_is_not_run(place: Place) -> None:
 def test_a_missing_object_is_not_fetched_by_a_program(place: Place) -> None:
     """Git asks a promisor remote for what is missing, and the configuration says with which program."""
     git = place.open()
-    before = git.tree()
+    before = git.write_tree()
     blob = place.git("rev-parse", "HEAD:src/a.py").strip()
     one_byte(place)
-    after = git.tree()
+    after = git.write_tree()
     other = place.root.parent / "other"
     other.mkdir()
     subprocess.run(("git", "init", "-q", "--bare", str(other)), check=True)
@@ -340,7 +342,7 @@ def test_a_missing_object_is_not_fetched_by_a_program(place: Place) -> None:
     )
     (place.root / ".git/objects" / blob[:2] / blob[2:]).unlink()
     with pytest.raises(StateError):
-        git.diff(before, after)
+        git.make_diff(before, after)
     assert not place.trapped
 
 
@@ -394,14 +396,14 @@ ODD = (
 @pytest.mark.parametrize("name", ODD)
 def test_odd_names_are_names_like_others(place: Place, name: str) -> None:
     git = place.open()
-    before = git.tree()
+    before = git.write_tree()
     place.write(name, "x")
-    added = git.tree()
+    added = git.write_tree()
     place.write(name, "y")
-    changed = git.tree()
-    assert git.changes(before, added) == (FileChange(kind=ChangeKind.ADDED, path=name),)
-    assert git.changes(added, changed) == (FileChange(kind=ChangeKind.MODIFIED, path=name),)
-    assert git.changes(changed, before) == (FileChange(kind=ChangeKind.DELETED, path=name),)
+    changed = git.write_tree()
+    assert git.list_changes(before, added) == (FileChange(kind=ChangeKind.ADDED, path=name),)
+    assert git.list_changes(added, changed) == (FileChange(kind=ChangeKind.MODIFIED, path=name),)
+    assert git.list_changes(changed, before) == (FileChange(kind=ChangeKind.DELETED, path=name),)
 
 
 @pytest.mark.parametrize("name", ODD)
@@ -416,24 +418,24 @@ def test_odd_names_cannot_hide_behind_a_flag(place: Place, name: str) -> None:
 
 def test_a_name_that_is_no_text_is_told_too(place: Place) -> None:
     git = place.open()
-    before = git.tree()
+    before = git.write_tree()
     (place.root / os.fsdecode(b"\xff.txt")).write_text("x")
-    (change,) = git.changes(before, git.tree())
+    (change,) = git.list_changes(before, git.write_tree())
     assert change.path == "\\xff.txt"
 
 
 def test_a_changed_type_is_told(place: Place) -> None:
     git = place.open()
-    before = git.tree()
+    before = git.write_tree()
     link_instead(place)
-    assert git.changes(before, git.tree()) == (FileChange(kind=ChangeKind.TYPE, path="README.md"),)
+    assert git.list_changes(before, git.write_tree()) == (FileChange(kind=ChangeKind.TYPE, path="README.md"),)
 
 
 def test_a_move_is_an_old_and_a_new_file(place: Place) -> None:
     git = place.open()
-    before = git.tree()
+    before = git.write_tree()
     moved(place)
-    assert [(c.kind, c.path) for c in git.changes(before, git.tree())] == [
+    assert [(c.kind, c.path) for c in git.list_changes(before, git.write_tree())] == [
         (ChangeKind.ADDED, "OTHER.md"),
         (ChangeKind.DELETED, "README.md"),
     ]
@@ -442,21 +444,21 @@ def test_a_move_is_an_old_and_a_new_file(place: Place) -> None:
 def test_the_diff_is_a_plain_unified_one(place: Place) -> None:
     place.plant("[color]\n ui = always\n[diff]\n noprefix = true\n mnemonicPrefix = true\n")
     git = place.open()
-    before = git.tree()
+    before = git.write_tree()
     one_byte(place)
-    diff = git.diff(before, git.tree())
+    diff = git.make_diff(before, git.write_tree())
     assert "--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n" in diff
 
 
 @pytest.mark.parametrize("name", [".gitattributes", "src/.gitattributes", ".git/info/attributes"])
 @pytest.mark.parametrize("attributes", ["*.py -diff", "* binary", "a.py diff=hidden"])
 def test_no_attribute_hides_what_changed(place: Place, name: str, attributes: str) -> None:
-    before = place.open().tree()
+    before = place.open().write_tree()
     place.write(name, f"{attributes}\n")
     place.plant('[diff "hidden"]\n binary = true\n')
     one_byte(place)
     git = place.open()
-    assert "-x = 1\n+x = 2\n" in git.diff(before, git.tree())
+    assert "-x = 1\n+x = 2\n" in git.make_diff(before, git.write_tree())
 
 
 def test_a_repository_without_commits_has_a_tree(tmp_path: Path) -> None:
@@ -472,16 +474,16 @@ def test_a_linked_worktree_has_its_own_tree(place: Place, tmp_path: Path) -> Non
     place.git("worktree", "add", "-q", str(tmp_path / "linked"))
     linked = open_repository(tmp_path / "linked")
     assert linked.root == (tmp_path / "linked").resolve()
-    before = linked.tree()
+    before = linked.write_tree()
     (linked.root / "src/a.py").write_text("x = 2\n")
-    assert linked.tree() != before
+    assert linked.write_tree() != before
     assert place.tree() == before
 
 
 def test_a_folder_below_leads_to_the_root(place: Place) -> None:
     git = open_repository(place.root / "src")
     assert git.root == place.root.resolve()
-    assert git.tree() == place.tree()
+    assert git.write_tree() == place.tree()
 
 
 def test_a_work_tree_set_to_another_place_is_refused(place: Place, tmp_path: Path) -> None:
@@ -535,7 +537,7 @@ def test_a_machine_without_git_is_said(place: Place, monkeypatch: pytest.MonkeyP
 
 def test_what_git_says_is_in_the_error(place: Place) -> None:
     with pytest.raises(StateError, match=r"git diff-tree failed: .*nothing"):
-        place.open().changes("nothing", "HEAD")
+        place.open().list_changes("nothing", "HEAD")
 
 
 def test_a_damaged_index_is_an_error_and_stays(place: Place) -> None:
@@ -562,7 +564,9 @@ def test_an_edit_in_the_second_of_the_commit_is_seen_later(place: Place) -> None
     assert any(in_one_second(place, f"y{number} = 1\n") for number in range(30))
     time.sleep(1.1)
     git = place.open()
-    assert git.changes("HEAD^{tree}", git.tree()) == (FileChange(kind=ChangeKind.MODIFIED, path="src/a.py"),)
+    assert git.list_changes("HEAD^{tree}", git.write_tree()) == (
+        FileChange(kind=ChangeKind.MODIFIED, path="src/a.py"),
+    )
 
 
 @pytest.mark.parametrize("name", ["a:b", "a,b=c", 'a"b', "a\\b\\", "-a b", "gr\u00f6\u00dfe"])
@@ -577,8 +581,8 @@ def test_a_repository_in_a_folder_of_any_name_has_its_trees(tmp_path: Path, name
     (git.source.kept / "objects").mkdir(parents=True)
     git.exact.write(git.call)
     (root / "b.txt").write_text("b")
-    assert git.exact.write(git.call) == git.tree()
-    assert git.paths(git.tree()) == ("a.txt", "b.txt")
+    assert git.exact.write(git.call) == git.write_tree()
+    assert git.list_paths(git.write_tree()) == ("a.txt", "b.txt")
 
 
 @pytest.mark.parametrize(

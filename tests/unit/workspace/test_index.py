@@ -110,16 +110,16 @@ def test_files_that_differ_are_not_taken_for_the_committed_ones(
     assert place.open().is_committed()
     change(place)
     git = place.open()
-    assert not git.is_committed() or git.tree() == git.head
+    assert not git.is_committed() or git.write_tree() == git.head
 
 
 def test_what_is_found_committed_is_the_tree(place: Place) -> None:
     git = place.open()
     assert git.is_committed()
     assert git.head is not None
-    known = git.paths(git.head)
-    assert git.tree() == git.head
-    assert known == place.open().paths(git.head)
+    known = git.list_paths(git.head)
+    assert git.write_tree() == git.head
+    assert known == place.open().list_paths(git.head)
 
 
 def test_an_encoding_makes_content_differ_from_what_is_committed(place: Place) -> None:

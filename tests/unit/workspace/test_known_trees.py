@@ -23,7 +23,7 @@ def place(tmp_path: Path) -> Place:
 
 def written(place: Place) -> str:
     """The tree as a process that knows of none makes it."""
-    return place.open().tree()
+    return place.open().write_tree()
 
 
 def linked_folder(root: Path) -> None:
@@ -81,10 +81,10 @@ CHANGES = (
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_leads_to_the_tree_that_git_writes(place: Place, change: Callable[[Path], None]) -> None:
     git = place.open()
-    first = git.tree()
+    first = git.write_tree()
     change(place.root)
-    after = git.tree()
-    assert after == git.tree() == written(place)
+    after = git.write_tree()
+    assert after == git.write_tree() == written(place)
     assert git.has_tree(after)
     assert (first == after) is (change is untouched)
 
@@ -92,9 +92,9 @@ def test_a_change_leads_to_the_tree_that_git_writes(place: Place, change: Callab
 @pytest.mark.parametrize("change", [program, link_for_file, file_for_folder, gone])
 def test_what_differs_is_what_git_says(place: Place, change: Callable[[Path], None]) -> None:
     git = place.open()
-    first = git.tree()
+    first = git.write_tree()
     change(place.root)
-    second = git.tree()
+    second = git.write_tree()
     assert git.find_entries(first)
     assert git.find_entries(second)
     for pair in ((first, second), (second, first)):
@@ -104,23 +104,23 @@ def test_what_differs_is_what_git_says(place: Place, change: Callable[[Path], No
 
 def test_files_put_back_are_the_tree_from_before(place: Place) -> None:
     git = place.open()
-    first = git.tree()
+    first = git.write_tree()
     place.write("a.py", "a = 2\n")
-    second = git.tree()
+    second = git.write_tree()
     place.write("a.py", "a = 1\n")
-    assert git.tree() == first != second
+    assert git.write_tree() == first != second
 
 
 def test_a_file_in_another_encoding_is_never_taken_for_its_text(place: Place) -> None:
     place.write(".git/info/exclude", ".gitattributes\n")
     git = place.open()
-    plain = git.tree()
+    plain = git.write_tree()
     place.write(".gitattributes", "a.py working-tree-encoding=UTF-16LE\n")
     place.write("a.py", "a = 2\n".encode("utf-16-le"))
-    wide = git.tree()
-    assert git.texts([f"{wide}:a.py"], 100) == ("a = 2\n",)
+    wide = git.write_tree()
+    assert git.read_texts([f"{wide}:a.py"], 100) == ("a = 2\n",)
     place.write("a.py", "a = 1\n")
-    assert git.tree() != plain  # these bytes mean another text now
+    assert git.write_tree() != plain  # these bytes mean another text now
 
 
 def test_what_is_ignored_follows_the_rules_as_they_are(place: Place) -> None:
@@ -139,26 +139,26 @@ def test_what_is_ignored_follows_the_rules_as_they_are(place: Place) -> None:
 
 def test_texts_are_kept_within_the_limit_that_was_asked_for(place: Place) -> None:
     git = place.open()
-    tree = git.tree()
+    tree = git.write_tree()
     names = [f"{tree}:a.py", f"{tree}:none.py", "0" * 40, f"{tree}:z.txt"]
-    assert git.texts(names, 3) == ("", "", "", "z\n")
-    assert git.texts(names, 100) == ("a = 1\n", "", "", "z\n")
-    assert git.texts(names[::-1], 3) == ("z\n", "", "", "")
-    assert git.texts([*names, names[0]], 100) == ("a = 1\n", "", "", "z\n", "a = 1\n")
+    assert git.read_texts(names, 3) == ("", "", "", "z\n")
+    assert git.read_texts(names, 100) == ("a = 1\n", "", "", "z\n")
+    assert git.read_texts(names[::-1], 3) == ("z\n", "", "", "")
+    assert git.read_texts([*names, names[0]], 100) == ("a = 1\n", "", "", "z\n", "a = 1\n")
 
 
 def test_a_link_that_is_ignored_stands_for_no_folder(place: Place) -> None:
     place.write(".git/info/exclude", "deep\n")
     git = place.open()
-    first = git.tree()
+    first = git.write_tree()
     linked_folder(place.root)
-    assert git.tree() == written(place) != first
+    assert git.write_tree() == written(place) != first
 
 
 def test_files_are_read_by_path_and_one_that_cannot_be_asked_for_is_left_out(place: Place) -> None:
     place.write("odd\nname.py", "b = 2\n")
     git = place.open()
-    tree = git.tree()
-    assert "odd\nname.py" in git.paths(tree)
-    assert git.read_files(tree, git.paths(tree), 3)["z.txt"] == "z\n"
+    tree = git.write_tree()
+    assert "odd\nname.py" in git.list_paths(tree)
+    assert git.read_files(tree, git.list_paths(tree), 3)["z.txt"] == "z\n"
     assert git.read_files(tree, ["odd\nname.py", "a.py"], 100) == {"a.py": "a = 1\n"}

@@ -50,7 +50,7 @@ def tree_of(git: Git, files: Tree, folder: Path) -> str:
 def filled(git: Git, below: str, stage: WorkingCopy, *, as_copy: bool = False) -> Iterator[WorkingCopy]:
     underlay = LowerDirectory(git)
     try:
-        underlay.below(below)
+        underlay.write_below(below)
         stage.fill(None if as_copy else underlay)
         yield stage
     finally:

@@ -19,11 +19,11 @@ def tree_of(git: Git, files: dict[str, bytes | None]) -> str:
             place.unlink()
         else:
             place.write_bytes(content)
-    return git.tree()
+    return git.write_tree()
 
 
 def content(git: Git, tree: str) -> dict[str, bytes]:
-    return {path: git.call("cat-file", "blob", f"{tree}:{path}") for path in git.paths(tree)}
+    return {path: git.call("cat-file", "blob", f"{tree}:{path}") for path in git.list_paths(tree)}
 
 
 def repository(folder: Path) -> Git:

@@ -48,15 +48,15 @@ def test_a_file_of_a_repository_inside_counts_as_one_of_ours(
 ) -> None:
     inner = make(place)
     git = place.open()
-    before, frozen = git.tree(), (place.frozen(), inner.frozen())
+    before, frozen = git.write_tree(), (place.frozen(), inner.frozen())
     inner.write("lib.py", "y = 2\n")
     inner.write("new.py", "")
-    after = git.tree()
-    assert git.changes(before, after) == (
+    after = git.write_tree()
+    assert git.list_changes(before, after) == (
         FileChange(kind=ChangeKind.MODIFIED, path="vendor/inner/lib.py"),
         FileChange(kind=ChangeKind.ADDED, path="vendor/inner/new.py"),
     )
-    assert "-y = 1\n+y = 2\n" in git.diff(before, after)
+    assert "-y = 1\n+y = 2\n" in git.make_diff(before, after)
     assert (place.frozen(), inner.frozen()) == frozen
 
 
@@ -111,9 +111,9 @@ def test_what_lies_in_the_place_of_a_recorded_repository_counts(
     inner = recorded(place).root
     shutil.rmtree(inner)
     git = place.open()
-    before = git.tree()
+    before = git.write_tree()
     act(inner)
-    (change,) = git.changes(before, git.tree())
+    (change,) = git.list_changes(before, git.write_tree())
     assert change == FileChange(kind=ChangeKind.ADDED, path=REPLACED[act])
 
 
@@ -124,7 +124,7 @@ def test_nothing_outside_counts_through_a_link_above_a_recorded_repository(
     (place.root / "vendor").rename(tmp_path / "outside")
     (place.root / "vendor").symlink_to(tmp_path / "outside")
     git = place.open()
-    changes = git.changes("HEAD^{tree}", git.tree())
+    changes = git.list_changes("HEAD^{tree}", git.write_tree())
     assert changes == (
         FileChange(kind=ChangeKind.ADDED, path="vendor"),
         FileChange(kind=ChangeKind.DELETED, path="vendor/inner"),
@@ -133,14 +133,14 @@ def test_nothing_outside_counts_through_a_link_above_a_recorded_repository(
 
 def test_a_folder_in_the_place_of_a_file_and_back(place: Place) -> None:
     git = place.open()
-    before = git.tree()
+    before = git.write_tree()
     (place.root / "README.md").unlink()
     place.write("README.md/a", "x")
-    between = git.tree()
-    assert [change.path for change in git.changes(before, between)] == ["README.md", "README.md/a"]
+    between = git.write_tree()
+    assert [change.path for change in git.list_changes(before, between)] == ["README.md", "README.md/a"]
     shutil.rmtree(place.root / "README.md")
     place.write("README.md", "# r\n")
-    assert git.tree() == before
+    assert git.write_tree() == before
 
 
 def test_a_file_in_the_place_of_a_folder_that_was_left_out_counts(place: Place) -> None:
@@ -148,7 +148,7 @@ def test_a_file_in_the_place_of_a_folder_that_was_left_out_counts(place: Place) 
     shutil.rmtree(place.root / "src")
     place.write("src", "x")
     git = place.open()
-    assert git.changes("HEAD^{tree}", git.tree()) == (
+    assert git.list_changes("HEAD^{tree}", git.write_tree()) == (
         FileChange(kind=ChangeKind.ADDED, path="src"),
         FileChange(kind=ChangeKind.DELETED, path="src/a.py"),
     )
@@ -200,9 +200,9 @@ def test_no_setting_of_the_index_hides_a_change(place: Place, act: Callable[[Pla
     (place.root / "link").symlink_to("nowhere")
     place.commit()
     git = place.open()
-    before = git.tree()
+    before = git.write_tree()
     act(place)
-    assert git.tree() != before
+    assert git.write_tree() != before
 
 
 def test_a_split_index_has_the_same_tree(place: Place) -> None:
@@ -235,7 +235,7 @@ def test_no_filter_of_the_user_is_run(
     place.write(name, attributes)
     place.write("src/a.py", "x = 2\n")
     git = place.open()
-    git.diff(git.head or "", git.tree())
+    git.make_diff(git.head or "", git.write_tree())
     assert not place.trapped
 
 
@@ -252,13 +252,13 @@ def test_the_ignore_file_of_the_user_holds(place: Place, monkeypatch: pytest.Mon
 
 def test_what_is_told_of_names_and_bytes_that_are_no_text_can_be_written_down(place: Place) -> None:
     git = place.open()
-    before = git.tree()
+    before = git.write_tree()
     (place.root / os.fsdecode(b"\xff.txt")).write_bytes(b"caf\xe9\n")
-    after = git.tree()
-    (change,) = git.changes(before, after)
+    after = git.write_tree()
+    (change,) = git.list_changes(before, after)
     assert change.path == "\\xff.txt"
     assert encode(change)
-    diff = git.diff(before, after)
+    diff = git.make_diff(before, after)
     assert "+++ b/\\xff.txt\n" in diff
     assert "+caf\\xe9\n" in diff
     assert encode(diff)
@@ -278,10 +278,10 @@ def test_a_line_break_in_the_name_of_the_repository_is_refused(tmp_path: Path) -
 
 def test_a_work_tree_set_later_leads_nowhere(place: Place, tmp_path: Path) -> None:
     git = place.open()
-    before = git.tree()
+    before = git.write_tree()
     (tmp_path / "elsewhere").mkdir()
     place.plant(f"[core]\n worktree = {tmp_path / 'elsewhere'}")
-    assert git.tree() == before
+    assert git.write_tree() == before
 
 
 def test_a_submodule_is_a_repository_of_its_own(place: Place, tmp_path: Path) -> None:
@@ -337,10 +337,10 @@ FORGED = (weaken_with_old_content, weaken_with_old_folder)
 @pytest.mark.parametrize("act", FORGED)
 def test_a_forged_index_hides_no_change_between_two_trees(place: Place, act: Callable[[Place], None]) -> None:
     git = place.open()
-    before = git.tree()
+    before = git.write_tree()
     act(place)
     frozen = place.frozen()
-    assert git.changes(before, git.tree()) == (WEAKENED,)
+    assert git.list_changes(before, git.write_tree()) == (WEAKENED,)
     assert place.frozen() == frozen
 
 
@@ -350,7 +350,7 @@ def test_a_forged_index_hides_no_change_from_the_first_tree(
 ) -> None:
     act(place)
     git = place.open()
-    assert git.changes("HEAD^{tree}", git.tree()) == (WEAKENED,)
+    assert git.list_changes("HEAD^{tree}", git.write_tree()) == (WEAKENED,)
 
 
 def exclude(place: Place) -> None:
@@ -397,56 +397,56 @@ def test_only_the_ignore_rules_and_attributes_of_the_first_tree_count(
     git = place.open()
     if first == "rules":
         act(place)
-    before = git.tree()
+    before = git.write_tree()
     if first == "tree":
         act(place)
     place.write(*change)
-    assert (git.tree() == before) is (first == "rules")
+    assert (git.write_tree() == before) is (first == "rules")
 
 
 def test_rules_beside_our_block_that_are_older_than_the_first_tree_hold(place: Place) -> None:
     place.write(".git/info/exclude", "*.log\n")
     git = place.open()
     keep_out_of_git(git)
-    before = git.tree()
+    before = git.write_tree()
     assert END in (place.root / ".git/info/exclude").read_text()
     place.write(".git/info/exclude", "")
     place.write("a.log", "noise")
-    assert git.tree() == before
+    assert git.write_tree() == before
 
 
 def test_an_ignore_file_that_hides_a_file_is_seen_itself(place: Place) -> None:
     git = place.open()
-    before = git.tree()
+    before = git.write_tree()
     place.write("src/.gitignore", "conftest.py\n")
     place.write("src/conftest.py", "x")
-    (change,) = git.changes(before, git.tree())
+    (change,) = git.list_changes(before, git.write_tree())
     assert change.path == "src/.gitignore"
 
 
 def test_an_index_that_is_gone_or_damaged_later_does_not_matter(place: Place) -> None:
     git = place.open()
-    before = git.tree()
+    before = git.write_tree()
     place.write(".git/index", "damaged")
-    assert git.tree() == before
+    assert git.write_tree() == before
     (place.root / ".git/index").unlink()
-    assert git.tree() == before
+    assert git.write_tree() == before
 
 
 def test_a_file_flagged_as_left_out_later_cannot_go_unseen(place: Place) -> None:
     git = place.open()
-    before = git.tree()
+    before = git.write_tree()
     place.git("update-index", "--skip-worktree", "src/a.py")
     (place.root / "src/a.py").unlink()
-    (change,) = git.changes(before, git.tree())
+    (change,) = git.list_changes(before, git.write_tree())
     assert change == FileChange(kind=ChangeKind.DELETED, path="src/a.py")
 
 
 def test_no_object_shown_in_the_place_of_another_hides_a_change(place: Place) -> None:
     git = place.open()
-    before = git.tree()
+    before = git.write_tree()
     place.write("src/a.py", "x = 2\n")
-    after = git.tree()
+    after = git.write_tree()
     place.git("replace", after, before)
-    assert git.changes(before, after) == (WEAKENED,)
-    assert "+x = 2\n" in git.diff(before, after)
+    assert git.list_changes(before, after) == (WEAKENED,)
+    assert "+x = 2\n" in git.make_diff(before, after)

@@ -35,7 +35,7 @@ def write(root: Path, files: dict[str, bytes]) -> None:
 def staged(
     git: Git, tree: str | None = None, ignored: tuple[str, ...] | None = None
 ) -> Iterator[WorkingCopy]:
-    stage = WorkingCopy(git, tree or git.tree(), git.list_ignored() if ignored is None else ignored)
+    stage = WorkingCopy(git, tree or git.write_tree(), git.list_ignored() if ignored is None else ignored)
     try:
         stage.fill()
         yield stage
@@ -68,7 +68,7 @@ def test_a_tree_is_written_out_byte_for_byte_and_gone_at_the_end(git: Git) -> No
     }
     write(git.root, files)
     (git.root / "run.sh").chmod(0o755)
-    tree = git.tree()
+    tree = git.write_tree()
     write(git.root, {"a.txt": b"changed"})
     with staged(git, tree) as stage:
         assert content(stage.view.place) == files
@@ -86,12 +86,12 @@ def test_a_check_sees_what_is_on_disk_whatever_a_commit_makes_of_it(git: Git, ru
         ".gitattributes": f"{rule}\n".encode(),
     }
     write(git.root, files)
-    tree = git.tree()
+    tree = git.write_tree()
     with staged(git, tree) as stage:
         assert content(stage.view.place) == files
         assert stage.list_changes() == ()
     write(git.root, {"a.py": b"x = 1\n"})
-    assert [change.path for change in git.changes(tree, git.tree())] == ["a.py"]
+    assert [change.path for change in git.list_changes(tree, git.write_tree())] == ["a.py"]
 
 
 def test_no_program_of_the_repository_is_run_for_it(git: Git, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_what_is_ignored_cannot_be_laid_through_a_link_of_the_tree(git: Git, tmp
     outside.mkdir()
     write(git.root, {".gitignore": b"*.local\n"})
     (git.root / "sub").symlink_to(outside)
-    tree = git.tree()
+    tree = git.write_tree()
     (git.root / "sub").unlink()
     write(git.root, {"sub/own.local": b"x"})
     with staged(git, tree):
@@ -204,13 +204,13 @@ def test_a_layer_shows_its_own_tree_and_leaves_the_files_below_alone(
 ) -> None:
     files = {".gitignore": b"*.local\n", "a.py": b"a", "b.py": b"b", "sub/c.py": b"c", "own.local": b"own"}
     write(git.root, files)
-    first = git.tree()
+    first = git.write_tree()
     (git.root / "b.py").unlink()
     write(git.root, {"a.py": b"changed", "new.py": b"n"})
     underlay = LowerDirectory(git)
-    stage = WorkingCopy(git, git.tree(), git.list_ignored())
+    stage = WorkingCopy(git, git.write_tree(), git.list_ignored())
     try:
-        below = content(underlay.below(first).view.folder)
+        below = content(underlay.write_below(first).view.folder)
         stage.fill(underlay)
 
         def told(shell: str) -> str:
@@ -227,7 +227,7 @@ def test_a_layer_shows_its_own_tree_and_leaves_the_files_below_alone(
         assert stage.list_changes() == ()
         assert told("cat a.py new.py sub/c.py; ls b.py made/x *.local").startswith("changednc")
         assert "built.local" in told("ls *.local")
-        assert content(underlay.below(first).view.folder) == below
+        assert content(underlay.write_below(first).view.folder) == below
     finally:
         stage.remove()
         underlay.close()
@@ -240,7 +240,7 @@ def test_where_nothing_can_be_mounted_a_copy_is_written(git: Git, tmp_path: Path
     write(git.root, {"a.py": b"a"})
     with temporary_files_in(odd):
         underlay = LowerDirectory(git)
-        stage = WorkingCopy(git, git.tree(), ())
+        stage = WorkingCopy(git, git.write_tree(), ())
         try:
             stage.fill(underlay)
             assert content(stage.view.place) == {"a.py": b"a"}

@@ -1,0 +1,274 @@
+"""Clues from one run of the tests: suspicious lines, the types seen, and the constants of failing tests."""
+
+import ast
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from agentflow.core.evidence import RED
+from agentflow.core.record import Record
+from agentflow.repair.sources import (
+    Code,
+    FunctionNode,
+    Mutation,
+    Sources,
+    find_header_lines,
+    is_editable,
+    parse_code,
+)
+
+FAR = 1_000_000
+"""The distance of a line from a failure in another file."""
+
+
+class TestTrace(Record):
+    """The outcomes and executed lines of one run of the tests."""
+
+    outcomes: Mapping[str, str]
+    lines: Mapping[str, tuple[tuple[str, int], ...]]
+    """Test id to the lines it executed; those of loading stand under the empty id."""
+    frames: Mapping[str, tuple[tuple[str, int], ...]]
+    """Red test to the frames of its traceback, outermost first."""
+    files: tuple[str, ...]
+    """The files the tests stand in."""
+    seconds: float
+    load: float = 0.0
+    """Seconds until the tests were collected."""
+    durations: Mapping[str, float] = {}
+    """Test to the seconds for which it ran."""
+    sleeps: Mapping[str, float] = {}
+    """Test to the seconds that it asked to sleep."""
+    unwatched: tuple[str, ...] = ()
+    """Tests of the same files that were not run."""
+    slow: tuple[str, ...] = ()
+    """Tests that took too long to be watched."""
+    messages: Mapping[str, str] = {}
+    """Red test to what its failure said."""
+    types: Mapping[str, Mapping[str, tuple[str, ...]]] = {}
+    """`path:first line` of a function to its local names, and to the names of the types each had."""
+
+    @property
+    def reds(self) -> frozenset[str]:
+        """The tests that do not pass."""
+        return frozenset(test for test, outcome in self.outcomes.items() if outcome in RED)
+
+
+class EditPlace(Record):
+    """A line of production code, and how much it is suspected."""
+
+    path: str
+    line: int
+    score: float
+    failing: int
+    """Failing tests that execute it."""
+    passing: int
+    distance: int
+    """Lines between it and the innermost frame of a failure."""
+
+    @property
+    def claim(self) -> str:
+        return f"executed by {self.failing} failing and {self.passing} passing tests"
+
+
+def localise(sources: Sources, seen: TestTrace) -> tuple[EditPlace, ...]:
+    """Return the lines that failing tests execute, the most suspicious first."""
+    reds = set(seen.reds)
+    touched = {test: _lines(seen, test) for test in seen.outcomes}
+    suspects = sorted({line for test in reds for line in touched[test]})
+    loaded = {path for path, _ in (*suspects, *seen.lines.get("", ()))} - set(seen.files)
+    paths = {path for path in loaded if is_editable(sources, path)}
+    _add_constants(sources, paths, touched)
+    innermost = {frame for test in reds if (frame := _innermost(seen, test, paths))}
+    failing = Counter(line for test in reds for line in touched[test] if line[0] in paths)
+    passing = Counter(line for test, lines in touched.items() if test not in reds for line in lines)
+    found = [_place(line, (count, passing[line], len(reds)), innermost) for line, count in failing.items()]
+    return tuple(sorted(found, key=lambda place: (-place.score, place.distance, place.path, place.line)))
+
+
+def _lines(seen: TestTrace, test: str) -> set[tuple[str, int]]:
+    """Return the lines that a test executed; for a test that failed to load, the lines that ran at import."""
+    own = set(seen.lines.get(test, ())) | set(seen.frames.get(test, ()))
+    is_unloaded = test not in seen.lines or "_FailedTest" in test
+    return own | set(seen.lines.get("", ())) if is_unloaded else own
+
+
+def _place(
+    line: tuple[str, int], counts: tuple[int, int, int], innermost: Iterable[tuple[str, int]]
+) -> EditPlace:
+    """Return a line with the tests that execute it, failing and passing, of so many failing ones."""
+    failing, passing, total = counts
+    score = failing / math.sqrt(total * (failing + passing))
+    distances = [abs(number - line[1]) for path, number in innermost if path == line[0]]
+    return EditPlace(
+        path=line[0],
+        line=line[1],
+        score=round(score, 6),
+        failing=failing,
+        passing=passing,
+        distance=min(distances, default=FAR),
+    )
+
+
+def _innermost(seen: TestTrace, test: str, paths: set[str]) -> tuple[str, int] | None:
+    frames = [frame for frame in seen.frames.get(test, ()) if frame[0] in paths]
+    return frames[-1] if frames else None
+
+
+def _add_constants(sources: Sources, paths: set[str], touched: dict[str, set[tuple[str, int]]]) -> None:
+    """Count the lines that set a constant or a field as executed by each test that uses it."""
+    codes = {path: code for path in sorted(paths) if (code := parse_code(sources.read(path)))}
+    users: dict[str, set[tuple[str, int]]] = {}
+    for path, code in codes.items():
+        for name, line in _reads(code):
+            users.setdefault(name, set()).add((path, line))
+    for path, code in codes.items():
+        for name, lines in _constants(code):
+            for executed in touched.values():
+                if not executed.isdisjoint(users.get(name, ())):
+                    executed.update((path, line) for line in lines)
+
+
+def _constants(code: Code) -> Iterator[tuple[str, range]]:
+    bodies = [code.tree.body, *(each.body for each in code.tree.body if isinstance(each, ast.ClassDef))]
+    for statement in (statement for body in bodies for statement in body):
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    yield target.id, find_header_lines(statement)
+
+
+def _reads(code: Code) -> Iterator[tuple[str, int]]:
+    """Return each name that an expression reads, with the line."""
+    for node in ast.walk(code.tree):
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+            yield (node.id if isinstance(node, ast.Name) else node.attr), node.lineno
+
+
+MOST_CONSTANTS = 10
+
+NUMBERS = frozenset({"int", "float", "Decimal", "Fraction", "complex"})
+
+_TEST_NAME = re.compile(r"(\w+)(?:\[.*\])?(?: \(.*\))?$")
+
+_BUILTIN_RESULTS: Mapping[str, str] = {
+    **dict.fromkeys(("len", "int", "ord", "hash"), "int"),
+    **dict.fromkeys(("str", "repr", "chr", "input", "format", "hex", "bin"), "str"),
+    **dict.fromkeys(("sorted", "list"), "list"),
+    **dict.fromkeys(("isinstance", "any", "all", "bool", "callable", "hasattr"), "bool"),
+    **{name: name for name in ("set", "dict", "tuple", "float", "frozenset")},
+}
+
+_METHOD_RESULTS: Mapping[str, str] = {
+    **dict.fromkeys(("strip", "lstrip", "rstrip", "lower", "upper", "title", "capitalize"), "str"),
+    **dict.fromkeys(("replace", "join", "format", "ljust", "rjust", "center", "zfill"), "str"),
+    **dict.fromkeys(("removeprefix", "removesuffix", "swapcase", "casefold"), "str"),
+    **dict.fromkeys(("split", "rsplit", "splitlines", "findall"), "list"),
+    **dict.fromkeys(("partition", "rpartition"), "tuple"),
+    **dict.fromkeys(("startswith", "endswith", "isdigit", "isalpha", "isalnum", "isspace"), "bool"),
+    **dict.fromkeys(("count", "find", "index", "rfind"), "int"),
+}
+
+
+_DISPLAYS: Mapping[type[ast.AST], str] = {
+    ast.JoinedStr: "str",
+    ast.Compare: "bool",
+    ast.Tuple: "tuple",
+    ast.List: "list",
+    ast.ListComp: "list",
+    ast.Dict: "dict",
+    ast.DictComp: "dict",
+    ast.Set: "set",
+    ast.SetComp: "set",
+}
+
+
+class Hints(Record):
+    """The facts that narrow the edits of one file."""
+
+    numbers: tuple[str, ...] = ()
+    """Numbers that the failing tests name, as they write them."""
+    words: tuple[str, ...] = ()
+    """Texts that the failing tests name."""
+    types: Mapping[int, Mapping[str, tuple[str, ...]]] = {}
+    """First line of a function to its names and the types each had."""
+
+    @property
+    def literals(self) -> frozenset[str]:
+        """The values that the failing tests name, as texts."""
+        return frozenset((*self.numbers, *map(repr, self.words)))
+
+
+class Rule(NamedTuple):
+    """One kind of edit: the nodes that it is for, and what it makes of one of them."""
+
+    nodes: tuple[type[ast.AST], ...]
+    propose: Callable[[Code, Any, Hints], Iterator[Mutation]]
+
+    def apply(self, code: Code, node: ast.AST, hints: Hints) -> Iterator[Mutation]:
+        """Yield the edits of a node, none for a node of another type."""
+        if isinstance(node, self.nodes):
+            yield from self.propose(code, node, hints)
+
+
+def read_hints(named: Sequence[object], seen: TestTrace, path: str) -> Hints:
+    """Return what the run and the constants of the failing tests say about one file."""
+    own = {place: names for place, names in seen.types.items() if place.rpartition(":")[0] == path}
+    numbers, words = list[str](), list[str]()
+    for each in named:
+        if isinstance(each, str):
+            words.append(each)
+        elif not isinstance(each, bool) and isinstance(each, int | float):
+            numbers.append(repr(each))
+    return Hints(
+        numbers=tuple(dict.fromkeys(numbers))[:MOST_CONSTANTS],
+        words=tuple(dict.fromkeys(words))[:MOST_CONSTANTS],
+        types={int(place.rpartition(":")[2]): names for place, names in own.items()},
+    )
+
+
+def list_tested(sources: Sources, seen: TestTrace) -> tuple[object, ...]:
+    """Return the constants of the tests that fail, in the order in which they stand."""
+    constants = list[object]()
+    red = {test for test, outcome in seen.outcomes.items() if outcome in RED}
+    names = {found[1] for test in red if (found := _TEST_NAME.search(test.rpartition("::")[2]))}
+    names |= {part for test in red for part in test.split(".")}
+    for path in seen.files:
+        if path not in sources.files or (code := parse_code(sources.read(path))) is None:
+            continue
+        for function in ast.walk(code.tree):
+            if isinstance(function, FunctionNode) and function.name in names:
+                constants += [each.value for each in ast.walk(function) if isinstance(each, ast.Constant)]
+    return tuple(constants)
+
+
+def find_types(code: Code, node: ast.AST, hints: Hints) -> frozenset[str]:
+    """Return the types that an expression may have; nothing where that is not known."""
+    match node:
+        case ast.Constant():
+            return frozenset({type(node.value).__name__})
+        case ast.Call(func=ast.Name(id=name)):
+            return frozenset(filter(None, (_BUILTIN_RESULTS.get(name),)))
+        case ast.Call(func=ast.Attribute(attr=name)):
+            return frozenset(filter(None, (_METHOD_RESULTS.get(name),)))
+        case ast.BinOp():
+            return find_types(code, node.left, hints) or find_types(code, node.right, hints)
+        case ast.Name():
+            return find_name_types(code, node, node.id, hints)
+        case _:
+            return frozenset(filter(None, (_DISPLAYS.get(type(node)),)))
+
+
+def find_name_types(code: Code, node: ast.AST, name: str, hints: Hints) -> frozenset[str]:
+    """Return the types that a name had in the function around a node, comprehensions in it among them."""
+    scope = code.find_scope(node)
+    return code.compute_once(("types", scope, name), lambda: _find_scope_types(scope, name, hints))
+
+
+def _find_scope_types(scope: ast.AST, name: str, hints: Hints) -> frozenset[str]:
+    first, last = getattr(scope, "lineno", 0), getattr(scope, "end_lineno", 0) or 0
+    first = min([first, *(each.lineno for each in getattr(scope, "decorator_list", ()))])
+    inside = (names for line, names in hints.types.items() if first <= line <= last)
+    return frozenset(kind for names in inside for kind in names.get(name, ())) - {"NoneType"}
