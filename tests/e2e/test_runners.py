@@ -194,7 +194,7 @@ def test_what_a_check_leaves_before_the_task_and_after_is_no_change(new_repo: Ne
 
 RIGHT = play.CALC["calc.py"].replace("a - b", "a + b")
 LIMITED = {
-    "a tool is missing": ({**LINTED, "calc.py": RIGHT}, 4, "with a caveat: lint"),
+    "a tool is missing": ({**LINTED, "calc.py": RIGHT}, 4, "1 of 2 checks passed, with a caveat: lint"),
     "nothing can run": ({"ruff.toml": "line-length = 100\n"}, 1, "not verified: lint"),
     "tests cannot be counted": ({**UNCOUNTED, "calc.py": RIGHT}, 4, "tests cannot be counted"),
 }
@@ -206,6 +206,11 @@ def test_verify_says_what_limits_its_word(
 ) -> None:
     done = new_repo(files).run("verify")
     assert (done.code, said in done.out) == (code, True), done.out
+
+
+def test_a_dry_run_says_which_checks_would_not_run(new_repo: NewRepo) -> None:
+    done = new_repo(LINTED).run("verify", "--dry-run")
+    assert (done.code, done.out.splitlines()[-1]) == (4, "1 of 2 checks would run; not lint")
 
 
 def test_tests_that_cannot_run_here_let_the_other_checks_judge(new_repo: NewRepo) -> None:
