@@ -163,7 +163,7 @@ WITHOUT_RESULT: Mapping[RunOutcome, Meaning] = MappingProxyType(
         RunOutcome.TOKEN_LIMIT: _limit("tokens"),
         RunOutcome.TIME_LIMIT: _limit("seconds"),
         RunOutcome.COST_LIMIT: _limit("money"),
-        RunOutcome.INVALID_SUBMISSION: _invalid("it submitted an invalid result twice"),
+        RunOutcome.INVALID_SUBMISSION: _invalid("it submitted an invalid result twice{refused}"),
         RunOutcome.CONFUSED: Meaning(
             Status.FAILED,
             Exit.NOT_VERIFIED,

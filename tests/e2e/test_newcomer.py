@@ -74,6 +74,16 @@ def test_a_model_that_says_done_and_did_nothing_is_told_with_the_reason(repo: Re
     assert "it ended without a submission; its last one was refused: no file differs" in done.out
 
 
+def test_a_result_that_is_invalid_twice_is_told_with_the_reason(repo: Repo) -> None:
+    wrong = play.turn(play.call("SubmitVerdict", verdict="SURE", evidence=[], reasons=[]))
+    script = [*play.mending()[:-1], play.role("verifier", wrong, wrong)]
+    done = repo.task(script=script)
+    assert done.code == 1
+    (said,) = (row for row in done.out.splitlines() if "invalid result twice" in row)
+    assert "twice; its last one was refused: " in said
+    assert "SURE" in said
+
+
 def test_a_commit_without_a_name_says_how_to_give_one(repo: Repo) -> None:
     repo.git("config", "user.useConfigOnly", "true")
     assert repo.task(script=play.mending()).code == 0
