@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from agentflow.api.undo import OPEN
 from agentflow.api.worktree import list_homes, open_home
-from agentflow.core.errors import InvalidFile, TaskNotFound
+from agentflow.core.errors import TaskNotFound
 from agentflow.core.pending import APPROVED, Pending, to_letter
 from agentflow.core.task import Status
 from agentflow.pages.page import TaskPage, read_task_page
@@ -14,7 +14,7 @@ from agentflow.pages.render import describe_pending, render_parts
 from agentflow.pages.templates import fill_template, to_markup
 from agentflow.redact import one_line, strip_colours
 from agentflow.store import reading
-from agentflow.store.sessions import SavedSession, load_sessions
+from agentflow.store.sessions import load_sessions
 from agentflow.view.tasks import INTERRUPTED, UNDONE, TaskRow, describe_task
 from agentflow.view.words import status_style
 from agentflow.web.actions import Actions, Continuations, to_home
@@ -87,11 +87,15 @@ class Site:
             name: self._describe(folder, is_at_work=works[to_home(folder)])
             for name, folder in reversed(tasks.items())
         }
-        sessions, problem = self._load_sessions()
+        sessions = load_sessions(self._root)
         return {
             "tasks": fill_template("web/tasks.html", rows=tuple(rows.values()), tones=_TONES),
             "sessions": fill_template(
-                "web/sessions.html", sessions=sessions, rows=rows, tones=_TONES, problem=problem
+                "web/sessions.html",
+                sessions=sessions.readable,
+                rows=rows,
+                tones=_TONES,
+                problem="; ".join(map(str, sessions.damaged)),
             ),
         }
 
@@ -148,12 +152,6 @@ class Site:
             kept = (stamp, describe_task(folder, at_work=is_at_work))
             self._rows[folder.name] = kept
         return kept[1]
-
-    def _load_sessions(self) -> tuple[tuple[SavedSession, ...], str]:
-        try:
-            return tuple(load_sessions(self._root)), ""
-        except InvalidFile as error:
-            return (), str(error)
 
 
 def render_error(message: str, hint: str) -> str:
