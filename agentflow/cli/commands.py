@@ -362,7 +362,7 @@ def run_command(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         code = say_error("interrupted", "", Exit.INTERRUPTED)
     except Exception:  # noqa: BLE001  # a bug, told as one
-        code = say_error(f"internal error; the report is in {_crash_report()}", "", Exit.INTERNAL)
+        code = _report_crash()
     send("", sys.stdout)
     return code
 
@@ -382,8 +382,14 @@ def _report_misuse(error: TyperException) -> int:
     return say_error(told, f"see {command} --help", Exit.CONFIG)
 
 
-def _crash_report() -> Path:
-    descriptor, name = tempfile.mkstemp(prefix="agentflow-crash-", suffix=".txt", text=True)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(redact_text(traceback.format_exc()))
-    return Path(name)
+def _report_crash() -> int:
+    """Say where the report of a bug lies; show it where it cannot be written."""
+    report = redact_text(traceback.format_exc())
+    try:
+        descriptor, name = tempfile.mkstemp(prefix="agentflow-crash-", suffix=".txt", text=True)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(report)
+    except OSError as error:
+        said = f"internal error; its report cannot be written: {describe_os_error(error)}"
+        return say_error(said, report.rstrip(), Exit.INTERNAL)
+    return say_error(f"internal error; the report is in {name}", "", Exit.INTERNAL)

@@ -197,3 +197,14 @@ def test_a_full_disk_is_one_message_that_says_what_to_do(repo: Repo, tmp_path: P
     assert done.returncode == 2, done.stderr
     assert "No space left on device" in done.stderr
     assert "free some disk space" in done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="runs bwrap")
+def test_a_crash_is_told_as_one_where_no_report_can_be_written(repo: Repo) -> None:
+    (repo.home / "yaml.py").write_text("raise RuntimeError('a broken package')\n")
+    nowhere = ("bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--", str(COMMAND))
+    done = repo.run("route", play.TEXT, command=nowhere, env={"PYTHONPATH": str(repo.home)})
+    assert done.code == 70, done.err
+    first, *_, last = done.err.splitlines()
+    assert first.startswith("agentflow: internal error; its report cannot be written: No usable temporary")
+    assert last == "  RuntimeError: a broken package"
