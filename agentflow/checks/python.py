@@ -13,7 +13,7 @@ from agentflow.core.languages import PYTHON
 from agentflow.core.record import Record
 from agentflow.core.regex import compile_glob, regex
 from agentflow.sandbox.environment import find_environment, find_program
-from agentflow.sandbox.run import Sandbox
+from agentflow.sandbox.run import Sandbox, explain_hidden
 from agentflow.sandbox.throwaway import scratch_folder
 
 _COLLECTED = tuple(glob for glob in PYTHON.tests if "*" in glob)
@@ -60,6 +60,8 @@ class Interpreter(Record):
 
     words: tuple[str, ...]
     installer: str
+    missing: str | None = None
+    """Why it cannot be started, and what to do."""
 
     @property
     def command(self) -> str:
@@ -77,9 +79,10 @@ class Tools(Record):
         """Return the command that starts a tool, and what is missing for it."""
         if tool in self.importable:
             return f"{self.interpreter.command} -m {tool}", None
-        if tool in self.on_path:
+        if tool in self.on_path and not self.interpreter.missing:
             return tool, None
-        return f"{self.interpreter.command} -m {tool}", f"{tool}: {self.interpreter.installer} {tool}"
+        missing = self.interpreter.missing or f"{tool}: {self.interpreter.installer} {tool}"
+        return f"{self.interpreter.command} -m {tool}", missing
 
 
 def python_checks(
@@ -214,7 +217,8 @@ def _test_check(
         return require(CheckName.TESTS, f"{prefix}{start} -q{words}", runner.reason, missing)
     start = f"{prefix}{tools.interpreter.command} -m unittest discover -v"
     found = _discoveries(repository, tests) if not own else tuple(_alone(repository, name) for name in own)
-    return require(CheckName.TESTS, every([start + words for words in found]), runner.reason)
+    command = every([start + words for words in found])
+    return require(CheckName.TESTS, command, runner.reason, tools.interpreter.missing)
 
 
 def _discoveries(repository: Repository, tests: Iterable[str]) -> tuple[str, ...]:
@@ -273,7 +277,9 @@ def choose_interpreter(repository: Repository) -> Interpreter:
     root = repository.root
     if (folder := find_environment(root)) is not None:
         shown = _spell_path(folder / "bin" / "python", root)
-        return Interpreter(words=(shown,), installer=f"{shlex.quote(shown)} -m pip install")
+        hidden = explain_hidden(repository.sandbox, folder.resolve())
+        missing = f"{shown}: {hidden}" if hidden else None
+        return Interpreter(words=(shown,), installer=f"{shlex.quote(shown)} -m pip install", missing=missing)
     if repository.has("uv.lock") and find_program("uv", root):
         return Interpreter(words=("uv", "run", "--no-sync", "python"), installer="uv pip install")
     if repository.has("poetry.lock") and find_program("poetry", root):

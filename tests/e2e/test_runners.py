@@ -1,6 +1,8 @@
 """Changes judged by tests that are counted in other languages, and by checks that cannot run here."""
 
 import shutil
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -259,3 +261,19 @@ def test_a_bug_in_go_is_mended_where_the_user_has_a_cache_of_builds(new_repo: Ne
     script = crew_of(*turns, file="calc.go", evidence="ev-0004")
     done = repo.task(play.TEXT, "--json", script=script, env={"HOME": str(repo.home)}, timeout=300)
     assert (done.code, done.json["caveats"]) == (0, []), done.err
+
+
+def test_an_environment_that_the_sandbox_hides_is_named_with_what_shows_it(new_repo: NewRepo) -> None:
+    repo = new_repo({**play.GREEN, ".gitignore": ".venv\n"})
+    elsewhere = repo.home / "venvs/calc"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(elsewhere)], check=True)
+    (repo.root / ".venv").symlink_to(elsewhere)
+    told = repo.run("verify")
+    assert told.code == 1, told.out
+    advice = f"`readable: [{elsewhere}]` in config.yaml shows it"
+    assert f"not run (.venv/bin/python: the sandbox hides {elsewhere}: {advice})" in told.out
+    config = repo.home / ".config/agentflow/config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f"readable: [{elsewhere}]\n")
+    shown = repo.run("verify")
+    assert shown.code == 0, shown.out
