@@ -67,6 +67,9 @@ class Continuations:
 
     def is_at_work(self, home: Path) -> bool:
         """Return whether a process works there, after reaping our own that have ended."""
+        for folder, each in tuple(self._begun.items()):
+            if each.exit_code not in (None, *_NO_VERDICT):
+                self._begun.pop(folder, None)  # its stderr closes with it, once nobody reads it
         running = [to_home(folder) for folder, each in self._begun.items() if each.exit_code is None]
         return home in running or is_at_work(home)
 
