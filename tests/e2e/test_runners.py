@@ -277,3 +277,50 @@ def test_an_environment_that_the_sandbox_hides_is_named_with_what_shows_it(new_r
     config.write_text(f"readable: [{elsewhere}]\n")
     shown = repo.run("verify")
     assert shown.code == 0, shown.out
+
+
+PROJECT = {
+    "pyproject.toml": '[tool.pytest.ini_options]\nmarkers = ["slow"]\naddopts = "--strict-markers"\n',
+    "app/__init__.py": "",
+    "app/calc.py": play.CALC["calc.py"],
+    "tests/test_calc.py": (
+        "import pytest\n\nfrom app.calc import add, double\n\n\n@pytest.mark.slow\ndef test_add():\n"
+        "    assert add(1, 2) == 3\n\n\ndef test_double():\n    assert double(2) == 4\n"
+    ),
+}
+
+
+def lay_project(folder: str, **other: str) -> dict[str, str]:
+    return {f"{folder}/{name}": text for name, text in {**PROJECT, **other}.items()}
+
+
+def test_a_project_in_a_folder_is_tested_with_its_own_settings(new_repo: NewRepo) -> None:
+    repo = new_repo(lay_project("backend"))
+    script = [
+        play.findings("backend/app/calc.py"),
+        play.plan("backend/app/calc.py"),
+        play.role(
+            "implementer",
+            *play.edit("backend/app/calc.py", "a - b", "a + b"),
+            play.submit("backend/app/calc.py"),
+        ),
+        play.verified("ev-0002"),
+    ]
+    done = repo.task(play.TEXT, "--json", script=script)
+    assert done.code == 0, done.err
+    (proof,) = done.json["proof"]
+    assert proof["tests"] == ["backend/tests/test_calc.py::test_add"]
+
+
+def test_several_projects_are_tested_each_with_its_own_settings(new_repo: NewRepo) -> None:
+    right = {"app/calc.py": RIGHT}
+    beside = {"tests/test_root.py": "def test_root():\n    assert True\n"}
+    repo = new_repo({**lay_project("one", **right), **lay_project("two", **right), **beside})
+    (row,) = repo.run("verify", "--json").json
+    assert (row["exit_code"], row["tests"]["passed"]) == (0, 5), row
+    (repo.root / "two/app/calc.py").write_text(play.CALC["calc.py"])
+    told = repo.run("verify")
+    assert told.code == 1
+    assert "exit 1, 4 passed, 1 failed" in told.out
+    (quick,) = repo.run("verify", "--quick", "--json").json
+    assert quick["command"].count(" -q ") == 2
