@@ -266,5 +266,6 @@ def test_variants_of_awk_and_sed_only_read_without_a_sandbox(repo: Repo, reading
     head = f"name: counter\ndescription: Counts.\ntools: Bash({program} *)"
     repo.give_role("counter", f"---\n{head}\n---\nCount lines.\n")
     for command, decision in ((reading, "allow"), (acting, "deny")):
-        shown = repo.run("permissions", "test", command, "--role", "counter", "--json")
-        assert shown.json["decision"] == decision, shown.out
+        shown = repo.run("permissions", "test", command, "--role", "counter", "--json").json
+        assert shown["decision"] == decision, shown
+        assert shown["besides"][0].startswith("NOT SANDBOXED (config.yaml says sandbox: off)")
