@@ -89,7 +89,8 @@ def _open_messages(name: str, settings: Settings, environ: Mapping[str, str]) ->
     found = choose_endpoint(environ, settings)
     keep_secret(found.secrets)
     if found.address == VENDOR and not found.secrets:
-        raise ModelRejected("no credentials for the Messages API", hint=_NO_KEY)
+        taken = "" if name in LIVE else f", where the model {name!r} would be"
+        raise ModelRejected(f"no credentials for the Messages API{taken}", hint=_NO_KEY)
     if settings.transport == "sdk":
         from agentflow.model.sdk import open_direct
 

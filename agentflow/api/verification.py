@@ -47,6 +47,8 @@ class VerificationRow(Record):
     name: str
     caveat: bool = False
     """It passes, with a remark for the person."""
+    is_idle: bool = False
+    """It is a check that does not run."""
     ran: Interchanged | None = None
     """The run for JUnit and SARIF files; None for a record."""
 
@@ -75,11 +77,13 @@ def run_checks(
     patience = {} if is_quick else {Fault.FLAKY: {**PATIENCE, **settings.check_retry}[Fault.FLAKY]}
     for check in _list_checks(sandbox, said, settings, is_quick=is_quick):
         if word := said.skips.get(check.name):
-            yield _make_row(check, f"skipped ({word.file}: {word.text})", holds=True).replace(caveat=True)
+            row = _make_row(check, f"skipped ({word.file}: {word.text})", holds=True)
+            yield row.replace(caveat=True, is_idle=True)
         elif check.missing is not None:
-            yield _make_row(check, f"not run ({check.missing})", holds=False).replace(holds=True, caveat=True)
+            row = _make_row(check, f"not run ({check.missing})", holds=False)
+            yield row.replace(holds=True, caveat=True, is_idle=True)
         elif dry_run:
-            words = f"{check.reason}, at most {check.timeout:.0f} s"
+            words = ", ".join((check.reason, f"at most {check.timeout:.0f} s", *_find_gaps(check)))
             yield _make_row(check, words, holds=True, mark=span("○ ", Style.DIM))
         else:
             with during(check):
@@ -133,13 +137,15 @@ def summarize_checks(shown: Sequence[VerificationRow], *, dry_run: bool) -> Line
     is_any_able = not all(row.values.get("missing") for row in shown)
     wrong = [row.name for row in shown if not row.holds or not is_any_able]
     doubtful = [row.name for row in shown if row.caveat]
-    number = format_count(len(shown), "check")
+    idle = [row.name for row in shown if row.is_idle]
+    number = (f"{len(shown) - len(idle)} of " if idle else "") + format_count(len(shown), "check")
     if not shown:
         return line(_NONE)
     if wrong:
-        return line(span(f"not verified: {', '.join(wrong)}", Style.BAD), f" ({len(wrong)} of {number})")
+        count = format_count(len(shown), "check")
+        return line(span(f"not verified: {', '.join(wrong)}", Style.BAD), f" ({len(wrong)} of {count})")
     if dry_run:
-        return line(f"{number} would run")
+        return line(f"{number} would run", f"; not {', '.join(idle)}" if idle else "")
     if doubtful:
         return line(span(f"{number} passed, with a caveat: {', '.join(doubtful)}", Style.WARN))
     return line(span(f"{number} passed", Style.GOOD))
@@ -168,12 +174,17 @@ def _run_check(
 
 def _find_doubts(check: Check, shown: Shown) -> Iterator[str]:
     """Yield the reasons why a passing check proves less."""
-    if check.left_out:
-        yield f"a part cannot run ({check.left_out})"
+    yield from _find_gaps(check)
     if check.name is CheckName.TESTS and shown.counts is None:
         yield "tests cannot be counted"
     if shown.counts and shown.counts.is_mostly_skipped:
         yield "most tests are skipped"
+
+
+def _find_gaps(check: Check) -> Iterator[str]:
+    """Yield what of a check cannot run here."""
+    if check.left_out:
+        yield f"a part cannot run ({check.left_out})"
 
 
 def _explain_failure(check: Check, sandbox: Sandbox, shown: Shown) -> Iterator[Line]:

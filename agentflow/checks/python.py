@@ -13,7 +13,7 @@ from agentflow.core.languages import PYTHON
 from agentflow.core.record import Record
 from agentflow.core.regex import compile_glob, regex
 from agentflow.sandbox.environment import find_environment, find_program
-from agentflow.sandbox.run import Sandbox
+from agentflow.sandbox.run import Sandbox, explain_hidden
 from agentflow.sandbox.throwaway import make_scratch_folder
 
 _COLLECTED = tuple(glob for glob in PYTHON.tests if "*" in glob)
@@ -60,6 +60,8 @@ class Interpreter(Record):
 
     words: tuple[str, ...]
     installer: str
+    missing: str | None = None
+    """Why it cannot be started, and what to do."""
 
     @property
     def command(self) -> str:
@@ -77,9 +79,10 @@ class Tools(Record):
         """Return the command that starts a tool, and what is missing for it."""
         if tool in self.importable:
             return f"{self.interpreter.command} -m {tool}", None
-        if tool in self.on_path:
+        if tool in self.on_path and not self.interpreter.missing:
             return tool, None
-        return f"{self.interpreter.command} -m {tool}", f"{tool}: {self.interpreter.installer} {tool}"
+        missing = self.interpreter.missing or f"{tool}: {self.interpreter.installer} {tool}"
+        return f"{self.interpreter.command} -m {tool}", missing
 
 
 def python_checks(
@@ -139,15 +142,14 @@ def _type_checkers(repository: Repository) -> tuple[_Wanted, ...]:
 
 
 def _configuration(
-    repository: Repository, tool: str, files: Sequence[str], sections: dict[str, str]
+    repository: Repository, tool: str, files: Sequence[str], sections: dict[str, str], folder: str = ""
 ) -> tuple[_Wanted, ...]:
-    """Return the tool if one of its files, a section, or a table of pyproject.toml is there."""
-    places = [name for name in files if repository.has(name)]
-    places += [
-        f"[{part}] in {name}" for name, part in sections.items() if repository.ini(name).has_section(part)
-    ]
-    if tool in table(repository.toml("pyproject.toml"), "tool"):
-        places.append(f"[tool.{tool}] in pyproject.toml")
+    """Return the tool if one of its files, a section, or a table of pyproject.toml is in a folder."""
+    places = [folder + name for name in files if repository.has(folder + name)]
+    sectioned = ((folder + name, part) for name, part in sections.items())
+    places += [f"[{part}] in {name}" for name, part in sectioned if repository.ini(name).has_section(part)]
+    if tool in table(repository.toml(f"{folder}pyproject.toml"), "tool"):
+        places.append(f"[tool.{tool}] in {folder}pyproject.toml")
     return tuple(_Wanted(tool=tool, reason=place) for place in places[:1])
 
 
@@ -162,9 +164,10 @@ def _arguments(repository: Repository, tool: str) -> str:
     return " src" if _src_layout(repository) else " ."
 
 
-def _src_layout(repository: Repository) -> bool:
+def _src_layout(repository: Repository, folder: str = "") -> bool:
     """Tell whether modules lie below `src` and can be imported from there as they are."""
-    kinds = {PurePosixPath(name).suffix for name in repository.files if name.startswith("src/")}
+    inside = (name for name in repository.files if name.startswith(f"{folder}src/"))
+    kinds = {PurePosixPath(name).suffix for name in inside}
     return ".py" in kinds and kinds.isdisjoint(_COMPILED)
 
 
@@ -178,15 +181,34 @@ def _read_tests(repository: Repository) -> dict[str, str]:
 
 
 def _runner(repository: Repository, tests: dict[str, str]) -> _Wanted | None:
-    sections = {"tox.ini": "pytest", "setup.cfg": "tool:pytest"}
-    configured = _configuration(repository, "pytest", ("pytest.ini", ".pytest.ini", "pytest.toml"), sections)
-    if configured:
+    if configured := _pytest_settings(repository):
         return configured[0]
+    if projects := _find_projects(repository, tests):
+        return _Wanted(tool="pytest", reason="; ".join(projects.values()))
     if not tests:
         return next(iter(_configuration(repository, "tox", (), {"tox.ini": "testenv"})), None)
     if reason := _pytest_hint(repository, tests):
         return _Wanted(tool="pytest", reason=reason)
     return _Wanted(tool="unittest", reason=f"unittest tests in {min(tests)}")
+
+
+def _pytest_settings(repository: Repository, folder: str = "") -> tuple[_Wanted, ...]:
+    sections = {"tox.ini": "pytest", "setup.cfg": "tool:pytest"}
+    files = ("pytest.ini", ".pytest.ini", "pytest.toml")
+    return _configuration(repository, "pytest", files, sections, folder)
+
+
+def _find_projects(repository: Repository, tests: Iterable[str]) -> dict[str, str]:
+    """Return the outermost folders of tests with settings of pytest, and these; none where the root has some.
+
+    Each folder ends with a slash.
+    """
+    above = {f"{folder}/" for name in tests for folder in PurePosixPath(name).parents[:-1]}
+    found: dict[str, str] = {}
+    for folder in () if _pytest_settings(repository) else sorted(above):
+        settings = () if folder.startswith(tuple(found)) else _pytest_settings(repository, folder)
+        found.update((folder, each.reason) for each in settings)
+    return found
 
 
 def _pytest_hint(repository: Repository, tests: dict[str, str]) -> str:
@@ -207,14 +229,46 @@ def _test_check(
     repository: Repository, tools: Tools, runner: _Wanted, tests: Iterable[str], own: Sequence[str]
 ) -> Check:
     """Return how the tests are run, or some files of them where any are named."""
-    prefix = "PYTHONPATH=src " if _src_layout(repository) else ""
     if runner.tool != "unittest":
         start, missing = tools.start(runner.program)
-        words = "".join(f" {shlex.quote(name)}" for name in own)
-        return require(CheckName.TESTS, f"{prefix}{start} -q{words}", runner.reason, missing)
-    start = f"{prefix}{tools.interpreter.command} -m unittest discover -v"
+        runs = _pytest_runs(repository, start, tests, own)
+        return require(CheckName.TESTS, every(runs), runner.reason, missing)
+    start = f"{_import_path(repository)}{tools.interpreter.command} -m unittest discover -v"
     found = _discoveries(repository, tests) if not own else tuple(_alone(repository, name) for name in own)
-    return require(CheckName.TESTS, every([start + words for words in found]), runner.reason)
+    command = every([start + words for words in found])
+    return require(CheckName.TESTS, command, runner.reason, tools.interpreter.missing)
+
+
+def _pytest_runs(
+    repository: Repository, start: str, tests: Iterable[str], own: Sequence[str]
+) -> tuple[str, ...]:
+    """Return a run for each project with settings of its own, and one for the tests beside them.
+
+    A project is on the import path, as it is for those who start pytest in its folder.
+    """
+    projects = _find_projects(repository, tests)
+    beside = [name for name in own or tests if not name.startswith(tuple(projects))]
+    runs = []
+    if beside or not projects:
+        words = beside if own else [f"--ignore={folder[:-1]}" for folder in projects]
+        runs.append(f"{_import_path(repository)}{start} -q{_quote(words)}")
+    for folder in projects:
+        inside = [name for name in own if name.startswith(folder)]
+        if inside or not own:
+            words = inside or [folder[:-1]]
+            runs.append(f"{_import_path(repository, folder)}{start} --rootdir=. -q{_quote(words)}")
+    return tuple(runs)
+
+
+def _import_path(repository: Repository, folder: str = "") -> str:
+    """Return what puts the modules of a project on the import path."""
+    path = [f"{folder}src"] if _src_layout(repository, folder) else []
+    path += [folder[:-1]] if folder else []
+    return f"PYTHONPATH={shlex.quote(':'.join(path))} " if path else ""
+
+
+def _quote(words: Iterable[str]) -> str:
+    return "".join(f" {shlex.quote(word)}" for word in words)
 
 
 def _discoveries(repository: Repository, tests: Iterable[str]) -> tuple[str, ...]:
@@ -240,7 +294,7 @@ def _alone(repository: Repository, name: str) -> str:
     """Return the arguments of a discovery that finds one file."""
     path = PurePosixPath(name)
     words = [*_places(_top_level(repository, path.parent), path.parent), "-p", path.name]
-    return "".join(f" {shlex.quote(word)}" for word in words)
+    return _quote(words)
 
 
 def _places(top: PurePosixPath, start: PurePosixPath) -> list[str]:
@@ -253,7 +307,7 @@ def _discovery(top: PurePosixPath, paths: Sequence[PurePosixPath]) -> str:
     prefixed = [path.name.startswith("test") for path in paths]
     words = _places(top, start)
     words += [] if all(prefixed) else ["-p", "*test*.py" if any(prefixed) else "*_test.py"]
-    return "".join(f" {shlex.quote(word)}" for word in words)
+    return _quote(words)
 
 
 def find_tools(repository: Repository, names: Sequence[str]) -> Tools:
@@ -273,7 +327,9 @@ def choose_interpreter(repository: Repository) -> Interpreter:
     root = repository.root
     if (folder := find_environment(root)) is not None:
         shown = _spell_path(folder / "bin" / "python", root)
-        return Interpreter(words=(shown,), installer=f"{shlex.quote(shown)} -m pip install")
+        hidden = explain_hidden(repository.sandbox, folder.resolve())
+        missing = f"{shown}: {hidden}" if hidden else None
+        return Interpreter(words=(shown,), installer=f"{shlex.quote(shown)} -m pip install", missing=missing)
     if repository.has("uv.lock") and find_program("uv", root):
         return Interpreter(words=("uv", "run", "--no-sync", "python"), installer="uv pip install")
     if repository.has("poetry.lock") and find_program("poetry", root):

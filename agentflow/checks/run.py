@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from enum import StrEnum
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -69,6 +70,7 @@ _UNITTEST = regex(r"-m unittest\b")
 _PRINTING = regex(r"\b(?:cargo test|ctest|go test)\b")
 """Runners of which only the output tells."""
 _PYTEST = regex(r"\bpytest\b")
+_RUNS_PYTEST = regex(r"\bpytest(?: --rootdir=\.)? -q\b")
 _OTHERS = frozenset({".git", "node_modules"})
 
 
@@ -192,6 +194,7 @@ class _Job(Record):
     def command(self, scratch: Path) -> str:
         """Return the command with the options by which its runner tells of each test."""
         said = keep_hook(self.check.command, self.observer) if self.observer else self.check.command
+        said = _part_reports(said, scratch)
         said = count_go(said, scratch / _GO_PROFILE) if self.is_counted and self.is_json else said
         return ask_for_json(add_report(said, self.package, scratch)) if self._is_tests else said
 
@@ -200,6 +203,16 @@ class _Job(Record):
         if not self._is_tests or not is_javascript(self.check.command, self.package):
             return {}
         return install_reporters(scratch, self.sandbox.opened.environment.get("NODE_OPTIONS", ""))
+
+
+def _part_reports(command: str, scratch: Path) -> str:
+    """Return a command put together of several with a report for each run of pytest, or it unchanged."""
+    if not command.startswith(_SEVERAL):
+        return command
+    number = count()
+    return _RUNS_PYTEST.sub(
+        lambda run: f"{run[0]} --junitxml={shlex.quote(f'{scratch}/junit-{next(number)}.xml')}", command
+    )
 
 
 def _observer(sandbox: Sandbox, scratch: Path, env: Mapping[str, str], longest: float) -> ReadObserver:
@@ -305,8 +318,9 @@ def _keep_from_bytecode(folders: Iterable[Path], scratch: Path) -> dict[str, str
 def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
     """Return what the runners of a check told; reports count before what is printed."""
     command, text = job.check.command, plain_text(output)
-    found = unittest_verbose(text) if _UNITTEST.search(command) else {}
-    python = found | junit(_report(scratch / "junit.xml"))
+    python = unittest_verbose(text) if _UNITTEST.search(command) else {}
+    for report in scratch.glob("junit*.xml"):
+        python |= junit(_report(report))
     names_python = _UNITTEST.search(command) or _PYTEST.search(command)
     reported = read_reports(scratch, (job.sandbox.place, job.sandbox.root))
     told = [

@@ -315,8 +315,10 @@ def _draw_bar(total: int, done: "list[BatchResult]", medium: Medium) -> "Iterato
         draw()
 
     draw()
-    yield tell
-    send(_ERASE, sys.stderr)
+    try:
+        yield tell
+    finally:
+        send(_ERASE, sys.stderr)
 
 
 def _describe_result(result: "BatchResult", count: str = "") -> Line:

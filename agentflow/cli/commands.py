@@ -351,7 +351,7 @@ def run_command(arguments: Sequence[str]) -> int:
     try:
         code = int(app(list(arguments), prog_name="agentflow", standalone_mode=False) or 0)
     except TyperException as error:
-        code = _report_misuse(error)
+        code = _report_misuse(error, arguments)
     except AgentflowError as error:
         code = tell_error(error)
     except SystemExit:  # the library's own answer to a reader who has gone
@@ -362,7 +362,7 @@ def run_command(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         code = say_error("interrupted", "", Exit.INTERRUPTED)
     except Exception:  # noqa: BLE001  # a bug, told as one
-        code = say_error(f"internal error; the report is in {_crash_report()}", "", Exit.INTERNAL)
+        code = _report_crash()
     send("", sys.stdout)
     return code
 
@@ -371,19 +371,30 @@ def _report_os_error(error: OSError) -> int:
     return say_error(describe_os_error(error), advise_on_os_error(error), Exit.CONFIG)
 
 
-def _report_misuse(error: TyperException) -> int:
+def _report_misuse(error: TyperException, arguments: Sequence[str]) -> int:
     """Report a wrong command line; for an empty one print the help."""
     told = error.format_message()
+    told = told.replace("a valid float range", "a number").replace("a valid int range", "a whole number")
     if told.startswith("Usage: "):
         send(f"{told}\n", sys.stderr)
         return Exit.CONFIG
     context = getattr(error, "ctx", None)
-    command = context.command_path if context else "agentflow"
+    command = (
+        context.command_path
+        if context
+        else " ".join(("agentflow", *(word for word in arguments[:1] if word in COMMANDS)))
+    )
     return say_error(told, f"see {command} --help", Exit.CONFIG)
 
 
-def _crash_report() -> Path:
-    descriptor, name = tempfile.mkstemp(prefix="agentflow-crash-", suffix=".txt", text=True)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(redact_text(traceback.format_exc()))
-    return Path(name)
+def _report_crash() -> int:
+    """Say where the report of a bug lies; show it where it cannot be written."""
+    report = redact_text(traceback.format_exc())
+    try:
+        descriptor, name = tempfile.mkstemp(prefix="agentflow-crash-", suffix=".txt", text=True)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(report)
+    except OSError as error:
+        said = f"internal error; its report cannot be written: {describe_os_error(error)}"
+        return say_error(said, report.rstrip(), Exit.INTERNAL)
+    return say_error(f"internal error; the report is in {name}", "", Exit.INTERNAL)

@@ -17,6 +17,7 @@ from agentflow.view.words import list_reasons
 if TYPE_CHECKING:
     from agentflow.core.routing import Classification
     from agentflow.permissions.role_rules import Explanation
+    from agentflow.sandbox.run import Sandbox
 
 
 _MEANS = {
@@ -127,18 +128,21 @@ def explain_command(
     call = RuleCall(tool=BASH, given={"command": command}, root=root)
     answer = explain_call(found, load_rules_here(root), call, find_scope(found, BASH, runner))
     hooks = [hook.name for hook in load_hooks_here(root)[0] if hook.point is Point.PRE_TOOL_USE]
-    besides = (_describe_reach(role), *(f"hook: {name} may still refuse it" for name in hooks))
+    besides = (_describe_reach(role, runner), *(f"hook: {name} may still refuse it" for name in hooks))
     if json:
         say_json({**to_builtins(answer), "besides": besides})
         return
     show(_draw_explanation(answer, besides))
 
 
-def _describe_reach(role: str) -> str:
+def _describe_reach(role: str, runner: "Sandbox") -> str:
     """Return what the sandbox lets a role's commands do, independently of the rules."""
+    from agentflow.api.boundary import describe_sandbox
     from agentflow.core.routing import Access
-    from agentflow.sandbox.profile import ACCESS
+    from agentflow.sandbox.profile import ACCESS, Level
 
+    if runner.level is Level.NONE:
+        return describe_sandbox(runner)
     reach = {
         Access.READ: "read the repository only",
         Access.WRITE: "write the repository, but for protected files such as .git and .claude",

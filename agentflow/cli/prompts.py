@@ -85,8 +85,9 @@ def settle(store: TaskStore, approvals: StandingApprovals | None = None) -> bool
             decision = _Approval(item, root, approvals).ask() if item.kind in APPROVED else _ask(item, root)
         except (KeyboardInterrupt, EOFError):
             send("\n", sys.stderr)
-            return False
+            decision = None
         if decision is None:
+            send("  Nothing was decided; it is left waiting.\n", sys.stderr)
             return False
         record_decision(store, item, decision.replace(by=_PERSON))
     return True
@@ -108,7 +109,7 @@ class _Approval:
         self._draw(_MAX_LINES)
         while True:
             show([self._list_choices()], sys.stderr)
-            match _read_line("approve? [s]: ").lower():
+            match typed := _read_line("approve? [s]: ").lower():
                 case "y" | "yes":
                     return Answer(approved=True, input=self._given)
                 case "a" if self._is_call and self._approvals is not None:
@@ -124,7 +125,7 @@ class _Approval:
                 case "" | "s":
                     return None
                 case _:
-                    continue
+                    send(f"  {make_visible(repr(typed))} is none of these.\n", sys.stderr)
 
     def _list_choices(self) -> Line:
         choices = ["y yes", "n no"]

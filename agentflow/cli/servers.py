@@ -23,6 +23,7 @@ from agentflow.workspace.git import Git, open_repository
 
 mcp = make_group()
 _NAME = typer.Argument(None, metavar="[SERVER]", help="A name from `list`; all servers without it.")
+_NO_SERVER = "No MCP server is configured. See .mcp.json and ~/.claude.json."
 _NO_SANDBOX = typer.Option(False, "--no-sandbox", help="Start servers with all your rights.")
 
 
@@ -40,7 +41,7 @@ def list_servers(json: bool = JSON, folder: Path = FOLDER) -> None:
     for warning in found.warnings:
         say(warning)
     if not found.all:
-        say("No MCP server is configured. See .mcp.json and ~/.claude.json.")
+        say(_NO_SERVER)
     elif not has_sdk():
         say(MISSING)
 
@@ -87,6 +88,8 @@ def try_servers(
     else:
         for one in tried:
             _show(one, is_accepted=yes)
+        if not tried:
+            say(_NO_SERVER)
     is_bad = any(one.problem or (one.changed and not yes) for one in tried)
     return Exit.NOT_VERIFIED if is_bad else Exit.VERIFIED
 

@@ -16,7 +16,7 @@ from agentflow.cli.session_commands import (
     recall_task,
     summarize_commands,
 )
-from agentflow.core.errors import AgentflowError, Exit
+from agentflow.core.errors import AgentflowError, Exit, InvalidFile, TaskNotFound
 from agentflow.redact import list_some, to_one_line
 from agentflow.store.reading import list_tasks
 from agentflow.store.sessions import create_session, find_session, load_sessions, save_session
@@ -117,8 +117,13 @@ def _handle(chat: Chat, typed: str) -> Chat:
 
 def _recall_session(chat: Chat) -> Chat:
     """Return the session as it was saved last; a task that an error cut off is in it."""
-    known = next((one for one in load_sessions(chat.root) if one.session_id == chat.saved.session_id), None)
-    return chat.replace(saved=known) if known else chat
+    try:
+        return chat.replace(saved=find_session(chat.root, chat.saved.session_id))
+    except TaskNotFound:
+        return chat  # it is written with its first task
+    except InvalidFile as error:
+        tell_error(error)
+        return chat
 
 
 def _split(typed: str) -> list[str]:
@@ -167,12 +172,14 @@ def sessions(json: bool = JSON, folder: Path = FOLDER) -> None:
     """List the sessions of this repository. `agentflow --continue` takes up the newest."""
     from agentflow.workspace.git import open_repository
 
-    found = tuple(load_sessions(open_repository(folder).root))
+    found = load_sessions(open_repository(folder).root)
+    for error in found.damaged:
+        tell_error(error)
     if json:
-        say_json(found)
+        say_json(found.readable)
         return
-    for one in found:
+    for one in found.readable:
         count = format_count(len(one.tasks), "task")
         say(f"{one.session_id}  {one.started_at[:16]}  {count:<9} {list_some(one.said, 3, ' · ')}")
-    if not found:
+    if not any(found):
         say("there is no session in this repository; agentflow alone starts one")

@@ -106,7 +106,7 @@ class EditorAgent:
         """List the sessions of a repository, newest first, those of the terminal too."""
         if cwd is None:
             return schema.ListSessionsResponse(sessions=[])
-        found = load_sessions(_open(cwd).root)
+        found = load_sessions(_open(cwd).root).readable
         return schema.ListSessionsResponse(
             sessions=[
                 schema.SessionInfo(

@@ -49,8 +49,8 @@ class Choice(Record):
 
 def parse_choice(name: str) -> Choice:
     """Return the choice that a name means: our name, an id, or ids by tier. Raises ConfigError."""
-    kind = name.partition(":")[0]
-    if name == REPAIR or name in LIVE or (kind in _PLAYED and kind != name):
+    kind, _, played = name.partition(":")
+    if name == REPAIR or name in LIVE or (kind in _PLAYED and played):
         return Choice(kind=kind)
     if "=" in name:
         return Choice(kind="anthropic", models=_by_tier(name))
@@ -70,6 +70,8 @@ def _by_tier(name: str) -> dict[str, str]:
 def _check_id(name: str) -> str:
     """Return a model's id. Raises ConfigError for what is none, and for a slip of one of our names."""
     kind = name.partition(":")[0]
+    if name in (f"{played}:" for played in _PLAYED):
+        raise ConfigError(f"{name!r} does not say what to play", hint=MODEL_ADVICE)
     if kind in (REPAIR, *LIVE, *_PLAYED):
         raise ConfigError(f"{name!r} is not a model id", hint=MODEL_ADVICE)
     if name in (DEEP, FAST, *ALIASES):

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from agentflow.core.regex import regex
 from agentflow.permissions.reading_commands import (
     DANGERS,
+    VARIANTS,
     find_dangerous_argument,
     is_obeyed,
     is_reading,
@@ -227,9 +228,8 @@ def _runs_more(simple: SimpleCommand) -> bool:
 
 def find_bad_argument(words: tuple[ShellWord, ...]) -> str | None:
     """Return an argument by which a reading program would run a command, or is told to write a file."""
-    name = {"gawk": "awk", "mawk": "awk", "nawk": "awk", "gsed": "sed"}.get(
-        name_program(words), name_program(words)
-    )
+    name = name_program(words)
+    name = VARIANTS.get(name, name)
     if name in ("awk", "sed"):
         runs = _RUNS_TEXT if name == "awk" else _RUNS_LINE
         is_edited = name == "sed" and any(

@@ -211,6 +211,8 @@ DANGERS: Mapping[str, Danger] = {
     "date": Danger(words=("--set",), letters="s"),
     "awk": Danger(words=("--file", "--include", "--load", "--exec", "--inplace"), letters="fEilI"),
 }
+VARIANTS: Mapping[str, str] = {"gawk": "awk", "mawk": "awk", "nawk": "awk", "gsed": "sed"}
+"""Programs that take the arguments of another."""
 _PRINTING_SED = regex(
     r"""(?:(?:(?:\d+|\$|/[^/\n]*/)?(?:,(?:\d+|\$|/[^/\n]*/))?!?[pdq=]
     |s([/|\#,:@])(?:(?!\1)[^\\\n]|\\.)*\1(?:(?!\1)[^\\\n]|\\.)*\1[gpIi\d]*)(?:;\s*|$))+""",
@@ -227,7 +229,8 @@ def find_dangerous_argument(words: tuple[ShellWord, ...]) -> str | None:
     """
     program, *arguments = _without_python(words)
     name = PurePosixPath(program.text).name
-    danger = DANGERS.get({"gawk": "awk", "mawk": "awk"}.get(name, name))
+    name = VARIANTS.get(name, name)
+    danger = DANGERS.get(name)
     if danger is None:
         return None
     found = next(

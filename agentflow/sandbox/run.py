@@ -350,8 +350,8 @@ def _reasons(sandbox: Sandbox, output: str) -> Iterator[str]:
         yield "the sandbox closes the network: --network opens it, or `network: [checks]` in config.yaml"
     lines = output.splitlines()
     for path in _find_paths(line for line in lines if _REFUSED.search(line)):
-        if _is_hidden(sandbox, path) and os.access(path, os.R_OK):
-            yield f"the sandbox hides {path}: `readable: [{path}]` in config.yaml shows it"
+        if os.access(path, os.R_OK) and (said := explain_hidden(sandbox, path)):
+            yield said
             break
     if any(map(_is_writable, _find_paths(line for line in lines if _READ_ONLY in line))):
         yield "in the sandbox everything except the repository and temporary files is read-only"
@@ -361,6 +361,12 @@ def _find_paths(lines: Iterable[str]) -> Iterator[Path]:
     """Yield the absolute paths that stand in lines."""
     found = dict.fromkeys("".join(groups) for line in lines for groups in _PATH.findall(line))
     yield from map(Path, found)
+
+
+def explain_hidden(sandbox: Sandbox, path: Path) -> str:
+    """Return what shows a path that is out of the reach of commands, else empty."""
+    is_hidden = sandbox.level is not Level.NONE and _is_hidden(sandbox, path)
+    return f"the sandbox hides {path}: `readable: [{path}]` in config.yaml shows it" if is_hidden else ""
 
 
 def _is_hidden(sandbox: Sandbox, path: Path) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from agentflow.core.errors import ConfigError
 from agentflow.core.record import Record
 from agentflow.descendants import is_alive
 from agentflow.process import capture
@@ -97,13 +98,21 @@ def has_foreign_files(root: Path) -> bool:
 
 
 def copy_repository(root: Path, target: Path) -> Path:
-    """Copy a repository, git's own folder and shared environments left out but as empty places."""
+    """Copy a repository, git's own folder and shared environments left out but as empty places.
+
+    Raises ConfigError naming what cannot be read.
+    """
 
     def find_left_out(folder: str, names: list[str]) -> set[str]:
         return {name for name in names if name in places} if Path(folder) == root else set()
 
     places = list_uncopied(root)
-    shutil.copytree(root, target, symlinks=True, ignore=find_left_out, ignore_dangling_symlinks=True)
+    try:
+        shutil.copytree(root, target, symlinks=True, ignore=find_left_out, ignore_dangling_symlinks=True)
+    except shutil.Error as error:
+        (place, *_), *_ = error.args[0]
+        hint = "commands work on a copy of all files here; make it readable, or move it away"
+        raise ConfigError(f"cannot read {place}", hint=hint) from None
     for name in places:
         (target / name).mkdir()
     return target

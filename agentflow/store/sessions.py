@@ -1,9 +1,9 @@
 """Sessions: which tasks belong together. Each is a Markdown file beside the tasks."""
 
-from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
-from agentflow.core.errors import TaskNotFound
+from agentflow.core.errors import InvalidFile, TaskNotFound
 from agentflow.core.record import Record, to_builtins
 from agentflow.frontmatter import join, split, write_atomic, write_whole
 from agentflow.parse import parse
@@ -51,12 +51,32 @@ def save_session(root: Path, session: SavedSession) -> None:
     write_atomic(folder / f"{session.session_id}.md", redact_text(join(head, body)).encode())
 
 
-def load_sessions(root: Path) -> Iterator[SavedSession]:
-    """Yield the sessions of a repository, newest first. Raises InvalidFile for one that cannot be read."""
+class SavedSessions(NamedTuple):
+    """The sessions of a repository, newest first, and why the others cannot be read."""
+
+    readable: tuple[SavedSession, ...]
+    damaged: tuple[InvalidFile, ...]
+
+
+def load_sessions(root: Path) -> SavedSessions:
+    """Return all sessions of a repository."""
+    found = [_try_read(place) for place in _list_places(root)]
+    return SavedSessions(
+        readable=tuple(one for one in found if isinstance(one, SavedSession)),
+        damaged=tuple(one for one in found if isinstance(one, InvalidFile)),
+    )
+
+
+def _list_places(root: Path) -> list[Path]:
     folder = state_folder(root) / SESSIONS
-    places = [] if folder.is_symlink() else sorted(folder.glob("*Z-*.md"), reverse=True)
-    for place in places:
-        yield _read(place)
+    return [] if folder.is_symlink() else sorted(folder.glob("*Z-*.md"), reverse=True)
+
+
+def _try_read(place: Path) -> SavedSession | InvalidFile:
+    try:
+        return _read(place)
+    except InvalidFile as error:
+        return error
 
 
 def _read(place: Path) -> SavedSession:
@@ -68,9 +88,9 @@ def _read(place: Path) -> SavedSession:
 
 
 def find_session(root: Path, session_id: str | None) -> SavedSession:
-    """Return the session whose id begins so, or the newest. Raises TaskNotFound."""
-    found = next((one for one in load_sessions(root) if one.session_id.startswith(session_id or "")), None)
-    if found is None:
+    """Return the session whose id begins so, or the newest. Raises TaskNotFound, or InvalidFile."""
+    place = next((each for each in _list_places(root) if each.name.startswith(session_id or "")), None)
+    if place is None:
         wanted = f"session {session_id}" if session_id else "session yet"
         raise TaskNotFound(f"there is no {wanted} in this repository", hint="agentflow sessions lists them")
-    return found
+    return _read(place)

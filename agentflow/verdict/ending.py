@@ -159,7 +159,7 @@ _WITHOUT_RESULT: Mapping[RunOutcome, Ending] = MappingProxyType(
         RunOutcome.TIME_LIMIT: _use_up("seconds"),
         RunOutcome.COST_LIMIT: _use_up("money"),
         RunOutcome.INVALID_SUBMISSION: fail(
-            "the {role} gave no valid result: it submitted an invalid result twice"
+            "the {role} gave no valid result: it submitted an invalid result twice{refused}"
         ),
         RunOutcome.CONFUSED: fail(
             "stopped: every tool call of the {role}'s last three turns was refused{by}"

@@ -12,7 +12,8 @@ from agentflow.core.test_ids import file_of, find_test_files, id_prefix
 from agentflow.routing.clauses import Targets, find_targets
 from agentflow.workspace.git import Git
 
-PYTEST = regex(r"(?:^|\{ )(?P<start>[^{};|&]*\bpytest -q)(?=$|;)")
+PYTEST = regex(r"(?:^|\{ )(?P<start>[^{};|&]*\bpytest(?: -q(?=$|;)| --rootdir=\. -q(?= [^ ;]+$)))")
+"""The run of pytest in a command; where it is of a project in a folder, without the folder."""
 
 UNITTEST = regex(r"(?:^|\{ )(?P<start>[^{};|&]* -m unittest) (?P<search>discover -v\b[^{};|&]*)")
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from agentflow.core.events import TaskEnded
 from agentflow.core.evidence import By, CheckName, Evidence, Side, describe_counts, describe_end
 from agentflow.core.pending import APPROVED, Pending, PendingKind, to_letter
 from agentflow.core.role import PlanStep
@@ -89,10 +90,13 @@ def _draw_interruption(state: TaskState) -> Line:
 def _describe_time(snapshot: Snapshot, *, at_work: bool) -> str:
     started = snapshot.state.started_at
     times = [snapshot.events[0].at, snapshot.events[-1].at] if snapshot.events else [started, started]
-    seconds = count_seconds(*times)
+    ends = [each.event for each in snapshot.events if isinstance(each.event, TaskEnded)]
+    spent = [end.seconds for end in ends if end.seconds is not None]
+    # what a task waited for, and what was done with it later, is no work
+    seconds = sum(spent) if spent and not at_work else count_seconds(*times)
     verb = "working" if at_work and snapshot.state.ending is None else "worked"
-    spent = "" if seconds is None else f", {verb} for {format_duration(seconds)}"
-    return f"{started.replace('T', ' ').removesuffix('Z')} UTC{spent}"
+    took = "" if seconds is None else f", {verb} for {format_duration(seconds)}"
+    return f"{started.replace('T', ' ').removesuffix('Z')} UTC{took}"
 
 
 def _draw_end(state: TaskState) -> tuple[Line, ...]:

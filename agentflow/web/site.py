@@ -9,7 +9,7 @@ from typing import NamedTuple
 from agentflow.api.decisions import answer_question, decide_approval, parse_edited_input, send_message
 from agentflow.api.undo import OPEN, UndoResult, cancel_task, undo
 from agentflow.api.worktree import list_homes, open_home
-from agentflow.core.errors import Exit, InvalidFile, StateError, TaskLocked, TaskNotFound, UsageError
+from agentflow.core.errors import Exit, StateError, TaskLocked, TaskNotFound, UsageError
 from agentflow.core.pending import APPROVED, Answer, Pending, to_letter
 from agentflow.core.record import Record
 from agentflow.core.task import Status
@@ -22,7 +22,7 @@ from agentflow.redact import list_some, strip_colours, to_one_line
 from agentflow.store import reading
 from agentflow.store.ownership import is_at_work
 from agentflow.store.reading import load_state
-from agentflow.store.sessions import SavedSession, load_sessions
+from agentflow.store.sessions import load_sessions
 from agentflow.view.tasks import INTERRUPTED, UNDONE, TaskRow, describe_task
 from agentflow.view.words import style_status
 from agentflow.workspace.git import Git
@@ -77,6 +77,9 @@ class Continuations:
 
     def is_at_work(self, home: Path) -> bool:
         """Return whether a process works there, after reaping our own that have ended."""
+        for folder, each in tuple(self._begun.items()):
+            if each.exit_code not in (None, *_NO_VERDICT):
+                self._begun.pop(folder, None)  # its stderr closes with it, once nobody reads it
         running = [to_home(folder) for folder, each in self._begun.items() if each.exit_code is None]
         return home in running or is_at_work(home)
 
@@ -250,11 +253,15 @@ class Site:
             name: self._describe(folder, is_at_work=works[to_home(folder)])
             for name, folder in reversed(tasks.items())
         }
-        sessions, problem = self._load_sessions()
+        sessions = load_sessions(self._root)
         return {
             "tasks": fill_template("web/tasks.html", rows=tuple(rows.values()), tones=_TONES),
             "sessions": fill_template(
-                "web/sessions.html", sessions=sessions, rows=rows, tones=_TONES, problem=problem
+                "web/sessions.html",
+                sessions=sessions.readable,
+                rows=rows,
+                tones=_TONES,
+                problem="; ".join(map(str, sessions.damaged)),
             ),
         }
 
@@ -311,12 +318,6 @@ class Site:
             kept = (stamp, describe_task(folder, at_work=is_at_work))
             self._rows[folder.name] = kept
         return kept[1]
-
-    def _load_sessions(self) -> tuple[tuple[SavedSession, ...], str]:
-        try:
-            return tuple(load_sessions(self._root)), ""
-        except InvalidFile as error:
-            return (), str(error)
 
 
 def render_error(message: str, hint: str) -> str:

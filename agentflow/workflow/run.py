@@ -100,7 +100,8 @@ async def _run_phase(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
 
 def _end_without_model(task: TaskState, error: ModelError) -> TaskState:
     """Return the task suspended where the model may answer later, else ended."""
-    reason = f"{error}. {error.hint}" if error.hint else str(error)
+    mark = ". " if error.hint[:1].isupper() else "; "
+    reason = f"{error}{mark}{error.hint}" if error.hint else str(error)
     if isinstance(error, ModelUnavailable):
         return suspend(task, reason, Exit.NO_MODEL)
     status = Status.LIMIT if error.exit_code is Exit.LIMIT else Status.FAILED

@@ -71,6 +71,7 @@ def test_who_does_not_decide_leaves_it_waiting(repo: Repo, said: str) -> None:
     seen = task(repo, says=(said,))
     assert seen.code == 75, seen.text
     assert "Traceback" not in seen.text
+    assert "  Nothing was decided; it is left waiting.\n" in seen.text
     assert repo.state()["status"] == "suspended"
     assert repo.diff() == ""
     assert repo.run("approve", "p3-1").code == 0
@@ -81,6 +82,7 @@ def test_what_is_no_answer_is_asked_again(repo: Repo) -> None:
     seen = task(repo, says=("perhaps", "yess", " y "))
     assert seen.code == 4
     assert seen.text.count("approve? ") == 3
+    assert "  'perhaps' is none of these.\n" in seen.text
 
 
 def test_the_whole_input_is_seen_and_nothing_of_it_reaches_the_terminal_raw(repo: Repo) -> None:

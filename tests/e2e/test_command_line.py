@@ -60,6 +60,8 @@ USAGE: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     ),
     "iterations without end": (["task", "--max-iterations", "9" * 30, play.TEXT], ["--max-iterations"]),
     "iterations unsaid": (["task", play.TEXT, "--max-iterations"], ["--max-iterations"]),
+    "a file unsaid": (["report", "--html"], ["--html", "agentflow report --help"]),
+    "a cost in words": (["task", "--max-cost", "abc", play.TEXT], ["'abc' is not a number"]),
     "a time that is no number": (["task", "--timeout", "nan", play.TEXT], ["nan is no number"]),
     "a cost that is no number": (
         ["task", "--max-cost", "nan", play.TEXT],

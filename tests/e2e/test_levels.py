@@ -93,3 +93,12 @@ def test_a_lie_is_not_verified(machine: Machine) -> None:
     turns = (*play.edit("calc.py", "a - b", "a - b + 0"), play.submit("calc.py"))
     done = repo.task(play.TEXT, "--max-iterations", "1", script=play.crew(*turns), **machine.options)
     assert done.code == 3, done.err
+
+
+@WEAKEST
+def test_what_cannot_be_read_is_named(machine: Machine) -> None:
+    repo = machine.repo("private", play.GREEN)
+    (machine.own("private/closed")).chmod(0)
+    done = repo.run("verify", **machine.options)
+    assert done.code == 2, done.out
+    assert f"agentflow: cannot read {repo.root}/closed\n" in done.err

@@ -217,7 +217,7 @@ def test_a_wrong_key_ends_with_six_and_stands_nowhere(repo: Repo) -> None:
         done = live(repo, server)
     assert done.code == 6
     assert len(server.asked) == 1
-    assert "401" in done.out + done.err
+    assert "answered 401: invalid key: [redacted]; set ANTHROPIC_API_KEY or" in done.out
     assert KEY not in everything_below(repo.root) + done.out + done.err
 
 

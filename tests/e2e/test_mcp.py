@@ -351,6 +351,12 @@ def test_without_the_sdk_one_line_says_how_to_install_it(repo: Repo, tmp_path: P
     assert done.err.count("pip install 'agentflow[mcp]'") == 1
 
 
+def test_without_a_server_each_command_says_so(new_repo: NewRepo) -> None:
+    repo = new_repo(play.GREEN)
+    for word in ("list", "test"):
+        assert repo.run("mcp", word).out.startswith("No MCP server is configured.")
+
+
 def test_the_example_of_the_guide_runs(new_repo: NewRepo) -> None:
     guide = (Path(__file__).parents[2] / "docs/guide/mcp.md").read_text("utf-8")
     shown = dict(reversed(re.findall(r"^```(\w+)\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)))

@@ -92,6 +92,9 @@ NO_MODELS = {
     "Anthropic": "did you mean anthropic?",
     "scrpt:x.yaml": "did you mean script:FILE?",
     "replay": "is not a model id",
+    "script:": "does not say what to play",
+    "replay:": "does not say what to play",
+    "script:missing.yaml": "cannot read the script missing.yaml",
     "deep=script:x.yaml": "is not a model id",
     "deep=repair,fast=claude-x-9": "is not a model id",
     "opus": "is a tier",
@@ -112,3 +115,9 @@ def test_what_is_no_model_ends_it_before_anything_is_written(repo: Repo, name: s
     assert (done.code, server.asked) == (2, [])
     assert words in done.err
     assert not (repo.root / ".claude").exists()
+
+
+def test_a_name_that_is_taken_for_an_id_is_shown_where_a_key_is_missing(repo: Repo) -> None:
+    done = repo.task("--model", "nonsense", "make the failing tests pass")
+    assert done.code == 6
+    assert "no credentials for the Messages API, where the model 'nonsense' would be" in done.err

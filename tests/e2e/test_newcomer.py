@@ -74,6 +74,16 @@ def test_a_model_that_says_done_and_did_nothing_is_told_with_the_reason(repo: Re
     assert "it ended without a submission; its last one was refused: no file differs" in done.out
 
 
+def test_a_result_that_is_invalid_twice_is_told_with_the_reason(repo: Repo) -> None:
+    wrong = play.turn(play.call("SubmitVerdict", verdict="SURE", evidence=[], reasons=[]))
+    script = [*play.mending()[:-1], play.role("verifier", wrong, wrong)]
+    done = repo.task(script=script)
+    assert done.code == 1
+    (said,) = (row for row in done.out.splitlines() if "invalid result twice" in row)
+    assert "twice; its last one was refused: " in said
+    assert "SURE" in said
+
+
 def test_a_commit_without_a_name_says_how_to_give_one(repo: Repo) -> None:
     repo.git("config", "user.useConfigOnly", "true")
     assert repo.task(script=play.mending()).code == 0
@@ -187,3 +197,14 @@ def test_a_full_disk_is_one_message_that_says_what_to_do(repo: Repo, tmp_path: P
     assert done.returncode == 2, done.stderr
     assert "No space left on device" in done.stderr
     assert "free some disk space" in done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="runs bwrap")
+def test_a_crash_is_told_as_one_where_no_report_can_be_written(repo: Repo) -> None:
+    (repo.home / "yaml.py").write_text("raise RuntimeError('a broken package')\n")
+    nowhere = ("bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--", str(COMMAND))
+    done = repo.run("route", play.TEXT, command=nowhere, env={"PYTHONPATH": str(repo.home)})
+    assert done.code == 70, done.err
+    first, *_, last = done.err.splitlines()
+    assert first.startswith("agentflow: internal error; its report cannot be written: No usable temporary")
+    assert last == "  RuntimeError: a broken package"

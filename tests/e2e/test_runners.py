@@ -1,6 +1,8 @@
 """Changes judged by tests that are counted in other languages, and by checks that cannot run here."""
 
 import shutil
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -194,7 +196,7 @@ def test_what_a_check_leaves_before_the_task_and_after_is_no_change(new_repo: Ne
 
 RIGHT = play.CALC["calc.py"].replace("a - b", "a + b")
 LIMITED = {
-    "a tool is missing": ({**LINTED, "calc.py": RIGHT}, 4, "with a caveat: lint"),
+    "a tool is missing": ({**LINTED, "calc.py": RIGHT}, 4, "1 of 2 checks passed, with a caveat: lint"),
     "nothing can run": ({"ruff.toml": "line-length = 100\n"}, 1, "not verified: lint"),
     "tests cannot be counted": ({**UNCOUNTED, "calc.py": RIGHT}, 4, "tests cannot be counted"),
 }
@@ -206,6 +208,11 @@ def test_verify_says_what_limits_its_word(
 ) -> None:
     done = new_repo(files).run("verify")
     assert (done.code, said in done.out) == (code, True), done.out
+
+
+def test_a_dry_run_says_which_checks_would_not_run(new_repo: NewRepo) -> None:
+    done = new_repo(LINTED).run("verify", "--dry-run")
+    assert (done.code, done.out.splitlines()[-1]) == (4, "1 of 2 checks would run; not lint")
 
 
 def test_tests_that_cannot_run_here_let_the_other_checks_judge(new_repo: NewRepo) -> None:
@@ -254,3 +261,66 @@ def test_a_bug_in_go_is_mended_where_the_user_has_a_cache_of_builds(new_repo: Ne
     script = crew_of(*turns, file="calc.go", evidence="ev-0004")
     done = repo.task(play.TEXT, "--json", script=script, env={"HOME": str(repo.home)}, timeout=300)
     assert (done.code, done.json["caveats"]) == (0, []), done.err
+
+
+def test_an_environment_that_the_sandbox_hides_is_named_with_what_shows_it(new_repo: NewRepo) -> None:
+    repo = new_repo({**play.GREEN, ".gitignore": ".venv\n"})
+    elsewhere = repo.home / "venvs/calc"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(elsewhere)], check=True)
+    (repo.root / ".venv").symlink_to(elsewhere)
+    told = repo.run("verify")
+    assert told.code == 1, told.out
+    advice = f"`readable: [{elsewhere}]` in config.yaml shows it"
+    assert f"not run (.venv/bin/python: the sandbox hides {elsewhere}: {advice})" in told.out
+    config = repo.home / ".config/agentflow/config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f"readable: [{elsewhere}]\n")
+    shown = repo.run("verify")
+    assert shown.code == 0, shown.out
+
+
+PROJECT = {
+    "pyproject.toml": '[tool.pytest.ini_options]\nmarkers = ["slow"]\naddopts = "--strict-markers"\n',
+    "app/__init__.py": "",
+    "app/calc.py": play.CALC["calc.py"],
+    "tests/test_calc.py": (
+        "import pytest\n\nfrom app.calc import add, double\n\n\n@pytest.mark.slow\ndef test_add():\n"
+        "    assert add(1, 2) == 3\n\n\ndef test_double():\n    assert double(2) == 4\n"
+    ),
+}
+
+
+def lay_project(folder: str, **other: str) -> dict[str, str]:
+    return {f"{folder}/{name}": text for name, text in {**PROJECT, **other}.items()}
+
+
+def test_a_project_in_a_folder_is_tested_with_its_own_settings(new_repo: NewRepo) -> None:
+    repo = new_repo(lay_project("backend"))
+    script = [
+        play.findings("backend/app/calc.py"),
+        play.plan("backend/app/calc.py"),
+        play.role(
+            "implementer",
+            *play.edit("backend/app/calc.py", "a - b", "a + b"),
+            play.submit("backend/app/calc.py"),
+        ),
+        play.verified("ev-0002"),
+    ]
+    done = repo.task(play.TEXT, "--json", script=script)
+    assert done.code == 0, done.err
+    (proof,) = done.json["proof"]
+    assert proof["tests"] == ["backend/tests/test_calc.py::test_add"]
+
+
+def test_several_projects_are_tested_each_with_its_own_settings(new_repo: NewRepo) -> None:
+    right = {"app/calc.py": RIGHT}
+    beside = {"tests/test_root.py": "def test_root():\n    assert True\n"}
+    repo = new_repo({**lay_project("one", **right), **lay_project("two", **right), **beside})
+    (row,) = repo.run("verify", "--json").json
+    assert (row["exit_code"], row["tests"]["passed"]) == (0, 5), row
+    (repo.root / "two/app/calc.py").write_text(play.CALC["calc.py"])
+    told = repo.run("verify")
+    assert told.code == 1
+    assert "exit 1, 4 passed, 1 failed" in told.out
+    (quick,) = repo.run("verify", "--quick", "--json").json
+    assert quick["command"].count(" -q ") == 2

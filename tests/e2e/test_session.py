@@ -132,3 +132,24 @@ def test_without_a_terminal_the_help_is_shown_and_nothing_is_written(repo: Repo)
     assert repo.run("--continue").code == 2
     assert repo.run("sessions").out.startswith("there is no session")
     assert repo.tasks == []
+
+
+def test_a_damaged_session_is_named_and_hides_no_other(done: Repo) -> None:
+    folder = done.folder.parent / "sessions"
+    folder.mkdir()
+    head = (
+        f"session_id: 20260101T000000Z-aaaa\nstarted_at: '2026-01-01T00:00:00Z'\ntasks: [{done.folder.name}]"
+    )
+    (folder / "20260101T000000Z-aaaa.md").write_text(f"---\n{head}\n---\n- {done.folder.name}: add it\n")
+    (folder / "29990101T000000Z-bbbb.md").write_text("---\nsession_id: [\n---\n")
+    listed = done.run("sessions")
+    assert (listed.code, listed.out.count("\n")) == (0, 1), listed.out
+    assert "add it" in listed.out
+    assert "29990101T000000Z-bbbb.md" in listed.err
+    (saved,) = done.run("sessions", "--json").json
+    assert saved["session_id"] == "20260101T000000Z-aaaa"
+    with open_terminal(done, "--plain", env={"NO_COLOR": "1"}) as terminal:
+        terminal.wait_for("/help lists commands")
+        ask(terminal, "/nothing", "there is no command /nothing")
+        terminal.type("\x04")
+        assert terminal.wait_end() == 0

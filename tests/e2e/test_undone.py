@@ -32,6 +32,13 @@ def test_an_undone_task_says_so_wherever_it_is_shown(done: Repo) -> None:
     assert f"at: '{shown['undone']['at']}'" in (done.folder / "task.md").read_text()
 
 
+def test_to_undo_a_task_is_no_work_on_it(done: Repo) -> None:
+    shown = done.run("status").out
+    assert done.run("undo").code == 0
+    (started,) = (row for row in shown.splitlines() if "worked for" in row)
+    assert started in done.run("status").out.splitlines()
+
+
 def test_a_task_is_undone_once_and_says_when(done: Repo) -> None:
     assert done.run("undo", task_id(done)).code == 0
     when = done.run("status", "--json").json["undone"]["at"]

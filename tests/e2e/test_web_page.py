@@ -229,6 +229,12 @@ def test_a_killed_task_is_shown_and_goes_on_from_the_page(new_repo: NewRepo) -> 
         eventually(lambda: repo.state()["status"] == "verified")
 
 
+def list_deleted_files(pid: int) -> list[str]:
+    """Return the open files of a process that have no name any more."""
+    found = [place.readlink().name for place in Path(f"/proc/{pid}/fd").iterdir()]
+    return [name for name in found if name.endswith("(deleted)")]
+
+
 def test_approved_on_the_page_the_call_is_made_and_the_task_ends(asking: Repo) -> None:
     task = asking.folder.name
     (item,) = asking.state()["pending"]
@@ -239,6 +245,7 @@ def test_approved_on_the_page_the_call_is_made_and_the_task_ends(asking: Repo) -
         followed.wait_for("✓ Verified")
         # the process that went on may still hold the lock
         eventually(lambda: "already decided: approved" in page.act(task, "approve", pending=item["id"]).text)
+        eventually(lambda: bool(page.get()) and not list_deleted_files(page.process.pid))
     assert "a + b" in asking.read("calc.py")
     assert asking.state()["answers"][item["id"]]["by"] == "the page"
 

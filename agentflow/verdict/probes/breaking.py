@@ -11,6 +11,7 @@ from agentflow.checks.run import Shown
 from agentflow.core.evidence import Check, CheckName, TestOutcome
 from agentflow.core.languages import find_language
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.verdict.syntax import (
     NO_PYTHON,
     AnyFunction,
@@ -247,6 +248,7 @@ _CLAIMS = (
 )
 """One is softened where the others may not be, and for one kind of value."""
 _MOST = 40
+_IMPORT_PATH = regex(r"\bPYTHONPATH=(\S+)")
 
 
 class Canary(Record):
@@ -263,7 +265,8 @@ def make_canary(check: Check, beside: str, changed: Iterable[str]) -> Canary | N
     found = pytest or UNITTEST.search(check.command)
     if check.name is not CheckName.TESTS or found is None:
         return None
-    modules = sorted(module for path in changed for module in _modules(path))
+    tops = _list_import_folders(check.command)
+    modules = sorted(module for path in changed for module in _modules(path, tops))
     # nobody can be in its way, or spare it by what it is named and compares
     number = randbelow(10_000)
     names = {"word": f"t{token_hex(6)}g", "number": number, "other": number + 2 + randbelow(10_000)}
@@ -284,9 +287,16 @@ def is_silent(shown: Shown) -> bool:
     return shown.execution.exit_code == 0 or TestOutcome.PASSED in shown.outcomes.values()
 
 
-def _modules(path: str) -> tuple[str, ...]:
+def _list_import_folders(command: str) -> tuple[str, ...]:
+    """Return the folders that a check imports from beside the root, inner ones first."""
+    named = _IMPORT_PATH.findall(command) or ["src"]
+    return tuple(folder for value in named for folder in value.split(":"))
+
+
+def _modules(path: str, tops: tuple[str, ...]) -> tuple[str, ...]:
     """Return the dotted names under which a file may be imported."""
-    place = PurePosixPath(path.removeprefix("src/"))
+    top = next((f"{folder}/" for folder in tops if path.startswith(f"{folder}/")), "")
+    place = PurePosixPath(path.removeprefix(top))
     if place.suffix != ".py":
         return ()
     parts = place.parent.parts if place.name == "__init__.py" else (*place.parent.parts, place.stem)
