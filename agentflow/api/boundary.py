@@ -10,6 +10,7 @@ from agentflow.core.task import TaskState
 from agentflow.parse import expand_home
 from agentflow.permissions.rules import Rules
 from agentflow.permissions.user_rules import build_exceptions
+from agentflow.sandbox.build_cache import find_build_cache
 from agentflow.sandbox.confine import Ability, find_ability
 from agentflow.sandbox.profile import SHARED, Level, SandboxOpenings
 from agentflow.sandbox.protection import clear_leftovers
@@ -52,7 +53,13 @@ def make_sandbox(root: Path, settings: Settings, wish: Wish, git: tuple[Path, ..
         environment={name: os.environ[name] for name in settings.environment if name in os.environ},
         names=settings.unprotected,
     )
-    return Sandbox(root=root, ability=_find_ability(settings, wish), opened=opened, git=git)
+    return Sandbox(
+        root=root,
+        ability=_find_ability(settings, wish),
+        opened=opened,
+        git=git,
+        build_cache=find_build_cache(root, os.environ),
+    )
 
 
 def hide_secrets(sandbox: Sandbox, git: Git, rules: Rules) -> Sandbox:

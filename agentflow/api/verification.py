@@ -69,6 +69,8 @@ def run_checks(
     """Yield a row for each required check as it ends; `during` is open while the check runs."""
     said = load_well_known(sandbox.root)
     settings = load_settings(os.environ)
+    if not dry_run:
+        sandbox.fill_build_cache()
     patience = {} if is_quick else {Fault.FLAKY: {**PATIENCE, **settings.check_retry}[Fault.FLAKY]}
     for check in _list_checks(sandbox, said, settings, is_quick=is_quick):
         if word := said.skips.get(check.name):
@@ -92,6 +94,7 @@ def reverify_records(sandbox: Sandbox, task_id: str) -> Iterator[VerificationRow
     globs = apply_project(load_settings(os.environ), load_project(git.root)).surface
     surface = Surface(added=globs.add, removed=globs.remove)
     copies = Copies(git=git, sandbox=sandbox, said=load_well_known(git.root), surface=surface)
+    sandbox.fill_build_cache()
     with _open_record(git.root, task_id) as path:
         for one in reverify(copies, path):
             shown = line(_choose_mark(one), f"{one.subject}: {one.said}", hang=4)

@@ -52,6 +52,17 @@ class CheckRule(Record):
     """What that starter needs, and how a person gets it."""
 
 
+class CompilerCache(Record):
+    """Where a compiler keeps what it has compiled, each entry under a digest of what it was made from."""
+
+    variable: str
+    """Names the folder in the environment."""
+    name: str
+    """The folder's name among the user's caches, without that variable."""
+    fill: tuple[str, ...]
+    """Commands that compile everything that checks need, and run nothing of the repository."""
+
+
 class Language(Record):
     """One language, or the files of one that are treated alike; several records may have one name."""
 
@@ -78,6 +89,7 @@ class Language(Record):
     """A statement that fails, `{word}` in it; empty where none is known, None where no probe needs one."""
     fails_at: Literal["begin", "end", ""] = ""
     """Where in a file that statement makes the whole file fail, if anywhere."""
+    compiler_cache: CompilerCache | None = None
     hashes: bool = False
     """A comment begins with `#`."""
     lexer: Lexer | None = None
@@ -211,6 +223,15 @@ LANGUAGES: tuple[Language, ...] = (
         ),
         tests=("*_test.go",),
         settings=(".golangci.*",),
+        compiler_cache=CompilerCache(
+            variable="GOCACHE",
+            name="go-build",
+            fill=(
+                "go vet ./...",
+                "go list -export -deps -test ./...",
+                "go list -export -deps -test -cover ./...",
+            ),
+        ),
         breaks='panic("{word}")',
         lexer=_GO_LEXER,
     ),

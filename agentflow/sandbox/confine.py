@@ -159,11 +159,12 @@ def confine_command(
     opened: StartDescriptors,
     overlay: tuple[str, str] | None = None,
 ) -> Command:
-    """Return the command that runs another one in its profile, an overlay being mounted first."""
+    """Return the command that runs another one in its profile, overlays being mounted first."""
     inner = (*_LIMITED, *command.argv)
     if ability.level is Level.FULL:
         words = _build_bubblewrap_words(profile, ability, opened)
         words = (*build_mount_words(*overlay), *words) if overlay else words
+        words = (*_BARE, "cache", *profile.cache, *words) if profile.cache else words
     else:
         spec = {"rights": _list_rights(profile), "filter": opened.filter, "status": opened.status}
         words = (*_BARE, "restrict", json.dumps(spec))

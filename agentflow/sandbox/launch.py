@@ -1,6 +1,7 @@
 """Run by a bare Python in a process of its own: mount an overlay or give up rights, then become a command.
 
     launch.py overlay LOWER SCRATCH WORD…     mount an overlay
+    launch.py cache LOWER SCRATCH WORD…       the same; where it cannot be mounted, its folder stays empty
     launch.py restrict SPEC WORD…             give up rights
     launch.py tie WORD…                       end with the process that starts it
 
@@ -43,6 +44,12 @@ def run_step(step: str, words: list[str]) -> None:
     if step == "overlay":
         lower, scratch, *words = words
         _mount_overlay(kernel, lower, scratch)
+    elif step == "cache":
+        lower, scratch, *words = words
+        try:  # contextlib takes long to load
+            _mount_overlay(kernel, lower, scratch)
+        except OSError:
+            pass
     elif step == "tie":
         _check(kernel.prctl(_DIE_WITH_PARENT, ctypes.c_ulong(_END), 0, 0, 0), "prctl")
     else:

@@ -87,6 +87,8 @@ class Profile(Record):
     masked: tuple[Path, ...]
     writable: tuple[Path, ...]
     """Beside the repository."""
+    cache: tuple[str, str] | None = None
+    """A compiler's cache, and the folders of the layer above it, which is writable as well."""
 
 
 def fold_name(part: str) -> str:

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Self
 
@@ -18,6 +18,7 @@ from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.routing import Access
 from agentflow.sandbox import throwaway
+from agentflow.sandbox.build_cache import BuildCache
 from agentflow.sandbox.confine import (
     STARTED,
     Ability,
@@ -40,6 +41,7 @@ from agentflow.sandbox.protection import HiddenPlaces, find_hidden_places, find_
 from agentflow.sandbox.throwaway import View, is_scratch, make_scratch_folder
 
 IsCancelled = Callable[[], bool]
+_FILL_SECONDS = 600.0
 _INSIDE = "/tmp"  # noqa: S108  # a file system of the sandbox's own
 
 
@@ -58,6 +60,10 @@ class Sandbox(Record):
     view: View | None = None
     git: tuple[Path, ...] = ()
     """Where git keeps its files: read by every command, written by none."""
+    build_cache: BuildCache | None = None
+    """What the repository's compiler has compiled; commands get a layer above it."""
+    lent_cache: tuple[str, str] | None = None
+    """That cache and the folders of the layer, while a command runs."""
 
     @property
     def place(self) -> Path:
@@ -102,6 +108,13 @@ class Sandbox(Record):
         Raises OSError when the program cannot be started, and NoSandbox when the sandbox cannot be set up.
         """
         command = command.replace(env={**find_variables(self.root), **self.opened.environment, **command.env})
+        cache = self.build_cache
+        if cache is not None and self.level is Level.FULL and cache.rule.variable not in command.env:
+            with make_scratch_folder() as scratch:
+                view = throwaway.make_overlay_view(cache.folder, scratch)
+                lent = self.replace(writable=(*self.writable, view.place), lent_cache=view.overlay)
+                env = {**command.env, cache.rule.variable: str(view.place)}
+                return lent.run(command.replace(env=env), sink, cancelled)
         if self.access is Access.WRITE:
             root = self.root if self.view is None else self.view.place
             names = find_protected_names(root)
@@ -110,6 +123,25 @@ class Sandbox(Record):
             notes = (f"{name} is protected: commands cannot create it, so it was set aside" for name in aside)
             return finished.replace(notes=(*finished.notes, *notes))
         return self._run(command, sink, cancelled, ())
+
+    def fill_build_cache(self, cancelled: IsCancelled = lambda: False) -> None:
+        """Let the compiler do once what it would do for every check; nothing of the repository runs.
+
+        What fails here fails in a check as well, which says so.
+        """
+        cache = self.build_cache
+        if cache is None or self.level is not Level.FULL:
+            return
+        with suppress(OSError), make_scratch_folder() as scratch:
+            cache.folder.mkdir(parents=True, exist_ok=True)
+            for line in cache.rule.fill:
+                command = Command(
+                    argv=tuple(line.split()),
+                    cwd=str(self.root),
+                    timeout=_FILL_SECONDS,
+                    env={cache.rule.variable: str(cache.folder)},
+                )
+                self.of(None, cache.folder).run(command, scratch / "output", cancelled)
 
     @contextmanager
     def start(self, command: Command, aside: Path) -> Iterator[process.Program]:
@@ -247,6 +279,7 @@ class Sandbox(Record):
             protected=self._list_protected((".git",) if access is Access.THROW_AWAY else ()),
             masked=tuple(place for place in self._list_masked() if place.exists()),
             writable=(*self.writable, *((scratch,) if scratch else ())),
+            cache=self.lent_cache,
         )
 
     def _list_protected(self, names: Collection[str]) -> tuple[Path, ...]:
@@ -271,8 +304,8 @@ class Sandbox(Record):
         overlay: tuple[str, str] | None = None,
     ) -> Execution:
         temporary = _INSIDE if self.level is Level.FULL else str(profile.writable[-1])
-        caches = {"TMPDIR": temporary, "GOCACHE": f"{temporary}/go-build"}  # go ends where it may not write
-        command = command.replace(env={**self._home(temporary), **caches, **command.env})
+        own = {"TMPDIR": temporary, "GOCACHE": f"{temporary}/go-build"}  # go ends where it may not write
+        command = command.replace(env={**self._home(temporary), **own, **command.env})
         if sys.platform == "darwin":
             return process.run(confine_on_mac(command, profile), sink, cancelled)
         with open_descriptors(profile, self.ability) as opened:

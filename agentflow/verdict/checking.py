@@ -194,6 +194,7 @@ class Checking:
 
     async def _setup(self, task: TaskState, ignored: tuple[str, ...] | None) -> CheckSetup:
         if self._places is None:
+            await to_thread.run_sync(self._sandbox.fill_build_cache, check_cancelled)
             self._places = await to_thread.run_sync(self._find_places)
         entries, marks = await to_thread.run_sync(self._marks)
         seen = list_unchanged(entries, task.ignored, marks) if ignored is None else ignored

@@ -289,3 +289,31 @@ def test_a_home_that_is_no_folder_hides_nothing_and_breaks_nothing(new_repo: New
     assert repo.run("doctor", env=home).code == 0
     assert repo.run("verify", env=home).code == 1
     assert "1 failed" in repo.run("verify", env=home).out
+
+
+GO_THAT_KEEPS_ITS_WORK = """#!/bin/sh
+mkdir -p "$GOCACHE/00" || exit 1
+case "$1" in
+list) echo compiled >"$GOCACHE/00/std" ;;
+test) cat "$GOCACHE/00/std" || exit 1
+  echo forged >"$GOCACHE/00/std" ; echo forged >"$GOCACHE/00/more" ;;
+esac
+"""
+
+
+def test_checks_start_with_what_the_compiler_has_compiled_and_leave_nothing_there(
+    new_repo: NewRepo, tmp_path: Path
+) -> None:
+    repo = new_repo({"go.mod": "module calc\n", "calc_test.go": "package calc\n"})
+    go = tmp_path / "bin/go"
+    go.parent.mkdir()
+    go.write_text(GO_THAT_KEEPS_ITS_WORK)
+    go.chmod(0o755)
+    cache = tmp_path / "cache"
+    env = {"PATH": f"{go.parent}:{os.environ['PATH']}", "GOCACHE": str(cache)}
+    for _ in range(2):
+        done = repo.run("verify", "--json", env=env)
+        assert done.json[1]["exit_code"] == 0, done.out
+        assert {path.name: path.read_text() for path in cache.rglob("*") if path.is_file()} == {
+            "std": "compiled\n"
+        }
