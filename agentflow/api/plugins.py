@@ -35,6 +35,12 @@ from agentflow.trust import read_content
 from agentflow.workspace.git_fetch import fetch_files, is_address
 
 T = TypeVar("T")
+_PARTS = ("agents", "skills", "commands", "hooks/hooks.json", ".mcp.json")
+_MARKETPLACE = ".claude-plugin/marketplace.json"
+_MOST_NAMES = 20
+_REPOSITORY = regex(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9_][\w.-]*")
+_OWN = ("source", "category", "tags", "strict")
+"""Keys of an entry that are about the marketplace; the others are a manifest."""
 
 
 class Plugins(Record):
@@ -158,14 +164,6 @@ def _read_all(paths: Iterable[Path], read: Callable[[Path], T], warnings: list[s
         except InvalidFile as error:
             warnings.append(f"left out of a plugin: {error}")
     return found
-
-
-_PARTS = ("agents", "skills", "commands", "hooks/hooks.json", ".mcp.json")
-_MARKETPLACE = ".claude-plugin/marketplace.json"
-_MOST_NAMES = 20
-_REPOSITORY = regex(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9_][\w.-]*")
-_OWN = ("source", "category", "tags", "strict")
-"""Keys of an entry that are about the marketplace; the others are a manifest."""
 
 
 class PluginSource(Record):

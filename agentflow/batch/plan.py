@@ -21,6 +21,7 @@ _Text = Annotated[str, Meta(min_length=1, max_length=_MAX_TEXT)]
 _Dollars = Annotated[float, Meta(ge=0)]
 _Number = Annotated[int, Meta(ge=1)]
 _Seconds = Annotated[float, Meta(gt=0)]
+SCRIPT_PREFIX = "script:"
 
 
 class HiddenCheck(Record):
@@ -68,9 +69,6 @@ class BatchTask(Record):
     environment: str = ""
     """A Python environment that the commands of the task use; empty: that of the repository."""
     check: HiddenCheck | None = None
-
-
-SCRIPT_PREFIX = "script:"
 
 
 def read_plan(path: Path) -> tuple[BatchTask, ...]:

@@ -33,6 +33,17 @@ from agentflow.process import Program, start
 from agentflow.sandbox.confine import tie_command
 from agentflow.streams import feed_pipe, read_pipe
 
+_STOP_SECONDS = 10.0
+"""For a task that is stopped, to write down how far it came."""
+_LOOK_SECONDS = 0.1
+_TAIL_BYTES = 8_000
+LIMITS_FOLDER = "limits"
+_STARTS = 2
+"""A task whose process dies is continued once."""
+_MACHINES = 3
+"""A task whose machine is lost is begun anew on another one."""
+_OPEN = (Status.RUNNING, Status.SUSPENDED, Status.CANCELLED)
+
 
 def to_usage(share: Budget) -> Usage:
     """Return the most that a task with this share can have used."""
@@ -84,18 +95,6 @@ class SharedBudget:
     def _take(self, cost: float, tokens: int) -> None:
         self._cost -= cost
         self._tokens -= tokens
-
-
-_STOP_SECONDS = 10.0
-"""For a task that is stopped, to write down how far it came."""
-_LOOK_SECONDS = 0.1
-_TAIL_BYTES = 8_000
-LIMITS_FOLDER = "limits"
-_STARTS = 2
-"""A task whose process dies is continued once."""
-_MACHINES = 3
-"""A task whose machine is lost is begun anew on another one."""
-_OPEN = (Status.RUNNING, Status.SUSPENDED, Status.CANCELLED)
 
 
 class TaskBegun(Record):

@@ -33,6 +33,30 @@ _NOBODY = {
     for key, value in (("NAME", "agentflow"), ("EMAIL", "agentflow@localhost"), ("DATE", "@0 +0000"))
 }
 """Equal records give equal commits, whoever keeps them."""
+_TOLD = {
+    JudgedAs.UNPROVED: ("unproved", "no test fails without these lines"),
+    JudgedAs.CHECK: ("changed_check", "this changes a check; a person approved it, or it decides nothing"),
+}
+_DIFFERS = "not_verified"
+_UNCOVERED = "uncovered"
+_MERGED = "judged_before_merge"
+_UNCONFIRMED = "unconfirmed"
+_RULES = {
+    **dict(_TOLD.values()),
+    _DIFFERS: "what the record says does not hold here",
+    _UNCOVERED: "no verified task accounts for this change",
+    _MERGED: "the base changed this file, and it was merged after the task was judged",
+    _UNCONFIRMED: "only the record says so; look at it yourself",
+}
+_LATER = "this changed after the task was judged, so nothing ran on it"
+_TREE = "tree"
+"""The row that compares the files here with those of a single task."""
+_MOST = 20
+_HOLDS = "Run again here without a model: every result is as recorded."
+_REFUTED = "**The record does not hold here.** What follows is what the record says."
+_PARTLY = "**Only a part of this pull request is verified.** Let a person look at the rest:"
+_ADVICE = "Let a person look at that, or do it as a task of its own."
+Show = Callable[[Sequence[Line]], None]
 
 
 class NamedTask(Record):
@@ -113,24 +137,6 @@ def open_record(git: Git, named: NamedTask) -> Iterator[Path]:
         path = scratch / f"{named.task_id}{BUNDLE_SUFFIX}"
         path.write_bytes(content)
         yield path
-
-
-_TOLD = {
-    JudgedAs.UNPROVED: ("unproved", "no test fails without these lines"),
-    JudgedAs.CHECK: ("changed_check", "this changes a check; a person approved it, or it decides nothing"),
-}
-_DIFFERS = "not_verified"
-_UNCOVERED = "uncovered"
-_MERGED = "judged_before_merge"
-_UNCONFIRMED = "unconfirmed"
-_RULES = {
-    **dict(_TOLD.values()),
-    _DIFFERS: "what the record says does not hold here",
-    _UNCOVERED: "no verified task accounts for this change",
-    _MERGED: "the base changed this file, and it was merged after the task was judged",
-    _UNCONFIRMED: "only the record says so; look at it yourself",
-}
-_LATER = "this changed after the task was judged, so nothing ran on it"
 
 
 class ReviewRemark(Record):
@@ -219,17 +225,6 @@ def to_sarif(remarks: Sequence[ReviewRemark]) -> dict[str, Any]:
 
 def _rate(remark: ReviewRemark) -> str:
     return "error" if remark.is_error else "warning"
-
-
-_TREE = "tree"
-"""The row that compares the files here with those of a single task."""
-_MOST = 20
-_HOLDS = "Run again here without a model: every result is as recorded."
-_REFUTED = "**The record does not hold here.** What follows is what the record says."
-_PARTLY = "**Only a part of this pull request is verified.** Let a person look at the rest:"
-_ADVICE = "Let a person look at that, or do it as a task of its own."
-
-Show = Callable[[Sequence[Line]], None]
 
 
 class CheckedRecord(Record):

@@ -46,6 +46,7 @@ from agentflow.tools.registry import Toolbox
 _ITEM = re.compile(r"^- .*\n?(?:^[ ]+\S.*\n?)*", re.MULTILINE)
 """An item of a Markdown list, with the indented lines that belong to it."""
 _NAMED = re.compile(r"`(\w+)`")
+MAX_HANDOFFS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,9 +277,6 @@ class SubagentRunner(Record):
         if saved is None:
             return await run_agent(agent, request.brief)
         return saved if saved.outcome else await continue_run(agent, saved, place.answer)
-
-
-MAX_HANDOFFS = 8
 
 
 class Reason(Record):

@@ -30,6 +30,11 @@ from agentflow.redact import to_one_line
 from agentflow.trust import require_text
 
 _NAMES = regex(r"[A-Za-z0-9_\- ,|]*")
+OTHER_TYPES = ("http", "mcp_tool", "prompt", "agent")
+_KEY = "hooks"
+_SHIPPED = re.compile(r"/hooks/([a-z-]+)\.(?:py|sh)\b")
+Warn = Callable[[str], None]
+T = TypeVar("T", bound=Record)
 
 
 def matches(matcher: str, event: HookEvent) -> bool:
@@ -87,13 +92,6 @@ def _is_about(rule: ToolRule, tool: Tool, given: Mapping[str, Any], root: Path) 
         return any(may_be_about_command(pattern, command) for command in commands)
     paths = tool.values(given, Subject.PATH) if rule.tool in FILES else ()
     return not paths or any(is_about_path(pattern, path, root, "", widely=True) for path in paths)
-
-
-OTHER_TYPES = ("http", "mcp_tool", "prompt", "agent")
-_KEY = "hooks"
-_SHIPPED = re.compile(r"/hooks/([a-z-]+)\.(?:py|sh)\b")
-Warn = Callable[[str], None]
-T = TypeVar("T", bound=Record)
 
 
 class Bearer(StrEnum):

@@ -25,6 +25,10 @@ _NAME = regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _SKIPPED = (".git",)
 _LINKED = "is a link that leads out of the plugin"
 _Places = str | tuple[str, ...] | None
+_FILE_MODE, _RUN_MODE = 0o400, 0o500
+"""Read-only: nothing that a plugin runs changes what was shown."""
+_COMPILED = "__pycache__"
+"""What Python writes beside the scripts that it runs."""
 
 
 class _Manifest(Record, rename={"servers": "mcpServers"}):
@@ -225,12 +229,6 @@ def _describe_server(entry: object) -> str:
     words = said.get("args")
     command = " ".join(map(str, (said.get("command", ""), *(words if isinstance(words, list) else ()))))
     return str(said.get("url") or command.strip() or "nothing")
-
-
-_FILE_MODE, _RUN_MODE = 0o400, 0o500
-"""Read-only: nothing that a plugin runs changes what was shown."""
-_COMPILED = "__pycache__"
-"""What Python writes beside the scripts that it runs."""
 
 
 class InstalledPlugin(Record):

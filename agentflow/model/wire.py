@@ -29,6 +29,11 @@ _GZIP = 31
 """For zlib: the longest window, in gzip's frame."""
 _PIECE_BYTES = 256 * 1024
 CANNOT_UNPACK = "the reply is compressed in a way that cannot be undone"
+KEY = "ANTHROPIC_API_KEY"
+TOKEN = "ANTHROPIC_AUTH_TOKEN"  # noqa: S105  # its name
+COMMAND_SECONDS = 60.0
+_SCHEMES = ("http", "https")
+_COMMAND = "api_key_command in config.yaml"
 
 
 class Secret:
@@ -244,13 +249,6 @@ def to_served_result(block: dict[str, Any]) -> ServerToolPart:
         is_result=True,
         is_error=is_error,
     )
-
-
-KEY = "ANTHROPIC_API_KEY"
-TOKEN = "ANTHROPIC_AUTH_TOKEN"  # noqa: S105  # its name
-COMMAND_SECONDS = 60.0
-_SCHEMES = ("http", "https")
-_COMMAND = "api_key_command in config.yaml"
 
 
 def choose_endpoint(environ: Mapping[str, str], settings: Settings) -> Endpoint:

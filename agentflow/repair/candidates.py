@@ -24,6 +24,27 @@ _MOST_PAIRED = 24
 _LIGHT = 2
 
 _MOST_ALIKE = 6
+MOST_CANDIDATES = 6_000
+"""Candidates tried before we say that nothing mends it."""
+RIVAL_REACH = 4
+"""The weight by which an edit may exceed the plausible one that it is compared with."""
+_STEP = 2
+"""What the steps by which an edit is unusual are counted in, so that doubts are parts of one."""
+_DOUBT: Mapping[str, int] = {
+    **dict.fromkeys(("missing call", "missing statement"), 1),
+    **dict.fromkeys(("constant", "extra operand", "other expression", "missing term", "wrong access"), 2),
+    **dict.fromkeys(("extra increment", "extra guard"), 2),
+    **dict.fromkeys(("missing guard", "missing bound", "missing increment", "missing decrement"), 3),
+    **dict.fromkeys(("missing slice",), 3),
+}
+"""The extra weight of an edit that passes a test by chance more often than a name does."""
+MOST_RIVALS = 400
+"""The most edits that are tried beside the first plausible one, unless that one came late."""
+_SPECIAL = 3
+"""The extra weight of an edit that treats a value specially which only the tests name."""
+_CASES = ("missing guard", "missing bound", "missing condition", "return value")
+_LITERAL = re.compile(r"-?\d+(?:\.\d+)?|'[^']*'|\"[^\"]*\"")
+_HARMLESS = frozenset({"0", "1", "2", "-1", "''", "' '"})
 
 
 def repeat_edits(code: Code, mutations: Iterable[Mutation]) -> Iterator[Mutation]:
@@ -70,36 +91,6 @@ def join_edits(code: Code, group: Sequence[Mutation], more: int) -> Mutation | N
         note="; ".join(dict.fromkeys(each.note for each in ordered)),
     )
 
-
-MOST_CANDIDATES = 6_000
-"""Candidates tried before we say that nothing mends it."""
-
-RIVAL_REACH = 4
-"""The weight by which an edit may exceed the plausible one that it is compared with."""
-
-_STEP = 2
-"""What the steps by which an edit is unusual are counted in, so that doubts are parts of one."""
-
-_DOUBT: Mapping[str, int] = {
-    **dict.fromkeys(("missing call", "missing statement"), 1),
-    **dict.fromkeys(("constant", "extra operand", "other expression", "missing term", "wrong access"), 2),
-    **dict.fromkeys(("extra increment", "extra guard"), 2),
-    **dict.fromkeys(("missing guard", "missing bound", "missing increment", "missing decrement"), 3),
-    **dict.fromkeys(("missing slice",), 3),
-}
-"""The extra weight of an edit that passes a test by chance more often than a name does."""
-
-MOST_RIVALS = 400
-"""The most edits that are tried beside the first plausible one, unless that one came late."""
-
-_SPECIAL = 3
-"""The extra weight of an edit that treats a value specially which only the tests name."""
-
-_CASES = ("missing guard", "missing bound", "missing condition", "return value")
-
-_LITERAL = re.compile(r"-?\d+(?:\.\d+)?|'[^']*'|\"[^\"]*\"")
-
-_HARMLESS = frozenset({"0", "1", "2", "-1", "''", "' '"})
 
 _RULES: tuple[Rule, ...] = (
     Rule((ast.AST,), lambda code, node, _: mutate_operators(code, node)),

@@ -34,6 +34,7 @@ _SHOWN = 3
 _MISSING = re.compile(r"No module named '([\w.]+)'")
 
 _SYNTAX = re.compile(r"^(?:SyntaxError|IndentationError|TabError): (.*)", re.MULTILINE)
+T = TypeVar("T")
 
 
 def require_runnable(sources: Sources, seen: TestTrace) -> None:
@@ -127,9 +128,6 @@ def _advise(found: SearchResult, places: Sequence[EditPlace]) -> str:
     if len(places) > 20:
         return f"add a failing test that runs less code. {ADVICE}"
     return ADVICE
-
-
-T = TypeVar("T")
 
 
 class RepairCase:

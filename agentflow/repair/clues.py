@@ -21,6 +21,36 @@ from agentflow.repair.sources import (
 
 FAR = 1_000_000
 """The distance of a line from a failure in another file."""
+MOST_CONSTANTS = 10
+NUMBERS = frozenset({"int", "float", "Decimal", "Fraction", "complex"})
+_TEST_NAME = re.compile(r"(\w+)(?:\[.*\])?(?: \(.*\))?$")
+_BUILTIN_RESULTS: Mapping[str, str] = {
+    **dict.fromkeys(("len", "int", "ord", "hash"), "int"),
+    **dict.fromkeys(("str", "repr", "chr", "input", "format", "hex", "bin"), "str"),
+    **dict.fromkeys(("sorted", "list"), "list"),
+    **dict.fromkeys(("isinstance", "any", "all", "bool", "callable", "hasattr"), "bool"),
+    **{name: name for name in ("set", "dict", "tuple", "float", "frozenset")},
+}
+_METHOD_RESULTS: Mapping[str, str] = {
+    **dict.fromkeys(("strip", "lstrip", "rstrip", "lower", "upper", "title", "capitalize"), "str"),
+    **dict.fromkeys(("replace", "join", "format", "ljust", "rjust", "center", "zfill"), "str"),
+    **dict.fromkeys(("removeprefix", "removesuffix", "swapcase", "casefold"), "str"),
+    **dict.fromkeys(("split", "rsplit", "splitlines", "findall"), "list"),
+    **dict.fromkeys(("partition", "rpartition"), "tuple"),
+    **dict.fromkeys(("startswith", "endswith", "isdigit", "isalpha", "isalnum", "isspace"), "bool"),
+    **dict.fromkeys(("count", "find", "index", "rfind"), "int"),
+}
+_DISPLAYS: Mapping[type[ast.AST], str] = {
+    ast.JoinedStr: "str",
+    ast.Compare: "bool",
+    ast.Tuple: "tuple",
+    ast.List: "list",
+    ast.ListComp: "list",
+    ast.Dict: "dict",
+    ast.DictComp: "dict",
+    ast.Set: "set",
+    ast.SetComp: "set",
+}
 
 
 class TestTrace(Record):
@@ -145,44 +175,6 @@ def _reads(code: Code) -> Iterator[tuple[str, int]]:
     for node in ast.walk(code.tree):
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
             yield (node.id if isinstance(node, ast.Name) else node.attr), node.lineno
-
-
-MOST_CONSTANTS = 10
-
-NUMBERS = frozenset({"int", "float", "Decimal", "Fraction", "complex"})
-
-_TEST_NAME = re.compile(r"(\w+)(?:\[.*\])?(?: \(.*\))?$")
-
-_BUILTIN_RESULTS: Mapping[str, str] = {
-    **dict.fromkeys(("len", "int", "ord", "hash"), "int"),
-    **dict.fromkeys(("str", "repr", "chr", "input", "format", "hex", "bin"), "str"),
-    **dict.fromkeys(("sorted", "list"), "list"),
-    **dict.fromkeys(("isinstance", "any", "all", "bool", "callable", "hasattr"), "bool"),
-    **{name: name for name in ("set", "dict", "tuple", "float", "frozenset")},
-}
-
-_METHOD_RESULTS: Mapping[str, str] = {
-    **dict.fromkeys(("strip", "lstrip", "rstrip", "lower", "upper", "title", "capitalize"), "str"),
-    **dict.fromkeys(("replace", "join", "format", "ljust", "rjust", "center", "zfill"), "str"),
-    **dict.fromkeys(("removeprefix", "removesuffix", "swapcase", "casefold"), "str"),
-    **dict.fromkeys(("split", "rsplit", "splitlines", "findall"), "list"),
-    **dict.fromkeys(("partition", "rpartition"), "tuple"),
-    **dict.fromkeys(("startswith", "endswith", "isdigit", "isalpha", "isalnum", "isspace"), "bool"),
-    **dict.fromkeys(("count", "find", "index", "rfind"), "int"),
-}
-
-
-_DISPLAYS: Mapping[type[ast.AST], str] = {
-    ast.JoinedStr: "str",
-    ast.Compare: "bool",
-    ast.Tuple: "tuple",
-    ast.List: "list",
-    ast.ListComp: "list",
-    ast.Dict: "dict",
-    ast.DictComp: "dict",
-    ast.Set: "set",
-    ast.SetComp: "set",
-}
 
 
 class Hints(Record):

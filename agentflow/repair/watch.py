@@ -24,6 +24,14 @@ _TOOL = 4
 
 _MONITORING: Any = getattr(sys, "monitoring", None)
 _DISABLE: Any = getattr(_MONITORING, "DISABLE", None)
+_MOST_WATCHED = 300
+"""Passing tests whose lines are looked at."""
+_LONGEST_WATCH = 3.0
+"""Seconds after which a passing test is left to the program's own check."""
+_LONGEST_HANG = 10.0
+"""Seconds after which a test counts as one that never ends, where the check ran into its time limit."""
+_STOPPED = 0.8
+"""The share of its time after which a test is asked where it is."""
 
 
 class Tracer:
@@ -131,19 +139,6 @@ class NoTracer:
 
     def report(self) -> dict[str, Any]:
         return {"lines": {"": []}, "types": {}}
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-_MOST_WATCHED = 300
-"""Passing tests whose lines are looked at."""
-_LONGEST_WATCH = 3.0
-"""Seconds after which a passing test is left to the program's own check."""
-_LONGEST_HANG = 10.0
-"""Seconds after which a test counts as one that never ends, where the check ran into its time limit."""
-_STOPPED = 0.8
-"""The share of its time after which a test is asked where it is."""
 
 
 def watch_tests(spec: dict[str, Any], observe: Any, sealed: Any) -> dict[str, Any]:

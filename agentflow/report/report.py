@@ -28,6 +28,7 @@ _ADVICE = regex(r"^[^a-z0-9\n]*(?:plan|recommendations?)[^a-z0-9\n]*$", re.IGNOR
 _EMPTY = frozenset(
     {"", "n/a", "na", "none", "nothing", "todo", "tbd", "unknown", "no findings", "nothing found"}
 )
+UNKNOWN = "unknown, the files could not be read"
 
 
 def end_without_answer(task: TaskState) -> Ending | None:
@@ -129,9 +130,6 @@ def write_document(root: Path, task: TaskState, stamp: str) -> str:
     (root / _FOLDER).mkdir(exist_ok=True)
     write_atomic(root / _FOLDER / name, _format_document(task).encode())
     return str(_FOLDER / name)
-
-
-UNKNOWN = "unknown, the files could not be read"
 
 
 def format_report(

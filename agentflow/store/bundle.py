@@ -40,6 +40,12 @@ _FREE_BYTES = 64_000_000
 _MOST_RATIO = 200
 """A file may unpack to a thousand million bytes, beyond the first 64 million to 200 times its own size."""
 _CHUNK = 1 << 20
+_STATEMENT = "https://in-toto.io/Statement/v1"
+_SUMMARY = "https://slsa.dev/verification_summary/v1"
+_SLSA = "1.0"
+_NAME = "urn:agentflow"
+_WEB = ("https", "http", "ssh", "git")
+_FAILED = "FAILED"
 
 
 class BundleList(Record):
@@ -247,14 +253,6 @@ def open_task(root: Path, named: str) -> Iterator[Path]:
         begun = scratch / "task"
         begun.mkdir()
         yield begun.rename(scratch / unpack_task(Path(named), begun))
-
-
-_STATEMENT = "https://in-toto.io/Statement/v1"
-_SUMMARY = "https://slsa.dev/verification_summary/v1"
-_SLSA = "1.0"
-_NAME = "urn:agentflow"
-_WEB = ("https", "http", "ssh", "git")
-_FAILED = "FAILED"
 
 
 def make_statement(git: Git, record: Path, bundle: Path) -> dict[str, Any]:

@@ -31,6 +31,20 @@ _NO_VERDICT = (Exit.CONFIG, Exit.NO_MODEL, Exit.NO_SANDBOX, Exit.INTERNAL)
 """Exit codes that the task's own files may not explain."""
 _BY = "the page"
 _SHOWN = 20
+_OUTPUT_PAGE_BYTES = 64 * 1024
+"""The bytes of an output that one page shows."""
+_RESUMABLE = (Status.RUNNING, Status.SUSPENDED, Status.CANCELLED, Status.ERROR)
+_TONES: Mapping[str | None, str] = {
+    **{status: style_status(status).name.lower() for status in Status},
+    INTERRUPTED: "warn",
+    UNDONE: "warn",
+    None: "bad",
+}
+"""By each status in the list."""
+_INNER = ("run-", "turn-")
+"""Parts that stand in another; the script of the page puts them there."""
+Parts = Mapping[str, str]
+_Stamp = tuple[object, ...]
 
 
 class _Approval(Record):
@@ -184,22 +198,6 @@ def _describe_undo(done: UndoResult) -> str:
     if done.in_the_way:
         rows.append(f"changed since the task ended: {list_some(done.in_the_way, _SHOWN)}")
     return "\n".join((title, *rows))
-
-
-_OUTPUT_PAGE_BYTES = 64 * 1024
-"""The bytes of an output that one page shows."""
-_RESUMABLE = (Status.RUNNING, Status.SUSPENDED, Status.CANCELLED, Status.ERROR)
-_TONES: Mapping[str | None, str] = {
-    **{status: style_status(status).name.lower() for status in Status},
-    INTERRUPTED: "warn",
-    UNDONE: "warn",
-    None: "bad",
-}
-"""By each status in the list."""
-_INNER = ("run-", "turn-")
-"""Parts that stand in another; the script of the page puts them there."""
-Parts = Mapping[str, str]
-_Stamp = tuple[object, ...]
 
 
 class _KeptTask(NamedTuple):
