@@ -61,6 +61,8 @@ class CompilerCache(Record):
     """The folder's name among the user's caches, without that variable."""
     fill: tuple[str, ...]
     """Commands that compile everything that checks need, and run nothing of the repository."""
+    needs: tuple[str, ...]
+    """The files that say what is compiled beside the repository's own code."""
 
 
 class Language(Record):
@@ -226,11 +228,8 @@ LANGUAGES: tuple[Language, ...] = (
         compiler_cache=CompilerCache(
             variable="GOCACHE",
             name="go-build",
-            fill=(
-                "go vet ./...",
-                "go list -export -deps -test ./...",
-                "go list -export -deps -test -cover ./...",
-            ),
+            fill=("go vet ./...", "go test -exec=true ./...", "go test -exec=true -cover ./..."),
+            needs=("go.mod", "go.sum", "go.work"),
         ),
         breaks='panic("{word}")',
         lexer=_GO_LEXER,

@@ -18,7 +18,7 @@ from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.routing import Access
 from agentflow.sandbox import throwaway
-from agentflow.sandbox.build_cache import BuildCache
+from agentflow.sandbox.build_cache import BuildCache, is_filled
 from agentflow.sandbox.confine import (
     STARTED,
     Ability,
@@ -134,6 +134,9 @@ class Sandbox(Record):
             return
         with suppress(OSError), make_scratch_folder() as scratch:
             cache.folder.mkdir(parents=True, exist_ok=True)
+            mark = cache.find_mark(self.root)
+            if is_filled(mark):
+                return
             for line in cache.rule.fill:
                 command = Command(
                     argv=tuple(line.split()),
@@ -142,6 +145,7 @@ class Sandbox(Record):
                     env={cache.rule.variable: str(cache.folder)},
                 )
                 self.of(None, cache.folder).run(command, scratch / "output", cancelled)
+            mark.touch()
 
     @contextmanager
     def start(self, command: Command, aside: Path) -> Iterator[process.Program]:
