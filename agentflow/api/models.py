@@ -37,8 +37,8 @@ from agentflow.store.journal import RecordedRequest, load_runs, read_exchanges
 from agentflow.store.reading import find, read_evidence
 
 if TYPE_CHECKING:
-    from agentflow.model.messages import Messages
-    from agentflow.model.wire import Endpoint, Source
+    from agentflow.model.live import LiveModel
+    from agentflow.model.wire import Api, Endpoint, Source
 
 
 NO_MODEL = "No model is configured."
@@ -68,7 +68,12 @@ def choose_tiers(settings: Settings, name: str) -> Settings:
 
 def _open_live(name: str, settings: Settings, environ: Mapping[str, str]) -> Model:
     """Return a live model; in a batch it keeps to the limits that all its tasks share at the endpoint."""
-    model, address = _open_messages(name, settings, environ)
+    from agentflow.model.live import LiveModel
+    from agentflow.model.messages import MessagesApi
+
+    api = MessagesApi()
+    source, address = _connect(name, api, settings, environ)
+    model = LiveModel(name, api, source, settings)
     folder = environ.get("AGENTFLOW_LIMITS")
     if not folder:
         return model
@@ -77,25 +82,24 @@ def _open_live(name: str, settings: Settings, environ: Mapping[str, str]) -> Mod
     return model.share_limits(Throttle(Path(folder), address))
 
 
-def _open_messages(name: str, settings: Settings, environ: Mapping[str, str]) -> tuple["Messages", str]:
-    """Return a live model, and the endpoint it asks."""
+def _connect(name: str, api: "Api", settings: Settings, environ: Mapping[str, str]) -> tuple["Source", str]:
+    """Return the connection to a live model's server, and its address."""
     from agentflow.model.credentials import endpoint
-    from agentflow.model.messages import Messages
     from agentflow.model.wire import VENDOR
 
     if name in CLOUDS:
         from agentflow.model.sdk import cloud
 
-        return Messages(name, cloud(name, environ, settings.deadlines), settings), name
-    found = endpoint(environ, settings)
+        return cloud(name, environ, settings.deadlines), name
+    found = endpoint(environ, settings).replace(path=api.path)
     keep_secret(found.secrets)
     if found.address == VENDOR and not found.secrets:
         raise ModelRejected("no credentials for the Messages API", hint=_NO_KEY)
     if settings.transport == "sdk":
         from agentflow.model.sdk import direct
 
-        return Messages(name, direct(found, settings.deadlines), settings), found.address
-    return Messages(name, _open_source(found, settings.deadlines, environ), settings), found.address
+        return direct(found, settings.deadlines), found.address
+    return _open_source(found, settings.deadlines, environ), found.address
 
 
 def _open_source(found: "Endpoint", deadlines: Deadlines, environ: Mapping[str, str]) -> "Source":
@@ -169,13 +173,13 @@ async def close_model(model: Model) -> None:
             await live.close()
 
 
-def _find_live(model: Model) -> "Messages | None":
+def _find_live(model: Model) -> "LiveModel | None":
     """Return the model if it is asked over the network, else None without loading that code."""
     if not choice_of(model.name).is_live:
         return None
-    from agentflow.model.messages import Messages
+    from agentflow.model.live import LiveModel
 
-    return model if isinstance(model, Messages) else None
+    return model if isinstance(model, LiveModel) else None
 
 
 def list_tier_models(name: str, settings: Settings) -> dict[str, str]:
