@@ -19,7 +19,8 @@ BURST = 24
 _MEND = {"file_path": "calc.py", "old_string": "a - b", "new_string": "a + b"}
 _WORK = {"explorer": 10, "planner": 3, "implementer": 40, "verifier": 5}
 """Turns of each role in the task of four roles, before the one by which it ends."""
-_FIRST_REQUEST = 1_225
+FIRST_REQUEST = 1_225
+"""Tokens that a role's prompt and tools may have."""
 
 
 def rows(turns: Sequence[int]) -> Iterator[Row]:
@@ -103,7 +104,7 @@ def four_roles() -> Iterator[Row]:
 def first_request(role: str, prompt: Parts) -> Iterator[Row]:
     """Yield the tokens of a role's first request; what its brief says is the project's own text."""
     fixed = tokens((*prompt.system, *prompt.tools))
-    yield alone(9, f"first request, {role}: system + tools", [fixed], at_most(_FIRST_REQUEST))
+    yield alone(9, f"first request, {role}: system + tools", [fixed], at_most(FIRST_REQUEST))
     for name, blocks in (("system", prompt.system), ("tools", prompt.tools), ("text", prompt.text)):
         yield alone(9, f"first request, {role}: {name}", [tokens(blocks)])
 

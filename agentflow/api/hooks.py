@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 import msgspec
 
@@ -15,7 +15,7 @@ from agentflow.api.content import load_content, load_hooks_here, load_rules_here
 from agentflow.api.trust import list_frontmatter_places, list_hook_notes
 from agentflow.core.errors import InvalidFile, UsageError
 from agentflow.core.hook import POINTS, Hook, Origin, Script
-from agentflow.core.points import Actor, HookEvent, Payload, Point, Scene
+from agentflow.core.points import Actor, HookEvent, Point, Scene
 from agentflow.core.record import Record
 from agentflow.core.task import Phase
 from agentflow.core.tool import Tool
@@ -153,22 +153,34 @@ _INPUTS: Mapping[str, dict[str, Any]] = {
     "Write": {"file_path": "app.py", "content": "a = 1\n"},
     "Read": {"file_path": "app.py"},
 }
-_VALUES: Mapping[str, Any] = {
+_VALUES: Mapping[str, str] = {
     "agent_type": "scout",
-    "background_tasks": (),
+    "error": "server_error",
     "load_reason": "session_start",
     "notification_type": "permission_prompt",
-    "permission_suggestions": (),
     "reason": "verified",
-    "session_crons": (),
     "source": "startup",
-    "stop_hook_active": False,
     "task_subject": str(Phase.IMPLEMENTATION),
-    "tool_calls": (),
     "tool_use_id": "toolu_test",
     "trigger": "auto",
 }
-"""Values of the fields that matchers compare or that are no text; others hold their own name."""
+"""Texts of the fields that matchers compare; others hold their own name."""
+
+
+def make_payload(kind: type[Record], given: Mapping[str, Any]) -> Record:
+    """Return an example payload, with what a person gives in place of what is made up. Raises Mismatch."""
+    fields = {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
+    made = {name: _make_value(name, type_) for name, type_ in fields.items()}
+    if "tool_name" in fields:
+        tool_name = str(given.get("tool_name", _SAMPLE_TOOL))
+        made |= {"tool_name": tool_name, "tool_input": _INPUTS.get(tool_name, {"command": "git status"})}
+    return fit(kind, made | {key: value for key, value in given.items() if key in fields})
+
+
+def _make_value(name: str, kind: Any) -> Any:
+    """Return the value that stands for a field: of a text its own name, of anything else an empty one."""
+    text = _VALUES.get(name, f"a {name.replace('_', ' ')}")
+    return text if kind is str else (get_origin(kind) or kind)()
 
 
 def _make_sample(
@@ -178,18 +190,10 @@ def _make_sample(
 
     Raises Mismatch for a given value of another type.
     """
-    rules = POINTS[point]
-    names = {field.encode_name for field in msgspec.structs.fields(rules.payload)}
-    tool_name = str(given.get("tool_name", _SAMPLE_TOOL))
-    made = {name: _VALUES.get(name, f"a {name.replace('_', ' ')}") for name in names}
-    if "tool_name" in names:
-        made |= {"tool_name": tool_name, "tool_input": _INPUTS.get(tool_name, {"command": "git status"})}
-    made |= {key: value for key, value in given.items() if key in names}
-    payload: Payload = fit(rules.payload, made)  # type: ignore[assignment]
     depth = int("agent_id" in given or point in (Point.SUBAGENT_START, Point.SUBAGENT_STOP))
     return HookEvent(
         point=point,
-        payload=payload,
+        payload=make_payload(POINTS[point].payload, given),
         scene=Scene(
             task_id=_TASK,
             cwd=root,

@@ -37,8 +37,8 @@ from agentflow.store.journal import RecordedRequest, load_runs, read_exchanges
 from agentflow.store.reading import find, read_evidence
 
 if TYPE_CHECKING:
-    from agentflow.model.messages import Messages
-    from agentflow.model.wire import Endpoint, Source
+    from agentflow.model.live import LiveModel
+    from agentflow.model.wire import Api, Endpoint, Source
 
 
 NO_MODEL = "No model is configured."
@@ -68,7 +68,12 @@ def choose_tiers(settings: Settings, name: str) -> Settings:
 
 def _open_live(name: str, settings: Settings, environ: Mapping[str, str]) -> Model:
     """Return a live model; in a batch it keeps to the limits that all its tasks share at the endpoint."""
-    model, address = _open_messages(name, settings, environ)
+    from agentflow.model.live import LiveModel
+    from agentflow.model.messages import MessagesApi
+
+    api = MessagesApi()
+    source, address = _connect(name, api, settings, environ)
+    model = LiveModel(name, api, source, settings)
     folder = environ.get("AGENTFLOW_LIMITS")
     if not folder:
         return model
@@ -77,16 +82,15 @@ def _open_live(name: str, settings: Settings, environ: Mapping[str, str]) -> Mod
     return model.share_limits(Throttle(Path(folder), address))
 
 
-def _open_messages(name: str, settings: Settings, environ: Mapping[str, str]) -> tuple["Messages", str]:
-    """Return a live model, and the endpoint it asks."""
-    from agentflow.model.messages import Messages
+def _connect(name: str, api: "Api", settings: Settings, environ: Mapping[str, str]) -> tuple["Source", str]:
+    """Return the connection to a live model's server, and its address."""
     from agentflow.model.wire import VENDOR, choose_endpoint
 
     if name in CLOUDS:
         from agentflow.model.sdk import open_cloud
 
-        return Messages(name, open_cloud(name, environ, settings.deadlines), settings), name
-    found = choose_endpoint(environ, settings)
+        return open_cloud(name, environ, settings.deadlines), name
+    found = choose_endpoint(environ, settings).replace(path=api.path)
     keep_secret(found.secrets)
     if found.address == VENDOR and not found.secrets:
         taken = "" if name in LIVE else f", where the model {name!r} would be"
@@ -94,8 +98,8 @@ def _open_messages(name: str, settings: Settings, environ: Mapping[str, str]) ->
     if settings.transport == "sdk":
         from agentflow.model.sdk import open_direct
 
-        return Messages(name, open_direct(found, settings.deadlines), settings), found.address
-    return Messages(name, _open_source(found, settings.deadlines, environ), settings), found.address
+        return open_direct(found, settings.deadlines), found.address
+    return _open_source(found, settings.deadlines, environ), found.address
 
 
 def _open_source(found: "Endpoint", deadlines: Deadlines, environ: Mapping[str, str]) -> "Source":
@@ -169,13 +173,13 @@ async def close_model(model: Model) -> None:
             await live.close()
 
 
-def _find_live(model: Model) -> "Messages | None":
+def _find_live(model: Model) -> "LiveModel | None":
     """Return the model if it is asked over the network, else None without loading that code."""
     if not parse_choice(model.name).is_live:
         return None
-    from agentflow.model.messages import Messages
+    from agentflow.model.live import LiveModel
 
-    return model if isinstance(model, Messages) else None
+    return model if isinstance(model, LiveModel) else None
 
 
 def list_tier_models(name: str, settings: Settings) -> dict[str, str]:

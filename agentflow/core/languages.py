@@ -93,7 +93,7 @@ class Language(Record):
     """Where in a file that statement makes the whole file fail, if anywhere."""
     compiler_cache: CompilerCache | None = None
     hashes: bool = False
-    """A comment begins with `#`."""
+    """A comment begins with `#`, not with `//`; it is asked of changed lines, also where a lexer is known."""
     lexer: Lexer | None = None
 
 

@@ -279,39 +279,10 @@ class ReplyPayload(Record):
     reply: Reply
 
 
-Payload = (
-    SessionStarted
-    | SessionEnded
-    | InstructionsRead
-    | Prompt
-    | CommandCalled
-    | ToolUse
-    | PermissionAsked
-    | CallDenied
-    | ToolDone
-    | ToolFailed
-    | BatchDone
-    | SubagentStarted
-    | SubagentStopped
-    | PhaseWork
-    | Compacting
-    | CompactionDone
-    | Stopped
-    | Failed
-    | StopFailed
-    | Notified
-    | Briefed
-    | Concluded
-    | TurnPayload
-    | RequestPayload
-    | ReplyPayload
-)
-"""The part of an event that depends on its point; the field names are public."""
-
-
 class HookEvent(Record):
     """One event, as a hook receives it."""
 
     point: Point
     scene: Scene
-    payload: Payload
+    payload: Record
+    """The part that depends on the point, of the type that `POINTS` names; its field names are public."""

@@ -20,8 +20,9 @@ from agentflow.core.hook import (
     Origin,
     Script,
 )
-from agentflow.core.points import HookEvent, Payload, PermissionAsked, Point, Scene, ToolUse
+from agentflow.core.points import HookEvent, PermissionAsked, Point, Scene, ToolUse
 from agentflow.core.ports import Observer
+from agentflow.core.record import Record
 from agentflow.hooks.answers import HookAnswer
 from agentflow.hooks.command import run_script
 from agentflow.hooks.entries import matches, meets_condition
@@ -58,7 +59,7 @@ class Chain:
         return point in self._at
 
     async def ask(
-        self, point: Point, scene: Callable[[], Scene], payload: Callable[[], Payload], observe: Observer
+        self, point: Point, scene: Callable[[], Scene], payload: Callable[[], Record], observe: Observer
     ) -> HookDecision:
         """Return what the hooks of a point decide, and pass their notices on."""
         if not self.has(point):
@@ -70,7 +71,7 @@ class Chain:
             observe(Signalled(sequence=signal))
         return decision
 
-    async def fire(self, point: Point, scene: Scene, payload: Callable[[], Payload]) -> HookDecision:
+    async def fire(self, point: Point, scene: Scene, payload: Callable[[], Record]) -> HookDecision:
         """Return the decision of the hooks of a point; the payload is made only if there are any."""
         hooks = self._at.get(point)
         if hooks is None:

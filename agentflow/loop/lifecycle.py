@@ -15,7 +15,6 @@ from agentflow.core.points import (
     CallDenied,
     Concluded,
     Failed,
-    Payload,
     PermissionAsked,
     PhaseWork,
     Point,
@@ -26,7 +25,7 @@ from agentflow.core.points import (
     SubagentStopped,
     TurnPayload,
 )
-from agentflow.core.record import copy_shared
+from agentflow.core.record import Record, copy_shared
 from agentflow.core.run import CallAnswered, Run, RunOutcome, RunStopped
 from agentflow.core.tool import Tool
 from agentflow.loop.agent import Agent, add_notice, note
@@ -41,7 +40,7 @@ MAX_BLOCKS = 8
 
 
 async def fire_hooks(
-    agent: Agent, point: Point, payload: Callable[[], Payload], tool: Tool | None = None
+    agent: Agent, point: Point, payload: Callable[[], Record], tool: Tool | None = None
 ) -> HookDecision:
     """Ask the hooks of a point and show the person their notices; without hooks, do nothing."""
 

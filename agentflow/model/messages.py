@@ -1,314 +1,174 @@
-"""The Messages API behind the model port: encode, ask, accept only complete turns, try again."""
+"""The Messages API: each message of a run is encoded once, and earlier bytes never change."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import Any
 
-import anyio
-
-from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable
-from agentflow.core.events import Retried, Warned
-from agentflow.core.messages import Reply, Request, Usage, sum_usage
-from agentflow.core.pending import Budget
-from agentflow.core.ports import Observer
-from agentflow.model.encode import Encoder
-from agentflow.model.reply import (
-    MAX_REPLY_BYTES,
-    TOO_LONG,
-    Assembly,
-    ErrorEvent,
-    RawTurn,
-    parse_body,
-    read_events,
-    to_reply,
+from agentflow.core.messages import (
+    Message,
+    MessagePart,
+    Request,
+    ServerToolPart,
+    Speaker,
+    Text,
+    Thought,
+    ToolCall,
+    ToolResult,
 )
-from agentflow.model.retry import persist, to_status_error, to_type_error
-from agentflow.model.tiers import (
-    Meter,
-    add_cost,
-    count_searches,
-    find_price,
-    find_window,
-    list_fallbacks,
-    parse_choice,
-)
-from agentflow.model.wire import (
-    ADDRESS,
-    MAX_ERROR_BYTES,
-    BadReply,
-    ModelUnfit,
-    NobodyThere,
-    ServerAnswer,
-    ServerGone,
-    Source,
-    TryFailed,
-)
-from agentflow.parse import decode_or_none
-from agentflow.redact import to_one_line
-from agentflow.settings import Settings
+from agentflow.core.record import Record, encode
+from agentflow.model.reply import Assembly, parse_body, to_reply
+from agentflow.model.wire import MESSAGES_PATH, ReadReply, Room, to_offer
 
-if TYPE_CHECKING:
-    from agentflow.model.retry import Throttle
-
-_LAST_BYTES_SECONDS = 0.5
-"""For what follows the final event."""
-_LEAST_ROOM = 1_000
-"""Tokens of a reply that are asked for where a request seems to fill the window."""
-_ADDRESS = f"check {ADDRESS}"
-_NOT_THE_API = "this endpoint is not the Messages API"
-
-Delta = Callable[[str], None]
+LOOK_BACK = 20
+"""Blocks before a breakpoint in which a provider finds an earlier one."""
+RUNS_KEPT = 8
+"""Runs go side by side; the bytes of older ones are dropped."""
+_MARK = b',"cache_control":{"type":"ephemeral"}'
+_CACHED = {"cache_control": {"type": "ephemeral"}}
 
 
-class Messages:
-    """A model behind a server that speaks the Messages API."""
+class _Piece(Record):
+    """One encoded message."""
 
-    def __init__(
-        self,
-        name: str,
-        source: Source,
-        settings: Settings,
-        *,
-        on_delta: Delta | None = None,
-        observe: Observer | None = None,
-        meter: Meter | None = None,
-    ) -> None:
-        self.name = name
-        self._source = source
-        self._settings = settings
-        self._on_delta = on_delta
-        self._observe: Observer = observe or (lambda _: None)
-        self._encoder = Encoder(settings.max_tokens, settings.without_tools)
-        self._standing = list_fallbacks(settings.models)
-        """The ids that are not given up yet, by the id that a request names."""
-        self._stream = settings.stream or on_delta is not None
-        self._meter = meter or Meter(Budget(), Usage())
-        self.throttle: Throttle | None = None
-
-    def report_to(self, observe: Observer) -> "Messages":
-        """Return the same model, telling an observer of every try that failed."""
-        return self._with_changes(observe=observe)
-
-    def limit_by(self, meter: Meter) -> "Messages":
-        """Return the same model, sending nothing that does not fit into a budget."""
-        return self._with_changes(meter=meter)
-
-    def share_limits(self, throttle: "Throttle") -> "Messages":
-        """Return the same model, keeping to limits that other processes share."""
-        changed = self._with_changes()
-        changed.throttle = throttle
-        return changed
-
-    def _with_changes(self, **changes: Any) -> "Messages":
-        kept = {"on_delta": self._on_delta, "observe": self._observe, "meter": self._meter}
-        changed = Messages(self.name, self._source, self._settings, **{**kept, **changes})
-        changed.throttle = self.throttle
-        return changed
-
-    def refusal(self, task: str) -> str | None:  # noqa: ARG002  # a live model takes any task
-        return None
-
-    def stream_to(self, on_delta: Delta) -> "Messages":
-        """Return the same model, passing text on as it comes."""
-        return self._with_changes(on_delta=on_delta)
-
-    async def reach(self) -> None:
-        """Raise ModelError if there is no server; other failures are left to the first request."""
-
-        async def attempt() -> None:
-            try:
-                await self._source.reach()
-            except NobodyThere as error:
-                raise self._redact_error(error, None) from None
-            except TryFailed:
-                return
-
-        def tell(number: int, reason: str, seconds: float) -> None:
-            self._observe(Retried(run=1, attempt=number, reason=self._redact(reason), seconds=seconds))
-
-        await persist(attempt, self._settings.retry, tell)
-
-    async def close(self) -> None:
-        await self._source.close()
-
-    async def complete(self, request: Request) -> Reply:
-        """Return one complete turn, with what all tries for it used. Raises ModelError."""
-        used: list[Usage] = []
-        while True:
-            ids = self._standing.get(request.model, (request.model,))
-            failures: list[str] = []
-            try:
-                found = await self._ask_until_answered(request.replace(model=ids[0]), used, failures)
-            except ModelError as error:
-                reason = self._redact(str(error))
-                if len(ids) == 1 or not _may_pass_on(error):
-                    raise _with_reason(error, reason) from None
-                self._standing[request.model] = ids[1:]
-                self._observe(
-                    Retried(
-                        run=request.run, attempt=len(failures) + 1, reason=reason, seconds=0, model=ids[1]
-                    )
-                )
-            else:
-                return found.replace(model=found.model or ids[0], usage=sum_usage(used))
-
-    async def _ask_until_answered(self, request: Request, used: list[Usage], failures: list[str]) -> Reply:
-        """Ask one model until it answers or is given up; failed tries count in the usage as well."""
-        price = find_price(request.model, parse_choice(self.name).kind, self._settings)
-        most = min(self._settings.max_tokens, request.reply_tokens or self._settings.max_tokens)
-
-        window = find_window(request.model, self._settings)
-
-        def room(size: int) -> int:
-            left = most if window is None else window - self._meter.estimate_tokens(size)
-            return self._meter.reply_room(request, size, price, min(most, max(left, _LEAST_ROOM)))
-
-        def count(usage: Usage) -> None:
-            used.append(usage)
-            self._meter.count(usage)
-
-        body = self._encoder.encode_body(request, stream=self._stream, room=room)
-
-        async def attempt() -> Reply:
-            room(len(body))  # a try that failed may have used up what was left
-            try:
-                async with nullcontext() if self.throttle is None else self.throttle.take_turn():
-                    found = await self._attempt(body)
-            except TryFailed as failed:
-                if self.throttle is not None and failed.retry_after:
-                    self.throttle.pause(failed.retry_after)
-                if failed.used is not None:
-                    count(add_cost(failed.used, price))
-                raise
-            count(add_cost(found.usage, price, count_searches(found)))
-            self._meter.learn(len(body), found.usage)
-            return found
-
-        def tell(number: int, reason: str, seconds: float) -> None:
-            failures.append(reason)
-            self._observe(Retried(run=request.run, attempt=number, reason=reason, seconds=seconds))
-
-        return await persist(attempt, self._settings.retry, tell)
-
-    async def _attempt(self, body: bytes) -> Reply:
-        """Ask once. Raises TryFailed for what may pass, ModelRejected for what will not."""
-        reading = _Reading(self._settings, self._on_delta)
-        try:
-            turn = await reading.turn(self._source, body, stream=self._stream)
-            found, skipped = to_reply(turn)
-        except ErrorEvent as told:
-            kind, message = told.error.get("type", ""), told.error.get("message", "")
-            raise self._redact_error(to_type_error(str(kind), str(message)), reading.used) from None
-        except (TryFailed, ModelRejected) as error:
-            raise self._redact_error(error, reading.used) from None
-        if skipped:
-            kinds = self._redact(", ".join(sorted(skipped)))
-            self._observe(Warned(message=f"the model sent unknown content, which was skipped: {kinds}"))
-        return found
-
-    def _redact_error(self, error: ModelError, used: Usage | None) -> ModelError:
-        """Return an error as it may be shown, with what its try used."""
-        said = self._redact(str(error))
-        if isinstance(error, NobodyThere):
-            return NobodyThere(said, hint=error.hint)
-        if isinstance(error, TryFailed):
-            return type(error)(said, retry_after=error.retry_after, used=used)
-        return type(error)(said, hint=error.hint)
-
-    def _redact(self, text: str) -> str:
-        for secret in self._source.secrets:
-            text = text.replace(secret, "[redacted]")
-        return to_one_line(text.encode("utf-8", "replace").decode(), 400)
-
-
-def _may_pass_on(error: ModelError) -> bool:
-    """Return whether another model of the same server may answer."""
-    return isinstance(error, ModelUnavailable | ModelUnfit) and not isinstance(error, ServerGone)
-
-
-def _with_reason(error: ModelError, reason: str) -> ModelError:
-    if isinstance(error, ModelUnavailable):
-        return ModelUnavailable(reason, hint=error.hint, is_settled=error.is_settled)
-    return type(error)(reason, hint=error.hint)
-
-
-class _Reading:
-    """The reading of one answer, within its deadlines."""
-
-    def __init__(self, settings: Settings, on_delta: Delta | None) -> None:
-        self._deadlines = settings.deadlines
-        self._on_delta = on_delta
-        self._assembly = Assembly()
+    encoded: bytes
+    blocks: int
+    is_reply: bool
 
     @property
-    def used(self) -> Usage | None:
-        return self._assembly.used
-
-    async def turn(self, source: Source, body: bytes, *, stream: bool) -> RawTurn:
-        """Send a request and return the complete turn that answers it."""
-        limit = anyio.current_time() + self._deadlines.total
-        found: RawTurn | None = None
-        try:
-            with anyio.CancelScope(deadline=limit) as scope:
-                async with source.open(body, stream=stream) as answer:
-                    found = await self._read_answer(answer, scope)
-        except TryFailed:
-            if not self._assembly.is_complete:
-                raise
-        if self._assembly.is_complete:
-            return self._assembly.turn()
-        if found is None:
-            raise TryFailed("the model's endpoint sent nothing new for too long")
-        return found
-
-    async def _read_answer(self, answer: ServerAnswer, scope: anyio.CancelScope) -> RawTurn:
-        if answer.status != 200:
-            raise _to_error(answer, await _read(answer.chunks, MAX_ERROR_BYTES))
-        kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind == "text/event-stream":
-            return await self._read_stream(answer, scope)
-        if kind != "application/json":
-            raise ModelRejected(
-                f"{_NOT_THE_API}: it sent {kind or 'something without a type'}", hint=_ADDRESS
-            )
-        body = await _read(answer.chunks, MAX_REPLY_BYTES + 1)
-        if len(body) > MAX_REPLY_BYTES:
-            raise BadReply(TOO_LONG)
-        return parse_body(body)
-
-    async def _read_stream(self, answer: ServerAnswer, scope: anyio.CancelScope) -> RawTurn:
-        limit = scope.deadline
-        scope.deadline = min(limit, anyio.current_time() + self._deadlines.idle)
-        async for event in read_events(answer.chunks):
-            text = self._assembly.take(event)
-            if text is None:
-                continue
-            patience = _LAST_BYTES_SECONDS if self._assembly.is_complete else self._deadlines.idle
-            scope.deadline = min(limit, anyio.current_time() + patience)
-            if text and self._on_delta is not None:
-                self._on_delta(text)
-        return self._assembly.turn()
+    def marked(self) -> bytes:
+        """The same with a cache breakpoint on its last block."""
+        return self.encoded[:-3] + _MARK + self.encoded[-3:]
 
 
-async def _read(chunks: AsyncIterator[bytes], limit: int) -> bytes:
-    """Return a body up to a limit; one that is too long is cut, and so is no JSON."""
-    found = bytearray()
-    async for chunk in chunks:
-        found += chunk
-        if len(found) >= limit:
-            break
-    return bytes(found[:limit])
+class _RunBytes:
+    """The encoded messages of one run."""
+
+    def __init__(self, request: Request) -> None:
+        self.head = _encode_head(request)
+        self._same = (request.model, request.system, request.tools)
+        self._messages: tuple[Message, ...] = ()
+        self._past = bytearray()
+        """The messages in which no breakpoint will stand any more, each with a comma behind it."""
+        self._pieces: list[_Piece] = []
+        """The messages after those."""
+
+    def is_of(self, request: Request) -> bool:
+        """Return whether a request begins as those before it did; after a handoff it does not."""
+        return self._same == (request.model, request.system, request.tools)
+
+    def body(self, messages: tuple[Message, ...], tail: bytes, room: Room) -> bytes:
+        """Return a body; only what is new is encoded, or all of it after the past was replaced."""
+        known = len(self._messages)
+        if messages[:known] != self._messages:
+            known = 0
+            self._past.clear()
+            self._pieces.clear()
+        self._pieces.extend(piece for message in messages[known:] if (piece := _encode_message(message)))
+        self._messages = messages
+        self._settle()
+        newest = b",".join(_place_breakpoints(self._pieces))
+        size = len(self.head) + len(self._past) + len(newest)
+        return b"".join((self.head % room(size), self._past, newest, tail))
+
+    def _settle(self) -> None:
+        """Move to the past what lies before the last step: a late turn costs what an early one does."""
+        begin = max(0, _find_last_step(self._pieces) - 1)
+        for piece in self._pieces[:begin]:
+            self._past += piece.encoded + b","
+        del self._pieces[:begin]
 
 
-def _to_error(answer: ServerAnswer, body: bytes) -> ModelError:
-    if 300 <= answer.status < 400:
-        host = urlsplit(answer.headers.get("location", "")).netloc.rpartition("@")[2]
-        where = f" to {host}" if host else ""
-        return ModelRejected(f"the model's endpoint redirects{where}; no redirect is followed", hint=_ADDRESS)
-    if 200 < answer.status < 300:
-        return BadReply(f"the model's endpoint answered {answer.status}")
-    said: Any = decode_or_none(body.decode("utf-8", "replace"))
-    error = said.get("error") if isinstance(said, dict) else None
-    message = error.get("message") if isinstance(error, dict) else None
-    return to_status_error(answer.status, str(message or ""), answer.headers.get("retry-after"))
+class MessagesApi:
+    """The Messages API; it remembers the bytes of the runs that are under way."""
+
+    title = "the Messages API"
+    path = MESSAGES_PATH
+
+    def __init__(self) -> None:
+        self._runs: dict[tuple[int, str], _RunBytes] = {}
+        """By run and model id."""
+
+    def encode(self, request: Request, *, stream: bool, room: Room) -> bytes:
+        """Return the body of a request: head, messages, and what may change from turn to turn."""
+        key = (request.run, request.model)
+        sent = self._runs.pop(key, None)
+        if sent is None or not sent.is_of(request):
+            sent = _RunBytes(request)
+        self._runs[key] = sent
+        if len(self._runs) > RUNS_KEPT:
+            del self._runs[next(iter(self._runs))]
+        choice = {"type": "tool", "name": request.force}
+        forced = b',"tool_choice":' + encode(choice) if request.force else b""
+        tail = b"]" + forced + (b',"stream":true}' if stream else b"}")
+        return sent.body(request.messages, tail, room)
+
+    def read(self, body: bytes) -> ReadReply:
+        """Return the reply of a whole answer. Raises BadReply, ErrorEvent or ModelRejected."""
+        return to_reply(parse_body(body))
+
+    def start_stream(self) -> Assembly:
+        return Assembly()
+
+
+def _encode_head(request: Request) -> bytes:
+    """Return the head of a body, with a place for the tokens that the reply may have."""
+    head: dict[str, Any] = {}
+    tools = [to_offer(tool) for tool in request.tools]
+    if request.system:
+        head["system"] = [{"type": "text", "text": request.system, **_CACHED}]
+    elif tools:
+        tools[-1] |= _CACHED
+    if tools:
+        head["tools"] = tools
+    lead = b'{"model":%s,"max_tokens":' % encode(request.model)
+    rest = encode({**head, "messages": []})[1:-2]
+    return lead.replace(b"%", b"%%") + b"%d," + rest.replace(b"%", b"%%")
+
+
+def _encode_message(message: Message) -> _Piece | None:
+    """Return a message encoded; None when nothing of it can be sent."""
+    blocks = [block for part in message.parts if (block := _to_block(part)) is not None]
+    if not blocks:
+        return None
+    encoded = encode({"role": message.speaker, "content": blocks})
+    return _Piece(encoded=encoded, blocks=len(blocks), is_reply=message.speaker is Speaker.ASSISTANT)
+
+
+def _to_block(part: MessagePart) -> dict[str, Any] | None:
+    """Return a part as the API's block; None for a blank text, which it refuses."""
+    block: dict[str, Any] | None
+    match part:
+        case Text(text=text):
+            cited = {"citations": part.citations} if part.citations else {}
+            block = {"type": "text", "text": text, **cited} if text.strip() else None
+        case Thought(block=opaque) | ServerToolPart(block=opaque):
+            block = opaque
+        case ToolCall():
+            block = {"type": "tool_use", "id": part.id, "name": part.name, "input": part.input}
+        case ToolResult():
+            failed = {"is_error": True} if part.is_error else {}
+            block = {"type": "tool_result", "tool_use_id": part.call_id, "content": part.content, **failed}
+    return block
+
+
+def _place_breakpoints(pieces: list[_Piece]) -> list[bytes]:
+    """Return the messages' bytes with cache breakpoints behind our newest and second newest message.
+
+    The second is needed only when more blocks lie between them than a provider looks back.
+    """
+    bodies = [piece.encoded for piece in pieces]
+    end, step = _find_newest_own(pieces), _find_last_step(pieces)
+    if pieces:
+        bodies[end] = pieces[end].marked
+    if step and sum(piece.blocks for piece in pieces[step : end + 1]) >= LOOK_BACK:
+        bodies[step - 1] = pieces[step - 1].marked
+    return bodies
+
+
+def _find_last_step(pieces: list[_Piece]) -> int:
+    """Return where the newest reply begins to which something was said since; 0 if there is none."""
+    places = range(_find_newest_own(pieces), 0, -1)
+    return next((at for at in places if pieces[at].is_reply and not pieces[at - 1].is_reply), 0)
+
+
+def _find_newest_own(pieces: list[_Piece]) -> int:
+    """Return the place of the newest message that is no reply, else the first."""
+    return next((at for at in range(len(pieces) - 1, -1, -1) if not pieces[at].is_reply), 0)

@@ -9,7 +9,7 @@ from typing import Any
 from agentflow.core.errors import ModelRejected, PromptTooLong
 from agentflow.core.messages import Reply, ReplyPart, ServerToolPart, Stop, Text, Thought, ToolCall, Usage
 from agentflow.core.record import Record, encode
-from agentflow.model.wire import BadReply, to_served_call, to_served_result
+from agentflow.model.wire import BadReply, ErrorEvent, ReadReply, to_served_call, to_served_result
 from agentflow.parse import decode_or_none
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
@@ -34,14 +34,6 @@ _COUNTS = {
     "cache_read": "cache_read_input_tokens",
     "cache_write": "cache_creation_input_tokens",
 }
-
-
-class ErrorEvent(Exception):
-    """The provider says, within a reply, that it failed."""
-
-    def __init__(self, error: dict[str, Any]) -> None:
-        super().__init__("error event")
-        self.error = error
 
 
 class RawTurn(Record):
@@ -146,8 +138,11 @@ class Assembly:
                 return None
         return ""
 
-    def turn(self) -> RawTurn:
-        """Return the complete turn. Raises BadReply when it is not one."""
+    def to_reply(self) -> ReadReply:
+        """Return the complete reply. Raises BadReply when it is not one, or ModelRejected."""
+        return to_reply(self._end_turn())
+
+    def _end_turn(self) -> RawTurn:
         if not self.is_complete:
             raise BadReply("the reply was cut off before its end")
         if self._open or self._stop is None or "output" not in self._counts:
@@ -262,8 +257,8 @@ def parse_body(raw: bytes) -> RawTurn:
     )
 
 
-def to_reply(turn: RawTurn) -> tuple[Reply, frozenset[str]]:
-    """Return a turn as a reply, and the kinds of what was skipped. Raises BadReply, or ModelRejected."""
+def to_reply(turn: RawTurn) -> ReadReply:
+    """Return a turn as a reply. Raises BadReply, or ModelRejected."""
     stop = _STOPS.get(turn.stop)
     if turn.stop == _TOO_LONG:
         raise PromptTooLong("the conversation no longer fits into the model's context window")

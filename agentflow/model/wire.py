@@ -1,10 +1,10 @@
-"""The connection to a Messages API: who is asked and with which key, the answer, and how a try fails."""
+"""Between a live model, its API and its server: who is asked with which key, the answer, how a try fails."""
 
 import os
 import socket
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from agentflow import __version__
 from agentflow.core.errors import ConfigError, ModelRejected, ModelUnavailable
-from agentflow.core.messages import ServerToolPart, ToolSpec, Usage
+from agentflow.core.messages import Reply, Request, ServerToolPart, ToolSpec, Usage
 from agentflow.core.record import Record
 from agentflow.model.tiers import REPAIR, parse_choice
 from agentflow.process import capture_attended
@@ -20,6 +20,7 @@ from agentflow.redact import to_one_line
 from agentflow.settings import Settings
 
 VENDOR = "https://api.anthropic.com"
+MESSAGES_PATH = "/v1/messages"
 API_VERSION = "2026-10-21"
 ADDRESS = "ANTHROPIC_BASE_URL, or endpoint in config.yaml"
 _NO_REPLY = "no reply from the model's endpoint"
@@ -52,7 +53,7 @@ class Endpoint(Record):
     address: str
     key: Secret | None = None
     token: Secret | None = None
-    path: str = "/v1/messages"
+    path: str = MESSAGES_PATH
 
     @property
     def url(self) -> str:
@@ -125,6 +126,58 @@ class Source(Protocol):
 
     async def close(self) -> None:
         """Give up the connection; the next request opens another."""
+
+
+Room = Callable[[int], int]
+"""Says how many tokens a reply may have, for a request of so many bytes."""
+ReadReply = tuple[Reply, frozenset[str]]
+"""A reply, and the kinds of what was skipped in it."""
+
+
+class StreamedReply(Protocol):
+    """A reply as it comes."""
+
+    @property
+    def is_complete(self) -> bool: ...
+
+    @property
+    def used(self) -> Usage | None:
+        """What the provider has counted so far."""
+
+    def take(self, event: dict[str, Any]) -> str | None:
+        """Add an event; return the text it adds to the reply, or None if it brings nothing new."""
+
+    def to_reply(self) -> ReadReply:
+        """Return the complete reply; raise BadReply when it is not one, or ModelRejected."""
+
+
+class Api(Protocol):
+    """What a provider's requests and replies look like; all else is the same for every live model."""
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+
+    @property
+    def path(self) -> str:
+        """Where in a server requests are sent to."""
+
+    def encode(self, request: Request, *, stream: bool, room: Room) -> bytes:
+        """Return the body of a request."""
+
+    def read(self, body: bytes) -> ReadReply:
+        """Return the reply of a whole answer; raise BadReply, ErrorEvent or ModelRejected."""
+
+    def start_stream(self) -> StreamedReply | None:
+        """Return a reply to which the events of a stream are added, or None where nothing is streamed."""
+
+
+class ErrorEvent(Exception):
+    """The provider says, within a reply, that it failed."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        super().__init__("error event")
+        self.error = error
 
 
 class TryFailed(ModelUnavailable):

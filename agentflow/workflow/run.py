@@ -1,7 +1,7 @@
 """The task loop: a `while` over the phases of a route; how a task begins, may run out of budget, and ends."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
 
 from agentflow.core.errors import Exit, Halted, ModelError, ModelUnavailable, StateError
@@ -89,8 +89,11 @@ async def _run_phase(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
     except ModelError as error:
         await announce_model_failure(crew, crew.store.task, error)
         task = _end_without_model(crew.store.task, error)
-    if task.status is Status.SUSPENDED:
-        return task
+    return task if task.status is Status.SUSPENDED else _end_phases(crew, task, phases, begin)
+
+
+def _end_phases(crew: Crew, task: TaskState, phases: Iterable[Phase], begin: float) -> TaskState:
+    """Tell how each phase ended; return the task, paused or over if it may not go on."""
     task = _end_if_overspent(task)
     for each in phases:
         crew.store.emit(_to_phase_ended(task, each, time.monotonic() - begin))

@@ -9,7 +9,6 @@ from agentflow.core.pending import Pending, PendingKind
 from agentflow.core.points import (
     InstructionsRead,
     Notified,
-    Payload,
     PhaseWork,
     Point,
     Prompt,
@@ -19,6 +18,7 @@ from agentflow.core.points import (
     StopFailed,
     Stopped,
 )
+from agentflow.core.record import Record
 from agentflow.core.task import Ending, Instruction, Phase, Status, TaskState
 from agentflow.core.verdict import FailReason, Verdict
 from agentflow.loop.lifecycle import MAX_BLOCKS
@@ -126,7 +126,7 @@ async def ask_stop_hooks(crew: Crew, task: TaskState, verdict: Verdict) -> tuple
     return task.replace(stop_blocks=count), verdict.replace(passed=False, reasons=(reason,), caveats=())
 
 
-async def _fire(crew: Crew, task: TaskState, point: Point, payload: Callable[[], Payload]) -> HookDecision:
+async def _fire(crew: Crew, task: TaskState, point: Point, payload: Callable[[], Record]) -> HookDecision:
     folder = crew.store.folder
     scene = Scene(
         task_id=task.task_id,

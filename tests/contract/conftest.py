@@ -9,7 +9,8 @@ from agentflow.core.events import Event, Retried
 from agentflow.core.messages import Message, Reply, Request, ToolSpec
 from agentflow.model.direct import Direct
 from agentflow.model.http import Http
-from agentflow.model.messages import Messages
+from agentflow.model.live import LiveModel
+from agentflow.model.messages import MessagesApi
 from agentflow.model.wire import Endpoint, Secret, Source
 from agentflow.settings import Deadlines, Retry, Settings
 from tests.support.messages_server import Answer, Asked, Policy, serving
@@ -98,8 +99,9 @@ def ask(line: Line) -> Ask:
             said = Said([], None, server.asked, [], [])
 
             async def talk() -> ModelError | None:
-                model = Messages(
+                model = LiveModel(
                     "anthropic",
+                    MessagesApi(),
                     line.connect(address or server.address, key),
                     settings.replace(stream=stream),
                     on_delta=said.deltas.append if stream else None,
@@ -112,7 +114,7 @@ def ask(line: Line) -> Ask:
     return asked
 
 
-async def _told(model: Messages, said: Said, requests: tuple[Request, ...]) -> ModelError | None:
+async def _told(model: LiveModel, said: Said, requests: tuple[Request, ...]) -> ModelError | None:
     complete: Callable[[Request], Awaitable[Reply]] = model.complete
     try:
         for each in requests:

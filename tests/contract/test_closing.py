@@ -5,7 +5,8 @@ import threading
 import anyio
 
 from agentflow.core.messages import Reply, Text
-from agentflow.model.messages import Messages
+from agentflow.model.live import LiveModel
+from agentflow.model.messages import MessagesApi
 from tests.contract.conftest import QUICK, Line, request
 from tests.support.messages_server import Plays, serving, text
 from tests.support.repo import eventually
@@ -20,7 +21,9 @@ def connections() -> int:
 
 def test_it_is_closed_and_opened_again(line: Line) -> None:
     with serving(GOOD) as server:
-        model = Messages("anthropic", line.connect(server.address), QUICK.replace(stream=line.stream))
+        model = LiveModel(
+            "anthropic", MessagesApi(), line.connect(server.address), QUICK.replace(stream=line.stream)
+        )
 
         async def leg() -> Reply:
             try:
@@ -37,7 +40,9 @@ def test_it_is_closed_and_opened_again(line: Line) -> None:
 
 def test_without_closing_the_server_would_still_hold_it(line: Line) -> None:
     with serving(GOOD) as server:
-        model = Messages("anthropic", line.connect(server.address), QUICK.replace(stream=line.stream))
+        model = LiveModel(
+            "anthropic", MessagesApi(), line.connect(server.address), QUICK.replace(stream=line.stream)
+        )
 
         async def open_and_look() -> int:
             await model.complete(request())

@@ -46,6 +46,14 @@ def test_a_turn_arrives_whole(ask: Ask) -> None:
     assert said.events == []
 
 
+def test_a_model_without_tools_is_offered_none_and_not_forced(ask: Ask) -> None:
+    plain, other = (request(user("x"), model=model, force="Submit") for model in ("plain", "other"))
+    said = ask(GOOD, GOOD, requests=(plain, other), settings=QUICK.replace(without_tools=("plain",)))
+    first, second = (asked.body for asked in said.asked)
+    assert not {"tools", "tool_choice"} & set(first)
+    assert {"tools", "tool_choice"} <= set(second)
+
+
 def test_the_request_says_what_the_api_wants(ask: Ask, line: Line) -> None:
     call = ToolCall(id="c1", name="Edit", input={"a": "x"})
     failed = ToolResult(call_id="c1", content="no such file", is_error=True)

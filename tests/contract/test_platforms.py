@@ -7,7 +7,8 @@ import pytest
 
 from agentflow.core.errors import ModelRejected
 from agentflow.core.messages import Reply, Text, ToolCall
-from agentflow.model.messages import Messages
+from agentflow.model.live import LiveModel
+from agentflow.model.messages import MessagesApi
 from agentflow.model.sdk import open_cloud
 from tests.contract.conftest import KEY, QUICK, request
 from tests.support.messages_server import MessagesServer, Plays, serving, text, use
@@ -23,7 +24,7 @@ CALLS = Plays((text("I edit."), use("Edit", {"a": "b"})))
 def ask(name: str, server: MessagesServer, environ: Mapping[str, str], *, stream: bool) -> Reply:
     async def talk() -> Reply:
         source = open_cloud(name, environ, QUICK.deadlines)
-        model = Messages(name, source, QUICK.replace(stream=stream))
+        model = LiveModel(name, MessagesApi(), source, QUICK.replace(stream=stream))
         try:
             return await model.complete(request())
         finally:

@@ -6,7 +6,8 @@ from pathlib import Path
 import anyio
 
 from agentflow.model.direct import Direct
-from agentflow.model.messages import Messages
+from agentflow.model.live import LiveModel
+from agentflow.model.messages import MessagesApi
 from agentflow.model.retry import SharedLimits, Throttle, share_limits
 from agentflow.model.wire import Endpoint
 from agentflow.settings import Deadlines
@@ -26,7 +27,7 @@ def test_where_one_is_asked_to_wait_all_of_them_wait(tmp_path: Path) -> None:
 
     async def ask(address: str) -> None:
         source = Direct(Endpoint(address=address), Deadlines())
-        model = Messages("anthropic", source, QUICK).share_limits(Throttle(tmp_path, address))
+        model = LiveModel("anthropic", MessagesApi(), source, QUICK).share_limits(Throttle(tmp_path, address))
         await model.complete(request())
         await model.close()
 

@@ -16,7 +16,7 @@ ROLE_KEYS = {"name", "description", "model", "tools", "skills", "maxTurns", "lim
 SKILL_KEYS = {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
 MAX_WORDS = 350
 MAX_CHARACTERS = 2_000
-"""About 500 tokens, so that the tools of a role fit beside its prompt into 1,225."""
+"""About 500 tokens, so that the tools of a role fit beside its prompt into its first request."""
 
 TOOLS = {
     "explorer": {"AskUserQuestion", "Read", "Grep", "Glob", "Bash", "WebSearch", "WebFetch", "mcp__*"},
@@ -25,6 +25,7 @@ TOOLS = {
     "reviewer": {"Read", "Grep", "Glob", "Bash"},
     "verifier": {"Read", "Grep", "Bash"},
 }
+"""What a role may use: the one list that is kept beside the role files, since more would be a right more."""
 LIMITS = {
     "explorer": (25, 40),
     "planner": (15, 20),

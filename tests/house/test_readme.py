@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agentflow.core.hook import POINTS
 from agentflow.core.record import encode
 from agentflow.library.roles import read_role
 
@@ -177,3 +178,10 @@ def test_decision_records_are_numbered_one_by_one() -> None:
     numbers = [f"{number:04}" for number in range(1, len(records) + 1)]
     assert [record.name[:4] for record in records] == numbers
     assert [record.read_text()[:7] for record in records] == [f"# {number}:" for number in numbers]
+
+
+def test_the_guide_has_a_row_for_each_hook_event() -> None:
+    rows = re.findall(
+        r"^\| ([A-Z]\w+(?:, \w+)*) \|", (ROOT / "docs/guide/hooks.md").read_text(), re.MULTILINE
+    )
+    assert {name for row in rows for name in row.split(", ")} == set(POINTS)

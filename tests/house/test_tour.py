@@ -4,8 +4,12 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -20,6 +24,7 @@ CHANGES = (
     *("a phase", "the wording of the report", "a capability", "a setting"),
 )
 MOST_FILES = 3
+QUESTION = "where is add defined?"
 Edit = tuple[str, str]
 """A text, and what is written in its place."""
 
@@ -47,20 +52,30 @@ COUNT_WORDS = Tool(
     subjects={"file_path": Subject.PATH},
 )
 '''
-PROVIDER = '''"""A provider that is not there yet."""
+PROVIDER = '''"""An API that is not there yet: letters."""
 
-from agentflow.core.errors import ModelRejected
-from agentflow.core.messages import Reply, Request
+from agentflow.core.messages import Reply, Request, Stop, ToolCall, ToolResult
+from agentflow.core.record import encode
+from agentflow.model.wire import ReadReply, Room
+from agentflow.parse import decode_or_none
 
 
-class OpenAI:
-    name = "openai"
+class LettersApi:
+    title = "the API of letters"
+    path = "/letters"
 
-    def refusal(self, task: str) -> str | None:
+    def encode(self, request: Request, *, stream: bool, room: Room) -> bytes:
+        parts = [part for message in request.messages for part in message.parts]
+        results = [part.content for part in parts if isinstance(part, ToolResult)]
+        return encode({"to": request.model, "results": results})
+
+    def read(self, body: bytes) -> ReadReply:
+        said = decode_or_none(body.decode())
+        call = ToolCall(id="c1", name=said["tool"], input=said["with"])
+        return Reply(parts=(call,), stop=Stop.TOOL_USE), frozenset()
+
+    def start_stream(self) -> None:
         return None
-
-    async def complete(self, request: Request) -> Reply:
-        raise ModelRejected(f"the stub was asked for {request.agent}")
 '''
 CAPABILITY = '''class Courtesy(Record):
     """Asks for short answers."""
@@ -71,12 +86,11 @@ CAPABILITY = '''class Courtesy(Record):
 
 class UseModel(Record):'''
 CHOICE = """\
-    if name == "openai":
-        from agentflow.model.new import OpenAI
+    if name == "letters":
+        from agentflow.model.new import LettersApi
 
-        return OpenAI()
-    if name == REPAIR:
-"""
+        api = LettersApi()
+    source, address"""
 LANGUAGE = """LANGUAGES: tuple[Language, ...] = (
     Language(
         name="Zen",
@@ -110,16 +124,49 @@ class Copy:
                 text = text.replace(old, new, 1) if text else new
             named[stem].write_text(text, "utf-8")
 
-    def run(self, *words: str, script: list[dict[str, object]] | None = None) -> str:
+    def set_up(self, **settings: object) -> None:
+        """Write the user's settings."""
+        path = self.repo.home / ".claude/settings.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(settings))
+
+    def run(self, *words: str, script: list[dict[str, object]] | None = None, **env: str) -> str:
         """Run the changed program; return all that it prints."""
         model = ("--model", self.repo.scripted(script)) if script is not None else ()
         done = self.repo.run(
             *words,
             *model,
             command=(sys.executable, "-m", "agentflow"),
-            env={"PYTHONPATH": str(self.place), "PYTHONDONTWRITEBYTECODE": "1"},
+            env={"PYTHONPATH": str(self.place), "PYTHONDONTWRITEBYTECODE": "1", **env},
         )
         return done.out + done.err
+
+
+@contextmanager
+def post_office(answers: Sequence[Mapping[str, object]]) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+    """Serve answers; yield the address, and the path and body of each request."""
+    asked: list[tuple[str, Any]] = []
+
+    class Office(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            said = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            body = json.dumps(answers[len(asked)]).encode()
+            asked.append((self.path, said))
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Office) as server:
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+        thread.join()
 
 
 def tour(root: Path) -> dict[str, tuple[str, ...]]:
@@ -162,7 +209,7 @@ def test_a_tool(copy: Copy) -> None:
         "a tool",
         new=(("", TOOL),),
         registry=(
-            ("_SHIPPED = (READ, ", "_SHIPPED = (COUNT_WORDS, READ, "),
+            ("_SHIPPED = (", "_SHIPPED = (COUNT_WORDS, "),
             (
                 "from agentflow.tools.todos",
                 "from agentflow.tools.new import COUNT_WORDS\nfrom agentflow.tools.todos",
@@ -173,38 +220,62 @@ def test_a_tool(copy: Copy) -> None:
     told = copy.run("tools", "show", "CountWords")
     assert "Count the words of a text file." in told
     assert "explorer" in told
+    copy.repo.write({"secret/a.txt": "one two"})
+    copy.set_up(permissions={"deny": ["Read(secret/**)"]})
+    calls = [play.call("CountWords", file_path=path) for path in ("calc.py", "secret/a.txt")]
+    copy.run("task", QUESTION, script=[play.role("explorer", play.turn(*calls)), play.findings()])
+    said = [result["content"] for _, result in copy.repo.runs("explorer")[0].calls]
+    assert said == [str(len(play.CALC["calc.py"].split())), "rule Read(secret/**)"]
 
 
 def test_a_hook_event(copy: Copy) -> None:
     end = "    await _fire(crew, task, Point.SESSION_END,"
-    farewell = '    await _fire(crew, task, Point.FAREWELL, lambda: SessionEnded(reason="bye"))\n'
+    farewell = '    await _fire(crew, task, Point.FAREWELL, lambda: Farewell(names=("Ada",)))\n'
     copy.change(
         "a hook event",
-        points=(('    SESSION_END = "', '    FAREWELL = "Farewell"\n    SESSION_END = "'),),
-        hook=(
+        points=(
+            ('    SESSION_END = "', '    FAREWELL = "Farewell"\n    SESSION_END = "'),
             (
-                "    Point.SESSION_END: PointRules(",
-                "    Point.FAREWELL: PointRules(payload=SessionEnded),\n    Point.SESSION_END: PointRules(",
+                "class SessionEnded(",
+                "class Farewell(Record):\n    names: tuple[str, ...]\n\n\nclass SessionEnded(",
             ),
         ),
-        session=((end, f"{farewell}{end}"),),
+        hook=(
+            ("    SessionEnded,\n", "    Farewell,\n    SessionEnded,\n"),
+            (
+                "    Point.SESSION_END: PointRules(",
+                "    Point.FAREWELL: PointRules(payload=Farewell),\n    Point.SESSION_END: PointRules(",
+            ),
+        ),
+        session=(("    SessionEnded,\n", "    Farewell,\n    SessionEnded,\n"), (end, f"{farewell}{end}")),
     )
-    told, settings = copy.repo.home / "told", copy.repo.home / ".claude/settings.json"
-    settings.parent.mkdir(parents=True)
-    hook = {"type": "command", "command": f"cat > {told}"}
-    settings.write_text(json.dumps({"hooks": {"Farewell": [{"hooks": [hook]}]}}))
+    told = copy.repo.home / "told"
+    hook = {"type": "command", "command": f"cat >> {told}; echo >> {told}"}
+    copy.set_up(hooks={"Farewell": [{"hooks": [hook]}]})
+    copy.run("hooks", "test", "--event", "Farewell")
     copy.run("task", play.TEXT, script=[])
-    assert json.loads(told.read_text("utf-8"))["hook_event_name"] == "Farewell"
+    events = [json.loads(row) for row in told.read_text("utf-8").split("\n") if row]
+    assert [(event["hook_event_name"], event["names"]) for event in events] == [
+        ("Farewell", []),
+        ("Farewell", ["Ada"]),
+    ]
 
 
 def test_a_model_provider(copy: Copy) -> None:
     copy.change(
         "a model provider",
         new=(("", PROVIDER),),
-        tiers=(('LIVE = ("anthropic", *CLOUDS)', 'LIVE = ("anthropic", "openai", *CLOUDS)'),),
-        models=(("    if name == REPAIR:\n", CHOICE),),
+        tiers=(("LIVE = (", 'LIVE = ("letters", '),),
+        models=(("    source, address", CHOICE),),
     )
-    assert "the stub was asked for " in copy.run("task", play.WHOLE_CREW, "--model", "openai")
+    answers = [
+        {"tool": "Read", "with": {"file_path": "calc.py"}},
+        {"tool": "SubmitFindings", "with": {"summary": "found", "findings": [], "open_questions": []}},
+    ]
+    with post_office(answers) as (address, asked):
+        assert "found" in copy.run("task", QUESTION, "--model", "letters", ANTHROPIC_BASE_URL=address)
+    assert [path for path, _ in asked] == ["/letters"] * 2
+    assert "def add" in asked[1][1]["results"][0]
 
 
 def test_a_language(copy: Copy) -> None:

@@ -9,7 +9,7 @@ from agentflow.core.events import HandedOff
 from agentflow.core.fold import advance
 from agentflow.core.run import HandedOver, Run, RunOutcome
 from agentflow.loop.run import continue_run
-from agentflow.model.encode import Encoder
+from agentflow.model.messages import MessagesApi
 from agentflow.model.scripted import Entry, ScriptedCall, ScriptedModel, Turn
 from tests.unit.compose.crew import Household, delegate, hand, named, plays
 from tests.unit.loop.stage import CHANGE, call, turn
@@ -133,9 +133,9 @@ def test_a_run_that_was_cut_short_at_the_handoff_goes_on_as_the_other(crew: Hous
 
 def test_the_bytes_that_are_sent_begin_anew_after_a_handoff(crew: Household) -> None:
     play(crew, hand("second"), DONE)
-    encoder = Encoder(1000)
+    api = MessagesApi()
     first, second = (
-        encoder.encode_body(request.replace(model="m"), stream=False) for request in crew.requests
+        api.encode(request.replace(model="m"), stream=False, room=lambda _: 1000) for request in crew.requests
     )
     assert b"You are first." in first
     assert b"You are second." in second

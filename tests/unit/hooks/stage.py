@@ -6,10 +6,12 @@ from types import MappingProxyType
 
 import anyio
 
+from agentflow.api.hooks import make_payload
 from agentflow.core import points
 from agentflow.core.hook import POINTS, Decision, Hook, HookDecision, HookFunction, OnError, Origin, Script
 from agentflow.core.messages import Reply, Text
-from agentflow.core.points import Actor, Payload, Point, Scene
+from agentflow.core.points import Actor, Point, Scene
+from agentflow.core.record import Record
 from agentflow.core.task import Phase
 from agentflow.hooks.chain import Chain
 from tests.support.records import a_request, user
@@ -19,56 +21,13 @@ FUNCTIONS_ONLY = frozenset(point for point, rules in POINTS.items() if not rules
 BASH = points.ToolUse(tool_name="Bash", tool_input={"command": "ls", "timeout": 5}, tool_use_id="call-1")
 REQUEST = a_request(user("hello"), role="planner", agent="planner")
 REPLY = Reply(parts=(Text(text="hello"),))
-PAYLOADS: Mapping[Point, Payload] = MappingProxyType(
-    {
-        Point.SESSION_START: points.SessionStarted(source="startup", model="repair"),
-        Point.SESSION_END: points.SessionEnded(reason="verified"),
-        Point.INSTRUCTIONS_LOADED: points.InstructionsRead(
-            file_path="/r/CLAUDE.md", memory_type="Project", load_reason="session_start"
-        ),
-        Point.USER_PROMPT_SUBMIT: points.Prompt(prompt="mend it"),
-        Point.USER_PROMPT_EXPANSION: points.CommandCalled(
-            command_name="look", command_args="", command_source="user", prompt="/look"
-        ),
-        Point.PRE_TOOL_USE: BASH,
-        Point.PERMISSION_REQUEST: points.PermissionAsked(
-            **{k: getattr(BASH, k) for k in BASH.__struct_fields__}
-        ),
-        Point.PERMISSION_DENIED: points.CallDenied(
-            tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="call-1", reason="denied: no"
-        ),
-        Point.POST_TOOL_USE: points.ToolDone(
-            tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="call-1", tool_response="a.py"
-        ),
-        Point.POST_TOOL_USE_FAILURE: points.ToolFailed(
-            tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="call-1", error="no"
-        ),
-        Point.POST_TOOL_BATCH: points.BatchDone(
-            tool_calls=(
-                points.BatchCall(
-                    tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="call-1", tool_response="a.py"
-                ),
-            )
-        ),
-        Point.SUBAGENT_START: points.SubagentStarted(agent_id="2", agent_type="scout"),
-        Point.SUBAGENT_STOP: points.SubagentStopped(
-            agent_id="2", agent_type="scout", last_assistant_message="found"
-        ),
-        Point.TASK_CREATED: points.PhaseWork(task_subject="planning", task_description="mend it"),
-        Point.TASK_COMPLETED: points.PhaseWork(task_subject="planning", task_description="mend it"),
-        Point.PRE_COMPACT: points.Compacting(trigger="auto"),
-        Point.POST_COMPACT: points.CompactionDone(trigger="auto", compact_summary="s"),
-        Point.STOP: points.Stopped(last_assistant_message="done"),
-        Point.STOP_FAILURE: points.StopFailed(error="server_error", error_details="overloaded"),
-        Point.NOTIFICATION: points.Notified(message="look", notification_type="idle"),
-        Point.RUN_START: points.Briefed(brief="mend it"),
-        Point.RUN_END: points.Concluded(outcome="submitted"),
-        Point.TURN_START: points.TurnPayload(turn=1),
-        Point.TURN_END: points.TurnPayload(turn=1),
-        Point.MODEL_REQUEST: points.RequestPayload(request=REQUEST),
-        Point.MODEL_RESPONSE: points.ReplyPayload(reply=REPLY),
-        Point.ERROR: points.Failed(error="overloaded"),
-    }
+_CHOSEN: Mapping[Point, Record] = {
+    Point.PRE_TOOL_USE: BASH,
+    Point.MODEL_REQUEST: points.RequestPayload(request=REQUEST),
+    Point.MODEL_RESPONSE: points.ReplyPayload(reply=REPLY),
+}
+PAYLOADS: Mapping[Point, Record] = MappingProxyType(
+    {point: _CHOSEN.get(point) or make_payload(rules.payload, {}) for point, rules in POINTS.items()}
 )
 
 
@@ -114,7 +73,7 @@ def script(
 
 
 def fire(
-    scene: Scene, *hooks: Hook, point: Point | None = None, payload: Payload | None = None
+    scene: Scene, *hooks: Hook, point: Point | None = None, payload: Record | None = None
 ) -> HookDecision:
     """Ask hooks, at the point of the first."""
     at = point or hooks[0].point

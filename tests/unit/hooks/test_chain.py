@@ -11,7 +11,6 @@ from agentflow.core.hook import NO_DECISION, Decision, HookDecision, HookResult,
 from agentflow.core.messages import Text
 from agentflow.core.points import (
     HookEvent,
-    Payload,
     Point,
     ReplyPayload,
     RequestPayload,
@@ -19,6 +18,7 @@ from agentflow.core.points import (
     ToolDone,
     ToolUse,
 )
+from agentflow.core.record import Record
 from agentflow.hooks.chain import Chain
 from tests.support.repo import eventually
 from tests.unit.hooks.stage import BASH, GUARDED, PAYLOADS, REQUEST, denied, fire, function, script
@@ -50,7 +50,7 @@ async def later(_: HookEvent) -> HookResult:
 
 
 def test_without_a_hook_no_payload_is_made(scene: Scene) -> None:
-    def unwanted() -> Payload:
+    def unwanted() -> Record:
         raise AssertionError
 
     chain = Chain((function(silent, point=Point.STOP),))
@@ -109,7 +109,7 @@ def test_functions_on_a_result_are_a_pipeline(scene: Scene) -> None:
         return add
 
     hooks = [function(body, point=Point.POST_TOOL_USE) for body in map(adding, "xyz") if callable(body)]
-    assert fire(scene, *hooks).updated_output == "a.pyxyz"
+    assert fire(scene, *hooks).updated_output == "a tool responsexyz"
 
 
 def test_an_error_may_be_told_otherwise(scene: Scene) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.core.hook import Hook, Script
+from agentflow.core.hook import POINTS, Hook, Script
 from agentflow.core.points import Actor, Point, Scene
 from agentflow.hooks.command import MAX_HOOK_TEXT
 from tests.unit.hooks.stage import BASH, PAYLOADS, denied, fire, script
@@ -252,7 +252,9 @@ def test_a_script_has_no_terminal_and_a_session_of_its_own(scene: Scene) -> None
 
 
 def test_the_payloads_of_all_points_have_their_type() -> None:
-    assert set(PAYLOADS) == set(Point)
+    assert {point: type(payload) for point, payload in PAYLOADS.items()} == {
+        point: rules.payload for point, rules in POINTS.items()
+    }
 
 
 def commands() -> list[str]:

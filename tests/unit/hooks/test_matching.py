@@ -54,7 +54,7 @@ def test_a_matcher_is_names_or_an_expression(matcher: str, value: str, named: bo
         (Point.PRE_COMPACT, "auto"),
         (Point.POST_COMPACT, "auto"),
         (Point.STOP_FAILURE, "server_error"),
-        (Point.NOTIFICATION, "idle"),
+        (Point.NOTIFICATION, "permission_prompt"),
     ],
 )
 def test_each_point_has_the_value_that_is_matched(scene: Scene, point: Point, value: str) -> None:

@@ -14,6 +14,7 @@ from agentflow.core.hook import Decision, Hook, HookDecision, HookFunction, Hook
 from agentflow.core.messages import Message, Notice, Reply, Speaker, Stop, Text, ToolCall, ToolResult, Usage
 from agentflow.core.points import HookEvent, Point
 from agentflow.core.ports import Observer
+from agentflow.core.record import Record
 from agentflow.core.run import MessageAdded, RequestSent, RunOutcome, RunStopped
 from agentflow.hooks.chain import Chain
 from agentflow.loop.run import run_agent
@@ -271,7 +272,7 @@ class Counted(Chain):
         self,
         point: Point,
         scene: Callable[[], points.Scene],
-        payload: Callable[[], points.Payload],
+        payload: Callable[[], Record],
         observe: Observer,
     ) -> HookDecision:
         def count() -> Any:

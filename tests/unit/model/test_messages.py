@@ -10,7 +10,7 @@ import pytest
 from agentflow.core.errors import ConfigError
 from agentflow.core.messages import Message, Request, Speaker, Text, ToolCall, ToolResult, ToolSpec, Usage
 from agentflow.core.record import encode
-from agentflow.model.encode import Encoder
+from agentflow.model.messages import MessagesApi
 from agentflow.model.tiers import MODELS, add_cost, find_price, load_price_lists
 from agentflow.model.wire import VENDOR, Endpoint, Secret, choose_endpoint
 from agentflow.parse import decode
@@ -46,6 +46,10 @@ def plain(body: bytes) -> list[bytes]:
     return [encode(message) for message in messages]
 
 
+def body_of(api: MessagesApi, asked: Request) -> bytes:
+    return api.encode(asked, stream=False, room=lambda _: 100)
+
+
 def marked(body: bytes) -> list[tuple[int, int]]:
     """Return message and block of each breakpoint in the messages of a body."""
     found = json.loads(body)["messages"]
@@ -58,8 +62,8 @@ def marked(body: bytes) -> list[tuple[int, int]]:
 
 
 def test_what_was_sent_stays_byte_for_byte() -> None:
-    encoder = Encoder(100)
-    bodies = [encoder.encode_body(request(messages), stream=False) for messages in growing(30)]
+    api = MessagesApi()
+    bodies = [body_of(api, request(messages)) for messages in growing(30)]
     for before, after in pairwise(bodies):
         kept = before.replace(b',"cache_control":{"type":"ephemeral"}', b"").removesuffix(b"]}")
         assert after.replace(b',"cache_control":{"type":"ephemeral"}', b"").startswith(kept)
@@ -69,33 +73,25 @@ def test_a_run_that_is_loaded_again_gives_the_same_bytes() -> None:
     messages = growing(25, calls=3)[-1]
     again = decode(tuple[Message, ...], encode(messages), "runs")
     assert again[0] is not messages[0]
-    one = Encoder(100)
+    one = MessagesApi()
     for earlier in growing(25, calls=3):
-        living = one.encode_body(request(earlier), stream=False)
-    assert (
-        Encoder(100).encode_body(request(again), stream=False)
-        == living
-        == one.encode_body(request(again), stream=False)
-    )
+        living = body_of(one, request(earlier))
+    assert body_of(MessagesApi(), request(again)) == living == body_of(one, request(again))
 
 
 def test_a_message_that_was_replaced_is_sent_anew() -> None:
-    encoder = Encoder(100)
-    encoder.encode_body(request(growing(2)[-1]), stream=False)
+    api = MessagesApi()
+    body_of(api, request(growing(2)[-1]))
     shorter = (user("what came before, in short"), *step(9))
-    assert plain(encoder.encode_body(request(shorter), stream=False)) == plain(
-        Encoder(100).encode_body(request(shorter), stream=False)
-    )
+    assert plain(body_of(api, request(shorter))) == plain(body_of(MessagesApi(), request(shorter)))
 
 
 def test_runs_side_by_side_do_not_mix() -> None:
-    encoder = Encoder(100)
+    api = MessagesApi()
     for run in range(20):
-        encoder.encode_body(request((user(f"run {run}"),), run=run), stream=False)
+        body_of(api, request((user(f"run {run}"),), run=run))
     for run in range(20):
-        body = json.loads(
-            encoder.encode_body(request((user(f"run {run}"),), run=run, system=f"S{run}"), stream=False)
-        )
+        body = json.loads(body_of(api, request((user(f"run {run}"),), run=run, system=f"S{run}")))
         assert body["messages"][0]["content"][0]["text"] == f"run {run}"
 
 
@@ -103,19 +99,19 @@ def test_runs_side_by_side_do_not_mix() -> None:
 def test_a_breakpoint_stands_at_the_end_and_where_the_last_request_ended_if_that_is_far(
     calls: int, expected: int
 ) -> None:
-    encoder = Encoder(100)
+    api = MessagesApi()
     for messages in growing(4, calls):
-        body = encoder.encode_body(request(messages), stream=False)
+        body = body_of(api, request(messages))
     last = len(messages) - 1
     assert marked(body) == [(last - 2, calls - 1), (last, calls - 1)][-expected:]
 
 
 @pytest.mark.parametrize("calls", [1, 5, 10, 25])
 def test_each_request_finds_the_breakpoint_of_the_one_before(calls: int) -> None:
-    encoder = Encoder(100)
+    api = MessagesApi()
     written: set[int] = set()
     for messages in growing(12, calls):
-        body = encoder.encode_body(request(messages), stream=False)
+        body = body_of(api, request(messages))
         sizes = [len(message["content"]) for message in json.loads(body)["messages"]]
         points = [sum(sizes[:place]) + number for place, number in marked(body)]
         reads = {read for point in points for read in range(point - 19, point + 1)} & written
@@ -125,34 +121,26 @@ def test_each_request_finds_the_breakpoint_of_the_one_before(calls: int) -> None
 
 
 def test_head_and_tail_hold_what_the_api_wants() -> None:
-    body = json.loads(Encoder(77).encode_body(request((user("x"),), force="Read"), stream=True))
+    body = json.loads(
+        MessagesApi().encode(request((user("x"),), force="Read"), stream=True, room=lambda _: 77)
+    )
     assert (body["model"], body["max_tokens"], body["stream"]) == ("m", 77, True)
     assert body["tool_choice"] == {"type": "tool", "name": "Read"}
     assert body["tools"] == [{"name": "Read", "description": "Read.", "input_schema": TOOL.input_schema}]
     assert not {"temperature", "top_p", "top_k", "metadata"} & set(body)
 
 
-def test_a_model_without_tools_is_offered_none_and_not_forced() -> None:
-    encoder = Encoder(1, without_tools=("m",))
-    body = json.loads(encoder.encode_body(request((user("x"),), force="Read"), stream=False))
-    assert not {"tools", "tool_choice"} & set(body)
-    other = json.loads(encoder.encode_body(request((user("x"),), model="n", force="Read"), stream=False))
-    assert {"tools", "tool_choice"} <= set(other)
-
-
 def test_without_a_prompt_the_tools_are_cached_and_without_tools_none_are_named() -> None:
-    bare = json.loads(Encoder(1).encode_body(request((user("x"),), system=""), stream=False))
+    bare = json.loads(body_of(MessagesApi(), request((user("x"),), system="")))
     assert "system" not in bare
     assert bare["tools"][-1]["cache_control"] == {"type": "ephemeral"}
-    assert "tools" not in json.loads(Encoder(1).encode_body(request((user("x"),), tools=()), stream=False))
+    assert "tools" not in json.loads(body_of(MessagesApi(), request((user("x"),), tools=())))
 
 
 def test_what_the_api_refuses_is_left_out() -> None:
     empty = Message(speaker=Speaker.ASSISTANT, parts=())
     blank = Message(speaker=Speaker.ASSISTANT, parts=(Text(text=" \n\t"),))
-    body = json.loads(
-        Encoder(1).encode_body(request((user("a"), empty, user("b"), blank, user("c"))), stream=False)
-    )
+    body = json.loads(body_of(MessagesApi(), request((user("a"), empty, user("b"), blank, user("c")))))
     assert [message["content"][0]["text"] for message in body["messages"]] == ["a", "b", "c"]
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from agentflow.core.errors import ModelRejected
 from agentflow.core.messages import Reply, Text, ToolCall
 from agentflow.core.record import encode
-from agentflow.model.reply import Assembly, ErrorEvent, read_events, to_reply
-from agentflow.model.wire import BadReply
+from agentflow.model.reply import Assembly, read_events
+from agentflow.model.wire import BadReply, ErrorEvent
 from tests.support.messages_server import Plays, delta_event, sse, text, use
 
 EVENTS = Plays((text("Größe 😀"), use("Edit", {"a": "é\n", "b": [1, None]}))).events("m")
@@ -36,7 +36,7 @@ def assembled(*given: dict[str, Any]) -> Reply:
     assembly = Assembly()
     for event in given:
         assembly.take(event)
-    return to_reply(assembly.turn())[0]
+    return assembly.to_reply()[0]
 
 
 @given(st.lists(st.integers(0, len(RAW)), max_size=8))

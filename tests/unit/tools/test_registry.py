@@ -69,10 +69,12 @@ def test_a_role_of_no_part_submits_nothing() -> None:
 
 
 def test_a_category_stands_for_its_tools() -> None:
-    offered = [
-        tool.name for tool in make_standard_toolbox().select_for(a_role("a", "fs", "shell", "net", "Read"))
+    offered = make_standard_toolbox().select_for(a_role("a", "fs", "shell", "net", "Read"))
+    of_these = [
+        tool.name for tool in make_standard_toolbox().tools if tool.category in ("fs", "shell", "net")
     ]
-    assert offered == ["Bash", "Edit", "Glob", "Grep", "Read", "Write"]
+    assert [tool.name for tool in offered] == sorted(of_these)
+    assert {"Bash", "Edit", "Read"} <= set(of_these)
 
 
 @pytest.mark.parametrize(
@@ -130,12 +132,12 @@ def test_a_tool_runs_with_any_context(bench: Bench) -> None:
 
 def test_effects_say_what_may_run_side_by_side() -> None:
     effects = {tool.name: tool.effect for tool in build_toolbox(Caller).tools}
-    readers = {name for name, effect in effects.items() if effect is Effect.READ}
-    assert readers == {"Read", "Glob", "Grep", "WebFetch"}
+    assert {effects[name] for name in ("Read", "Glob", "Grep", "WebFetch")} == {Effect.READ}
+    assert {effects[name] for name in ("Edit", "Write", "TodoWrite", *SUBMITS.values())} == {Effect.WRITE}
     assert {name for name, effect in effects.items() if effect is Effect.EXECUTE} == {"Bash"}
 
 
-INPUT_KEYS: dict[str, tuple[set[str], set[str]]] = {
+PUBLIC_KEYS: dict[str, tuple[set[str], set[str]]] = {
     "AskUserQuestion": ({"questions"}, set()),
     "Escalate": ({"assumption", "contradiction", "path", "line", "options"}, {"recommended"}),
     "Read": ({"file_path"}, {"offset", "limit"}),
@@ -156,13 +158,14 @@ INPUT_KEYS: dict[str, tuple[set[str], set[str]]] = {
 
 def test_schemas_have_the_public_keys_and_are_closed() -> None:
     tools = build_toolbox(Caller).tools
-    assert {tool.name for tool in tools} == INPUT_KEYS.keys()
+    assert {tool.name for tool in tools} >= PUBLIC_KEYS.keys()
     for tool in tools:
         shown = to_spec(tool)
-        required, optional = INPUT_KEYS[tool.name]
         assert shown.input_schema["type"] == "object", tool.name
-        assert set(shown.input_schema["required"]) == required, tool.name
-        assert set(shown.input_schema["properties"]) == required | optional, tool.name
+        if tool.name in PUBLIC_KEYS:
+            required, optional = PUBLIC_KEYS[tool.name]
+            assert set(shown.input_schema["required"]) == required, tool.name
+            assert set(shown.input_schema["properties"]) == required | optional, tool.name
         with pytest.raises(Mismatch, match="surprise"):
             fit(tool.input, {"surprise": 1})
         assert 20 < len(shown.description) < 200, tool.name

@@ -1,0 +1,316 @@
+"""A model behind a server, whatever its API: budget, tries, fallbacks, deadlines, redaction."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import nullcontext
+from copy import copy
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import anyio
+
+from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable
+from agentflow.core.events import Retried, Warned
+from agentflow.core.messages import Reply, Request, Usage, sum_usage
+from agentflow.core.pending import Budget
+from agentflow.core.ports import Observer
+from agentflow.model.reply import MAX_REPLY_BYTES, TOO_LONG, read_events
+from agentflow.model.retry import persist, to_status_error, to_type_error
+from agentflow.model.tiers import (
+    Meter,
+    add_cost,
+    count_searches,
+    find_price,
+    find_window,
+    list_fallbacks,
+    parse_choice,
+)
+from agentflow.model.wire import (
+    ADDRESS,
+    MAX_ERROR_BYTES,
+    Api,
+    BadReply,
+    ErrorEvent,
+    ModelUnfit,
+    NobodyThere,
+    ReadReply,
+    ServerAnswer,
+    ServerGone,
+    Source,
+    StreamedReply,
+    TryFailed,
+)
+from agentflow.parse import decode_or_none
+from agentflow.redact import to_one_line
+from agentflow.settings import Settings
+
+if TYPE_CHECKING:
+    from agentflow.model.retry import Throttle
+
+_LAST_BYTES_SECONDS = 0.5
+"""For what follows the final event."""
+_LEAST_ROOM = 1_000
+"""Tokens of a reply that are asked for where a request seems to fill the window."""
+_ADDRESS = f"check {ADDRESS}"
+
+Delta = Callable[[str], None]
+
+
+class LiveModel:
+    """A model that is asked over the network, through the API of its provider."""
+
+    def __init__(
+        self,
+        name: str,
+        api: Api,
+        source: Source,
+        settings: Settings,
+        *,
+        on_delta: Delta | None = None,
+        observe: Observer | None = None,
+    ) -> None:
+        self.name = name
+        self._api = api
+        self._source = source
+        self._settings = settings
+        self._on_delta = on_delta
+        self._observe: Observer = observe or (lambda _: None)
+        self._standing = list_fallbacks(settings.models)
+        """The ids that are not given up yet, by the id that a request names."""
+        self._meter = Meter(Budget(), Usage())
+        self._throttle: Throttle | None = None
+
+    def report_to(self, observe: Observer) -> "LiveModel":
+        """Return the same model, telling an observer of every try that failed."""
+        return self._with_changes(_observe=observe)
+
+    def limit_by(self, meter: Meter) -> "LiveModel":
+        """Return the same model, sending nothing that does not fit into a budget."""
+        return self._with_changes(_meter=meter)
+
+    def share_limits(self, throttle: "Throttle") -> "LiveModel":
+        """Return the same model, keeping to limits that other processes share."""
+        return self._with_changes(_throttle=throttle)
+
+    def _with_changes(self, **changes: Any) -> "LiveModel":
+        changed = copy(self)
+        vars(changed).update(changes)
+        return changed
+
+    @property
+    def _stream(self) -> bool:
+        return self._settings.stream or self._on_delta is not None
+
+    def refusal(self, task: str) -> str | None:  # noqa: ARG002  # a live model takes any task
+        return None
+
+    def stream_to(self, on_delta: Delta) -> "LiveModel":
+        """Return the same model, passing text on as it comes."""
+        return self._with_changes(_on_delta=on_delta)
+
+    async def reach(self) -> None:
+        """Raise ModelError if there is no server; other failures are left to the first request."""
+
+        async def attempt() -> None:
+            try:
+                await self._source.reach()
+            except NobodyThere as error:
+                raise self._redact_error(error, None) from None
+            except TryFailed:
+                return
+
+        def tell(number: int, reason: str, seconds: float) -> None:
+            self._observe(Retried(run=1, attempt=number, reason=self._redact(reason), seconds=seconds))
+
+        await persist(attempt, self._settings.retry, tell)
+
+    async def close(self) -> None:
+        await self._source.close()
+
+    async def complete(self, request: Request) -> Reply:
+        """Return one complete turn, with what all tries for it used. Raises ModelError."""
+        used: list[Usage] = []
+        while True:
+            ids = self._standing.get(request.model, (request.model,))
+            failures: list[str] = []
+            try:
+                found = await self._ask_until_answered(request.replace(model=ids[0]), used, failures)
+            except ModelError as error:
+                reason = self._redact(str(error))
+                if len(ids) == 1 or not _may_pass_on(error):
+                    raise _with_reason(error, reason) from None
+                self._standing[request.model] = ids[1:]
+                self._observe(
+                    Retried(
+                        run=request.run, attempt=len(failures) + 1, reason=reason, seconds=0, model=ids[1]
+                    )
+                )
+            else:
+                return found.replace(model=found.model or ids[0], usage=sum_usage(used))
+
+    async def _ask_until_answered(self, request: Request, used: list[Usage], failures: list[str]) -> Reply:
+        """Ask one model until it answers or is given up; failed tries count in the usage as well."""
+        price = find_price(request.model, parse_choice(self.name).kind, self._settings)
+        most = min(self._settings.max_tokens, request.reply_tokens or self._settings.max_tokens)
+
+        window = find_window(request.model, self._settings)
+
+        def room(size: int) -> int:
+            left = most if window is None else window - self._meter.estimate_tokens(size)
+            return self._meter.reply_room(request, size, price, min(most, max(left, _LEAST_ROOM)))
+
+        def count(usage: Usage) -> None:
+            used.append(usage)
+            self._meter.count(usage)
+
+        body = self._api.encode(self._offer_tools(request), stream=self._stream, room=room)
+
+        async def attempt() -> Reply:
+            room(len(body))  # a try that failed may have used up what was left
+            try:
+                async with nullcontext() if self._throttle is None else self._throttle.take_turn():
+                    found = await self._attempt(body)
+            except TryFailed as failed:
+                if self._throttle is not None and failed.retry_after:
+                    self._throttle.pause(failed.retry_after)
+                if failed.used is not None:
+                    count(add_cost(failed.used, price))
+                raise
+            count(add_cost(found.usage, price, count_searches(found)))
+            self._meter.learn(len(body), found.usage)
+            return found
+
+        def tell(number: int, reason: str, seconds: float) -> None:
+            failures.append(reason)
+            self._observe(Retried(run=request.run, attempt=number, reason=reason, seconds=seconds))
+
+        return await persist(attempt, self._settings.retry, tell)
+
+    def _offer_tools(self, request: Request) -> Request:
+        """Return a request without tools where the model takes none."""
+        takes_none = request.model in self._settings.without_tools
+        return request.replace(tools=(), force=None) if takes_none else request
+
+    async def _attempt(self, body: bytes) -> Reply:
+        """Ask once. Raises TryFailed for what may pass, ModelRejected for what will not."""
+        reading = _Reading(self._api, self._settings, self._on_delta)
+        try:
+            found, skipped = await reading.read_reply(self._source, body, stream=self._stream)
+        except ErrorEvent as told:
+            kind, message = told.error.get("type", ""), told.error.get("message", "")
+            raise self._redact_error(to_type_error(str(kind), str(message)), reading.used) from None
+        except (TryFailed, ModelRejected) as error:
+            raise self._redact_error(error, reading.used) from None
+        if skipped:
+            kinds = self._redact(", ".join(sorted(skipped)))
+            self._observe(Warned(message=f"the model sent unknown content, which was skipped: {kinds}"))
+        return found
+
+    def _redact_error(self, error: ModelError, used: Usage | None) -> ModelError:
+        """Return an error as it may be shown, with what its try used."""
+        said = self._redact(str(error))
+        if isinstance(error, NobodyThere):
+            return NobodyThere(said, hint=error.hint)
+        if isinstance(error, TryFailed):
+            return type(error)(said, retry_after=error.retry_after, used=used)
+        return type(error)(said, hint=error.hint)
+
+    def _redact(self, text: str) -> str:
+        for secret in self._source.secrets:
+            text = text.replace(secret, "[redacted]")
+        return to_one_line(text.encode("utf-8", "replace").decode(), 400)
+
+
+def _may_pass_on(error: ModelError) -> bool:
+    """Return whether another model of the same server may answer."""
+    return isinstance(error, ModelUnavailable | ModelUnfit) and not isinstance(error, ServerGone)
+
+
+def _with_reason(error: ModelError, reason: str) -> ModelError:
+    if isinstance(error, ModelUnavailable):
+        return ModelUnavailable(reason, hint=error.hint, is_settled=error.is_settled)
+    return type(error)(reason, hint=error.hint)
+
+
+class _Reading:
+    """The reading of one answer, within its deadlines."""
+
+    def __init__(self, api: Api, settings: Settings, on_delta: Delta | None) -> None:
+        self._api = api
+        self._deadlines = settings.deadlines
+        self._on_delta = on_delta
+        self._streamed = api.start_stream()
+
+    @property
+    def used(self) -> Usage | None:
+        return self._streamed.used if self._streamed else None
+
+    async def read_reply(self, source: Source, body: bytes, *, stream: bool) -> ReadReply:
+        """Send a request and return the complete reply to it."""
+        limit = anyio.current_time() + self._deadlines.total
+        found: ReadReply | None = None
+        try:
+            with anyio.CancelScope(deadline=limit) as scope:
+                async with source.open(body, stream=stream) as answer:
+                    found = await self._read_answer(answer, scope)
+        except TryFailed:
+            if self._streamed is None or not self._streamed.is_complete:
+                raise
+        if self._streamed is not None and self._streamed.is_complete:
+            return self._streamed.to_reply()
+        if found is None:
+            raise TryFailed("the model's endpoint sent nothing new for too long")
+        return found
+
+    async def _read_answer(self, answer: ServerAnswer, scope: anyio.CancelScope) -> ReadReply:
+        if answer.status != 200:
+            raise _to_error(answer, await _read(answer.chunks, MAX_ERROR_BYTES))
+        kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind == "text/event-stream" and self._streamed is not None:
+            return await self._read_stream(answer, self._streamed, scope)
+        if kind != "application/json":
+            raise ModelRejected(
+                f"this endpoint is not {self._api.title}: it sent {kind or 'something without a type'}",
+                hint=_ADDRESS,
+            )
+        body = await _read(answer.chunks, MAX_REPLY_BYTES + 1)
+        if len(body) > MAX_REPLY_BYTES:
+            raise BadReply(TOO_LONG)
+        return self._api.read(body)
+
+    async def _read_stream(
+        self, answer: ServerAnswer, streamed: StreamedReply, scope: anyio.CancelScope
+    ) -> ReadReply:
+        limit = scope.deadline
+        scope.deadline = min(limit, anyio.current_time() + self._deadlines.idle)
+        async for event in read_events(answer.chunks):
+            text = streamed.take(event)
+            if text is None:
+                continue
+            patience = _LAST_BYTES_SECONDS if streamed.is_complete else self._deadlines.idle
+            scope.deadline = min(limit, anyio.current_time() + patience)
+            if text and self._on_delta is not None:
+                self._on_delta(text)
+        return streamed.to_reply()
+
+
+async def _read(chunks: AsyncIterator[bytes], limit: int) -> bytes:
+    """Return a body up to a limit; one that is too long is cut, and so is no JSON."""
+    found = bytearray()
+    async for chunk in chunks:
+        found += chunk
+        if len(found) >= limit:
+            break
+    return bytes(found[:limit])
+
+
+def _to_error(answer: ServerAnswer, body: bytes) -> ModelError:
+    if 300 <= answer.status < 400:
+        host = urlsplit(answer.headers.get("location", "")).netloc.rpartition("@")[2]
+        where = f" to {host}" if host else ""
+        return ModelRejected(f"the model's endpoint redirects{where}; no redirect is followed", hint=_ADDRESS)
+    if 200 < answer.status < 300:
+        return BadReply(f"the model's endpoint answered {answer.status}")
+    said: Any = decode_or_none(body.decode("utf-8", "replace"))
+    error = said.get("error") if isinstance(said, dict) else None
+    message = error.get("message") if isinstance(error, dict) else None
+    return to_status_error(answer.status, str(message or ""), answer.headers.get("retry-after"))
