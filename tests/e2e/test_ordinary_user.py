@@ -37,10 +37,10 @@ from agentflow.workspace.working_copy import WorkingCopy
 from agentflow.workspace.working_copy import LowerDirectory
 git = open_repository(Path(sys.argv[1]))
 underlay = LowerDirectory(git)
-underlay.below(git.tree())
+underlay.write_below(git.write_tree())
 (git.root / "src/b.txt").write_text("more")
 (git.root / "src/c.txt").write_text("new")
-stage = WorkingCopy(git, git.tree(), ())
+stage = WorkingCopy(git, git.write_tree(), ())
 stage.fill(underlay)
 for shell in ("touch other", "echo x >> src/c.txt; rm a.txt"):
     box = Sandbox(root=git.root, ability=find_ability()).on(stage.view)
