@@ -330,6 +330,13 @@ def test_checks_start_with_what_the_compiler_has_compiled_and_leave_nothing_ther
         assert [(path.name, path.read_text()) for path in (cache / "00").iterdir()] == [("std", "compiled\n")]
 
 
+def test_an_endless_file_behind_a_link_is_not_read_for_the_cache(go_repo: Repo, tmp_path: Path) -> None:
+    (go_repo.root / "go.sum").symlink_to("/proc/kmsg")
+    cache = tmp_path / "cache"
+    assert go_repo.run("verify", "--json", env=keep_in(cache, go_repo, tmp_path), timeout=60).json
+    assert (cache / "00/std").is_file()
+
+
 def test_a_cache_that_the_repository_could_fill_is_left_alone(go_repo: Repo, tmp_path: Path) -> None:
     inside = go_repo.root / "cache"
     done = go_repo.run("verify", "--json", env=keep_in(inside, go_repo, tmp_path))
