@@ -14,7 +14,7 @@ from agentflow.core.record import Record, to_builtins
 from agentflow.core.regex import regex
 from agentflow.core.routing import Routing
 from agentflow.frontmatter import read_yaml
-from agentflow.parse import has_null
+from agentflow.parse import expand_home, has_null
 
 T = TypeVar("T")
 PROJECT_FILE = ".claude/agentflow.yaml"
@@ -226,8 +226,13 @@ class Folders(Record):
 
 
 def find_folders(environ: Mapping[str, str]) -> Folders:
-    """Return the user's folders; `AGENTFLOW_HOME` moves them all, a relative XDG value is ignored."""
-    home = Path(environ.get("AGENTFLOW_HOME") or environ.get("HOME") or Path.home())
+    """Return the user's folders; `AGENTFLOW_HOME` moves them all, a relative XDG value is ignored.
+
+    Raises ConfigError where no home is known.
+    """
+    home = Path(environ.get("AGENTFLOW_HOME") or environ.get("HOME") or expand_home("~"))
+    if home == Path("~"):
+        raise ConfigError("this user has no home folder", hint="set HOME to the folder of your settings")
     named = Path(environ.get("XDG_CONFIG_HOME", ""))
     moved = "AGENTFLOW_HOME" in environ or not named.is_absolute()
     base = home / ".config" if moved else named

@@ -2,9 +2,11 @@
 
 Without it each command compiles the standard library again, which takes Go half a minute of processor time.
 Every command gets a layer above it; only the compiler, which runs nothing of the repository, adds to it.
+So it lies outside the repository, and so does every program that the compiler starts.
 """
 
 import hashlib
+import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -12,7 +14,8 @@ from pathlib import Path
 
 from agentflow.core.languages import LANGUAGES, CompilerCache
 from agentflow.core.record import Record
-from agentflow.sandbox.environment import find_program
+from agentflow.parse import expand_home
+from agentflow.sandbox.environment import find_outer_path
 
 _DAY = 86_400.0
 
@@ -26,9 +29,10 @@ class BuildCache(Record):
     def find_mark(self, root: Path) -> Path:
         """Return the file that says when the cache was last filled for a repository as it is now."""
         found = hashlib.sha256(str(root).encode())
-        for name in self.rule.needs:
-            found.update((root / name).read_bytes() if (root / name).is_file() else b"\0")
-        program = find_program(self.rule.fill[0].split()[0], root)
+        for path in map(root.joinpath, self.rule.needs):
+            is_own = path.is_file() and not path.is_symlink()  # the target may be endless, in /proc
+            found.update(path.read_bytes() if is_own else b"\0")
+        program = shutil.which(self.rule.fill[0].split()[0], path=find_outer_path(root))
         found.update(repr(program and (program, Path(program).stat().st_mtime)).encode())
         return self.folder / f"agentflow-{found.hexdigest()[:16]}"
 
@@ -39,16 +43,18 @@ def is_filled(mark: Path) -> bool:
 
 
 def find_build_cache(root: Path, environ: Mapping[str, str]) -> BuildCache | None:
-    """Return the cache of the compiler that a repository needs, if it needs one that keeps one."""
+    """Return the cache of the compiler that a repository needs, if that keeps one outside the repository."""
     for language in LANGUAGES:
         rule = language.compiler_cache
         if rule is not None and any((root / name).is_file() for name in language.manifests):
-            return BuildCache(rule=rule, folder=_find_folder(rule, environ))
+            folder = _find_folder(rule, environ)
+            is_inside = folder.resolve().is_relative_to(root.resolve())
+            return None if is_inside else BuildCache(rule=rule, folder=folder)
     return None
 
 
 def _find_folder(rule: CompilerCache, environ: Mapping[str, str]) -> Path:
-    if said := environ.get(rule.variable):
-        return Path(said).absolute()
+    """Return where the compiler keeps its work; to it, a path that is not absolute names no place."""
     usual = "Library/Caches" if sys.platform == "darwin" else ".cache"
-    return Path(environ.get("XDG_CACHE_HOME") or Path.home() / usual).absolute() / rule.name
+    said = (Path(environ.get(rule.variable, "")), Path(environ.get("XDG_CACHE_HOME", ""), rule.name))
+    return next((place for place in said if place.is_absolute()), expand_home("~") / usual / rule.name)

@@ -69,9 +69,13 @@ def find_shell(root: Path) -> str:
 
 def find_search_path(root: Path) -> str:
     """Return PATH without our own environment's folder and without folders that a repository could fill."""
-    entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    kept = [entry for entry in entries if _is_outside(entry, root) and not _is_ours(Path(entry).parent, root)]
-    return os.pathsep.join(kept) or os.defpath
+    kept = (entry for entry in _list_entries() if _is_own(entry, root) or _is_outside(entry, root))
+    return os.pathsep.join(entry for entry in kept if not _is_ours(Path(entry).parent, root)) or os.defpath
+
+
+def find_outer_path(root: Path) -> str:
+    """Return PATH without any folder in the repository."""
+    return os.pathsep.join(entry for entry in _list_entries() if _is_outside(entry, root)) or os.defpath
 
 
 def find_shown(word: str) -> Iterator[Path]:
@@ -90,11 +94,19 @@ def _build_path(root: Path, found: Path | None) -> str:
     return os.pathsep.join(dict.fromkeys((*own, *beside, *find_search_path(root).split(os.pathsep))))
 
 
+def _list_entries() -> list[str]:
+    return os.environ.get("PATH", os.defpath).split(os.pathsep)
+
+
+def _is_own(entry: str, root: Path) -> bool:
+    """Tell whether a folder on PATH is that of the repository's own environment."""
+    path = Path(os.path.normpath(entry))
+    return any(path == top / ".venv" / "bin" for top in (root.absolute(), root.resolve()))
+
+
 def _is_outside(entry: str, root: Path) -> bool:
-    """Tell whether a folder on PATH is absolute and not in the repository, its own environment excepted."""
+    """Tell whether a folder on PATH is absolute and not in the repository."""
     path, tops = Path(os.path.normpath(entry)), (root.absolute(), root.resolve())
-    if any(path == top / ".venv" / "bin" for top in tops):
-        return True
     inside = any(place.is_relative_to(top) for place in (path, Path(entry).resolve()) for top in tops)
     return path.is_absolute() and not inside
 

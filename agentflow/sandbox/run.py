@@ -27,7 +27,7 @@ from agentflow.sandbox.confine import (
     confine_on_mac,
     open_descriptors,
 )
-from agentflow.sandbox.environment import find_variables
+from agentflow.sandbox.environment import find_outer_path, find_variables
 from agentflow.sandbox.profile import (
     ACCESS,
     CHECKS,
@@ -137,12 +137,10 @@ class Sandbox(Record):
             mark = cache.find_mark(self.root)
             if is_filled(mark):
                 return
+            env = {cache.rule.variable: str(cache.folder), "PATH": find_outer_path(self.root)}
             for line in cache.rule.fill:
                 command = Command(
-                    argv=tuple(line.split()),
-                    cwd=str(self.root),
-                    timeout=_FILL_SECONDS,
-                    env={cache.rule.variable: str(cache.folder)},
+                    argv=tuple(line.split()), cwd=str(self.root), timeout=_FILL_SECONDS, env=env
                 )
                 self.of(None, cache.folder).run(command, scratch / "output", cancelled)
             mark.touch()

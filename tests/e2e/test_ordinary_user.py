@@ -150,3 +150,21 @@ def test_doctor_finds_every_attack_held_but_those_it_names(as_nobody: As, level:
     gaps = {("change modes and times", who) for who in ("implementer", "checks")}
     gaps |= {("sockets of services", who) for who in ("explorer", "implementer", "checks")}
     assert through == (set() if level == "full" else gaps)
+
+
+def test_a_user_without_a_home_is_told_to_set_one(place: Path) -> None:
+    python = interpreter()
+    if python is None:
+        pytest.skip("no Python that others may run")
+    done = subprocess.run(
+        [python, "-m", "agentflow", "doctor", "-C", "/"],
+        env={"PATH": os.defpath, "PYTHONPATH": PACKAGES},
+        cwd=place,
+        user=4321,
+        group=4321,
+        extra_groups=(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "agentflow: this user has no home folder")

@@ -294,24 +294,57 @@ def test_a_home_that_is_no_folder_hides_nothing_and_breaks_nothing(new_repo: New
 GO_THAT_KEEPS_ITS_WORK = """#!/bin/sh
 mkdir -p "$GOCACHE/00" || exit 1
 case "$1 $2" in
-"test -exec=true") echo compiled >"$GOCACHE/00/std" ;;
+"test -exec=true") env true ; echo compiled >"$GOCACHE/00/std" ;;
 test*) cat "$GOCACHE/00/std" || exit 1
   echo forged >"$GOCACHE/00/std" ; echo forged >"$GOCACHE/00/more" ;;
 esac
 """
 
 
-def test_checks_start_with_what_the_compiler_has_compiled_and_leave_nothing_there(
-    new_repo: NewRepo, tmp_path: Path
-) -> None:
+@pytest.fixture
+def go_repo(new_repo: NewRepo, tmp_path: Path) -> Repo:
+    """A repository in Go with programs that the compiler finds if its PATH is that of a check."""
     repo = new_repo({"go.mod": "module calc\n", "calc_test.go": "package calc\n"})
-    go = tmp_path / "bin/go"
-    go.parent.mkdir()
-    go.write_text(GO_THAT_KEEPS_ITS_WORK)
-    go.chmod(0o755)
+    forging = """#!/bin/sh\necho forged >"$GOCACHE/00/more"\n"""
+    programs = {tmp_path / "bin/go": GO_THAT_KEEPS_ITS_WORK}
+    programs |= {repo.root / folder / "true": forging for folder in ("vendor/bin", ".venv/bin")}
+    for program, text in programs.items():
+        program.parent.mkdir(parents=True)
+        program.write_text(text)
+        program.chmod(0o755)
+    return repo
+
+
+def keep_in(cache: object, repo: Repo, tmp_path: Path) -> dict[str, str]:
+    path = os.pathsep.join((str(repo.root / ".venv/bin"), str(tmp_path / "bin"), os.environ["PATH"]))
+    return {"PATH": path, "GOCACHE": str(cache), "XDG_CACHE_HOME": str(tmp_path / "caches")}
+
+
+def test_checks_start_with_what_the_compiler_has_compiled_and_leave_nothing_there(
+    go_repo: Repo, tmp_path: Path
+) -> None:
     cache = tmp_path / "cache"
-    env = {"PATH": f"{go.parent}:{os.environ['PATH']}", "GOCACHE": str(cache)}
     for _ in range(2):
-        done = repo.run("verify", "--json", env=env)
+        done = go_repo.run("verify", "--json", env=keep_in(cache, go_repo, tmp_path))
         assert done.json[1]["exit_code"] == 0, done.out
         assert [(path.name, path.read_text()) for path in (cache / "00").iterdir()] == [("std", "compiled\n")]
+
+
+def test_an_endless_file_behind_a_link_is_not_read_for_the_cache(go_repo: Repo, tmp_path: Path) -> None:
+    (go_repo.root / "go.sum").symlink_to("/proc/kmsg")
+    cache = tmp_path / "cache"
+    assert go_repo.run("verify", "--json", env=keep_in(cache, go_repo, tmp_path), timeout=60).json
+    assert (cache / "00/std").is_file()
+
+
+def test_a_cache_that_the_repository_could_fill_is_left_alone(go_repo: Repo, tmp_path: Path) -> None:
+    inside = go_repo.root / "cache"
+    done = go_repo.run("verify", "--json", env=keep_in(inside, go_repo, tmp_path))
+    assert done.json[1]["exit_code"] == 1, done.out
+    assert not inside.exists()
+
+
+def test_a_cache_that_is_no_absolute_path_is_the_usual_one(go_repo: Repo, tmp_path: Path) -> None:
+    go_repo.run("verify", env=keep_in("off", go_repo, tmp_path))
+    assert not (go_repo.root / "off").exists()
+    assert (tmp_path / "caches/go-build/00/std").read_text() == "compiled\n"
