@@ -26,14 +26,19 @@ class BuildCache(Record):
     rule: CompilerCache
     folder: Path
 
-    def find_mark(self, root: Path) -> Path:
-        """Return the file that says when the cache was last filled for a repository as it is now."""
+    def find_mark(self, root: Path) -> Path | None:
+        """Return the file that says when the cache was last filled for a repository as it is now.
+
+        None where the compiler is not installed.
+        """
+        program = shutil.which(self.rule.fill[0].split()[0], path=find_outer_path(root))
+        if program is None:
+            return None
         found = hashlib.sha256(str(root).encode())
         for path in map(root.joinpath, self.rule.needs):
             is_own = path.is_file() and not path.is_symlink()  # the target may be endless, in /proc
             found.update(path.read_bytes() if is_own else b"\0")
-        program = shutil.which(self.rule.fill[0].split()[0], path=find_outer_path(root))
-        found.update(repr(program and (program, Path(program).stat().st_mtime)).encode())
+        found.update(repr((program, Path(program).stat().st_mtime)).encode())
         return self.folder / f"agentflow-{found.hexdigest()[:16]}"
 
 

@@ -133,10 +133,10 @@ class Sandbox(Record):
         if cache is None or self.level is not Level.FULL:
             return
         with suppress(OSError), make_scratch_folder() as scratch:
-            cache.folder.mkdir(parents=True, exist_ok=True)
             mark = cache.find_mark(self.root)
-            if is_filled(mark):
+            if mark is None or is_filled(mark):
                 return
+            cache.folder.mkdir(parents=True, exist_ok=True)
             env = {cache.rule.variable: str(cache.folder), "PATH": find_outer_path(self.root)}
             for line in cache.rule.fill:
                 command = Command(

@@ -348,3 +348,10 @@ def test_a_cache_that_is_no_absolute_path_is_the_usual_one(go_repo: Repo, tmp_pa
     go_repo.run("verify", env=keep_in("off", go_repo, tmp_path))
     assert not (go_repo.root / "off").exists()
     assert (tmp_path / "caches/go-build/00/std").read_text() == "compiled\n"
+
+
+def test_no_cache_is_made_for_a_compiler_that_is_not_installed(new_repo: NewRepo, tmp_path: Path) -> None:
+    repo = new_repo({**play.CALC, "go.mod": "module calc\n"})
+    folders = [each for each in os.environ["PATH"].split(":") if not Path(each, "go").exists()]
+    repo.run("verify", env={"PATH": ":".join(folders), "GOCACHE": str(tmp_path / "cache")})
+    assert not (tmp_path / "cache").exists()
