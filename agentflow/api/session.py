@@ -277,7 +277,7 @@ class SignalWatch:
         self._pauses = pauses
         self.caught: Exit | None = None
         self.is_paused = False
-        """Tell whether the work ended because somebody paused it."""
+        """True if the work ended because somebody paused it."""
 
     def end(self, *, is_over: bool) -> None:
         """Note how the work ended: a pause that came too late is none."""

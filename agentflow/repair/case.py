@@ -236,7 +236,7 @@ def _rejects(root: Path, checks: Iterable[CheckLine]) -> bool:
 
 
 def find_replacements(path: str, before: str, after: str) -> Iterator[Replacement]:
-    """Return the Edit calls that turn one text into another, each old text unique when its turn comes."""
+    """Yield the Edit calls that turn one text into another, each old text unique when its turn comes."""
     old, new = _split_lines(before), _split_lines(after)
     shift = 0
     for tag, start, end, first, last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():

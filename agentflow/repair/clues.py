@@ -171,7 +171,7 @@ def _constants(code: Code) -> Iterator[tuple[str, range]]:
 
 
 def _reads(code: Code) -> Iterator[tuple[str, int]]:
-    """Return each name that an expression reads, with the line."""
+    """Yield each name that an expression reads, with the line."""
     for node in ast.walk(code.tree):
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
             yield (node.id if isinstance(node, ast.Name) else node.attr), node.lineno

@@ -49,7 +49,7 @@ _NEAREST = 8
 
 
 def mutate_names(code: Code, node: ast.AST) -> Iterator[Mutation]:
-    """Return the edits of one node that use another name, or the same ones in another order."""
+    """Yield the edits of one node that use another name, or the same ones in another order."""
     match node:
         case ast.Call():
             yield from _call(code, node)

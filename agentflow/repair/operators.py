@@ -51,7 +51,7 @@ _DROPPABLE = (ast.Expr, ast.Assign, ast.AugAssign)
 
 
 def mutate_operators(code: Code, node: ast.AST) -> Iterator[Mutation]:
-    """Return the edits of one node that exchange, add or drop an operator or a number."""
+    """Yield the edits of one node that exchange, add or drop an operator or a number."""
     match node:
         case ast.Compare():
             yield from _comparison(code, node)
@@ -75,7 +75,7 @@ def mutate_operators(code: Code, node: ast.AST) -> Iterator[Mutation]:
 def _between(
     code: Code, pair: tuple[ast.expr, ast.expr], choices: tuple[tuple[str, int], ...], kind: str
 ) -> Iterator[Mutation]:
-    """Return the edits of the operator that stands between two operands."""
+    """Yield the edits of the operator that stands between two operands."""
     found = _TOKEN.search(code.raw, code.find_span(pair[0])[1], code.find_span(pair[1])[0])
     if found:
         yield from (code.make_mutation(found.span(), text, kind, weight) for text, weight in choices)
@@ -169,7 +169,7 @@ def _increments(code: Code, node: ast.AST) -> Iterator[Mutation]:
 
 
 def _slots(node: ast.AST) -> Iterator[tuple[ast.expr | None, int]]:
-    """Return the operands of a node that may be off by one."""
+    """Yield the operands of a node that may be off by one."""
     match node:
         case ast.Return() | ast.Assign():
             yield node.value, 2
@@ -188,7 +188,7 @@ def _slots(node: ast.AST) -> Iterator[tuple[ast.expr | None, int]]:
 
 
 def mutate_access(code: Code, node: ast.AST) -> Iterator[Mutation]:
-    """Return the edits of one node that add to a place, or take an element of a collection otherwise."""
+    """Yield the edits of one node that add to a place, or take an element of a collection otherwise."""
     match node:
         case ast.Assign(targets=[target]):
             yield from _accumulate(code, node, target)
@@ -199,7 +199,7 @@ def mutate_access(code: Code, node: ast.AST) -> Iterator[Mutation]:
 
 
 def mutate_statements(code: Code, node: ast.AST) -> Iterator[Mutation]:
-    """Return the edits of one statement that add, drop or exchange it."""
+    """Yield the edits of one statement that add, drop or exchange it."""
     match node:
         case ast.Break() | ast.Continue():
             yield code.swap(node, "continue" if isinstance(node, ast.Break) else "break", "jump", 2)
@@ -263,7 +263,7 @@ def _entry(code: Code, node: FunctionNode) -> Iterator[Mutation]:
 
 
 def _constants(node: FunctionNode) -> Iterator[str]:
-    """Return the plain values that a function returns somewhere."""
+    """Yield the plain values that a function returns somewhere."""
     for each in ast.walk(node):
         if isinstance(each, ast.Return) and isinstance(each.value, ast.Constant):
             yield ast.unparse(each.value)

@@ -83,7 +83,7 @@ def _is_python(raw: bytes) -> bool:
 
 
 def _rewrite(line: str, above: Sequence[str]) -> Iterator[str]:
-    """Return what a line may have been meant to be, the likeliest first."""
+    """Yield what a line may have been meant to be, the likeliest first."""
     code, blank, comment = _cut_comment(line)
     if _HEAD.match(code):
         yield f"{code}:{blank}{comment}"
@@ -111,7 +111,7 @@ def _cut_comment(line: str) -> tuple[str, str, str]:
 
 
 def _indent(line: str, above: Sequence[str]) -> Iterator[str]:
-    """Return the line as deep as lines above it, or one step deeper, and with something in its block."""
+    """Yield the line as deep as lines above it, or one step deeper, and with something in its block."""
     text = line.lstrip()
     depths = [len(each) - len(each.lstrip()) for each in reversed(above[-12:]) if each.strip()]
     for depth in dict.fromkeys([*depths, *(depth + 4 for depth in depths)]):

@@ -92,7 +92,7 @@ def read_brief(text: str) -> Brief:
 
 
 def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Return each second-level heading with the lines below it that are not quoted."""
+    """Yield each second-level heading with the lines below it that are not quoted."""
     title, body = "", list[str]()
     for line in _drop_quotes(text):
         heading = _HEADING.match(line)
@@ -105,7 +105,7 @@ def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _drop_quotes(text: str) -> Iterator[str]:
-    """Return each line that neither stands in a fence nor is one."""
+    """Yield each line that neither stands in a fence nor is one."""
     fence = ""
     for line in text.split("\n"):
         found = _FENCE.match(line)
