@@ -1,6 +1,6 @@
 """`agentflow web` in a real Chromium.
 
-Run by name, with `pip install playwright` and Debian's chromium: it fails where either is missing. With
+Run by name, with `pip install -e '.[browser]'` and Debian's chromium: it fails where either is missing. With
 AGENTFLOW_UPDATE_DOCS=1 it makes the pictures of the guide.
 """
 
