@@ -63,6 +63,8 @@ class CompilerCache(Record):
     """Commands that compile everything that checks need, and run nothing of the repository."""
     needs: tuple[str, ...]
     """The files that say what is compiled beside the repository's own code."""
+    part: str
+    """A folder in it, which is removed where the cache is emptied."""
 
 
 class Language(Record):
@@ -230,6 +232,7 @@ LANGUAGES: tuple[Language, ...] = (
             name="go-build",
             fill=("go vet ./...", "go test -exec=true ./...", "go test -exec=true -cover ./..."),
             needs=("go.mod", "go.sum", "go.work"),
+            part="00",
         ),
         breaks='panic("{word}")',
         lexer=_GO_LEXER,

@@ -39,7 +39,7 @@ class BuildCache(Record):
             is_own = path.is_file() and not path.is_symlink()  # the target may be endless, in /proc
             found.update(path.read_bytes() if is_own else b"\0")
         found.update(repr((program, Path(program).stat().st_mtime)).encode())
-        return self.folder / f"agentflow-{found.hexdigest()[:16]}"
+        return self.folder / self.rule.part / f"agentflow-{found.hexdigest()[:16]}"
 
 
 def is_filled(mark: Path) -> bool:

@@ -143,6 +143,7 @@ class Sandbox(Record):
                     argv=tuple(line.split()), cwd=str(self.root), timeout=_FILL_SECONDS, env=env
                 )
                 self.of(None, cache.folder).run(command, scratch / "output", cancelled)
+            mark.parent.mkdir(exist_ok=True)
             mark.touch()
 
     @contextmanager
