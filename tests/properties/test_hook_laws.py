@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agentflow.core.evidence import ProgramOutput
 from agentflow.core.hook import Decision, Hook, HookResult, OnError, Origin, Script
 from agentflow.core.points import HookEvent, Point, ToolDone, ToolUse
+from agentflow.core.record import copy_shared
 from agentflow.hooks.answers import read_output
 from agentflow.hooks.chain import Chain
 from agentflow.hooks.entries import matches_name
@@ -111,7 +112,9 @@ def test_a_pipeline_is_the_composition_of_its_functions(letters: list[str]) -> N
         return add
 
     hooks = [function(adding(more), point=Point.POST_TOOL_USE) for more in letters]
-    assert fire(SCENE, *hooks).updated_output == "a.py" + "".join(letters)
+    printed = "a.py"
+    done = ToolDone(**copy_shared(BASH, ToolDone), tool_response=printed)
+    assert fire(SCENE, *hooks, payload=done).updated_output == printed + "".join(letters)
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("abcd"), st.integers(0, 3)), min_size=1, max_size=5))

@@ -111,7 +111,7 @@ def leave_a_mark():
 
 def go_on_alone():
     subprocess.Popen(
-        [sys.executable, "-c", "import time; time.sleep(2); open('late.txt', 'w').write('x')"],
+        [sys.executable, "-c", "import time; time.sleep(2); open('overdue.txt', 'w').write('x')"],
         start_new_session=True,
     )
     if os.fork() == 0:
@@ -122,7 +122,7 @@ def go_on_alone():
 
 
 def is_full(count, limit):
-    if os.path.exists("left.txt") or os.path.exists("late.txt"):
+    if os.path.exists("left.txt") or os.path.exists("overdue.txt"):
         raise RuntimeError("an earlier edit left something")
     if count == 99:
         leave_a_mark()
@@ -147,7 +147,7 @@ def test_what_edits_start_write_or_wait_for_is_gone_before_the_next_one(box: Box
     stage.mend(Repair(box(stage.root)))
     assert stage.changed() == MENDED
     assert set(stage.texts()) == before
-    assert not [name for name in list_commands() if "late.txt" in name]
+    assert not [name for name in list_commands() if "overdue.txt" in name]
 
 
 def list_commands() -> list[str]:
