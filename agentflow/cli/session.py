@@ -2,7 +2,9 @@
 
 import os
 import signal
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import split as split_words
 from typing import TYPE_CHECKING, NoReturn
@@ -75,13 +77,31 @@ def _read_line(chat: Chat, editor: "LineEditor", left: str) -> str | Exit:
     if not chat.plain:
         say()
     try:
-        return editor.read(below=_describe(chat), default=left).strip()
+        with _keep_terminal():
+            return editor.read(below=_describe(chat), default=left).strip()
     except _Terminated:
         return Exit.TERMINATED
     except KeyboardInterrupt:
         return ""  # the line is given up, not the session
     except EOFError:
         return Exit.VERIFIED
+
+
+@contextmanager
+def _keep_terminal() -> Iterator[None]:
+    """Put the terminal's settings back even where a signal comes just as the editor changes them."""
+    import termios
+
+    try:
+        before = termios.tcgetattr(sys.stdin)
+    except termios.error:  # it is gone
+        yield
+        return
+    try:
+        yield
+    finally:
+        with suppress(termios.error):
+            termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
 
 
 class _Terminated(KeyboardInterrupt):
