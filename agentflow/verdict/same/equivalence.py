@@ -15,6 +15,7 @@ from agentflow.core.regex import regex
 from agentflow.verdict.same.comments import is_equal_but_comments, sort_imports, take_out_unused
 from agentflow.verdict.same.other_names import restore_local_names
 from agentflow.verdict.same.rewriting import to_one_form
+from agentflow.verdict.same.text_readers import reads_own_texts
 from agentflow.verdict.surface import is_document_path
 from agentflow.verdict.syntax import (
     NO_PYTHON,
@@ -33,15 +34,6 @@ _OBEYED = regex(
     r"|ignore|disable|skip|coding[:=]|/// )"
 )
 """Comments that tools act on."""
-READS_TEXTS = (
-    *("__doc__", "getdoc", "pydoc", "cleandoc", "docopt", "yacc"),
-    *("__annotations__", "get_type_hints", "get_annotations"),
-)
-"""Names whose use makes docstrings or annotations part of what a program does."""
-_READS_TEXTS = regex(
-    rf"\b(?:{'|'.join(READS_TEXTS)}|getsource|signature|singledispatch|Cmd)\b"
-    r"|\b(?:attrs?|beartype|cattrs|click|dataclass_json|fastapi|fire|injector|msgspec|ply|pydantic|strawberry|typer)\b"
-)
 _PLAIN_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "override", "abstractmethod"})
 _ARITY: Mapping[str, int] = MappingProxyType(
     {
@@ -91,11 +83,11 @@ def is_equal_but_examples(change: ChangedTexts, own: frozenset[str] = frozenset(
     is_code = change.path.endswith(".py") and change.is_whole and before != after
     if not is_code or set(change.modes) not in ({_PLAIN}, {_EXECUTABLE}) or _marks(before) != _marks(after):
         return False
-    reads_texts = bool(_READS_TEXTS.search(before) or _READS_TEXTS.search(after))
     try:
         with warnings.catch_warnings(action="ignore"):
             compile(after, change.path, "exec", dont_inherit=True)  # a tree alone may still be no program
             old, new = ast.parse(before), ast.parse(after)
+        reads_texts = any(map(reads_own_texts, (old, new)))
         if not reads_texts:
             was, now = _Bare(old), _Bare(new)
             take_out_unused(old, new, own)

@@ -6,10 +6,11 @@ from pathlib import PurePosixPath
 from agentflow.core.languages import is_source
 from agentflow.core.task import TaskState
 from agentflow.verdict.same.comments import find_dropped_names, is_taken
-from agentflow.verdict.same.equivalence import READS_TEXTS, is_description, is_document, is_same_behaviour
+from agentflow.verdict.same.equivalence import is_description, is_document, is_same_behaviour
 from agentflow.verdict.same.inlining import find_extracted
 from agentflow.verdict.same.moved_code import find_moved, find_moved_module
 from agentflow.verdict.same.renaming import find_renaming, is_renamed
+from agentflow.verdict.same.text_readers import find_reading_words, reads_texts_of_others
 from agentflow.verdict.surface import belongs, is_document_path
 from agentflow.verdict.syntax import looks_up
 from agentflow.workspace.git import Git
@@ -47,8 +48,16 @@ def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[ChangedTexts, .
     naming = _find_readers(git, base, documents)
     if surface.is_watched:  # what a test says of a document shows as it runs
         naming = [path for path in naming if not belongs(surface, path)]
-    reading = _in_code(git.find_mentions(base, READS_TEXTS)) if len(documents) < len(changes) else ()
-    return not naming and not reading
+    return not naming and not _are_texts_read(git, base, changes)
+
+
+def _are_texts_read(git: Git, tree: str, changes: Iterable[ChangedTexts]) -> bool:
+    """Return whether any program may read the docstrings or annotations that differ."""
+    python = [each for each in changes if each.path.endswith(".py")]
+    words = frozenset[str]().union(*(find_reading_words(each.before, each.after) for each in python))
+    paths = _in_code(git.find_mentions(tree, words)) if words else []
+    texts = git.read_files(tree, [path for path in paths if path.endswith(".py")], _TEXT_BYTES)
+    return any(path not in texts or reads_texts_of_others(texts[path], words) for path in paths)
 
 
 def _find_readers(git: Git, tree: str, documents: Collection[PurePosixPath]) -> list[str]:

@@ -16,6 +16,13 @@ _UNSORTED = SRC.but(
         "import sys\nimport argparse\nfrom invoice",
     ),
 )
+_SCRIPT = '''"""Print the areas of some shapes."""
+
+import argparse
+
+print(argparse.ArgumentParser(description=__doc__).format_help())
+'''
+_HINTS = "from typing import get_type_hints\n\n\ndef fields(kind):\n    return sorted(get_type_hints(kind))\n"
 
 TEXTS: tuple[Entry, ...] = (
     Entry("typo in the readme", "typo", FLAT, "fix the typo 'adresses' in README.md",
@@ -46,6 +53,17 @@ TEXTS: tuple[Entry, ...] = (
            Edit("shapes/area.py", "    def perimeter(self):\n", '    def perimeter(self):\n        """Return the way around."""\n'))),
     Entry("docstrings in another style", "docs", UNITTEST, "rewrite the docstrings of bank/account.py in the imperative",
           (Edit("bank/account.py", '"""An account with a balance."""', '"""Keep a balance.\n\n    It is never below zero.\n    """'),)),
+    Entry("a docstring beside a script that shows its own", "docs",
+          INSIDE.but(Put("tools/areas.py", _SCRIPT)), "document Circle in shapes/area.py",
+          (Edit("shapes/area.py", "class Circle:\n", 'class Circle:\n    """A circle."""\n\n'),)),
+    Entry("a docstring beside a reader of hints", "docs",
+          UNITTEST.but(Put("bank/fields.py", _HINTS)), "reword the docstring of Account in bank/account.py",
+          (Edit("bank/account.py", '"""An account with a balance."""', '"""An account that has a balance."""'),)),
+    Entry("hints beside a reader of docstrings", "hints",
+          COMMAND.but(Put("todo/manual.py", "from inspect import getdoc\n\n\ndef explain(function):\n    return getdoc(function)\n")),
+          "annotate load and save in todo/store.py",
+          (Edit("todo/store.py", "def load(path):", "def load(path: str) -> list[str]:"),
+           Edit("todo/store.py", "def save(path, items):", "def save(path: str, items: list[str]) -> None:"))),
     Entry("a readme in reStructuredText", "docs", INSIDE, "describe circles in README.rst",
           (Edit("README.rst", "Areas of shapes.", "Areas of rectangles and circles."),)),
     Entry("a note for contributors", "docs", RESOURCES, "add CONTRIBUTING.md that says how to run the tests",
