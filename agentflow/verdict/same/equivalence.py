@@ -95,9 +95,7 @@ def is_equal_but_examples(change: ChangedTexts, own: frozenset[str] = frozenset(
             old, new = was.visit(old), now.visit(new)
         sort_imports(old, own)
         sort_imports(new, own)
-        if _is_alike(old, new) or reads_texts:
-            return _is_alike(old, new)
-        return _is_alike(*to_one_form(old, new, own))
+        return _is_alike(old, new) or _is_alike(*to_one_form(old, new, own))
     except NO_PYTHON:  # no Python, or too deep to compare
         return False
 

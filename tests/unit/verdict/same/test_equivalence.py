@@ -44,6 +44,13 @@ EQUAL = {
         ("        return os.sep", '        """Return the length."""\n        return os.sep')
     ),
     "a docstring alone": changed("def f():\n    pass\n", 'def f():\n    """Do nothing."""\n'),
+    "a docstring that only speaks of clicks": changed(
+        'def f():\n    """Do it at a click."""\n', 'def f():\n    """Do it at each click."""\n'
+    ),
+    "a variable beside a docstring that is read": changed(
+        "print(__doc__)\n\n\ndef f(x):\n    y = x + 1\n    return y\n",
+        "print(__doc__)\n\n\ndef f(x):\n    return x + 1\n",
+    ),
     "form": replaced(("-(-total // size)", "-(\n        -total // size\n    )")),
     "quotes": changed("a = 'x'\n", 'a = "x"\n'),
     "type hints": replaced(
