@@ -138,7 +138,7 @@ def _has_search(model: str, settings: Settings, root: Path) -> bool:
         from agentflow.api.models import has_offered_search
 
         return has_offered_search(model, root)
-    from agentflow.model.wire import can_search
+    from agentflow.model.endpoint import can_search
 
     return can_search(model, settings, os.environ)
 

@@ -16,8 +16,8 @@ from agentflow.cli.arguments import JSON
 from agentflow.cli.printing import say_json, show
 from agentflow.core.errors import AgentflowError, Exit
 from agentflow.core.record import Record
+from agentflow.model.endpoint import choose_endpoint
 from agentflow.model.tiers import parse_choice
-from agentflow.model.wire import choose_endpoint
 from agentflow.process import capture
 from agentflow.sandbox.examine import ATTRIBUTES, WHO, Attack, attack_profiles
 from agentflow.sandbox.profile import CHECKS, Level, SandboxOpenings

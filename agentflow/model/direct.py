@@ -10,8 +10,8 @@ import anyio
 import h11
 from anyio.abc import ByteStream, SocketAttribute
 
+from agentflow.model.endpoint import Endpoint
 from agentflow.model.wire import (
-    Endpoint,
     ServerAnswer,
     decompress_body,
     explain_unread_certificates,
