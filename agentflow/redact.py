@@ -315,3 +315,7 @@ def list_some(names: Iterable[str], most: int = 5, between: str = ", ") -> str:
     found = tuple(names)
     more = f" and {len(found) - most} more" if len(found) > most else ""
     return f"{between.join(found[:most])}{more}"
+
+
+def format_count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -19,10 +19,10 @@ from agentflow.frontmatter import write_atomic
 from agentflow.pages.page import read_task_page
 from agentflow.pages.render import render_document, wrap_document
 from agentflow.pages.templates import fill_template, format_money
-from agentflow.redact import to_one_line
+from agentflow.redact import format_count, to_one_line
 from agentflow.store.bundle import PATCH
 from agentflow.store.reading import find
-from agentflow.view.words import format_count, format_duration, style_status
+from agentflow.view.words import format_duration, style_status
 from agentflow.workspace.git import open_repository
 
 _TASK_PAGE = "report.html"

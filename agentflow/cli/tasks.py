@@ -14,7 +14,7 @@ from agentflow.cli.printing import say, say_json, say_line, show, tell_edits, wr
 from agentflow.core.errors import InvalidFile, StateError, TaskNotFound, UsageError
 from agentflow.core.record import to_builtins
 from agentflow.core.task import FRONTMATTER_KEYS, TaskState
-from agentflow.redact import make_visible, redact_text, to_one_line
+from agentflow.redact import format_count, make_visible, redact_text, to_one_line
 from agentflow.view.text import (
     BLANK,
     Line,
@@ -28,7 +28,7 @@ from agentflow.view.text import (
     send,
     span,
 )
-from agentflow.view.words import format_count, format_whole_seconds
+from agentflow.view.words import format_whole_seconds
 
 if TYPE_CHECKING:
     from agentflow.pages.stats import Numbers, ResultKind, Stats

@@ -18,9 +18,8 @@ from agentflow.core.messages import DEFAULT_ROOM, ContextLimits
 from agentflow.core.points import HookEvent, Point, ToolUse
 from agentflow.core.ports import Model, Observer, Runner
 from agentflow.core.record import Record
-from agentflow.core.role import Change, Role
+from agentflow.core.role import Change, Role, Todo
 from agentflow.core.routing import PIPELINE, SUBMITTED_BY
-from agentflow.core.task import Todo
 from agentflow.core.tool import Category, Tool
 from agentflow.library.skills import Offer
 from agentflow.loop.prompts import prompt_text

@@ -18,7 +18,7 @@ from agentflow.redact import list_some, make_visible, nest
 from agentflow.report.material import Material, RoleSpending, Spending, fence_text
 from agentflow.store.task_file import format_plan
 from agentflow.verdict.case import find_hook_files
-from agentflow.verdict.ending import describe_issue, fail
+from agentflow.verdict.ending import fail
 from agentflow.verdict.paths import explain
 from agentflow.workspace.changes import FileChange
 
@@ -50,7 +50,7 @@ def format_answer(task: TaskState) -> str | None:
     if task.ending is None or task.ending.status is not Status.ANSWERED or task.findings is None:
         return None
     findings = (f"- {one.place}: {one.claim}" for one in task.findings.findings)
-    issues = (f"- {describe_issue(issue)}" for issue in (task.review.issues if task.review else ()))
+    issues = (f"- {issue.describe()}" for issue in (task.review.issues if task.review else ()))
     questions = (f"- open: {question}" for question in task.findings.open_questions)
     return "\n".join((task.findings.summary.strip(), *findings, *issues, *questions))
 
@@ -109,7 +109,7 @@ def _describe_citation(place: str, flagged: set[str], unseen: Collection[str]) -
 
 
 def _list_issues(task: TaskState) -> tuple[str, ...]:
-    return tuple(describe_issue(issue) for issue in task.review.issues) if task.review else ()
+    return tuple(issue.describe() for issue in task.review.issues) if task.review else ()
 
 
 def split_advice(summary: str) -> tuple[str, tuple[str, ...]]:

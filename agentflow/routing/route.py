@@ -74,14 +74,7 @@ def list_phases_beside(task: TaskState, phase: Phase) -> tuple[Phase, ...]:
 
 def may_retry(task: TaskState) -> bool:
     """Return whether a failed change goes back to the implementer."""
-    return task.iteration < task.max_iterations and not is_stalled(task)
-
-
-def is_stalled(task: TaskState) -> bool:
-    """Return whether the last failure repeats the one before it, on the same tree."""
-    phases = {failure.phase for failure in task.failures[-1:]}
-    same = [(one.tree, one.signature) for one in task.failures if one.phase in phases]
-    return len(same) > 1 and same[-1] == same[-2]
+    return task.iteration < task.max_iterations and not task.is_stalled
 
 
 def enter_phase(task: TaskState, phase: Phase, timestamp: str) -> TaskState:

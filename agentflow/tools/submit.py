@@ -8,7 +8,6 @@ from msgspec import Meta
 from agentflow.core.errors import InvalidInput, ToolError
 from agentflow.core.evidence import By, Side
 from agentflow.core.pending import OWN_WORDS, PendingKind
-from agentflow.core.plan_order import find_overlaps
 from agentflow.core.ports import Ledger, Workspace
 from agentflow.core.record import Record, to_builtins
 from agentflow.core.role import (
@@ -21,6 +20,7 @@ from agentflow.core.role import (
     Judgement,
     Plan,
     Review,
+    find_overlaps,
 )
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.tools.excerpts import collect_excerpts, was_shown

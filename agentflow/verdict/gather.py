@@ -47,8 +47,7 @@ from agentflow.verdict.probes.plan import due_canaries, due_probes
 from agentflow.verdict.probes.probe import Probe, ProbeContext
 from agentflow.verdict.proofs import find_blind_checks, find_proof, find_turned, is_renaming, list_tried_lines
 from agentflow.verdict.runner import CheckJob, Results, run_apart
-from agentflow.verdict.shared_settings import is_shared, mix
-from agentflow.verdict.surface import Kind, belongs, stands
+from agentflow.verdict.surface import Kind, belongs, is_shared, mix, stands
 from agentflow.verdict.target_tests import find_target_tests, narrow
 from agentflow.workspace.changes import ChangeKind, FileChange
 from agentflow.workspace.git import Git

@@ -18,8 +18,15 @@ from agentflow.redact import list_some
 from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.reach import find_check_only, find_holders, find_leads
 from agentflow.verdict.runner import CheckJob
-from agentflow.verdict.shared_settings import is_shared
-from agentflow.verdict.surface import Kind, belongs, find_surface, is_document_path, kind_for_verdict, kind_of
+from agentflow.verdict.surface import (
+    Kind,
+    belongs,
+    find_surface,
+    is_document_path,
+    is_shared,
+    kind_for_verdict,
+    kind_of,
+)
 from agentflow.verdict.syntax import parse_python
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import mark_ignored

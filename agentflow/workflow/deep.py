@@ -21,10 +21,11 @@ from agentflow.loop.prompts import prompt_text
 from agentflow.parse import fit
 from agentflow.process import make_timestamp
 from agentflow.redact import nest
-from agentflow.verdict.ending import decide_gate, end_in_phase, fail
+from agentflow.verdict.ending import fail
 from agentflow.verdict.runner import run_together
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import RunPrompt, dispatch
+from agentflow.workflow.gates import decide_gate, end_in_phase
 from agentflow.workflow.refinement import find_languages
 from agentflow.workflow.task_prompt import write_opening
 from agentflow.workspace.git import Git

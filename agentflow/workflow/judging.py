@@ -14,16 +14,7 @@ from agentflow.process import make_timestamp
 from agentflow.routing.route import JUDGING
 from agentflow.verdict.case import Case, describe_drift
 from agentflow.verdict.diff.inspection import Inspection, approval_id
-from agentflow.verdict.ending import (
-    add_role_caveats,
-    check_line,
-    decide_gate,
-    end_in_phase,
-    end_without_result,
-    list_objections,
-    merge_gates,
-    weigh,
-)
+from agentflow.verdict.ending import end_without_result
 from agentflow.verdict.gather import (
     find_altered,
     find_drift,
@@ -32,10 +23,11 @@ from agentflow.verdict.gather import (
     run_required,
     try_checks,
 )
-from agentflow.verdict.judge import judge
+from agentflow.verdict.judge import add_role_caveats, judge, list_objections, weigh
 from agentflow.verdict.runner import run_apart, run_together
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import dispatch
+from agentflow.workflow.gates import check_line, decide_gate, end_in_phase, merge_gates
 from agentflow.workflow.session import ask_stop_hooks
 from agentflow.workflow.suspension import decide_or_suspend, suspend_for
 from agentflow.workflow.task_prompt import MAX_DIFF_CHARS

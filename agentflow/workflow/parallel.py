@@ -13,9 +13,8 @@ from anyio import to_thread
 
 from agentflow.core.errors import ModelError, ModelUnavailable
 from agentflow.core.events import StepMerged
-from agentflow.core.plan_order import ParallelWork, StepResult, list_waves
 from agentflow.core.record import Record
-from agentflow.core.role import Change, Plan
+from agentflow.core.role import Change, ParallelWork, Plan, StepResult, list_waves
 from agentflow.core.routing import ROLE_OF
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Phase, TaskState
@@ -23,10 +22,11 @@ from agentflow.loop.prompts import prompt_text
 from agentflow.parse import fit
 from agentflow.redact import redact_text, to_one_line
 from agentflow.sandbox.throwaway import remove_scratch
-from agentflow.verdict.ending import end_in_phase, end_without_result
+from agentflow.verdict.ending import end_without_result
 from agentflow.verdict.runner import run_together
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import RunPrompt, accept, dispatch, work
+from agentflow.workflow.gates import end_in_phase
 from agentflow.workflow.suspension import suspend_for
 from agentflow.workflow.task_prompt import quote_diff, write_task_prompt
 from agentflow.workspace.side_copy import SideCopy, find_conflicts, merge_change, open_side_copy

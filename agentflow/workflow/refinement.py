@@ -30,12 +30,12 @@ from agentflow.routing.route import (
 )
 from agentflow.routing.table import Table
 from agentflow.tools.excerpts import DEFINITION, find_definition, read_short_file
-from agentflow.verdict.ending import check_line, decide_gate
 from agentflow.verdict.notes import explain_uncounted
 from agentflow.verdict.paths import examine_base
 from agentflow.verdict.surface import belongs
 from agentflow.verdict.target_tests import find_target_tests
 from agentflow.workflow.crew import Crew
+from agentflow.workflow.gates import check_line, decide_gate
 from agentflow.workflow.session import announce_instructions
 from agentflow.workflow.suspension import add_assumption, decide_or_suspend, suspend_for
 from agentflow.workflow.task_prompt import MAX_FAILING, take_last_lines

@@ -13,8 +13,7 @@ from agentflow.core.evidence import (
     find_same_check,
     summarize_evidence,
 )
-from agentflow.core.plan_order import describe_results
-from agentflow.core.role import Limits, Plan, Role
+from agentflow.core.role import Limits, Plan, Role, describe_results
 from agentflow.core.routing import ROLE_OF, Access
 from agentflow.core.task import Excerpt, Failure, Instruction, Phase, TaskMessage, TaskState
 from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, select_instructions
@@ -24,7 +23,6 @@ from agentflow.report.material import Material, fence_text
 from agentflow.routing.route import JUDGING
 from agentflow.sandbox.profile import ACCESS, Level
 from agentflow.tools.shell import BASH
-from agentflow.verdict.ending import describe_issue
 from agentflow.verdict.target_tests import describe_one_test
 
 MAX_DIFF_CHARS = 20_000
@@ -258,7 +256,7 @@ def _format_review(task: TaskState) -> str:
     """Return what the reviewer said, if it came before the verifier."""
     if task.review is None or not task.sequential:
         return ""
-    issues = (f"- {describe_issue(issue)}" for issue in task.review.issues)
+    issues = (f"- {issue.describe()}" for issue in task.review.issues)
     return "\n".join(("## Review", str(task.review.verdict), *issues))
 
 

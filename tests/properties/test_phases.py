@@ -22,8 +22,8 @@ from agentflow.routing.route import (
 )
 from agentflow.routing.table import load_table
 from agentflow.verdict.case import Case
-from agentflow.verdict.ending import conclude, weigh
-from agentflow.verdict.judge import judge
+from agentflow.verdict.ending import conclude
+from agentflow.verdict.judge import judge, weigh
 from tests.unit.verdict import cases
 
 NOW = "2026-01-02T03:04:05Z"

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from agentflow.core.languages import C_FAMILY
 from agentflow.core.record import Record
-from agentflow.verdict.syntax import CLOSES, OPENS, Tokens, blank_out, to_tokens
+from agentflow.verdict.tokens import CLOSES, OPENS, Tokens, blank_out, to_tokens
 
 _TOKEN = re.compile(
     r"[A-Za-z_$][\w$]*|\d[\w.]*|\x01+|'[a-z_]\w*|<<=|>>>=?|>>=|\*\*=?|\.\.[.=]?|===|!==|=>|->|::|&&=?|\|\|=?|\?\?=?"

@@ -24,8 +24,7 @@ from agentflow.verdict.diff.python_tests import find_changed_tests, loses_only_f
 from agentflow.verdict.diff.tampering import TextDiff, find_tampering, list_changed_lines
 from agentflow.verdict.same.equivalence import is_document
 from agentflow.verdict.same.program import find_renamed, is_same_program
-from agentflow.verdict.shared_settings import is_shared, mix
-from agentflow.verdict.surface import Kind, is_document_path, kind_for_verdict, kind_of
+from agentflow.verdict.surface import Kind, is_document_path, is_shared, kind_for_verdict, kind_of, mix
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts
 

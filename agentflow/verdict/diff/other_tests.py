@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from agentflow.core.languages import may_be_shell
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
-from agentflow.verdict.syntax import blank_out
+from agentflow.verdict.tokens import blank_out
 from agentflow.workspace.mixed_tree import find_differences
 
 _NUMBER = r"-?\d+(?:\.\d+)?(?![\w.])"

@@ -17,8 +17,7 @@ from agentflow.core.verdict import Tampering
 from agentflow.redact import list_some
 from agentflow.verdict.diff.python_tests import find_moved_tests
 from agentflow.verdict.diff.tampering import TextDiff
-from agentflow.verdict.shared_settings import read_checker_settings
-from agentflow.verdict.surface import Kind
+from agentflow.verdict.surface import Kind, read_checker_settings
 from agentflow.verdict.syntax import NO_PYTHON
 
 _LOST = frozenset(

@@ -20,8 +20,7 @@ from agentflow.verdict.probes.script_branches import CountedScript
 from agentflow.verdict.proofs import find_proof
 from agentflow.verdict.runner import Place
 from agentflow.verdict.same.equivalence import is_document
-from agentflow.verdict.shared_settings import is_shared
-from agentflow.verdict.surface import belongs
+from agentflow.verdict.surface import belongs, is_shared
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts, write_tree_with
 

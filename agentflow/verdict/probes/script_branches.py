@@ -10,7 +10,7 @@ from agentflow.core.verdict import Hunk
 from agentflow.verdict.probes.branches import shorten
 from agentflow.verdict.probes.breaking import find_changed_lines
 from agentflow.verdict.same.other_names import read_tokens
-from agentflow.verdict.syntax import Tokens
+from agentflow.verdict.tokens import Tokens
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _BRANCHES = re.compile(r"[?{]|&&|\|\||=>|\b(?:if|else|for|while|case|default|catch)\b")

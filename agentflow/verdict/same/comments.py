@@ -11,7 +11,8 @@ from typing import TypeGuard
 
 from agentflow.core.languages import find_lexer
 from agentflow.core.regex import regex
-from agentflow.verdict.syntax import NO_PYTHON, name_imported, read_python, split_program, words_of
+from agentflow.verdict.syntax import NO_PYTHON, name_imported, read_python, words_of
+from agentflow.verdict.tokens import split_program
 
 _OBEYED = regex(
     r"@|#__|^//[A-Za-z]+[:\[]|^//[~#]|^//(?:line|export) |^/\*\s*globals?\b|\+[a-z]|[Oo]utput:|^#[^\s#]"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from agentflow.core.languages import C_FAMILY, COMPONENTS, SCRIPTS, SHELL
-from agentflow.verdict.syntax import OPENS, Tokens, split_program, to_tokens
+from agentflow.verdict.tokens import OPENS, Tokens, split_program, to_tokens
 
 _TOKEN = re.compile(r"[A-Za-z_$][\w$]*|\d[\w.]*|\x01+|=>|:=|::|\.\.\.|[^\s\w]")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]\w*|[a-z]")

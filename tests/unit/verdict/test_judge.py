@@ -6,8 +6,7 @@ from agentflow.core.evidence import By, CheckRun, Side, TestCounts
 from agentflow.core.role import Claim, Judgement
 from agentflow.core.verdict import Caveat, Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.case import Case
-from agentflow.verdict.ending import weigh
-from agentflow.verdict.judge import judge
+from agentflow.verdict.judge import judge, weigh
 from agentflow.verdict.proofs import find_blind_checks
 from agentflow.workspace.changes import ChangeKind
 from tests.unit.verdict.cases import (
