@@ -296,7 +296,7 @@ def _json_escape(character: str) -> str:
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
-def nest(text: str) -> str:
+def nest_text(text: str) -> str:
     """Return text for one place in Markdown: nothing in it starts a heading or a list of its own."""
     first, *others = make_visible(text).strip().split("\n")
     head = f"\\{first}" if first.startswith("#") else first

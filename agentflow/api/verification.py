@@ -111,7 +111,7 @@ def reverify_records(sandbox: Sandbox, task_id: str) -> Iterator[VerificationRow
 def _list_checks(
     sandbox: Sandbox, said: WellKnown, settings: Settings, *, is_quick: bool
 ) -> tuple[Check, ...]:
-    files = PathGuard(sandbox.root).files()
+    files = PathGuard(sandbox.root).list_files()
     if not is_quick:
         return limit_checks(apply_own_commands(detect(sandbox, files), said), settings.timeouts)
     known = apply_own_commands(detect_quick(sandbox, files, _list_changed(sandbox.root)), said)

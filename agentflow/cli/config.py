@@ -126,7 +126,7 @@ def _list_instructions(setup: "Setup") -> Iterator[str]:
     from agentflow.workspace.path_guard import PathGuard
 
     workspace, left = PathGuard(setup.git.root, git=setup.git.folders), MAX_IN_PROMPT
-    for each in load_instructions(workspace, workspace.files()):
+    for each in load_instructions(workspace, workspace.list_files()):
         where = describe_reach(each)
         shown = len(each.text) if where else min(len(each.text), left)
         left -= 0 if where else shown

@@ -205,5 +205,5 @@ def _list_checks(folder: Path, sandbox: Sandbox) -> tuple[str, ...] | None:
         root = open_repository(folder).root
     except AgentflowError:
         return None
-    found = detect(sandbox.replace(root=root), PathGuard(root).files())
+    found = detect(sandbox.replace(root=root), PathGuard(root).list_files())
     return tuple(f"{check.name}: {check.command}" for check in found)

@@ -19,7 +19,7 @@ from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.library.roles import list_subagents
 from agentflow.library.skills import find_named, rank_by_words
 from agentflow.loop.lifecycle import find_last_text
-from agentflow.loop.prompts import prompt_text
+from agentflow.loop.prompts import read_prompt
 from agentflow.redact import list_some, make_visible
 from agentflow.tools.registry import Toolbox
 
@@ -87,9 +87,9 @@ class Subagents(Record):
             return
         lines = list(map(_format_line, self.offered))
         fitting = sum(end <= _MAX_LISTING for end in accumulate(len(line) + 1 for line in lines))
-        text = prompt_text("subagents.md").format(listed="\n".join(lines[:fitting]))
+        text = read_prompt("subagents.md").format(listed="\n".join(lines[:fitting]))
         left = len(lines) - fitting
-        more = prompt_text("more-agents.md").format(count=left) if left else ""
+        more = read_prompt("more-agents.md").format(count=left) if left else ""
         context.add("\n".join(filter(None, (text, more))))
 
     def install_tool_factories(self, factories: ToolFactoryChannel) -> None:
@@ -181,7 +181,7 @@ def _quote_parent(wanted: Context, run: Run) -> Iterator[str]:
     """Yield what a sub-agent sees of its parent's run, as quoted text before its own prompt."""
     messages = {"minimal": (), "scoped": run.messages[:1], "full": run.messages[:-1]}
     if said := "\n\n".join(text for message in messages[wanted] if (text := _format_message(message))):
-        yield prompt_text("context.md").format(said=said)
+        yield read_prompt("context.md").format(said=said)
 
 
 def _format_message(message: Message) -> str:

@@ -100,7 +100,7 @@ class LiveModel:
     def _stream(self) -> bool:
         return self._settings.stream or self._on_delta is not None
 
-    def refusal(self, task: str) -> str | None:  # noqa: ARG002  # a live model takes any task
+    def explain_refusal(self, task: str) -> str | None:  # noqa: ARG002  # a live model takes any task
         return None
 
     def stream_to(self, on_delta: Delta) -> "LiveModel":

@@ -7,7 +7,7 @@ from agentflow.core.errors import CorruptState
 from agentflow.core.events import Classified
 from agentflow.core.routing import Classification, Requirement
 from agentflow.core.task import Complexity, Gate, GateStatus, Phase, Status, TaskState
-from agentflow.core.test_ids import place_of
+from agentflow.core.test_ids import get_test_place
 from agentflow.routing.classify import (
     DIRECT,
     MOST_FILES,
@@ -172,7 +172,7 @@ def shorten_route(
     task: TaskState, failing: frozenset[str], table: Table
 ) -> tuple[TaskState, Classified | None]:
     """Return the task on the direct route, if it is about checks that fail already in a few files."""
-    files = {place_of(test) for test in failing}
+    files = {get_test_place(test) for test in failing}
     if not (task.spares_tokens and task.route in SHORTENED and 0 < len(files) <= MOST_FILES):
         return task, None
     kept = {*table.list_steps(DIRECT, task.task_complexity), *JUDGING}

@@ -18,7 +18,7 @@ from agentflow.core.task import TaskState
 from agentflow.descendants import is_alive
 from agentflow.frontmatter import write_whole
 from agentflow.parse import decode
-from agentflow.store.reading import EVENTS, TASKS, state_folder
+from agentflow.store.reading import EVENTS, TASKS, find_state_folder
 from agentflow.trust import read_content
 
 
@@ -73,7 +73,7 @@ HOLDER = "writer.pid"
 @contextmanager
 def hold_writer_lock(root: Path) -> Iterator[None]:
     """Hold the right to change this repository's files. Raises TaskLocked while another task does."""
-    folder = state_folder(root)
+    folder = find_state_folder(root)
     with ExitStack() as stack:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ LEAST_QUOTE = 8
 def check_input(tool: Tool, given: Mapping[str, Any], context: ToolContext) -> None:
     """Raise ToolError for an input that no tool takes, by what the inputs of this one name."""
     for path in tool.values(given, Subject.PATH):
-        name = context.workspace.relative(path)
+        name = context.workspace.to_relative(path)
         if tool.effect is Effect.WRITE and (context.workspace.root / name).exists():
             _require_seen(name, tool.values(given, Subject.QUOTE), context)
     for key, kind in tool.input_subjects.items():
@@ -77,7 +77,7 @@ def list_files_shown(call: ToolCall, context: ToolContext, *effects: Effect) -> 
 def spell_path(workspace: Workspace, path: str) -> str:
     """Return a path as git spells it; one that leads out of the repository stays as it is."""
     try:
-        return workspace.relative(path)
+        return workspace.to_relative(path)
     except ToolError:
         return path
 

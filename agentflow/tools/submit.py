@@ -130,7 +130,7 @@ def _check_citations(cited: tuple[Cited, ...], context: ToolContext) -> tuple[tu
         if problem is not None:
             problems[one.place] = problem
         is_found = not is_page and problem is None
-        placed.append(one.replace(path=context.workspace.relative(one.path)) if is_found else one)
+        placed.append(one.replace(path=context.workspace.to_relative(one.path)) if is_found else one)
     if problems and not context.run.rejected:
         raise InvalidInput("; ".join(problems.values()))
     return tuple(placed), list(problems)

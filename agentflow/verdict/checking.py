@@ -31,7 +31,7 @@ from agentflow.settings import Patience
 from agentflow.store.ledger import Binding, EvidenceLedger
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.case import find_hook_files
-from agentflow.verdict.earlier_runs import PATIENCE, EarlierRuns, find_flaky, reads_told
+from agentflow.verdict.earlier_runs import PATIENCE, EarlierRuns, encode_reads, find_flaky
 from agentflow.verdict.runner import CheckJob, CheckResult, CheckRunner, CheckSetup, Place, Results
 from agentflow.workspace.changes import FileChange
 from agentflow.workspace.git import Git
@@ -53,7 +53,7 @@ RISKS: Mapping[CheckName, str] = MappingProxyType(
 )
 
 
-def overrides_of(names: Iterable[str], reason: str) -> tuple[Override, ...]:
+def make_overrides(names: Iterable[str], reason: str) -> tuple[Override, ...]:
     """Return the checks that `--skip-check` and `--reason` skip. Raises UsageError."""
     found = tuple(dict.fromkeys(names))
     if found and not reason.strip():
@@ -63,10 +63,10 @@ def overrides_of(names: Iterable[str], reason: str) -> tuple[Override, ...]:
     for name in found:
         if name not in RISKS:
             raise UsageError(f"unknown check {name!r}", hint=f"checks: {', '.join(RISKS)}")
-    return tuple(override(CheckName(name), reason.strip(), _person()) for name in found)
+    return tuple(make_override(CheckName(name), reason.strip(), _person()) for name in found)
 
 
-def override(check: CheckName, reason: str, by: str) -> Override:
+def make_override(check: CheckName, reason: str, by: str) -> Override:
     return Override(check=check, reason=reason, by=by, risk=RISKS[check])
 
 
@@ -148,7 +148,7 @@ class Checking:
 
     def add_wellknown(self, task: TaskState) -> TaskState:
         """Return the task with what the repository's trusted files say about its tests."""
-        skipped = (override(name, word.text, word.file) for name, word in self._said.skips.items())
+        skipped = (make_override(name, word.text, word.file) for name, word in self._said.skips.items())
         return task.replace(overrides=(*task.overrides, *skipped), known_failures=self._said.known)
 
     def find_blocked(self, required: tuple[RequiredCheck, ...]) -> dict[CheckName, str]:
@@ -156,7 +156,7 @@ class Checking:
         red = [run for run in self.runs(required) if not run.green]
         if not red:
             return {}
-        repository = self.repository(PathGuard(self._git.root).files())
+        repository = self.repository(PathGuard(self._git.root).list_files())
         running = version(repository) if read_required_python(repository) else None
         found = {run.check.name: blockage(run, self._output(run), repository, running) for run in red}
         return {name: why for name, why in found.items() if why}
@@ -214,7 +214,7 @@ class Checking:
         """Return the folders from which Python imports this repository's packages."""
         if self._sandbox.level is Level.FULL:
             return ()  # the copy stands at the repository's own place
-        files = PathGuard(self._git.root).files()
+        files = PathGuard(self._git.root).list_files()
         if not any(name.endswith(".py") for name in files):
             return ()
         return find_installed_paths(self._sandbox, choose_interpreter(self.repository(files)).words)
@@ -238,7 +238,7 @@ class Checking:
                 tries=tuple((fault, run.execution) for fault, run in zip(ran.faults, earlier, strict=True)),
                 flaky=find_flaky(ran.runs, ran.check.name, job.earlier),
                 surroundings=ran.surroundings,
-                reads=reads_told(shown.reads),
+                reads=encode_reads(shown.reads),
                 taken_from=ran.taken_from,
             ),
             iteration=task.iteration,

@@ -83,7 +83,7 @@ def explain_retry(
     return None if fault is Fault.FLAKY and _is_clear(runs) else fault
 
 
-def seconds_to_wait(fault: Fault, faults: Sequence[Fault], patience: Mapping[Fault, Patience]) -> float:
+def choose_wait(fault: Fault, faults: Sequence[Fault], patience: Mapping[Fault, Patience]) -> float:
     """Return the pause before the next run; the first repetition of a failing test needs none."""
     return 0 if fault is Fault.FLAKY and fault not in faults else patience[fault].seconds
 
@@ -249,7 +249,7 @@ def _read(folder: Path, evidence: Evidence, sink: Path) -> Taken | None:
     return None if is_tests and reads is None else Taken(shown=shown, source=source)
 
 
-def reads_told(reads: Reads | None) -> bytes | None:
+def encode_reads(reads: Reads | None) -> bytes | None:
     """Return the files that a run read, encoded; None if a name cannot be encoded."""
     try:
         return encode(reads) if reads is not None else None
@@ -257,7 +257,7 @@ def reads_told(reads: Reads | None) -> bytes | None:
         return None
 
 
-def contrast(evidence: Evidence, shown: Shown, then: Mapping[str, TestOutcome]) -> list[str]:
+def list_differing_results(evidence: Evidence, shown: Shown, then: Mapping[str, TestOutcome]) -> list[str]:
     """Return how the result differs from the recorded one; flaky tests are left out."""
     run, found, flaky = shown.execution, [], {*evidence.flaky}
     tests = sorted({*then, *shown.outcomes} - flaky)

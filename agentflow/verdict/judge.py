@@ -24,11 +24,11 @@ from agentflow.verdict.proofs import (
     explain_silence,
     find_loaded_now,
     find_proofs,
+    find_unloaded_tests,
     find_unproved,
-    green_with_broken_code,
     list_differing,
+    list_green_when_broken,
     list_late,
-    not_loaded,
 )
 from agentflow.workspace.changes import FileChange
 
@@ -81,7 +81,7 @@ def _list_secrets(case: Case) -> list[str]:
     return [FailReason.ADDS_SECRET.of(list_some(case.secrets))] if case.secrets else []
 
 
-def holds(case: Case) -> bool:
+def has_no_failure(case: Case) -> bool:
     """Return whether all checks hold as they are now."""
     return not _failures(_without_skipped(case))
 
@@ -129,7 +129,7 @@ def _list_not_run(case: Case) -> Iterator[CheckName]:
 def _caveats_of_probes(case: Case) -> Iterator[str]:
     """Yield the caveats that follow from runs which had to fail."""
     results = case.probes or ()
-    yield from (Caveat.GREEN_WHEN_BROKEN.of(each.check) for each in green_with_broken_code(results))
+    yield from (Caveat.GREEN_WHEN_BROKEN.of(each.check) for each in list_green_when_broken(results))
     if list_late(results):
         yield Caveat.NOT_ALL_TRIED
     if list_differing(results):
@@ -217,7 +217,7 @@ def _find_owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
         return []
     loaded = find_loaded_now(base, run)
     held = find_same_check(run, case.select(checks=Side.BASE)) or run
-    spared = not_loaded(base, held) - base.list_ids(*RED)
+    spared = find_unloaded_tests(base, held) - base.list_ids(*RED)
     gone = base.tests_with_result - run.tests_with_result - held.tests_with_result - loaded - spared
     about = list_some(sorted(gone))
     reasons = [FailReason.NOT_RUN_NOW.of(about, check=run.check.name)] if gone else []
@@ -280,7 +280,7 @@ def _says_the_same(base: CheckRun, run: CheckRun) -> bool:
     return (then.exit_code, then.stdout_sha256) == (now.exit_code, now.stdout_sha256)
 
 
-def weigh(verdict: Verdict, judgement: Judgement, changed: tuple[FileChange, ...]) -> Verdict:
+def lower_verdict(verdict: Verdict, judgement: Judgement, changed: tuple[FileChange, ...]) -> Verdict:
     """Return the verdict with the verifier's word, which can only lower it."""
     said = "; ".join(judgement.reasons) or "no reason given"
     match judgement.verdict:

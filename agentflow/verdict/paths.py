@@ -13,19 +13,19 @@ from agentflow.core.evidence import STALL_SECONDS, CheckRun, Side, Surface
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
-from agentflow.core.test_ids import file_of, id_prefix, modules_of
+from agentflow.core.test_ids import find_id_prefix, get_test_file, list_module_names
 from agentflow.redact import list_some
 from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.reach import find_check_only, find_holders, find_leads
 from agentflow.verdict.runner import CheckJob
 from agentflow.verdict.surface import (
     Kind,
-    belongs,
+    find_kind,
+    find_kind_for_verdict,
     find_surface,
+    is_check_file,
     is_document_path,
     is_shared,
-    kind_for_verdict,
-    kind_of,
 )
 from agentflow.verdict.syntax import parse_python
 from agentflow.workspace.git import Git
@@ -129,7 +129,7 @@ def _find_naming(path: str, texts: Mapping[str, str]) -> list[str]:
 
 def explain(path: str, surface: Surface) -> ChangedPath:
     """Return the kind of a changed path; what cannot be shown to be product or document is a check."""
-    kind = kind_for_verdict(path, surface)
+    kind = find_kind_for_verdict(path, surface)
     if kind is not None:
         reason = surface.observed.get(path, kind) if kind is Kind.OBSERVED else kind
         return ChangedPath(path=path, kind=PathKind.CHECK, reason=reason)
@@ -213,7 +213,7 @@ def describe_surface(git: Git, task: TaskState) -> tuple[str, ...]:
         return ()
     found: dict[str, list[str]] = {}
     for path in git.list_paths(task.base_tree):
-        kind = kind_of(path, task.surface) or (_SHARED if is_shared(path) else None)
+        kind = find_kind(path, task.surface) or (_SHARED if is_shared(path) else None)
         if kind is not None:
             found.setdefault(kind, []).append(path)
     gap = (f"not watched, so names alone decide: {task.surface.gap}",) if task.surface.gap else ()
@@ -265,7 +265,9 @@ def observe_after(context: JudgeContext, task: TaskState) -> Surface:
     if not changed:
         return surface
     new = frozenset(changed & (set(context.git.list_paths(tree)) - set(context.git.list_paths(base))))
-    open_ones = {path for path in changed if path in new or kind_for_verdict(path, surface) is Kind.UNKNOWN}
+    open_ones = {
+        path for path in changed if path in new or find_kind_for_verdict(path, surface) is Kind.UNKNOWN
+    }
     if not open_ones:
         return surface
     reads = context.checking.reads(tree)
@@ -276,7 +278,7 @@ def observe_after(context: JudgeContext, task: TaskState) -> Surface:
     read = (*surface.read, *product, *(path for path in found.both if path in checks))
     if reads is not None:
         rest = sorted(new - checks.keys() - product.keys())
-        unread = [path for path in rest if kind_for_verdict(path, surface) is Kind.UNKNOWN]
+        unread = [path for path in rest if find_kind_for_verdict(path, surface) is Kind.UNKNOWN]
         product |= dict.fromkeys(unread, UNREAD)
     return surface.replace(
         observed=surface.observed | checks,
@@ -300,7 +302,7 @@ def _forget_late(surface: Surface) -> Surface:
 def is_open(context: JudgeContext, task: TaskState) -> bool:
     """Return whether the kind of a changed path is known only after the checks ran on it."""
     changed = (each.path for each in context.changes(task))
-    return any(kind_for_verdict(path, task.surface) is Kind.UNKNOWN for path in changed)
+    return any(find_kind_for_verdict(path, task.surface) is Kind.UNKNOWN for path in changed)
 
 
 def _runs_doctests(task: TaskState, seen: Observation) -> bool:
@@ -312,19 +314,21 @@ def _runs_doctests(task: TaskState, seen: Observation) -> bool:
 def _files_with_tests(git: Git, task: TaskState, tests: Iterable[str]) -> tuple[str, ...]:
     """Return the product files in which tests ran."""
     assert task.base_tree is not None
-    known = {file_of(test) for test in tests} & set(git.list_paths(task.base_tree))
-    return tuple(sorted(path for path in known if not belongs(task.surface, path)))
+    known = {get_test_file(test) for test in tests} & set(git.list_paths(task.base_tree))
+    return tuple(sorted(path for path in known if not is_check_file(task.surface, path)))
 
 
 def _files_loaded(context: JudgeContext, task: TaskState) -> frozenset[str]:
     """Return the Python files whose tests had any result before the task."""
     assert task.base_tree is not None
     tests = _list_tests(context.checking.runs(task.baseline))
-    told = [test for test in tests if not id_prefix(test)]
-    files = {file_of(test) for test in told}
+    told = [test for test in tests if not find_id_prefix(test)]
+    files = {get_test_file(test) for test in told}
     modules = {module for test in files for module in accumulate(test.split("."), "{}.{}".format)}
     paths = (path for path in context.git.list_paths(task.base_tree) if path.endswith(".py"))
-    return frozenset(path for path in paths if path in files or not modules.isdisjoint(modules_of(path)))
+    return frozenset(
+        path for path in paths if path in files or not modules.isdisjoint(list_module_names(path))
+    )
 
 
 def _list_tests(runs: Iterable[CheckRun]) -> frozenset[str]:
@@ -334,12 +338,12 @@ def _list_tests(runs: Iterable[CheckRun]) -> frozenset[str]:
 def _to_observation(git: Git, tree: str, surface: Surface, reads: Reads | None) -> Observation:
     """Return the files of a tree, and which of them its tests read."""
     paths = git.list_paths(tree)
-    checks = frozenset(path for path in paths if belongs(surface, path))
+    checks = frozenset(path for path in paths if is_check_file(surface, path))
     opened = reads.opened if reads else frozenset[str]()
     scripts = {path for path in opened if "." not in path.rpartition("/")[2]}
     texts_of = {*checks, *_MANIFESTS, *scripts}
     wanted = [path for path in paths if is_source(path) or path in texts_of][:_MOST_FILES]
-    wanted = [path for path in wanted if kind_of(path, surface) is not Kind.FIXTURES]
+    wanted = [path for path in wanted if find_kind(path, surface) is not Kind.FIXTURES]
     texts = git.read_files(tree, wanted, _TEXT_BYTES)
     seen = Observation(files=frozenset(paths), texts=texts, checks=checks)
     return seen.replace(by_code=reads.by_code, opened=reads.opened) if reads is not None else seen

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from agentflow.core.languages import COMPONENTS, SCRIPTS, is_source, may_be_shell
 from agentflow.core.regex import regex
-from agentflow.verdict.syntax import files_of, home_of, last_word, parse_python
+from agentflow.verdict.syntax import find_home_module, get_last_word, list_module_paths, parse_python
 
 _WEB = (*SCRIPTS, *COMPONENTS)
 """Endings of files that import each other, also without the ending."""
@@ -155,13 +155,15 @@ def _modules(path: str, node: ast.AST) -> Iterator[str]:
             parts = each.name.split(".")
             yield from (".".join(parts[: end + 1]) for end in range(len(parts)))
     elif isinstance(node, ast.ImportFrom):
-        base = home_of(node, path).strip(".")
+        base = find_home_module(node, path).strip(".")
         yield from (
             word for word in (base, *(f"{base}.{each.name}".strip(".") for each in node.names)) if word
         )
     elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
         named = node.args[0].value
-        if last_word(node.func) in ("import_module", "__import__", "importorskip") and isinstance(named, str):
+        if get_last_word(node.func) in ("import_module", "__import__", "importorskip") and isinstance(
+            named, str
+        ):
             yield named
 
 
@@ -202,7 +204,7 @@ def _find_declared(texts: Mapping[str, str], own: Collection[str]) -> set[str]:
     found: set[str] = set()
     for name in ("pyproject.toml", "setup.cfg", "setup.py"):
         modules = _ENTRY.findall(texts.get(name, ""))
-        found |= {place for each in modules for place in files_of(each, _TOPS) if place in own}
+        found |= {place for each in modules for place in list_module_paths(each, _TOPS) if place in own}
     listed = _PACKAGE_FILES.findall(texts.get("package.json", ""))
     words = [word for part in listed for word in _QUOTED.findall(part)]
     found |= {place for word in words for place in _places("package.js", word) if place in own}

@@ -26,12 +26,12 @@ from agentflow.verdict.earlier_runs import (
     WHOLE,
     Circumstances,
     EarlierRuns,
+    choose_wait,
     explain_retry,
     find_passing,
     mark_surroundings,
-    seconds_to_wait,
 )
-from agentflow.verdict.surface import belongs
+from agentflow.verdict.surface import is_check_file
 from agentflow.workspace.git import Git
 from agentflow.workspace.working_copy import LowerDirectory, WorkingCopy, to_pythonpath
 
@@ -108,7 +108,7 @@ class Place(Record):
     ) -> CheckResult:
         """Run a failed check again as long as that can show that it failed by chance."""
         while ran.runs and (fault := explain_retry(ran.runs, ran.faults, known, patience)):
-            self.pause(seconds_to_wait(fault, ran.faults, patience))
+            self.pause(choose_wait(fault, ran.faults, patience))
             if self.stage is not None:
                 self.stage.restore(belongs)
             shown = begin(len(ran.runs) + 1)
@@ -187,7 +187,7 @@ class CheckRunner:
         self, setup: CheckSetup, task: TaskState, keep: Callable[[CheckJob, CheckResult], RequiredCheck]
     ) -> None:
         self._setup = setup
-        self._belongs = partial(belongs, task.surface)
+        self._belongs = partial(is_check_file, task.surface)
         self._keep = keep
         self._firsts: dict[CheckName, frozenset[str]] = {}
         self._going = 0

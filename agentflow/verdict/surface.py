@@ -17,7 +17,7 @@ from agentflow.checks.repository import MAKEFILES, PYTEST_SETTINGS, Repository, 
 from agentflow.core.evidence import Check, Surface
 from agentflow.core.languages import SHELL, TEST_PATHS, gather, is_source
 from agentflow.core.regex import compile_glob, regex, to_expression
-from agentflow.verdict.syntax import files_of
+from agentflow.verdict.syntax import list_module_paths
 
 
 class Kind(StrEnum):
@@ -75,7 +75,7 @@ _MODULE = regex(r"[A-Za-z_][\w.]*")
 _RULE = regex(r"(?m)^([^\s#:=][^\n:=]*):(?!=)([^\n]*(?:\n\t[^\n]*)*)")
 
 
-def kind_of(path: str, surface: Surface) -> Kind | None:
+def find_kind(path: str, surface: Surface) -> Kind | None:
     """Return why a path is a check file; None for any other path."""
     if surface.removed and _any(surface.removed).fullmatch(path):
         return None
@@ -89,9 +89,9 @@ def kind_of(path: str, surface: Surface) -> Kind | None:
     return Kind.OBSERVED if kind is None and path in surface.observed else kind
 
 
-def kind_for_verdict(path: str, surface: Surface) -> Kind | None:
+def find_kind_for_verdict(path: str, surface: Surface) -> Kind | None:
     """Return why a changed path counts as a check file; a path not shown to be product does."""
-    kind = kind_of(path, surface)
+    kind = find_kind(path, surface)
     is_told = kind is not None or path in surface.product or not surface.is_watched
     if is_told or (surface.removed and _any(surface.removed).fullmatch(path)):
         return kind
@@ -99,14 +99,14 @@ def kind_for_verdict(path: str, surface: Surface) -> Kind | None:
     return None if is_known else Kind.UNKNOWN
 
 
-def stands(surface: Surface, path: str) -> bool:
+def is_kept_original(surface: Surface, path: str) -> bool:
     """Return whether the original checks keep a changed path as it was before the task."""
-    return kind_for_verdict(path, surface) is not None
+    return find_kind_for_verdict(path, surface) is not None
 
 
-def belongs(surface: Surface, path: str) -> bool:
+def is_check_file(surface: Surface, path: str) -> bool:
     """Return whether a path is a check file."""
-    return kind_of(path, surface) is not None
+    return find_kind(path, surface) is not None
 
 
 @lru_cache(maxsize=100_000)
@@ -200,7 +200,7 @@ def _main_of(repository: Repository, module: str) -> Iterator[str]:
     if "." in module:
         return
     others = (name for name in repository.files if name.endswith(".py") and not name.startswith(f"{module}/"))
-    if any(kind_of(name, Surface()) is None for name in others if name != f"{module}.py"):
+    if any(find_kind(name, Surface()) is None for name in others if name != f"{module}.py"):
         yield from (f"{module}/__main__.py", f"{module}.py")
 
 
@@ -213,10 +213,12 @@ def _recipes(repository: Repository) -> tuple[str, ...]:
 def _aids(repository: Repository) -> Iterator[str]:
     """Yield the modules that tests import and that contain assertions."""
     bare = Surface()
-    tests = [name for name in repository.files if name.endswith(".py") and kind_of(name, bare) in _IMPORTING]
+    tests = [
+        name for name in repository.files if name.endswith(".py") and find_kind(name, bare) in _IMPORTING
+    ]
     found = {match for name in tests for match in _IMPORTED.findall(repository.read(name))}
     modules = {each for module, name in found for each in (module, f"{module}.{name}")}
-    for path in sorted({path for module in modules for path in files_of(module)} & repository.known):
+    for path in sorted({path for module in modules for path in list_module_paths(module)} & repository.known):
         if _ASSERTS.search(repository.read(path)):
             yield path
 
@@ -227,7 +229,7 @@ def _plugins(repository: Repository) -> Iterator[str]:
     listed = (found for name in conftests for found in _PLUGINS.findall(repository.read(name)))
     modules = [module for words in listed for module in _MODULE.findall(words)]
     modules += [found for name in PYTEST_SETTINGS for found in _OPTION.findall(repository.read(name))]
-    yield from (path for module in modules for path in files_of(module))
+    yield from (path for module in modules for path in list_module_paths(module))
 
 
 _PRODUCT_TABLES = frozenset({"project", "build-system", "dependency-groups"})

@@ -58,12 +58,12 @@ def has_kind(node: ast.AST, kinds: tuple[type[ast.AST], ...]) -> bool:
     return any(isinstance(each, kinds) for each in ast.walk(node))
 
 
-def words_of(tree: ast.AST) -> frozenset[str]:
+def list_words(tree: ast.AST) -> frozenset[str]:
     """Return all words of code, those of its texts too."""
     return frozenset(re.findall(r"\w+", ast.unparse(tree)))
 
 
-def last_word(node: ast.AST) -> str:
+def get_last_word(node: ast.AST) -> str:
     """Return the name of a variable or an attribute; empty for any other code."""
     match node:
         case ast.Attribute(attr=word) | ast.Name(id=word):
@@ -83,7 +83,7 @@ def list_strings(*nodes: ast.AST) -> list[str]:
     return [value for value in found if isinstance(value, str)]
 
 
-def parameters_of(node: AnyFunction | ast.Lambda) -> list[ast.arg]:
+def find_parameters(node: AnyFunction | ast.Lambda) -> list[ast.arg]:
     """Return the parameters of a function."""
     given = node.args
     found = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
@@ -92,7 +92,7 @@ def parameters_of(node: AnyFunction | ast.Lambda) -> list[ast.arg]:
 
 def list_parameters(node: AnyFunction | ast.Lambda) -> list[str]:
     """Return the names of the parameters of a function."""
-    return [each.arg for each in parameters_of(node)]
+    return [each.arg for each in find_parameters(node)]
 
 
 def name_imported(name: ast.alias) -> str:
@@ -100,7 +100,7 @@ def name_imported(name: ast.alias) -> str:
     return (name.asname or name.name).partition(".")[0]
 
 
-def home_of(node: ast.ImportFrom, path: str) -> str:
+def find_home_module(node: ast.ImportFrom, path: str) -> str:
     """Return the module that names are imported from, as seen from the top of the repository."""
     if not node.level:
         return node.module or ""
@@ -108,7 +108,7 @@ def home_of(node: ast.ImportFrom, path: str) -> str:
     return ".".join((*folders, *([node.module] if node.module else [])))
 
 
-def files_of(module: str, tops: Iterable[str] = ("", "src/")) -> Iterator[str]:
+def list_module_paths(module: str, tops: Iterable[str] = ("", "src/")) -> Iterator[str]:
     """Yield the paths at which a module may lie."""
     place = module.replace(".", "/")
     yield from (f"{top}{place}{end}" for top in tops for end in (".py", "/__init__.py"))
@@ -119,12 +119,12 @@ def is_constant(node: ast.stmt | None) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def behind_docstring(node: ast.Module | Definition) -> int:
+def skip_docstring(node: ast.Module | Definition) -> int:
     """Return the place of the first statement behind the docstring."""
     return int(ast.get_docstring(node, clean=False) is not None)
 
 
-def first_line(node: ast.stmt) -> int:
+def find_first_line(node: ast.stmt) -> int:
     """Return the line on which a statement begins, with its decorators."""
     marks: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(each.lineno for each in marks)])
@@ -147,7 +147,7 @@ _RESOURCES = frozenset({"importlib", "resources", "metadata", "files", "as_file"
 """Imports by which code reads files and versions of packages, and no function."""
 
 
-def looks_up(text: str) -> bool:
+def may_look_up(text: str) -> bool:
     """Tell whether code may look up a function by a computed name; a name that it spells out is a word."""
     tree = read_python(text)
     if tree is None:
@@ -167,7 +167,7 @@ def looks_up(text: str) -> bool:
     return False
 
 
-def reaches_by_name(tree: ast.Module) -> bool:
+def may_reach_by_name(tree: ast.Module) -> bool:
     """Tell whether code may look up a function by any name, or expose its name."""
     for node in ast.walk(tree):
         match node:

@@ -23,7 +23,7 @@ def end_in_phase(task: TaskState, phase: Phase, ending: Ending, *, agent: str | 
     return decide_gate(task, GateStatus.FAILED, f"- {ending.reason}", agent=agent, phase=phase)
 
 
-def check_line(run: CheckRun) -> str:
+def format_check(run: CheckRun) -> str:
     """Return one check as a line of Markdown."""
     evidence = run.evidence
     if evidence is None:

@@ -18,7 +18,7 @@ from agentflow.core.role import Change, ParallelWork, Plan, StepResult, list_wav
 from agentflow.core.routing import ROLE_OF
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Phase, TaskState
-from agentflow.loop.prompts import prompt_text
+from agentflow.loop.prompts import read_prompt
 from agentflow.parse import fit
 from agentflow.redact import redact_text, to_one_line
 from agentflow.sandbox.throwaway import remove_scratch
@@ -142,7 +142,7 @@ def _write_prompt(crew: Crew, step: int) -> str:
     task = crew.store.task
     one = _plan_of(task).steps[step - 1]
     files = f" ({', '.join(one.files)})" if one.files else ""
-    own = f"# Your step\n{step}. {one.title}{files}\n\n{prompt_text('step.md')}"
+    own = f"# Your step\n{step}. {one.title}{files}\n\n{read_prompt('step.md')}"
     return f"{write_task_prompt(task, Phase.IMPLEMENTATION, crew.gather_material(task))}\n\n{own}"
 
 
@@ -213,7 +213,7 @@ async def _repeat_step(crew: Crew, ended: _EndedStep) -> Run:
     paths = await to_thread.run_sync(find_conflicts, crew.git, copy)
     parts = (
         _write_prompt(crew, ended.step),
-        prompt_text("conflict.md"),
+        read_prompt("conflict.md"),
         quote_diff("Your change", redact_text(crew.git.make_diff(copy.tree, own, *paths))),
         quote_diff("What stands there now", redact_text(crew.git.make_diff(copy.tree, merged, *paths))),
     )

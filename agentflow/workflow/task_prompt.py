@@ -17,7 +17,7 @@ from agentflow.core.role import Limits, Plan, Role, describe_results
 from agentflow.core.routing import ROLE_OF, Access
 from agentflow.core.task import Excerpt, Failure, Instruction, Phase, TaskMessage, TaskState
 from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, select_instructions
-from agentflow.loop.prompts import prompt_text
+from agentflow.loop.prompts import read_prompt
 from agentflow.redact import list_some
 from agentflow.report.material import Material, fence_text
 from agentflow.routing.route import JUDGING
@@ -61,7 +61,7 @@ def write_task_prompt(task: TaskState, phase: Phase, material: Material) -> str:
 def write_iteration_prompt(task: TaskState, material: Material) -> str:
     """Return what a new iteration adds to the implementer's conversation."""
     new = (each for each in task.failures if each.iteration == task.iteration - 1)
-    head = f"# Iteration {task.iteration} of {task.max_iterations}\n{prompt_text('failed.md')}"
+    head = f"# Iteration {task.iteration} of {task.max_iterations}\n{read_prompt('failed.md')}"
     return "\n\n".join((head, *(_format_failure(each, material) for each in new)))
 
 
@@ -136,7 +136,7 @@ def _format_instructions(task: TaskState, material: Material) -> str:
     """Return the repository's instructions about the files of a task, cut where they are too long."""
     paths = (*task.paths, *material.changed, *(each.path for each in task.excerpts))
     found = select_instructions(task.instructions, paths)
-    parts = [f"# Instructions of the repository\n{prompt_text('instructions.md')}"]
+    parts = [f"# Instructions of the repository\n{read_prompt('instructions.md')}"]
     left = MAX_IN_PROMPT
     for each in found:
         parts.append(_format_instruction(each, max(0, left)))
@@ -160,7 +160,7 @@ def _format_excerpts(task: TaskState, material: Material, *, whole: bool = True)
         f"### {each.path}{' (whole)' if each.is_whole else ''}\n{fence_text(_number_lines(each))}"
         for each in found
     )
-    return "\n".join((f"## Seen already\n{prompt_text('seen.md')}", *shown)) if found else ""
+    return "\n".join((f"## Seen already\n{read_prompt('seen.md')}", *shown)) if found else ""
 
 
 def list_whole_files(task: TaskState, changed: tuple[str, ...]) -> tuple[str, ...]:
@@ -191,9 +191,9 @@ def _format_exploration(task: TaskState, phase: Phase) -> str:
 
 def _list_reading_parts(task: TaskState, phase: Phase, material: Material) -> tuple[str, ...]:
     if phase is Phase.REVIEW:
-        return _format_findings(task), _format_excerpts(task, material), prompt_text("audit.md")
+        return _format_findings(task), _format_excerpts(task, material), read_prompt("audit.md")
     wanted = "question.md" if task.route == "question" else "inquiry.md"
-    return _format_excerpts(task, material), prompt_text(wanted)
+    return _format_excerpts(task, material), read_prompt(wanted)
 
 
 def _list_change_parts(task: TaskState, phase: Phase, material: Material) -> tuple[str, ...]:
@@ -202,7 +202,7 @@ def _list_change_parts(task: TaskState, phase: Phase, material: Material) -> tup
         case Phase.EXPLORATION:
             return (seen,)
         case Phase.PLANNING:
-            order = prompt_text("order.md") if task.parallel_work else ""
+            order = read_prompt("order.md") if task.parallel_work else ""
             rejected = _format_plan(task.rejected_plan, "Plan that the user had corrected")
             return _format_findings(task), seen, rejected, order
         case Phase.IMPLEMENTATION:
@@ -226,7 +226,7 @@ def _format_first_try(task: TaskState) -> str:
     if found is None or (found.edits and not found.refused):
         return ""
     told = f"{found.account}\nnot made: {found.refused}" if found.refused else found.account
-    return f"## Searched already\n{prompt_text('first_try.md')}\n{fence_text(told)}"
+    return f"## Searched already\n{read_prompt('first_try.md')}\n{fence_text(told)}"
 
 
 def _list_judging_parts(task: TaskState, material: Material) -> tuple[str, ...]:

@@ -20,11 +20,11 @@ from agentflow.verdict.diff.inline_tests import (
     has_parts,
 )
 from agentflow.verdict.diff.other_tests import find_added_tests
-from agentflow.verdict.diff.python_tests import find_changed_tests, loses_only_functions
+from agentflow.verdict.diff.python_tests import find_changed_tests, has_only_lost_functions
 from agentflow.verdict.diff.tampering import TextDiff, find_tampering, list_changed_lines
 from agentflow.verdict.same.equivalence import is_document
 from agentflow.verdict.same.program import find_renamed, is_same_program
-from agentflow.verdict.surface import Kind, is_document_path, is_shared, kind_for_verdict, kind_of, mix
+from agentflow.verdict.surface import Kind, find_kind, find_kind_for_verdict, is_document_path, is_shared, mix
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts
 
@@ -99,7 +99,7 @@ def _find_changed_tests(texts: tuple[ChangedTexts, ...], changed: list[TextDiff]
 
 def _loses_tests(change: ChangedTexts) -> bool:
     """Tell whether a file of tests lost functions, and nothing else happened to it."""
-    return change.path.endswith(".py") and loses_only_functions(change.before, change.after)
+    return change.path.endswith(".py") and has_only_lost_functions(change.before, change.after)
 
 
 def _tests_of(change: ChangedTexts) -> frozenset[str]:
@@ -119,8 +119,8 @@ def _is_new_fixture(change: ChangedTexts, surface: Surface) -> bool:
     """Tell whether a file is new, belongs to the tests alone, and is no code and no setting by its name."""
     name = PurePosixPath(change.path).name
     is_new = change.modes == ("000000", "100644") and change.path not in surface.read
-    is_named = name.startswith(".") or is_shared(name) or kind_of(name, Surface()) is not None
-    kind = kind_for_verdict(change.path, surface)
+    is_named = name.startswith(".") or is_shared(name) or find_kind(name, Surface()) is not None
+    kind = find_kind_for_verdict(change.path, surface)
     is_of_tests = kind in (Kind.TESTS, Kind.FIXTURES, Kind.OBSERVED)
     return is_new and is_of_tests and not is_source(change.path) and not is_named
 
@@ -143,7 +143,7 @@ def _find_suppressions(task: TaskState, changed: Iterable[TextDiff]) -> tuple[st
 
 def _to_changed(each: ChangedTexts, surface: Surface) -> tuple[TextDiff, ...]:
     """Return the diffs of a changed file: two where it holds both product and checks."""
-    kind = kind_for_verdict(each.path, surface)
+    kind = find_kind_for_verdict(each.path, surface)
     if kind is None and is_shared(each.path) and mix(each.path, each.before, each.after) != each.after:
         kind = Kind.RUNNER
     whole = TextDiff(path=each.path, before=each.before, after=each.after, kind=kind)
@@ -161,7 +161,7 @@ def _add_findings(each: TextDiff, findings: tuple[Remark, ...]) -> TextDiff:
 def _tests(git: Git, task: TaskState) -> tuple[str, ...]:
     """Return the texts of the tests before the task, whose values code should not know."""
     kinds, base = (Kind.TESTS, Kind.OBSERVED, Kind.NAMED), task.trees[0]
-    paths = (path for path in git.list_paths(base) if kind_of(path, task.surface) in kinds)
+    paths = (path for path in git.list_paths(base) if find_kind(path, task.surface) in kinds)
     return git.read_texts([f"{base}:{path}" for path in islice(paths, _TEST_FILES)], _TEXT_BYTES)
 
 
@@ -176,7 +176,7 @@ def _find_spoken(git: Git, task: TaskState, changed: Iterable[TextDiff]) -> tupl
     return tuple(line for text in (task.task, *texts.values()) for line in text.splitlines())
 
 
-def approval_id(seen: Inspection, weakened: Sequence[str]) -> str:
+def make_approval_id(seen: Inspection, weakened: Sequence[str]) -> str:
     """Return the id under which exactly these changes are approved."""
     parts = list(weakened)
     parts += [part for each in seen.checks for part in (each.path, each.after)]

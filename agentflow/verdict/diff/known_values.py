@@ -11,8 +11,8 @@ from typing import TypeVar
 from agentflow.core.languages import SCRIPTS, is_source
 from agentflow.core.regex import regex
 from agentflow.verdict.diff.conditions import find_comparisons, read_code
-from agentflow.verdict.diff.number_conditions import find_compared, picks, read_condition
-from agentflow.verdict.syntax import last_word, read_python
+from agentflow.verdict.diff.number_conditions import find_compared, is_narrow, read_condition
+from agentflow.verdict.syntax import get_last_word, read_python
 
 _EVERYDAY = frozenset(
     {
@@ -173,7 +173,7 @@ def _find_picking_rows(
     for start, end in places if numbers else ():
         line = text.count("\n", 0, start) + 1
         condition = read_condition(text[start:end]) if line in lines and end - start < _MOST_SIGNS else None
-        if condition is not None and picks(condition, numbers):
+        if condition is not None and is_narrow(condition, numbers):
             yield line, rows[line - 1]
 
 
@@ -227,7 +227,7 @@ def find_known_lines(before: str, after: str, known: Known) -> Iterator[tuple[in
             yield getattr(node, "lineno", 1), ast.unparse(node).partition("\n")[0]
     numbers = known.rare_numbers
     for node in find_new(before, after, _find_picking):
-        if picks(node, numbers):
+        if is_narrow(node, numbers):
             yield node.lineno, ast.unparse(node).partition("\n")[0]
 
 
@@ -359,5 +359,5 @@ def _constants(node: ast.AST) -> list[object]:
 
 
 def _names_status(node: ast.expr) -> bool:
-    names = (last_word(each).lower() for each in ast.walk(node))
+    names = (get_last_word(each).lower() for each in ast.walk(node))
     return any("status" in name or "code" in name for name in names)

@@ -139,7 +139,7 @@ class _UnknownError(Exception):
     """A part of a condition whose value cannot be told."""
 
 
-def picks(condition: ast.expr, numbers: Collection[float]) -> bool:
+def is_narrow(condition: ast.expr, numbers: Collection[float]) -> bool:
     """Tell whether a condition on one value holds for a number of the tests and for few others like it."""
     names = {ast.unparse(each) for each in _find_names(condition)}
     given = [int(number) for number in numbers if math.isfinite(number) and number == int(number)]

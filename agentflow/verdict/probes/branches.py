@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.probes.breaking import find_changed_lines
-from agentflow.verdict.syntax import NO_PYTHON, AnyFunction, behind_docstring, is_constant, last_word
+from agentflow.verdict.syntax import NO_PYTHON, AnyFunction, get_last_word, is_constant, skip_docstring
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _RAN, _TRUE, _FALSE = "r", "1", "0"
@@ -130,7 +130,7 @@ class _Watch(ast.NodeTransformer):
         is_new = not _is_empty(node) and (node.name, ast.dump(node.args)) not in self._known
         self.generic_visit(node)
         if is_new:
-            node.body.insert(behind_docstring(node), self._mark(node))
+            node.body.insert(skip_docstring(node), self._mark(node))
         self._owner = owner
         return node
 
@@ -308,7 +308,7 @@ def _list_computed_defaults(tree: ast.Module) -> frozenset[str]:
 
 def _names_in(target: ast.expr) -> Iterator[str]:
     """Yield the names and attributes that an assignment binds."""
-    yield from filter(None, map(last_word, ast.walk(target)))
+    yield from filter(None, map(get_last_word, ast.walk(target)))
 
 
 def _with_owners(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:
@@ -378,7 +378,7 @@ def _is_unimplemented(node: ast.stmt) -> bool:
 
 def _insert(tree: ast.Module, recorder: Iterable[ast.stmt]) -> None:
     """Add the recorder behind the docstring and the future imports."""
-    place = behind_docstring(tree)
+    place = skip_docstring(tree)
     for at, node in enumerate(tree.body):
         if isinstance(node, ast.ImportFrom) and node.module == "__future__":
             place = at + 1

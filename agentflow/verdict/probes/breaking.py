@@ -15,11 +15,11 @@ from agentflow.core.regex import regex
 from agentflow.verdict.syntax import (
     NO_PYTHON,
     AnyFunction,
-    behind_docstring,
-    first_line,
+    find_first_line,
     is_constant,
     parse_python,
     read_python,
+    skip_docstring,
 )
 from agentflow.verdict.target_tests import PYTEST, UNITTEST
 from agentflow.workspace.mixed_tree import ChangedTexts, find_differences
@@ -105,7 +105,7 @@ def _break_script(text: str, lines: Collection[int], touch: str) -> str:
     first, rows = min(lines, default=1), text.splitlines()
     meant = (each for each in ast.parse(text).body if (each.end_lineno or 0) >= first and not _is_head(each))
     node = next(meant, None)
-    at = first_line(node) - 1 if node else len(rows)
+    at = find_first_line(node) - 1 if node else len(rows)
     return "\n".join((*rows[:at], touch, *rows[at:], ""))
 
 
@@ -124,7 +124,7 @@ def _find_code_lines(change: ChangedTexts) -> set[int]:
 
 
 def _span(node: AnyFunction) -> tuple[int, int]:
-    return first_line(node), (node.end_lineno or node.lineno) + 1
+    return find_first_line(node), (node.end_lineno or node.lineno) + 1
 
 
 def _break_nodes(
@@ -135,7 +135,7 @@ def _break_nodes(
         tree = ast.parse(text)
         meant = [node for node in ast.walk(tree) if isinstance(node, AnyFunction) and is_meant(node)]
         for node in meant:
-            at = behind_docstring(node)
+            at = skip_docstring(node)
             rest = node.body[at:] if keeps_body else []
             node.body = [*node.body[:at], *ast.parse(statement).body, *rest]
         return ast.unparse(tree) if meant else None
@@ -338,8 +338,8 @@ def _functions(text: str) -> Iterator[tuple[str, AnyFunction]]:
 
 def _find_place(node: AnyFunction) -> int | None:
     """Return the line before which a statement can be inserted; None where there is no such line."""
-    at = behind_docstring(node)
+    at = skip_docstring(node)
     body = node.body[at:]
     if not body or body[0].lineno in (node.lineno, node.body[0].end_lineno if at else 0):
         return None
-    return first_line(body[0])
+    return find_first_line(body[0])

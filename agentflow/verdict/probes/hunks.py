@@ -11,7 +11,7 @@ from agentflow.core.languages import gather
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.same.equivalence import is_document, is_equal_but_examples, is_same_behaviour
-from agentflow.verdict.syntax import Definition, first_line, name_imported, read_python
+from agentflow.verdict.syntax import Definition, find_first_line, name_imported, read_python
 from agentflow.workspace.mixed_tree import ChangedTexts, find_differences
 
 _FRAME = re.compile(r"(?=.*\S)[\s()\[\]{};,]*(?:(?:else|try|finally)\s*[:{]?|end|fi|done)?\s*")
@@ -144,7 +144,7 @@ def _begins(change: ChangedTexts) -> tuple[int, ...]:
     classes = (each for each in tree.body if isinstance(each, ast.ClassDef) and each.name in known)
     owners: list[ast.Module | ast.ClassDef] = [tree, *classes]
     found = (each for owner in owners for each in owner.body if isinstance(each, Definition))
-    return tuple(first_line(each) - 1 for each in found)
+    return tuple(find_first_line(each) - 1 for each in found)
 
 
 def _loadable(change: ChangedTexts, pieces: list[Piece]) -> list[Piece]:

@@ -8,7 +8,7 @@ from itertools import islice
 
 from agentflow.core.evidence import RED, TestOutcome
 from agentflow.core.record import Record
-from agentflow.core.test_ids import function_of
+from agentflow.core.test_ids import get_test_function
 from agentflow.verdict.syntax import AnyFunction, read_python
 
 _EQUAL = re.compile(r"(?!.*(?:not|greater|less))assert.*(?:equal|allclose)", re.IGNORECASE)
@@ -96,7 +96,9 @@ def _names(clone: Clone) -> tuple[str, str]:
 def _cases(outcomes: Mapping[str, TestOutcome], name: str) -> dict[str, TestOutcome]:
     """Return the result of each case of a test."""
     return {
-        test.partition("[")[2]: outcome for test, outcome in outcomes.items() if function_of(test) == name
+        test.partition("[")[2]: outcome
+        for test, outcome in outcomes.items()
+        if get_test_function(test) == name
     }
 
 

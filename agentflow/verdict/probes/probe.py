@@ -9,7 +9,7 @@ from agentflow.checks.run import Manner, Shown
 from agentflow.core.evidence import RED, Check, CheckRun, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
-from agentflow.core.test_ids import id_prefix
+from agentflow.core.test_ids import find_id_prefix
 from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.case import Case, find_hook_files, find_tests
 from agentflow.verdict.diff.inspection import Inspection
@@ -20,7 +20,7 @@ from agentflow.verdict.probes.script_branches import CountedScript
 from agentflow.verdict.proofs import find_proof
 from agentflow.verdict.runner import Place
 from agentflow.verdict.same.equivalence import is_document
-from agentflow.verdict.surface import belongs, is_shared
+from agentflow.verdict.surface import is_check_file, is_shared
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts, write_tree_with
 
@@ -55,7 +55,7 @@ class ProbeContext(Record):
     def proving(self) -> frozenset[str]:
         """The passing tests that prove the change, with those of a file that could not be loaded before."""
         names = {*find_proof(self.case)}
-        begins = tuple(begin for name in names if (begin := id_prefix(name)))
+        begins = tuple(begin for name in names if (begin := find_id_prefix(name)))
         return frozenset(
             test for test in self.passed if test in names or (begins and test.startswith(begins))
         )
@@ -82,7 +82,7 @@ class ProbeContext(Record):
         if path in surface.read:
             return change.is_whole  # whatever its name says
         is_named = manifest_of(path) or is_shared(path) or PurePosixPath(path).name.startswith(".")
-        is_other = is_named or belongs(surface, path) or is_document(change)
+        is_other = is_named or is_check_file(surface, path) or is_document(change)
         return change.is_whole and not is_other
 
 

@@ -11,7 +11,7 @@ from typing import TypeGuard
 
 from agentflow.core.languages import find_lexer
 from agentflow.core.regex import regex
-from agentflow.verdict.syntax import NO_PYTHON, name_imported, read_python, words_of
+from agentflow.verdict.syntax import NO_PYTHON, list_words, name_imported, read_python
 from agentflow.verdict.tokens import split_program
 
 _OBEYED = regex(
@@ -31,7 +31,7 @@ _TRAILING = regex(r"(?:(?<=\s)|^)//(?![^\"'`]*[\"'`]\s*[;,)]).*|(?:(?<=\s)|^)#(?
 _Region = tuple[tuple[int, int], tuple[int, int]]
 
 
-def code_lines(path: str, text: str) -> list[str]:
+def list_code_lines(path: str, text: str) -> list[str]:
     """Return the lines of a file without comments and docstrings, as far as these can be recognised."""
     return _python_lines(text) if path.endswith(".py") else _other_lines(text)
 
@@ -151,7 +151,7 @@ def take_out_unused(old: ast.Module, new: ast.Module, own: Collection[str]) -> N
     defined = [node for node in old.body if getattr(node, "name", "") in gone]
     if defined:  # what other code calls is no dead code
         rest = [node for node in old.body if node not in defined]
-        gone -= {getattr(node, "name", "") for node in defined} & words_of(ast.Module(rest, []))
+        gone -= {getattr(node, "name", "") for node in defined} & list_words(ast.Module(rest, []))
     for node in old.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             node.names = [each for each in node.names if name_imported(each) not in gone]
@@ -190,7 +190,7 @@ def is_taken(path: str, names: Collection[str], text: str) -> bool:
 
 def _find_dropped(old: ast.Module, new: ast.Module, own: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield imports of the library and private functions of old code that new code never says."""
-    said = words_of(new)
+    said = list_words(new)
     for node in old.body:
         if isinstance(node, ast.Import | ast.ImportFrom) and _is_only_bound(node, own):
             yield from (

@@ -20,9 +20,9 @@ from agentflow.verdict.syntax import (
     NO_PYTHON,
     AnyFunction,
     Definition,
-    behind_docstring,
+    find_parameters,
     name_imported,
-    parameters_of,
+    skip_docstring,
 )
 from agentflow.workspace.mixed_tree import ChangedTexts
 
@@ -170,13 +170,13 @@ class _Bare(ast.NodeTransformer):
         self._known = {name: line for line, name in reversed(list(_names_bound(tree)))}
 
     def visit_Module(self, node: ast.Module) -> ast.Module:
-        node.body = node.body[behind_docstring(node) :]
+        node.body = node.body[skip_docstring(node) :]
         self.generic_visit(node)
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
         if not node.decorator_list:
-            node.body = node.body[behind_docstring(node) :] or [ast.Pass()]
+            node.body = node.body[skip_docstring(node) :] or [ast.Pass()]
         node.body = [
             self.visit(each) if isinstance(each, Definition) else each for each in node.body
         ]  # annotated names of a class may be fields
@@ -184,7 +184,7 @@ class _Bare(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: AnyFunction) -> AnyFunction:
         if _is_plain(node):
-            node.body = node.body[behind_docstring(node) :] or [ast.Pass()]
+            node.body = node.body[skip_docstring(node) :] or [ast.Pass()]
             self._strip_annotations(node)
         self.generic_visit(node)
         return node
@@ -198,7 +198,7 @@ class _Bare(ast.NodeTransformer):
         return ast.Assign(targets=[node.target], value=node.value, lineno=node.lineno)
 
     def _strip_annotations(self, node: AnyFunction) -> None:
-        for each in parameters_of(node):
+        for each in find_parameters(node):
             if each.annotation is not None and self._is_harmless(each.annotation):
                 each.annotation = None
         if node.returns is not None and self._is_harmless(node.returns):

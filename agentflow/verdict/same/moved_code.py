@@ -14,12 +14,12 @@ from agentflow.verdict.surface import is_document_path
 from agentflow.verdict.syntax import (
     NO_PYTHON,
     Definition,
-    home_of,
+    find_home_module,
     is_constant,
     list_strings,
     list_variables,
+    may_reach_by_name,
     name_imported,
-    reaches_by_name,
     read_python,
 )
 
@@ -112,7 +112,7 @@ def _imports(tree: ast.Module, path: str) -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.Import):
             yield from ((each.asname or each.name, each.name) for each in node.names)
         elif isinstance(node, ast.ImportFrom):
-            home = home_of(node, path.removeprefix("src/"))
+            home = find_home_module(node, path.removeprefix("src/"))
             yield from ((each.asname or each.name, f"{home}:{each.name}") for each in node.names)
 
 
@@ -290,7 +290,7 @@ def _asks_for(name: str, tree: ast.Module) -> bool:
 def _tells_home(tree: ast.Module) -> bool:
     """Tell whether code finds other code by its name or its module."""
     attributes = (node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
-    return reaches_by_name(tree) or not _TELLS_HOME.isdisjoint(attributes)
+    return may_reach_by_name(tree) or not _TELLS_HOME.isdisjoint(attributes)
 
 
 def _variables(node: ast.AST) -> frozenset[str]:
@@ -351,14 +351,14 @@ def _is_equal_but_imports(old: PurePosixPath, now: PurePosixPath, before: _Texts
     for path in before.keys() & after.keys():
         if path.endswith(".py"):
             was, tree = ast.parse(before[path]), ast.parse(after[path])
-            if reaches_by_name(was) or _reaches_otherwise(was, old.stem):
+            if may_reach_by_name(was) or _reaches_otherwise(was, old.stem):
                 return False
             _rename_imports(was, path, old, now)
             if ast.dump(was) != ast.dump(tree):
                 return False
         elif before[path] != after[path] and not is_document_path(path):
             return False
-    return not reaches_by_name(ast.parse(before[str(old)]))
+    return not may_reach_by_name(ast.parse(before[str(old)]))
 
 
 def _reaches_otherwise(tree: ast.Module, stem: str) -> bool:
@@ -375,6 +375,6 @@ def _rename_imports(tree: ast.Module, path: str, old: PurePosixPath, now: PurePo
     module = ".".join(part for part in old.with_suffix("").parts if part != "src")
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
-            home = home_of(node, path.removeprefix("src/"))
+            home = find_home_module(node, path.removeprefix("src/"))
             if home == module:
                 node.module = node.module.removesuffix(old.stem) + now.stem

@@ -10,8 +10,8 @@ from agentflow.verdict.same.equivalence import READS_TEXTS, is_description, is_d
 from agentflow.verdict.same.inlining import find_extracted
 from agentflow.verdict.same.moved_code import find_moved, find_moved_module
 from agentflow.verdict.same.renaming import find_renaming, is_renamed
-from agentflow.verdict.surface import belongs, is_document_path
-from agentflow.verdict.syntax import looks_up
+from agentflow.verdict.surface import is_check_file, is_document_path
+from agentflow.verdict.syntax import may_look_up
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import is_ignore_file
 from agentflow.workspace.mixed_tree import ChangedTexts
@@ -46,7 +46,7 @@ def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[ChangedTexts, .
     documents = [PurePosixPath(each.path) for each in changes if is_document(each)]
     naming = _find_readers(git, base, documents)
     if surface.is_watched:  # what a test says of a document shows as it runs
-        naming = [path for path in naming if not belongs(surface, path)]
+        naming = [path for path in naming if not is_check_file(surface, path)]
     reading = _in_code(git.find_mentions(base, READS_TEXTS)) if len(documents) < len(changes) else ()
     return not naming and not reading
 
@@ -103,7 +103,7 @@ def _is_needed(git: Git, tree: str, changes: tuple[ChangedTexts, ...], own: Coll
         others = git.read_files(tree, paths, _TEXT_BYTES)
         if any(is_taken(each.path, names, text) for path, text in others.items() if path in saying):
             return True
-        if (functions or brought) and any(map(looks_up, others.values())):
+        if (functions or brought) and any(map(may_look_up, others.values())):
             return True
     return False
 

@@ -7,21 +7,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from agentflow.core.languages import PLAIN_SCRIPTS
-from agentflow.verdict.same.comments import code_lines
+from agentflow.verdict.same.comments import list_code_lines
 from agentflow.verdict.same.equivalence import is_document
 from agentflow.verdict.same.other_names import is_function_of_scripts
 from agentflow.verdict.surface import is_document_path
 from agentflow.verdict.syntax import (
     AnyFunction,
-    files_of,
-    home_of,
-    last_word,
+    find_home_module,
+    get_last_word,
+    list_module_paths,
     list_parameters,
     list_variables,
+    list_words,
+    may_reach_by_name,
     name_imported,
-    reaches_by_name,
     read_python,
-    words_of,
 )
 from agentflow.workspace.mixed_tree import ChangedTexts
 
@@ -106,7 +106,7 @@ def _are_plain(names: Mapping[str, str], texts: Mapping[str, str]) -> bool:
     if trees.keys() != code.keys():
         return False
     new = {*names.values()}
-    if any(reaches_by_name(tree) or new & {*list_variables(tree)} for tree in trees.values()):
+    if any(may_reach_by_name(tree) or new & {*list_variables(tree)} for tree in trees.values()):
         return False  # Python may have normalised a name
     return all(_is_plain(name, code, trees) for name in names)
 
@@ -123,7 +123,7 @@ def _is_plain(name: str, code: Mapping[str, str], trees: _Trees) -> bool:
         found = _places_of_definition if definers else _places_of_local
         places = sum(found(tree, path, name, trees))
         uses += places
-        stands = re.findall(rf"(?<!\w){name}(?!\w)", "\n".join(code_lines(path, code[path])))
+        stands = re.findall(rf"(?<!\w){name}(?!\w)", "\n".join(list_code_lines(path, code[path])))
         if len(stands) != places:
             return False
     return uses > 1 or name.startswith(("test_", "_"))  # others that nobody calls are called from outside
@@ -156,7 +156,7 @@ def _places_of_definition(tree: ast.Module, path: str, name: str, trees: _Trees)
                 yield 1
             case ast.Call(func=ast.Attribute(attr=word, value=value)) if word == name:
                 yield ast.unparse(value) in modules
-            case ast.ImportFrom(names=names) if _file(home_of(node, path), trees):
+            case ast.ImportFrom(names=names) if _file(find_home_module(node, path), trees):
                 yield sum(each.name == name for each in names)
             case ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List(elts=listed)):
                 yield sum(isinstance(each, ast.Constant) and each.value == name for each in listed)
@@ -209,7 +209,11 @@ def _is_local(name: str, trees: _Trees) -> bool:
         if name in _open_bindings(tree):
             return False
         for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef) and not _is_plain_class(node, trees) and name in words_of(node):
+            if (
+                isinstance(node, ast.ClassDef)
+                and not _is_plain_class(node, trees)
+                and name in list_words(node)
+            ):
                 return False
             if isinstance(node, AnyFunction) and name in list_parameters(node):
                 owners.add(node.name)
@@ -231,10 +235,10 @@ def _is_passed_on(owners: set[str], tree: ast.Module) -> bool:
         known |= {id(each) for part in _for_classes(node) if part for each in ast.walk(part)}
         if isinstance(node, ast.Call):
             known.add(id(node.func))
-            if last_word(node.func) in owners and any(each.arg is None for each in node.keywords):
+            if get_last_word(node.func) in owners and any(each.arg is None for each in node.keywords):
                 return True
     names = (node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute))
-    return any(last_word(node) in owners and id(node) not in known for node in names)
+    return any(get_last_word(node) in owners and id(node) not in known for node in names)
 
 
 def _open_bindings(tree: ast.Module) -> frozenset[str]:
@@ -295,11 +299,11 @@ def _modules(tree: ast.Module, path: str, trees: _Trees) -> frozenset[str]:
         if isinstance(node, ast.Import):
             found |= {each.asname or each.name for each in node.names if _file(each.name, trees)}
         elif isinstance(node, ast.ImportFrom):
-            home = home_of(node, path)
+            home = find_home_module(node, path)
             found |= {each.asname or each.name for each in node.names if _file(f"{home}.{each.name}", trees)}
     return frozenset(found)
 
 
 def _file(module: str, trees: _Trees) -> str:
     """Return the file of a module; empty for one from elsewhere."""
-    return next((path for path in files_of(module.strip(".")) if path in trees), "")
+    return next((path for path in list_module_paths(module.strip(".")) if path in trees), "")

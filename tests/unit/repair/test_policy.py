@@ -320,7 +320,7 @@ def test_a_role_without_a_submission_is_not_played(tmp_path: Path) -> None:
     ],
 )
 def test_a_task_about_failing_checks_is_taken(task: str, tmp_path: Path) -> None:
-    assert Repair(boxed(tmp_path)).refusal(task) is None
+    assert Repair(boxed(tmp_path)).explain_refusal(task) is None
 
 
 @pytest.mark.parametrize(
@@ -340,5 +340,8 @@ def test_a_task_about_failing_checks_is_taken(task: str, tmp_path: Path) -> None
 def test_any_other_task_is_refused_at_once(task: str, tmp_path: Path) -> None:
     model = Repair(boxed(tmp_path))
     began = time.process_time()
-    assert model.refusal(task) == "The built-in repair engine can only fix Python code with failing tests."
+    assert (
+        model.explain_refusal(task)
+        == "The built-in repair engine can only fix Python code with failing tests."
+    )
     assert time.process_time() - began < 0.1
