@@ -164,7 +164,7 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
     for role in hooks.roles:
         if role.part:
             toolbox.select_for(role)
-        elif toolbox.gives_nothing(role):
+        elif toolbox.is_empty_for(role):
             warnings.append(f"role left out: {_describe_no_tools(role)}")
             continue
         used.append(role)

@@ -85,12 +85,12 @@ class Role(Record):
         line = self.lines.get(key)
         return self.source if line is None else f"{self.source}:{line}"
 
-    def rules_for(self, tool: str) -> tuple[ToolRule, ...]:
+    def list_rules(self, tool: str) -> tuple[ToolRule, ...]:
         return tuple(rule for rule in self.tools if rule.tool == tool)
 
-    def rules_of(self, tool: str, category: str) -> tuple[ToolRule, ...]:
+    def list_rules_in(self, tool: str, category: str) -> tuple[ToolRule, ...]:
         """Return the rules about a tool, by its name and by its category."""
-        return (*self.rules_for(tool), *self.rules_for(category))
+        return (*self.list_rules(tool), *self.list_rules(category))
 
 
 class Finding(Record):

@@ -87,10 +87,10 @@ def meets_condition(condition: str | None, event: HookEvent) -> bool:
 
 def _is_about(rule: ToolRule, tool: Tool, given: Mapping[str, Any], root: Path) -> bool:
     """Return whether a rule's pattern fits a call; it does for a tool without a known subject."""
-    pattern, commands = str(rule.pattern), tool.values(given, Subject.COMMAND)
+    pattern, commands = str(rule.pattern), tool.list_values(given, Subject.COMMAND)
     if commands:
         return any(may_be_about_command(pattern, command) for command in commands)
-    paths = tool.values(given, Subject.PATH) if rule.tool in FILES else ()
+    paths = tool.list_values(given, Subject.PATH) if rule.tool in FILES else ()
     return not paths or any(is_about_path(pattern, path, root, "", widely=True) for path in paths)
 
 

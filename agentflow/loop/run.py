@@ -214,7 +214,7 @@ def _choose_batch(agent: Agent, run: Run) -> tuple[ToolCall, ...]:
 
 def _only_reads(agent: Agent, call: ToolCall) -> bool:
     tool = agent.find_tool(call.name)
-    return tool is not None and tool.only_reads(call.input)
+    return tool is not None and tool.is_read_only(call.input)
 
 
 def _is_over(agent: Agent, run: Run, call: ToolCall) -> bool:

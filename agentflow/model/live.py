@@ -156,7 +156,7 @@ class LiveModel:
 
         def room(size: int) -> int:
             left = most if window is None else window - self._meter.estimate_tokens(size)
-            return self._meter.reply_room(request, size, price, min(most, max(left, _LEAST_ROOM)))
+            return self._meter.compute_room(request, size, price, min(most, max(left, _LEAST_ROOM)))
 
         def count(usage: Usage) -> None:
             used.append(usage)

@@ -79,12 +79,12 @@ class RuleCall(Record):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        return self.tool.values(self.given, Subject.PATH)
+        return self.tool.list_values(self.given, Subject.PATH)
 
 
 def apply_rules(rules: Rules, tool: Tool, given: dict[str, Any], root: Path) -> RuleDecision:
     """Return what the first matching list says about a call; NONE when no rule matches."""
-    command = "\n".join(tool.values(given, Subject.COMMAND))
+    command = "\n".join(tool.list_values(given, Subject.COMMAND))
     try:
         script = unwrap_command(command) if command else None
         call = RuleCall(tool=tool, given=given, root=root, script=script)
@@ -185,8 +185,10 @@ def _paths_in(script: ShellScript, kind: str) -> Iterator[str]:
 
 
 def _is_about(pattern: str, call: RuleCall) -> bool:
-    is_host = any(is_on_host(pattern, one) for one in call.tool.values(call.given, Subject.ADDRESS))
-    return is_host or any(fnmatchcase(one, pattern) for one in call.tool.values(call.given, Subject.NAME))
+    is_host = any(is_on_host(pattern, one) for one in call.tool.list_values(call.given, Subject.ADDRESS))
+    return is_host or any(
+        fnmatchcase(one, pattern) for one in call.tool.list_values(call.given, Subject.NAME)
+    )
 
 
 def _has_value(pattern: str, given: Mapping[str, Any]) -> bool:
@@ -333,7 +335,7 @@ def find_obeyed_file_question(rules: Rules, tool: Tool, given: Mapping[str, Any]
     """Return why a person has to approve a write to a file that other programs obey, or None."""
     if tool.effect is Effect.READ:
         return None
-    reasons = (_reason_to_ask(rules, path, root) for path in tool.values(given, Subject.PATH))
+    reasons = (_reason_to_ask(rules, path, root) for path in tool.list_values(given, Subject.PATH))
     return next(filter(None, reasons), None)
 
 

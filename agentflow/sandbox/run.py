@@ -94,7 +94,7 @@ class Sandbox(Record):
         """Return the sandbox of another caller."""
         return self.replace(who=who or "", writable=writable)
 
-    def on(self, view: View) -> Self:
+    def switch_to_view(self, view: View) -> Self:
         """Return the sandbox with a view in place of the repository."""
         return self.replace(view=view)
 

@@ -122,7 +122,7 @@ class Case(Record):
             return frozenset()
         return base.list_ids(TestOutcome.ERROR) & run.list_ids(TestOutcome.ERROR)
 
-    def excuses(self, run: CheckRun) -> bool:
+    def is_excused(self, run: CheckRun) -> bool:
         """Return whether a check fails only by what is known to fail, by chance or for want of a module."""
         code = run.evidence.exit_code if run.evidence else None
         failing = run.list_ids(*RED, TestOutcome.FLAKY)

@@ -142,7 +142,7 @@ class Checking:
         found = (check for check in all_found if check.name not in names)
         return (*before, *limit_checks(found, self._bounds.timeouts))
 
-    def repository(self, files: tuple[str, ...]) -> Repository:
+    def read_repository(self, files: tuple[str, ...]) -> Repository:
         """Return the repository as check detection reads it."""
         return Repository(sandbox=self._sandbox, files=files, known=frozenset(files))
 
@@ -153,10 +153,10 @@ class Checking:
 
     def find_blocked(self, required: tuple[RequiredCheck, ...]) -> dict[CheckName, str]:
         """Return the checks that cannot run on this machine whatever the code says, each with the reason."""
-        red = [run for run in self.runs(required) if not run.green]
+        red = [run for run in self.find_runs(required) if not run.green]
         if not red:
             return {}
-        repository = self.repository(PathGuard(self._git.root).list_files())
+        repository = self.read_repository(PathGuard(self._git.root).list_files())
         running = version(repository) if read_required_python(repository) else None
         found = {run.check.name: blockage(run, self._output(run), repository, running) for run in red}
         return {name: why for name, why in found.items() if why}
@@ -196,7 +196,7 @@ class Checking:
             seen=seen,
             places=self._places,
             patience={**PATIENCE, **self._bounds.patience},
-            before={run.check.name: run for run in self.runs(task.baseline)},
+            before={run.check.name: run for run in self.find_runs(task.baseline)},
             marks={
                 name: mark
                 for name, mark in marks.items()
@@ -217,7 +217,7 @@ class Checking:
         files = PathGuard(self._git.root).list_files()
         if not any(name.endswith(".py") for name in files):
             return ()
-        return find_installed_paths(self._sandbox, choose_interpreter(self.repository(files)).words)
+        return find_installed_paths(self._sandbox, choose_interpreter(self.read_repository(files)).words)
 
     def _keep(self, task: TaskState, job: CheckJob, ran: CheckResult) -> RequiredCheck:
         if not ran.runs:
@@ -253,11 +253,11 @@ class Checking:
         )
         return RequiredCheck(check=ran.check, evidence=evidence.id)
 
-    def reads(self, tree: str) -> Reads | None:
+    def find_reads(self, tree: str) -> Reads | None:
         """Return which files the tests read on a tree, if they ran there in this process."""
         return self._reads.get(tree)
 
-    def runs(self, required: tuple[RequiredCheck, ...]) -> tuple[CheckRun, ...]:
+    def find_runs(self, required: tuple[RequiredCheck, ...]) -> tuple[CheckRun, ...]:
         """Return what checks showed, in their order."""
         return tuple(self._recall(item) for item in required)
 
@@ -314,7 +314,7 @@ class JudgeContext(Record):
         """Return the task with the tree on disk now, and with the files that only hooks changed."""
         return task.replace(tree=self.git.write_tree(), hook_files=self.watch.list_files())
 
-    def changes(self, task: TaskState) -> tuple[FileChange, ...]:
+    def list_changes(self, task: TaskState) -> tuple[FileChange, ...]:
         """Return the files that the task itself changed up to its last recorded tree."""
         if task.base_tree is None or task.tree is None:
             return ()

@@ -50,7 +50,7 @@ def _end_verified(task: TaskState, verdict: Verdict) -> Ending:
         return fail("a task of this class needs a review, and none passed")
     if verdict.caveats:
         found = "every required check passes"
-        if any(Caveat.CHECK_NOT_RUN.stands_in(caveat) for caveat in verdict.caveats):
+        if any(Caveat.CHECK_NOT_RUN.is_named_in(caveat) for caveat in verdict.caveats):
             found = "every check that can run here passes"
         if not any(item.evidence and item.check.name not in task.blocked for item in task.final):
             found = "no check can run here as a whole"

@@ -102,14 +102,14 @@ async def _run_proof(context: JudgeContext, task: TaskState, case: Case) -> Task
     if not (seen.changed_tests or seen.new_fixtures):
         tree = mix_trees(context.git, *task.trees, split_by(task.surface))
         task = task.replace(fresh=await run_fail_to_pass(context, task, case, tree))
-        case = case.replace(runs=list_runs(task, context.checking.runs))
+        case = case.replace(runs=list_runs(task, context.checking.find_runs))
     probing = ProbeContext(git=context.git, task=task, case=case, inspection=seen)
     return task.replace(probes=await run_probes(context, task, probing, due_probes))
 
 
 def _is_read_by_tests_alone(context: JudgeContext, task: TaskState, paths: Iterable[str]) -> bool:
     """Tell whether code of the checks was seen to read each file on the change, and no other code."""
-    reads = context.checking.reads(task.trees[1])
+    reads = context.checking.find_reads(task.trees[1])
     if reads is None or reads.gap:
         return False
     readers = [{reader for name, reader in reads.by_code if name == path and reader} for path in paths]
@@ -158,7 +158,7 @@ def build_case(
 def gather_case(context: JudgeContext, task: TaskState) -> Case:
     """Gather the case of a change, as if nobody touched its tree since it was recorded."""
     seen = context.inspections.of(task)
-    case = build_case(context.git, task, task.trees, context.checking.runs, seen)
+    case = build_case(context.git, task, task.trees, context.checking.find_runs, seen)
     case = case.replace(altered=find_altered(context, task))
     entries = context.git.list_ignored()
     now = mark_ignored(context.git.root, entries)
@@ -194,7 +194,7 @@ def find_altered(context: JudgeContext, task: TaskState) -> tuple[FileChange, ..
     """
     ledger = context.ledger
     found = context.git.drop_ignored(ledger.list_altered(task.iteration))
-    changed = {change.path for change in context.changes(task)}
+    changed = {change.path for change in context.list_changes(task)}
     if not found or task.base_tree is None:
         return found
     before = context.git.drop_ignored(ledger.list_left_before())
@@ -373,7 +373,7 @@ async def run_fail_to_pass(context: JudgeContext, task: TaskState, case: Case, t
     anew = CheckJob(checks=(check,), tree=tree, surface=Side.FINAL, code=Side.BASE, runs_anew=True)
     before = anew.replace(earlier=grounds.earlier, longest=grounds.longest)
     (fresh,) = await context.checking.run(task, before)
-    case = case.replace(runs=(*case.runs, *to_proof_runs(context.checking.runs(fresh))))
+    case = case.replace(runs=(*case.runs, *to_proof_runs(context.checking.find_runs(fresh))))
     proving = find_turned(case.select(code=Side.BASE), case.after)
     if find_proof(case) or not proving:
         return fresh

@@ -104,7 +104,7 @@ def _list_caveats(case: Case, *, is_proved: bool) -> Iterator[str]:
     yield from (Caveat.CHECK_NOT_RUN.of(name) for name in _list_not_run(case))
     able = [run for run in case.after if not case.is_blocked(run)]
     yield from _caveats_of_counts(case, able)
-    if any(not run.green and not case.excuses(run) for run in able):
+    if any(not run.green and not case.is_excused(run) for run in able):
         yield Caveat.ALREADY_RED
     if any(set(run.flaky) - case.known for run in case.runs):
         yield Caveat.FLAKY
@@ -259,7 +259,7 @@ def _fewer(base: CheckRun, run: CheckRun, held: CheckRun) -> list[str]:
 
 def _find_new_failures(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
     """Return what fails in a failing check and did not fail before."""
-    if case.excuses(run) or (base is not None and _says_the_same(base, run)):
+    if case.is_excused(run) or (base is not None and _says_the_same(base, run)):
         return []
     name, end = run.check.name, describe_end(run.evidence) if run.evidence else "not run"
     now, before = find_faults(run), find_faults(base) if base else {}

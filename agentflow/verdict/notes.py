@@ -76,7 +76,7 @@ def _still_red(case: Case) -> Iterator[str]:
     before = {run.check.name: run for run in case.before if not run.green}
     for run in (run for run in case.after if not case.is_blocked(run)):
         then = before.get(run.check.name)
-        if case.excuses(run):
+        if case.is_excused(run):
             if names := sorted(find_faults(run).keys() - case.list_unloadable(run)):
                 yield f"known to fail: {run.check.name}: {list_some(names)}"
         elif then is not None and not run.green and (find_faults(run) or not run.flaky):

@@ -195,7 +195,7 @@ async def examine_base(context: JudgeContext, task: TaskState, *, ends_stalled: 
     assert task.base_tree is not None
     files = context.git.list_paths(task.base_tree)
     checks = context.checking.require(task, files)
-    repository = context.checking.repository(files)
+    repository = context.checking.read_repository(files)
     surface = find_surface(repository, checks, task.surface.added, task.surface.removed)
     longest = STALL_SECONDS if ends_stalled else 0
     job = CheckJob(checks=checks, tree=task.base_tree, surface=Side.BASE, code=Side.BASE, longest=longest)
@@ -203,7 +203,7 @@ async def examine_base(context: JudgeContext, task: TaskState, *, ends_stalled: 
     (baseline,) = await context.checking.run(task, job, ignored=ignored)
     marks = mark_ignored(context.git.root, ignored)
     task = task.replace(baseline=baseline, surface=surface, ignored=marks)
-    reads, runs = context.checking.reads(job.tree), context.checking.runs(baseline)
+    reads, runs = context.checking.find_reads(job.tree), context.checking.find_runs(baseline)
     return task.replace(surface=observe_base(context.git, task, reads, runs))
 
 
@@ -261,7 +261,7 @@ def join_surfaces(told: Surface, found: Surface) -> Surface:
 def observe_after(context: JudgeContext, task: TaskState) -> Surface:
     """Return the check files, with what the tests read of new and undecided files."""
     surface, (base, tree) = _forget_late(task.surface), task.trees
-    changed = {each.path for each in context.changes(task)}
+    changed = {each.path for each in context.list_changes(task)}
     if not changed:
         return surface
     new = frozenset(changed & (set(context.git.list_paths(tree)) - set(context.git.list_paths(base))))
@@ -270,7 +270,7 @@ def observe_after(context: JudgeContext, task: TaskState) -> Surface:
     }
     if not open_ones:
         return surface
-    reads = context.checking.reads(tree)
+    reads = context.checking.find_reads(tree)
     seen = _to_observation(context.git, tree, surface, reads)
     found = observe_paths(seen.replace(new=new, loaded=_files_loaded(context, task) if new else frozenset()))
     checks = {path: why for path, why in found.checks.items() if path in open_ones}
@@ -301,7 +301,7 @@ def _forget_late(surface: Surface) -> Surface:
 
 def is_open(context: JudgeContext, task: TaskState) -> bool:
     """Return whether the kind of a changed path is known only after the checks ran on it."""
-    changed = (each.path for each in context.changes(task))
+    changed = (each.path for each in context.list_changes(task))
     return any(find_kind_for_verdict(path, task.surface) is Kind.UNKNOWN for path in changed)
 
 
@@ -321,7 +321,7 @@ def _files_with_tests(git: Git, task: TaskState, tests: Iterable[str]) -> tuple[
 def _files_loaded(context: JudgeContext, task: TaskState) -> frozenset[str]:
     """Return the Python files whose tests had any result before the task."""
     assert task.base_tree is not None
-    tests = _list_tests(context.checking.runs(task.baseline))
+    tests = _list_tests(context.checking.find_runs(task.baseline))
     told = [test for test in tests if not find_id_prefix(test)]
     files = {get_test_file(test) for test in told}
     modules = {module for test in files for module in accumulate(test.split("."), "{}.{}".format)}

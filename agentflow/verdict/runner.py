@@ -52,7 +52,7 @@ class CheckJob(Record):
     longest: float = 0
     """Seconds of processor time after which a test that does not move may be ended; never where it is 0."""
 
-    def manner(self, check: Check) -> Manner:
+    def choose_manner(self, check: Check) -> Manner:
         """Return how a check runs: tests are observed where code and checks are of one side."""
         is_telling = check.name is CheckName.TESTS and self.surface is self.code
         return Manner.OBSERVED if is_telling else Manner.PLAIN
@@ -151,13 +151,13 @@ class CheckSetup(Record):
         if check.missing is not None:
             return CheckResult(check=check)
         mark = mark_surroundings(self.sandbox, self.marks, check)
-        sink = self.sink(job, check, 0)
+        sink = self.choose_sink(job, check, 0)
         known = self.earlier.find(job.tree, job.code, check, mark, sink)
         if known is None:
             return None
         return CheckResult(check=check, runs=(known.shown,), taken_from=known.source, surroundings=mark)
 
-    def sink(self, job: CheckJob, check: Check, number: int) -> Path:
+    def choose_sink(self, job: CheckJob, check: Check, number: int) -> Path:
         """Return the file for the output of a run."""
         name = f"check-{check.name}-{job.surface}-{job.code}-{number}.out"
         return self.store.folder / "outputs" / name
@@ -169,7 +169,7 @@ class CheckSetup(Record):
         try:
             await to_thread.run_sync(stage.fill, self.underlay)
             yield Place(
-                sandbox=self.sandbox.on(stage.view),
+                sandbox=self.sandbox.switch_to_view(stage.view),
                 imports=to_pythonpath(stage.view.place, self.places),
                 stage=stage,
                 cancelled=check_cancelled,
@@ -274,7 +274,9 @@ class CheckRunner:
         patient = check.replace(timeout=self._time_for(check))
         longest = job.longest if check.name is CheckName.TESTS else 0
         watch = CheckWatch(tell=partial(self._tell_test, job, check), longest=longest)
-        return place.run(patient, self._setup.sink(job, check, number), job.manner(check), watch)
+        return place.run(
+            patient, self._setup.choose_sink(job, check, number), job.choose_manner(check), watch
+        )
 
     def _tell_test(self, job: CheckJob, check: Check, test: str, seconds: float) -> None:
         side = {"surface": job.surface, "code": job.code}

@@ -79,15 +79,15 @@ class Tokens(Record):
     def is_javascript(self) -> bool:
         return self.path.endswith(JAVASCRIPT)
 
-    def word(self, place: int) -> str:
+    def get_word(self, place: int) -> str:
         """Return a token; empty where there is none."""
         return self.words[place] if 0 <= place < len(self.words) else ""
 
-    def end(self, place: int) -> int:
+    def find_end(self, place: int) -> int:
         """Return the offset in the text at which a token ends."""
         return self.places[place] + len(self.words[place])
 
-    def places_of(self, name: str) -> list[int]:
+    def find_places(self, name: str) -> list[int]:
         return [place for place, word in enumerate(self.words) if word == name]
 
 

@@ -78,7 +78,7 @@ def _save(crew: Crew, found: TaskState, *keys: str) -> None:
 
 def _has_run_checks(crew: Crew, task: TaskState) -> bool:
     """Return whether every required check already ran on the current tree."""
-    known = crew.checking.runs(task.final)
+    known = crew.checking.find_runs(task.final)
     return bool(known) and all(run.evidence is None or run.evidence.tree_before == task.tree for run in known)
 
 
@@ -191,7 +191,9 @@ def ask_approval(crew: Crew, task: TaskState) -> TaskState:
         input={
             "why": task.change.summary if task.change else "",
             "changes": list(weakened),
-            "before": [f"{run.check.name} {_describe_run(run)}" for run in crew.checking.runs(task.held)],
+            "before": [
+                f"{run.check.name} {_describe_run(run)}" for run in crew.checking.find_runs(task.held)
+            ],
             "diff": _quote_checks(crew, task, seen),
         },
         options=(),
@@ -212,7 +214,7 @@ def _decide_gate(crew: Crew, task: TaskState, verdict: Verdict, run: Run | None)
         found = f"every required check passes (evidence {', '.join(verdict.evidence)})"
         message = f"- {found if verdict.evidence else 'no check was run'}{caveats}"
         return decide_gate(task, GateStatus.PASSED, message, agent=agent, phase=Phase.VERIFICATION)
-    red = (format_check(run) for run in crew.checking.runs(task.final) if not run.green)
+    red = (format_check(run) for run in crew.checking.find_runs(task.final) if not run.green)
     message = "\n".join((*(f"- {reason}" for reason in verdict.reasons), *red))
     task = decide_gate(task, GateStatus.FAILED, message, agent=agent, phase=Phase.VERIFICATION)
     return _add_failure(task, Phase.VERIFICATION, verdict.reasons, verdict.evidence)

@@ -127,7 +127,7 @@ async def _run_steps(crew: Crew, steps: tuple[int, ...]) -> list[_EndedStep]:
                 copy = await to_thread.run_sync(make, _find_folder(crew, step))
             prompt = RunPrompt(name=_name_step(crew, step), text=_write_prompt(crew, step), is_step=True)
             try:
-                run = await dispatch(crew.on_copy(copy, left), Phase.IMPLEMENTATION, prompt)
+                run = await dispatch(crew.switch_to_copy(copy, left), Phase.IMPLEMENTATION, prompt)
             except ModelError as error:  # the others come to their end first
                 return _EndedStep(step=step, copy=copy, run=None, failure=error)
             finally:

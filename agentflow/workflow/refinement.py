@@ -79,7 +79,7 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
         task = _shorten_route(crew, task, wanted)
         if wanted.asked and fixes_checks and not task.forced:
             task = await _try_repair(crew, task)
-    lines = [format_check(run) for run in crew.checking.runs(task.baseline)]
+    lines = [format_check(run) for run in crew.checking.find_runs(task.baseline)]
     return decide_gate(task, GateStatus.PASSED, "\n".join(lines) or "- no checks found in this repository")
 
 
@@ -174,7 +174,7 @@ def _describe_surroundings(crew: Crew, task: TaskState, files: tuple[str, ...]) 
     yield f"top level: {list_some(map(to_one_line, top), MAX_NAMES, ' ') or 'empty'}"
     yield f"not committed: {_describe_uncommitted(crew, task)}"
     if found := find_languages(files):
-        python = choose_interpreter(crew.checking.repository(files)).command if "Python" in found else ""
+        python = choose_interpreter(crew.checking.read_repository(files)).command if "Python" in found else ""
         yield f"languages: {', '.join(found)}" + (f"; interpreter: `{python}`" if python else "")
 
 
@@ -228,7 +228,7 @@ def find_languages(files: Iterable[str]) -> tuple[str, ...]:
 def _list_warnings(crew: Crew, task: TaskState) -> Iterator[str]:
     """Yield a warning for each check that keeps the result below verified on this machine."""
     at_best = "the result is at best exit code 4"
-    for run in crew.checking.runs(task.baseline):
+    for run in crew.checking.find_runs(task.baseline):
         name = run.check.name
         if why := task.blocked.get(name) or run.check.left_out:
             part = " as a whole" if run.tests_with_result else ""
@@ -242,7 +242,9 @@ def _list_warnings(crew: Crew, task: TaskState) -> Iterator[str]:
 
 def _find_wanted(crew: Crew, task: TaskState) -> Targets:
     """Return the tests and checks that already fail and that the task is about."""
-    runs = [run for run in crew.checking.runs(task.baseline) if run.evidence is not None and not run.green]
+    runs = [
+        run for run in crew.checking.find_runs(task.baseline) if run.evidence is not None and not run.green
+    ]
     failing = frozenset[str]().union(*(run.list_ids(*RED) or {str(run.check.name)} for run in runs))
     return find_target_tests(crew.git, task.base_tree, task.task, failing)
 
@@ -283,7 +285,7 @@ _NAME = regex(r"[A-Za-z_]\w*")
 
 def show_failing_tests(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[Excerpt]:
     """Yield tests that fail before a task, those of the least code first, and what they test."""
-    runs = crew.checking.runs(task.baseline)
+    runs = crew.checking.find_runs(task.baseline)
     failing = sorted({test for run in runs for test in run.list_ids(*RED)})[:MAX_FAILING]
     if not failing:
         return

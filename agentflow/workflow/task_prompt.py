@@ -103,7 +103,7 @@ def _describe_blocked(task: TaskState, baseline: tuple[CheckRun, ...]) -> Iterat
 
 def _describe_sandbox(task: TaskState, part: str, role: Role, network: tuple[str, ...]) -> Iterator[str]:
     """Yield what the commands of a role can reach."""
-    if not role.rules_for(BASH.name):
+    if not role.list_rules(BASH.name):
         return
     if task.sandbox == Level.NONE:
         yield "commands run without a sandbox, with the user's rights: keep to the repository"

@@ -124,7 +124,7 @@ class Git(Record):
             raise StateError(f"git {arguments[0]} failed: {said[0] if said else finished.returncode}")
         return finished.stdout
 
-    def on_copy(self, root: Path, shown: Iterable[str]) -> "Git":
+    def switch_to_copy(self, root: Path, shown: Iterable[str]) -> "Git":
         """Return the repository with the files of a copy, under the same rules and among the same objects.
 
         What of the repository itself is shown there is no part of the copy.

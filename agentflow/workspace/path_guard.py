@@ -94,7 +94,7 @@ class PathGuard:
     def root(self) -> Path:
         return self._root
 
-    def on_copy(self, root: Path) -> "PathGuard":
+    def switch_to_copy(self, root: Path) -> "PathGuard":
         """Return the guard of a copy, in which absolute paths of the repository lead to the copy's files."""
         return PathGuard(root, self._exceptions, (), self._find_denial, self._root)
 

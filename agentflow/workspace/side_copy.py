@@ -93,7 +93,7 @@ def open_side_copy(
     return SideCopy(
         main=git.root,
         view=View(folder=place, shown=made.shown),
-        git=git.on_copy(place, made.shown),
+        git=git.switch_to_copy(place, made.shown),
         tree=made.tree,
         start=made.start,
     )
@@ -107,7 +107,7 @@ def _make_copy(stage: WorkingCopy, git: Git, masked: tuple[Path, ...], folder: P
     for each in masked:
         if each.is_relative_to(git.root):
             _empty(place / each.relative_to(git.root))
-    copied = git.on_copy(place, stage.view.shown)
+    copied = git.switch_to_copy(place, stage.view.shown)
     return _CopyRecord(tree=copied.write_tree(), shown=stage.view.shown, start=take_snapshot(copied))
 
 

@@ -112,7 +112,7 @@ class CountedScript(Record):
         code, text = read_tokens(self.change.path, self.change.after), self.change.after
         if code is None:
             return
-        for place in code.places_of("if"):
+        for place in code.find_places("if"):
             closing = self._end_of_condition(code, place)
             if place < closing < len(code.words) - 1:
                 start, end, then = (code.places[at] for at in (place + 1, closing, closing + 1))
@@ -120,7 +120,7 @@ class CountedScript(Record):
                 last = code.places[braces] + 1 if braces else text.find("\n", then)
                 if self.change.path.endswith(_GO) and braces:
                     start, end, then = start - 1, then - 1, then + 1
-                    behind = braces + 1 + (code.word(braces + 1) == "else")
+                    behind = braces + 1 + (code.get_word(braces + 1) == "else")
                     last = code.places[min(behind, len(code.places) - 1)]
                 yield (self._unit(start), self._unit(end + 1), 1), self._unit(then), self._unit(last)
 
@@ -128,7 +128,7 @@ class CountedScript(Record):
         """Return the last token of the condition behind an `if`; 0 if it cannot be told."""
         if not self.change.path.endswith(_GO):
             return code.partners.get(place + 1, 0)
-        blocks = (at for at in range(place, len(code.words)) if code.word(at) == "{")
+        blocks = (at for at in range(place, len(code.words)) if code.get_word(at) == "{")
         return next((at - 1 for at in blocks if code.around[at] == code.around[place]), 0)
 
     def _is_known(self, block: Block) -> bool:
