@@ -93,13 +93,13 @@ def verify_here(
 def _write_interchange(
     rows: "Sequence[VerificationRow]", junit: Path | None, sarif_file: Path | None
 ) -> None:
-    from agentflow.checks.interchange import junit_xml, sarif
+    from agentflow.checks.interchange import convert_to_sarif, to_junit_xml
 
     ran = [row.ran for row in rows if row.ran is not None]
     if junit is not None:
-        write_result(junit, junit_xml(ran))
+        write_result(junit, to_junit_xml(ran))
     if sarif_file is not None:
-        write_result(sarif_file, encode(sarif(ran)).decode() + "\n")
+        write_result(sarif_file, encode(convert_to_sarif(ran)).decode() + "\n")
 
 
 @contextmanager

@@ -8,7 +8,7 @@
   `earlier_runs` (run again where chance may be at work, or reused), `checking` (for one task, with records);
 - what the diff shows before anything runs: `diff/`, by `inspect_change`; of that, whether the program is
   the same: `same/`, by `is_same_program` and `find_renamed`;
-- which runs have to fail: `probes/`, by `due_canaries` and `due_probes`;
+- which runs have to fail: `probes/`, by `plan_canaries` and `plan_probes`;
 - what follows: `case` (all facts), `proofs` (what proves the change, and what probes show), `judge`, `notes`
   (which decide nothing), `ending` (how the task ends, and the words for it);
 - who asks all of them: `gather` for a task that runs, `reverify` for a record.

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from agentflow.checks.dependencies import blockage, read_required_python
+from agentflow.checks.dependencies import find_blockage, read_required_python
 from agentflow.checks.detect import detect, limit_checks
 from agentflow.checks.observing import Reads
-from agentflow.checks.python import choose_interpreter, version
+from agentflow.checks.python import choose_interpreter, read_python_version
 from agentflow.checks.repository import Repository, WellKnown, apply_own_commands
-from agentflow.checks.results import findings
+from agentflow.checks.results import count_findings
 from agentflow.checks.run import TAIL_CHARS
 from agentflow.core.errors import CorruptState, UsageError
 from agentflow.core.events import Event
@@ -157,8 +157,8 @@ class Checking:
         if not red:
             return {}
         repository = self.read_repository(PathGuard(self._git.root).list_files())
-        running = version(repository) if read_required_python(repository) else None
-        found = {run.check.name: blockage(run, self._output(run), repository, running) for run in red}
+        running = read_python_version(repository) if read_required_python(repository) else None
+        found = {run.check.name: find_blockage(run, self._output(run), repository, running) for run in red}
         return {name: why for name, why in found.items() if why}
 
     def _output(self, run: CheckRun) -> str:
@@ -290,7 +290,7 @@ class Checking:
             check=check,
             evidence=evidence,
             outcomes=settle_outcomes(self._store.ledger.read_outcomes(evidence), evidence.flaky),
-            findings=findings(check.name, output),
+            findings=count_findings(check.name, output),
             tail=output[-TAIL_CHARS:],
             hint=self._hint(evidence, output[-TAIL_CHARS:]),
         )

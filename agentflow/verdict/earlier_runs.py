@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from agentflow.checks.observing import Reads
-from agentflow.checks.results import findings
+from agentflow.checks.results import count_findings
 from agentflow.checks.run import TAIL_CHARS, Shown
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import EvidenceRecorded
@@ -100,11 +100,11 @@ def find_flaky(
 
 def find_passing(shown: Shown) -> frozenset[str]:
     """Return the tests that passed, with a mark for the whole check if all of it did."""
-    return shown.ids(TestOutcome.PASSED) | (frozenset() if _find_red(shown) else {WHOLE})
+    return shown.list_ids(TestOutcome.PASSED) | (frozenset() if _find_red(shown) else {WHOLE})
 
 
 def _find_red(shown: Shown) -> frozenset[str]:
-    return shown.ids(*RED) or frozenset(() if shown.execution.exit_code == 0 else (WHOLE,))
+    return shown.list_ids(*RED) or frozenset(() if shown.execution.exit_code == 0 else (WHOLE,))
 
 
 def _fault(shown: Shown, known: Circumstances) -> Fault | None:
@@ -240,7 +240,7 @@ def _read(folder: Path, evidence: Evidence, sink: Path) -> Taken | None:
             ),
             counts=evidence.tests.replace(ids_file=None) if evidence.tests else None,
             outcomes=read_outcomes(folder, evidence),
-            findings=findings(evidence.check, said),
+            findings=count_findings(evidence.check, said),
             reads=decode(Reads, reads.read_bytes(), str(reads)) if reads else None,
         )
     except (AgentflowError, OSError):

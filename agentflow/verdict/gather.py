@@ -5,7 +5,7 @@ from functools import partial
 
 from anyio import to_thread
 
-from agentflow.checks.dependencies import audit_of, manifest_of
+from agentflow.checks.dependencies import choose_audit, find_manifest
 from agentflow.checks.repository import require
 from agentflow.core.events import Probed
 from agentflow.core.evidence import (
@@ -43,7 +43,7 @@ from agentflow.verdict.diff.weakening import JudgedCheck, Weakening, find_weaken
 from agentflow.verdict.earlier_runs import WHOLE
 from agentflow.verdict.judge import has_no_failure
 from agentflow.verdict.paths import UNREAD, is_open, observe_after
-from agentflow.verdict.probes.plan import due_canaries, due_probes
+from agentflow.verdict.probes.plan import plan_canaries, plan_probes
 from agentflow.verdict.probes.probe import Probe, ProbeContext
 from agentflow.verdict.proofs import find_blind_checks, find_proof, find_turned, is_renaming, list_tried_lines
 from agentflow.verdict.runner import CheckJob, Results, run_apart
@@ -91,7 +91,7 @@ async def try_checks(context: JudgeContext, task: TaskState, case: Case) -> Task
 
 async def _run_canary(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
     probing = ProbeContext(git=context.git, task=task, case=case, inspection=context.inspections.of(task))
-    return task.replace(probes=await run_probes(context, task, probing, due_canaries))
+    return task.replace(probes=await run_probes(context, task, probing, plan_canaries))
 
 
 async def _run_proof(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
@@ -104,7 +104,7 @@ async def _run_proof(context: JudgeContext, task: TaskState, case: Case) -> Task
         task = task.replace(fresh=await run_fail_to_pass(context, task, case, tree))
         case = case.replace(runs=list_runs(task, context.checking.find_runs))
     probing = ProbeContext(git=context.git, task=task, case=case, inspection=seen)
-    return task.replace(probes=await run_probes(context, task, probing, due_probes))
+    return task.replace(probes=await run_probes(context, task, probing, plan_probes))
 
 
 def _is_read_by_tests_alone(context: JudgeContext, task: TaskState, paths: Iterable[str]) -> bool:
@@ -248,8 +248,10 @@ async def audit_dependencies(context: JudgeContext, task: TaskState) -> str:
     What is known of vulnerabilities is another thing tomorrow, so that no verdict rests on it.
     """
     changes = context.git.list_changes(*task.trees)
-    paths = [each.path for each in changes if each.kind is not ChangeKind.DELETED and manifest_of(each.path)]
-    commands = dict.fromkeys(command for path in paths if (command := audit_of(path)))
+    paths = [
+        each.path for each in changes if each.kind is not ChangeKind.DELETED and find_manifest(each.path)
+    ]
+    commands = dict.fromkeys(command for path in paths if (command := choose_audit(path)))
     if commands and CHECKS not in context.sandbox.opened.network:
         return _CLOSED
     return "; ".join([await _run_audit(context, task, command) for command in commands])

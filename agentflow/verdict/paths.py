@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from itertools import accumulate
 
-from agentflow.checks.dependencies import manifest_of
+from agentflow.checks.dependencies import find_manifest
 from agentflow.checks.observing import Reads
 from agentflow.checks.repository import PYTEST_SETTINGS
 from agentflow.core.evidence import STALL_SECONDS, CheckRun, Side, Surface
@@ -93,7 +93,7 @@ def observe_paths(seen: Observation) -> Observed:
     judging = seen.checks | checks.keys()
     read = {path for path, _ in seen.by_code} | seen.opened
     for path in sorted((read & seen.files) - judging):
-        if not (is_source(path) or is_shared(path) or manifest_of(path)):
+        if not (is_source(path) or is_shared(path) or find_manifest(path)):
             is_check, reason = _read_by(path, seen, judging)
             (checks if is_check else product)[path] = reason
     both = {path for path, reader in seen.by_code if path in checks and _is_product(reader, judging)}

@@ -10,7 +10,7 @@ from agentflow.checks.detect import detect
 from agentflow.checks.observing import Reads
 from agentflow.checks.python import choose_interpreter
 from agentflow.checks.repository import KNOWN_FAILURES, Repository, WellKnown, apply_own_commands
-from agentflow.checks.results import findings
+from agentflow.checks.results import count_findings
 from agentflow.checks.run import CheckWatch, Manner, Shown
 from agentflow.core.errors import CorruptState
 from agentflow.core.evidence import (
@@ -42,7 +42,7 @@ from agentflow.verdict.ending import conclude
 from agentflow.verdict.gather import PlanProbes, add_inspection, build_case, split_by
 from agentflow.verdict.judge import judge
 from agentflow.verdict.paths import join_surfaces, observe_base
-from agentflow.verdict.probes.plan import due_canaries, due_probes
+from agentflow.verdict.probes.plan import plan_canaries, plan_probes
 from agentflow.verdict.probes.probe import ProbeContext
 from agentflow.verdict.runner import Place
 from agentflow.verdict.surface import find_surface, is_kept_original
@@ -326,7 +326,7 @@ class Examination:
         if self._task.probes is None or self._trees is None:
             return self._task.probes
         probing = ProbeContext(git=self._git, task=self._task, case=case, inspection=seen)
-        plans = (due_canaries, due_probes)
+        plans = (plan_canaries, plan_probes)
         return tuple(one for plan in plans for one in _rerun(self._copies, probing, plan, self._shared))
 
     def _recall(self, item: RequiredCheck) -> CheckRun:
@@ -337,7 +337,7 @@ class Examination:
         shown = self._fresh.get(evidence.id)
         if shown is None:
             outcomes, said = self._recorded.read_outcomes(evidence), self._recorded.read_output(evidence.id)
-            found = findings(item.check.name, said)
+            found = count_findings(item.check.name, said)
         else:
             outcomes, found = dict(shown.outcomes), dict(shown.findings)
             evidence = evidence.replace(tests=shown.counts)

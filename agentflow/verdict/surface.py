@@ -12,8 +12,8 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
-from agentflow.checks.dependencies import manifest_of
-from agentflow.checks.repository import MAKEFILES, PYTEST_SETTINGS, Repository, dot_folder, table
+from agentflow.checks.dependencies import find_manifest
+from agentflow.checks.repository import MAKEFILES, PYTEST_SETTINGS, Repository, find_dot_folder, get_table
 from agentflow.core.evidence import Check, Surface
 from agentflow.core.languages import SHELL, TEST_PATHS, gather, is_source
 from agentflow.core.regex import compile_glob, regex, to_expression
@@ -84,7 +84,7 @@ def find_kind(path: str, surface: Surface) -> Kind | None:
     if path in surface.named:
         return Kind.NAMED
     kind = _usual(path)
-    if kind is Kind.TESTS and path.endswith(".py") and dot_folder(path) not in ("", *surface.folders):
+    if kind is Kind.TESTS and path.endswith(".py") and find_dot_folder(path) not in ("", *surface.folders):
         return None
     return Kind.OBSERVED if kind is None and path in surface.observed else kind
 
@@ -95,7 +95,7 @@ def find_kind_for_verdict(path: str, surface: Surface) -> Kind | None:
     is_told = kind is not None or path in surface.product or not surface.is_watched
     if is_told or (surface.removed and _any(surface.removed).fullmatch(path)):
         return kind
-    is_known = is_source(path) or is_document_path(path) or is_shared(path) or manifest_of(path)
+    is_known = is_source(path) or is_document_path(path) or is_shared(path) or find_manifest(path)
     return None if is_known else Kind.UNKNOWN
 
 
@@ -163,9 +163,11 @@ def find_surface(
 def _dot_folders(repository: Repository, checks: Iterable[Check]) -> Iterator[str]:
     """Yield the dot folders with Python tests that a check or the settings of pytest name."""
     commands = " ".join(text for text in (*(check.command for check in checks), *_recipes(repository)))
-    hidden = (name for name in repository.files if name.endswith(".py") and dot_folder(name))
+    hidden = (name for name in repository.files if name.endswith(".py") and find_dot_folder(name))
     yield from (
-        dot_folder(name) for name in hidden if dot_folder(name) in commands or repository.collects(name)
+        find_dot_folder(name)
+        for name in hidden
+        if find_dot_folder(name) in commands or repository.is_collected(name)
     )
 
 
@@ -206,7 +208,7 @@ def _main_of(repository: Repository, module: str) -> Iterator[str]:
 
 def _recipes(repository: Repository) -> tuple[str, ...]:
     """Return what the scripts of package.json and the test target of a Makefile run."""
-    scripts = table(repository.package, "scripts")
+    scripts = get_table(repository.package, "scripts")
     return (*map(str, scripts.values()), *(repository.make_test or ())[1:])
 
 
@@ -279,13 +281,13 @@ def read_checker_settings(path: str, text: str) -> Mapping[str, object]:
 
             own = {key: value for key, value in loads(text).items() if key in ("test", *_CARGO_TESTS)}
             return own | {
-                name: {key: value for key, value in table(own, name).items() if key in keys}
+                name: {key: value for key, value in get_table(own, name).items() if key in keys}
                 for name, keys in _CARGO_TESTS.items()
                 if name in own
             }
         case "package.json":
             return {
-                key: said for key, said in table(json.loads(text or "{}")).items() if key in _CHECKER_KEYS
+                key: said for key, said in get_table(json.loads(text or "{}")).items() if key in _CHECKER_KEYS
             }
         case _:
             return {"": text}
@@ -315,7 +317,7 @@ def _merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     tools = {key: value for key, value in new.get("tool", {}).items() if key in _PRODUCT_TOOLS}
     tools |= {key: value for key, value in old.get("tool", {}).items() if key not in _PRODUCT_TOOLS}
     merged |= {"tool": tools} if tools else {}
-    return _with_plugins(merged, table(old, "project", "entry-points").get("pytest11"))
+    return _with_plugins(merged, get_table(old, "project", "entry-points").get("pytest11"))
 
 
 def _merge_crate(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -323,8 +325,8 @@ def _merge_crate(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     merged = {key: value for key, value in new.items() if key != "test"}
     merged |= {"test": old["test"]} if "test" in old else {}
     for name, keys in _CARGO_TESTS.items():
-        own = {key: value for key, value in table(new, name).items() if key not in keys}
-        own |= {key: value for key, value in table(old, name).items() if key in keys}
+        own = {key: value for key, value in get_table(new, name).items() if key not in keys}
+        own |= {key: value for key, value in get_table(old, name).items() if key in keys}
         merged |= {name: own} if own or name in new else {}
     return merged
 

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from functools import partial
 from itertools import pairwise
 
-from agentflow.checks.repository import every
+from agentflow.checks.repository import join_commands
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.regex import regex
 from agentflow.core.test_ids import find_id_prefix, find_test_files, get_test_file
@@ -66,7 +66,7 @@ def narrow(check: Check, tests: Collection[str]) -> Check:
         and runs
         and not any(test.startswith(_OPTIONS) for test in tests)
     )
-    command = every(runs) if is_fit else ""
+    command = join_commands(runs) if is_fit else ""
     return check.replace(command=command) if 0 < len(command) < _MOST_CHARS else check
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import PurePosixPath
 
-from agentflow.checks.dependencies import Difference, compare, manifest_of
+from agentflow.checks.dependencies import Difference, compare, find_manifest
 from agentflow.core.evidence import Surface
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record
@@ -79,7 +79,7 @@ def inspect_change(git: Git, task: TaskState) -> Inspection:
         changed_tests=_find_changed_tests(found, changed),
         new_fixtures=_find_new_fixtures(found, task.surface),
         suppressed=_find_suppressions(task, changed),
-        dependencies=_dependencies(git, task, [each.path for each in found if manifest_of(each.path)]),
+        dependencies=_dependencies(git, task, [each.path for each in found if find_manifest(each.path)]),
         renamed=find_renamed(git, task, found),
         lines=tuple(hunk for each in changed if not each.kind for hunk in list_changed_lines(each)),
     )

@@ -47,7 +47,7 @@ class Branch(Record):
     text: str
     """A condition as it is written; empty for a branch."""
 
-    def hunk(self, wanted: str) -> Hunk:
+    def to_hunk(self, wanted: str) -> Hunk:
         return Hunk(path=self.path, line=self.line, end=self.line, wanted=wanted)
 
 
@@ -70,16 +70,16 @@ class Watched(Record):
         for number, part in enumerate(self.parts, self.first):
             missing = [each for each in (_TRUE, _FALSE) if not self._has(left, number, each)]
             if not part.text and not self._has(left, number, _RAN):
-                yield part.hunk("that runs this")
+                yield part.to_hunk("that runs this")
             elif part.text and missing:
                 outcomes = " or ".join({_TRUE: "true", _FALSE: "false"}[each] for each in missing)
-                yield part.hunk(f"in which `{part.text}` is {outcomes}")
+                yield part.to_hunk(f"in which `{part.text}` is {outcomes}")
 
     def list_tried(self, left: Collection[str]) -> Iterator[Hunk]:
         """Yield the conditions that were both true and false."""
         for number, part in enumerate(self.parts, self.first):
             if part.text and all(self._has(left, number, each) for each in (_TRUE, _FALSE)):
-                yield part.hunk("").replace(proved=True)
+                yield part.to_hunk("").replace(proved=True)
 
     def _has(self, left: Collection[str], number: int, outcome: str) -> bool:
         return any(path.endswith(f"{self.word}-{number}-{outcome}") for path in left)

@@ -78,7 +78,7 @@ def find_softened(clones: Iterable[Clone], outcomes: Mapping[str, TestOutcome]) 
     return tuple(dict.fromkeys(each[0].said for each in found))
 
 
-def have_run(clones: Iterable[Clone], outcomes: Mapping[str, TestOutcome]) -> bool:
+def has_failed_clone(clones: Iterable[Clone], outcomes: Mapping[str, TestOutcome]) -> bool:
     """Tell whether at least one clone, or one control, failed."""
     names = {name for clone in clones for name in _names(clone)}
     return any(set(_cases(outcomes, name).values()) & set(RED) for name in names)

@@ -28,7 +28,7 @@ _PIECES_SECONDS = 30.0
 """The time of all pieces of a change, one after the other; there are fewer where a run takes long."""
 
 
-def due_canaries(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
+def plan_canaries(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
     """Return the canary test to run: on the new code, and on the old code if it stayed silent there."""
     if known and (known[-1].code is Side.BASE or known[-1].end is not ProbeEnd.SILENT):
         return ()
@@ -54,13 +54,13 @@ def _modules_in_change(context: ProbeContext) -> list[str]:
     ]
 
 
-def due_probes(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
+def plan_probes(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
     """Return the probes to run next, if all checks pass; none if nothing is left to find out."""
     if not has_no_failure(context.case) or explain_silence(known):
         return ()
     if context.inspection.changed_tests or context.inspection.new_fixtures:
         return () if known else tuple(probe_tests_alone(context))
-    product = context.product()
+    product = context.list_product_files()
     if not product:
         return ()
     first = (
