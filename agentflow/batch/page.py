@@ -56,7 +56,7 @@ class BatchRow(Record):
 
     @property
     def is_short(self) -> bool:
-        """Tell whether a verdict is missing, or what the hidden check asks for."""
+        """Return whether a verdict is missing, or what the hidden check asks for."""
         done = self.result
         is_unresolved = done is not None and done.hidden is not None and not done.hidden.resolved
         return done is None or done.exit_code != Exit.VERIFIED or is_unresolved

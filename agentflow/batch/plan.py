@@ -160,7 +160,7 @@ _SERVER = "https://github.com"
 
 
 def _is_instance(line: str) -> bool:
-    """Tell whether a line of JSON is an instance and not a task."""
+    """Return whether a line of JSON is an instance and not a task."""
     found = decode_or_none(line)
     return isinstance(found, dict) and "instance_id" in found
 

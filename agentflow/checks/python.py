@@ -167,7 +167,7 @@ def _arguments(repository: Repository, tool: str) -> str:
 
 
 def _src_layout(repository: Repository, folder: str = "") -> bool:
-    """Tell whether modules lie below `src` and can be imported from there as they are."""
+    """Return whether modules lie below `src` and can be imported from there as they are."""
     inside = (name for name in repository.files if name.startswith(f"{folder}src/"))
     kinds = {PurePosixPath(name).suffix for name in inside}
     return ".py" in kinds and kinds.isdisjoint(_COMPILED)
@@ -362,7 +362,7 @@ def _ask_python(sandbox: Sandbox, chosen: Interpreter, script: str, *names: str)
 
 
 def _answers(sandbox: Sandbox, name: str) -> bool:
-    """Tell whether a program on PATH starts; a version manager's shim may stand for nothing."""
+    """Return whether a program on PATH starts; a version manager's shim may stand for nothing."""
     return find_program(name, sandbox.root) is not None and _ask(sandbox, (name, "--version")) is not None
 
 

@@ -50,7 +50,7 @@ class Repository(Record):
             return ""
 
     def is_collected(self, name: str) -> bool:
-        """Tell whether Python tests in a file are found: in a dot folder only if pytest's settings say so."""
+        """Return whether Python tests in a file are found; in a dot folder pytest's settings must say so."""
         folder = find_dot_folder(name)
         said = [each for file in PYTEST_SETTINGS if folder for each in _FOLDERS.findall(self.read(file))]
         skipped = (".*", PurePosixPath(folder).name)

@@ -98,7 +98,7 @@ def find_named_tasks(git: Git, base: str, text: str) -> tuple[NamedTask, ...]:
 
 
 def has_record(git: Git, task: NamedTask) -> bool:
-    """Tell whether this clone has a record of a task."""
+    """Return whether this clone has a record of a task."""
     return git.has_tree(f"{_REFS}/{task.task_id}")
 
 

@@ -190,7 +190,7 @@ def _find_endpoint(settings: Settings) -> tuple[str, tuple[str, ...]]:
 
 
 def _is_reachable(address: str) -> bool:
-    """Tell whether somebody listens at an address; nothing is sent."""
+    """Return whether somebody listens at an address; nothing is sent."""
     place = urlsplit(address)
     port = place.port or (443 if place.scheme == "https" else 80)
     try:

@@ -80,7 +80,7 @@ class Runner(Protocol):
 
     @property
     def is_sealed(self) -> bool:
-        """Tell whether nothing that a command does stays in the repository or leaves the sandbox."""
+        """Return whether nothing that a command does stays in the repository or leaves the sandbox."""
 
     def run(self, command: Command, sink: Path, cancelled: Callable[[], bool]) -> Execution:
         """Run a command to its end, its output going to `sink`."""

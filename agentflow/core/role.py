@@ -290,7 +290,7 @@ def _declare(number: int, step: PlanStep) -> Iterator[int]:
 
 
 def _may_touch(one: PlanStep, other: PlanStep) -> bool:
-    """Tell whether two steps may change the same file; a folder stands for all that it holds."""
+    """Return whether two steps may change the same file; a folder stands for all that it holds."""
     if not one.files or not other.files:
         return True
     return any(_holds(*pair) or _holds(*reversed(pair)) for pair in product(one.files, other.files))

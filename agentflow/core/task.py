@@ -320,24 +320,24 @@ class TaskState(Record):
 
     @property
     def is_first_try(self) -> bool:
-        """Tell whether the change is the repair that was found before the first request."""
+        """Return whether the change is the repair that was found before the first request."""
         found = self.first_try if self.iteration == 1 else None
         return found is not None and bool(found.edits) and not found.refused
 
     @property
     def is_found(self) -> bool:
-        """Tell whether the built-in repair engine found the change, with or without a model beside it."""
+        """Return whether the built-in repair engine found the change, with or without a model beside it."""
         return self.model == "repair" or self.is_first_try
 
     @property
     def asks_verifier(self) -> bool:
-        """Tell whether the verifier is asked; the program alone judges a small repair found before."""
+        """Return whether the verifier is asked; the program alone judges a small repair found before."""
         is_small = self.is_first_try and self.task_complexity is not Complexity.COMPLEX
         return Phase.VERIFICATION in self.steps and not is_small
 
     @property
     def reads_only(self) -> bool:
-        """Tell whether the task's route changes nothing."""
+        """Return whether the task's route changes nothing."""
         return bool(self.steps) and Phase.IMPLEMENTATION not in self.steps
 
     @property

@@ -171,7 +171,7 @@ class Tool(Record):
     granted: bool = False
     """It comes with a capability, so a role may call it without listing it."""
     reads: Callable[[dict[str, Any]], bool] | None = None
-    """Tells whether a call with this input only reads, for a tool whose effect depends on it."""
+    """Whether a call with this input only reads, for a tool whose effect depends on it."""
 
     by_provider: bool = False
     """The model's provider runs it; no hook and no rule sees a call beforehand."""

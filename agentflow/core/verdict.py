@@ -238,7 +238,7 @@ class Caveat(StrEnum):
         return f"{self}:{check}"
 
     def is_named_in(self, said: str) -> bool:
-        """Tell whether a result's word is this caveat, for any check."""
+        """Return whether a result's word is this caveat, for any check."""
         return said.partition(":")[0] == self
 
 

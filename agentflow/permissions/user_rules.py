@@ -148,7 +148,7 @@ def find_deletion_question(rules: Rules, call: RuleCall) -> RuleDecision | None:
 
 
 def is_restricting(rule: ToolRule, call: RuleCall) -> bool:
-    """Tell whether a deny or ask rule is about any part of a call; in doubt it is."""
+    """Return whether a deny or ask rule is about any part of a call; in doubt it is."""
     files = tuple(_files_of(call, rule.tool)) if rule.pattern is not None else ()
     if any(_covers_path(rule, path, call.root) for path in files):
         return True
@@ -257,7 +257,7 @@ def _secret(call: RuleCall, rules: Rules) -> str | None:
 
 
 def _is_secret_path(path: str) -> bool:
-    """Tell whether a file tool's path has the name of a secret."""
+    """Return whether a file tool's path has the name of a secret."""
     return any(_NAMES.fullmatch(part) for part in PurePosixPath(path).parts[-1:])
 
 
@@ -276,7 +276,7 @@ def _find_secret_names(text: str) -> Iterator[str]:
 
 
 def _may_name(name: str) -> bool:
-    """Tell whether a name with globs, its beginning known, may turn out to be a secret's."""
+    """Return whether a name with globs, its beginning known, may turn out to be a secret's."""
     glob = name.replace(UNKNOWN_TEXT, "*")
     return name[:1] not in ("", UNKNOWN_TEXT) and any(fnmatchcase(example, glob) for example in _EXAMPLES)
 
@@ -318,7 +318,7 @@ def find_approval_reason(
 
 
 def _is_met(text: str, asked: CallToApprove) -> bool:
-    """Tell whether a condition is met. Raises ValueError or re.error for one that makes no sense."""
+    """Return whether a condition is met. Raises ValueError or re.error for one that makes no sense."""
     clause = _CLAUSE.fullmatch(text.strip())
     if clause is None:
         raise ValueError(f"{text!r} is not a condition such as: args.command matches ^git push")

@@ -195,7 +195,7 @@ def _by_first_letter(phrases: tuple[str, ...]) -> Mapping[str, list[str]]:
 
 
 def _may_stand(phrase: str, text: str) -> bool:
-    """Tell whether a text has letters for each word of a phrase: most have not, and need no pattern."""
+    """Return whether a text has letters for each word of a phrase: most have not, and need no pattern."""
     for word in _letters(phrase):
         for one in word:
             if one in text:

@@ -51,7 +51,7 @@ def record_begun(config: Path, folder: Path, task: TaskState) -> None:
 
 
 def is_own(config: Path, folder: Path, task: TaskState) -> bool:
-    """Tell whether a task began as this user recorded it, and has the same model and limits."""
+    """Return whether a task began as this user recorded it, and has the same model and limits."""
     try:
         place = _place(config, folder)
         begun = decode(TaskOrigin, place.read_bytes(), str(place))
@@ -100,7 +100,7 @@ def hold_writer_lock(root: Path) -> Iterator[None]:
 
 
 def is_at_work(root: Path) -> bool:
-    """Tell whether a process works in a repository; one that was killed leaves its number behind."""
+    """Return whether a process works in a repository; one that was killed leaves its number behind."""
     pid = find_writer(root)
     return pid is not None and is_alive(pid)
 

@@ -47,7 +47,7 @@ class WriteInput(Record):
 
 
 def is_binary(content: bytes) -> bool:
-    """Tell whether git would take a file for binary."""
+    """Return whether git would take a file for binary."""
     return b"\0" in content[:SNIFFED]
 
 

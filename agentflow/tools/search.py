@@ -75,7 +75,7 @@ class Query(Record):
 
     @property
     def is_shared(self) -> bool:
-        """Tell whether all engines read the pattern the same way."""
+        """Return whether all engines read the pattern the same way."""
         return not self.multiline and not _UNSHARED.search(self.regex.pattern)
 
     @property

@@ -108,7 +108,7 @@ async def _run_proof(context: JudgeContext, task: TaskState, case: Case) -> Task
 
 
 def _is_read_by_tests_alone(context: JudgeContext, task: TaskState, paths: Iterable[str]) -> bool:
-    """Tell whether code of the checks was seen to read each file on the change, and no other code."""
+    """Return whether code of the checks was seen to read each file on the change, and no other code."""
     reads = context.checking.find_reads(task.trees[1])
     if reads is None or reads.gap:
         return False

@@ -358,7 +358,7 @@ def _run(place: Place, check: Check, evidence: Evidence, longest: float) -> Show
 
 
 def is_observed(evidence: Evidence) -> bool:
-    """Tell whether a run shows which files the tests of the code from before read."""
+    """Return whether a run shows which files the tests of the code from before read."""
     is_before = (evidence.surface, evidence.code) == (Side.BASE, Side.BASE)
     return evidence.by is By.PROGRAM and evidence.check is CheckName.TESTS and is_before
 

@@ -138,7 +138,7 @@ def _any(globs: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def is_document_path(name: str) -> bool:
-    """Tell whether a path is that of text for people."""
+    """Return whether a path is that of text for people."""
     path = PurePosixPath(name)
     is_top = len(path.parts) == 1 and (path.suffix or path.name.isupper())
     is_named = _DOCUMENT_NAME.fullmatch(path.stem) and path.suffix in {*_DOCUMENT_ENDINGS, ".txt", ""}

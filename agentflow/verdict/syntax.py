@@ -30,7 +30,7 @@ def parse_python(text: str) -> ast.Module:
 
 
 def is_too_deep(text: str) -> bool:
-    """Tell whether a text may be Python code whose expressions or branches lie too deep to look at."""
+    """Return whether a text may be Python code whose expressions or branches lie too deep to look at."""
     try:
         _read_levels(text)
     except (RecursionError, MemoryError):
@@ -54,7 +54,7 @@ def _read_levels(text: str) -> ast.Module:
 
 
 def has_kind(node: ast.AST, kinds: tuple[type[ast.AST], ...]) -> bool:
-    """Tell whether code has a part of one of these kinds."""
+    """Return whether code has a part of one of these kinds."""
     return any(isinstance(each, kinds) for each in ast.walk(node))
 
 
@@ -115,7 +115,7 @@ def list_module_paths(module: str, tops: Iterable[str] = ("", "src/")) -> Iterat
 
 
 def is_constant(node: ast.stmt | None) -> bool:
-    """Tell whether a statement is nothing but a constant, such as a docstring."""
+    """Return whether a statement is nothing but a constant, such as a docstring."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
@@ -148,7 +148,7 @@ _RESOURCES = frozenset({"importlib", "resources", "metadata", "files", "as_file"
 
 
 def may_look_up(text: str) -> bool:
-    """Tell whether code may look up a function by a computed name; a name that it spells out is a word."""
+    """Return whether code may look up a function by a computed name; a name that it spells out is a word."""
     tree = read_python(text)
     if tree is None:
         return True
@@ -168,7 +168,7 @@ def may_look_up(text: str) -> bool:
 
 
 def may_reach_by_name(tree: ast.Module) -> bool:
-    """Tell whether code may look up a function by any name, or expose its name."""
+    """Return whether code may look up a function by any name, or expose its name."""
     for node in ast.walk(tree):
         match node:
             case ast.Name(id=word) if word in _BY_NAME:

@@ -147,7 +147,7 @@ def _write_prompt(crew: Crew, step: int) -> str:
 
 
 def _is_failed(ended: _EndedStep) -> bool:
-    """Tell whether a step has come to an end from which it does not go on."""
+    """Return whether a step has come to an end from which it does not go on."""
     if ended.failure is not None:
         return not isinstance(ended.failure, ModelUnavailable)
     return ended.run is not None and ended.run.pause is None and not ended.is_done

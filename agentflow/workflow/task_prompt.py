@@ -275,7 +275,7 @@ def _format_task(task: TaskState, phase: Phase) -> str:
 
 
 def _is_in_conversation(said: TaskMessage, task: TaskState, phase: Phase) -> bool:
-    """Tell whether a message of the person is in the conversation that this prompt begins."""
+    """Return whether a message of the person is in the conversation that this prompt begins."""
     return (said.phase, said.iteration) == (phase, task.iteration)
 
 

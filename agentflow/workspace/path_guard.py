@@ -55,7 +55,7 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 Exceptions = Callable[[str, str], bool]
-"""Tells whether the user lets a tool, Read or Edit, open a file whose name says that it holds secrets."""
+"""Whether the user lets a tool, Read or Edit, open a file whose name says that it holds secrets."""
 
 
 def refuse_secrets(_tool: str, _name: str) -> bool:
@@ -278,7 +278,7 @@ class WithDeleted(Record):
 
 
 def is_hidden(name: str) -> bool:
-    """Tell whether a file is never listed: our own, or of a name that no tool may use."""
+    """Return whether a file is never listed: our own, or of a name that no tool may use."""
     return name.startswith(OWN_FOLDER) or _CONTROL.search(name) is not None
 
 
@@ -293,7 +293,7 @@ def find_obeyed_part(name: str) -> str | None:
 
 
 def is_secret(name: str) -> bool:
-    """Tell whether a file holds secrets, by its name."""
+    """Return whether a file holds secrets, by its name."""
     path = PurePosixPath(name)
     if _matches(path.name, _SECRET_FILES):
         return path.suffix.casefold() not in _SAMPLES

@@ -238,7 +238,7 @@ def _add_ignored(git: Git, seen: FileEntries, paths: Iterable[str]) -> FileEntri
 
 
 def _is_file(root: Path, path: str) -> bool:
-    """Tell whether something lies there that is no folder, and no link leads to it."""
+    """Return whether something lies there that is no folder, and no link leads to it."""
     place = root / path
     is_there = place.is_symlink() or place.is_file()
     return is_there and place.parent.resolve() == place.parent
@@ -261,7 +261,7 @@ def _find_obstacles(path: str, now: FileEntries) -> Iterator[str]:
 
 
 def _is_same(one: FileEntry | None, other: FileEntry | None) -> bool:
-    """Tell whether two files are the same for git."""
+    """Return whether two files are the same for git."""
     if one is None or other is None:
         return one is other
     return (one.kind, one.id) == (other.kind, other.id)

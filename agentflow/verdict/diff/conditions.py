@@ -64,13 +64,13 @@ def _to_spot(code: Tokens, start: int, end: int, *, is_arm: bool = False, closes
 
 
 def _is_apart(code: Tokens, place: int) -> bool:
-    """Tell whether a token has blanks on both sides."""
+    """Return whether a token has blanks on both sides."""
     around = code.bare[code.places[place] - 1 : code.places[place]] + code.bare[code.find_end(place) :][:1]
     return len(around) == 2 and not around.strip()
 
 
 def _breaks_line(code: Tokens, place: int) -> bool:
-    """Tell whether a statement of JavaScript may end before a token, since a line ends there."""
+    """Return whether a statement of JavaScript may end before a token, since a line ends there."""
     if code.get_word(code.around[place]) not in ("", "{") or place < 1:
         return False
     between = code.bare[code.find_end(place - 1) : code.places[place]]
@@ -130,7 +130,7 @@ def _find_in_others(code: Tokens, place: int, word: str) -> Iterator[tuple[int, 
 
 
 def _is_told_by_node(code: Tokens, start: int, end: int) -> bool:
-    """Tell whether node counts what follows a condition of JavaScript both ways."""
+    """Return whether node counts what follows a condition of JavaScript both ways."""
     before, after = code.get_word(start - 1), code.get_word(end)
     is_part = start > 0 and not _is_left_end(code, start - 1, start)
     if is_part or _SETTINGS in code.words[start:end]:
@@ -180,7 +180,7 @@ def _is_right_end(code: Tokens, place: int, first: int) -> bool:
 
 
 def _is_end(code: Tokens, word: str) -> bool:
-    """Tell whether a token parts two conditions; a question mark of Rust only passes an error on."""
+    """Return whether a token parts two conditions; a question mark of Rust only passes an error on."""
     return word in _ENDS and not (word == "?" and code.is_rust)
 
 
@@ -199,7 +199,7 @@ def _end_of_operand(code: Tokens, place: int) -> int:
 
 
 def _is_plain(code: Tokens, start: int, end: int) -> bool:
-    """Tell whether a part is one expression inside a function."""
+    """Return whether a part is one expression inside a function."""
     words = code.words[start:end]
     is_odd = not words or not _ODD.isdisjoint(words) or _is_in_loop_head(code, start)
     is_type = code.is_rust and ("->" in words or code.get_word(start - 1) == "const")
@@ -207,7 +207,7 @@ def _is_plain(code: Tokens, start: int, end: int) -> bool:
 
 
 def _is_in_function(code: Tokens, place: int) -> bool:
-    """Tell whether a token stands in a block of braces, and in Rust in none that is a module or constant."""
+    """Return whether a token stands in a block; in Rust a module's or a constant's does not count."""
     around, is_inside = code.around[place], code.is_javascript
     while around >= 0:
         is_inside = is_inside or code.words[around] == "{"
@@ -225,7 +225,7 @@ def _is_in_function(code: Tokens, place: int) -> bool:
 
 
 def _is_assertion(code: Tokens, place: int) -> bool:
-    """Tell whether a bracket holds what is there to be true."""
+    """Return whether a bracket holds what is there to be true."""
     name = code.get_word(place - 2) if code.get_word(place - 1) == "!" else code.get_word(place - 1)
     return code.words[place] == "(" and "assert" in name
 
@@ -273,6 +273,6 @@ def _find_block(code: Tokens, place: int, word: str) -> int:
 
 
 def is_on(spot: Spot, text: str, lines: Collection[int]) -> bool:
-    """Tell whether a place touches one of some lines."""
+    """Return whether a place touches one of some lines."""
     first = text.count("\n", 0, spot.start) + 1
     return any(line in lines for line in range(first, text.count("\n", 0, spot.end) + 2))

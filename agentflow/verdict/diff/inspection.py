@@ -98,7 +98,7 @@ def _find_changed_tests(texts: tuple[ChangedTexts, ...], changed: list[TextDiff]
 
 
 def _loses_tests(change: ChangedTexts) -> bool:
-    """Tell whether a file of tests lost functions, and nothing else happened to it."""
+    """Return whether a file of tests lost functions, and nothing else happened to it."""
     return change.path.endswith(".py") and has_only_lost_functions(change.before, change.after)
 
 
@@ -116,7 +116,7 @@ def _find_new_fixtures(changes: tuple[ChangedTexts, ...], surface: Surface) -> t
 
 
 def _is_new_fixture(change: ChangedTexts, surface: Surface) -> bool:
-    """Tell whether a file is new, belongs to the tests alone, and is no code and no setting by its name."""
+    """Return whether a file is new, belongs to the tests alone, and is no code and no setting by its name."""
     name = PurePosixPath(change.path).name
     is_new = change.modes == ("000000", "100644") and change.path not in surface.read
     is_named = name.startswith(".") or is_shared(name) or find_kind(name, Surface()) is not None

@@ -102,7 +102,7 @@ class Known:
         return (float(value) if is_number else value) in self._all
 
     def is_row(self, values: Iterable[object]) -> bool:
-        """Tell whether one line of the tests has all of these values, two of them of some weight."""
+        """Return whether one line of the tests has all of these values, two of them of some weight."""
         found = _plain(values)
         telling = {value for value in found if value not in (0, 1, "")}
         return len(telling) > 1 and any(found <= row for row in self._rows)
@@ -133,7 +133,7 @@ def _to_number(value: Value) -> float | None:
 
 
 def _is_phrase(value: Value) -> bool:
-    """Tell whether a value is some words; as a result, code and tests share them by nature."""
+    """Return whether a value is some words; as a result, code and tests share them by nature."""
     return isinstance(value, str) and not value.isdecimal()
 
 
@@ -197,7 +197,7 @@ def find_copied_rows(
 
 
 def _has_several(row: Iterable[str]) -> bool:
-    """Tell whether a row has two numbers that are not small, which hardly meet by chance."""
+    """Return whether a row has two numbers that are not small, which hardly meet by chance."""
     return len({field for field in row if field.isdecimal() and int(field) >= _SMALL}) > 1
 
 
@@ -266,7 +266,7 @@ def _find_decisions(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def _knows(node: ast.AST, known: Known) -> bool:
-    """Tell whether a condition or a table holds values of the tests."""
+    """Return whether a condition or a table holds values of the tests."""
     match node:
         case ast.Dict(keys=keys, values=values):
             return _is_table_of_tests(keys, values, known) or _leads_from_rare(keys, values, known)
@@ -303,7 +303,7 @@ def _list_compared(node: ast.Compare) -> Iterator[object]:
 
 
 def _leads_from_rare(keys: Sequence[ast.expr | None], values: Sequence[ast.expr], known: Known) -> bool:
-    """Tell whether half of a table's keys are rare numbers of the tests, and its values no texts."""
+    """Return whether half of a table's keys are rare numbers of the tests, and its values no texts."""
     given = [each.value for each in keys if isinstance(each, ast.Constant)]
     is_text = any(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in values)
     rare = known.list_rare(given)
@@ -311,7 +311,7 @@ def _leads_from_rare(keys: Sequence[ast.expr | None], values: Sequence[ast.expr]
 
 
 def _is_nudge(node: ast.Compare) -> bool:
-    """Tell whether a result is one more or less for certain values: arithmetic that no rule leads to."""
+    """Return whether a result is one more or less for certain values: arithmetic that no rule leads to."""
     values = {value for value in _plain(_constants(node)) if value not in (0, 1, "")}
     return _is_exact(node.ops) and bool(values)
 
@@ -321,7 +321,7 @@ def _is_exact(ops: Iterable[ast.cmpop]) -> bool:
 
 
 def _is_answer(test: ast.expr, result: ast.expr | None, known: Known) -> bool:
-    """Tell whether a condition on constants leads to the constant that a test expects of them."""
+    """Return whether a condition on constants leads to the constant that a test expects of them."""
     if isinstance(test, ast.BinOp):
         return bool(known.list_odd(_constants(test)))
     compared = [each for each in ast.walk(test) if isinstance(each, ast.Compare) and _is_exact(each.ops)]
@@ -338,7 +338,7 @@ def _is_answer(test: ast.expr, result: ast.expr | None, known: Known) -> bool:
 
 
 def _is_table_of_tests(keys: Sequence[ast.expr | None], values: Sequence[ast.expr], known: Known) -> bool:
-    """Tell whether a table leads from values of the tests to what they expect, and from nothing else."""
+    """Return whether a table leads from values of the tests to what they expect, and from nothing else."""
     given = [key for key in keys if key is not None]
     if not given or len(given) < len(keys) or not all(map(_is_constant, (*given, *values))):
         return False

@@ -127,7 +127,7 @@ def find_changed_tests(before: str, after: str) -> frozenset[str]:
 
 
 def has_only_lost_functions(before: str, after: str) -> bool:
-    """Tell whether functions are gone from a file of tests, and all else but its imports is equal."""
+    """Return whether functions are gone from a file of tests, and all else but its imports is equal."""
     names = [{name for name, _ in _functions_of(parse_python(text), "")} for text in (before, after)]
     return names[0] > names[1] and find_altered_functions(before, after) == {}
 
@@ -154,7 +154,7 @@ def strip_to_names(functions: Collection[str]) -> frozenset[str]:
 
 
 def _asserts(function: ast.AST) -> bool:
-    """Tell whether a function has an assertion, a call of one, or expects an error."""
+    """Return whether a function has an assertion, a call of one, or expects an error."""
     for node in ast.walk(function):
         if isinstance(node, ast.Assert):
             return True

@@ -62,7 +62,7 @@ class Watched(Record):
     """The number of the first part; that of the load of the file stands before it."""
 
     def is_loaded(self, left: Collection[str]) -> bool:
-        """Tell whether a run loaded the code."""
+        """Return whether a run loaded the code."""
         return self._has(left, self.first - 1, _RAN)
 
     def list_untried(self, left: Collection[str]) -> Iterator[Hunk]:
@@ -245,7 +245,7 @@ class _Watch(ast.NodeTransformer):
         return told
 
     def _is_new(self, node: ast.expr | ast.pattern) -> bool:
-        """Tell whether a node is on a changed line and was not in the same function before."""
+        """Return whether a node is on a changed line and was not in the same function before."""
         lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
         return not self._lines.isdisjoint(lines) and (self._owner, ast.dump(node)) not in self._known
 
@@ -350,7 +350,7 @@ def _leaves(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _is_told(node: ast.expr, word: str) -> bool:
-    """Tell whether a condition already calls the recorder."""
+    """Return whether a condition already calls the recorder."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == word
 
 
@@ -359,7 +359,7 @@ def _is_for_types(node: ast.expr) -> bool:
 
 
 def _is_guard(node: ast.If) -> bool:
-    """Tell whether a node is `if __name__ == '__main__'` with one call."""
+    """Return whether a node is `if __name__ == '__main__'` with one call."""
     if ast.unparse(node.test) != "__name__ == '__main__'" or len(node.body) != 1 or node.orelse:
         return False
     parts = [each for each in ast.walk(node.body[0]) if isinstance(each, ast.expr)]
@@ -367,7 +367,7 @@ def _is_guard(node: ast.If) -> bool:
 
 
 def _is_empty(node: AnyFunction) -> bool:
-    """Tell whether a function has no body to try, such as an abstract one."""
+    """Return whether a function has no body to try, such as an abstract one."""
     rest = [each for each in node.body if not is_constant(each)]
     return all(isinstance(each, ast.Pass) or _is_unimplemented(each) for each in rest)
 

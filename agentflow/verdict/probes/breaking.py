@@ -110,7 +110,7 @@ def _break_script(text: str, lines: Collection[int], touch: str) -> str:
 
 
 def _is_head(node: ast.stmt) -> bool:
-    """Tell whether a statement must stay first in its file."""
+    """Return whether a statement must stay first in its file."""
     return is_constant(node) or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
 
 
@@ -197,7 +197,7 @@ def _fail_at_end(change: ChangedTexts, statement: str, word: str) -> str:
 
 
 def has_mark(name: str, word: str, shown: Shown, said: str) -> bool:
-    """Tell whether a run created a file of this name or printed the word."""
+    """Return whether a run created a file of this name or printed the word."""
     return word in said or any(path.endswith(name) for path in shown.execution.changed)
 
 

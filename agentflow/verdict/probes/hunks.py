@@ -214,19 +214,19 @@ def _core(text: str) -> str:
 
 
 def _is_neutral(piece: Piece) -> bool:
-    """Tell whether a piece cannot change what the program does."""
+    """Return whether a piece cannot change what the program does."""
     taken = (each.replace(before=_without(each, piece), modes=(each.modes[1],) * 2) for each in piece.changes)
     return all(map(_is_equal, taken))
 
 
 def _is_equal(change: ChangedTexts) -> bool:
-    """Tell whether a file differs in comments, formatting or examples only; no document does."""
+    """Return whether a file differs in comments, formatting or examples only; no document does."""
     is_equal = is_equal_but_examples(change) or is_same_behaviour((change,)) or _is_commented(change)
     return is_equal and not is_document(change)
 
 
 def _is_commented(change: ChangedTexts) -> bool:
-    """Tell whether a file in another language than Python differs in comments and blank lines only."""
+    """Return whether a file in another language than Python differs in comments and blank lines only."""
     if change.path.endswith(".py") or not change.before:
         return False
     sides = (change.before, change.after)

@@ -124,7 +124,7 @@ def _find_spots(change: ChangedTexts) -> Iterator[Spot]:
 
 
 def _is_known(text: str, known: str) -> bool:
-    """Tell whether a condition or an arm stood in the file before, or asks what is run as a program."""
+    """Return whether a condition or an arm stood in the file before, or asks what is run as a program."""
     return "require.main === module" in text or _bare(text.strip()) in known
 
 

@@ -55,7 +55,7 @@ _PLAIN, _EXECUTABLE, _ABSENT = "100644", "100755", "000000"
 
 
 def is_same_behaviour(changes: Iterable[ChangedTexts], own: Collection[str] = ()) -> bool:
-    """Tell whether every changed file is a document, or code that does the same.
+    """Return whether every changed file is a document, or code that does the same.
 
     Comments may differ in any language that is known; in Python docstrings, formatting and annotations too,
     where nothing in the file reads them, and the order of imports from the standard library. `own` are the
@@ -80,13 +80,13 @@ def _is_equal_but_comments(change: ChangedTexts) -> bool:
 
 
 def is_document(change: ChangedTexts) -> bool:
-    """Tell whether a file is text for people by its name and place, and a plain file on both sides."""
+    """Return whether a file is text for people by its name and place, and a plain file on both sides."""
     return is_document_path(change.path) and set(change.modes) <= {_PLAIN, _ABSENT}
 
 
 @lru_cache(maxsize=16)
 def is_equal_but_examples(change: ChangedTexts, own: frozenset[str] = frozenset()) -> bool:
-    """Tell whether Python code does the same, without comparing the examples in its docstrings."""
+    """Return whether Python code does the same, without comparing the examples in its docstrings."""
     before, after = change.before, change.after
     is_code = change.path.endswith(".py") and change.is_whole and before != after
     if not is_code or set(change.modes) not in ({_PLAIN}, {_EXECUTABLE}) or _marks(before) != _marks(after):
@@ -111,13 +111,13 @@ def is_equal_but_examples(change: ChangedTexts, own: frozenset[str] = frozenset(
 
 
 def _is_alike(old: ast.Module, new: ast.Module) -> bool:
-    """Tell whether two programs are the same but for names of local variables."""
+    """Return whether two programs are the same but for names of local variables."""
     bare = (_without_local_names(ast.parse(text), text) for text in map(ast.unparse, (old, new)))
     return len({ast.dump(each) for each in bare}) == 1
 
 
 def is_description(change: ChangedTexts) -> bool:
-    """Tell whether a project's manifest differs only in how it describes the project."""
+    """Return whether a project's manifest differs only in how it describes the project."""
     if change.path != "pyproject.toml" or set(change.modes) != {_PLAIN}:
         return False
     from tomllib import loads  # noqa: PLC0415  # only where there is one
@@ -205,7 +205,7 @@ class _Bare(ast.NodeTransformer):
             node.returns = None
 
     def _is_harmless(self, node: ast.expr) -> bool:
-        """Tell whether evaluating an annotation cannot raise."""
+        """Return whether evaluating an annotation cannot raise."""
         if self._is_lazy or (isinstance(node, ast.Constant) and isinstance(node.value, str | None)):
             return True
         match node:
@@ -221,7 +221,7 @@ class _Bare(ast.NodeTransformer):
                 return False
 
     def _is_joinable(self, node: ast.expr) -> bool:
-        """Tell whether an annotation can stand beside `|`."""
+        """Return whether an annotation can stand beside `|`."""
         match node:
             case ast.Constant(value=None):
                 return True
@@ -275,7 +275,7 @@ def _can_import(module: str, name: str, *, may_be_lazy: bool) -> bool:
 
 
 def _keeps_annotations(tree: ast.Module) -> bool:
-    """Tell whether a decorator may read annotations: of fields, or of a function that it changes."""
+    """Return whether a decorator may read annotations: of fields, or of a function that it changes."""
     nodes = [each for each in ast.walk(tree) if isinstance(each, Definition)]
     fields = (part for each in nodes if isinstance(each, ast.ClassDef) for part in each.body)
     return any(isinstance(part, ast.AnnAssign) for part in fields) or not all(map(_is_plain, nodes))

@@ -68,7 +68,7 @@ def _list_extracted(side: ast.Module, other: ast.Module) -> list[ast.FunctionDef
 
 
 def _is_fit(node: ast.FunctionDef) -> bool:
-    """Tell whether a function only returns at its end and sets each local name before reading it."""
+    """Return whether a function only returns at its end and sets each local name before reading it."""
     given, body = node.args, node.body
     is_plain = not (node.decorator_list or given.defaults or given.kwonlyargs or given.vararg or given.kwarg)
     inner = [each for part in body for each in ast.walk(part)]
@@ -87,7 +87,7 @@ def _is_fit(node: ast.FunctionDef) -> bool:
 
 
 def _is_set_first(name: str, body: list[ast.stmt]) -> bool:
-    """Tell whether the first statement that uses a name assigns it."""
+    """Return whether the first statement that uses a name assigns it."""
     first = next(node for node in body if name in count_names(node))
     match first:
         case ast.Assign(targets=[ast.Name(id=target)], value=value):
@@ -179,7 +179,7 @@ class _Calls(ast.NodeTransformer):
         return body if isinstance(node, ast.Expr) else node
 
     def _is_fit(self, call: ast.Call) -> bool:
-        """Tell whether all arguments are bound and every name of the function means the same at the call."""
+        """Return whether all arguments are bound and the function's names mean the same at the call."""
         names, inner = list_parameters(self._extracted), count_names(*self._extracted.body)
         is_own = isinstance(call.func, ast.Name) and call.func.id == self._extracted.name
         if not (is_own and self._around and len(call.args) == len(names)) or call.keywords:
@@ -193,7 +193,7 @@ class _Calls(ast.NodeTransformer):
 
 
 def is_handed(node: ast.expr, function: AnyFunction) -> bool:
-    """Tell whether an argument is a constant or an undeleted parameter, so that reading it has no effect."""
+    """Return whether an argument is a constant or an undeleted parameter: reading it has no effect."""
     if isinstance(node, ast.Constant):
         return True
     deleted = (each for part in ast.walk(function) if isinstance(part, ast.Delete) for each in part.targets)
@@ -219,7 +219,7 @@ class Filled(ast.NodeTransformer):
 
 
 def _is_there_in_time(side: ast.Module, name: str) -> bool:
-    """Tell whether nothing can call a function before its module has defined it."""
+    """Return whether nothing can call a function before its module has defined it."""
     places = [place for place, node in enumerate(side.body) if getattr(node, "name", "") == name]
     users = [
         place for place, node in enumerate(side.body) if name in count_names(node) and place not in places

@@ -91,7 +91,7 @@ def restore_local_names(path: str, before: str, after: str) -> str | None:
 
 
 def _has_plain_attributes(code: Tokens) -> bool:
-    """Tell whether all attributes of a Rust file are known not to read names."""
+    """Return whether all attributes of a Rust file are known not to read names."""
     starts = [place + 1 + (code.get_word(place + 1) == "!") for place in code.find_places("#")]
     if _is_script(code):
         return "@" not in code.words
@@ -99,7 +99,7 @@ def _has_plain_attributes(code: Tokens) -> bool:
 
 
 def _is_renamed_in(region: range, old: Tokens, new: Tokens, names: tuple[str, str]) -> bool:
-    """Tell whether every use of a name in a region got the new name, which was unused there."""
+    """Return whether every use of a name in a region got the new name, which was unused there."""
     was, now = names
     uses = [place for place in region if old.words[place] == was]
     said = (_string(old, place) for place in region)
@@ -122,7 +122,7 @@ def _is_odd_macro(code: Tokens, place: int) -> bool:
 
 
 def _names_function(code: Tokens, place: int) -> bool:
-    """Tell whether a function takes its `name` from this place."""
+    """Return whether a function takes its `name` from this place."""
     if code.get_word(place - 1) == "function":
         return True
     behind = place + 2
@@ -133,7 +133,7 @@ def _names_function(code: Tokens, place: int) -> bool:
 
 
 def _is_member(code: Tokens, place: int, start: int) -> bool:
-    """Tell whether a name may be a field, a key, a label, a method or a path."""
+    """Return whether a name may be a field, a key, a label, a method or a path."""
     last, following = code.get_word(place - 1), code.get_word(place + 1)
     is_given = code.around[place] == start or place == start
     is_short = last in ("{", ",") and following in (",", "}") and code.get_word(code.around[place]) == "{"
@@ -170,7 +170,7 @@ def _is_parameter(code: Tokens, place: int) -> bool:
 
 
 def _is_variable(code: Tokens, place: int) -> bool:
-    """Tell whether a name is declared here, before any other use in its block."""
+    """Return whether a name is declared here, before any other use in its block."""
     begin, last = code.around[place], code.get_word(place - 1)
     is_declared = last in ("let", "const") or (last == "mut" and code.get_word(place - 2) == "let")
     if not is_declared or code.path.endswith(".go") or code.get_word(place + 1) not in ("=", ":"):
@@ -212,7 +212,7 @@ def _end_of_arrow(code: Tokens, arrow: int) -> int:
 
 
 def is_function_of_scripts(name: str, texts: Mapping[str, str], is_document: Callable[[str], bool]) -> bool:
-    """Tell whether every use of a name means one function of JavaScript or TypeScript.
+    """Return whether every use of a name means one function of JavaScript or TypeScript.
 
     It is defined once, only called, exported, and imported from files of the repository by its name; no code
     lists what a module has, or makes up names.
@@ -239,7 +239,7 @@ def is_function_of_scripts(name: str, texts: Mapping[str, str], is_document: Cal
 
 
 def _takes_names_plainly(code: Tokens) -> bool:
-    """Tell whether a script imports modules of the repository only by fixed names."""
+    """Return whether a script imports modules of the repository only by fixed names."""
     if not _NAMES_MATTER.isdisjoint(code.words) or "@" in code.words:
         return False
     if any(code.get_word(place + 1) == "[" for each in _GLOBALS for place in code.find_places(each)):
@@ -258,7 +258,7 @@ def _takes_names_plainly(code: Tokens) -> bool:
 
 
 def _is_plain_load(code: Tokens, place: int) -> bool:
-    """Tell whether a `require` has a fixed path, and binds a module of the repository to names."""
+    """Return whether a `require` has a fixed path, and binds a module of the repository to names."""
     text, begin = _string(code, place + 2), code.get_word(place - 2)
     is_told = code.get_word(place + 1) == "(" and bool(text) and code.get_word(place + 3) == ")"
     is_bound = begin == "}" or code.get_word(place - 3) in ("const", "let", "var")
@@ -292,7 +292,7 @@ def _kind_of_use(code: Tokens, place: int) -> str:
 
 
 def _is_method(code: Tokens, begin: int) -> bool:
-    """Tell whether the bracket follows the name of a method, right in the body of a class."""
+    """Return whether the bracket follows the name of a method, right in the body of a class."""
     block = code.around[begin]
     head = code.words[max(block - 4, 0) : block]
     return code.get_word(block) == "{" and "class" in head and ")" not in head and "." not in head
@@ -304,7 +304,7 @@ def _is_in_class(code: Tokens, place: int) -> bool:
 
 
 def _is_list_of_names(code: Tokens, begin: int) -> bool:
-    """Tell whether a brace lists exports, or imports from a file of the repository."""
+    """Return whether a brace lists exports, or imports from a file of the repository."""
     end = code.partners[begin]
     if code.around[begin] != -1:
         return False

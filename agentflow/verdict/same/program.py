@@ -26,12 +26,12 @@ _MOVED = 2
 
 
 def is_same_program(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> bool:
-    """Tell whether a change leaves the program as it was, wherever other files of the repository look."""
+    """Return whether a change leaves the program as it was, wherever other files of the repository look."""
     return _is_same_behaviour(git, task, changes) or _is_moved(git, task, changes)
 
 
 def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> bool:
-    """Tell whether nothing that has an effect changed, and no text that code reads."""
+    """Return whether nothing that has an effect changed, and no text that code reads."""
     base, surface = task.trees[0], task.surface
     paths = git.list_paths(base)
     own = {part.partition(".")[0] for path in paths for part in path.split("/")}
@@ -62,13 +62,13 @@ def _find_readers(git: Git, tree: str, documents: Collection[PurePosixPath]) -> 
 
 
 def _ignores_nothing(git: Git, task: TaskState) -> bool:
-    """Tell whether no tracked file is ignored now, and no code reads what is ignored."""
+    """Return whether no tracked file is ignored now, and no code reads what is ignored."""
     known = git.call("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
     return not known and not _in_code(git.find_mentions(task.trees[0], ["gitignore"]))
 
 
 def _is_moved(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> bool:
-    """Tell whether a change only moves functions and classes of Python."""
+    """Return whether a change only moves functions and classes of Python."""
     modes = {mode for each in changes for mode in each.modes}
     is_python = all(each.path.endswith(".py") and each.is_whole for each in changes)
     is_read = any(each.path in task.surface.read for each in changes)

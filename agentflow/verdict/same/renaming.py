@@ -47,7 +47,7 @@ _PREFIXES = re.compile(
 
 
 def is_renamed(before: Mapping[str, str], after: Mapping[str, str], names: Mapping[str, str]) -> bool:
-    """Tell whether a change did nothing but give these names others.
+    """Return whether a change did nothing but give these names others.
 
     The texts are those of all files by path. A renamed thing is a function or class that one module defines,
     not decorated, and only called, imported and compared; or a parameter, a variable, an own attribute.
@@ -81,7 +81,7 @@ def find_renaming(changes: tuple[ChangedTexts, ...]) -> dict[str, str]:
 
 
 def _may_change(old: str, new: str) -> bool:
-    """Tell whether only the repository itself can use either name."""
+    """Return whether only the repository itself can use either name."""
     is_of_tests = old.startswith("test_") and new.startswith("test_")
     return all(
         _NAME.fullmatch(name)
@@ -100,7 +100,7 @@ def _says(text: str, names: Iterable[str]) -> bool:
 
 
 def _are_plain(names: Mapping[str, str], texts: Mapping[str, str]) -> bool:
-    """Tell whether every use of each name is known, and no code looks things up by name."""
+    """Return whether every use of each name is known, and no code looks things up by name."""
     code = {path: text for path, text in texts.items() if path.endswith((".py", ".pyi"))}
     trees = {path: tree for path, text in code.items() if (tree := read_python(text))}
     if trees.keys() != code.keys():
@@ -112,7 +112,7 @@ def _are_plain(names: Mapping[str, str], texts: Mapping[str, str]) -> bool:
 
 
 def _is_plain(name: str, code: Mapping[str, str], trees: _Trees) -> bool:
-    """Tell whether every use of a name means one definition, or parameters and attributes of `self`."""
+    """Return whether every use of a name means one definition, or parameters and attributes of `self`."""
     definers = [path for path, tree in trees.items() for node in tree.body if _defines(node, name, trees)]
     if len(definers) > 1 or any(not path.endswith(".py") for path in definers):
         return False
@@ -136,7 +136,7 @@ def _defines(node: ast.stmt, name: str, trees: _Trees) -> bool:
 
 
 def _is_plain_class(node: ast.ClassDef, trees: _Trees) -> bool:
-    """Tell whether a class has no decorator and no base from outside the repository."""
+    """Return whether a class has no decorator and no base from outside the repository."""
     own = {each.name for tree in trees.values() for each in tree.body if isinstance(each, ast.ClassDef)}
     bases = [each.id if isinstance(each, ast.Name) else "" for each in node.bases]
     known = all(each in own or isinstance(getattr(builtins, each, None), type) for each in bases)
@@ -203,7 +203,7 @@ def _stands_in(node: ast.AST | None, name: str) -> int:
 
 
 def _is_local(name: str, trees: _Trees) -> bool:
-    """Tell whether a name is that of parameters, variables in functions and own attributes alone."""
+    """Return whether a name is that of parameters, variables in functions and own attributes alone."""
     owners = {owner for tree in trees.values() for owner in _takers(tree, name)}
     for tree in trees.values():
         if name in _open_bindings(tree):
@@ -223,13 +223,13 @@ def _is_local(name: str, trees: _Trees) -> bool:
 
 
 def _is_usual(decorator: ast.expr) -> bool:
-    """Tell whether a decorator is built in or only parametrizes a test."""
+    """Return whether a decorator is built in or only parametrizes a test."""
     word = ast.unparse(decorator).partition("(")[0]
     return word in _PLAIN_DECORATORS or word.endswith("mark.parametrize")
 
 
 def _is_passed_on(owners: set[str], tree: ast.Module) -> bool:
-    """Tell whether code passes on a callable of these names, or calls one with `**` arguments."""
+    """Return whether code passes on a callable of these names, or calls one with `**` arguments."""
     known = set[int]()
     for node in ast.walk(tree):
         known |= {id(each) for part in _for_classes(node) if part for each in ast.walk(part)}

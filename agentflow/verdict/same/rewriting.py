@@ -130,7 +130,7 @@ def _targets(node: ast.expr) -> frozenset[str]:
 def _is_of_loop(
     name: str, names: frozenset[str], pair: tuple[ast.stmt, ast.stmt], function: AnyFunction
 ) -> bool:
-    """Tell whether a loop's names are used nowhere else, and its list is not read while it grows."""
+    """Return whether a loop's names are used nowhere else, and its list is not read while it grows."""
     everywhere, here = count_names(function), count_names(*pair)
     inner = [each for each in ast.walk(function) if isinstance(each, SCOPES) and each is not function]
     declared = [each for each in ast.walk(function) if isinstance(each, ast.Global | ast.Nonlocal)]
@@ -164,7 +164,7 @@ def _put_in_variables(function: AnyFunction, inertness: "_Inertness") -> None:
 
 
 def _comes_first(name: str, result: ast.expr, inert: _Inert) -> bool:
-    """Tell whether a result reads a name before it has any effect, and does nothing after using it."""
+    """Return whether a result reads a name before it has any effect, and does nothing after using it."""
     if _is_named(result, name):
         return True
     match result:
@@ -265,7 +265,7 @@ def _list_what_is_joined(side: ast.Module) -> None:
 
 
 def _cannot_end(node: ast.GeneratorExp, bound: Collection[str]) -> bool:
-    """Tell whether a generator calls nothing that could raise StopIteration."""
+    """Return whether a generator calls nothing that could raise StopIteration."""
     calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
     known = all(
         (isinstance(each, ast.Name) and hasattr(builtins, each.id) and each.id not in bound)
