@@ -117,7 +117,7 @@ def _set_limit(limit: tuple[int, int]) -> None:
 
 
 def is_alive(pid: int) -> bool:
-    """Tell whether there is a process of this number, of any user."""
+    """Return whether there is a process of this number, of any user."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -149,7 +149,7 @@ def _count_tasks() -> int:
 
 
 def _is_crowd(mark: int, most: int) -> bool:
-    """Tell whether more than so many processes and threads have a mark."""
+    """Return whether more than so many processes and threads have a mark."""
     marked = [number for number in list_processes() if _read_limit(number) == mark]
     return len(marked) > most or sum(map(_count_threads, marked)) > most
 
@@ -209,7 +209,7 @@ def _has_marked_limit(process: int, mark: int) -> bool:
 
 
 def _has_ended(process: int) -> bool:
-    """Tell whether a process is a zombie. Raises OSError when it is gone."""
+    """Return whether a process is a zombie. Raises OSError when it is gone."""
     return _read_status(process)[0] in (b"Z", b"X")
 
 
@@ -219,7 +219,7 @@ def _read_status(process: int) -> list[bytes]:
 
 
 def _has_marked_environment(process: int, mark: int) -> bool:
-    """Tell whether a process has the mark in its environment, for where limits cannot be set."""
+    """Return whether a process has the mark in its environment, for where limits cannot be set."""
     try:
         return f"{CHILD_MARK}={mark:016x}".encode() in Path(f"/proc/{process}/environ").read_bytes()
     except OSError:

@@ -133,7 +133,7 @@ def _simplify(value: dict[str, Any], components: dict[str, Any]) -> dict[str, An
 
 
 def has_null(value: object) -> bool:
-    """Tell whether plain data has a text with a null character, which no file name or command can have."""
+    """Return whether plain data has a text with a null character, which no file name or command can have."""
     if isinstance(value, dict):
         return any(has_null(each) for pair in value.items() for each in pair)
     if isinstance(value, list):

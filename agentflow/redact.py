@@ -296,7 +296,7 @@ def _json_escape(character: str) -> str:
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
-def nest(text: str) -> str:
+def nest_text(text: str) -> str:
     """Return text for one place in Markdown: nothing in it starts a heading or a list of its own."""
     first, *others = make_visible(text).strip().split("\n")
     head = f"\\{first}" if first.startswith("#") else first
@@ -315,3 +315,7 @@ def list_some(names: Iterable[str], most: int = 5, between: str = ", ") -> str:
     found = tuple(names)
     more = f" and {len(found) - most} more" if len(found) > most else ""
     return f"{between.join(found[:most])}{more}"
+
+
+def format_count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

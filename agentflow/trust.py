@@ -21,7 +21,7 @@ class TrustRecord(Record):
     files: dict[str, str] = {}
 
     def covers(self, file: str) -> bool:
-        """Tell whether a file holds, byte for byte, what was trusted."""
+        """Return whether a file holds, byte for byte, what was trusted."""
         return file in self.files and self.files[file] == fingerprint_file(Path(self.root), file)
 
 

@@ -35,7 +35,7 @@ class Seen(NamedTuple):
     """Its calls so far, as JSON, and whether the newest of each came to something."""
 
     def shows(self, lines: str) -> bool:
-        """Tell whether each line of a text stands in what was said."""
+        """Return whether each line of a text stands in what was said."""
         return all(line.strip() in self.text for line in lines.splitlines())
 
 
@@ -175,7 +175,7 @@ def _doubts(task: Task, now: Seen, *narrow: Step) -> tuple[Step, ...]:
 
 
 def _is_clear(task: Task, now: Seen) -> bool:
-    """Tell whether a verifier's brief answers all that a careful reader of it asks."""
+    """Return whether a verifier's brief answers all that a careful reader of it asks."""
     after = _after(now)
     is_green = "- tests: green" in after and not any(words in after for words in _OPEN)
     return is_green and any(words in after for words in _PROOF) and _does(task, now)
@@ -187,7 +187,7 @@ def _after(now: Seen) -> str:
 
 
 def _does(task: Task, now: Seen) -> bool:
-    """Tell whether a diff is the right change, as one sees who understands the task."""
+    """Return whether a diff is the right change, as one sees who understands the task."""
     diff = now.text.partition("\n## Change\n")[2]
     lines = (line for edit in task.change for line in f"{edit.new}{edit.content}".splitlines())
     old = {line for edit in task.change for line in edit.old.splitlines()}

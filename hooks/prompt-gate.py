@@ -25,7 +25,7 @@ NUDGE = (
 
 
 def is_task_active(root: Path) -> bool:
-    """Tell whether another task is active that began less than a day ago."""
+    """Return whether another task is active that began less than a day ago."""
     try:
         head = (root / ".claude/orchestration.local.md").read_text("utf-8").split("\n---", 1)[0]
     except (OSError, UnicodeDecodeError):
@@ -42,7 +42,7 @@ def is_task_active(root: Path) -> bool:
 
 
 def is_vague(prompt: str) -> bool:
-    """Tell whether a prompt asks for a change and names nothing concrete."""
+    """Return whether a prompt asks for a change and names nothing concrete."""
     words = prompt.split()
     if not words or prompt.lstrip().startswith("<"):
         return False

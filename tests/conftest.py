@@ -73,5 +73,5 @@ def _make_quick_python(folder: Path) -> tuple[str, str]:
 
 
 def _is_script(program: str | None) -> bool:
-    """Tell whether a program is a version manager's stand-in, which starts forty others each time."""
+    """Return whether a program is a version manager's stand-in, which starts forty others each time."""
     return program is not None and Path(program).read_bytes().startswith(b"#!")

@@ -138,7 +138,7 @@ def _has_search(model: str, settings: Settings, root: Path) -> bool:
         from agentflow.api.models import has_offered_search
 
         return has_offered_search(model, root)
-    from agentflow.model.wire import can_search
+    from agentflow.model.endpoint import can_search
 
     return can_search(model, settings, os.environ)
 
@@ -164,7 +164,7 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
     for role in hooks.roles:
         if role.part:
             toolbox.select_for(role)
-        elif toolbox.gives_nothing(role):
+        elif toolbox.is_empty_for(role):
             warnings.append(f"role left out: {_describe_no_tools(role)}")
             continue
         used.append(role)

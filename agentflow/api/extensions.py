@@ -21,9 +21,9 @@ from agentflow.library.skill_file import SKILL_FILE, read_skill
 from agentflow.library.skills import find_skill_folders
 from agentflow.library.slash_commands import CommandFolder, list_command_files, read_command
 from agentflow.mcp.entries import SERVERS_FILE, ServerSource
+from agentflow.redact import format_count
 from agentflow.settings import PLUGIN_MANIFEST
 from agentflow.trust import read_content
-from agentflow.view.words import format_count
 
 _MAX_EXTENSIONS = 500
 """The most parts of one kind that are named."""

@@ -37,8 +37,9 @@ from agentflow.store.journal import RecordedRequest, load_runs, read_exchanges
 from agentflow.store.reading import find, read_evidence
 
 if TYPE_CHECKING:
+    from agentflow.model.endpoint import Endpoint
     from agentflow.model.live import LiveModel
-    from agentflow.model.wire import Api, Endpoint, Source
+    from agentflow.model.wire import Api, Source
 
 
 NO_MODEL = "No model is configured."
@@ -84,7 +85,7 @@ def _open_live(name: str, settings: Settings, environ: Mapping[str, str]) -> Mod
 
 def _connect(name: str, api: "Api", settings: Settings, environ: Mapping[str, str]) -> tuple["Source", str]:
     """Return the connection to a live model's server, and its address."""
-    from agentflow.model.wire import VENDOR, choose_endpoint
+    from agentflow.model.endpoint import VENDOR, choose_endpoint
 
     if name in CLOUDS:
         from agentflow.model.sdk import open_cloud

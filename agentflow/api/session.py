@@ -23,8 +23,8 @@ from agentflow.api.wiring import (
 from agentflow.core.errors import AgentflowError, Exit, UsageError, describe_os_error
 from agentflow.core.events import StoredEvent, ToolFinished, ToolStarted, Warned
 from agentflow.core.pending import Budget, Consent, Override
-from agentflow.core.plan_order import ParallelWork
 from agentflow.core.record import Record
+from agentflow.core.role import ParallelWork
 from agentflow.core.task import Invocation, Phase, Status, TaskState
 from agentflow.redact import list_some, to_one_line
 from agentflow.sandbox.profile import Level

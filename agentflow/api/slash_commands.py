@@ -45,7 +45,7 @@ from agentflow.sandbox.profile import Level
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.settings import find_folders
-from agentflow.store.reading import state_folder
+from agentflow.store.reading import find_state_folder
 from agentflow.tools.files import READ
 from agentflow.tools.shell import BASH
 from agentflow.workspace.git import Git, open_repository
@@ -120,7 +120,7 @@ def _ask_hooks(
     called = CommandCalled(
         command_name=command.called, command_args=rest, command_source=command.origin, prompt=typed
     )
-    place = state_folder(git.root).parent
+    place = find_state_folder(git.root).parent
     scene = Scene(  # there is no task yet
         task_id="",
         cwd=git.root,
@@ -239,7 +239,7 @@ def _read_along(place: _Place, name: str, files: dict[str, str]) -> Iterator[str
     """Add a file that a command names; yield why one that exists is not read. Other names are text."""
     guard = PathGuard(place.git.root, build_exceptions(place.rules, place.git.root), place.git.folders)
     try:
-        found = guard.relative(name)
+        found = guard.to_relative(name)
         if not (place.git.root / found).is_file():
             return
         said = apply_rules(place.rules, READ, {"file_path": found}, place.git.root)

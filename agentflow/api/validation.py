@@ -152,7 +152,7 @@ def _find_role_problems(role: Role, toolbox: Toolbox, known: tuple[Role, ...]) -
     for message in find_direct_problems(role, toolbox.tools):
         line = role.lines.get("metadata")
         yield Problem(file=role.source, line=line, key="metadata", message=message)
-    is_refused = role.part is not None or toolbox.gives_nothing(role)
+    is_refused = role.part is not None or toolbox.is_empty_for(role)
     for message in toolbox.list_unknown(role):
         severity = ERROR if is_refused else WARNING
         yield _make_problem(role.source, f"tools: {message}", role.lines.get("tools"), severity)

@@ -14,7 +14,7 @@ from agentflow.checks.run import Shown
 from agentflow.core.errors import Exit
 from agentflow.core.evidence import RED, Check, CheckName, Fault, Surface, describe_result
 from agentflow.core.record import Record, to_builtins
-from agentflow.redact import list_some
+from agentflow.redact import format_count, list_some
 from agentflow.sandbox.run import Sandbox, guess_reason
 from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.settings import Patience, Settings, apply_project, load_settings
@@ -22,7 +22,7 @@ from agentflow.store.reading import find
 from agentflow.verdict.earlier_runs import PATIENCE, WHOLE, Circumstances, find_flaky
 from agentflow.verdict.runner import CheckResult, Place
 from agentflow.view.text import Line, Span, Style, column, line, span
-from agentflow.view.words import format_count, format_duration, pass_mark
+from agentflow.view.words import format_duration, pass_mark
 from agentflow.workspace.git import open_repository
 from agentflow.workspace.path_guard import PathGuard
 
@@ -111,7 +111,7 @@ def reverify_records(sandbox: Sandbox, task_id: str) -> Iterator[VerificationRow
 def _list_checks(
     sandbox: Sandbox, said: WellKnown, settings: Settings, *, is_quick: bool
 ) -> tuple[Check, ...]:
-    files = PathGuard(sandbox.root).files()
+    files = PathGuard(sandbox.root).list_files()
     if not is_quick:
         return limit_checks(apply_own_commands(detect(sandbox, files), said), settings.timeouts)
     known = apply_own_commands(detect_quick(sandbox, files, _list_changed(sandbox.root)), said)

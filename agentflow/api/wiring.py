@@ -114,7 +114,7 @@ def prepare(start: Path, model: str | None, text: str, wish: Wish) -> Setup:
     sandbox = hide_secrets(make_sandbox(git.root, settings, wish, git.folders), git, rules)
     require_firm_links(git.root, settings.unprotected)
     chosen = choose_model(name, sandbox, settings, os.environ)
-    reason = chosen.refusal(text)
+    reason = chosen.explain_refusal(text)
     if reason is not None:
         is_named = model or os.environ.get("AGENTFLOW_MODEL") or settings.model
         raise ModelRejected(reason if is_named else f"{NO_MODEL} {reason}", hint=NO_MODEL_ADVICE)

@@ -168,7 +168,7 @@ def _find_gaps(git: Git, off: tuple[str, ...]) -> Iterator[str]:
 
 
 def _has_more(folder: Path) -> bool:
-    """Tell whether a folder `.claude` without tracked files holds more than what is ours or is copied."""
+    """Return whether a folder `.claude` without tracked files holds more than what is ours or is copied."""
     known = {"agentflow", _WORKTREES.name, Path(_OWN_SETTINGS[0]).name}
     return any(place.name not in known and ".local." not in place.name for place in folder.iterdir())
 

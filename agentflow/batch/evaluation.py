@@ -73,12 +73,12 @@ class Comparison(Record):
 
     @property
     def is_worse(self) -> bool:
-        """Tell whether the second run resolves less than the first, by more than chance."""
+        """Return whether the second run resolves less than the first, by more than chance."""
         return len(self.first_only) > len(self.second_only) and self.p < _LEVEL
 
     @property
     def is_better(self) -> bool:
-        """Tell whether the second run resolves more than the first, by more than chance."""
+        """Return whether the second run resolves more than the first, by more than chance."""
         return len(self.second_only) > len(self.first_only) and self.p < _LEVEL
 
 

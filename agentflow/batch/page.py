@@ -19,10 +19,10 @@ from agentflow.frontmatter import write_atomic
 from agentflow.pages.page import read_task_page
 from agentflow.pages.render import render_document, wrap_document
 from agentflow.pages.templates import fill_template, format_money
-from agentflow.redact import to_one_line
+from agentflow.redact import format_count, to_one_line
 from agentflow.store.bundle import PATCH
 from agentflow.store.reading import find
-from agentflow.view.words import format_count, format_duration, style_status
+from agentflow.view.words import format_duration, style_status
 from agentflow.workspace.git import open_repository
 
 _TASK_PAGE = "report.html"
@@ -56,7 +56,7 @@ class BatchRow(Record):
 
     @property
     def is_short(self) -> bool:
-        """Tell whether a verdict is missing, or what the hidden check asks for."""
+        """Return whether a verdict is missing, or what the hidden check asks for."""
         done = self.result
         is_unresolved = done is not None and done.hidden is not None and not done.hidden.resolved
         return done is None or done.exit_code != Exit.VERIFIED or is_unresolved

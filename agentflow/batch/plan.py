@@ -10,7 +10,7 @@ from msgspec import Meta, field
 
 from agentflow.core.errors import ConfigError, InvalidFile
 from agentflow.core.record import Record, to_builtins
-from agentflow.core.test_ids import file_of
+from agentflow.core.test_ids import get_test_file
 from agentflow.frontmatter import find_line, read_yaml
 from agentflow.parse import decode, decode_or_none, expand_home, has_null, parse
 from agentflow.workspace.git_fetch import is_address
@@ -160,7 +160,7 @@ _SERVER = "https://github.com"
 
 
 def _is_instance(line: str) -> bool:
-    """Tell whether a line of JSON is an instance and not a task."""
+    """Return whether a line of JSON is an instance and not a task."""
     found = decode_or_none(line)
     return isinstance(found, dict) and "instance_id" in found
 
@@ -206,5 +206,5 @@ def _read_ids(fields: dict[str, Any], key: str, path: Path) -> tuple[str, ...]:
 
 def _list_files(tests: tuple[str, ...]) -> list[str]:
     """Return the files that hold the tests, quoted for a shell."""
-    files = dict.fromkeys(file_of(test) for test in tests)
+    files = dict.fromkeys(get_test_file(test) for test in tests)
     return ["'" + file.replace("'", "'\\''") + "'" for file in files]

@@ -61,7 +61,7 @@ class SharedBudget:
 
     @property
     def is_idle(self) -> bool:
-        """Tell whether no task has anything set aside, so that nothing more will be given back."""
+        """Return whether no task has anything set aside, so that nothing more will be given back."""
         return self._running == 0
 
     def spend(self, used: Usage) -> None:

@@ -49,7 +49,7 @@ class BatchResult(Record):
 
     @property
     def is_settled(self) -> bool:
-        """Tell whether the task ran to an end, so that going on with the batch does not touch it."""
+        """Return whether the task ran to an end, so that going on with the batch does not touch it."""
         is_waiting = self.status in (Status.SUSPENDED, Status.CANCELLED, Status.RUNNING)
         return self.task_id is not None and not is_waiting
 

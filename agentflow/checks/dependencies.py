@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
-from agentflow.checks.repository import Repository, table
+from agentflow.checks.repository import Repository, get_table
 from agentflow.core.evidence import CheckName, CheckRun, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.regex import compile_glob, regex
@@ -89,7 +89,7 @@ class Stated:
 
 def compare(path: str, before: str, after: str) -> Difference:
     """Return what is new, moved and gone in a manifest or lock file; empty text for no file."""
-    manifest = manifest_of(path)
+    manifest = find_manifest(path)
     assert manifest is not None
     try:
         old, new = Stated(manifest, before), Stated(manifest, after)
@@ -157,16 +157,16 @@ def _is_near(one: str, other: str) -> bool:
     return left != right and (left[1:] in (right, right[1:]) or left == right[1:] or swapped)
 
 
-def audit_of(path: str) -> str | None:
+def choose_audit(path: str) -> str | None:
     """Return the command that asks about known vulnerabilities of what a file names; None where none can."""
-    manifest = manifest_of(path)
+    manifest = find_manifest(path)
     if manifest is None or not manifest.audit:
         return None
     folder = posixpath.dirname(path) or "."
     return manifest.audit.format(file=shlex.quote(path), folder=shlex.quote(folder))
 
 
-def manifest_of(path: str) -> Manifest | None:
+def find_manifest(path: str) -> Manifest | None:
     """Return how a file names dependencies; None for one that names none."""
     return next((manifest for files, manifest in _patterns() if files.fullmatch(path)), None)
 
@@ -274,12 +274,12 @@ Version = tuple[int, ...]
 
 def read_required_python(repository: Repository) -> str:
     """Return what the repository says of the Python it runs on, such as `>=3.11`; or empty."""
-    said = table(repository.toml("pyproject.toml"), "project").get("requires-python")
-    older = repository.ini("setup.cfg").get("options", "python_requires", fallback="")
+    said = get_table(repository.read_toml("pyproject.toml"), "project").get("requires-python")
+    older = repository.read_ini("setup.cfg").get("options", "python_requires", fallback="")
     return said if isinstance(said, str) else older
 
 
-def blockage(run: CheckRun, output: str, repository: Repository, running: Version | None) -> str:
+def find_blockage(run: CheckRun, output: str, repository: Repository, running: Version | None) -> str:
     """Return the signature by which a check that is red is the machine's fault, or empty."""
     if run.check.missing is not None:
         return run.check.missing

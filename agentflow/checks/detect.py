@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from agentflow.checks.python import python_checks
-from agentflow.checks.repository import Repository, merge_required, quick, require, table
+from agentflow.checks.python import find_python_checks
+from agentflow.checks.repository import Repository, choose_quick_checks, get_table, merge_required, require
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.languages import LANGUAGES, CheckRule, Language
 from agentflow.core.regex import compile_glob
@@ -45,7 +45,7 @@ def detect(
 
 def detect_quick(sandbox: Sandbox, files: tuple[str, ...], changed: Collection[str]) -> tuple[Check, ...]:
     """Return what is run for a quick look: of the tests those that belong to changed files, if any do."""
-    return quick(_find_all(sandbox, files, changed))
+    return choose_quick_checks(_find_all(sandbox, files, changed))
 
 
 def limit_checks(checks: Iterable[Check], timeouts: Mapping[CheckName, float]) -> tuple[Check, ...]:
@@ -57,31 +57,31 @@ def _find_all(
     sandbox: Sandbox, files: tuple[str, ...], changed: Collection[str], settled: Collection[CheckName] = ()
 ) -> list[Check]:
     repository = Repository(sandbox=sandbox, files=files, known=frozenset(files))
-    found = [*python_checks(repository, changed, settled)]
-    found += (*node_checks(repository), *table_checks(repository))
+    found = [*find_python_checks(repository, changed, settled)]
+    found += (*find_node_checks(repository), *find_table_checks(repository))
     if not any(check.name is CheckName.TESTS for check in found):
         found += make_checks(repository)
     return found
 
 
-def node_checks(repository: Repository) -> Iterator[Check]:
+def find_node_checks(repository: Repository) -> Iterator[Check]:
     """Yield the scripts of package.json that are checks, and the TypeScript compiler."""
     package = repository.package
     if not package:
         return
     tool = _package_tool(repository, package)
     missing = _lacks(repository, tool, "install Node.js" if tool == "npm" else f"npm install -g {tool}")
-    scripts = table(package, "scripts")
+    scripts = get_table(package, "scripts")
     for name, script in _SCRIPTS:
         body = scripts.get(script)
         if isinstance(body, str) and body.strip() and _NO_TEST not in body:
             yield require(name, _script(tool, script), f"script {script!r} in package.json", missing)
-    typed = "typescript" in table(package, "dependencies") | table(package, "devDependencies")
+    typed = "typescript" in get_table(package, "dependencies") | get_table(package, "devDependencies")
     if typed and repository.has("tsconfig.json"):
         yield require(CheckName.TYPES, f"{_LOCAL_TSC[tool]} --noEmit", "tsconfig.json", missing)
 
 
-def table_checks(repository: Repository) -> Iterator[Check]:
+def find_table_checks(repository: Repository) -> Iterator[Check]:
     """Yield the checks of the table of languages that this repository has a manifest for."""
     for language in LANGUAGES:
         for rule in language.rules:
@@ -107,7 +107,7 @@ def _place_of(rule: CheckRule, language: Language, repository: Repository) -> st
 
 
 def _has_table(rule: CheckRule, repository: Repository) -> bool:
-    return any(table(repository.toml(name), *rule.table) for name in rule.manifest)
+    return any(get_table(repository.read_toml(name), *rule.table) for name in rule.manifest)
 
 
 def _start(rule: CheckRule, repository: Repository) -> tuple[str, str | None]:

@@ -31,7 +31,7 @@ class Ran(Record):
     """The reason why the check was not run."""
 
 
-def junit_xml(ran: Sequence[Ran]) -> str:
+def to_junit_xml(ran: Sequence[Ran]) -> str:
     """Return a test suite for each check: its tests where the runner tells them, else the check as one."""
     told = [(each, list(_cases(each)), each.shown.execution.seconds if each.shown else 0) for each in ran]
     every = [case for _, cases, _ in told for case in cases]
@@ -118,7 +118,7 @@ def _to_result(found: SarifResult) -> dict[str, Any]:
     return {**told, **({"partialFingerprints": {"pathAndMessage/v1": found.mark}} if found.mark else {})}
 
 
-def sarif(ran: Sequence[Ran]) -> dict[str, Any]:
+def convert_to_sarif(ran: Sequence[Ran]) -> dict[str, Any]:
     """Return what linters, type checkers and builds complain of; a check that only failed is one result."""
     rules = {str(name): f"the {name} check" for name in CheckName}
     return make_sarif(rules, (result for each in ran for result in _results(each)))

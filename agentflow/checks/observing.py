@@ -59,7 +59,7 @@ class ReadObserver:
         self._opened |= set(opened)
         self._gap = self._gap or gap
 
-    def reads(self) -> Reads:
+    def collect_reads(self) -> Reads:
         """Return what the run read, once it is over."""
         return Reads(
             by_code=frozenset(_pairs(self._place / _READS)), opened=frozenset(self._opened), gap=self._gap

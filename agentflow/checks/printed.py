@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from agentflow.checks.results import counts, worst
+from agentflow.checks.results import count_outcomes, find_worst
 from agentflow.core.evidence import TestCounts, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
@@ -89,7 +89,7 @@ class Told(Record):
     """The number of tests of each outcome; None where nothing was told."""
 
 
-def plain_text(output: str) -> str:
+def drop_colours(output: str) -> str:
     """Return an output without colours."""
     return strip_colours(output).replace("\r\n", "\n")
 
@@ -165,7 +165,7 @@ def _sum(numbers: list[TestCounts]) -> TestCounts:
 
 
 def _to_told(outcomes: Mapping[str, TestOutcome]) -> Told:
-    return Told(outcomes=outcomes, number=counts(outcomes))
+    return Told(outcomes=outcomes, number=count_outcomes(outcomes))
 
 
 def _read_go_verbose(rows: list[str]) -> Told | None:
@@ -204,12 +204,12 @@ def _read_cargo(rows: list[str]) -> Told | None:
             begun = None
     if not numbers:
         return None
-    outcomes = {name: worst(several) for name, several in found.items()}
+    outcomes = {name: find_worst(several) for name, several in found.items()}
     return Told(outcomes=outcomes if is_whole else {}, number=_sum(numbers))
 
 
 def _count_outcomes(outcomes: Iterable[TestOutcome]) -> TestCounts:
-    return counts({str(place): outcome for place, outcome in enumerate(outcomes)})
+    return count_outcomes({str(place): outcome for place, outcome in enumerate(outcomes)})
 
 
 def _read_ctest(rows: list[str]) -> Told | None:
@@ -286,7 +286,7 @@ def _points(points: Iterable[re.Match[str]]) -> Iterator[tuple[str, TestOutcome]
         yield name if seen[name] == 1 else f"{name} #{seen[name]}", outcome
 
 
-def unittest_verbose(text: str) -> dict[str, TestOutcome]:
+def read_verbose_unittest(text: str) -> dict[str, TestOutcome]:
     """Return the tests of one or several runs; nothing unless the last one printed its summary."""
     pieces = _SUMMARY.split(text)
     if len(pieces) == 1 or _HEADER.search(pieces[-1]):
@@ -295,7 +295,7 @@ def unittest_verbose(text: str) -> dict[str, TestOutcome]:
     for part, number in zip(pieces[:-1:2], pieces[1::2], strict=True):
         for name, outcome in _outcomes(part, ran=int(number)).items():
             found.setdefault(name, []).append(outcome)
-    return {name: worst(outcomes) for name, outcomes in found.items()}
+    return {name: find_worst(outcomes) for name, outcomes in found.items()}
 
 
 def _outcomes(part: str, ran: int) -> dict[str, TestOutcome]:
@@ -306,8 +306,8 @@ def _outcomes(part: str, ran: int) -> dict[str, TestOutcome]:
         outcome = TestOutcome.ERROR if block["kind"] == "ERROR" else TestOutcome.FAILED
         bad.setdefault(_test_id(block), []).append(outcome)
     flow = _flow(part[: first.start()] if first else part) if ran else {}
-    good = {name: worst(outcomes) for name, outcomes in flow.items()}
-    return good | {name: worst(outcomes) for name, outcomes in bad.items()}
+    good = {name: find_worst(outcomes) for name, outcomes in flow.items()}
+    return good | {name: find_worst(outcomes) for name, outcomes in bad.items()}
 
 
 def _flow(text: str) -> dict[str, list[TestOutcome]]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
-from agentflow.checks.repository import Repository, every, require, table
+from agentflow.checks.repository import Repository, get_table, join_commands, require
 from agentflow.core.evidence import Check, CheckName, Command
 from agentflow.core.languages import PYTHON
 from agentflow.core.record import Record
@@ -85,7 +85,7 @@ class Tools(Record):
         return f"{self.interpreter.command} -m {tool}", missing
 
 
-def python_checks(
+def find_python_checks(
     repository: Repository, changed: Collection[str] = (), settled: Collection[CheckName] = ()
 ) -> tuple[Check, ...]:
     """Return what must hold in the Python part of a repository; of changed files, only their own tests.
@@ -130,7 +130,7 @@ def _linters(repository: Repository) -> tuple[_Wanted, ...]:
     flake8 = _configuration(repository, "flake8", (".flake8",), {"setup.cfg": "flake8", "tox.ini": "flake8"})
     black = _configuration(repository, "black", (), {})
     isort = _configuration(repository, "isort", (".isort.cfg",), {"setup.cfg": "isort", "tox.ini": "isort"})
-    is_formatted = "format" in table(repository.toml("pyproject.toml"), "tool", "ruff")
+    is_formatted = "format" in get_table(repository.read_toml("pyproject.toml"), "tool", "ruff")
     place = "[tool.ruff.format] in pyproject.toml"
     format_too = (_Wanted(tool="ruff format", reason=place),) if is_formatted else ()
     return (*(ruff or flake8)[:1], *format_too, *black, *isort)
@@ -147,17 +147,19 @@ def _configuration(
     """Return the tool if one of its files, a section, or a table of pyproject.toml is in a folder."""
     places = [folder + name for name in files if repository.has(folder + name)]
     sectioned = ((folder + name, part) for name, part in sections.items())
-    places += [f"[{part}] in {name}" for name, part in sectioned if repository.ini(name).has_section(part)]
-    if tool in table(repository.toml(f"{folder}pyproject.toml"), "tool"):
+    places += [
+        f"[{part}] in {name}" for name, part in sectioned if repository.read_ini(name).has_section(part)
+    ]
+    if tool in get_table(repository.read_toml(f"{folder}pyproject.toml"), "tool"):
         places.append(f"[tool.{tool}] in {folder}pyproject.toml")
     return tuple(_Wanted(tool=tool, reason=place) for place in places[:1])
 
 
 def _arguments(repository: Repository, tool: str) -> str:
     """Return what a type checker is to look at, where its own settings do not say."""
-    settings = table(repository.toml("pyproject.toml"), "tool", "mypy")
+    settings = get_table(repository.read_toml("pyproject.toml"), "tool", "mypy")
     for name in ("mypy.ini", ".mypy.ini", "setup.cfg"):
-        parser = repository.ini(name)
+        parser = repository.read_ini(name)
         settings |= dict(parser["mypy"]) if parser.has_section("mypy") else {}
     if tool != "mypy" or settings.keys() & {"files", "packages", "modules", "package", "module"}:
         return ""
@@ -165,7 +167,7 @@ def _arguments(repository: Repository, tool: str) -> str:
 
 
 def _src_layout(repository: Repository, folder: str = "") -> bool:
-    """Tell whether modules lie below `src` and can be imported from there as they are."""
+    """Return whether modules lie below `src` and can be imported from there as they are."""
     inside = (name for name in repository.files if name.startswith(f"{folder}src/"))
     kinds = {PurePosixPath(name).suffix for name in inside}
     return ".py" in kinds and kinds.isdisjoint(_COMPILED)
@@ -175,7 +177,7 @@ def _read_tests(repository: Repository) -> dict[str, str]:
     """Return the test files that define tests, with their text."""
     patterns = [compile_glob(glob) for glob in _COLLECTED]
     found = (name for name in repository.files if any(each.fullmatch(name) for each in patterns))
-    named = filter(repository.collects, found)
+    named = filter(repository.is_collected, found)
     texts = {name: repository.read(name) for name in named}
     return {name: text for name, text in texts.items() if _HAS_TESTS.search(text)}
 
@@ -217,7 +219,7 @@ def _pytest_hint(repository: Repository, tests: dict[str, str]) -> str:
         if _NEEDS_PYTEST.search(text) or not _UNITTEST.search(text):
             return f"pytest tests in {name}"
     for name in repository.files:
-        if name.rpartition("/")[2] == "conftest.py" and repository.collects(name):
+        if name.rpartition("/")[2] == "conftest.py" and repository.is_collected(name):
             return name
         declares = name in {"pyproject.toml", "setup.cfg", "setup.py"} or _REQUIREMENTS.fullmatch(name)
         if declares and _NAMES_PYTEST.search(repository.read(name)):
@@ -232,10 +234,10 @@ def _test_check(
     if runner.tool != "unittest":
         start, missing = tools.start(runner.program)
         runs = _pytest_runs(repository, start, tests, own)
-        return require(CheckName.TESTS, every(runs), runner.reason, missing)
+        return require(CheckName.TESTS, join_commands(runs), runner.reason, missing)
     start = f"{_import_path(repository)}{tools.interpreter.command} -m unittest discover -v"
     found = _discoveries(repository, tests) if not own else tuple(_alone(repository, name) for name in own)
-    command = every([start + words for words in found])
+    command = join_commands([start + words for words in found])
     return require(CheckName.TESTS, command, runner.reason, tools.interpreter.missing)
 
 
@@ -339,7 +341,7 @@ def choose_interpreter(repository: Repository) -> Interpreter:
     return Interpreter(words=(word,), installer=f"{shlex.quote(word)} -m pip install")
 
 
-def version(repository: Repository) -> tuple[int, ...] | None:
+def read_python_version(repository: Repository) -> tuple[int, ...] | None:
     """Return the version of this repository's Python, or None when it cannot be started."""
     return tuple(map(int, _ask_python(repository.sandbox, choose_interpreter(repository), _VERSION))) or None
 
@@ -360,7 +362,7 @@ def _ask_python(sandbox: Sandbox, chosen: Interpreter, script: str, *names: str)
 
 
 def _answers(sandbox: Sandbox, name: str) -> bool:
-    """Tell whether a program on PATH starts; a version manager's shim may stand for nothing."""
+    """Return whether a program on PATH starts; a version manager's shim may stand for nothing."""
     return find_program(name, sandbox.root) is not None and _ask(sandbox, (name, "--version")) is not None
 
 

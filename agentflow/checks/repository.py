@@ -49,9 +49,9 @@ class Repository(Record):
         except OSError:
             return ""
 
-    def collects(self, name: str) -> bool:
-        """Tell whether Python tests in a file are found: in a dot folder only if pytest's settings say so."""
-        folder = dot_folder(name)
+    def is_collected(self, name: str) -> bool:
+        """Return whether Python tests in a file are found; in a dot folder pytest's settings must say so."""
+        folder = find_dot_folder(name)
         said = [each for file in PYTEST_SETTINGS if folder for each in _FOLDERS.findall(self.read(file))]
         skipped = (".*", PurePosixPath(folder).name)
         return not folder or any(
@@ -70,11 +70,11 @@ class Repository(Record):
     def package(self) -> dict[str, Any]:
         """The content of package.json; empty where there is none or it is damaged."""
         try:
-            return table(json.loads(self.read("package.json") or "{}"))
+            return get_table(json.loads(self.read("package.json") or "{}"))
         except ValueError:
             return {}
 
-    def toml(self, name: str) -> dict[str, Any]:
+    def read_toml(self, name: str) -> dict[str, Any]:
         """Return a TOML file; empty when there is none or it is damaged."""
         if not (text := self.read(name)):
             return {}
@@ -85,7 +85,7 @@ class Repository(Record):
         except tomllib.TOMLDecodeError:
             return {}
 
-    def ini(self, name: str) -> configparser.ConfigParser:
+    def read_ini(self, name: str) -> configparser.ConfigParser:
         """Return an INI file; empty when there is none or it is damaged."""
         parser = configparser.ConfigParser(strict=False, interpolation=None)
         try:
@@ -95,14 +95,14 @@ class Repository(Record):
         return parser
 
 
-def dot_folder(name: str) -> str:
+def find_dot_folder(name: str) -> str:
     """Return the outermost folder of a file whose name begins with a dot; empty where there is none."""
     folders = PurePosixPath(name).parent
     found = (folder for folder in (*reversed(folders.parents), folders) if folder.name.startswith("."))
     return str(next(found, ""))
 
 
-def table(tree: object, *keys: str) -> dict[str, Any]:
+def get_table(tree: object, *keys: str) -> dict[str, Any]:
     """Return a table nested in plain data; empty when there is none."""
     for key in keys:
         tree = tree.get(key) if isinstance(tree, dict) else None
@@ -128,7 +128,7 @@ def require(name: CheckName, command: str, reason: str, missing: str | None = No
     return Check(name=name, command=command, timeout=LIMITS[name], reason=reason, missing=missing)
 
 
-def every(commands: Sequence[str]) -> str:
+def join_commands(commands: Sequence[str]) -> str:
     """Return one shell command that runs all of them and fails if any fails."""
     if len(commands) == 1:
         return commands[0]
@@ -143,7 +143,7 @@ def merge_required(checks: Iterable[Check]) -> tuple[Check, ...]:
     )
 
 
-def quick(checks: Iterable[Check]) -> tuple[Check, ...]:
+def choose_quick_checks(checks: Iterable[Check]) -> tuple[Check, ...]:
     """Return what a quick look runs, one check a name."""
     chosen = merge_checks(check for check in checks if check.name in QUICK_LIMITS)
     return tuple(check.replace(timeout=QUICK_LIMITS[check.name]) for check in chosen)
@@ -162,7 +162,7 @@ def _one(group: Sequence[Check]) -> Check:
     able = [check for check in group if not check.missing]
     return Check(
         name=group[0].name,
-        command=every([check.command for check in able or group]),
+        command=join_commands([check.command for check in able or group]),
         timeout=sum(check.timeout for check in group),
         reason="; ".join(check.reason for check in group),
         missing=None if able else absent,

@@ -56,20 +56,20 @@ class _Refused(Exception):
     """The document uses a feature that could expand it."""
 
 
-def worst(outcomes: Iterable[TestOutcome]) -> TestOutcome:
+def find_worst(outcomes: Iterable[TestOutcome]) -> TestOutcome:
     """Return what a test has come to that gave several outcomes."""
     given = frozenset(outcomes)
     return next((outcome for outcome in _WORST_FIRST if outcome in given), TestOutcome.ERROR)
 
 
-def junit(text: str) -> dict[str, TestOutcome]:
+def read_junit(text: str) -> dict[str, TestOutcome]:
     """Return the tests of a whole JUnit document; nothing of one that is cut, damaged or has a DOCTYPE."""
     document = _Document()
     try:
         document.read(text)
     except (expat.ExpatError, _Refused, ValueError):
         return {}
-    return {name: worst(outcomes) for name, outcomes in document.found.items()}
+    return {name: find_worst(outcomes) for name, outcomes in document.found.items()}
 
 
 class _Document:
@@ -99,7 +99,7 @@ class _Document:
 
     def _end(self, element: str) -> None:
         if element == "testcase" and self._case is not None:
-            outcome = worst(self._outcomes or [TestOutcome.PASSED])
+            outcome = find_worst(self._outcomes or [TestOutcome.PASSED])
             self.found.setdefault(self._case, []).append(outcome)
             self._case = None
 
@@ -124,7 +124,7 @@ def _guess_place(owner: str) -> Sequence[str]:
     return [f"{'/'.join(words[:modules])}.py", *words[modules:]]
 
 
-def counts(outcomes: Mapping[str, TestOutcome]) -> TestCounts:
+def count_outcomes(outcomes: Mapping[str, TestOutcome]) -> TestCounts:
     """Count tests by outcome."""
     number = Counter(outcomes.values())
     return TestCounts(
@@ -135,7 +135,7 @@ def counts(outcomes: Mapping[str, TestOutcome]) -> TestCounts:
     )
 
 
-def findings(check: CheckName | None, output: str) -> dict[str, int]:
+def count_findings(check: CheckName | None, output: str) -> dict[str, int]:
     """Count the complaints of a linter or type checker, `path: message` without any line number."""
     lines = FINDING.finditer(output) if check is not CheckName.TESTS else ()
     found = (
@@ -197,7 +197,7 @@ def read_reports(scratch: Path, roots: Iterable[Path]) -> Mapping[str, TestOutco
     whole = _text(scratch / _WHOLE)
     _add(found, _suites(whole), begins)
     is_told = bool(whole) or any(texts)
-    return {test: worst(outcomes) for test, outcomes in found.items()} if is_told else None
+    return {test: find_worst(outcomes) for test, outcomes in found.items()} if is_told else None
 
 
 def _text(path: Path) -> str:

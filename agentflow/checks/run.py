@@ -19,21 +19,21 @@ from agentflow.checks.observing import ReadObserver, Reads, install_hook, keep_h
 from agentflow.checks.printed import (
     Told,
     ask_for_json,
+    drop_colours,
     join_told,
-    plain_text,
     read_go,
     read_printed,
+    read_verbose_unittest,
     undo_json,
-    unittest_verbose,
 )
 from agentflow.checks.results import (
     add_report,
-    counts,
-    findings,
+    count_findings,
+    count_outcomes,
     install_reporters,
     is_javascript,
     is_refused,
-    junit,
+    read_junit,
     read_reports,
 )
 from agentflow.core.evidence import Check, CheckName, Command, Execution, TestCounts, TestOutcome
@@ -109,7 +109,7 @@ class Shown(Record):
     ran: Mapping[str, tuple[Load, ...]] = MappingProxyType({})
     """The loads of each file by each process, where they were counted."""
 
-    def ids(self, *outcomes: TestOutcome) -> frozenset[str]:
+    def list_ids(self, *outcomes: TestOutcome) -> frozenset[str]:
         """Return the tests that came to one of these."""
         return frozenset(test for test, outcome in self.outcomes.items() if outcome in outcomes)
 
@@ -138,7 +138,7 @@ def execute(
         with watch_folders(observer, sandbox.folders) if observer and is_observed else nullcontext():
             cancelled = _follow_tests(observer, watch) if observer else watch.cancelled
             finished = _run(job, scratch, sink, cancelled, {**surroundings, **(env or {})})
-        reads = observer.reads() if observer and is_observed else None
+        reads = observer.collect_reads() if observer and is_observed else None
         raw = sink.read_text("utf-8", "replace")
         told = _read_tests(job, scratch, raw) if check.name is CheckName.TESTS else None
         ran = _read_ran(scratch, sandbox)
@@ -150,7 +150,7 @@ def execute(
         execution=_execution(check, sandbox, finished),
         counts=told.number if told else None,
         outcomes=told.outcomes if told else {},
-        findings=findings(check.name, output),
+        findings=count_findings(check.name, output),
         reads=reads,
         ran=ran,
     )
@@ -310,21 +310,23 @@ def _keep_from_bytecode(folders: Iterable[Path], scratch: Path) -> dict[str, str
     Compiling everything anew in a scratch folder costs seconds, so only a repository that needs it pays.
     """
     *below, top = folders
-    if any(map(had_bytecode, below)) or has_bytecode(top):
+    if any(map(has_lasting_bytecode, below)) or has_bytecode(top):
         return {"PYTHONPYCACHEPREFIX": str(scratch / "pycache")}
     return {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
     """Return what the runners of a check told; reports count before what is printed."""
-    command, text = job.check.command, plain_text(output)
-    python = unittest_verbose(text) if _UNITTEST.search(command) else {}
+    command, text = job.check.command, drop_colours(output)
+    python = read_verbose_unittest(text) if _UNITTEST.search(command) else {}
     for report in scratch.glob("junit*.xml"):
-        python |= junit(_report(report))
+        python |= read_junit(_report(report))
     names_python = _UNITTEST.search(command) or _PYTEST.search(command)
     reported = read_reports(scratch, (job.sandbox.place, job.sandbox.root))
     told = [
-        Told(outcomes=each, number=counts(each)) for each in (python or None, reported) if each is not None
+        Told(outcomes=each, number=count_outcomes(each))
+        for each in (python or None, reported)
+        if each is not None
     ]
     told += [go] if (go := read_go(output)) and job.is_json else []
     is_enough = bool(told or names_python) and not command.startswith(_SEVERAL)
@@ -371,6 +373,6 @@ def has_bytecode(root: Path) -> bool:
 
 
 @lru_cache(maxsize=8)
-def had_bytecode(root: Path) -> bool:
+def has_lasting_bytecode(root: Path) -> bool:
     """Return the same of files that nobody changes, looked at once: a layer lies above them."""
     return has_bytecode(root)

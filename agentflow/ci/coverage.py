@@ -111,7 +111,7 @@ def _get_ends(change: EntryChange) -> tuple[ModeAndId, ModeAndId]:
 
 
 def _is_led(change: EntryChange, steps: Steps) -> bool:
-    """Tell whether steps lead from the entry before a change to the one after it."""
+    """Return whether steps lead from the entry before a change to the one after it."""
     first, last = _get_ends(change)
     known, found = set[ModeAndId](), {first}
     while not found <= known:

@@ -15,13 +15,12 @@ from agentflow.core.task import Status, TaskState
 from agentflow.pages.diff import DiffBlock, FileView, JudgedAs
 from agentflow.pages.markdown import escape_markdown, format_comment, to_code
 from agentflow.pages.page import TaskPage, read_task_page
-from agentflow.redact import to_one_line
+from agentflow.redact import format_count, to_one_line
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.store.bundle import BUNDLE_SUFFIX, export_task, open_task
 from agentflow.store.reading import is_task_id
 from agentflow.view.text import Line, Style, line, span
-from agentflow.view.words import format_count
 from agentflow.workspace.git import Git
 
 _REFS = "refs/agentflow"
@@ -99,7 +98,7 @@ def find_named_tasks(git: Git, base: str, text: str) -> tuple[NamedTask, ...]:
 
 
 def has_record(git: Git, task: NamedTask) -> bool:
-    """Tell whether this clone has a record of a task."""
+    """Return whether this clone has a record of a task."""
     return git.has_tree(f"{_REFS}/{task.task_id}")
 
 

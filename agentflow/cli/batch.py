@@ -23,7 +23,7 @@ from agentflow.cli.arguments import (
 from agentflow.cli.printing import require_folders, say_json, show, write_result
 from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.pending import Budget
-from agentflow.redact import list_some
+from agentflow.redact import format_count, list_some
 from agentflow.view.text import (
     Line,
     Medium,
@@ -37,7 +37,7 @@ from agentflow.view.text import (
     span,
     write_lines,
 )
-from agentflow.view.words import format_count, format_duration, mark_status, style_status
+from agentflow.view.words import format_duration, mark_status, style_status
 
 if TYPE_CHECKING:
     from agentflow.batch.folder import TaskFolder

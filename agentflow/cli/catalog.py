@@ -299,7 +299,7 @@ def _narrow(role: Role, content: Content, root: Path) -> tuple[Role, Toolbox, tu
         return role, Toolbox(tools=()), (("may", f"do nothing: {error}", ""),)
     lost = [str(rule) for rule in role.tools if not box.select_for(narrowed.replace(tools=(rule,)))]
     change = "read files only" if is_reader(narrowed, box) else "change files or run commands"
-    callers = [each.name for each in content.roles.all if each.rules_for(DELEGATE)]
+    callers = [each.name for each in content.roles.all if each.list_rules(DELEGATE)]
     rights: list[Fact] = [("may", change, ""), ("called by", ", ".join(callers), "")]
     if lost:
         rights.append(("without", f"{', '.join(lost)}, which the {parent.name} does not have", ""))
@@ -314,7 +314,7 @@ def _list_delegation(role: Role, content: Content) -> tuple[Capability, ...]:
 
 
 def _spell(tool: Tool, role: Role) -> str:
-    return ", ".join(map(str, role.rules_for(tool.name))) or tool.name
+    return ", ".join(map(str, role.list_rules(tool.name))) or tool.name
 
 
 def _find_giver(tool: Tool, role: Role) -> str:

@@ -171,13 +171,13 @@ _LOOK = (
     ),
     CommandRow(
         "report",
-        "report",
+        "tasks",
         "Show the result of a task, or write it as an HTML page or a comment for a pull request.",
         "agentflow report --html report.html",
     ),
     CommandRow(
         "stats",
-        "report",
+        "tasks",
         "Show the results, cost and time of all tasks, by week and by route.",
         "agentflow stats --plot",
     ),
@@ -196,7 +196,7 @@ _LOOK = (
         "List the commands that you can call as /name.",
         "agentflow commands list",
     ),
-    CommandRow("hooks", "hooks", "List, write or test hooks.", "agentflow hooks list"),
+    CommandRow("hooks", "explain", "List, write or test hooks.", "agentflow hooks list"),
     CommandRow("tools", "catalog", "List the tools, or show one.", "agentflow tools show Edit"),
 )
 _PROVE = (
@@ -244,7 +244,7 @@ _SET_UP = (
     ),
     CommandRow(
         "ci",
-        "ci",
+        "verify",
         "Re-verify the tasks that a pull request names, without a key or a model.",
         "agentflow ci --base origin/main",
     ),

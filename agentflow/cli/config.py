@@ -11,9 +11,8 @@ from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say, say_json, show
 from agentflow.core.errors import ConfigError, Exit, NoSandbox, advise_on_os_error
 from agentflow.core.record import to_builtins
-from agentflow.redact import to_one_line
+from agentflow.redact import format_count, to_one_line
 from agentflow.view.text import BLANK, Line, Style, column, label_row, line, span
-from agentflow.view.words import format_count
 
 if TYPE_CHECKING:
     from agentflow.api.wiring import Setup
@@ -127,7 +126,7 @@ def _list_instructions(setup: "Setup") -> Iterator[str]:
     from agentflow.workspace.path_guard import PathGuard
 
     workspace, left = PathGuard(setup.git.root, git=setup.git.folders), MAX_IN_PROMPT
-    for each in load_instructions(workspace, workspace.files()):
+    for each in load_instructions(workspace, workspace.list_files()):
         where = describe_reach(each)
         shown = len(each.text) if where else min(len(each.text), left)
         left -= 0 if where else shown

@@ -16,8 +16,8 @@ from agentflow.cli.arguments import JSON
 from agentflow.cli.printing import say_json, show
 from agentflow.core.errors import AgentflowError, Exit
 from agentflow.core.record import Record
+from agentflow.model.endpoint import choose_endpoint
 from agentflow.model.tiers import parse_choice
-from agentflow.model.wire import choose_endpoint
 from agentflow.process import capture
 from agentflow.sandbox.examine import ATTRIBUTES, WHO, Attack, attack_profiles
 from agentflow.sandbox.profile import CHECKS, Level, SandboxOpenings
@@ -190,7 +190,7 @@ def _find_endpoint(settings: Settings) -> tuple[str, tuple[str, ...]]:
 
 
 def _is_reachable(address: str) -> bool:
-    """Tell whether somebody listens at an address; nothing is sent."""
+    """Return whether somebody listens at an address; nothing is sent."""
     place = urlsplit(address)
     port = place.port or (443 if place.scheme == "https" else 80)
     try:
@@ -205,5 +205,5 @@ def _list_checks(folder: Path, sandbox: Sandbox) -> tuple[str, ...] | None:
         root = open_repository(folder).root
     except AgentflowError:
         return None
-    found = detect(sandbox.replace(root=root), PathGuard(root).files())
+    found = detect(sandbox.replace(root=root), PathGuard(root).list_files())
     return tuple(f"{check.name}: {check.command}" for check in found)

@@ -29,9 +29,9 @@ from agentflow.cli.batch import (
 from agentflow.cli.printing import say_json, show
 from agentflow.core.errors import Exit, UsageError
 from agentflow.core.pending import Budget
-from agentflow.redact import list_some
+from agentflow.redact import format_count, list_some
 from agentflow.view.text import Line, Style, clip, fill_columns, line, span
-from agentflow.view.words import format_count, format_duration
+from agentflow.view.words import format_duration
 
 if TYPE_CHECKING:
     from agentflow.batch.evaluation import Comparison, Rate, Score

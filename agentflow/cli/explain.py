@@ -1,21 +1,27 @@
-"""`route` and `permissions test`: how a task or a command would be decided, without running it."""
+"""`route`, `permissions` and `hooks`: how a task, a command or a hook event is decided, without a task."""
 
 import os
 from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from agentflow.cli.arguments import FOLDER, JSON, make_group, read_words
-from agentflow.cli.printing import say_json, show
+from agentflow.cli.printing import say, say_json, show
+from agentflow.core.errors import UsageError
+from agentflow.core.hook import NEVER_FIRED, POINTS, Decision, Hook, Script
+from agentflow.core.points import HookEvent, Point
 from agentflow.core.record import to_builtins
 from agentflow.core.task import Phase
 from agentflow.view.text import Line, Style, column, label_row, line, span
 from agentflow.view.words import list_reasons
 
 if TYPE_CHECKING:
+    from agentflow.api.hooks import KnownHook
     from agentflow.core.routing import Classification
+    from agentflow.hooks.command import ScriptRun
     from agentflow.permissions.role_rules import Explanation
     from agentflow.sandbox.run import Sandbox
 
@@ -162,3 +168,200 @@ def _draw_explanation(answer: "Explanation", besides: tuple[str, ...]) -> Iterat
         yield line("  ", column(part.decision, 6, styles[part.decision]), span(part.part), hang=10)
         yield line(" " * 8, span(", ".join(filter(None, (rule, part.source))), Style.DIM), hang=10)
     yield from (line(span(each, Style.DIM), hang=2) for each in besides)
+
+
+_EVENT = typer.Option(..., "--event", "-e", metavar="EVENT", help="The event, such as PreToolUse.")
+_MOST = 2_000
+"""Characters of each output that are shown."""
+hooks = make_group()
+
+
+@hooks.command(name="list", epilog="Example: agentflow hooks list --json")
+def list_hooks(json: bool = JSON) -> None:
+    """List the hooks of all files, and whether each one runs here."""
+    from agentflow.api.hooks import list_known_hooks
+
+    known, notes = list_known_hooks(_find_root())
+    if json:
+        say_json([_to_row(each) for each in known])
+        return
+    for each in known:
+        hook = each.hook
+        matcher = f" {hook.matcher}" if hook.matcher else ""
+        style = Style.GOOD if each.runs else Style.WARN
+        show(
+            [
+                line(span(f"{hook.point}{matcher}  ", Style.BOLD), span(each.state, style)),
+                line(f"  {each.name}", hang=4),
+                line(span(f"  {hook.source}", Style.DIM), hang=4),
+            ]
+        )
+    for note in notes:
+        say(f"note: {note}")
+
+
+@hooks.command(name="new", epilog="Example: agentflow hooks new PreToolUse --name no-migrations")
+def new_hook(
+    event: str = typer.Argument(..., metavar="EVENT", help="The event, such as PreToolUse."),
+    name: str = typer.Option("", "--name", metavar="NAME", help="The script's name; the event's by default."),
+    user: bool = typer.Option(False, "--user", help="Write it below your home folder, for all repositories."),
+) -> None:
+    """Write a working, commented hook and its entry in settings.json. No file is replaced."""
+    from agentflow.api.hooks import start_hook
+
+    script, settings = start_hook(_find_root(), _find_point(event), name, is_users=user)
+    say(f"wrote {script}")
+    say(f"added it to {settings}")
+    say(f"try it: agentflow hooks test {script.stem} --event {event}")
+    if not user:
+        say("then let it run: agentflow trust")
+
+
+@hooks.command(name="test", epilog="Example: agentflow hooks test no-migrations --event PreToolUse")
+def try_hook(
+    name: str | None = typer.Argument(None, metavar="[NAME]", help="A part of its command; all by default."),
+    event: str = _EVENT,
+    given: Path | None = typer.Option(
+        None, "--input", metavar="FILE", help="JSON for the hook's stdin; - reads it from stdin."
+    ),
+    json: bool = JSON,
+) -> int:
+    """Run hooks on an example event and show what each decides.
+
+    Its exit code, output, time and environment are shown as well.
+    """
+    from tempfile import TemporaryDirectory
+
+    from agentflow.api.hooks import list_known_hooks, make_event, open_hook_sandbox
+
+    root, point = _find_root(), _find_point(event)
+    known, _ = list_known_hooks(root)
+    wanted = [each for each in known if each.hook.point is point and (name or "") in each.name]
+    if not wanted:
+        raise UsageError(
+            f"there is no hook {name or ''} at {point}".replace("  ", " "),
+            hint="agentflow hooks list shows them",
+        )
+    with TemporaryDirectory(prefix="agentflow-hook-") as folder:
+        made = make_event(root, point, Path(folder), given)
+        if any(isinstance(each.hook.body, Script) and each.hook.body.sandbox for each in wanted):
+            made = made.replace(scene=made.scene.replace(runner=open_hook_sandbox(root)))
+        rows = [_try(each, made) for each in wanted]
+    if json:
+        say_json(rows)
+    else:
+        for row in rows:
+            _tell(row)
+    return int(any(row["broken"] for row in rows))
+
+
+def _find_point(event: str) -> Point:
+    """Return the point of an event's name. Raises UsageError for one at which no script runs."""
+    points = [point for point in Point if POINTS[point].takes_scripts]
+    if event in points:
+        return Point(event)
+    if event in NEVER_FIRED:
+        raise UsageError(f"{event} never happens in agentflow", hint=f"events are {', '.join(points)}")
+    near = get_close_matches(event, points, 1)
+    meant = f"; did you mean {near[0]}?" if near else ""
+    raise UsageError(f"there is no event {event}{meant}", hint=f"events are {', '.join(points)}")
+
+
+def _try(known: "KnownHook", event: HookEvent) -> dict[str, Any]:
+    """Run one hook and return its result as plain values."""
+    from agentflow.hooks.chain import is_for
+    from agentflow.hooks.command import encode_event, fire_script
+
+    hook = known.hook
+    row: dict[str, Any] = {"name": known.name, "event": hook.point, "state": known.state, "broken": False}
+    if not known.may_be_tried:
+        return {**row, "decision": "not run", "reason": "it waits for trust: agentflow trust"}
+    if not is_for(hook, event):
+        return {**row, "decision": "not asked", "reason": "its matcher or `if` does not fit this event"}
+    assert isinstance(hook.body, Script)
+    fired = fire_script(hook, hook.body, event)
+    return row | _describe(hook, fired) | {"input": encode_event(event).decode().strip()}
+
+
+def _describe(hook: Hook, fired: "ScriptRun") -> dict[str, Any]:
+    """Return the decision and the output of a hook that ran."""
+    from agentflow.hooks.chain import judge_answer
+
+    decision, reason = judge_answer(hook, fired.answer)
+    result, said = fired.answer.result, fired.said
+    told = {
+        "context": result.context,
+        "updated_input": result.updated_input,
+        "updated_output": result.updated_output,
+        "ends_task": result.halt,
+        "notice": result.notice,
+    }
+    return {
+        "decision": _name_decision(hook.point, decision),
+        "reason": reason,
+        "trouble": fired.answer.trouble,
+        "notices": list(fired.answer.notices),
+        "broken": fired.answer.broken,
+        **{key: value for key, value in told.items() if value is not None},
+        "exit_code": said.exit_code if said else None,
+        "timed_out": said.timed_out if said else False,
+        "stdout": said.stdout.decode("utf-8", "replace") if said else "",
+        "stderr": said.stderr.decode("utf-8", "replace") if said else "",
+        "seconds": fired.seconds,
+        "environment": dict(fired.environment),
+    }
+
+
+def _name_decision(point: Point, decision: Decision) -> str:
+    if decision is Decision.NONE:
+        return "go on"
+    is_call = "decision" in POINTS[point].answers
+    return decision.name.lower() if is_call else "block"
+
+
+def _tell(row: dict[str, Any]) -> None:
+    bad = row["decision"] in ("deny", "block") or row["broken"]
+    show([line(span(f"{row['event']}  ", Style.BOLD), span(row["name"]))])
+    show([label_row("  decision", span(row["decision"], Style.BAD if bad else Style.GOOD), width=15)])
+    shown = ("reason", "trouble", "context", "updated_input", "updated_output", "ends_task", "notice")
+    rest = ("exit_code", "seconds", "stdout", "stderr", "input", "environment")
+    show(
+        label_row(f"  {key.replace('_', ' ')}", span(text), width=15)
+        for key in (*shown, "notices", *rest)
+        for text in _to_lines(row.get(key))
+    )
+
+
+def _to_lines(value: object) -> Iterator[str]:
+    """Yield a value as lines, nothing for one that says nothing."""
+    if isinstance(value, dict):
+        yield from (f"{key}={text}" for key, text in value.items())
+    elif isinstance(value, list):
+        yield from value
+    elif value is not None and value != "":
+        yield from str(value)[:_MOST].rstrip("\n").split("\n")
+
+
+def _to_row(known: "KnownHook") -> dict[str, Any]:
+    hook = known.hook
+    assert isinstance(hook.body, Script)
+    return {
+        "event": hook.point,
+        "name": known.name,
+        "matcher": hook.matcher,
+        "command": hook.body.command,
+        "timeout": hook.body.timeout or POINTS[hook.point].timeout,
+        "sandbox": hook.body.sandbox,
+        "priority": hook.priority,
+        "on_error": hook.on_error,
+        "source": hook.origin.name.lower(),
+        "file": hook.source,
+        "state": known.state,
+        "runs": known.runs,
+    }
+
+
+def _find_root() -> Path:
+    from agentflow.workspace.git import open_repository
+
+    return open_repository(Path.cwd()).root

@@ -19,10 +19,10 @@ from agentflow.cli.session_commands import (
     summarize_commands,
 )
 from agentflow.core.errors import AgentflowError, Exit, InvalidFile, TaskNotFound
-from agentflow.redact import list_some, to_one_line
+from agentflow.redact import format_count, list_some, to_one_line
 from agentflow.store.reading import list_tasks
 from agentflow.store.sessions import create_session, find_session, load_sessions, save_session
-from agentflow.view.words import RESUMABLE, format_count
+from agentflow.view.words import RESUMABLE
 
 if TYPE_CHECKING:
     from agentflow.cli.line_editor import LineEditor

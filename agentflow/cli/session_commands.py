@@ -10,12 +10,11 @@ from agentflow.core.errors import AgentflowError, Exit, UsageError
 from agentflow.core.messages import Usage, sum_usage
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
-from agentflow.redact import to_one_line
+from agentflow.redact import format_count, to_one_line
 from agentflow.store.reading import find, load_state
 from agentflow.store.sessions import SavedSession, save_session
 from agentflow.store.task_file import format_plan
 from agentflow.view.text import BLANK, line, span
-from agentflow.view.words import format_count
 
 if TYPE_CHECKING:
     from agentflow.cli.steering import Steering

@@ -137,7 +137,7 @@ def task(
     """
     from agentflow.api.boundary import Wish
     from agentflow.cli.launch import Job, launch, launch_in_worktree
-    from agentflow.verdict.checking import overrides_of
+    from agentflow.verdict.checking import make_overrides
 
     job = Job(
         text=read_words(words or []),
@@ -158,7 +158,7 @@ def task(
         context=context,
         follows=follows,
         budget=Budget(cost=max_cost, tokens=max_tokens, seconds=timeout),
-        overrides=overrides_of(skip_check or [], reason),
+        overrides=make_overrides(skip_check or [], reason),
     )
     if worktree:
         return launch_in_worktree(folder, job, branch, commit=_commit_newest if commit or branch else None)

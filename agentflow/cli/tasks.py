@@ -1,20 +1,38 @@
-"""`tasks`, `status`, `log` and `evidence`: they read the files of tasks; and which task a command means."""
+"""Shows tasks, from `tasks` and `status` to `report` and `stats`; and which task a command means."""
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from agentflow.cli.arguments import FOLDER, JSON, PLAIN, TASK
-from agentflow.cli.printing import say, say_json, say_line, show, tell_edits
-from agentflow.core.errors import TaskNotFound
+from agentflow.cli.printing import say, say_json, say_line, show, tell_edits, write_result
+from agentflow.core.errors import InvalidFile, StateError, TaskNotFound, UsageError
 from agentflow.core.record import to_builtins
 from agentflow.core.task import FRONTMATTER_KEYS, TaskState
-from agentflow.redact import make_visible, to_one_line
-from agentflow.view.text import choose_medium, find_width, send
+from agentflow.redact import format_count, make_visible, redact_text, to_one_line
+from agentflow.view.text import (
+    BLANK,
+    Line,
+    Span,
+    Style,
+    choose_medium,
+    clip,
+    column,
+    find_width,
+    line,
+    send,
+    span,
+)
+from agentflow.view.words import format_whole_seconds
+
+if TYPE_CHECKING:
+    from agentflow.pages.stats import Numbers, ResultKind, Stats
+
 
 _ID_BEGINS = 4
 """Digits from which on a word before an answer can be the beginning of an id."""
@@ -181,3 +199,191 @@ def evidence(
         hint = "agentflow evidence lists it"
         raise TaskNotFound(f"there is no evidence {evidence_id} in this task", hint=hint)
     say_json(found) if json else show(format_evidence(found, read_output_tail(snapshot.folder, evidence_id)))
+
+
+HTML = typer.Option(None, "--html", metavar="FILE", help="Write it as one self-contained HTML file.")
+MARKDOWN = typer.Option(False, "--markdown", help="Print it as a comment for a pull request.")
+
+
+def report(
+    task_id: str | None = TASK,
+    html: Path | None = HTML,
+    markdown: bool = MARKDOWN,
+    json: bool = JSON,
+    folder: Path = FOLDER,
+) -> None:
+    """Show the result of a task, or write it as an HTML page or a comment for a pull request.
+
+    Without an option it prints the report that the task wrote when it ended. The page is one file with the
+    verdict, the route, the diff, the checks, the work of each role, the evidence and the cost. It can be
+    written while a task runs or waits, too.
+    """
+    from agentflow.api.worktree import open_home
+
+    git = open_home(folder, task_id)
+    found = find_task_folder(git.root, task_id)
+    if html is None and not markdown:
+        text = _read_report(found)
+        say_json({"task_id": found.name, "report": text}) if json else say(text.rstrip("\n"))
+        return
+    from agentflow.pages.page import read_task_page
+    from agentflow.store.ownership import is_at_work
+
+    page = read_task_page(found, git, at_work=is_at_work(git.root))
+    if html is not None:
+        from agentflow.pages.render import render_document
+
+        write_result(html, render_document(page))
+    if markdown:
+        from agentflow.pages.markdown import format_comment
+
+        send(format_comment(page), sys.stdout)  # it is safe already, and its own breaks are unseen characters
+    elif html is not None:
+        say(f"Wrote {html}.")
+
+
+def _read_report(found: Path) -> str:
+    """Return the report that a task wrote as it ended. Raises StateError where there is none."""
+    from agentflow.trust import read_content
+
+    try:
+        text = read_content(found / "report.md").decode("utf-8", "replace")
+    except (OSError, InvalidFile):
+        hint = f"agentflow status {found.name} shows where it stands; report --html works at any time"
+        raise StateError(f"task {found.name} has no report yet", hint=hint) from None
+    return make_visible(redact_text(text))
+
+
+_COLUMNS = (("tasks", 7), ("verified", 10), ("caveat", 8), ("answered", 10), ("failed", 8), ("open", 6))
+_NAME = 12
+_WEEKS = 26
+"""Weeks that are shown; `--json` has all."""
+_TOOLS = 8
+_REST = 24
+"""Cells of a row of the picture beside its bar."""
+_WIDEST = 100
+
+
+def stats(
+    plot: bool = typer.Option(False, "--plot", help="Show the weeks as a picture, or write it to FILE."),
+    file: Path | None = typer.Argument(
+        None, metavar="[FILE.svg]", help="Where --plot writes the picture, as SVG.", show_default=False
+    ),
+    json: bool = JSON,
+    folder: Path = FOLDER,
+) -> None:
+    """Show the results, cost and time of all tasks, by week and by route."""
+    from agentflow.api.worktree import list_homes
+    from agentflow.pages.stats import read_stats
+    from agentflow.workspace.git import open_repository
+
+    if file is not None and not plot:
+        raise UsageError(f"{file}: a file is for --plot", hint=f"agentflow stats --plot {file}")
+    found = read_stats(list_homes(open_repository(folder).root))
+    if file is not None:
+        from agentflow.pages.picture import draw_weeks
+        from agentflow.pages.templates import fill_template
+
+        write_result(file, fill_template("pages/stats.svg", picture=draw_weeks(found), stats=found))
+    if json:
+        say_json(found)
+    elif file is not None:
+        say(f"Wrote {file}.")
+    elif plot:
+        show(_draw_picture(found, min(find_width(sys.stdout) or _WIDEST, _WIDEST)))
+    else:
+        show(_draw_tables(found))
+
+
+def _draw_tables(stats: "Stats") -> Iterator[Line]:
+    if not (stats.total.tasks or stats.unreadable):
+        yield line(span('there is no task in this repository; agentflow task "…" starts one', Style.DIM))
+        return
+    yield from _draw_total(stats)
+    weeks = stats.weeks[-_WEEKS:]
+    yield from (BLANK, _draw_heads("week"), *map(_draw_row, weeks))
+    if len(stats.weeks) > len(weeks):
+        yield line(
+            span(f"{format_count(len(stats.weeks) - len(weeks), 'earlier week')} not shown", Style.DIM)
+        )
+    yield from (BLANK, _draw_heads("route"), *map(_draw_row, stats.routes))
+    tools = [f"{name} {count:,}" for name, count in list(stats.tools.items())[:_TOOLS]]
+    if tools:
+        yield from (BLANK, line(span("tools   ", Style.DIM), ", ".join(tools), hang=8))
+    for note in stats.notes:
+        yield line(span("! ", Style.WARN), note, hang=2)
+    if stats.unreadable:
+        yield line(span(f"! {format_count(len(stats.unreadable), 'task')} cannot be read", Style.WARN))
+
+
+def _draw_total(stats: "Stats") -> Iterator[Line]:
+    all_of = stats.total
+    came = ", ".join(f"{count:,} {name}" for name, count in all_of.came.items() if count)
+    yield line(span(format_count(all_of.tasks, "task"), Style.BOLD), f": {came}" if came else "", hang=2)
+    attempts = f"{all_of.attempts / all_of.tasks:.1f} attempts a task" if all_of.tasks else ""
+    work = f"{format_whole_seconds(all_of.seconds)} of work"
+    spent = (f"cost {_format_cost(all_of)}", format_count(all_of.tokens, "token"), work, attempts)
+    yield line(span(", ".join(filter(None, spent)), Style.DIM), hang=2)
+    if all_of.unpriced:
+        yield line(span(f"the cost of {format_count(all_of.unpriced, 'task')} is not known", Style.DIM))
+
+
+def _draw_heads(name: str) -> Line:
+    heads = "".join(head.rjust(width) for head, width in (*_COLUMNS, ("cost", 10), ("time", 9)))
+    return line(span(name.ljust(_NAME) + heads, Style.DIM))
+
+
+def _draw_row(one: "Numbers") -> Line:
+    counts = (one.tasks, *one.came.values())
+    cells = (
+        span((f"{count:,}" if count else "·").rjust(width), Style.PLAIN if count else Style.DIM)
+        for count, (_, width) in zip(counts, _COLUMNS, strict=True)
+    )
+    rest = f"{_format_cost(one).rjust(10)}{format_whole_seconds(one.seconds).rjust(9)}"
+    return line(column(clip(one.name, _NAME - 1), _NAME), *cells, span(rest, Style.DIM))
+
+
+def _format_cost(one: "Numbers") -> str:
+    if one.cost_usd is None:
+        return "-" if not one.tasks else "unknown"
+    return "<$0.01" if 0 < one.cost_usd < 0.01 else f"${one.cost_usd:,.2f}"
+
+
+def _draw_picture(stats: "Stats", width: int) -> Iterator[Line]:
+    """Yield one bar a week: its length is the number of tasks, its parts are their results."""
+    if not stats.weeks:
+        yield from _draw_tables(stats)
+        return
+    yield from (*_draw_total(stats), BLANK)
+    glyphs = _choose_glyphs()
+    legend = (part for came, shape in glyphs.items() for part in (shape, span(f" {came}   ", Style.DIM)))
+    yield line(span("tasks a week".ljust(_NAME + 2), Style.DIM), *legend, hang=_NAME + 2)
+    most = max(week.tasks for week in stats.weeks)
+    for week in stats.weeks[-_WEEKS:]:
+        bar = _draw_bar(week.came, glyphs, (width - _NAME - _REST) / most)
+        told = f"  {week.tasks:,}  {_format_cost(week)}" if week.tasks else "  0"
+        yield line(span(week.name.ljust(_NAME + 2)), *bar, span(told, Style.DIM))
+
+
+def _choose_glyphs() -> Mapping["ResultKind", Span]:
+    from agentflow.pages.stats import ResultKind
+
+    return {
+        ResultKind.VERIFIED: span("█", Style.GOOD),
+        ResultKind.CAVEAT: span("▓", Style.WARN),
+        ResultKind.ANSWERED: span("▒", Style.ACCENT),
+        ResultKind.NOT_VERIFIED: span("░", Style.BAD),
+        ResultKind.OPEN: span("·", Style.DIM),
+    }
+
+
+def _draw_bar(
+    counts: Mapping["ResultKind", int], glyphs: Mapping["ResultKind", Span], scale: float
+) -> Iterable[Span]:
+    """Yield the parts of a bar; rounding never makes it longer or shorter as a whole."""
+    done, so_far = 0, 0
+    for name, shape in glyphs.items():
+        so_far += counts[name]
+        end = max(round(so_far * scale), done + (1 if counts[name] else 0))
+        yield shape.replace(text=shape.text * (end - done))
+        done = end

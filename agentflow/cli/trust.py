@@ -12,8 +12,7 @@ from agentflow.cli.printing import say, say_json
 from agentflow.core.errors import AgentflowError, ConfigError, Exit, UsageError
 from agentflow.core.record import to_builtins
 from agentflow.parse import expand_home
-from agentflow.redact import list_some
-from agentflow.view.words import format_count
+from agentflow.redact import format_count, list_some
 
 if TYPE_CHECKING:
     from agentflow.api.plugins import PluginCandidate

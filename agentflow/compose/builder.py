@@ -37,7 +37,7 @@ from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.hooks.chain import Chain
 from agentflow.library.skills import Offer
 from agentflow.loop.agent import Agent, Persona, Surroundings
-from agentflow.loop.prompts import prompt_text
+from agentflow.loop.prompts import read_prompt
 from agentflow.loop.run import continue_run, run_agent
 from agentflow.redact import redact_text
 from agentflow.store.tasks import tell_observers
@@ -149,7 +149,7 @@ class NoModel(Record):
 
     name: str = "none"
 
-    def refusal(self, task: str) -> str | None:  # noqa: ARG002  # a port's signature
+    def explain_refusal(self, task: str) -> str | None:  # noqa: ARG002  # a port's signature
         return "no model is installed"
 
     async def complete(self, request: Request) -> Reply:
@@ -307,7 +307,7 @@ class Handoffs(Record):
     def install_context(self, context: ContextChannel) -> None:
         if self._targets:
             listed = "\n".join(f"- {role.name}: {role.description}" for role in self._targets)
-            context.add(prompt_text("handoffs.md").format(listed=listed))
+            context.add(read_prompt("handoffs.md").format(listed=listed))
 
     def install_tool_factories(self, factories: ToolFactoryChannel) -> None:
         for target in self._targets:

@@ -21,7 +21,7 @@ from agentflow.library.substitution import (
     substitute_in_shell,
 )
 from agentflow.loop.open_skills import ALREADY_OPEN, CLOSED, SKILL_TOOL, is_skill_open, mark_skill
-from agentflow.loop.prompts import prompt_text
+from agentflow.loop.prompts import read_prompt
 from agentflow.tools.shell import BashInput, bash
 
 _PRIORITY = 50
@@ -63,8 +63,8 @@ class UseSkills(Record):
     def install_context(self, context: ContextChannel) -> None:
         if self.offer.listed:
             lines = "\n".join(map(format_skill_line, self.offer.listed))
-            more = prompt_text("more.md").format(count=len(self.offer.hidden)) if self.offer.hidden else ""
-            text = prompt_text("skills.md").format(skills=lines)
+            more = read_prompt("more.md").format(count=len(self.offer.hidden)) if self.offer.hidden else ""
+            text = read_prompt("skills.md").format(skills=lines)
             context.add("\n".join(filter(None, (text, more))), priority=_PRIORITY)
         for skill in self.offer.opened:
             context.add(format_skill(skill, open_body(skill).text), priority=_PRIORITY)

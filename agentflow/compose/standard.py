@@ -18,12 +18,11 @@ from agentflow.core.messages import DEFAULT_ROOM, ContextLimits
 from agentflow.core.points import HookEvent, Point, ToolUse
 from agentflow.core.ports import Model, Observer, Runner
 from agentflow.core.record import Record
-from agentflow.core.role import Change, Role
+from agentflow.core.role import Change, Role, Todo
 from agentflow.core.routing import PIPELINE, SUBMITTED_BY
-from agentflow.core.task import Todo
 from agentflow.core.tool import Category, Tool
 from agentflow.library.skills import Offer
-from agentflow.loop.prompts import prompt_text
+from agentflow.loop.prompts import read_prompt
 from agentflow.model.tiers import choose_model_id
 from agentflow.permissions.rules import Rules
 from agentflow.permissions.user_rules import (
@@ -177,7 +176,7 @@ class Submission(Record):
         tools.end_with(self.tool)
 
     def install_context(self, context: ContextChannel) -> None:
-        context.add(prompt_text("protocol.md").format(submit=self.tool.name), priority=LAST)
+        context.add(read_prompt("protocol.md").format(submit=self.tool.name), priority=LAST)
 
 
 class CurrentTodo(Record):
@@ -190,7 +189,7 @@ class CurrentTodo(Record):
 
     def install_context(self, context: ContextChannel) -> None:
         lines = "\n".join(f"{todo.id}. {to_one_line(todo.title, 200)} ({todo.status})" for todo in self.todos)
-        context.add(prompt_text("todos.md").format(todos=lines), priority=_TODOS)
+        context.add(read_prompt("todos.md").format(todos=lines), priority=_TODOS)
 
 
 class Approval(Record):

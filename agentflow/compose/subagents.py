@@ -19,7 +19,7 @@ from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.library.roles import list_subagents
 from agentflow.library.skills import find_named, rank_by_words
 from agentflow.loop.lifecycle import find_last_text
-from agentflow.loop.prompts import prompt_text
+from agentflow.loop.prompts import read_prompt
 from agentflow.redact import list_some, make_visible
 from agentflow.tools.registry import Toolbox
 
@@ -73,7 +73,7 @@ class Subagents(Record):
     @property
     def offered(self) -> tuple[Role, ...]:
         """The sub-agents that the role's list allows."""
-        rules = self.role.rules_for(DELEGATE)
+        rules = self.role.list_rules(DELEGATE)
         everyone = any(rule.pattern is None for rule in rules)
         named = {name for rule in rules for name in rule.names}
         listed = {role.name for name in named if (role := find_named(self.known, name)) is not None}
@@ -87,9 +87,9 @@ class Subagents(Record):
             return
         lines = list(map(_format_line, self.offered))
         fitting = sum(end <= _MAX_LISTING for end in accumulate(len(line) + 1 for line in lines))
-        text = prompt_text("subagents.md").format(listed="\n".join(lines[:fitting]))
+        text = read_prompt("subagents.md").format(listed="\n".join(lines[:fitting]))
         left = len(lines) - fitting
-        more = prompt_text("more-agents.md").format(count=left) if left else ""
+        more = read_prompt("more-agents.md").format(count=left) if left else ""
         context.add("\n".join(filter(None, (text, more))))
 
     def install_tool_factories(self, factories: ToolFactoryChannel) -> None:
@@ -114,7 +114,7 @@ def let_implementer_delegate(roles: tuple[Role, ...]) -> tuple[Role, ...]:
 
 def _let_delegate(role: Role) -> Role:
     is_shipped_implementer = role.part == SUBMITTED_BY[Change] and role.origin == "bundled"
-    if not is_shipped_implementer or role.rules_for(DELEGATE):
+    if not is_shipped_implementer or role.list_rules(DELEGATE):
         return role
     return role.replace(tools=(*role.tools, ToolRule(tool=DELEGATE)))
 
@@ -181,7 +181,7 @@ def _quote_parent(wanted: Context, run: Run) -> Iterator[str]:
     """Yield what a sub-agent sees of its parent's run, as quoted text before its own prompt."""
     messages = {"minimal": (), "scoped": run.messages[:1], "full": run.messages[:-1]}
     if said := "\n\n".join(text for message in messages[wanted] if (text := _format_message(message))):
-        yield prompt_text("context.md").format(said=said)
+        yield read_prompt("context.md").format(said=said)
 
 
 def _format_message(message: Message) -> str:
@@ -227,7 +227,7 @@ def _can_change(role: Role, tool: Tool) -> bool:
     if tool.category is Category.STATE or tool.effect is Effect.READ:
         return False
     return tool.effect is Effect.WRITE or any(
-        rule.pattern is None for rule in role.rules_of(tool.name, tool.category)
+        rule.pattern is None for rule in role.list_rules_in(tool.name, tool.category)
     )
 
 
@@ -273,7 +273,7 @@ def restrict_successor(first: Role, successor: Role, model_id: str, box: Toolbox
         tool
         for tool in box.tools
         if tool.input in SUBMITTED_BY
-        or first.rules_of(tool.name, tool.category)
+        or first.list_rules_in(tool.name, tool.category)
         or (tool.effect is Effect.READ and tool.category in _LOOKING)
     )
     handoffs = {rule.tool for rule in successor.tools if rule.tool.startswith(HANDOFF)}
@@ -288,7 +288,7 @@ def is_reader(role: Role, box: Toolbox) -> bool:
 
 def _restrict(outer: Role, inner: Role, names: set[str]) -> Role:
     """Return the inner role with its rules about these tools, or the outer role's where it lists none."""
-    known = {*names, *Category, *((DELEGATE,) if outer.rules_for(DELEGATE) else ())}
+    known = {*names, *Category, *((DELEGATE,) if outer.list_rules(DELEGATE) else ())}
     listed = inner.tools
     if inner.inherits:
         without = (*inner.denied, *(f"{HANDOFF}{name}" for name in outer.handoffs))

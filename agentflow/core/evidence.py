@@ -297,7 +297,7 @@ class CheckRun(Record):
 
     @property
     def green(self) -> bool:
-        """Tell whether the check ran and reported nothing wrong."""
+        """Return whether the check ran and reported nothing wrong."""
         is_done = self.evidence is not None and self.evidence.exit_code == 0
         only_counted = self.counts if not self.outcomes else None
         counted_red = only_counted is not None and only_counted.failed + only_counted.errors > 0

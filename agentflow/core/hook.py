@@ -200,12 +200,12 @@ class PointRules(Record):
 
     @property
     def can_block(self) -> bool:
-        """Tell whether a hook can keep something from happening."""
+        """Return whether a hook can keep something from happening."""
         return not {"block", "decision"}.isdisjoint(self.answers)
 
     @property
     def is_guarded(self) -> bool:
-        """Tell whether a failing hook blocks; it does wherever a script can block."""
+        """Return whether a failing hook blocks; it does wherever a script can block."""
         return self.can_block and self.takes_scripts
 
     @property

@@ -58,7 +58,7 @@ class Pending(Record):
 
     @property
     def is_closed(self) -> bool:
-        """Tell whether only an option is an answer."""
+        """Return whether only an option is an answer."""
         return self.kind is PendingKind.QUESTION and "questions" not in self.input
 
     @property

@@ -23,7 +23,7 @@ class Model(Protocol):
     def name(self) -> str:
         """The model's name for `--model`."""
 
-    def refusal(self, task: str) -> str | None:
+    def explain_refusal(self, task: str) -> str | None:
         """Return why this model cannot do a task of this text, or None; costs no request."""
 
     async def complete(self, request: Request) -> Reply:
@@ -49,12 +49,12 @@ class Workspace(Protocol):
         """Return the bytes of a listed file, or None for a file that searches skip."""
 
     def write(self, name: str, content: bytes) -> None:
-        """Replace or create the file with a name that `relative` returned, keeping its mode."""
+        """Replace or create the file with a name that `to_relative` returned, keeping its mode."""
 
-    def relative(self, path: str) -> str:
+    def to_relative(self, path: str) -> str:
         """Return the path relative to the root, as git spells it."""
 
-    def files(self, below: str = ".") -> tuple[str, ...]:
+    def list_files(self, below: str = ".") -> tuple[str, ...]:
         """Return all files that git does not ignore, relative to the root, sorted."""
 
 
@@ -80,7 +80,7 @@ class Runner(Protocol):
 
     @property
     def is_sealed(self) -> bool:
-        """Tell whether nothing that a command does stays in the repository or leaves the sandbox."""
+        """Return whether nothing that a command does stays in the repository or leaves the sandbox."""
 
     def run(self, command: Command, sink: Path, cancelled: Callable[[], bool]) -> Execution:
         """Run a command to its end, its output going to `sink`."""

@@ -1,15 +1,24 @@
 """The state of a task: the frontmatter of `task.md`, and what only the events carry."""
 
-from collections.abc import Mapping
 from enum import StrEnum
 
 from agentflow.core.errors import Exit
 from agentflow.core.evidence import Check, CheckName, Surface
 from agentflow.core.messages import Usage
 from agentflow.core.pending import Answer, Budget, Override, Pending
-from agentflow.core.plan_order import ONE_AT_A_TIME, MaybeParallel, ParallelWork
 from agentflow.core.record import Record
-from agentflow.core.role import Change, Findings, FirstTry, Judgement, Plan, Review
+from agentflow.core.role import (
+    ONE_AT_A_TIME,
+    Change,
+    Findings,
+    FirstTry,
+    Judgement,
+    MaybeParallel,
+    ParallelWork,
+    Plan,
+    Review,
+    Todo,
+)
 from agentflow.core.verdict import ProbeResult, Verdict
 
 STATE_VERSION = 1
@@ -61,35 +70,6 @@ class Complexity(StrEnum):
     """Six files or more, or a high risk."""
     RESEARCH = "research"
     """Needs what stands outside of the repository, and changes nothing."""
-
-
-class TodoStatus(StrEnum):
-    PENDING = "pending"
-    IN_PROGRESS = "in_progress"
-    COMPLETED = "completed"
-    BLOCKED = "blocked"
-
-    @classmethod
-    def _missing_(cls, value: object) -> "TodoStatus | None":
-        """Return the status that another usual word means."""
-        word = value.strip().lower().replace(" ", "_").replace("-", "_") if isinstance(value, str) else ""
-        return _SPELLINGS.get(word)
-
-
-_SPELLINGS: Mapping[str, TodoStatus] = {
-    **{status.value: status for status in TodoStatus},
-    **dict.fromkeys(("todo", "open", "not_started", "planned"), TodoStatus.PENDING),
-    **dict.fromkeys(("doing", "active", "started", "inprogress", "current"), TodoStatus.IN_PROGRESS),
-    **dict.fromkeys(("done", "complete", "finished"), TodoStatus.COMPLETED),
-    **dict.fromkeys(("stuck", "waiting", "on_hold"), TodoStatus.BLOCKED),
-}
-
-
-class Todo(Record):
-    id: int
-    title: str
-    status: TodoStatus
-    evidence: str | None = None
 
 
 class Gate(Record):
@@ -340,25 +320,32 @@ class TaskState(Record):
 
     @property
     def is_first_try(self) -> bool:
-        """Tell whether the change is the repair that was found before the first request."""
+        """Return whether the change is the repair that was found before the first request."""
         found = self.first_try if self.iteration == 1 else None
         return found is not None and bool(found.edits) and not found.refused
 
     @property
     def is_found(self) -> bool:
-        """Tell whether the built-in repair engine found the change, with or without a model beside it."""
+        """Return whether the built-in repair engine found the change, with or without a model beside it."""
         return self.model == "repair" or self.is_first_try
 
     @property
     def asks_verifier(self) -> bool:
-        """Tell whether the verifier is asked; the program alone judges a small repair found before."""
+        """Return whether the verifier is asked; the program alone judges a small repair found before."""
         is_small = self.is_first_try and self.task_complexity is not Complexity.COMPLEX
         return Phase.VERIFICATION in self.steps and not is_small
 
     @property
     def reads_only(self) -> bool:
-        """Tell whether the task's route changes nothing."""
+        """Return whether the task's route changes nothing."""
         return bool(self.steps) and Phase.IMPLEMENTATION not in self.steps
+
+    @property
+    def is_stalled(self) -> bool:
+        """Return whether the last failure repeats the one before it, on the same tree."""
+        phases = {failure.phase for failure in self.failures[-1:]}
+        same = [(one.tree, one.signature) for one in self.failures if one.phase in phases]
+        return len(same) > 1 and same[-1] == same[-2]
 
     @property
     def parallel_work(self) -> ParallelWork | None:

@@ -12,23 +12,23 @@ _WHOLE_FILES = frozenset({*PYTHON.suffixes, *SCRIPTS})
 """Endings of files that stand for all of their tests where they cannot be loaded."""
 
 
-def file_of(test: str) -> str:
+def get_test_file(test: str) -> str:
     """Return the file that the id of a test names."""
     return test.partition("::")[0]
 
 
-def place_of(test: str) -> str:
+def get_test_place(test: str) -> str:
     """Return the file of a test by pytest's id of it, or the module by unittest's."""
     path, _, inside = test.partition("::")
     return path if inside else path.rsplit(".", 2)[0]
 
 
-def function_of(test: str) -> str:
+def get_test_function(test: str) -> str:
     """Return the function of a test, without its case."""
     return re.split(r"::|\.", test.partition("[")[0])[-1]
 
 
-def id_prefix(test: str) -> str | None:
+def find_id_prefix(test: str) -> str | None:
     """Return the prefix of the tests that one failure to load or set up stands for, or None."""
     if _UNLOADED in test:
         return test.partition(_UNLOADED)[2] + "."
@@ -40,16 +40,17 @@ def id_prefix(test: str) -> str | None:
     return f"{test}::" if f".{last}" in _WHOLE_FILES and "::" not in test else None
 
 
-def modules_of(path: str) -> list[str]:
+def list_module_names(path: str) -> list[str]:
     """Return the names under which a Python file may be imported."""
     parts = path.removesuffix(".py").split("/")
     return [".".join(parts[place:]) for place in range(len(parts))]
 
 
-def lies_in(test: str, paths: Iterable[str]) -> bool:
+def is_test_in(test: str, paths: Iterable[str]) -> bool:
     """Return whether one of these files has a test."""
     return any(
-        file_of(test) == path or any(test.startswith(f"{module}.") for module in modules_of(path))
+        get_test_file(test) == path
+        or any(test.startswith(f"{module}.") for module in list_module_names(path))
         for path in paths
     )
 
@@ -67,7 +68,7 @@ def find_test_files(paths: Iterable[str], tests: Iterable[str]) -> dict[str, str
 
 def _file_in(test: str, modules: dict[str, dict[str, str]]) -> str | None:
     if "::" in test or test.endswith(".py"):
-        return file_of(test)
+        return get_test_file(test)
     parts = test.split(".")
     for end in range(len(parts) - 1, 0, -1):
         module = f".{'.'.join(parts[:end])}"

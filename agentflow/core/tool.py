@@ -171,7 +171,7 @@ class Tool(Record):
     granted: bool = False
     """It comes with a capability, so a role may call it without listing it."""
     reads: Callable[[dict[str, Any]], bool] | None = None
-    """Tells whether a call with this input only reads, for a tool whose effect depends on it."""
+    """Whether a call with this input only reads, for a tool whose effect depends on it."""
 
     by_provider: bool = False
     """The model's provider runs it; no hook and no rule sees a call beforehand."""
@@ -197,12 +197,12 @@ class Tool(Record):
         """The subject that a pattern in a role's list is compared with."""
         return next((kind for kind in Subject if kind in self.input_subjects.values()), Subject.TEXT)
 
-    def values(self, given: Mapping[str, Any], kind: Subject) -> tuple[str, ...]:
+    def list_values(self, given: Mapping[str, Any], kind: Subject) -> tuple[str, ...]:
         """Return a call's values for the inputs of a subject; each item of a list counts."""
         found = (given.get(key) for key, named in self.input_subjects.items() if named is kind)
         return tuple(text for value in found for text in _texts(value))
 
-    def only_reads(self, given: dict[str, Any]) -> bool:
+    def is_read_only(self, given: dict[str, Any]) -> bool:
         """Return whether a call may run beside others."""
         return self.effect is Effect.READ if self.reads is None else self.reads(given)
 

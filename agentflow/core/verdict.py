@@ -237,8 +237,8 @@ class Caveat(StrEnum):
         """Return the caveat of one check, as the result says it."""
         return f"{self}:{check}"
 
-    def stands_in(self, said: str) -> bool:
-        """Tell whether a result's word is this caveat, for any check."""
+    def is_named_in(self, said: str) -> bool:
+        """Return whether a result's word is this caveat, for any check."""
         return said.partition(":")[0] == self
 
 

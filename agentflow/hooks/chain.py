@@ -25,7 +25,7 @@ from agentflow.core.ports import Observer
 from agentflow.core.record import Record
 from agentflow.hooks.answers import HookAnswer
 from agentflow.hooks.command import run_script
-from agentflow.hooks.entries import matches, meets_condition
+from agentflow.hooks.entries import is_condition_met, is_match
 from agentflow.redact import make_visible
 
 _SILENT = HookResult()
@@ -98,7 +98,7 @@ def _select(hooks: tuple[Hook, ...], event: HookEvent) -> list[Hook]:
 def is_for(hook: Hook, event: HookEvent) -> bool:
     """Return whether a hook is asked about an event of its point."""
     condition = hook.body.condition if isinstance(hook.body, Script) else None
-    return matches(hook.matcher, event) and meets_condition(condition, event)
+    return is_match(hook.matcher, event) and is_condition_met(condition, event)
 
 
 async def _decide(hooks: list[Hook], event: HookEvent) -> HookDecision:

@@ -37,19 +37,19 @@ Warn = Callable[[str], None]
 T = TypeVar("T", bound=Record)
 
 
-def matches(matcher: str, event: HookEvent) -> bool:
+def is_match(matcher: str, event: HookEvent) -> bool:
     field = POINTS[event.point].matched
-    return not field or matches_name(matcher, getattr(event.payload, field))
+    return not field or is_name_match(matcher, getattr(event.payload, field))
 
 
 def may_see(hook: Hook, tool: Tool) -> bool:
     """Return whether a hook may be asked before a call of a tool."""
     condition = hook.body.condition if isinstance(hook.body, Script) else None
     is_about = condition is None or parse_condition(condition, "if").tool in list_rule_kinds(tool)
-    return hook.point is Point.PRE_TOOL_USE and matches_name(hook.matcher, tool.name) and is_about
+    return hook.point is Point.PRE_TOOL_USE and is_name_match(hook.matcher, tool.name) and is_about
 
 
-def matches_name(matcher: str, value: str) -> bool:
+def is_name_match(matcher: str, value: str) -> bool:
     """Return whether a matcher fits a name: it is a list of exact names, else an unanchored expression."""
     if matcher in ("", "*"):
         return True
@@ -70,7 +70,7 @@ def parse_condition(text: str, source: str) -> ToolRule:
     return rule
 
 
-def meets_condition(condition: str | None, event: HookEvent) -> bool:
+def is_condition_met(condition: str | None, event: HookEvent) -> bool:
     """Return whether an event meets an `if` condition; in doubt it does."""
     if condition is None:
         return True
@@ -87,10 +87,10 @@ def meets_condition(condition: str | None, event: HookEvent) -> bool:
 
 def _is_about(rule: ToolRule, tool: Tool, given: Mapping[str, Any], root: Path) -> bool:
     """Return whether a rule's pattern fits a call; it does for a tool without a known subject."""
-    pattern, commands = str(rule.pattern), tool.values(given, Subject.COMMAND)
+    pattern, commands = str(rule.pattern), tool.list_values(given, Subject.COMMAND)
     if commands:
         return any(may_be_about_command(pattern, command) for command in commands)
-    paths = tool.values(given, Subject.PATH) if rule.tool in FILES else ()
+    paths = tool.list_values(given, Subject.PATH) if rule.tool in FILES else ()
     return not paths or any(is_about_path(pattern, path, root, "", widely=True) for path in paths)
 
 

@@ -72,7 +72,7 @@ def _rank(path: str) -> int:
 def _take(workspace: Workspace, path: str, folder: str, hops: int, known: dict[str, Instruction]) -> None:
     """Add a file with what it imports, each real file once; what cannot be read is left out."""
     try:
-        name = workspace.relative(path)
+        name = workspace.to_relative(path)
         if name in known or len(known) >= _MAX_FILES:
             return
         raw = workspace.read(name)

@@ -213,7 +213,7 @@ def list_subagents(roles: tuple[Role, ...]) -> tuple[Role, ...]:
 def require_known(role: Role, known: tuple[Role, ...]) -> None:
     """Raise InvalidFile for a role that names a sub-agent which does not exist."""
     names = {each.name for each in known}
-    listed = [name for rule in role.rules_for(DELEGATE) for name in rule.names]
+    listed = [name for rule in role.list_rules(DELEGATE) for name in rule.names]
     for key, wanted in (("tools", (*listed, *role.handoffs)), ("metadata", role.direct)):
         if missing := sorted(set(wanted) - names):
             raise InvalidFile(
@@ -233,6 +233,6 @@ def find_direct_problems(role: Role, tools: tuple[Tool, ...]) -> Iterator[str]:
             f"direct: the answers of {', '.join(role.direct)} have to be put together; "
             "name one, or say agentflow-merge: concatenate"
         )
-    changing = [tool.name for tool in tools if tool.effect is Effect.WRITE and role.rules_for(tool.name)]
+    changing = [tool.name for tool in tools if tool.effect is Effect.WRITE and role.list_rules(tool.name)]
     if changing:
         yield f"direct: only a role that reads can be answered for, and {role.name} has {', '.join(changing)}"

@@ -186,7 +186,7 @@ def _read(folder: Path, root: Path, name: str) -> bytes:
         except InvalidFile as error:
             raise OutsideWorkspace(str(error)) from None
     fence, below = PathGuard(root), folder.relative_to(root)
-    home, place = fence.relative(str(below)), PurePosixPath(fence.relative(str(below / name)))
+    home, place = fence.to_relative(str(below)), PurePosixPath(fence.to_relative(str(below / name)))
     if home != below.as_posix() or not place.is_relative_to(home):
         raise OutsideWorkspace(f"{name} leads out of the skill's folder")
     return fence.read(str(place))

@@ -164,7 +164,7 @@ def _may_concern(skill: Skill, role: Role, paths: tuple[str, ...]) -> bool:
     if skill.owners or skill.consumers or skill.roles:
         return False
     lists_tools = role.part is None and not role.inherits
-    if lists_tools and not role.rules_for("Skill"):
+    if lists_tools and not role.list_rules("Skill"):
         return False
     return not (skill.about and paths) or _matches_any(skill.about, paths)
 

@@ -155,10 +155,10 @@ def _check_call(agent: Agent, tool: Tool, given: dict[str, Any]) -> AuthorizedCa
         raise InvalidInput(f"{error}. {_describe_inputs(agent, tool)}") from None
     judged = {key: value for key, value in to_builtins(fitted).items() if value is not None}
     # roles that bound this one have a say about the tools that they have themselves
-    outer = (role for role in agent.within if role.rules_of(tool.name, tool.category))
+    outer = (role for role in agent.within if role.list_rules_in(tool.name, tool.category))
     for role in (agent.role, *outer):
         scope = find_scope(role, tool, agent.around.runner)
-        for value in tool.values(judged, tool.rule_subject) or ("",):
+        for value in tool.list_values(judged, tool.rule_subject) or ("",):
             if why := explain_role_refusal(role, tool, _spell(agent, tool.rule_subject, value), scope):
                 raise NotAllowed(why, by=f"the list of the {role.name}")
     return AuthorizedCall(tool=tool, given=fitted, input=judged, subject=_find_subject(agent, tool, judged))
@@ -324,7 +324,7 @@ def _make_inner_call(
 ) -> None:
     """Make a call inside another, authorized like any other. Raises NotAllowed where it fails."""
     tool = agent.find_tool(name)
-    known = tool.values(given, Subject.PATH) if tool else ()  # the outer call has read what it changes
+    known = tool.list_values(given, Subject.PATH) if tool else ()  # the outer call has read what it changes
     run = run.replace(head=run.head.replace(shown=(*run.head.shown, *known)))
     inner = ToolCall(id=f"{outer.id}-{len(made) + 1}", name=name, input=given)
     found = from_thread.run(answer_call, agent, run, inner)

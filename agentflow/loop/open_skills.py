@@ -83,7 +83,7 @@ def require_allowed_by_skill(bounds: Role, tool: Tool) -> None:
     """Raise NotAllowed for a tool that the skill in use does not list; what ends a run is always allowed."""
     if tool.granted or tool.category in _NEVER_BOUND or tool.input in SUBMITTED_BY:
         return
-    if not bounds.rules_of(tool.name, tool.category):
+    if not bounds.list_rules_in(tool.name, tool.category):
         name = bounds.description
         raise NotAllowed(
             f"{bounds.name} allows only {', '.join(map(str, bounds.tools))} while it is in use; "

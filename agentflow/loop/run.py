@@ -51,7 +51,7 @@ from agentflow.loop.next_step import (
     find_spent_limit,
     is_stopped,
 )
-from agentflow.loop.prompts import prompt_text
+from agentflow.loop.prompts import read_prompt
 from agentflow.redact import to_one_line
 from agentflow.tools.registry import to_spec
 
@@ -150,7 +150,7 @@ def _add_messages(agent: Agent, run: Run) -> Run:
     """Add what a person has said since the role's last turn."""
     for text in agent.around.take_messages(run.turns) if agent.around.take_messages else ():
         agent.observe(PersonSaid(run=agent.around.number, turn=run.turns, text=to_one_line(text)))
-        run = add_notice(agent, run, prompt_text("said.md").format(text=text), Notice.PERSON)
+        run = add_notice(agent, run, read_prompt("said.md").format(text=text), Notice.PERSON)
     return run
 
 
@@ -214,7 +214,7 @@ def _choose_batch(agent: Agent, run: Run) -> tuple[ToolCall, ...]:
 
 def _only_reads(agent: Agent, call: ToolCall) -> bool:
     tool = agent.find_tool(call.name)
-    return tool is not None and tool.only_reads(call.input)
+    return tool is not None and tool.is_read_only(call.input)
 
 
 def _is_over(agent: Agent, run: Run, call: ToolCall) -> bool:
@@ -257,20 +257,20 @@ async def close(agent: Agent, run: Run) -> Run:
 
 async def remind(agent: Agent, run: Run) -> Run:
     """Tell a role that stopped without a result to submit one."""
-    text = prompt_text("reminder.md").format(submit=run.head.submit)
+    text = read_prompt("reminder.md").format(submit=run.head.submit)
     return add_notice(agent, run, text, Notice.REMINDER)
 
 
 async def nudge(agent: Agent, run: Run) -> Run:
     tool = next(tool.name for tool in agent.tools if tool.name in TODO_TOOLS)
-    text = prompt_text("todo-reminder.md").format(turns=run.turns - run.todo_turn, tool=tool)
+    text = read_prompt("todo-reminder.md").format(turns=run.turns - run.todo_turn, tool=tool)
     return add_notice(agent, run, text, Notice.TODOS)
 
 
 async def finalize(agent: Agent, run: Run) -> Run:
     """Tell a role that its limit is reached, and ask for its result now."""
     name = "finalize.md" if find_spent_limit(run, agent.role.limits) else "refused.md"
-    text = prompt_text(name).format(submit=run.head.submit or "your answer")
+    text = read_prompt(name).format(submit=run.head.submit or "your answer")
     return add_notice(agent, run, text, Notice.FINALIZE)
 
 

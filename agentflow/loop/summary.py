@@ -24,7 +24,7 @@ from agentflow.core.run import Run
 from agentflow.loop.agent import Agent
 from agentflow.loop.history import find_submission, to_writable
 from agentflow.loop.lifecycle import fire_hooks
-from agentflow.loop.prompts import prompt_text
+from agentflow.loop.prompts import read_prompt
 from agentflow.parse import Mismatch, fit, make_schema
 from agentflow.redact import redact_text, to_one_line
 
@@ -64,10 +64,10 @@ async def summarize(agent: Agent, run: Run, old: tuple[Message, ...], advice: st
     said = _to_markdown(reply)[:most] if reply is not None else ""
     calls = _clip_to_newest(_list_calls(old), most // 2)
     if said:
-        text = prompt_text("summarized.md").format(summary=f"{said}\n\n## Calls that were made\n{calls}")
+        text = read_prompt("summarized.md").format(summary=f"{said}\n\n## Calls that were made\n{calls}")
         return SummaryResult(text=redact_text(to_writable(text)), reply=reply)
     before = [message.text[: most // 2] for message in old[:1] if message.speaker is Speaker.USER]
-    text = prompt_text("truncated.md").format(summary="\n".join((*before, calls)))
+    text = read_prompt("truncated.md").format(summary="\n".join((*before, calls)))
     why = failure or "the summary was empty"
     return SummaryResult(text=redact_text(to_writable(text)), reply=reply, failure=why)
 
@@ -85,7 +85,7 @@ def _build_request(agent: Agent, run: Run, old: tuple[Message, ...], advice: str
             **copy_shared(run.head, Request),
             "role": SUMMARIZER,
             "agent": SUMMARIZER,
-            "system": prompt_text("summary.md"),
+            "system": read_prompt("summary.md"),
             "tools": (SUBMIT_SUMMARY,),
         },
         messages=(Message(speaker=Speaker.USER, parts=(Text(text=text),)),),

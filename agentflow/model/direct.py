@@ -10,8 +10,8 @@ import anyio
 import h11
 from anyio.abc import ByteStream, SocketAttribute
 
+from agentflow.model.endpoint import Endpoint
 from agentflow.model.wire import (
-    Endpoint,
     ServerAnswer,
     decompress_body,
     explain_unread_certificates,
@@ -128,7 +128,7 @@ class _Connection:
 
     @property
     def is_done(self) -> bool:
-        """Tell whether the whole answer was read, and another request may follow."""
+        """Return whether the whole answer was read, and another request may follow."""
         return self._protocol.our_state is self._protocol.their_state is h11.DONE
 
     def begin_again(self) -> None:

@@ -10,11 +10,11 @@ from urllib.request import getproxies, proxy_bypass
 import httpx2
 
 from agentflow.core.errors import ConfigError
+from agentflow.model.endpoint import Endpoint
 from agentflow.model.wire import (
     CANNOT_UNPACK,
     MAX_ERROR_BYTES,
     BadReply,
-    Endpoint,
     ServerAnswer,
     decompress_body,
     explain_unread_certificates,

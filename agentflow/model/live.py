@@ -100,7 +100,7 @@ class LiveModel:
     def _stream(self) -> bool:
         return self._settings.stream or self._on_delta is not None
 
-    def refusal(self, task: str) -> str | None:  # noqa: ARG002  # a live model takes any task
+    def explain_refusal(self, task: str) -> str | None:  # noqa: ARG002  # a live model takes any task
         return None
 
     def stream_to(self, on_delta: Delta) -> "LiveModel":
@@ -156,7 +156,7 @@ class LiveModel:
 
         def room(size: int) -> int:
             left = most if window is None else window - self._meter.estimate_tokens(size)
-            return self._meter.reply_room(request, size, price, min(most, max(left, _LEAST_ROOM)))
+            return self._meter.compute_room(request, size, price, min(most, max(left, _LEAST_ROOM)))
 
         def count(usage: Usage) -> None:
             used.append(usage)

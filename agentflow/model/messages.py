@@ -14,8 +14,10 @@ from agentflow.core.messages import (
     ToolResult,
 )
 from agentflow.core.record import Record, encode
+from agentflow.model.endpoint import MESSAGES_PATH
 from agentflow.model.reply import Assembly, parse_body, to_reply
-from agentflow.model.wire import MESSAGES_PATH, ReadReply, Room, to_offer
+from agentflow.model.server_tools import to_offer
+from agentflow.model.wire import ReadReply, Room
 
 LOOK_BACK = 20
 """Blocks before a breakpoint in which a provider finds an earlier one."""

@@ -9,7 +9,8 @@ from typing import Any
 from agentflow.core.errors import ModelRejected, PromptTooLong
 from agentflow.core.messages import Reply, ReplyPart, ServerToolPart, Stop, Text, Thought, ToolCall, Usage
 from agentflow.core.record import Record, encode
-from agentflow.model.wire import BadReply, ErrorEvent, ReadReply, to_served_call, to_served_result
+from agentflow.model.server_tools import to_served_call, to_served_result
+from agentflow.model.wire import BadReply, ErrorEvent, ReadReply
 from agentflow.parse import decode_or_none
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024

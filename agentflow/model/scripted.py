@@ -61,7 +61,7 @@ class ScriptedModel:
         self._playing: dict[tuple[int, bool], Entry] = {}
         """By run, its summaries apart."""
 
-    def refusal(self, task: str) -> str | None:  # noqa: ARG002  # a script takes any task
+    def explain_refusal(self, task: str) -> str | None:  # noqa: ARG002  # a script takes any task
         return None
 
     async def complete(self, request: Request) -> Reply:
@@ -164,7 +164,7 @@ class ReplayModel:
         self._exchanges = exchanges
         self._roots = roots
 
-    def refusal(self, task: str) -> str | None:  # noqa: ARG002  # its requests will tell
+    def explain_refusal(self, task: str) -> str | None:  # noqa: ARG002  # its requests will tell
         return None
 
     async def complete(self, request: Request) -> Reply:

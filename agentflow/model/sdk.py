@@ -9,8 +9,9 @@ from typing import Any
 import anthropic
 
 from agentflow.core.errors import ModelRejected
+from agentflow.model.endpoint import Endpoint
 from agentflow.model.http import open_client, to_server_answer, translate_errors
-from agentflow.model.wire import Endpoint, ServerAnswer, to_connection_error
+from agentflow.model.wire import ServerAnswer, to_connection_error
 from agentflow.redact import to_one_line
 from agentflow.settings import Deadlines
 

@@ -206,7 +206,7 @@ class Meter:
         """Return the tokens of a request of so many bytes, as the replies tell."""
         return int(size * self._rate) + 1
 
-    def reply_room(self, request: Request, size: int, price: Price | None, most: int) -> int:
+    def compute_room(self, request: Request, size: int, price: Price | None, most: int) -> int:
         """Return the tokens that a reply may have, for a request of so many bytes. Raises OverBudget."""
         needed = self.estimate_tokens(size)
         room = most

@@ -10,9 +10,9 @@ from agentflow.pages.diff import JudgedAs
 from agentflow.pages.page import CheckView, TaskPage
 from agentflow.pages.render import describe_status, explain_outcome
 from agentflow.pages.templates import format_money
-from agentflow.redact import make_visible, redact_text, to_one_line
+from agentflow.redact import format_count, make_visible, redact_text, to_one_line
 from agentflow.report.material import fence_text
-from agentflow.view.words import format_count, format_duration
+from agentflow.view.words import format_duration
 
 _MARKS = {"good": "✅", "warn": "⚠️", "bad": "❌", "accent": "⏳"}
 _BREAK = "\u200b"

@@ -212,14 +212,14 @@ def _read_tests(folder: Path, record: Evidence | None) -> dict[str, TestOutcome]
 
 
 def _is_notable(test: TestView, *, is_done: bool) -> bool:
-    """Tell whether a test is one to look at: its result changed, or it does not pass."""
+    """Return whether a test is one to look at: its result changed, or it does not pass."""
     newest = test.after if is_done else test.before
     is_fine = newest in (TestOutcome.PASSED, TestOutcome.SKIPPED)
     return not is_fine or (is_done and test.before is not test.after)
 
 
 def _is_inside(folder: Path, place: Path) -> bool:
-    """Tell whether a place is a plain file of the folder; a link could lead to any file of the user."""
+    """Return whether a place is a plain file of the folder; a link could lead to any file of the user."""
     return place.is_file() and place.resolve() == folder.resolve() / place.relative_to(folder)
 
 

@@ -17,16 +17,9 @@ from agentflow.pages.page import TaskPage, read_output_end
 from agentflow.pages.picture import Plot, Stand, draw_plot, draw_route
 from agentflow.pages.templates import fill_template, format_money, to_markup
 from agentflow.pages.turns import CallEnd, RunView
-from agentflow.redact import to_one_line
-from agentflow.view.verdict import describe_outcome
-from agentflow.view.words import (
-    UNSANDBOXED,
-    format_count,
-    format_duration,
-    is_without_change,
-    mark_status,
-    style_status,
-)
+from agentflow.redact import format_count, to_one_line
+from agentflow.verdict.ending import describe_outcome
+from agentflow.view.words import UNSANDBOXED, format_duration, is_without_change, mark_status, style_status
 
 LOCAL = "#{}"
 """The address of a record within the same page."""
@@ -134,7 +127,8 @@ def describe_status(page: TaskPage) -> tuple[str, str, str]:
         return "!", "Undone", "warn"
     if state.status is Status.RUNNING and not page.at_work:
         return "!", "Interrupted", "warn"
-    words = "Waits for you" if state.pending else describe_outcome(page.snapshot)[0].partition(":")[0]
+    outcome, _ = describe_outcome(state, page.snapshot.find)
+    words = "Waits for you" if state.pending else outcome.partition(":")[0]
     mark = mark_status(state.status).text.strip()
     return mark, words[:1].upper() + words[1:], style_status(state.status).name.lower()
 
@@ -172,7 +166,7 @@ def explain_outcome(page: TaskPage) -> str:
     if state.status is Status.RUNNING:
         ended = f"Its process ended before the task did. agentflow resume {state.task_id} continues it."
         return "It is at work." if page.at_work else ended
-    words, why = describe_outcome(page.snapshot)
+    words, why = describe_outcome(state, page.snapshot.find)
     said = why or words
     is_verified = state.status in (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
     claim = f" It was found by search and is {PLAUSIBLE}." if state.is_found and is_verified else ""

@@ -21,9 +21,9 @@ from agentflow.core.events import (
 from agentflow.core.messages import Usage, sum_usage
 from agentflow.core.record import Record
 from agentflow.core.task import Status
+from agentflow.redact import format_count
 from agentflow.store.journal import read_numbered_lines
 from agentflow.store.reading import EVENTS, TASKS, list_tasks, parse_event
-from agentflow.view.words import format_count
 
 _READ = (TaskStarted, Classified, RunStarted, ToolStarted, ToolBlocked, Replied, Compacted, TaskEnded)
 """The events that say something here; of all others only the type is looked at."""

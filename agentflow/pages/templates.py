@@ -8,8 +8,8 @@ from jinja2 import Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup
 
 from agentflow.core.evidence import summarize_evidence
-from agentflow.redact import make_visible, redact_text
-from agentflow.view.words import format_count, format_duration
+from agentflow.redact import format_count, make_visible, redact_text
+from agentflow.view.words import format_duration
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _ROOMS = ("pages", "web")

@@ -160,7 +160,7 @@ def find_bad_variable(simple: SimpleCommand) -> str | None:
 
 
 def is_only_looking(simple: SimpleCommand) -> bool:
-    """Tell whether a program, by its name and arguments, only reads."""
+    """Return whether a program, by its name and arguments, only reads."""
     name, texts = name_program(simple.words), [word.text for word in simple.words[1:]]
     if _is_of_repository(simple.words[0]):
         return False
@@ -182,7 +182,7 @@ def is_only_looking(simple: SimpleCommand) -> bool:
 
 
 def _lists(texts: tuple[str, ...]) -> bool:
-    """Tell whether a git command only lists: by its name, or because it names nothing to make."""
+    """Return whether a git command only lists: by its name, or because it names nothing to make."""
     name, rest = texts[0] if texts else "", texts[1:]
     if name == "config":
         return len(rest) == 1 and not rest[0].startswith("-")
@@ -218,7 +218,7 @@ def explain_explorer_refusal(simple: SimpleCommand) -> str | None:
 
 
 def _runs_more(simple: SimpleCommand) -> bool:
-    """Tell whether a program that runs others may run one that a looking role does not."""
+    """Return whether a program that runs others may run one that a looking role does not."""
     try:
         inner = [words for words in list_possible_commands(simple) if words != simple.words]
     except TooComplex:
@@ -243,7 +243,7 @@ def find_bad_argument(words: tuple[ShellWord, ...]) -> str | None:
 
 
 def _only_there(texts: list[str]) -> bool:
-    """Tell whether files lie in the temporary folder, which is a command's own."""
+    """Return whether files lie in the temporary folder, which is a command's own."""
     return all(map(_PASSING.match, texts))
 
 
@@ -260,7 +260,7 @@ def _is_language(name: str) -> bool:
 
 
 def _is_of_repository(program: ShellWord) -> bool:
-    """Tell whether a program is named by a path that is not one of the system's."""
+    """Return whether a program is named by a path that is not one of the system's."""
     is_system = re.match(r"/(?:usr/|opt/|s?bin/)", program.text) and ".." not in program.text
     is_known = re.fullmatch(r"(?:.*/)?(?:\.venv|venv|env)/bin/(?:python|pip)[\d.]*", program.text)
     return "/" in program.text and not is_system and not is_known

@@ -49,7 +49,7 @@ class CommandPlace(Record):
     """Names at the root, protected ones left out."""
 
     def is_most(self, names: set[str]) -> bool:
-        """Tell whether names that there are make up most of the repository; one or two are meant by name."""
+        """Return whether existing names make up most of the repository; one or two are meant by name."""
         there = names.intersection(self.entries)
         return len(there) >= _SEVERAL and 2 * len(there) > len(self.entries)
 
@@ -142,7 +142,7 @@ def _is_sweep(words: tuple[ShellWord, ...], place: CommandPlace, script: ShellSc
 
 
 def _takes(name: str, rest: tuple[ShellWord, ...], flags: list[str], place: CommandPlace) -> bool:
-    """Tell whether the operands of a program are the root, or most of what lies there."""
+    """Return whether the operands of a program are the root, or most of what lies there."""
     operands = [word.text for word in rest if not word.text.startswith("-")]
     is_recursive = any(flag == "--recursive" or re.fullmatch(r"-\w*[rR]\w*", flag) for flag in flags)
     if name in _MODES:
@@ -155,7 +155,7 @@ def _takes(name: str, rest: tuple[ShellWord, ...], flags: list[str], place: Comm
 
 
 def _clears(rest: tuple[ShellWord, ...], flags: list[str], place: CommandPlace) -> bool:
-    """Tell whether a program that copies takes away what is in its target besides, or what it has copied."""
+    """Return whether a copying program also deletes other files in its target, or the copied originals."""
     operands = [word.text for word in rest if not word.text.startswith("-")]
     if any(flag.startswith("--remove-") for flag in flags):
         return _covers(operands, place)
@@ -220,7 +220,7 @@ def _fits(part: str, name: str) -> bool:
 
 
 def _finds(rest: tuple[ShellWord, ...], place: CommandPlace) -> bool:
-    """Tell whether find deletes below the root without saying by name what."""
+    """Return whether find deletes below the root without saying by name what."""
     texts = [word.text for word in rest]
     begin = next((at for at, text in enumerate(texts) if text[:1] in ("-", "(", "!")), len(texts))
     starts, tests = texts[:begin] or ["."], texts[begin:]
@@ -230,7 +230,7 @@ def _finds(rest: tuple[ShellWord, ...], place: CommandPlace) -> bool:
 
 
 def _is_narrow(tests: list[str], place: CommandPlace) -> bool:
-    """Tell whether what find looks for is given by name, in each of its alternatives that delete."""
+    """Return whether what find looks for is given by name, in each of its alternatives that delete."""
     splits = [
         list(group) for is_or, group in groupby(tests, lambda text: text in ("-o", "-or", ",")) if not is_or
     ]
@@ -255,7 +255,7 @@ def _is_named(tests: list[str], at: int, place: CommandPlace) -> bool:
 
 
 def _is_fed(rest: tuple[ShellWord, ...], place: CommandPlace, script: ShellScript) -> bool:
-    """Tell whether xargs deletes what another command lists without choosing."""
+    """Return whether xargs deletes what another command lists without choosing."""
     if not any(name_program((word,)) in _DELETING | _MODES for word in rest):
         return False
     listing = [simple.words for simple in script.commands if name_program(simple.words) in _SELECTING]
@@ -272,7 +272,7 @@ def _selects(words: tuple[ShellWord, ...], place: CommandPlace) -> bool:
 
 
 def _cleans(rest: tuple[ShellWord, ...], place: CommandPlace) -> bool:
-    """Tell whether git clears ignored files away, below no folder that it names."""
+    """Return whether git clears ignored files away, below no folder that it names."""
     texts = [word.text for word in rest]
     if "clean" not in texts:
         return False
@@ -285,14 +285,14 @@ def _cleans(rest: tuple[ShellWord, ...], place: CommandPlace) -> bool:
 
 
 def _names_root(document: str, place: CommandPlace) -> bool:
-    """Tell whether a line of code that deletes names the root."""
+    """Return whether a line of code that deletes names the root."""
     lines = (line for line in document.splitlines() if _CALLED.search(line))
     named = [one or other for line in lines for one, other in _QUOTED.findall(line)]
     return _covers([text for text in named if text], place)
 
 
 def _runs_over(code: str, place: CommandPlace) -> bool:
-    """Tell whether code that deletes names the root, or nothing at all."""
+    """Return whether code that deletes names the root, or nothing at all."""
     named = [one or other for one, other in _QUOTED.findall(code)]
     globs = re.search(r"glob\(", code)
     narrow = [text for text in named if text.strip("*?./")]

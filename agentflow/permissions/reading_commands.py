@@ -78,12 +78,12 @@ def find_bad_assignment(simple: SimpleCommand) -> str | None:
 
 
 def is_obeyed(name: str) -> bool:
-    """Tell whether programs or the shell obey a variable of this name, and not only in how they print."""
+    """Return whether programs or the shell obey a variable of this name, and not only in how they print."""
     return _OBEYED.fullmatch(name) is not None and not _HARMLESS.fullmatch(name)
 
 
 def is_reading(simple: SimpleCommand) -> bool:
-    """Tell whether a command is one that only reads, so that it needs no rule."""
+    """Return whether a command is one that only reads, so that it needs no rule."""
     if not simple.words or simple.words[0].text == "[":
         return True
     program, *rest = (word.text for word in simple.words)

@@ -71,7 +71,7 @@ def find_scope(role: Role, tool: Tool, runner: Runner) -> CommandScope:
     A role file of the user or of the repository means what it lists; only the shipped roles have more.
     """
     is_shipped = role.origin == _SHIPPED
-    is_unbounded = any(rule.pattern is None for rule in role.rules_of(tool.name, tool.category))
+    is_unbounded = any(rule.pattern is None for rule in role.list_rules_in(tool.name, tool.category))
     if is_unbounded and runner.level != _UNCONFINED:
         return CommandScope.ANYTHING
     if not runner.is_sealed:
@@ -100,7 +100,7 @@ def explain_role_refusal(
     if tool.input in SUBMITTED_BY:
         part = SUBMITTED_BY[tool.input]
         return None if role.part == part else f"{tool.name} belongs to the {part}"
-    rules = role.rules_of(tool.name, tool.category)
+    rules = role.list_rules_in(tool.name, tool.category)
     if not (rules or tool.granted):
         return f"{role.name} may not use {tool.name}"
     if tool.rule_subject is Subject.COMMAND and not tool.granted:
@@ -112,13 +112,13 @@ def explain_role_refusal(
 
 def find_owner(tool_name: str, roles: Iterable[Role]) -> str | None:
     """Return the part of the pipeline that has a tool, the one with it unbounded first."""
-    owning = [role for role in roles if role.part in PIPELINE and role.rules_for(tool_name)]
+    owning = [role for role in roles if role.part in PIPELINE and role.list_rules(tool_name)]
     ranked = sorted(owning, key=lambda role: (_is_bounded(role, tool_name), PIPELINE.index(str(role.part))))
     return ranked[0].part if ranked else None
 
 
 def _is_bounded(role: Role, tool_name: str) -> bool:
-    return all(rule.pattern is not None for rule in role.rules_for(tool_name))
+    return all(rule.pattern is not None for rule in role.list_rules(tool_name))
 
 
 def _command_refusal(
@@ -235,7 +235,7 @@ def _judge_redirection(
     is_temporary = target.is_known and path.parts[:2] == ("/", "tmp") and ".." not in path.parts
     if free is not None or (scope is not CommandScope.LISTED and is_temporary):
         return PartDecision(part=shown, rule=free or KEPT_IN)
-    rules = [rule for name in _WRITERS for rule in role.rules_for(name)]
+    rules = [rule for name in _WRITERS for rule in role.list_rules(name)]
     inside = target.is_known and not path.is_absolute() and ".." not in path.parts
     for rule in rules:
         if rule.pattern is None or (inside and compile_glob(rule.pattern).fullmatch(path.as_posix())):
@@ -281,8 +281,8 @@ class Explanation(Record):
 
 def explain_call(role: Role, rules: Rules, call: RuleCall, scope: CommandScope) -> Explanation:
     """Return how a role's list and the rules decide about a command; `scope` says what else does."""
-    (command,) = call.tool.values(call.given, Subject.COMMAND)
-    shell = role.rules_of(call.tool.name, call.tool.category)
+    (command,) = call.tool.list_values(call.given, Subject.COMMAND)
+    shell = role.list_rules_in(call.tool.name, call.tool.category)
     if not shell:
         return _build_explanation(
             role, command, f"{role.name} has no {call.tool.name}: {role.place('tools')}", ()

@@ -160,7 +160,7 @@ def list_rule_kinds(tool: Tool) -> frozenset[str]:
 
 
 def is_on_host(pattern: str, address: str) -> bool:
-    """Tell whether a pattern such as `domain:example.org` names the host of an address."""
+    """Return whether a pattern such as `domain:example.org` names the host of an address."""
     if not pattern.startswith("domain:"):
         return False
     try:
@@ -180,7 +180,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def may_match(pattern: str, text: str) -> bool:
-    """Tell whether a pattern may match a text, in which UNKNOWN_TEXT stands for any text."""
+    """Return whether a pattern may match a text, in which UNKNOWN_TEXT stands for any text."""
     if UNKNOWN_TEXT not in text:
         return compile_pattern(pattern).fullmatch(text) is not None
     wanted = f"{pattern.removesuffix(':*')} *" if pattern.endswith(":*") else pattern
@@ -189,7 +189,7 @@ def may_match(pattern: str, text: str) -> bool:
 
 
 def _overlap(pattern: str, text: str) -> bool:
-    """Tell whether a pattern with `*` and a text with UNKNOWN_TEXT can be equal."""
+    """Return whether a pattern with `*` and a text with UNKNOWN_TEXT can be equal."""
     reached = _spread({0}, pattern)
     for character in text:
         if character == UNKNOWN_TEXT:
@@ -212,7 +212,7 @@ def _spread(reached: set[int], pattern: str) -> set[int]:
 
 
 def is_about_command(pattern: str, script: ShellScript) -> bool:
-    """Tell whether a pattern is about any part of a command, however it is written."""
+    """Return whether a pattern is about any part of a command, however it is written."""
     bare = _by_basename(pattern)
     texts = {script.source, *(simple.source for simple in script.commands)}
     return (
@@ -240,13 +240,13 @@ def _codes(script: ShellScript) -> Iterator[str]:
 
 
 def _names(pattern: str, code: str) -> bool:
-    """Tell whether code names every word of a pattern, as it must to run such a command."""
+    """Return whether code names every word of a pattern, as it must to run such a command."""
     wanted = re.findall(r"[\w.+-]+", pattern.partition(":")[0])
     return bool(wanted) and set(wanted) <= set(re.findall(r"[\w.+-]+", code))
 
 
 def may_be_about_command(pattern: str, command: str) -> bool:
-    """Tell whether a pattern may be about a command; about one that cannot be judged it may."""
+    """Return whether a pattern may be about a command; about one that cannot be judged it may."""
     try:
         return is_about_command(pattern, unwrap_command(command))
     except TooComplex:
@@ -266,7 +266,7 @@ def _by_basename(pattern: str) -> str:
 
 
 def is_about_path(pattern: str, path: str, root: Path, source: str, *, widely: bool) -> bool:
-    """Tell whether a pattern is about a path, as given or with links followed.
+    """Return whether a pattern is about a path, as given or with links followed.
 
     `widely`, for rules that take something away: a pattern without an anchor counts at any depth, a folder
     for all that lies in it, and letters in either case.
@@ -303,7 +303,7 @@ class PlacedPattern(Record):
     forms: tuple[re.Pattern[str], ...]
 
     def covers(self, path: str) -> bool:
-        """Tell whether it is about an absolute path."""
+        """Return whether it is about an absolute path."""
         inside = next((path[len(each) :] for each in self.folders if f"{path}/".startswith(each)), None)
         return inside is not None and any(form.fullmatch(inside or ".") for form in self.forms)
 

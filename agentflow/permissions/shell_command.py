@@ -77,7 +77,7 @@ def unquote(text: str) -> ShellWord:
 
 
 def is_open_ended(text: str) -> bool:
-    """Tell whether a text whose rest is not known may turn out to be a flag."""
+    """Return whether a text whose rest is not known may turn out to be a flag."""
     return text.startswith(UNKNOWN_TEXT) or (text.startswith("-") and UNKNOWN_TEXT in text)
 
 

@@ -338,7 +338,7 @@ def _is_sum(node: "Node") -> bool:
 
 
 def _gives_numbers(node: "Node") -> bool:
-    """Tell whether a node can give a variable nothing but a number."""
+    """Return whether a node can give a variable nothing but a number."""
     if node.type == "variable_assignment":
         value = node.child_by_field_name("value")
         return value is not None and value.type in ("number", "arithmetic_expansion")

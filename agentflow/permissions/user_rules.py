@@ -79,12 +79,12 @@ class RuleCall(Record):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        return self.tool.values(self.given, Subject.PATH)
+        return self.tool.list_values(self.given, Subject.PATH)
 
 
 def apply_rules(rules: Rules, tool: Tool, given: dict[str, Any], root: Path) -> RuleDecision:
     """Return what the first matching list says about a call; NONE when no rule matches."""
-    command = "\n".join(tool.values(given, Subject.COMMAND))
+    command = "\n".join(tool.list_values(given, Subject.COMMAND))
     try:
         script = unwrap_command(command) if command else None
         call = RuleCall(tool=tool, given=given, root=root, script=script)
@@ -148,7 +148,7 @@ def find_deletion_question(rules: Rules, call: RuleCall) -> RuleDecision | None:
 
 
 def is_restricting(rule: ToolRule, call: RuleCall) -> bool:
-    """Tell whether a deny or ask rule is about any part of a call; in doubt it is."""
+    """Return whether a deny or ask rule is about any part of a call; in doubt it is."""
     files = tuple(_files_of(call, rule.tool)) if rule.pattern is not None else ()
     if any(_covers_path(rule, path, call.root) for path in files):
         return True
@@ -185,8 +185,10 @@ def _paths_in(script: ShellScript, kind: str) -> Iterator[str]:
 
 
 def _is_about(pattern: str, call: RuleCall) -> bool:
-    is_host = any(is_on_host(pattern, one) for one in call.tool.values(call.given, Subject.ADDRESS))
-    return is_host or any(fnmatchcase(one, pattern) for one in call.tool.values(call.given, Subject.NAME))
+    is_host = any(is_on_host(pattern, one) for one in call.tool.list_values(call.given, Subject.ADDRESS))
+    return is_host or any(
+        fnmatchcase(one, pattern) for one in call.tool.list_values(call.given, Subject.NAME)
+    )
 
 
 def _has_value(pattern: str, given: Mapping[str, Any]) -> bool:
@@ -255,7 +257,7 @@ def _secret(call: RuleCall, rules: Rules) -> str | None:
 
 
 def _is_secret_path(path: str) -> bool:
-    """Tell whether a file tool's path has the name of a secret."""
+    """Return whether a file tool's path has the name of a secret."""
     return any(_NAMES.fullmatch(part) for part in PurePosixPath(path).parts[-1:])
 
 
@@ -274,7 +276,7 @@ def _find_secret_names(text: str) -> Iterator[str]:
 
 
 def _may_name(name: str) -> bool:
-    """Tell whether a name with globs, its beginning known, may turn out to be a secret's."""
+    """Return whether a name with globs, its beginning known, may turn out to be a secret's."""
     glob = name.replace(UNKNOWN_TEXT, "*")
     return name[:1] not in ("", UNKNOWN_TEXT) and any(fnmatchcase(example, glob) for example in _EXAMPLES)
 
@@ -316,7 +318,7 @@ def find_approval_reason(
 
 
 def _is_met(text: str, asked: CallToApprove) -> bool:
-    """Tell whether a condition is met. Raises ValueError or re.error for one that makes no sense."""
+    """Return whether a condition is met. Raises ValueError or re.error for one that makes no sense."""
     clause = _CLAUSE.fullmatch(text.strip())
     if clause is None:
         raise ValueError(f"{text!r} is not a condition such as: args.command matches ^git push")
@@ -333,7 +335,7 @@ def find_obeyed_file_question(rules: Rules, tool: Tool, given: Mapping[str, Any]
     """Return why a person has to approve a write to a file that other programs obey, or None."""
     if tool.effect is Effect.READ:
         return None
-    reasons = (_reason_to_ask(rules, path, root) for path in tool.values(given, Subject.PATH))
+    reasons = (_reason_to_ask(rules, path, root) for path in tool.list_values(given, Subject.PATH))
     return next(filter(None, reasons), None)
 
 

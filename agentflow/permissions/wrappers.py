@@ -285,7 +285,7 @@ def _require_plain_git(words: tuple[ShellWord, ...]) -> None:
 
 
 def is_reading_program(simple: SimpleCommand) -> bool:
-    """Tell whether a shell or interpreter is called without a program, so that its input is one."""
+    """Return whether a shell or interpreter is called without a program, so that its input is one."""
     name, texts = name_program(simple.words), [word.text for word in simple.words[1:]]
     if name not in SHELLS and not INTERPRETERS.fullmatch(name):
         return False
@@ -358,5 +358,5 @@ def _shorter(words: tuple[ShellWord, ...]) -> tuple[ShellWord, ...]:
 
 
 def _is_tool(name: str) -> bool:
-    """Tell whether a name is a tool's; any other may be a script of the repository."""
+    """Return whether a name is a tool's; any other may be a script of the repository."""
     return name in _MODULES | _OTHERS or _PYTHON.fullmatch(name) is not None

@@ -55,7 +55,7 @@ def _find_missing(message: str) -> str | None:
 
 
 def _is_own(sources: Sources, name: str) -> bool:
-    """Tell whether a module of this name would be one of the repository's."""
+    """Return whether a module of this name would be one of the repository's."""
     top = name.partition(".")[0]
     return any(
         top in (part.removesuffix(".py") for part in PurePosixPath(path).parts) for path in sources.files
@@ -230,7 +230,7 @@ class RepairCase:
 
 
 def _rejects(root: Path, checks: Iterable[CheckLine]) -> bool:
-    """Tell whether tests that really ran on the change were red: nothing else says that it is a wrong one."""
+    """Return whether tests that really ran on the change failed; nothing else shows that it is wrong."""
     reds = (shown for shown in checks if shown.name == CheckName.TESTS and not shown.is_green)
     return any(read_record(root, shown).code is Side.FINAL for shown in reds)
 

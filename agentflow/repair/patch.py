@@ -103,7 +103,7 @@ class Patcher:
         return self.sources[path]
 
     def can_patch(self, edit: dict[str, Any]) -> bool:
-        """Tell whether an edit shows in this process; else a new one has to load it."""
+        """Return whether an edit shows in this process; else a new one has to load it."""
         if edit["path"] not in self.modules:
             return True  # a test loads it by itself
         around = self.source(edit["path"]).above(edit["start"], edit["end"])

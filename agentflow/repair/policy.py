@@ -89,7 +89,7 @@ class Repair:
         other._known, other._observe = self._known, observe
         return other
 
-    def refusal(self, task: str) -> str | None:
+    def explain_refusal(self, task: str) -> str | None:
         return explain_refusal(task)
 
     async def complete(self, request: Request) -> Reply:
@@ -140,7 +140,7 @@ class FoundRepair(Record):
     found: FirstTry
     name: str = Repair.name
 
-    def refusal(self, task: str) -> str | None:  # noqa: ARG002  # a port's signature
+    def explain_refusal(self, task: str) -> str | None:  # noqa: ARG002  # a port's signature
         return None
 
     async def complete(self, request: Request) -> Reply:

@@ -309,11 +309,11 @@ def is_change(event: str, given: tuple[Any, ...], root: str) -> bool:
     if event == "open":
         path, mode, flags = given
         is_write = isinstance(mode, str) and any(sign in mode for sign in "wax+")
-        return (is_write or (mode is None and flags & _WRITES)) and lies_inside(path, root)
-    return event in _STARTS or (event in _CHANGES and any(lies_inside(each, root) for each in given[:2]))
+        return (is_write or (mode is None and flags & _WRITES)) and is_inside(path, root)
+    return event in _STARTS or (event in _CHANGES and any(is_inside(each, root) for each in given[:2]))
 
 
-def lies_inside(path: object, root: str) -> bool:
+def is_inside(path: object, root: str) -> bool:
     if not isinstance(path, (str, bytes, os.PathLike)):
         return False
     return (os.path.abspath(os.fsdecode(path)) + os.sep).startswith(root)  # noqa: PTH100  # at every file

@@ -146,7 +146,7 @@ class _Judge(NamedTuple):
 
     @property
     def is_wide(self) -> bool:
-        """Tell whether there are tests beside those that are run for each edit."""
+        """Return whether there are tests beside those that are run for each edit."""
         tests = {path for path in self.bench.sources.files if _TEST_FILE.search(path)}
         return not self.is_part and bool(self.bench.target.files) and bool(tests - {*self.bench.target.files})
 
@@ -313,7 +313,7 @@ class Search:
         return Hope(tried=found.tried, total=found.total, seconds_left=left, best=best)
 
     def _is_rejected(self, bench: Bench, candidate: Candidate) -> bool:
-        """Tell whether an edit, with those kept before it, is a repair that was rejected."""
+        """Return whether an edit, with those kept before it, is a repair that was rejected."""
         texts = keep_edit(bench, candidate).sources.overlay if self._rejected else {}
         return any(_are_same(bench, texts, rejected) for rejected in self._rejected)
 

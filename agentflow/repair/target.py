@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from agentflow.core.errors import Exit, InvalidFile, ModelRejected
 from agentflow.core.evidence import RED, CheckName, Evidence
 from agentflow.core.record import Record
-from agentflow.core.test_ids import file_of
+from agentflow.core.test_ids import get_test_file
 from agentflow.parse import decode
 
 ADVICE = "Set ANTHROPIC_API_KEY or choose a model with --model."
@@ -220,7 +220,7 @@ def locate_tests(tests: Iterable[str], files: tuple[str, ...]) -> tuple[str, ...
 
 
 def _find_test_file(test: str, files: tuple[str, ...]) -> str | None:
-    path = file_of(test)
+    path = get_test_file(test)
     if path in files:
         return path
     held = _CLASS.search(test)

@@ -95,7 +95,7 @@ class RepairCall(Record):
     search: RepairSearch
 
     def __call__(self, given: RepairInput, context: ToolContext) -> Output:
-        only = context.workspace.relative(given.path) if given.path else ""
+        only = context.workspace.to_relative(given.path) if given.path else ""
         found = from_thread.run(self.search.search, context.run.head.run, "" if only == "." else only)
         if found is None or not found.edits:
             return Output(content=_NONE if found is None else found.account)

@@ -38,7 +38,7 @@ class Trial(Record):
 
     @property
     def is_plausible(self) -> bool:
-        """Tell whether all that failed passes, and all that passed."""
+        """Return whether all that failed passes, and all that passed."""
         return bool(self.turned) and not self.broke and not self.left
 
     @property

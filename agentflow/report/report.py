@@ -14,11 +14,11 @@ from agentflow.core.role import Finding, Issue
 from agentflow.core.task import Ending, Failure, GateStatus, Status, TaskState
 from agentflow.core.verdict import PLAUSIBLE, ProbeResult, Proof, describe_probe
 from agentflow.frontmatter import write_atomic
-from agentflow.redact import list_some, make_visible, nest
+from agentflow.redact import list_some, make_visible, nest_text
 from agentflow.report.material import Material, RoleSpending, Spending, fence_text
 from agentflow.store.task_file import format_plan
 from agentflow.verdict.case import find_hook_files
-from agentflow.verdict.ending import describe_issue, fail
+from agentflow.verdict.ending import fail
 from agentflow.verdict.paths import explain
 from agentflow.workspace.changes import FileChange
 
@@ -50,7 +50,7 @@ def format_answer(task: TaskState) -> str | None:
     if task.ending is None or task.ending.status is not Status.ANSWERED or task.findings is None:
         return None
     findings = (f"- {one.place}: {one.claim}" for one in task.findings.findings)
-    issues = (f"- {describe_issue(issue)}" for issue in (task.review.issues if task.review else ()))
+    issues = (f"- {issue.describe()}" for issue in (task.review.issues if task.review else ()))
     questions = (f"- open: {question}" for question in task.findings.open_questions)
     return "\n".join((task.findings.summary.strip(), *findings, *issues, *questions))
 
@@ -68,17 +68,21 @@ def _format_document(task: TaskState) -> str:
     places = dict.fromkeys(_list_places(task))
     said, advised = split_advice(findings.summary)
     sections = (
-        ("Summary", [nest(said)], ""),
-        ("Findings", [f"- {nest(one.claim)} ({nest(one.place)})" for one in findings.findings], "none"),
+        ("Summary", [nest_text(said)], ""),
+        (
+            "Findings",
+            [f"- {nest_text(one.claim)} ({nest_text(one.place)})" for one in findings.findings],
+            "none",
+        ),
         (
             "Plan / Recommendations",
-            [f"- {nest(one)}" for one in (*advised, *_list_issues(task))],
+            [f"- {nest_text(one)}" for one in (*advised, *_list_issues(task))],
             "none: neither the explorer nor a reviewer gave any",
         ),
-        ("Open Questions", [f"- {nest(one)}" for one in findings.open_questions], "none were named"),
+        ("Open Questions", [f"- {nest_text(one)}" for one in findings.open_questions], "none were named"),
         (
             "Sources & Evidence",
-            [f"- {nest(one)}{_describe_citation(one, flagged, task.unseen_findings)}" for one in places],
+            [f"- {nest_text(one)}{_describe_citation(one, flagged, task.unseen_findings)}" for one in places],
             "none cited",
         ),
     )
@@ -109,7 +113,7 @@ def _describe_citation(place: str, flagged: set[str], unseen: Collection[str]) -
 
 
 def _list_issues(task: TaskState) -> tuple[str, ...]:
-    return tuple(describe_issue(issue) for issue in task.review.issues) if task.review else ()
+    return tuple(issue.describe() for issue in task.review.issues) if task.review else ()
 
 
 def split_advice(summary: str) -> tuple[str, tuple[str, ...]]:
@@ -157,9 +161,11 @@ def format_report(
         _list_under("Failed iterations", [_describe_failure(failure) for failure in task.failures]),
         _list_under("Caveats", _list_caveats(task)),
         _list_under("Files changed", _list_files(task, changes)),
-        _list_under("Changed only by hooks", [f"- {nest(path)}" for path in sorted(find_hook_files(task))]),
+        _list_under(
+            "Changed only by hooks", [f"- {nest_text(path)}" for path in sorted(find_hook_files(task))]
+        ),
         _list_under("Tokens and time", _tabulate_spending(spent)),
-        _list_under("What counts as checks", [f"- {nest(line)}" for line in material.surface]),
+        _list_under("What counts as checks", [f"- {nest_text(line)}" for line in material.surface]),
         fence_text(make_visible(material.diff).rstrip(), "diff") if material.diff else "",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -204,14 +210,14 @@ def to_result(
 def _list_steps(task: TaskState) -> list[str]:
     """Return which run carried out each step that had an implementer of its own."""
     results = task.parallel_work.results if task.parallel_work else ()
-    return [f"- step {each.step} (run {each.run}): {nest(each.change.summary)}" for each in results]
+    return [f"- step {each.step} (run {each.run}): {nest_text(each.change.summary)}" for each in results]
 
 
 def _describe_intent(told: IntentTold) -> str:
     """Return how the task was understood, and what had to be assumed or asked."""
     named = (("goal", told.goal), ("constraints", told.constraints))
-    lines = [f"- {label}: {nest(text)}" for label, text in named if text]
-    gaps = [f"- gap: {nest(gap)}" for gap in told.gaps] or ["- gaps: none"]
+    lines = [f"- {label}: {nest_text(text)}" for label, text in named if text]
+    gaps = [f"- gap: {nest_text(gap)}" for gap in told.gaps] or ["- gaps: none"]
     return _list_under("Intent", [*lines, *gaps])
 
 
@@ -228,12 +234,12 @@ def _quote(text: str) -> str:
 
 def _describe_facts(task: TaskState) -> str:
     assert task.ending is not None
-    spent = task.usage.cost_usd
+    usage, spent = task.usage, task.usage.cost_usd
     cost = "unknown" if spent is None else f"{spent:.4f} USD"
     lines = [
-        f"- result: {nest(task.ending.reason)} (exit {int(task.ending.exit_code)})",
+        f"- result: {nest_text(task.ending.reason)} (exit {int(task.ending.exit_code)})",
         f"- task: {task.task_id}",
-        f"- model: {nest(task.model)}, {task.usage.input} tokens in, {task.usage.output} out, cost {cost}",
+        f"- model: {nest_text(task.model)}, {usage.input} tokens in, {usage.output} out, cost {cost}",
         f"- class: {task.task_complexity}, route {task.route.replace('_', ' ')}",
     ]
     if not task.reads_only:
@@ -246,7 +252,7 @@ def _describe_facts(task: TaskState) -> str:
         lines.append("- sandbox: NOT SANDBOXED, commands ran with your rights")
     else:
         gaps = f"; not isolated: {', '.join(task.gaps)}" if task.gaps else ""
-        lines.append(f"- sandbox: {nest(task.sandbox)}{nest(gaps)}")
+        lines.append(f"- sandbox: {nest_text(task.sandbox)}{nest_text(gaps)}")
     if task.is_found and task.ending.exit_code is Exit.VERIFIED:
         lines.append(f"- found by the built-in repair engine; {PLAUSIBLE}, and nothing more is claimed")
     return "\n".join(lines)
@@ -255,12 +261,12 @@ def _describe_facts(task: TaskState) -> str:
 def _show_check(run: CheckRun) -> str:
     evidence = run.evidence
     if evidence is None:
-        return f"- {run.check.name}: not run ({nest(str(run.check.missing))})"
+        return f"- {run.check.name}: not run ({nest_text(str(run.check.missing))})"
     took = f"{evidence.seconds:.1f} s, {evidence.id}"
-    hint = f"\n  - {nest(run.hint)}" if run.hint else ""
+    hint = f"\n  - {nest_text(run.hint)}" if run.hint else ""
     taken = f", as {evidence.taken_from} showed" if evidence.taken_from else ""
     end = f"{summarize_evidence(evidence)}{taken} ({took})"
-    return f"- {run.check.name}: `{nest(evidence.command)}` {end}{hint}"
+    return f"- {run.check.name}: `{nest_text(evidence.command)}` {end}{hint}"
 
 
 def _list_without_change(runs: tuple[CheckRun, ...]) -> list[str]:
@@ -273,7 +279,9 @@ def _describe_probe(result: ProbeResult) -> str:
     about = ", ".join(result.subjects) or str(result.check)
     code = ", on the code from before the task" if result.code is Side.BASE else ""
     end = describe_probe(result.kind, result.end)
-    return f"- {result.kind} ({result.kind.meaning}): {nest(about)}{code}: {end} ({result.seconds:.1f} s)"
+    return (
+        f"- {result.kind} ({result.kind.meaning}): {nest_text(about)}{code}: {end} ({result.seconds:.1f} s)"
+    )
 
 
 def _explain_one_run(task: TaskState) -> list[str]:
@@ -289,9 +297,9 @@ def _list_changes_to_approve(task: TaskState) -> list[str]:
     if verdict is None or not verdict.weakened:
         return []
     if verdict.approvals:
-        return [f"- {nest(line)}" for line in verdict.approvals]
+        return [f"- {nest_text(line)}" for line in verdict.approvals]
     return [
-        *(f"- {nest(line)}" for line in verdict.weakened),
+        *(f"- {nest_text(line)}" for line in verdict.weakened),
         "",
         "Only a person can approve it.",
     ]
@@ -302,11 +310,14 @@ def _list_proof(task: TaskState) -> list[str]:
     verdict = task.verdict
     if verdict is None:
         return []
-    return [*map(_describe_proof, verdict.proof), *(f"- unproved: {nest(line)}" for line in verdict.unproved)]
+    return [
+        *map(_describe_proof, verdict.proof),
+        *(f"- unproved: {nest_text(line)}" for line in verdict.unproved),
+    ]
 
 
 def _describe_proof(proof: Proof) -> str:
-    shown = f": {list_some([nest(test) for test in proof.tests])}" if proof.tests else ""
+    shown = f": {list_some([nest_text(test) for test in proof.tests])}" if proof.tests else ""
     evidence = f" ({', '.join(proof.evidence)})" if proof.evidence else ""
     return f"- {proof.kind}: {proof.kind.meaning}{shown}{evidence}"
 
@@ -319,18 +330,18 @@ def _list_files(task: TaskState, changes: tuple[FileChange, ...]) -> list[str]:
 
 def _describe_file(change: FileChange, task: TaskState) -> str:
     found = explain(change.path, task.surface)
-    return f"- {change.kind} {nest(change.path)} ({found.kind}: {nest(found.reason)})"
+    return f"- {change.kind} {nest_text(change.path)} ({found.kind}: {nest_text(found.reason)})"
 
 
 def _describe_failure(failure: Failure) -> str:
     evidence = ", ".join(failure.evidence) or "no evidence"
-    return f"- {failure.iteration}: {nest('; '.join(failure.reasons))} ({evidence})"
+    return f"- {failure.iteration}: {nest_text('; '.join(failure.reasons))} ({evidence})"
 
 
 def _list_caveats(task: TaskState) -> list[str]:
     verdict = task.verdict
     said = () if verdict is None else (*verdict.caveats, *verdict.approvals, *verdict.notes)
-    return [f"- {nest(text)}" for text in said]
+    return [f"- {nest_text(text)}" for text in said]
 
 
 def _tabulate_spending(spent: Spending) -> list[str]:
@@ -348,7 +359,7 @@ def _fill_cells(one: RoleSpending) -> tuple[str, ...]:
     cost = "unknown" if used.cost_usd is None else f"{used.cost_usd:.4f}"
     sent = used.input + used.cache_read + used.cache_write
     counts = (one.requests, sent, used.cache_read, used.output)
-    return (nest(one.role), *(f"{count:,}" for count in counts), cost, f"{one.seconds:.1f}")
+    return (nest_text(one.role), *(f"{count:,}" for count in counts), cost, f"{one.seconds:.1f}")
 
 
 def _list_under(title: str, lines: list[str]) -> str:

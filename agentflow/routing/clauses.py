@@ -8,7 +8,7 @@ from functools import cache
 
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
-from agentflow.core.test_ids import place_of
+from agentflow.core.test_ids import get_test_place
 from agentflow.routing.table import Table
 
 _SENTENCE = regex(r"(?<=[.!?;:])(?<!error:)(?<!exception:)\s+|\n+")
@@ -195,7 +195,7 @@ def _by_first_letter(phrases: tuple[str, ...]) -> Mapping[str, list[str]]:
 
 
 def _may_stand(phrase: str, text: str) -> bool:
-    """Tell whether a text has letters for each word of a phrase: most have not, and need no pattern."""
+    """Return whether a text has letters for each word of a phrase: most have not, and need no pattern."""
     for word in _letters(phrase):
         for one in word:
             if one in text:
@@ -333,7 +333,7 @@ def find_named_tests(task: str, tests: frozenset[str]) -> frozenset[str]:
 
 def _lies_in(test: str, places: set[str]) -> bool:
     """Return whether a test lies in one of these modules, as far as both name their folders."""
-    place = place_of(test.lower())
+    place = get_test_place(test.lower())
     module = f".{_to_module(place) if '::' in test else place}"
     return any(module.endswith(f".{place}") or f".{place}".endswith(module) for place in places)
 

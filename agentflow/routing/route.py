@@ -7,7 +7,7 @@ from agentflow.core.errors import CorruptState
 from agentflow.core.events import Classified
 from agentflow.core.routing import Classification, Requirement
 from agentflow.core.task import Complexity, Gate, GateStatus, Phase, Status, TaskState
-from agentflow.core.test_ids import place_of
+from agentflow.core.test_ids import get_test_place
 from agentflow.routing.classify import (
     DIRECT,
     MOST_FILES,
@@ -74,14 +74,7 @@ def list_phases_beside(task: TaskState, phase: Phase) -> tuple[Phase, ...]:
 
 def may_retry(task: TaskState) -> bool:
     """Return whether a failed change goes back to the implementer."""
-    return task.iteration < task.max_iterations and not is_stalled(task)
-
-
-def is_stalled(task: TaskState) -> bool:
-    """Return whether the last failure repeats the one before it, on the same tree."""
-    phases = {failure.phase for failure in task.failures[-1:]}
-    same = [(one.tree, one.signature) for one in task.failures if one.phase in phases]
-    return len(same) > 1 and same[-1] == same[-2]
+    return task.iteration < task.max_iterations and not task.is_stalled
 
 
 def enter_phase(task: TaskState, phase: Phase, timestamp: str) -> TaskState:
@@ -179,7 +172,7 @@ def shorten_route(
     task: TaskState, failing: frozenset[str], table: Table
 ) -> tuple[TaskState, Classified | None]:
     """Return the task on the direct route, if it is about checks that fail already in a few files."""
-    files = {place_of(test) for test in failing}
+    files = {get_test_place(test) for test in failing}
     if not (task.spares_tokens and task.route in SHORTENED and 0 < len(files) <= MOST_FILES):
         return task, None
     kept = {*table.list_steps(DIRECT, task.task_complexity), *JUDGING}

@@ -43,7 +43,7 @@ class BuildCache(Record):
 
 
 def is_filled(mark: Path) -> bool:
-    """Tell whether a cache was filled within the last day; Go removes what it has not used for five."""
+    """Return whether a cache was filled within the last day; Go removes what it has not used for five."""
     return mark.is_file() and mark.stat().st_mtime > time.time() - _DAY
 
 

@@ -52,7 +52,7 @@ def find_environment(root: Path) -> Path | None:
 
 
 def is_python_environment(folder: Path | str) -> bool:
-    """Tell whether a folder is a Python environment, as venv or conda makes one."""
+    """Return whether a folder is a Python environment, as venv or conda makes one."""
     # a folder that we may not enter is no error
     return any(os.access(f"{folder}/{mark}", os.F_OK) for mark in ("pyvenv.cfg", "conda-meta"))
 
@@ -99,20 +99,20 @@ def _list_entries() -> list[str]:
 
 
 def _is_own(entry: str, root: Path) -> bool:
-    """Tell whether a folder on PATH is that of the repository's own environment."""
+    """Return whether a folder on PATH is that of the repository's own environment."""
     path = Path(os.path.normpath(entry))
     return any(path == top / ".venv" / "bin" for top in (root.absolute(), root.resolve()))
 
 
 def _is_outside(entry: str, root: Path) -> bool:
-    """Tell whether a folder on PATH is absolute and not in the repository."""
+    """Return whether a folder on PATH is absolute and not in the repository."""
     path, tops = Path(os.path.normpath(entry)), (root.absolute(), root.resolve())
     inside = any(place.is_relative_to(top) for place in (path, Path(entry).resolve()) for top in tops)
     return path.is_absolute() and not inside
 
 
 def _is_ours(folder: Path, root: Path) -> bool:
-    """Tell whether a folder is the environment that runs us, and not the repository's as well."""
+    """Return whether a folder is the environment that runs us, and not the repository's as well."""
     prefix = Path(sys.prefix).resolve()
     isolated = sys.prefix != sys.base_prefix
     return isolated and folder.resolve() == prefix and (root / ".venv").resolve() != prefix

@@ -109,14 +109,14 @@ def fold_path(path: str) -> str:
 
 
 def is_git(part: str) -> bool:
-    """Tell whether a part of a path is, or may become on another file system, git's own folder."""
+    """Return whether a part of a path is, or may become on another file system, git's own folder."""
     # else it takes a moment too long for each file
     may_be = part[:1] in (".", "g", "G") or "\\" in part or not part.isascii()
     return may_be and ".git" in fold_path(part).split("/")
 
 
 def is_protected(name: str, opened: Iterable[str] = ()) -> bool:
-    """Tell whether no command may write what has this path, however it is spelled."""
+    """Return whether no command may write what has this path, however it is spelled."""
     plain = fold_path(name)
     if plain in {fold_path(each) for each in opened}:
         return False
@@ -155,7 +155,7 @@ def _find_git_folders(root: Path) -> Iterator[str]:
 
 
 def _is_deep(folder: str) -> bool:
-    """Tell whether a folder lies deeper among installed packages than the packages themselves.
+    """Return whether a folder lies deeper among installed packages than the packages themselves.
 
     There may be ten thousand folders, and each command would wait for a look into all of them.
     """
@@ -168,7 +168,7 @@ def _is_deep(folder: str) -> bool:
 
 
 def _is_head(name: str, beside: Collection[str]) -> bool:
-    """Tell whether a name makes the folder a bare repository."""
+    """Return whether a name makes the folder a bare repository."""
     if name.lower() != "head":
         return False
     names = {each.lower() for each in beside}

@@ -293,7 +293,7 @@ def _is_machine_code(program: Path) -> bool:
 
 
 def _is_led_out(path: Path, root: Path) -> bool:
-    """Tell whether a link of the repository leads to a path that lies outside of it."""
+    """Return whether a link of the repository leads to a path that lies outside of it."""
     real = _real(path)
     if real == path or real.is_relative_to(root):
         return False

@@ -86,7 +86,7 @@ class Sandbox(Record):
 
     @property
     def is_sealed(self) -> bool:
-        """Tell whether nothing that a command does lasts in the repository or gets out of the sandbox."""
+        """Return whether nothing that a command does lasts in the repository or gets out of the sandbox."""
         is_kept = self.access in (Access.READ, Access.THROW_AWAY) and self.view is None
         return self.level is Level.FULL and is_kept and self.who not in self.opened.network
 
@@ -94,7 +94,7 @@ class Sandbox(Record):
         """Return the sandbox of another caller."""
         return self.replace(who=who or "", writable=writable)
 
-    def on(self, view: View) -> Self:
+    def switch_to_view(self, view: View) -> Self:
         """Return the sandbox with a view in place of the repository."""
         return self.replace(view=view)
 
@@ -373,13 +373,13 @@ def explain_hidden(sandbox: Sandbox, path: Path) -> str:
 
 
 def _is_hidden(sandbox: Sandbox, path: Path) -> bool:
-    """Tell whether a path is out of the reach of commands; copies of the repository are not."""
+    """Return whether a path is out of the reach of commands; copies of the repository are not."""
     places = sandbox.find_hidden_places()
     shown = any(path.is_relative_to(place) for place in (sandbox.root, *places.readable))
     return not shown and not is_scratch(path) and any(path.is_relative_to(top) for top in places.hidden)
 
 
 def _is_writable(path: Path) -> bool:
-    """Tell whether a file could be written or made there outside the sandbox."""
+    """Return whether a file could be written or made there outside the sandbox."""
     place = next(place for place in (path, *path.parents) if os.access(place, os.F_OK))
     return os.access(place, os.W_OK)

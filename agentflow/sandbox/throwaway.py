@@ -52,7 +52,7 @@ class View(Record):
         return (str(self.folder), str(self.layer)) if self.layer else None
 
     def is_free(self, path: str) -> bool:
-        """Tell whether a command finds nothing at a path, and nothing but folders on the way to it."""
+        """Return whether a command finds nothing at a path, and nothing but folders on the way to it."""
         places = self.folders
         for part in Path(path).parts:
             places = tuple(place / part for place in places if _is_there(place / part))
@@ -82,7 +82,7 @@ def make_overlay_view(below: Path, scratch: Path) -> View:
 
 
 def has_foreign_files(root: Path) -> bool:
-    """Tell whether a file belongs to a user or group that a user namespace does not map.
+    """Return whether a file belongs to a user or group that a user namespace does not map.
 
     An overlay cannot copy such a file up (EOVERFLOW); root needs no user namespace.
     """
@@ -200,7 +200,7 @@ def _make(folder: Path) -> None:
 
 
 def _is_gone(place: Path) -> bool:
-    """Tell whether a layer says of a place that what lies below it is gone."""
+    """Return whether a layer says of a place that what lies below it is gone."""
     status = place.lstat()
     return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
 
@@ -266,14 +266,14 @@ def take_abandoned() -> Iterator[Path]:
 
 
 def is_scratch(path: Path) -> bool:
-    """Tell whether a path lies in one of our private folders, which their own commands always see."""
+    """Return whether a path lies in one of our private folders, which their own commands always see."""
     above = (path, *path.parents)
     tops = (place for place in above if place.parent == Path(tempfile.gettempdir()).resolve())
     return any(place.name.startswith((_LOCKED, _UNLOCKED)) for place in tops)
 
 
 def _is_being_made(name: str) -> bool:
-    """Tell whether the process that made it is there, which is about to lock it."""
+    """Return whether the process that made it is there, which is about to lock it."""
     pid = name.removeprefix(_UNLOCKED).partition("-")[0]
     return not pid.isdecimal() or is_alive(int(pid))
 

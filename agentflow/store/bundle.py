@@ -23,7 +23,7 @@ from agentflow.redact import redact_bytes
 from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.store.ledger import find_damages
 from agentflow.store.ownership import hold_writer_lock
-from agentflow.store.reading import find, fold_state, is_task_id, load_events, load_state, state_folder
+from agentflow.store.reading import find, find_state_folder, fold_state, is_task_id, load_events, load_state
 from agentflow.workspace.git import Git
 
 BUNDLE_SUFFIX = ".agentflow"
@@ -229,7 +229,7 @@ def import_task(git: Git, source: Path) -> Bundle:
     """Put the task of a file among those of a repository. Raises ConfigError, UsageError or TaskLocked."""
     with hold_writer_lock(git.root), make_scratch_folder() as scratch:
         task_id = unpack_task(source, scratch)
-        place = state_folder(git.root) / task_id
+        place = find_state_folder(git.root) / task_id
         if os.path.lexists(place):
             raise UsageError(f"the task {task_id} is already in this repository")
         begun = place.with_name(f".{task_id}.new")

@@ -18,7 +18,7 @@ from agentflow.core.task import TaskState
 from agentflow.descendants import is_alive
 from agentflow.frontmatter import write_whole
 from agentflow.parse import decode
-from agentflow.store.reading import EVENTS, TASKS, state_folder
+from agentflow.store.reading import EVENTS, TASKS, find_state_folder
 from agentflow.trust import read_content
 
 
@@ -51,7 +51,7 @@ def record_begun(config: Path, folder: Path, task: TaskState) -> None:
 
 
 def is_own(config: Path, folder: Path, task: TaskState) -> bool:
-    """Tell whether a task began as this user recorded it, and has the same model and limits."""
+    """Return whether a task began as this user recorded it, and has the same model and limits."""
     try:
         place = _place(config, folder)
         begun = decode(TaskOrigin, place.read_bytes(), str(place))
@@ -73,7 +73,7 @@ HOLDER = "writer.pid"
 @contextmanager
 def hold_writer_lock(root: Path) -> Iterator[None]:
     """Hold the right to change this repository's files. Raises TaskLocked while another task does."""
-    folder = state_folder(root)
+    folder = find_state_folder(root)
     with ExitStack() as stack:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ def hold_writer_lock(root: Path) -> Iterator[None]:
 
 
 def is_at_work(root: Path) -> bool:
-    """Tell whether a process works in a repository; one that was killed leaves its number behind."""
+    """Return whether a process works in a repository; one that was killed leaves its number behind."""
     pid = find_writer(root)
     return pid is not None and is_alive(pid)
 

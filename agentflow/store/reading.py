@@ -23,7 +23,7 @@ from agentflow.core.evidence import Evidence
 from agentflow.core.record import is_intact
 from agentflow.core.task import STATE_VERSION, GateStatus, Status, TaskState
 from agentflow.parse import Mismatch, decode, fit
-from agentflow.redact import nest, to_one_line
+from agentflow.redact import nest_text, to_one_line
 from agentflow.store.journal import read_numbered_lines
 
 TASKS = Path(".claude", "agentflow")
@@ -37,7 +37,7 @@ _SECOND = len("20260102T030405Z")
 _KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in get_args(Event)}
 
 
-def state_folder(root: Path) -> Path:
+def find_state_folder(root: Path) -> Path:
     """Return the folder of a repository's tasks. Raises ConfigError where a link would lead elsewhere."""
     for place in (TASKS.parent, TASKS):
         if (root / place).is_symlink():
@@ -98,12 +98,12 @@ def to_log_text(event: Event) -> str:
     match event:
         case PhaseEnded() if event.status is not GateStatus.SKIPPED:
             title = f"\n### Iteration {event.iteration} / {event.phase} / {event.status}\n"
-            return f"{title}{nest(event.message)}\n"
+            return f"{title}{nest_text(event.message)}\n"
         case IntentTold():
-            gaps = "".join(f"- {nest(gap)}\n" for gap in event.gaps) or "- gaps: none\n"
-            return f"\n### Intent\n- goal: {nest(event.goal)}\n{gaps}"
+            gaps = "".join(f"- {nest_text(gap)}\n" for gap in event.gaps) or "- gaps: none\n"
+            return f"\n### Intent\n- goal: {nest_text(event.goal)}\n{gaps}"
         case Warned():
-            return f"\n> {nest(event.message)}\n"
+            return f"\n> {nest_text(event.message)}\n"
         case _:
             return ""
 
@@ -206,7 +206,7 @@ def is_task_id(word: str) -> bool:
 def list_tasks(root: Path) -> tuple[str, ...]:
     """Return the ids of a repository's tasks, newest last."""
     begun = []
-    for folder in state_folder(root).glob("*Z-*"):
+    for folder in find_state_folder(root).glob("*Z-*"):
         if folder.is_symlink():
             continue  # not made by us
         found = [place for name in (EVENTS, "task.md") if os.path.lexists(place := folder / name)]

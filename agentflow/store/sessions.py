@@ -8,8 +8,8 @@ from agentflow.core.record import Record, to_builtins
 from agentflow.frontmatter import join, split, write_atomic, write_whole
 from agentflow.parse import parse
 from agentflow.process import make_timestamp
-from agentflow.redact import nest, redact_text
-from agentflow.store.reading import state_folder
+from agentflow.redact import nest_text, redact_text
+from agentflow.store.reading import find_state_folder
 from agentflow.store.tasks import make_task_id
 from agentflow.trust import require_text
 
@@ -40,13 +40,13 @@ def create_session() -> SavedSession:
 
 def save_session(root: Path, session: SavedSession) -> None:
     """Write a session for `--continue`, with its messages as text for people."""
-    folder = state_folder(root) / SESSIONS
+    folder = find_state_folder(root) / SESSIONS
     if not folder.is_dir():
         folder.mkdir(mode=0o700, parents=True)
         write_whole(folder / ".gitignore", b"*\n")
     head = {key: value for key, value in to_builtins(session).items() if key != "said"}
     body = "".join(
-        f"- {task}: {nest(said)}\n" for task, said in zip(session.tasks, session.said, strict=True)
+        f"- {task}: {nest_text(said)}\n" for task, said in zip(session.tasks, session.said, strict=True)
     )
     write_atomic(folder / f"{session.session_id}.md", redact_text(join(head, body)).encode())
 
@@ -68,7 +68,7 @@ def load_sessions(root: Path) -> SavedSessions:
 
 
 def _list_places(root: Path) -> list[Path]:
-    folder = state_folder(root) / SESSIONS
+    folder = find_state_folder(root) / SESSIONS
     return [] if folder.is_symlink() else sorted(folder.glob("*Z-*.md"), reverse=True)
 
 

@@ -12,7 +12,7 @@ from agentflow.core.role import Plan
 from agentflow.core.task import FRONTMATTER_KEYS, Intent, TaskState
 from agentflow.frontmatter import dump_yaml, join, load_yaml, split, write_atomic
 from agentflow.parse import fit, parse
-from agentflow.redact import nest, redact_text, to_one_line
+from agentflow.redact import nest_text, redact_text, to_one_line
 from agentflow.store.reading import EVENTS, build_log, find_notes, fold_state, trace_fields, upgrade_fields
 from agentflow.trust import read_content, to_text
 
@@ -40,13 +40,13 @@ def build_text(plan: Plan | None, log: str) -> str:
 
 def format_plan(plan: Plan) -> str:
     """Return a plan as Markdown: its steps with their files, what has to hold afterwards, and the risks."""
-    lines = [nest(plan.summary), ""]
+    lines = [nest_text(plan.summary), ""]
     for number, step in enumerate(plan.steps, 1):
-        files = f" ({', '.join(map(nest, step.files))})" if step.files else ""
-        lines.append(f"{number}. {nest(step.title)}{files}")
+        files = f" ({', '.join(map(nest_text, step.files))})" if step.files else ""
+        lines.append(f"{number}. {nest_text(step.title)}{files}")
     for title, texts in (("Acceptance", plan.acceptance), ("Risks", plan.risks)):
         if texts:
-            lines += ["", f"{title}:", "", *(f"- {nest(text)}" for text in texts)]
+            lines += ["", f"{title}:", "", *(f"- {nest_text(text)}" for text in texts)]
     return "\n".join(lines).rstrip()
 
 

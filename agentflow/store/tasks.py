@@ -22,18 +22,18 @@ from agentflow.core.task import TaskState, UndoMark
 from agentflow.frontmatter import write_atomic, write_whole
 from agentflow.parse import fit
 from agentflow.process import make_timestamp
-from agentflow.redact import make_json_visible, nest, redact_text, to_one_line
+from agentflow.redact import make_json_visible, nest_text, redact_text, to_one_line
 from agentflow.store.journal import AppendFile, RunFile, count_lines, cut_torn_line
 from agentflow.store.ledger import REPORT, EvidenceLedger, find_report_hash, hash_file
 from agentflow.store.reading import (
     EVENTS,
     TASKS,
+    find_state_folder,
     fold_fields,
     fold_state,
     load_events,
     parse_event,
     read_evidence,
-    state_folder,
     to_log_text,
 )
 from agentflow.store.task_file import SHOWN, STATE, Edits, find_edits, write_task
@@ -68,7 +68,7 @@ class TaskStore:
     @classmethod
     def create(cls, root: Path, task: TaskState) -> Self:
         """Make the folder of a new task and write its text to disk before anything else happens."""
-        folder = state_folder(root) / task.task_id
+        folder = find_state_folder(root) / task.task_id
         folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         for place in (folder, *(folder / name for name in ("runs", "evidence", "outputs"))):
             place.mkdir(mode=0o700)
@@ -223,7 +223,7 @@ def build_undone_report(text: str, undone: UndoMark) -> str:
     """Return a report whose first line says that its task was undone."""
     head, _, rest = text.removeprefix("# ").partition("\n")
     was, _, title = head.partition(": ")
-    kept = "".join(f"- {nest(path)}\n" for path in undone.kept)
+    kept = "".join(f"- {nest_text(path)}\n" for path in undone.kept)
     said = f"\n## Kept, because the task did not change it\n{kept}" if kept else ""
     return f"# undone {undone.at} (was: {was}): {title}\n{said}{rest}"
 

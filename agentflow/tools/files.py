@@ -47,7 +47,7 @@ class WriteInput(Record):
 
 
 def is_binary(content: bytes) -> bool:
-    """Tell whether git would take a file for binary."""
+    """Return whether git would take a file for binary."""
     return b"\0" in content[:SNIFFED]
 
 
@@ -71,7 +71,7 @@ def read(wanted: ReadInput, context: ToolContext) -> Output:
 
 def edit(wanted: EditInput, context: ToolContext) -> Output:
     """Replace exact text that occurs once in a file you have read."""
-    path = context.workspace.relative(wanted.file_path)
+    path = context.workspace.to_relative(wanted.file_path)
     content = _text_bytes(context.workspace, path)
     text = content.decode("utf-8", "surrogateescape")
     old, new = _unix(wanted.old_string), _unix(wanted.new_string)
@@ -87,7 +87,7 @@ def edit(wanted: EditInput, context: ToolContext) -> Output:
 
 def write(wanted: WriteInput, context: ToolContext) -> Output:
     """Create a file with its folders, or replace one you have read."""
-    path = context.workspace.relative(wanted.file_path)
+    path = context.workspace.to_relative(wanted.file_path)
     _require_own(path, context.role)
     text, verb = wanted.content, "created"
     if (context.workspace.root / path).exists():

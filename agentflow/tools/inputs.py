@@ -18,10 +18,10 @@ LEAST_QUOTE = 8
 
 def check_input(tool: Tool, given: Mapping[str, Any], context: ToolContext) -> None:
     """Raise ToolError for an input that no tool takes, by what the inputs of this one name."""
-    for path in tool.values(given, Subject.PATH):
-        name = context.workspace.relative(path)
+    for path in tool.list_values(given, Subject.PATH):
+        name = context.workspace.to_relative(path)
         if tool.effect is Effect.WRITE and (context.workspace.root / name).exists():
-            _require_seen(name, tool.values(given, Subject.QUOTE), context)
+            _require_seen(name, tool.list_values(given, Subject.QUOTE), context)
     for key, kind in tool.input_subjects.items():
         if kind is Subject.ADDRESS and redact_text(str(given.get(key, ""))) != given.get(key, ""):
             raise InvalidInput(f"{key}: holds what looks like a key")
@@ -71,13 +71,13 @@ def list_files_shown(call: ToolCall, context: ToolContext, *effects: Effect) -> 
     tool = next((tool for tool in context.tools if tool.name == call.name), None)
     if tool is None or not tool.shows_file or tool.effect not in (effects or Effect):
         return ()
-    return tuple(spell_path(context.workspace, path) for path in tool.values(call.input, Subject.PATH))
+    return tuple(spell_path(context.workspace, path) for path in tool.list_values(call.input, Subject.PATH))
 
 
 def spell_path(workspace: Workspace, path: str) -> str:
     """Return a path as git spells it; one that leads out of the repository stays as it is."""
     try:
-        return workspace.relative(path)
+        return workspace.to_relative(path)
     except ToolError:
         return path
 

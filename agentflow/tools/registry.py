@@ -87,7 +87,7 @@ class Toolbox(Record):
             if not entry.startswith(_BY_PREFIX)
         )
 
-    def gives_nothing(self, role: Role) -> bool:
+    def is_empty_for(self, role: Role) -> bool:
         """Return whether a role lists tools and none of them exists here."""
         known = {*self._list_names(), DELEGATE, "Skill"}
         listed = {rule.tool for rule in role.tools}

@@ -75,7 +75,7 @@ class Query(Record):
 
     @property
     def is_shared(self) -> bool:
-        """Tell whether all engines read the pattern the same way."""
+        """Return whether all engines read the pattern the same way."""
         return not self.multiline and not _UNSHARED.search(self.regex.pattern)
 
     @property
@@ -86,7 +86,7 @@ class Query(Record):
         """Return the files to search; one that is named is searched even if git ignores it."""
         if self.is_one_file:
             return (self.below,)
-        named = (path for path in self.workspace.files(self.below) if self.paths.fullmatch(path))
+        named = (path for path in self.workspace.list_files(self.below) if self.paths.fullmatch(path))
         # what a link leads to is searched itself, or is no text of this repository: a device, another folder
         return (path for path in named if not os.path.islink(_full(self, path)))  # noqa: PTH114
 
@@ -120,7 +120,9 @@ def glob(wanted: GlobInput, context: ToolContext) -> Output:
     below = _require_existing(wanted.path, context)
     prefix = "" if below == "." else f"{below}/"
     pattern = compile_glob(wanted.pattern.removeprefix(f"{context.workspace.root}/"))
-    found = [path for path in context.workspace.files(below) if pattern.fullmatch(path.removeprefix(prefix))]
+    found = [
+        path for path in context.workspace.list_files(below) if pattern.fullmatch(path.removeprefix(prefix))
+    ]
     return _to_output(found, MAX_PATHS, "no files match")
 
 
@@ -147,7 +149,7 @@ GREP = Tool(
 
 
 def _require_existing(path: str, context: ToolContext) -> str:
-    below = context.workspace.relative(path)
+    below = context.workspace.to_relative(path)
     place = context.workspace.root / below
     if not place.exists():
         raise InvalidInput(f"{path}: no such file or folder")

@@ -46,7 +46,7 @@ class RecallInput(Record):
 
 def describe_shell_scope(role: Role, tool: Tool) -> str:
     """Return what a role may run, for the model."""
-    patterns = [rule.pattern for rule in role.rules_for(tool.name) if rule.pattern is not None]
+    patterns = [rule.pattern for rule in role.list_rules(tool.name) if rule.pattern is not None]
     listed = f"You may run {', '.join(patterns)}, and programs that only read." if patterns else ""
     return (MAY_RUN.get(role.part or "") or listed) if role.origin == "bundled" else listed
 

@@ -8,7 +8,6 @@ from msgspec import Meta
 from agentflow.core.errors import InvalidInput, ToolError
 from agentflow.core.evidence import By, Side
 from agentflow.core.pending import OWN_WORDS, PendingKind
-from agentflow.core.plan_order import find_overlaps
 from agentflow.core.ports import Ledger, Workspace
 from agentflow.core.record import Record, to_builtins
 from agentflow.core.role import (
@@ -21,6 +20,7 @@ from agentflow.core.role import (
     Judgement,
     Plan,
     Review,
+    find_overlaps,
 )
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.tools.excerpts import collect_excerpts, was_shown
@@ -130,7 +130,7 @@ def _check_citations(cited: tuple[Cited, ...], context: ToolContext) -> tuple[tu
         if problem is not None:
             problems[one.place] = problem
         is_found = not is_page and problem is None
-        placed.append(one.replace(path=context.workspace.relative(one.path)) if is_found else one)
+        placed.append(one.replace(path=context.workspace.to_relative(one.path)) if is_found else one)
     if problems and not context.run.rejected:
         raise InvalidInput("; ".join(problems.values()))
     return tuple(placed), list(problems)

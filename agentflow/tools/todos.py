@@ -10,7 +10,7 @@ from msgspec import Meta
 from agentflow.core.errors import InvalidInput
 from agentflow.core.ports import Ledger
 from agentflow.core.record import Record, to_builtins
-from agentflow.core.task import Todo, TodoStatus
+from agentflow.core.role import Todo, TodoStatus
 from agentflow.core.tool import Category, Effect, Output, Tool, ToolContext
 from agentflow.parse import fit
 

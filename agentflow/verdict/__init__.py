@@ -2,16 +2,16 @@
 
 `judge` is a pure function of a `case`. In the order in which a task meets them, the modules say:
 
-- what a path is, product, document or check: `surface` (by its name and settings), `shared_settings` (files
-  that are both), `reach` (by what uses what), `paths` (by what the base run read);
+- what a path is, product, document or check: `surface` (by name and settings, also of files that are both),
+  `reach` (by what uses what), `paths` (by what the base run read);
 - how checks run: `target_tests` (which tests, by which command), `runner` (side by side, in copies),
   `earlier_runs` (run again where chance may be at work, or reused), `checking` (for one task, with records);
 - what the diff shows before anything runs: `diff/`, by `inspect_change`; of that, whether the program is
   the same: `same/`, by `is_same_program` and `find_renamed`;
-- which runs have to fail: `probes/`, by `due_canaries` and `due_probes`;
+- which runs have to fail: `probes/`, by `plan_canaries` and `plan_probes`;
 - what follows: `case` (all facts), `proofs` (what proves the change, and what probes show), `judge`, `notes`
-  (which decide nothing), `ending` (how the task ends);
+  (which decide nothing), `ending` (how the task ends, and the words for it);
 - who asks all of them: `gather` for a task that runs, `reverify` for a record.
 
-`syntax` reads code for all of them, and `core/test_ids` the ids of tests.
+`syntax` reads Python for all of them, `tokens` other languages, and `core/test_ids` the ids of tests.
 """

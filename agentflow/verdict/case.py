@@ -20,7 +20,7 @@ from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.core.verdict import FailReason, Hunk, ProbeResult, Remark
 from agentflow.redact import list_some
-from agentflow.verdict.surface import belongs
+from agentflow.verdict.surface import is_check_file
 from agentflow.workspace.changes import ChangeKind, FileChange
 from agentflow.workspace.ignored_files import CACHES
 
@@ -122,7 +122,7 @@ class Case(Record):
             return frozenset()
         return base.list_ids(TestOutcome.ERROR) & run.list_ids(TestOutcome.ERROR)
 
-    def excuses(self, run: CheckRun) -> bool:
+    def is_excused(self, run: CheckRun) -> bool:
         """Return whether a check fails only by what is known to fail, by chance or for want of a module."""
         code = run.evidence.exit_code if run.evidence else None
         failing = run.list_ids(*RED, TestOutcome.FLAKY)
@@ -182,7 +182,7 @@ _ARTEFACTS = frozenset(
 
 def find_hook_files(task: TaskState) -> frozenset[str]:
     """Return the files that only hooks changed, without those that belong to the checks."""
-    return frozenset(path for path in task.hook_files if not belongs(task.surface, path))
+    return frozenset(path for path in task.hook_files if not is_check_file(task.surface, path))
 
 
 def describe_drift(drift: tuple[FileChange, ...], altered: tuple[FileChange, ...]) -> list[str]:
@@ -192,7 +192,7 @@ def describe_drift(drift: tuple[FileChange, ...], altered: tuple[FileChange, ...
     return [kind.of(list_some(paths)) for kind, paths in told.items() if paths]
 
 
-def without_leavings(
+def drop_leavings(
     altered: Iterable[FileChange],
     before: Iterable[FileChange],
     changed: Collection[str],

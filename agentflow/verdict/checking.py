@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from agentflow.checks.dependencies import blockage, read_required_python
+from agentflow.checks.dependencies import find_blockage, read_required_python
 from agentflow.checks.detect import detect, limit_checks
 from agentflow.checks.observing import Reads
-from agentflow.checks.python import choose_interpreter, version
+from agentflow.checks.python import choose_interpreter, read_python_version
 from agentflow.checks.repository import Repository, WellKnown, apply_own_commands
-from agentflow.checks.results import findings
+from agentflow.checks.results import count_findings
 from agentflow.checks.run import TAIL_CHARS
 from agentflow.core.errors import CorruptState, UsageError
 from agentflow.core.events import Event
@@ -31,7 +31,7 @@ from agentflow.settings import Patience
 from agentflow.store.ledger import Binding, EvidenceLedger
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.case import find_hook_files
-from agentflow.verdict.earlier_runs import PATIENCE, EarlierRuns, find_flaky, reads_told
+from agentflow.verdict.earlier_runs import PATIENCE, EarlierRuns, encode_reads, find_flaky
 from agentflow.verdict.runner import CheckJob, CheckResult, CheckRunner, CheckSetup, Place, Results
 from agentflow.workspace.changes import FileChange
 from agentflow.workspace.git import Git
@@ -53,7 +53,7 @@ RISKS: Mapping[CheckName, str] = MappingProxyType(
 )
 
 
-def overrides_of(names: Iterable[str], reason: str) -> tuple[Override, ...]:
+def make_overrides(names: Iterable[str], reason: str) -> tuple[Override, ...]:
     """Return the checks that `--skip-check` and `--reason` skip. Raises UsageError."""
     found = tuple(dict.fromkeys(names))
     if found and not reason.strip():
@@ -63,10 +63,10 @@ def overrides_of(names: Iterable[str], reason: str) -> tuple[Override, ...]:
     for name in found:
         if name not in RISKS:
             raise UsageError(f"unknown check {name!r}", hint=f"checks: {', '.join(RISKS)}")
-    return tuple(override(CheckName(name), reason.strip(), _person()) for name in found)
+    return tuple(make_override(CheckName(name), reason.strip(), _person()) for name in found)
 
 
-def override(check: CheckName, reason: str, by: str) -> Override:
+def make_override(check: CheckName, reason: str, by: str) -> Override:
     return Override(check=check, reason=reason, by=by, risk=RISKS[check])
 
 
@@ -142,23 +142,23 @@ class Checking:
         found = (check for check in all_found if check.name not in names)
         return (*before, *limit_checks(found, self._bounds.timeouts))
 
-    def repository(self, files: tuple[str, ...]) -> Repository:
+    def read_repository(self, files: tuple[str, ...]) -> Repository:
         """Return the repository as check detection reads it."""
         return Repository(sandbox=self._sandbox, files=files, known=frozenset(files))
 
     def add_wellknown(self, task: TaskState) -> TaskState:
         """Return the task with what the repository's trusted files say about its tests."""
-        skipped = (override(name, word.text, word.file) for name, word in self._said.skips.items())
+        skipped = (make_override(name, word.text, word.file) for name, word in self._said.skips.items())
         return task.replace(overrides=(*task.overrides, *skipped), known_failures=self._said.known)
 
     def find_blocked(self, required: tuple[RequiredCheck, ...]) -> dict[CheckName, str]:
         """Return the checks that cannot run on this machine whatever the code says, each with the reason."""
-        red = [run for run in self.runs(required) if not run.green]
+        red = [run for run in self.find_runs(required) if not run.green]
         if not red:
             return {}
-        repository = self.repository(PathGuard(self._git.root).files())
-        running = version(repository) if read_required_python(repository) else None
-        found = {run.check.name: blockage(run, self._output(run), repository, running) for run in red}
+        repository = self.read_repository(PathGuard(self._git.root).list_files())
+        running = read_python_version(repository) if read_required_python(repository) else None
+        found = {run.check.name: find_blockage(run, self._output(run), repository, running) for run in red}
         return {name: why for name, why in found.items() if why}
 
     def _output(self, run: CheckRun) -> str:
@@ -196,7 +196,7 @@ class Checking:
             seen=seen,
             places=self._places,
             patience={**PATIENCE, **self._bounds.patience},
-            before={run.check.name: run for run in self.runs(task.baseline)},
+            before={run.check.name: run for run in self.find_runs(task.baseline)},
             marks={
                 name: mark
                 for name, mark in marks.items()
@@ -214,10 +214,10 @@ class Checking:
         """Return the folders from which Python imports this repository's packages."""
         if self._sandbox.level is Level.FULL:
             return ()  # the copy stands at the repository's own place
-        files = PathGuard(self._git.root).files()
+        files = PathGuard(self._git.root).list_files()
         if not any(name.endswith(".py") for name in files):
             return ()
-        return find_installed_paths(self._sandbox, choose_interpreter(self.repository(files)).words)
+        return find_installed_paths(self._sandbox, choose_interpreter(self.read_repository(files)).words)
 
     def _keep(self, task: TaskState, job: CheckJob, ran: CheckResult) -> RequiredCheck:
         if not ran.runs:
@@ -238,7 +238,7 @@ class Checking:
                 tries=tuple((fault, run.execution) for fault, run in zip(ran.faults, earlier, strict=True)),
                 flaky=find_flaky(ran.runs, ran.check.name, job.earlier),
                 surroundings=ran.surroundings,
-                reads=reads_told(shown.reads),
+                reads=encode_reads(shown.reads),
                 taken_from=ran.taken_from,
             ),
             iteration=task.iteration,
@@ -253,11 +253,11 @@ class Checking:
         )
         return RequiredCheck(check=ran.check, evidence=evidence.id)
 
-    def reads(self, tree: str) -> Reads | None:
+    def find_reads(self, tree: str) -> Reads | None:
         """Return which files the tests read on a tree, if they ran there in this process."""
         return self._reads.get(tree)
 
-    def runs(self, required: tuple[RequiredCheck, ...]) -> tuple[CheckRun, ...]:
+    def find_runs(self, required: tuple[RequiredCheck, ...]) -> tuple[CheckRun, ...]:
         """Return what checks showed, in their order."""
         return tuple(self._recall(item) for item in required)
 
@@ -290,7 +290,7 @@ class Checking:
             check=check,
             evidence=evidence,
             outcomes=settle_outcomes(self._store.ledger.read_outcomes(evidence), evidence.flaky),
-            findings=findings(check.name, output),
+            findings=count_findings(check.name, output),
             tail=output[-TAIL_CHARS:],
             hint=self._hint(evidence, output[-TAIL_CHARS:]),
         )
@@ -314,7 +314,7 @@ class JudgeContext(Record):
         """Return the task with the tree on disk now, and with the files that only hooks changed."""
         return task.replace(tree=self.git.write_tree(), hook_files=self.watch.list_files())
 
-    def changes(self, task: TaskState) -> tuple[FileChange, ...]:
+    def list_changes(self, task: TaskState) -> tuple[FileChange, ...]:
         """Return the files that the task itself changed up to its last recorded tree."""
         if task.base_tree is None or task.tree is None:
             return ()

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from agentflow.checks.observing import Reads
-from agentflow.checks.results import findings
+from agentflow.checks.results import count_findings
 from agentflow.checks.run import TAIL_CHARS, Shown
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import EvidenceRecorded
@@ -83,7 +83,7 @@ def explain_retry(
     return None if fault is Fault.FLAKY and _is_clear(runs) else fault
 
 
-def seconds_to_wait(fault: Fault, faults: Sequence[Fault], patience: Mapping[Fault, Patience]) -> float:
+def choose_wait(fault: Fault, faults: Sequence[Fault], patience: Mapping[Fault, Patience]) -> float:
     """Return the pause before the next run; the first repetition of a failing test needs none."""
     return 0 if fault is Fault.FLAKY and fault not in faults else patience[fault].seconds
 
@@ -100,11 +100,11 @@ def find_flaky(
 
 def find_passing(shown: Shown) -> frozenset[str]:
     """Return the tests that passed, with a mark for the whole check if all of it did."""
-    return shown.ids(TestOutcome.PASSED) | (frozenset() if _find_red(shown) else {WHOLE})
+    return shown.list_ids(TestOutcome.PASSED) | (frozenset() if _find_red(shown) else {WHOLE})
 
 
 def _find_red(shown: Shown) -> frozenset[str]:
-    return shown.ids(*RED) or frozenset(() if shown.execution.exit_code == 0 else (WHOLE,))
+    return shown.list_ids(*RED) or frozenset(() if shown.execution.exit_code == 0 else (WHOLE,))
 
 
 def _fault(shown: Shown, known: Circumstances) -> Fault | None:
@@ -240,7 +240,7 @@ def _read(folder: Path, evidence: Evidence, sink: Path) -> Taken | None:
             ),
             counts=evidence.tests.replace(ids_file=None) if evidence.tests else None,
             outcomes=read_outcomes(folder, evidence),
-            findings=findings(evidence.check, said),
+            findings=count_findings(evidence.check, said),
             reads=decode(Reads, reads.read_bytes(), str(reads)) if reads else None,
         )
     except (AgentflowError, OSError):
@@ -249,7 +249,7 @@ def _read(folder: Path, evidence: Evidence, sink: Path) -> Taken | None:
     return None if is_tests and reads is None else Taken(shown=shown, source=source)
 
 
-def reads_told(reads: Reads | None) -> bytes | None:
+def encode_reads(reads: Reads | None) -> bytes | None:
     """Return the files that a run read, encoded; None if a name cannot be encoded."""
     try:
         return encode(reads) if reads is not None else None
@@ -257,7 +257,7 @@ def reads_told(reads: Reads | None) -> bytes | None:
         return None
 
 
-def contrast(evidence: Evidence, shown: Shown, then: Mapping[str, TestOutcome]) -> list[str]:
+def list_differing_results(evidence: Evidence, shown: Shown, then: Mapping[str, TestOutcome]) -> list[str]:
     """Return how the result differs from the recorded one; flaky tests are left out."""
     run, found, flaky = shown.execution, [], {*evidence.flaky}
     tests = sorted({*then, *shown.outcomes} - flaky)

@@ -1,23 +1,32 @@
-"""The end of a task, by its verdict, its review and the end of each run."""
+"""The end of a task, by its verdict and its last run, and the words for it."""
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from agentflow.core.errors import Exit
-from agentflow.core.events import GatesMerged
-from agentflow.core.evidence import RED, CheckRun, summarize_evidence
+from agentflow.core.evidence import Evidence
 from agentflow.core.messages import ToolCall, ToolResult
-from agentflow.core.role import Claim, Issue, Judgement, Review, ReviewVerdict, Severity
 from agentflow.core.run import Run, RunOutcome
-from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status, TaskState
-from agentflow.core.verdict import Caveat, FailReason, Verdict
-from agentflow.process import make_timestamp
-from agentflow.redact import list_some, to_one_line
-from agentflow.routing.route import is_stalled
-from agentflow.workspace.changes import FileChange
+from agentflow.core.task import Ending, GateStatus, Phase, RequiredCheck, Status, TaskState
+from agentflow.core.verdict import Caveat, Verdict
+from agentflow.redact import format_count, to_one_line
 
 _REFUSAL = 200
+_REASON = 300
+_MEANINGS: Mapping[Status, str] = {
+    Status.RUNNING: "still running",
+    Status.SUSPENDED: "suspended",
+    Status.ANSWERED: "answered",
+    Status.FAILED: "not verified",
+    Status.VERIFIED_WITH_CAVEAT: "not verified by any check",
+    Status.LIMIT: "not verified: a limit was reached",
+    Status.BLOCKED: "stopped by a rule",
+    Status.TAMPERED: "not verified",
+    Status.CANCELLED: "cancelled",
+    Status.ERROR: "internal error",
+}
+FindEvidence = Callable[[str | None], Evidence | None]
+"""Returns the record of an id."""
 
 
 def conclude(task: TaskState) -> Ending:
@@ -30,7 +39,7 @@ def conclude(task: TaskState) -> Ending:
     why = "; ".join((*verdict.reasons, *_objections(task)))
     if verdict.passed and not why:
         return _end_verified(task, verdict)
-    if is_stalled(task):
+    if task.is_stalled:
         return fail(f"no progress, the same failure on the same tree twice: {why}")
     return _limit(f"{task.iteration} of {task.max_iterations} iterations used: {why}")
 
@@ -41,7 +50,7 @@ def _end_verified(task: TaskState, verdict: Verdict) -> Ending:
         return fail("a task of this class needs a review, and none passed")
     if verdict.caveats:
         found = "every required check passes"
-        if any(Caveat.CHECK_NOT_RUN.stands_in(caveat) for caveat in verdict.caveats):
+        if any(Caveat.CHECK_NOT_RUN.is_named_in(caveat) for caveat in verdict.caveats):
             found = "every check that can run here passes"
         if not any(item.evidence and item.check.name not in task.blocked for item in task.final):
             found = "no check can run here as a whole"
@@ -77,58 +86,11 @@ def _is_reviewed(task: TaskState) -> bool:
     return status is GateStatus.PASSED or is_waived or not task.review_required
 
 
-def decide_gate(
-    task: TaskState, status: GateStatus, message: str, *, agent: str | None = None, phase: Phase | None = None
-) -> TaskState:
-    """Return the task with a phase's gate decided; the current phase if none is named."""
-    gate = Gate(status=status, agent=agent, tree=task.tree, timestamp=make_timestamp(), message=message)
-    return task.with_gate(phase or task.current_phase, gate)
-
-
 def fail(reason: str) -> Ending:
     return Ending(status=Status.FAILED, exit_code=Exit.NOT_VERIFIED, reason=reason)
 
 
-def end_in_phase(task: TaskState, phase: Phase, ending: Ending, *, agent: str | None = None) -> TaskState:
-    """Return the task ended by a phase without a usable result."""
-    task = task.replace(ending=ending)
-    return decide_gate(task, GateStatus.FAILED, f"- {ending.reason}", agent=agent, phase=phase)
-
-
-def check_line(run: CheckRun) -> str:
-    """Return one check as a line of Markdown."""
-    evidence = run.evidence
-    if evidence is None:
-        return f"- {run.check.name}: not run ({run.check.missing})"
-    failing = sorted(run.list_ids(*RED))
-    names = f": {list_some(failing)}" if failing else ""
-    hint = f"\n  {run.hint}" if run.hint else ""
-    return f"- `{run.check.command}` {summarize_evidence(evidence)} (evidence {evidence.id}){names}{hint}"
-
-
-def weigh(verdict: Verdict, judgement: Judgement, changed: tuple[FileChange, ...]) -> Verdict:
-    """Return the verdict with the verifier's word, which can only lower it."""
-    said = "; ".join(judgement.reasons) or "no reason given"
-    match judgement.verdict:
-        case Claim.VERIFIED:
-            return verdict
-        case Claim.FAILED if judgement.evidence or _cites(judgement, changed):
-            return verdict.replace(passed=False, reasons=(FailReason.VERIFIER_REFUSED.of(said),), caveats=())
-        case Claim.FAILED | Claim.ENVIRONMENT_BLOCKED:
-            return verdict.replace(
-                caveats=(*verdict.caveats, Caveat.VERIFIER_DISAGREES),
-                notes=(*verdict.notes, f"every check passes; the verifier objects without evidence: {said}"),
-            )
-
-
-def _cites(judgement: Judgement, changed: tuple[FileChange, ...]) -> bool:
-    """Return whether a reason names a line of a changed file."""
-    text = "\n".join(judgement.reasons)
-    return any(re.search(rf"(?<![\w./-])(?:\./)?{re.escape(change.path)}:\d+", text) for change in changed)
-
-
 _NO_SUBMISSION = "the {role} gave no valid result: it ended without a submission{refused}"
-_BLOCKING = (Severity.CRITICAL, Severity.MAJOR)
 
 
 def _stop(reason: str) -> Ending:
@@ -197,48 +159,33 @@ def _find_refusal(run: Run) -> str:
     return to_one_line(results[-1].content, _REFUSAL) if results and results[-1].is_error else ""
 
 
-def list_objections(review: Review, flagged: tuple[str, ...]) -> tuple[str, ...]:
-    """Return why a review sends a change back: its verdict or its cited issues, whichever is stricter.
-
-    A review cannot be outvoted by checks or verifier, so that two judges who contradict each other end in
-    the change going back, as often as there are iterations.
-    """
-    cited = tuple(issue for issue in review.issues if issue.place not in flagged)
-    serious = any(issue.severity in _BLOCKING for issue in cited)
-    if not serious and review.verdict is ReviewVerdict.APPROVED:
-        return ()
-    return tuple(describe_issue(issue) for issue in cited)
+def describe_outcome(task: TaskState, find: FindEvidence) -> tuple[str, str]:
+    """Return the result of a task in a few words, with its proof or its reason."""
+    if task.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT} and task.final:
+        return task.status.replace("_", " "), _describe_proof(task, find)
+    return _MEANINGS[task.status], to_one_line(task.ending.reason, _REASON) if task.ending else ""
 
 
-def describe_issue(issue: Issue) -> str:
-    """Return an issue as the implementer is told it, in the reviewer's own words."""
-    return f"{issue.severity} {issue.place}: {issue.kind}: {issue.message}"
+def _describe_proof(task: TaskState, find: FindEvidence) -> str:
+    """Return in words what the checks show of a change that was verified."""
+    base = {one.check.name: find(one.evidence) for one in task.baseline}
+    if not any(find(one.evidence) for one in task.final):
+        return "no check could run here, so none shows that the change works."
+    turned = green = 0
+    for one in task.final:
+        before, after = base.get(one.check.name), find(one.evidence)
+        if after and after.exit_code == 0:
+            green += 1
+            turned += before is not None and before.exit_code != 0
+    verb = "passes" if (turned or green) == 1 else "pass"
+    if turned:
+        return f"{format_count(turned, 'failing check')} now {verb}; no new failures."
+    if green:
+        return f"{format_count(green, 'check')} {verb} on the changed code; no new failures."
+    then, now = (_count_failing(find, side) for side in (task.baseline, task.final))
+    return f"{format_count(then, 'test')} failed before, {now} now; no new failures."
 
 
-def find_review_caveats(task: TaskState) -> tuple[str, ...]:
-    """Return the caveats of the review of a change that is otherwise verified."""
-    if task.get_gate(Phase.REVIEW).status is GateStatus.SKIPPED:
-        return (Caveat.NOT_REVIEWED,) if task.review_required else ()
-    review = task.review
-    disagrees = review is not None and (review.verdict is ReviewVerdict.NEEDS_CHANGES or task.flagged_issues)
-    return (Caveat.REVIEWER_DISAGREES,) if disagrees else ()
-
-
-def add_role_caveats(verdict: Verdict, task: TaskState) -> Verdict:
-    """Return a pass with the caveats of the review, and of a change that has rivals."""
-    if not verdict.passed:
-        return verdict
-    rivals = task.change.rivals if task.change is not None else ()
-    ambiguous = (Caveat.AMBIGUOUS_REPAIR,) if rivals else ()
-    notes = tuple(f"passes the same tests too: {rival}" for rival in rivals)
-    caveats = (*verdict.caveats, *ambiguous, *find_review_caveats(task))
-    return verdict.replace(caveats=caveats, notes=(*verdict.notes, *notes))
-
-
-def merge_gates(group: str, gates: Mapping[Phase, Gate]) -> GatesMerged:
-    """Return the common result of the gates of one tree: passed only if each is."""
-    failed = tuple(phase for phase, gate in gates.items() if gate.status is not GateStatus.PASSED)
-    words = ", ".join(f"{phase} {gate.status}" for phase, gate in gates.items())
-    return GatesMerged(
-        group=group, phases=tuple(gates), all_passed=not failed, failed_phases=failed, summary=words
-    )
+def _count_failing(find: FindEvidence, checks: tuple[RequiredCheck, ...]) -> int:
+    found = (find(one.evidence) for one in checks)
+    return sum(one.tests.failed + one.tests.errors for one in found if one and one.tests)

@@ -5,7 +5,7 @@ from functools import partial
 
 from anyio import to_thread
 
-from agentflow.checks.dependencies import audit_of, manifest_of
+from agentflow.checks.dependencies import choose_audit, find_manifest
 from agentflow.checks.repository import require
 from agentflow.core.events import Probed
 from agentflow.core.evidence import (
@@ -21,34 +21,33 @@ from agentflow.core.evidence import (
 )
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
-from agentflow.core.test_ids import function_of, lies_in
+from agentflow.core.test_ids import get_test_function, is_test_in
 from agentflow.core.verdict import ProbeResult, Remark, Tampering
 from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.profile import CHECKS
 from agentflow.verdict.case import (
     Case,
     FindRuns,
+    drop_leavings,
     find_hook_files,
     find_tests,
     list_runs,
     to_proof_runs,
-    without_leavings,
 )
 from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.diff.inline_tests import has_parts, mix_parts
-from agentflow.verdict.diff.inspection import Inspection, approval_id, find_added_secrets
-from agentflow.verdict.diff.python_tests import bare_names, find_altered_functions
+from agentflow.verdict.diff.inspection import Inspection, find_added_secrets, make_approval_id
+from agentflow.verdict.diff.python_tests import find_altered_functions, strip_to_names
 from agentflow.verdict.diff.tampering import TextDiff
 from agentflow.verdict.diff.weakening import JudgedCheck, Weakening, find_weakening
 from agentflow.verdict.earlier_runs import WHOLE
-from agentflow.verdict.judge import holds
+from agentflow.verdict.judge import has_no_failure
 from agentflow.verdict.paths import UNREAD, is_open, observe_after
-from agentflow.verdict.probes.plan import due_canaries, due_probes
+from agentflow.verdict.probes.plan import plan_canaries, plan_probes
 from agentflow.verdict.probes.probe import Probe, ProbeContext
 from agentflow.verdict.proofs import find_blind_checks, find_proof, find_turned, is_renaming, list_tried_lines
 from agentflow.verdict.runner import CheckJob, Results, run_apart
-from agentflow.verdict.shared_settings import is_shared, mix
-from agentflow.verdict.surface import Kind, belongs, stands
+from agentflow.verdict.surface import Kind, is_check_file, is_kept_original, is_shared, mix
 from agentflow.verdict.target_tests import find_target_tests, narrow
 from agentflow.workspace.changes import ChangeKind, FileChange
 from agentflow.workspace.git import Git
@@ -71,7 +70,7 @@ async def run_required(context: JudgeContext, task: TaskState) -> TaskState:
     again = context.checking.find_blocked(final) if task.blocked else {}
     unable = tuple(name for name, why in task.blocked.items() if again.get(name) == why)
     task = task.replace(final=final, held=held, fresh=(), probes=None, unable=unable)
-    return task.replace(audit=await audit(context, task))
+    return task.replace(audit=await audit_dependencies(context, task))
 
 
 def _as_before(context: JudgeContext, task: TaskState) -> tuple[CheckJob, ...]:
@@ -92,7 +91,7 @@ async def try_checks(context: JudgeContext, task: TaskState, case: Case) -> Task
 
 async def _run_canary(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
     probing = ProbeContext(git=context.git, task=task, case=case, inspection=context.inspections.of(task))
-    return task.replace(probes=await run_probes(context, task, probing, due_canaries))
+    return task.replace(probes=await run_probes(context, task, probing, plan_canaries))
 
 
 async def _run_proof(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
@@ -103,24 +102,24 @@ async def _run_proof(context: JudgeContext, task: TaskState, case: Case) -> Task
     if not (seen.changed_tests or seen.new_fixtures):
         tree = mix_trees(context.git, *task.trees, split_by(task.surface))
         task = task.replace(fresh=await run_fail_to_pass(context, task, case, tree))
-        case = case.replace(runs=list_runs(task, context.checking.runs))
+        case = case.replace(runs=list_runs(task, context.checking.find_runs))
     probing = ProbeContext(git=context.git, task=task, case=case, inspection=seen)
-    return task.replace(probes=await run_probes(context, task, probing, due_probes))
+    return task.replace(probes=await run_probes(context, task, probing, plan_probes))
 
 
 def _is_read_by_tests_alone(context: JudgeContext, task: TaskState, paths: Iterable[str]) -> bool:
-    """Tell whether code of the checks was seen to read each file on the change, and no other code."""
-    reads = context.checking.reads(task.trees[1])
+    """Return whether code of the checks was seen to read each file on the change, and no other code."""
+    reads = context.checking.find_reads(task.trees[1])
     if reads is None or reads.gap:
         return False
     readers = [{reader for name, reader in reads.by_code if name == path and reader} for path in paths]
-    return all(found and all(belongs(task.surface, each) for each in found) for found in readers)
+    return all(found and all(is_check_file(task.surface, each) for each in found) for found in readers)
 
 
 def split_by(surface: Surface) -> TreeSplit:
     """Return how the checks of one tree are laid over the code of another."""
     return TreeSplit(
-        belongs=partial(stands, surface),
+        belongs=partial(is_kept_original, surface),
         is_shared=lambda path: is_shared(path) or has_parts(surface, path),
         mix=lambda path, before, now: (mix if is_shared(path) else mix_parts)(path, before, now),
     )
@@ -159,7 +158,7 @@ def build_case(
 def gather_case(context: JudgeContext, task: TaskState) -> Case:
     """Gather the case of a change, as if nobody touched its tree since it was recorded."""
     seen = context.inspections.of(task)
-    case = build_case(context.git, task, task.trees, context.checking.runs, seen)
+    case = build_case(context.git, task, task.trees, context.checking.find_runs, seen)
     case = case.replace(altered=find_altered(context, task))
     entries = context.git.list_ignored()
     now = mark_ignored(context.git.root, entries)
@@ -169,7 +168,7 @@ def gather_case(context: JudgeContext, task: TaskState) -> Case:
     is_hiding = bool(hidden) and any(map(is_ignore_file, paths))
     return case.replace(
         weakened=weakened,
-        approval=task.answers.get(approval_id(seen, weakened)),
+        approval=task.answers.get(make_approval_id(seen, weakened)),
         audit=task.audit,
         unseen=hidden,
         same_behaviour=case.same_behaviour and not is_hiding,
@@ -195,11 +194,11 @@ def find_altered(context: JudgeContext, task: TaskState) -> tuple[FileChange, ..
     """
     ledger = context.ledger
     found = context.git.drop_ignored(ledger.list_altered(task.iteration))
-    changed = {change.path for change in context.changes(task)}
+    changed = {change.path for change in context.list_changes(task)}
     if not found or task.base_tree is None:
         return found
     before = context.git.drop_ignored(ledger.list_left_before())
-    return without_leavings(found, before, changed, context.git.list_paths(task.base_tree))
+    return drop_leavings(found, before, changed, context.git.list_paths(task.base_tree))
 
 
 def add_inspection(case: Case, seen: Inspection) -> Case:
@@ -243,14 +242,16 @@ def _find_weakening(case: Case, changes: tuple[TextDiff, ...]) -> Weakening:
 _CLOSED = "not run (the network is closed to checks: `network: [checks]` in config.yaml opens it)"
 
 
-async def audit(context: JudgeContext, task: TaskState) -> str:
+async def audit_dependencies(context: JudgeContext, task: TaskState) -> str:
     """Return what audit tools say of the changed dependencies, or why none was run.
 
     What is known of vulnerabilities is another thing tomorrow, so that no verdict rests on it.
     """
     changes = context.git.list_changes(*task.trees)
-    paths = [each.path for each in changes if each.kind is not ChangeKind.DELETED and manifest_of(each.path)]
-    commands = dict.fromkeys(command for path in paths if (command := audit_of(path)))
+    paths = [
+        each.path for each in changes if each.kind is not ChangeKind.DELETED and find_manifest(each.path)
+    ]
+    commands = dict.fromkeys(command for path in paths if (command := choose_audit(path)))
     if commands and CHECKS not in context.sandbox.opened.network:
         return _CLOSED
     return "; ".join([await _run_audit(context, task, command) for command in commands])
@@ -323,7 +324,7 @@ class Grounds(Record):
         passed, known = final.list_ids(TestOutcome.PASSED), self.base.outcomes if self.base else {}
         paths = [] if red else [each.path for each in changed]
         is_told = bool(final.outcomes) and CheckName.TESTS not in red
-        if not is_told or not all(any(lies_in(test, (path,)) for test in passed) for path in paths):
+        if not is_told or not all(any(is_test_in(test, (path,)) for test in passed) for path in paths):
             return final.check  # what holds no test is something that tests obey
         new = {test for test in passed if test not in known}
         new |= {test for each in ([] if red else changed) for test in _find_touched(each, passed)}
@@ -343,16 +344,16 @@ class Grounds(Record):
             return {}
         if not base.outcomes and not base.green and not paths:
             return {WHOLE: TestOutcome.FAILED}
-        return {test: base.outcomes[test] for test in base.list_ids(*RED) if not lies_in(test, paths)}
+        return {test: base.outcomes[test] for test in base.list_ids(*RED) if not is_test_in(test, paths)}
 
 
 def _find_touched(change: TextDiff, tests: Iterable[str]) -> set[str]:
     """Return the tests of a changed file that may differ: all of them if anything else in it changed."""
-    mine = {test for test in tests if lies_in(test, (change.path,))}
+    mine = {test for test in tests if is_test_in(test, (change.path,))}
     functions = find_altered_functions(change.before, change.after) if change.path.endswith(".py") else None
-    names = bare_names(functions or ())
-    told = {test for test in mine if function_of(test) in names}
-    is_clear = functions is not None and {function_of(test) for test in told} == names
+    names = strip_to_names(functions or ())
+    told = {test for test in mine if get_test_function(test) in names}
+    is_clear = functions is not None and {get_test_function(test) for test in told} == names
     return told if is_clear else mine  # whatever else changed may be part of every test
 
 
@@ -363,7 +364,9 @@ async def run_fail_to_pass(context: JudgeContext, task: TaskState, case: Case, t
     """
     case = case.replace(weakened=())  # who is asked to approve sees what the tests of now show by themselves
     base, final = map(find_tests, (case.before, case.after))
-    is_needed = not (case.same_behaviour or case.is_renaming) and holds(case) and not find_proof(case)
+    is_needed = (
+        not (case.same_behaviour or case.is_renaming) and has_no_failure(case) and not find_proof(case)
+    )
     if final is None or not is_needed:
         return ()
     grounds = Grounds(base=base, final=final, changes=context.inspections.of(task).checks)
@@ -372,7 +375,7 @@ async def run_fail_to_pass(context: JudgeContext, task: TaskState, case: Case, t
     anew = CheckJob(checks=(check,), tree=tree, surface=Side.FINAL, code=Side.BASE, runs_anew=True)
     before = anew.replace(earlier=grounds.earlier, longest=grounds.longest)
     (fresh,) = await context.checking.run(task, before)
-    case = case.replace(runs=(*case.runs, *to_proof_runs(context.checking.runs(fresh))))
+    case = case.replace(runs=(*case.runs, *to_proof_runs(context.checking.find_runs(fresh))))
     proving = find_turned(case.select(code=Side.BASE), case.after)
     if find_proof(case) or not proving:
         return fresh

@@ -1,5 +1,6 @@
-"""The verdict on a change: a pure function of a case, with its reasons and caveats."""
+"""The verdict on a change: a pure function of a case, which the verifier and the reviewer can only lower."""
 
+import re
 from collections.abc import Iterable, Iterator
 
 from agentflow.core.evidence import (
@@ -13,6 +14,8 @@ from agentflow.core.evidence import (
     describe_end,
     find_same_check,
 )
+from agentflow.core.role import Claim, Judgement, Review, ReviewVerdict, Severity
+from agentflow.core.task import GateStatus, Phase, TaskState
 from agentflow.core.verdict import Caveat, FailReason, ProofKind, Verdict
 from agentflow.redact import list_some
 from agentflow.verdict.case import Case, describe_drift, find_faults
@@ -21,12 +24,13 @@ from agentflow.verdict.proofs import (
     explain_silence,
     find_loaded_now,
     find_proofs,
+    find_unloaded_tests,
     find_unproved,
-    green_with_broken_code,
     list_differing,
+    list_green_when_broken,
     list_late,
-    not_loaded,
 )
+from agentflow.workspace.changes import FileChange
 
 _LOOKING = (CheckName.LINT, CheckName.FORMAT, CheckName.TYPES)
 """The checks that read the code and run none of it."""
@@ -77,7 +81,7 @@ def _list_secrets(case: Case) -> list[str]:
     return [FailReason.ADDS_SECRET.of(list_some(case.secrets))] if case.secrets else []
 
 
-def holds(case: Case) -> bool:
+def has_no_failure(case: Case) -> bool:
     """Return whether all checks hold as they are now."""
     return not _failures(_without_skipped(case))
 
@@ -100,7 +104,7 @@ def _list_caveats(case: Case, *, is_proved: bool) -> Iterator[str]:
     yield from (Caveat.CHECK_NOT_RUN.of(name) for name in _list_not_run(case))
     able = [run for run in case.after if not case.is_blocked(run)]
     yield from _caveats_of_counts(case, able)
-    if any(not run.green and not case.excuses(run) for run in able):
+    if any(not run.green and not case.is_excused(run) for run in able):
         yield Caveat.ALREADY_RED
     if any(set(run.flaky) - case.known for run in case.runs):
         yield Caveat.FLAKY
@@ -125,7 +129,7 @@ def _list_not_run(case: Case) -> Iterator[CheckName]:
 def _caveats_of_probes(case: Case) -> Iterator[str]:
     """Yield the caveats that follow from runs which had to fail."""
     results = case.probes or ()
-    yield from (Caveat.GREEN_WHEN_BROKEN.of(each.check) for each in green_with_broken_code(results))
+    yield from (Caveat.GREEN_WHEN_BROKEN.of(each.check) for each in list_green_when_broken(results))
     if list_late(results):
         yield Caveat.NOT_ALL_TRIED
     if list_differing(results):
@@ -213,7 +217,7 @@ def _find_owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
         return []
     loaded = find_loaded_now(base, run)
     held = find_same_check(run, case.select(checks=Side.BASE)) or run
-    spared = not_loaded(base, held) - base.list_ids(*RED)
+    spared = find_unloaded_tests(base, held) - base.list_ids(*RED)
     gone = base.tests_with_result - run.tests_with_result - held.tests_with_result - loaded - spared
     about = list_some(sorted(gone))
     reasons = [FailReason.NOT_RUN_NOW.of(about, check=run.check.name)] if gone else []
@@ -255,7 +259,7 @@ def _fewer(base: CheckRun, run: CheckRun, held: CheckRun) -> list[str]:
 
 def _find_new_failures(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
     """Return what fails in a failing check and did not fail before."""
-    if case.excuses(run) or (base is not None and _says_the_same(base, run)):
+    if case.is_excused(run) or (base is not None and _says_the_same(base, run)):
         return []
     name, end = run.check.name, describe_end(run.evidence) if run.evidence else "not run"
     now, before = find_faults(run), find_faults(base) if base else {}
@@ -274,3 +278,60 @@ def _says_the_same(base: CheckRun, run: CheckRun) -> bool:
     if run.check.name not in _LOOKING or find_faults(run) or then is None or now is None:
         return False
     return (then.exit_code, then.stdout_sha256) == (now.exit_code, now.stdout_sha256)
+
+
+def lower_verdict(verdict: Verdict, judgement: Judgement, changed: tuple[FileChange, ...]) -> Verdict:
+    """Return the verdict with the verifier's word, which can only lower it."""
+    said = "; ".join(judgement.reasons) or "no reason given"
+    match judgement.verdict:
+        case Claim.VERIFIED:
+            return verdict
+        case Claim.FAILED if judgement.evidence or _cites(judgement, changed):
+            return verdict.replace(passed=False, reasons=(FailReason.VERIFIER_REFUSED.of(said),), caveats=())
+        case Claim.FAILED | Claim.ENVIRONMENT_BLOCKED:
+            return verdict.replace(
+                caveats=(*verdict.caveats, Caveat.VERIFIER_DISAGREES),
+                notes=(*verdict.notes, f"every check passes; the verifier objects without evidence: {said}"),
+            )
+
+
+def _cites(judgement: Judgement, changed: tuple[FileChange, ...]) -> bool:
+    """Return whether a reason names a line of a changed file."""
+    text = "\n".join(judgement.reasons)
+    return any(re.search(rf"(?<![\w./-])(?:\./)?{re.escape(change.path)}:\d+", text) for change in changed)
+
+
+_BLOCKING = (Severity.CRITICAL, Severity.MAJOR)
+
+
+def list_objections(review: Review, flagged: tuple[str, ...]) -> tuple[str, ...]:
+    """Return why a review sends a change back: its verdict or its cited issues, whichever is stricter.
+
+    A review cannot be outvoted by checks or verifier, so that two judges who contradict each other end in
+    the change going back, as often as there are iterations.
+    """
+    cited = tuple(issue for issue in review.issues if issue.place not in flagged)
+    serious = any(issue.severity in _BLOCKING for issue in cited)
+    if not serious and review.verdict is ReviewVerdict.APPROVED:
+        return ()
+    return tuple(issue.describe() for issue in cited)
+
+
+def find_review_caveats(task: TaskState) -> tuple[str, ...]:
+    """Return the caveats of the review of a change that is otherwise verified."""
+    if task.get_gate(Phase.REVIEW).status is GateStatus.SKIPPED:
+        return (Caveat.NOT_REVIEWED,) if task.review_required else ()
+    review = task.review
+    disagrees = review is not None and (review.verdict is ReviewVerdict.NEEDS_CHANGES or task.flagged_issues)
+    return (Caveat.REVIEWER_DISAGREES,) if disagrees else ()
+
+
+def add_role_caveats(verdict: Verdict, task: TaskState) -> Verdict:
+    """Return a pass with the caveats of the review, and of a change that has rivals."""
+    if not verdict.passed:
+        return verdict
+    rivals = task.change.rivals if task.change is not None else ()
+    ambiguous = (Caveat.AMBIGUOUS_REPAIR,) if rivals else ()
+    notes = tuple(f"passes the same tests too: {rival}" for rival in rivals)
+    caveats = (*verdict.caveats, *ambiguous, *find_review_caveats(task))
+    return verdict.replace(caveats=caveats, notes=(*verdict.notes, *notes))

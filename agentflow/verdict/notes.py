@@ -6,7 +6,7 @@ from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestO
 from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult, ProofKind
 from agentflow.redact import list_some
 from agentflow.verdict.case import Case, find_faults, is_left_behind
-from agentflow.verdict.proofs import green_with_broken_code, list_differing, list_late, list_proven_tests
+from agentflow.verdict.proofs import list_differing, list_green_when_broken, list_late, list_proven_tests
 from agentflow.workspace.changes import ChangeKind
 
 
@@ -76,7 +76,7 @@ def _still_red(case: Case) -> Iterator[str]:
     before = {run.check.name: run for run in case.before if not run.green}
     for run in (run for run in case.after if not case.is_blocked(run)):
         then = before.get(run.check.name)
-        if case.excuses(run):
+        if case.is_excused(run):
             if names := sorted(find_faults(run).keys() - case.list_unloadable(run)):
                 yield f"known to fail: {run.check.name}: {list_some(names)}"
         elif then is not None and not run.green and (find_faults(run) or not run.flaky):
@@ -145,7 +145,7 @@ def _note_probes(case: Case) -> Iterator[str]:
     """Yield what runs that had to fail showed, or could not show."""
     found, files = case.probes or (), list_some(dict.fromkeys(hunk.path for hunk in case.changed))
     yield from dict.fromkeys(
-        f"{each.check}: {_why_green(each, files)}" for each in green_with_broken_code(found)
+        f"{each.check}: {_why_green(each, files)}" for each in list_green_when_broken(found)
     )
     if tests := list_differing(found):
         yield f"fails with another order of sets or another temporary folder: {list_some(tests)}"

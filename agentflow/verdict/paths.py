@@ -6,20 +6,27 @@ from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from itertools import accumulate
 
-from agentflow.checks.dependencies import manifest_of
+from agentflow.checks.dependencies import find_manifest
 from agentflow.checks.observing import Reads
 from agentflow.checks.repository import PYTEST_SETTINGS
 from agentflow.core.evidence import STALL_SECONDS, CheckRun, Side, Surface
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
-from agentflow.core.test_ids import file_of, id_prefix, modules_of
+from agentflow.core.test_ids import find_id_prefix, get_test_file, list_module_names
 from agentflow.redact import list_some
 from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.reach import find_check_only, find_holders, find_leads
 from agentflow.verdict.runner import CheckJob
-from agentflow.verdict.shared_settings import is_shared
-from agentflow.verdict.surface import Kind, belongs, find_surface, is_document_path, kind_for_verdict, kind_of
+from agentflow.verdict.surface import (
+    Kind,
+    find_kind,
+    find_kind_for_verdict,
+    find_surface,
+    is_check_file,
+    is_document_path,
+    is_shared,
+)
 from agentflow.verdict.syntax import parse_python
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import mark_ignored
@@ -86,7 +93,7 @@ def observe_paths(seen: Observation) -> Observed:
     judging = seen.checks | checks.keys()
     read = {path for path, _ in seen.by_code} | seen.opened
     for path in sorted((read & seen.files) - judging):
-        if not (is_source(path) or is_shared(path) or manifest_of(path)):
+        if not (is_source(path) or is_shared(path) or find_manifest(path)):
             is_check, reason = _read_by(path, seen, judging)
             (checks if is_check else product)[path] = reason
     both = {path for path, reader in seen.by_code if path in checks and _is_product(reader, judging)}
@@ -122,7 +129,7 @@ def _find_naming(path: str, texts: Mapping[str, str]) -> list[str]:
 
 def explain(path: str, surface: Surface) -> ChangedPath:
     """Return the kind of a changed path; what cannot be shown to be product or document is a check."""
-    kind = kind_for_verdict(path, surface)
+    kind = find_kind_for_verdict(path, surface)
     if kind is not None:
         reason = surface.observed.get(path, kind) if kind is Kind.OBSERVED else kind
         return ChangedPath(path=path, kind=PathKind.CHECK, reason=reason)
@@ -188,7 +195,7 @@ async def examine_base(context: JudgeContext, task: TaskState, *, ends_stalled: 
     assert task.base_tree is not None
     files = context.git.list_paths(task.base_tree)
     checks = context.checking.require(task, files)
-    repository = context.checking.repository(files)
+    repository = context.checking.read_repository(files)
     surface = find_surface(repository, checks, task.surface.added, task.surface.removed)
     longest = STALL_SECONDS if ends_stalled else 0
     job = CheckJob(checks=checks, tree=task.base_tree, surface=Side.BASE, code=Side.BASE, longest=longest)
@@ -196,7 +203,7 @@ async def examine_base(context: JudgeContext, task: TaskState, *, ends_stalled: 
     (baseline,) = await context.checking.run(task, job, ignored=ignored)
     marks = mark_ignored(context.git.root, ignored)
     task = task.replace(baseline=baseline, surface=surface, ignored=marks)
-    reads, runs = context.checking.reads(job.tree), context.checking.runs(baseline)
+    reads, runs = context.checking.find_reads(job.tree), context.checking.find_runs(baseline)
     return task.replace(surface=observe_base(context.git, task, reads, runs))
 
 
@@ -206,7 +213,7 @@ def describe_surface(git: Git, task: TaskState) -> tuple[str, ...]:
         return ()
     found: dict[str, list[str]] = {}
     for path in git.list_paths(task.base_tree):
-        kind = kind_of(path, task.surface) or (_SHARED if is_shared(path) else None)
+        kind = find_kind(path, task.surface) or (_SHARED if is_shared(path) else None)
         if kind is not None:
             found.setdefault(kind, []).append(path)
     gap = (f"not watched, so names alone decide: {task.surface.gap}",) if task.surface.gap else ()
@@ -254,14 +261,16 @@ def join_surfaces(told: Surface, found: Surface) -> Surface:
 def observe_after(context: JudgeContext, task: TaskState) -> Surface:
     """Return the check files, with what the tests read of new and undecided files."""
     surface, (base, tree) = _forget_late(task.surface), task.trees
-    changed = {each.path for each in context.changes(task)}
+    changed = {each.path for each in context.list_changes(task)}
     if not changed:
         return surface
     new = frozenset(changed & (set(context.git.list_paths(tree)) - set(context.git.list_paths(base))))
-    open_ones = {path for path in changed if path in new or kind_for_verdict(path, surface) is Kind.UNKNOWN}
+    open_ones = {
+        path for path in changed if path in new or find_kind_for_verdict(path, surface) is Kind.UNKNOWN
+    }
     if not open_ones:
         return surface
-    reads = context.checking.reads(tree)
+    reads = context.checking.find_reads(tree)
     seen = _to_observation(context.git, tree, surface, reads)
     found = observe_paths(seen.replace(new=new, loaded=_files_loaded(context, task) if new else frozenset()))
     checks = {path: why for path, why in found.checks.items() if path in open_ones}
@@ -269,7 +278,7 @@ def observe_after(context: JudgeContext, task: TaskState) -> Surface:
     read = (*surface.read, *product, *(path for path in found.both if path in checks))
     if reads is not None:
         rest = sorted(new - checks.keys() - product.keys())
-        unread = [path for path in rest if kind_for_verdict(path, surface) is Kind.UNKNOWN]
+        unread = [path for path in rest if find_kind_for_verdict(path, surface) is Kind.UNKNOWN]
         product |= dict.fromkeys(unread, UNREAD)
     return surface.replace(
         observed=surface.observed | checks,
@@ -292,8 +301,8 @@ def _forget_late(surface: Surface) -> Surface:
 
 def is_open(context: JudgeContext, task: TaskState) -> bool:
     """Return whether the kind of a changed path is known only after the checks ran on it."""
-    changed = (each.path for each in context.changes(task))
-    return any(kind_for_verdict(path, task.surface) is Kind.UNKNOWN for path in changed)
+    changed = (each.path for each in context.list_changes(task))
+    return any(find_kind_for_verdict(path, task.surface) is Kind.UNKNOWN for path in changed)
 
 
 def _runs_doctests(task: TaskState, seen: Observation) -> bool:
@@ -305,19 +314,21 @@ def _runs_doctests(task: TaskState, seen: Observation) -> bool:
 def _files_with_tests(git: Git, task: TaskState, tests: Iterable[str]) -> tuple[str, ...]:
     """Return the product files in which tests ran."""
     assert task.base_tree is not None
-    known = {file_of(test) for test in tests} & set(git.list_paths(task.base_tree))
-    return tuple(sorted(path for path in known if not belongs(task.surface, path)))
+    known = {get_test_file(test) for test in tests} & set(git.list_paths(task.base_tree))
+    return tuple(sorted(path for path in known if not is_check_file(task.surface, path)))
 
 
 def _files_loaded(context: JudgeContext, task: TaskState) -> frozenset[str]:
     """Return the Python files whose tests had any result before the task."""
     assert task.base_tree is not None
-    tests = _list_tests(context.checking.runs(task.baseline))
-    told = [test for test in tests if not id_prefix(test)]
-    files = {file_of(test) for test in told}
+    tests = _list_tests(context.checking.find_runs(task.baseline))
+    told = [test for test in tests if not find_id_prefix(test)]
+    files = {get_test_file(test) for test in told}
     modules = {module for test in files for module in accumulate(test.split("."), "{}.{}".format)}
     paths = (path for path in context.git.list_paths(task.base_tree) if path.endswith(".py"))
-    return frozenset(path for path in paths if path in files or not modules.isdisjoint(modules_of(path)))
+    return frozenset(
+        path for path in paths if path in files or not modules.isdisjoint(list_module_names(path))
+    )
 
 
 def _list_tests(runs: Iterable[CheckRun]) -> frozenset[str]:
@@ -327,12 +338,12 @@ def _list_tests(runs: Iterable[CheckRun]) -> frozenset[str]:
 def _to_observation(git: Git, tree: str, surface: Surface, reads: Reads | None) -> Observation:
     """Return the files of a tree, and which of them its tests read."""
     paths = git.list_paths(tree)
-    checks = frozenset(path for path in paths if belongs(surface, path))
+    checks = frozenset(path for path in paths if is_check_file(surface, path))
     opened = reads.opened if reads else frozenset[str]()
     scripts = {path for path in opened if "." not in path.rpartition("/")[2]}
     texts_of = {*checks, *_MANIFESTS, *scripts}
     wanted = [path for path in paths if is_source(path) or path in texts_of][:_MOST_FILES]
-    wanted = [path for path in wanted if kind_of(path, surface) is not Kind.FIXTURES]
+    wanted = [path for path in wanted if find_kind(path, surface) is not Kind.FIXTURES]
     texts = git.read_files(tree, wanted, _TEXT_BYTES)
     seen = Observation(files=frozenset(paths), texts=texts, checks=checks)
     return seen.replace(by_code=reads.by_code, opened=reads.opened) if reads is not None else seen

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome
-from agentflow.core.test_ids import id_prefix
+from agentflow.core.test_ids import find_id_prefix
 from agentflow.core.verdict import FailReason, Hunk, ProbeEnd, ProbeKind, ProbeResult, Proof, ProofKind
 from agentflow.redact import list_some
 from agentflow.verdict.case import Case
@@ -138,14 +138,14 @@ def find_loaded_now(base: CheckRun, run: CheckRun) -> frozenset[str]:
     return frozenset(
         test
         for test in base.list_ids(*RED) - run.list_ids(*RED)
-        if (begin := id_prefix(test)) and any(name.startswith(begin) for name in passed)
+        if (begin := find_id_prefix(test)) and any(name.startswith(begin) for name in passed)
     )
 
 
-def not_loaded(before: CheckRun, now: CheckRun) -> frozenset[str]:
+def find_unloaded_tests(before: CheckRun, now: CheckRun) -> frozenset[str]:
     """Return the tests that had a result before and can no longer be loaded."""
     scopes = tuple(
-        begin for test in now.list_ids(*RED) - before.tests_with_result if (begin := id_prefix(test))
+        begin for test in now.list_ids(*RED) - before.tests_with_result if (begin := find_id_prefix(test))
     )
     return frozenset(test for test in before.tests_with_result if scopes and test.startswith(scopes))
 
@@ -185,7 +185,7 @@ def find_blind_checks(results: _Results, changed: Iterable[str]) -> tuple[str, .
     )
 
 
-def green_with_broken_code(results: _Results) -> tuple[ProbeResult, ...]:
+def list_green_when_broken(results: _Results) -> tuple[ProbeResult, ...]:
     """Return the probes in which tests passed although the changed code was broken."""
     kinds = (ProbeKind.BROKEN_CODE, ProbeKind.ORACLE)
     found = (each for each in results if each.kind in kinds and each.check is CheckName.TESTS)

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from agentflow.core.languages import COMPONENTS, SCRIPTS, is_source, may_be_shell
 from agentflow.core.regex import regex
-from agentflow.verdict.syntax import files_of, home_of, last_word, parse_python
+from agentflow.verdict.syntax import find_home_module, get_last_word, list_module_paths, parse_python
 
 _WEB = (*SCRIPTS, *COMPONENTS)
 """Endings of files that import each other, also without the ending."""
@@ -123,7 +123,7 @@ def find_holders(
 
 
 def _is_kin(path: str, other: str) -> bool:
-    """Tell whether two files are written in the same language, by their suffixes."""
+    """Return whether two files are written in the same language, by their suffixes."""
     endings = {PurePosixPath(path).suffix, PurePosixPath(other).suffix}
     return len(endings) == 1 or endings <= {*_WEB}
 
@@ -155,13 +155,15 @@ def _modules(path: str, node: ast.AST) -> Iterator[str]:
             parts = each.name.split(".")
             yield from (".".join(parts[: end + 1]) for end in range(len(parts)))
     elif isinstance(node, ast.ImportFrom):
-        base = home_of(node, path).strip(".")
+        base = find_home_module(node, path).strip(".")
         yield from (
             word for word in (base, *(f"{base}.{each.name}".strip(".") for each in node.names)) if word
         )
     elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
         named = node.args[0].value
-        if last_word(node.func) in ("import_module", "__import__", "importorskip") and isinstance(named, str):
+        if get_last_word(node.func) in ("import_module", "__import__", "importorskip") and isinstance(
+            named, str
+        ):
             yield named
 
 
@@ -202,7 +204,7 @@ def _find_declared(texts: Mapping[str, str], own: Collection[str]) -> set[str]:
     found: set[str] = set()
     for name in ("pyproject.toml", "setup.cfg", "setup.py"):
         modules = _ENTRY.findall(texts.get(name, ""))
-        found |= {place for each in modules for place in files_of(each, _TOPS) if place in own}
+        found |= {place for each in modules for place in list_module_paths(each, _TOPS) if place in own}
     listed = _PACKAGE_FILES.findall(texts.get("package.json", ""))
     words = [word for part in listed for word in _QUOTED.findall(part)]
     found |= {place for word in words for place in _places("package.js", word) if place in own}
@@ -210,7 +212,7 @@ def _find_declared(texts: Mapping[str, str], own: Collection[str]) -> set[str]:
 
 
 def _is_public(path: str, texts: Mapping[str, str]) -> bool:
-    """Tell whether a file is the first module of a package, or lies where libraries usually lie."""
+    """Return whether a file is the first module of a package, or lies where libraries usually lie."""
     folder = PurePosixPath(path).parent
     if path.endswith("__init__.py"):
         return f"{folder.parent}/__init__.py".removeprefix("./") not in texts
@@ -219,7 +221,7 @@ def _is_public(path: str, texts: Mapping[str, str]) -> bool:
 
 
 def _is_packaged(path: str, texts: Mapping[str, str], product: Collection[str]) -> bool:
-    """Tell whether a module lies in a package or folder together with product code."""
+    """Return whether a module lies in a package or folder together with product code."""
     folder = PurePosixPath(path).parent
     if path.endswith(".py") and f"{folder}/__init__.py".removeprefix("./") not in texts:
         return path.startswith("src/")
@@ -229,7 +231,7 @@ def _is_packaged(path: str, texts: Mapping[str, str], product: Collection[str]) 
 def _is_aid(
     path: str, texts: Mapping[str, str], leads: Graph, checks: Collection[str], own: Collection[str]
 ) -> bool:
-    """Tell whether a module only helps tests: it asserts, holds expected values, or judges results."""
+    """Return whether a module only helps tests: it asserts, holds expected values, or judges results."""
     if _asserts(path, texts[path]):
         return True
     users = [by for by in checks if path in leads.get(by, ())]
@@ -246,14 +248,14 @@ def _asserts(path: str, text: str) -> bool:
 
 
 def _compares(path: str, text: str, test: str) -> bool:
-    """Tell whether a test in another language passes the result of a call to a function of a file."""
+    """Return whether a test in another language passes the result of a call to a function of a file."""
     names = {PurePosixPath(path).stem, *(name for found in _DEFINED.findall(text) for name in found if name)}
     called = rf"(?m)(?:^|=>|[;{{!(])[ \t]*(?:{'|'.join(map(re.escape, names))})"
     return bool(re.search(rf"{called}(?:\([ \t]*(?:await )?[\w.:]+\(|[ \t][^\n]*(?:\$\(|`))", test))
 
 
 def _holds_values(text: str) -> bool:
-    """Tell whether a module consists of named values only."""
+    """Return whether a module consists of named values only."""
     body = [node for node in parse_python(text).body if not isinstance(node, ast.Import | ast.ImportFrom)]
     nodes = [
         node for node in body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
@@ -262,7 +264,7 @@ def _holds_values(text: str) -> bool:
 
 
 def _judges(path: str, text: str, others: Collection[str]) -> bool:
-    """Tell whether a test passes results of other code to a module and relies on its answer."""
+    """Return whether a test passes results of other code to a module and relies on its answer."""
     tree = parse_python(text)
     own, foreign = _names_from(tree, {path}), _names_from(tree, others)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _first(node.func) in own]

@@ -10,7 +10,7 @@ from agentflow.checks.detect import detect
 from agentflow.checks.observing import Reads
 from agentflow.checks.python import choose_interpreter
 from agentflow.checks.repository import KNOWN_FAILURES, Repository, WellKnown, apply_own_commands
-from agentflow.checks.results import findings
+from agentflow.checks.results import count_findings
 from agentflow.checks.run import CheckWatch, Manner, Shown
 from agentflow.core.errors import CorruptState
 from agentflow.core.evidence import (
@@ -36,16 +36,16 @@ from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.store.ledger import EvidenceLedger, find_damages
 from agentflow.store.reading import EVENTS, fold_state, load_events, read_evidence
 from agentflow.verdict.case import Case, find_hook_files, is_written_by_hooks, list_misused
-from agentflow.verdict.diff.inspection import NO_INSPECTION, Inspection, approval_id, inspect_change
-from agentflow.verdict.earlier_runs import contrast
+from agentflow.verdict.diff.inspection import NO_INSPECTION, Inspection, inspect_change, make_approval_id
+from agentflow.verdict.earlier_runs import list_differing_results
 from agentflow.verdict.ending import conclude
 from agentflow.verdict.gather import PlanProbes, add_inspection, build_case, split_by
 from agentflow.verdict.judge import judge
 from agentflow.verdict.paths import join_surfaces, observe_base
-from agentflow.verdict.probes.plan import due_canaries, due_probes
+from agentflow.verdict.probes.plan import plan_canaries, plan_probes
 from agentflow.verdict.probes.probe import ProbeContext
 from agentflow.verdict.runner import Place
-from agentflow.verdict.surface import find_surface, stands
+from agentflow.verdict.surface import find_surface, is_kept_original
 from agentflow.verdict.target_tests import narrow, read_tests
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import list_unchanged, mark_ignored
@@ -85,7 +85,7 @@ def _imports(copies: Copies, place: Path) -> str:
     root = copies.git.root
     if not any(is_python_environment(root / name) for name in SHARED):
         return ""
-    files = PathGuard(root).files()
+    files = PathGuard(root).list_files()
     words = choose_interpreter(Repository(sandbox=copies.sandbox, files=files, known=frozenset(files))).words
     return to_pythonpath(place, find_import_paths(copies.sandbox, words[0], {})) if len(words) == 1 else ""
 
@@ -189,7 +189,7 @@ class Examination:
             if check is None or problem:
                 return Examined(subject=evidence.id, said=problem, differs=True)
             self._fresh[evidence.id] = shown = _run(place, check, evidence, self._find_longest(evidence))
-        found = contrast(evidence, shown, self._recorded.read_outcomes(evidence))
+        found = list_differing_results(evidence, shown, self._recorded.read_outcomes(evidence))
         said = "; ".join(found) if found else f"{evidence.check}: {summarize_evidence(evidence)}, as recorded"
         return Examined(subject=evidence.id, said=said, differs=bool(found))
 
@@ -235,7 +235,9 @@ class Examination:
         found = observe_base(self._git, task.replace(surface=found), reduce(Reads.join, reads, Reads()), runs)
         surface = join_surfaces(told, found)
         changed = (change.path for change in self._git.list_changes(base, tree))
-        paths = [path for path in changed if stands(surface, path) and not stands(told, path)]
+        paths = [
+            path for path in changed if is_kept_original(surface, path) and not is_kept_original(told, path)
+        ]
         said = f"{list_some(paths)} is a check by what was found here, and product in the record"
         return task.replace(surface=surface), (said,) if paths else ()
 
@@ -314,7 +316,7 @@ class Examination:
         seen = inspect_change(self._git, task) if trees else NO_INSPECTION
         case = build_case(self._git, task, trees, lambda items: tuple(map(self._recall, items)), seen)
         case = case.replace(
-            approval=task.answers.get(approval_id(seen, recorded.weakened)) if trees else None
+            approval=task.answers.get(make_approval_id(seen, recorded.weakened)) if trees else None
         )
         case = add_inspection(case.replace(probes=self._probes(case, seen)), seen)
         return case.replace(weakened=tuple(dict.fromkeys((*recorded.weakened, *case.weakened))))
@@ -324,7 +326,7 @@ class Examination:
         if self._task.probes is None or self._trees is None:
             return self._task.probes
         probing = ProbeContext(git=self._git, task=self._task, case=case, inspection=seen)
-        plans = (due_canaries, due_probes)
+        plans = (plan_canaries, plan_probes)
         return tuple(one for plan in plans for one in _rerun(self._copies, probing, plan, self._shared))
 
     def _recall(self, item: RequiredCheck) -> CheckRun:
@@ -335,7 +337,7 @@ class Examination:
         shown = self._fresh.get(evidence.id)
         if shown is None:
             outcomes, said = self._recorded.read_outcomes(evidence), self._recorded.read_output(evidence.id)
-            found = findings(item.check.name, said)
+            found = count_findings(item.check.name, said)
         else:
             outcomes, found = dict(shown.outcomes), dict(shown.findings)
             evidence = evidence.replace(tests=shown.counts)
@@ -356,7 +358,7 @@ def _run(place: Place, check: Check, evidence: Evidence, longest: float) -> Show
 
 
 def is_observed(evidence: Evidence) -> bool:
-    """Tell whether a run shows which files the tests of the code from before read."""
+    """Return whether a run shows which files the tests of the code from before read."""
     is_before = (evidence.surface, evidence.code) == (Side.BASE, Side.BASE)
     return evidence.by is By.PROGRAM and evidence.check is CheckName.TESTS and is_before
 

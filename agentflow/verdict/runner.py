@@ -26,12 +26,12 @@ from agentflow.verdict.earlier_runs import (
     WHOLE,
     Circumstances,
     EarlierRuns,
+    choose_wait,
     explain_retry,
     find_passing,
     mark_surroundings,
-    seconds_to_wait,
 )
-from agentflow.verdict.surface import belongs
+from agentflow.verdict.surface import is_check_file
 from agentflow.workspace.git import Git
 from agentflow.workspace.working_copy import LowerDirectory, WorkingCopy, to_pythonpath
 
@@ -52,7 +52,7 @@ class CheckJob(Record):
     longest: float = 0
     """Seconds of processor time after which a test that does not move may be ended; never where it is 0."""
 
-    def manner(self, check: Check) -> Manner:
+    def choose_manner(self, check: Check) -> Manner:
         """Return how a check runs: tests are observed where code and checks are of one side."""
         is_telling = check.name is CheckName.TESTS and self.surface is self.code
         return Manner.OBSERVED if is_telling else Manner.PLAIN
@@ -108,7 +108,7 @@ class Place(Record):
     ) -> CheckResult:
         """Run a failed check again as long as that can show that it failed by chance."""
         while ran.runs and (fault := explain_retry(ran.runs, ran.faults, known, patience)):
-            self.pause(seconds_to_wait(fault, ran.faults, patience))
+            self.pause(choose_wait(fault, ran.faults, patience))
             if self.stage is not None:
                 self.stage.restore(belongs)
             shown = begin(len(ran.runs) + 1)
@@ -151,13 +151,13 @@ class CheckSetup(Record):
         if check.missing is not None:
             return CheckResult(check=check)
         mark = mark_surroundings(self.sandbox, self.marks, check)
-        sink = self.sink(job, check, 0)
+        sink = self.choose_sink(job, check, 0)
         known = self.earlier.find(job.tree, job.code, check, mark, sink)
         if known is None:
             return None
         return CheckResult(check=check, runs=(known.shown,), taken_from=known.source, surroundings=mark)
 
-    def sink(self, job: CheckJob, check: Check, number: int) -> Path:
+    def choose_sink(self, job: CheckJob, check: Check, number: int) -> Path:
         """Return the file for the output of a run."""
         name = f"check-{check.name}-{job.surface}-{job.code}-{number}.out"
         return self.store.folder / "outputs" / name
@@ -169,7 +169,7 @@ class CheckSetup(Record):
         try:
             await to_thread.run_sync(stage.fill, self.underlay)
             yield Place(
-                sandbox=self.sandbox.on(stage.view),
+                sandbox=self.sandbox.switch_to_view(stage.view),
                 imports=to_pythonpath(stage.view.place, self.places),
                 stage=stage,
                 cancelled=check_cancelled,
@@ -187,7 +187,7 @@ class CheckRunner:
         self, setup: CheckSetup, task: TaskState, keep: Callable[[CheckJob, CheckResult], RequiredCheck]
     ) -> None:
         self._setup = setup
-        self._belongs = partial(belongs, task.surface)
+        self._belongs = partial(is_check_file, task.surface)
         self._keep = keep
         self._firsts: dict[CheckName, frozenset[str]] = {}
         self._going = 0
@@ -274,7 +274,9 @@ class CheckRunner:
         patient = check.replace(timeout=self._time_for(check))
         longest = job.longest if check.name is CheckName.TESTS else 0
         watch = CheckWatch(tell=partial(self._tell_test, job, check), longest=longest)
-        return place.run(patient, self._setup.sink(job, check, number), job.manner(check), watch)
+        return place.run(
+            patient, self._setup.choose_sink(job, check, number), job.choose_manner(check), watch
+        )
 
     def _tell_test(self, job: CheckJob, check: Check, test: str, seconds: float) -> None:
         side = {"surface": job.surface, "code": job.code}

@@ -1,20 +1,23 @@
-"""Check files, by their names, their settings and the commands of the checks."""
+"""Check files, by names, settings and commands; and settings files that product and checkers share."""
 
+import configparser
+import io
+import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import PurePosixPath
 from types import MappingProxyType
+from typing import Any
 
-from agentflow.checks.dependencies import manifest_of
-from agentflow.checks.repository import MAKEFILES, PYTEST_SETTINGS, Repository, dot_folder, table
+from agentflow.checks.dependencies import find_manifest
+from agentflow.checks.repository import MAKEFILES, PYTEST_SETTINGS, Repository, find_dot_folder, get_table
 from agentflow.core.evidence import Check, Surface
 from agentflow.core.languages import SHELL, TEST_PATHS, gather, is_source
 from agentflow.core.regex import compile_glob, regex, to_expression
-from agentflow.verdict.shared_settings import is_shared
-from agentflow.verdict.syntax import files_of
+from agentflow.verdict.syntax import list_module_paths
 
 
 class Kind(StrEnum):
@@ -72,7 +75,7 @@ _MODULE = regex(r"[A-Za-z_][\w.]*")
 _RULE = regex(r"(?m)^([^\s#:=][^\n:=]*):(?!=)([^\n]*(?:\n\t[^\n]*)*)")
 
 
-def kind_of(path: str, surface: Surface) -> Kind | None:
+def find_kind(path: str, surface: Surface) -> Kind | None:
     """Return why a path is a check file; None for any other path."""
     if surface.removed and _any(surface.removed).fullmatch(path):
         return None
@@ -81,29 +84,29 @@ def kind_of(path: str, surface: Surface) -> Kind | None:
     if path in surface.named:
         return Kind.NAMED
     kind = _usual(path)
-    if kind is Kind.TESTS and path.endswith(".py") and dot_folder(path) not in ("", *surface.folders):
+    if kind is Kind.TESTS and path.endswith(".py") and find_dot_folder(path) not in ("", *surface.folders):
         return None
     return Kind.OBSERVED if kind is None and path in surface.observed else kind
 
 
-def kind_for_verdict(path: str, surface: Surface) -> Kind | None:
+def find_kind_for_verdict(path: str, surface: Surface) -> Kind | None:
     """Return why a changed path counts as a check file; a path not shown to be product does."""
-    kind = kind_of(path, surface)
+    kind = find_kind(path, surface)
     is_told = kind is not None or path in surface.product or not surface.is_watched
     if is_told or (surface.removed and _any(surface.removed).fullmatch(path)):
         return kind
-    is_known = is_source(path) or is_document_path(path) or is_shared(path) or manifest_of(path)
+    is_known = is_source(path) or is_document_path(path) or is_shared(path) or find_manifest(path)
     return None if is_known else Kind.UNKNOWN
 
 
-def stands(surface: Surface, path: str) -> bool:
+def is_kept_original(surface: Surface, path: str) -> bool:
     """Return whether the original checks keep a changed path as it was before the task."""
-    return kind_for_verdict(path, surface) is not None
+    return find_kind_for_verdict(path, surface) is not None
 
 
-def belongs(surface: Surface, path: str) -> bool:
+def is_check_file(surface: Surface, path: str) -> bool:
     """Return whether a path is a check file."""
-    return kind_of(path, surface) is not None
+    return find_kind(path, surface) is not None
 
 
 @lru_cache(maxsize=100_000)
@@ -135,7 +138,7 @@ def _any(globs: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def is_document_path(name: str) -> bool:
-    """Tell whether a path is that of text for people."""
+    """Return whether a path is that of text for people."""
     path = PurePosixPath(name)
     is_top = len(path.parts) == 1 and (path.suffix or path.name.isupper())
     is_named = _DOCUMENT_NAME.fullmatch(path.stem) and path.suffix in {*_DOCUMENT_ENDINGS, ".txt", ""}
@@ -160,9 +163,11 @@ def find_surface(
 def _dot_folders(repository: Repository, checks: Iterable[Check]) -> Iterator[str]:
     """Yield the dot folders with Python tests that a check or the settings of pytest name."""
     commands = " ".join(text for text in (*(check.command for check in checks), *_recipes(repository)))
-    hidden = (name for name in repository.files if name.endswith(".py") and dot_folder(name))
+    hidden = (name for name in repository.files if name.endswith(".py") and find_dot_folder(name))
     yield from (
-        dot_folder(name) for name in hidden if dot_folder(name) in commands or repository.collects(name)
+        find_dot_folder(name)
+        for name in hidden
+        if find_dot_folder(name) in commands or repository.is_collected(name)
     )
 
 
@@ -197,23 +202,25 @@ def _main_of(repository: Repository, module: str) -> Iterator[str]:
     if "." in module:
         return
     others = (name for name in repository.files if name.endswith(".py") and not name.startswith(f"{module}/"))
-    if any(kind_of(name, Surface()) is None for name in others if name != f"{module}.py"):
+    if any(find_kind(name, Surface()) is None for name in others if name != f"{module}.py"):
         yield from (f"{module}/__main__.py", f"{module}.py")
 
 
 def _recipes(repository: Repository) -> tuple[str, ...]:
     """Return what the scripts of package.json and the test target of a Makefile run."""
-    scripts = table(repository.package, "scripts")
+    scripts = get_table(repository.package, "scripts")
     return (*map(str, scripts.values()), *(repository.make_test or ())[1:])
 
 
 def _aids(repository: Repository) -> Iterator[str]:
     """Yield the modules that tests import and that contain assertions."""
     bare = Surface()
-    tests = [name for name in repository.files if name.endswith(".py") and kind_of(name, bare) in _IMPORTING]
+    tests = [
+        name for name in repository.files if name.endswith(".py") and find_kind(name, bare) in _IMPORTING
+    ]
     found = {match for name in tests for match in _IMPORTED.findall(repository.read(name))}
     modules = {each for module, name in found for each in (module, f"{module}.{name}")}
-    for path in sorted({path for module in modules for path in files_of(module)} & repository.known):
+    for path in sorted({path for module in modules for path in list_module_paths(module)} & repository.known):
         if _ASSERTS.search(repository.read(path)):
             yield path
 
@@ -224,4 +231,157 @@ def _plugins(repository: Repository) -> Iterator[str]:
     listed = (found for name in conftests for found in _PLUGINS.findall(repository.read(name)))
     modules = [module for words in listed for module in _MODULE.findall(words)]
     modules += [found for name in PYTEST_SETTINGS for found in _OPTION.findall(repository.read(name))]
-    yield from (path for module in modules for path in files_of(module))
+    yield from (path for module in modules for path in list_module_paths(module))
+
+
+_PRODUCT_TABLES = frozenset({"project", "build-system", "dependency-groups"})
+_PRODUCT_TOOLS = frozenset(
+    {"poetry", "uv", "pdm", "hatch", "setuptools", "setuptools_scm", "flit", "maturin", "scikit-build"}
+)
+_CARGO_TESTS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {"package": frozenset({"autotests"}), "lib": frozenset({"test", "doctest", "harness"})}
+)
+"""The keys by which a crate's manifest speaks of its tests, beside their own tables."""
+_PRODUCT_SECTION = re.compile(r"metadata|options(?:\..*)?|bdist_wheel|sdist|egg_info")
+_CHECKER_KEYS = frozenset(
+    {"scripts", "jest", "vitest", "mocha", "ava", "nyc", "c8", "eslintConfig", "eslintIgnore", "babel", "tap"}
+)
+
+
+def is_shared(path: str) -> bool:
+    """Return whether a settings file may hold tables of checkers beside those of the product."""
+    return path.rpartition("/")[2] in _MIXERS
+
+
+def mix(path: str, before: str, now: str) -> str:
+    """Return a settings file with the checkers' tables of `before` and the product's tables of `now`.
+
+    Where the two cannot be told apart for certain, it is the file as it was before.
+    """
+    try:
+        return _MIXERS[path.rpartition("/")[2]](before, now)
+    except (ValueError, configparser.Error, RecursionError):  # one of the two is damaged
+        return before
+
+
+def read_checker_settings(path: str, text: str) -> Mapping[str, object]:
+    """Return what a settings file says to checkers, by table. Raises ValueError and configparser.Error."""
+    match path.rpartition("/")[2]:
+        case "pyproject.toml":
+            from tomllib import loads  # noqa: PLC0415
+
+            found = _merge(loads(text), {})
+            return {**found.pop("tool", {}), **found}
+        case "setup.cfg" | "tox.ini":
+            parser = _ini(text)
+            names = (name for name in parser.sections() if not _PRODUCT_SECTION.fullmatch(name))
+            return {name: dict(parser[name]) for name in names}
+        case "Cargo.toml":
+            from tomllib import loads  # noqa: PLC0415
+
+            own = {key: value for key, value in loads(text).items() if key in ("test", *_CARGO_TESTS)}
+            return own | {
+                name: {key: value for key, value in get_table(own, name).items() if key in keys}
+                for name, keys in _CARGO_TESTS.items()
+                if name in own
+            }
+        case "package.json":
+            return {
+                key: said for key, said in get_table(json.loads(text or "{}")).items() if key in _CHECKER_KEYS
+            }
+        case _:
+            return {"": text}
+
+
+def _mix_tables(
+    merge: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]], before: str, now: str
+) -> str:
+    from tomllib import loads  # noqa: PLC0415
+
+    from tomlkit import dumps  # noqa: PLC0415  # only where a project file changed on both sides
+
+    old, new = loads(before), loads(now)
+    wanted = merge(old, new)
+    if wanted == new:
+        return now
+    if wanted == old:
+        return before
+    found = dumps(wanted)
+    return found if loads(found) == wanted else before
+
+
+def _merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return the mixed document as data, to verify the mixed text against."""
+    merged = {key: value for key, value in new.items() if key in _PRODUCT_TABLES}
+    merged |= {key: value for key, value in old.items() if key not in {*_PRODUCT_TABLES, "tool"}}
+    tools = {key: value for key, value in new.get("tool", {}).items() if key in _PRODUCT_TOOLS}
+    tools |= {key: value for key, value in old.get("tool", {}).items() if key not in _PRODUCT_TOOLS}
+    merged |= {"tool": tools} if tools else {}
+    return _with_plugins(merged, get_table(old, "project", "entry-points").get("pytest11"))
+
+
+def _merge_crate(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return a crate's manifest with the test targets of before."""
+    merged = {key: value for key, value in new.items() if key != "test"}
+    merged |= {"test": old["test"]} if "test" in old else {}
+    for name, keys in _CARGO_TESTS.items():
+        own = {key: value for key, value in get_table(new, name).items() if key not in keys}
+        own |= {key: value for key, value in get_table(old, name).items() if key in keys}
+        merged |= {name: own} if own or name in new else {}
+    return merged
+
+
+def _with_plugins(document: dict[str, Any], plugins: object) -> dict[str, Any]:
+    """Return a document in which pytest loads exactly these plugins."""
+    project = dict(document.get("project", {}))
+    points = {key: value for key, value in project.pop("entry-points", {}).items() if key != "pytest11"}
+    points |= {"pytest11": plugins} if plugins else {}
+    project |= {"entry-points": points} if points else {}
+    return document | ({"project": project} if project else {})
+
+
+def _mix_ini(before: str, now: str) -> str:
+    old, new = _ini(before), _ini(now)
+    mixed = _ini("")
+    for source, product in ((new, True), (old, False)):
+        for section in source.sections():
+            if bool(_PRODUCT_SECTION.fullmatch(section)) is product:
+                mixed[section] = dict(source[section])
+    written = io.StringIO()
+    mixed.write(written)
+    return written.getvalue()
+
+
+def _ini(text: str) -> configparser.RawConfigParser:
+    parser = configparser.RawConfigParser(strict=False)
+    parser.optionxform = str  # type: ignore[assignment, method-assign]  # keys keep their case
+    parser.read_string(text)
+    return parser
+
+
+def _mix_json(before: str, now: str) -> str:
+    old, new = json.loads(before), json.loads(now)
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return before
+    mixed = {key: value for key, value in new.items() if key not in _CHECKER_KEYS}
+    mixed |= {key: value for key, value in old.items() if key in _CHECKER_KEYS}
+    if names := {**_names_in(new), **_names_in(old)}:
+        mixed["imports"] = names  # checks load code by names that had a meaning before
+    if mixed in (old, new):
+        return now if mixed == new else before
+    return json.dumps(mixed, indent=2, ensure_ascii=False) + "\n"
+
+
+def _names_in(document: dict[str, Any]) -> dict[str, Any]:
+    found = document.get("imports")
+    return found if isinstance(found, dict) else {}
+
+
+_MIXERS: Mapping[str, Callable[[str, str], str]] = MappingProxyType(
+    {
+        "pyproject.toml": partial(_mix_tables, _merge),
+        "setup.cfg": _mix_ini,
+        "package.json": _mix_json,
+        "Cargo.toml": partial(_mix_tables, _merge_crate),
+    }
+)

@@ -1,17 +1,11 @@
-"""Code as several modules read it: Python as syntax trees, other languages as tokens."""
+"""Python code as syntax trees: how it is read, and what its parts name."""
 
 import ast
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
-from types import MappingProxyType
-
-from agentflow.core.languages import C_FAMILY, JAVASCRIPT, RUST, Lexer, find_lexer
-from agentflow.core.record import Record
-from agentflow.core.regex import regex
 
 NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)
 """The errors that Python raises for a text that is no code, or too deep to look at."""
@@ -36,7 +30,7 @@ def parse_python(text: str) -> ast.Module:
 
 
 def is_too_deep(text: str) -> bool:
-    """Tell whether a text may be Python code whose expressions or branches lie too deep to look at."""
+    """Return whether a text may be Python code whose expressions or branches lie too deep to look at."""
     try:
         _read_levels(text)
     except (RecursionError, MemoryError):
@@ -60,16 +54,16 @@ def _read_levels(text: str) -> ast.Module:
 
 
 def has_kind(node: ast.AST, kinds: tuple[type[ast.AST], ...]) -> bool:
-    """Tell whether code has a part of one of these kinds."""
+    """Return whether code has a part of one of these kinds."""
     return any(isinstance(each, kinds) for each in ast.walk(node))
 
 
-def words_of(tree: ast.AST) -> frozenset[str]:
+def list_words(tree: ast.AST) -> frozenset[str]:
     """Return all words of code, those of its texts too."""
     return frozenset(re.findall(r"\w+", ast.unparse(tree)))
 
 
-def last_word(node: ast.AST) -> str:
+def get_last_word(node: ast.AST) -> str:
     """Return the name of a variable or an attribute; empty for any other code."""
     match node:
         case ast.Attribute(attr=word) | ast.Name(id=word):
@@ -89,7 +83,7 @@ def list_strings(*nodes: ast.AST) -> list[str]:
     return [value for value in found if isinstance(value, str)]
 
 
-def parameters_of(node: AnyFunction | ast.Lambda) -> list[ast.arg]:
+def find_parameters(node: AnyFunction | ast.Lambda) -> list[ast.arg]:
     """Return the parameters of a function."""
     given = node.args
     found = (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg)
@@ -98,7 +92,7 @@ def parameters_of(node: AnyFunction | ast.Lambda) -> list[ast.arg]:
 
 def list_parameters(node: AnyFunction | ast.Lambda) -> list[str]:
     """Return the names of the parameters of a function."""
-    return [each.arg for each in parameters_of(node)]
+    return [each.arg for each in find_parameters(node)]
 
 
 def name_imported(name: ast.alias) -> str:
@@ -106,7 +100,7 @@ def name_imported(name: ast.alias) -> str:
     return (name.asname or name.name).partition(".")[0]
 
 
-def home_of(node: ast.ImportFrom, path: str) -> str:
+def find_home_module(node: ast.ImportFrom, path: str) -> str:
     """Return the module that names are imported from, as seen from the top of the repository."""
     if not node.level:
         return node.module or ""
@@ -114,23 +108,23 @@ def home_of(node: ast.ImportFrom, path: str) -> str:
     return ".".join((*folders, *([node.module] if node.module else [])))
 
 
-def files_of(module: str, tops: Iterable[str] = ("", "src/")) -> Iterator[str]:
+def list_module_paths(module: str, tops: Iterable[str] = ("", "src/")) -> Iterator[str]:
     """Yield the paths at which a module may lie."""
     place = module.replace(".", "/")
     yield from (f"{top}{place}{end}" for top in tops for end in (".py", "/__init__.py"))
 
 
 def is_constant(node: ast.stmt | None) -> bool:
-    """Tell whether a statement is nothing but a constant, such as a docstring."""
+    """Return whether a statement is nothing but a constant, such as a docstring."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def behind_docstring(node: ast.Module | Definition) -> int:
+def skip_docstring(node: ast.Module | Definition) -> int:
     """Return the place of the first statement behind the docstring."""
     return int(ast.get_docstring(node, clean=False) is not None)
 
 
-def first_line(node: ast.stmt) -> int:
+def find_first_line(node: ast.stmt) -> int:
     """Return the line on which a statement begins, with its decorators."""
     marks: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(each.lineno for each in marks)])
@@ -153,8 +147,8 @@ _RESOURCES = frozenset({"importlib", "resources", "metadata", "files", "as_file"
 """Imports by which code reads files and versions of packages, and no function."""
 
 
-def looks_up(text: str) -> bool:
-    """Tell whether code may look up a function by a computed name; a name that it spells out is a word."""
+def may_look_up(text: str) -> bool:
+    """Return whether code may look up a function by a computed name; a name that it spells out is a word."""
     tree = read_python(text)
     if tree is None:
         return True
@@ -173,8 +167,8 @@ def looks_up(text: str) -> bool:
     return False
 
 
-def reaches_by_name(tree: ast.Module) -> bool:
-    """Tell whether code may look up a function by any name, or expose its name."""
+def may_reach_by_name(tree: ast.Module) -> bool:
+    """Return whether code may look up a function by any name, or expose its name."""
     for node in ast.walk(tree):
         match node:
             case ast.Name(id=word) if word in _BY_NAME:
@@ -193,109 +187,3 @@ def reaches_by_name(tree: ast.Module) -> bool:
             case _:
                 pass
     return False
-
-
-# other languages than Python
-
-_CONTROL = regex("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
-"""Characters that end a line, and so a comment, in some compilers only."""
-OPENS: Mapping[str, str] = MappingProxyType({"(": ")", "[": "]", "{": "}"})
-CLOSES = frozenset(OPENS.values())
-
-
-def split_program(path: str, text: str) -> list[tuple[str, str]] | None:
-    """Return a program as its comments, strings and code, each by its kind; None where that is unsure."""
-    language = find_lexer(path)
-    if language is None or _CONTROL.search(text) or re.search(language.odd, text):
-        return None
-    parts = list(_split(language, text))
-    return parts if "".join(part for _, part in parts) == text else None
-
-
-def _split(language: Lexer, text: str) -> Iterator[tuple[str, str]]:
-    """Yield the parts of a file up to the first that no rule matches."""
-    pattern, place = _pattern(language), 0
-    while found := pattern.match(text, place):
-        yield found.lastgroup or "", found[0]
-        place = found.end()
-
-
-@cache
-def _pattern(language: Lexer) -> re.Pattern[str]:
-    strings = "|".join(language.strings)
-    return re.compile(
-        rf"(?P<comment>{language.comment})|(?P<string>{strings})|(?P<code>{language.code})", re.DOTALL
-    )
-
-
-def blank_out(path: str, text: str, string: str = " ") -> str | None:
-    """Return a program with blanks for its comments and a sign for each of its strings' characters.
-
-    Its lines are kept. None where it cannot be read.
-    """
-    parts = split_program(path, text)
-    if parts is None:
-        return None
-    signs = {"comment": " ", "string": string}
-    return "".join(re.sub(r"[^\n]", signs[kind], part) if kind in signs else part for kind, part in parts)
-
-
-class Tokens(Record):
-    """A program as tokens, with what brackets enclose each."""
-
-    path: str
-    text: str
-    bare: str
-    """The text with signs for comments and strings, of which the tokens are pieces."""
-    words: tuple[str, ...]
-    places: tuple[int, ...]
-    """The offset of each token in the text."""
-    partners: Mapping[int, int]
-    """The matching bracket of each bracket."""
-    around: tuple[int, ...]
-    """The innermost bracket in which each token stands; -1 for none."""
-
-    @property
-    def is_c(self) -> bool:
-        return self.path.endswith(C_FAMILY)
-
-    @property
-    def is_rust(self) -> bool:
-        return self.path.endswith(RUST)
-
-    @property
-    def is_javascript(self) -> bool:
-        return self.path.endswith(JAVASCRIPT)
-
-    def word(self, place: int) -> str:
-        """Return a token; empty where there is none."""
-        return self.words[place] if 0 <= place < len(self.words) else ""
-
-    def end(self, place: int) -> int:
-        """Return the offset in the text at which a token ends."""
-        return self.places[place] + len(self.words[place])
-
-    def places_of(self, name: str) -> list[int]:
-        return [place for place, word in enumerate(self.words) if word == name]
-
-
-def to_tokens(path: str, text: str, bare: str, token: re.Pattern[str]) -> Tokens | None:
-    """Return a program as the tokens of its bare text; None where its brackets do not match."""
-    found = list(token.finditer(bare))
-    words = tuple(each[0] for each in found)
-    partners, around, opened = dict[int, int](), list[int](), list[int]()
-    for place, word in enumerate(words):
-        if word in CLOSES:
-            if not opened or OPENS[words[opened[-1]]] != word:
-                return None
-            begin = opened.pop()
-            partners |= {begin: place, place: begin}
-        around.append(opened[-1] if opened else -1)
-        if word in OPENS:
-            opened.append(place)
-    if opened:
-        return None
-    places = tuple(each.start() for each in found)
-    return Tokens(
-        path=path, text=text, bare=bare, words=words, places=places, partners=partners, around=tuple(around)
-    )

@@ -5,10 +5,10 @@ from collections.abc import Collection
 from functools import partial
 from itertools import pairwise
 
-from agentflow.checks.repository import every
+from agentflow.checks.repository import join_commands
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.regex import regex
-from agentflow.core.test_ids import file_of, find_test_files, id_prefix
+from agentflow.core.test_ids import find_id_prefix, find_test_files, get_test_file
 from agentflow.routing.clauses import Targets, find_targets
 from agentflow.workspace.git import Git
 
@@ -66,7 +66,7 @@ def narrow(check: Check, tests: Collection[str]) -> Check:
         and runs
         and not any(test.startswith(_OPTIONS) for test in tests)
     )
-    command = every(runs) if is_fit else ""
+    command = join_commands(runs) if is_fit else ""
     return check.replace(command=command) if 0 < len(command) < _MOST_CHARS else check
 
 
@@ -106,7 +106,7 @@ def read_tests(command: str) -> frozenset[str]:
 def _by_file(tests: Collection[str]) -> str:
     """Return the files of tests and a filter by name."""
     names = sorted({_name(test) for test in tests})
-    files = "".join(f" {shlex.quote(file)}" for file in sorted({file_of(test) for test in tests}))
+    files = "".join(f" {shlex.quote(file)}" for file in sorted({get_test_file(test) for test in tests}))
     if len(names) > _MOST_NAMES or not all(map(str.isidentifier, names)):
         return files
     return f"{files} -k {shlex.quote(_OR.join(names))}"
@@ -118,4 +118,6 @@ def _name(test: str) -> str:
 
 
 def _by_id(tests: Collection[str]) -> str:
-    return "".join(f" -k {shlex.quote(each)}" for each in sorted({id_prefix(test) or test for test in tests}))
+    return "".join(
+        f" -k {shlex.quote(each)}" for each in sorted({find_id_prefix(test) or test for test in tests})
+    )

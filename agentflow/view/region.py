@@ -12,10 +12,10 @@ from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from agentflow.core.task import GateStatus, Phase
-from agentflow.redact import make_visible, strip_colours
+from agentflow.redact import format_count, make_visible, strip_colours
 from agentflow.view.board import Board, RunningCheck, TestCounter, Work
 from agentflow.view.text import ASCII, Medium, count_cells, find_width, send
-from agentflow.view.words import GATE_MARKS, format_count, format_whole_seconds
+from agentflow.view.words import GATE_MARKS, format_whole_seconds
 
 TICK = 0.1
 """Seconds between two redraws, at least."""

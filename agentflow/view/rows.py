@@ -34,11 +34,10 @@ from agentflow.core.messages import Stop
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import GateStatus, Phase
 from agentflow.core.verdict import ProbeEnd, describe_probe
-from agentflow.redact import list_some, to_one_line
+from agentflow.redact import format_count, list_some, to_one_line
 from agentflow.view.text import Span, Style, span
 from agentflow.view.words import (
     describe_sides,
-    format_count,
     format_duration,
     is_without_change,
     list_reasons,

@@ -7,7 +7,7 @@ from agentflow.core.evidence import By, CheckName, Evidence, Side, describe_coun
 from agentflow.core.pending import APPROVED, Pending, PendingKind, to_letter
 from agentflow.core.role import PlanStep
 from agentflow.core.task import GateStatus, Phase, RequiredCheck, Status, TaskState
-from agentflow.redact import list_some, to_one_line
+from agentflow.redact import format_count, list_some, to_one_line
 from agentflow.view.tasks import Snapshot
 from agentflow.view.text import BLANK, Line, Span, Style, clip, column, fill_columns, label_row, line, span
 from agentflow.view.words import (
@@ -15,7 +15,6 @@ from agentflow.view.words import (
     count_seconds,
     describe_tree,
     draw_sandbox,
-    format_count,
     format_duration,
     mark_evidence,
     mark_gate,

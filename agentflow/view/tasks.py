@@ -9,10 +9,10 @@ from agentflow.core.events import StateChanged, StoredEvent
 from agentflow.core.evidence import Evidence
 from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
-from agentflow.redact import to_one_line
+from agentflow.redact import format_count, to_one_line
 from agentflow.store.reading import EVIDENCE, fold_state, load_events, load_state, read_evidence
 from agentflow.view.text import Line, Span, Style, clip, count_cells, fill_columns, line, span
-from agentflow.view.words import format_count, mark_status, style_status
+from agentflow.view.words import mark_status, style_status
 
 INTERRUPTED = "interrupted"
 UNDONE = "undone"

@@ -1,18 +1,19 @@
 """The result at the end of a task: what is proven, what changed, what it cost, what to do next."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from shlex import quote
 
 from agentflow.core.record import Record
-from agentflow.core.task import Failure, Phase, RequiredCheck, Status, TaskState
+from agentflow.core.task import Failure, Phase, Status, TaskState
 from agentflow.core.verdict import PLAUSIBLE, Verdict, explain_caveat
-from agentflow.redact import list_some, make_visible, to_one_line
+from agentflow.redact import format_count, list_some, make_visible, to_one_line
 from agentflow.store.reading import TASKS
+from agentflow.verdict.ending import describe_outcome
 from agentflow.view.status import check_rows, draw_pending, plan_rows, style_diff_row
 from agentflow.view.tasks import Snapshot
 from agentflow.view.text import BLANK, Line, Style, clip, label_row, line, span
-from agentflow.view.words import RESUMABLE, Detail, draw_sandbox, format_count, mark_status, style_status
+from agentflow.view.words import RESUMABLE, Detail, draw_sandbox, mark_status, style_status
 
 _DIFF_LINES = 40
 _DIFF_WIDTH = 160
@@ -22,18 +23,6 @@ _FEW = 6
 _REASON = 300
 _PER_FAILURE = 3
 _NOTES = 8
-_MEANINGS: Mapping[Status, str] = {
-    Status.RUNNING: "still running",
-    Status.SUSPENDED: "suspended",
-    Status.ANSWERED: "answered",
-    Status.FAILED: "not verified",
-    Status.VERIFIED_WITH_CAVEAT: "not verified by any check",
-    Status.LIMIT: "not verified: a limit was reached",
-    Status.BLOCKED: "stopped by a rule",
-    Status.TAMPERED: "not verified",
-    Status.CANCELLED: "cancelled",
-    Status.ERROR: "internal error",
-}
 
 
 class FileDiff(Record):
@@ -136,44 +125,10 @@ def _draw_answer(state: TaskState) -> Iterator[Line]:
 
 def _draw_headline(snapshot: Snapshot) -> tuple[Line, ...]:
     status = snapshot.state.status
-    said = ": ".join(filter(None, describe_outcome(snapshot)))
+    said = ": ".join(filter(None, describe_outcome(snapshot.state, snapshot.find)))
     first = line(mark_status(status), span(said, style_status(status)), hang=2)
     more = snapshot.state.ending.reason.splitlines()[1:] if snapshot.state.ending else []
     return (first, *(line("  ", to_one_line(each, _REASON), hang=4) for each in more))
-
-
-def describe_outcome(snapshot: Snapshot) -> tuple[str, str]:
-    """Return a task's result in a few words, with its proof or its reason."""
-    state = snapshot.state
-    if state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT} and state.final:
-        return state.status.replace("_", " "), _describe_proof(snapshot)
-    return _MEANINGS[state.status], to_one_line(state.ending.reason, _REASON) if state.ending else ""
-
-
-def _describe_proof(snapshot: Snapshot) -> str:
-    """Return in words what the checks show of a change that was verified."""
-    state = snapshot.state
-    base = {one.check.name: snapshot.find(one.evidence) for one in state.baseline}
-    if not any(snapshot.find(one.evidence) for one in state.final):
-        return "no check could run here, so none shows that the change works."
-    turned = green = 0
-    for one in state.final:
-        before, after = base.get(one.check.name), snapshot.find(one.evidence)
-        if after and after.exit_code == 0:
-            green += 1
-            turned += before is not None and before.exit_code != 0
-    verb = "passes" if (turned or green) == 1 else "pass"
-    if turned:
-        return f"{format_count(turned, 'failing check')} now {verb}; no new failures."
-    if green:
-        return f"{format_count(green, 'check')} {verb} on the changed code; no new failures."
-    then, now = (_count_failing(snapshot, side) for side in (state.baseline, state.final))
-    return f"{format_count(then, 'test')} failed before, {now} now; no new failures."
-
-
-def _count_failing(snapshot: Snapshot, checks: tuple[RequiredCheck, ...]) -> int:
-    found = (snapshot.find(one.evidence) for one in checks)
-    return sum(one.tests.failed + one.tests.errors for one in found if one and one.tests)
 
 
 def _draw_plan(state: TaskState) -> tuple[Line, ...]:

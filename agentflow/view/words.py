@@ -90,10 +90,6 @@ def is_without_change(evidence: Evidence | EvidenceRecorded) -> bool:
     return evidence.code is Side.BASE and evidence.surface is Side.FINAL
 
 
-def format_count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def describe_tree(tree: str | None) -> str:
     return tree[:_TREE_WIDTH] if tree else "-"
 

@@ -1,36 +1,25 @@
-"""The pages of one repository, made from the files of its tasks, and the page's actions."""
+"""The pages of one repository, made from the files of its tasks."""
 
-import os
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from agentflow.api.decisions import answer_question, decide_approval, parse_edited_input, send_message
-from agentflow.api.undo import OPEN, UndoResult, cancel_task, undo
+from agentflow.api.undo import OPEN
 from agentflow.api.worktree import list_homes, open_home
-from agentflow.core.errors import Exit, StateError, TaskLocked, TaskNotFound, UsageError
-from agentflow.core.pending import APPROVED, Answer, Pending, to_letter
-from agentflow.core.record import Record
+from agentflow.core.errors import TaskNotFound
+from agentflow.core.pending import APPROVED, Pending, to_letter
 from agentflow.core.task import Status
 from agentflow.pages.page import TaskPage, read_task_page
 from agentflow.pages.render import describe_pending, render_parts
 from agentflow.pages.templates import fill_template, to_markup
-from agentflow.parse import decode
-from agentflow.process import DetachedProgram, detach
-from agentflow.redact import list_some, strip_colours, to_one_line
+from agentflow.redact import strip_colours, to_one_line
 from agentflow.store import reading
-from agentflow.store.ownership import is_at_work
-from agentflow.store.reading import load_state
 from agentflow.store.sessions import load_sessions
 from agentflow.view.tasks import INTERRUPTED, UNDONE, TaskRow, describe_task
 from agentflow.view.words import style_status
+from agentflow.web.actions import Actions, Continuations, to_home
 from agentflow.workspace.git import Git
 
-_NO_VERDICT = (Exit.CONFIG, Exit.NO_MODEL, Exit.NO_SANDBOX, Exit.INTERNAL)
-"""Exit codes that the task's own files may not explain."""
-_BY = "the page"
-_SHOWN = 20
 _OUTPUT_PAGE_BYTES = 64 * 1024
 """The bytes of an output that one page shows."""
 _RESUMABLE = (Status.RUNNING, Status.SUSPENDED, Status.CANCELLED, Status.ERROR)
@@ -45,159 +34,6 @@ _INNER = ("run-", "turn-")
 """Parts that stand in another; the script of the page puts them there."""
 Parts = Mapping[str, str]
 _Stamp = tuple[object, ...]
-
-
-class _Approval(Record):
-    pending: str
-    comment: str = ""
-    input: str = ""
-    """The input that the call is made with instead, as JSON; empty: the one that was asked about."""
-
-
-class _Denial(Record):
-    pending: str
-    reason: str
-
-
-class _MessageText(Record):
-    said: tuple[str, ...]
-    """A text, or one for each question."""
-
-
-class _Undo(Record):
-    dry_run: bool = True
-    force: bool = False
-
-
-def to_home(folder: Path) -> Path:
-    """Return the repository or the worktree that a task's folder lies in."""
-    return folder.parents[2]
-
-
-class Continuations:
-    """The processes that continue tasks after a decision on the page; each outlives the server."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._begun: dict[Path, DetachedProgram] = {}
-        """By the folder of the task."""
-
-    def begin(self, folder: Path) -> None:
-        """Start `agentflow resume`. Raises TaskLocked while a task is at work."""
-        if self.is_at_work(to_home(folder)):
-            raise TaskLocked("another task is at work in this repository", hint="resume this one afterwards")
-        argv = (sys.executable, "-P", "-m", "agentflow", "resume", folder.name, "-q", "-C", str(self._root))
-        self._begun[folder] = detach(argv, self._root, dict(os.environ))
-
-    def is_at_work(self, home: Path) -> bool:
-        """Return whether a process works there, after reaping our own that have ended."""
-        for folder, each in tuple(self._begun.items()):
-            if each.exit_code not in (None, *_NO_VERDICT):
-                self._begun.pop(folder, None)  # its stderr closes with it, once nobody reads it
-        running = [to_home(folder) for folder, each in self._begun.items() if each.exit_code is None]
-        return home in running or is_at_work(home)
-
-    def explain_failure(self, folder: Path) -> str:
-        """Return the error message of a continuation that failed to go on, or empty."""
-        begun = self._begun.get(folder)
-        return begun.read_stderr() if begun is not None and begun.exit_code in _NO_VERDICT else ""
-
-
-class Actions:
-    """The actions on the tasks of one repository."""
-
-    def __init__(self, continuations: Continuations, find_git: Callable[[Path], Git]) -> None:
-        """Take what returns the repository or worktree of a task's folder."""
-        self._continuations = continuations
-        self._find_git = find_git
-
-    def run(self, name: str, folder: Path, body: bytes) -> str:
-        """Do what a person asked for and return what came of it. Raises AgentflowError."""
-        match name:
-            case "approve":
-                return self._approve(folder, decode(_Approval, body, "approval"))
-            case "deny":
-                return self._deny(folder, decode(_Denial, body, "denial"))
-            case "answer":
-                answer_question(
-                    self._find_git(folder).root, folder.name, decode(_MessageText, body, "answer").said
-                )
-                return f"Answered. {self._go_on(folder)}"
-            case "say":
-                return self._say(folder, " ".join(decode(_MessageText, body, "message").said))
-            case "stop":
-                return self._stop(folder)
-            case "resume":
-                self._continuations.begin(folder)
-                return "The task continues."
-            case "undo":
-                return self._undo(folder, decode(_Undo, body, "undo"))
-            case _:
-                raise UsageError(f"there is no action {name}")
-
-    def _approve(self, folder: Path, said: _Approval) -> str:
-        given = parse_edited_input(said.input or None)
-        return self._decide(
-            folder, said.pending, Answer(approved=True, input=given, by=_BY, comment=said.comment)
-        )
-
-    def _deny(self, folder: Path, said: _Denial) -> str:
-        if not said.reason.strip():
-            raise UsageError("say why: the model reads the reason as the result of its call")
-        return self._decide(folder, said.pending, Answer(approved=False, text=said.reason, by=_BY))
-
-    def _decide(self, folder: Path, pending_id: str, decision: Answer) -> str:
-        made = decide_approval(self._find_git(folder).root, pending_id, decision, task_id=folder.name)
-        if made.before:
-            return f"{pending_id} was already decided: {made.word}."
-        return f"{pending_id} {made.word}. {self._go_on(folder)}"
-
-    def _go_on(self, folder: Path) -> str:
-        """Continue a task for which nothing is left to decide."""
-        waits = len(load_state(folder).pending)
-        if waits:
-            return f"{waits} more to decide before the task continues."
-        self._continuations.begin(folder)
-        return "The task continues."
-
-    def _say(self, folder: Path, text: str) -> str:
-        if not text.strip():
-            raise UsageError("the message is empty")
-        send_message(self._find_git(folder), folder, text)
-        return "The working role reads it before its next turn."
-
-    def _undo(self, folder: Path, wish: _Undo) -> str:
-        root = self._find_git(folder).root
-        return _describe_undo(undo(folder.name, folder=root, dry_run=wish.dry_run, force=wish.force))
-
-    def _stop(self, folder: Path) -> str:
-        status = load_state(folder).status
-        if status not in OPEN:
-            raise StateError(f"the task is over: {status}")
-        ending = cancel_task(self._find_git(folder).root, folder.name)
-        return (
-            "The task was asked to stop and is still ending."
-            if ending.is_pending
-            else "The task has stopped."
-        )
-
-
-def _describe_undo(done: UndoResult) -> str:
-    """Return what an undo did or would do, a line for each kind of change."""
-    match done.state:
-        case "already_undone":
-            return "The task was undone before."
-        case "nothing_to_undo":
-            return "The task left no change that is still there."
-        case "would_undo":
-            title, verbs = "Undo would", ("restore", "remove", "keep")
-        case _:
-            title, verbs = "Undone.", ("restored", "removed", "kept")
-    kinds = zip(verbs, (done.restored, done.removed, done.kept), strict=True)
-    rows = [f"{verb} {list_some(paths, _SHOWN)}" for verb, paths in kinds if paths]
-    if done.in_the_way:
-        rows.append(f"changed since the task ended: {list_some(done.in_the_way, _SHOWN)}")
-    return "\n".join((title, *rows))
 
 
 class _KeptTask(NamedTuple):

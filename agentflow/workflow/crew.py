@@ -114,16 +114,16 @@ class Crew(Record):
             toolbox=Toolbox.of(*self.toolbox.tools, *tools), roles=self.roles.replace(all=named)
         )
 
-    def on_copy(self, copy: SideCopy, share: int) -> "Crew":
+    def switch_to_copy(self, copy: SideCopy, share: int) -> "Crew":
         """Return the crew for work in a copy of the repository, without MCP servers."""
-        sandbox = self.sandbox.on(copy.view)
+        sandbox = self.sandbox.switch_to_view(copy.view)
         if sandbox.level is not Level.FULL:  # elsewhere the copy stands at the repository's own place
             imports = {"PYTHONPATH": to_pythonpath(copy.root, ("src", "."))}
             opened = sandbox.opened.replace(environment={**sandbox.opened.environment, **imports})
             sandbox = sandbox.replace(opened=opened)
         return self.replace(
             git=copy.git,
-            workspace=self.workspace.on_copy(copy.root),
+            workspace=self.workspace.switch_to_copy(copy.root),
             sandbox=sandbox,
             servers=None,
             watch=NoWatch(),
@@ -167,7 +167,7 @@ class Crew(Record):
 
     def search_repair(self, task: TaskState) -> "RepairSearch | None":
         """Return the search for a repair, where tests fail that the built-in engine may know how to run."""
-        if not task.repair_seconds or not any(map(_may_be_repaired, self.checking.runs(task.baseline))):
+        if not task.repair_seconds or not any(map(_may_be_repaired, self.checking.find_runs(task.baseline))):
             return None
         from agentflow.repair.tool import RepairSearch  # noqa: PLC0415  # only where tests fail
 
@@ -274,7 +274,7 @@ class Crew(Record):
     def gather_material(self, task: TaskState) -> Material:
         """Return what a prompt or a report quotes beside the state."""
         return Material(
-            runs=list_runs(task, self.checking.runs),
+            runs=list_runs(task, self.checking.find_runs),
             surface=describe_surface(self.git, task) if task.tree is not None else (),
             recall=self.checking.recall,
             diff=self.make_diff(task),
@@ -312,7 +312,7 @@ class Crew(Record):
 
     def list_changes(self, task: TaskState) -> tuple[FileChange, ...]:
         """Return the files that the task itself changed up to its last recorded tree."""
-        return self.judging.changes(task)
+        return self.judging.list_changes(task)
 
 
 def _may_be_repaired(run: CheckRun) -> bool:

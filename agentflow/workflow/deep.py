@@ -17,14 +17,15 @@ from agentflow.core.role import Findings
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import GateStatus, Phase, TaskState
 from agentflow.frontmatter import join, split, write_atomic
-from agentflow.loop.prompts import prompt_text
+from agentflow.loop.prompts import read_prompt
 from agentflow.parse import fit
 from agentflow.process import make_timestamp
-from agentflow.redact import nest
-from agentflow.verdict.ending import decide_gate, end_in_phase, fail
+from agentflow.redact import nest_text
+from agentflow.verdict.ending import fail
 from agentflow.verdict.runner import run_together
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import RunPrompt, dispatch
+from agentflow.workflow.gates import decide_gate, end_in_phase
 from agentflow.workflow.refinement import find_languages
 from agentflow.workflow.task_prompt import write_opening
 from agentflow.workspace.git import Git
@@ -64,7 +65,7 @@ async def explore_deeply(crew: Crew, task: TaskState) -> TaskState:
     """Explore from every angle at once and write the document; an angle without a result fails the task."""
     focus = task.focus or ""
     head = write_opening(task, Phase.EXPLORATION, crew.gather_material(task))
-    angles = choose_angles(crew.workspace.files(focus or "."), focus)
+    angles = choose_angles(crew.workspace.list_files(focus or "."), focus)
     prompts = tuple(each.replace(text=f"{head}\n\n{each.text}") for each in angles)
     limiter = anyio.CapacityLimiter(SIDE_BY_SIDE)
 
@@ -106,9 +107,9 @@ def _conclude(task: TaskState, seen: tuple[Exploration, ...]) -> TaskState:
 def choose_angles(files: tuple[str, ...], focus: str) -> tuple[RunPrompt, ...]:
     """Return the angles for these files; `focus` is the folder they lie in, or empty."""
     scope = f"the folder {focus} of this repository" if focus else "this repository"
-    head = prompt_text("explore/head.md").format(scope=scope)
-    fixed = (RunPrompt(name=name, text=f"{head}\n\n{prompt_text(f'explore/{name}.md')}") for name in ANGLES)
-    area = prompt_text("explore/area.md")
+    head = read_prompt("explore/head.md").format(scope=scope)
+    fixed = (RunPrompt(name=name, text=f"{head}\n\n{read_prompt(f'explore/{name}.md')}") for name in ANGLES)
+    area = read_prompt("explore/area.md")
     more = (RunPrompt(name=name, text=f"{head}\n\n{area.format(area=name)}") for name in _list_areas(files))
     return (*fixed, *islice(more, MOST_EXPLORERS - len(ANGLES)))
 
@@ -171,13 +172,13 @@ def _format_section(title: str, looks: list[Exploration], all_seen: tuple[Explor
         if one.findings is None:
             rows.append(f"\n{one.angle.name}: no result")
             continue
-        rows.append(f"\n{nest(one.findings.summary)}\n")
+        rows.append(f"\n{nest_text(one.findings.summary)}\n")
         rows.extend(
-            f"- {nest(found.claim)} ({found.place}{', no such line' if found.place in one.flagged else ''})"
-            for found in one.findings.findings
+            f"- {nest_text(each.claim)} ({each.place}{', no such line' if each.place in one.flagged else ''})"
+            for each in one.findings.findings
         )
     questions = [question for one in all_seen if one.findings for question in one.findings.open_questions]
-    rows.extend(f"- open: {nest(question)}" for question in questions)
+    rows.extend(f"- open: {nest_text(question)}" for question in questions)
     return "\n".join(rows if len(rows) > 1 else [*rows, "\n- none"])
 
 

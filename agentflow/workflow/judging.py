@@ -13,17 +13,8 @@ from agentflow.core.verdict import FailReason, Verdict
 from agentflow.process import make_timestamp
 from agentflow.routing.route import JUDGING
 from agentflow.verdict.case import Case, describe_drift
-from agentflow.verdict.diff.inspection import Inspection, approval_id
-from agentflow.verdict.ending import (
-    add_role_caveats,
-    check_line,
-    decide_gate,
-    end_in_phase,
-    end_without_result,
-    list_objections,
-    merge_gates,
-    weigh,
-)
+from agentflow.verdict.diff.inspection import Inspection, make_approval_id
+from agentflow.verdict.ending import end_without_result
 from agentflow.verdict.gather import (
     find_altered,
     find_drift,
@@ -32,10 +23,11 @@ from agentflow.verdict.gather import (
     run_required,
     try_checks,
 )
-from agentflow.verdict.judge import judge
+from agentflow.verdict.judge import add_role_caveats, judge, list_objections, lower_verdict
 from agentflow.verdict.runner import run_apart, run_together
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import dispatch
+from agentflow.workflow.gates import decide_gate, end_in_phase, format_check, merge_gates
 from agentflow.workflow.session import ask_stop_hooks
 from agentflow.workflow.suspension import decide_or_suspend, suspend_for
 from agentflow.workflow.task_prompt import MAX_DIFF_CHARS
@@ -86,7 +78,7 @@ def _save(crew: Crew, found: TaskState, *keys: str) -> None:
 
 def _has_run_checks(crew: Crew, task: TaskState) -> bool:
     """Return whether every required check already ran on the current tree."""
-    known = crew.checking.runs(task.final)
+    known = crew.checking.find_runs(task.final)
     return bool(known) and all(run.evidence is None or run.evidence.tree_before == task.tree for run in known)
 
 
@@ -181,7 +173,7 @@ async def _decide_verification(crew: Crew, task: TaskState, run: Run | None) -> 
     if verdict.passed and run is not None:
         if run.outcome is not RunOutcome.SUBMITTED or task.judgement is None:
             return end_in_phase(task, Phase.VERIFICATION, end_without_result(run), agent=run.head.agent)
-        verdict = weigh(verdict, task.judgement, crew.list_changes(task))
+        verdict = lower_verdict(verdict, task.judgement, crew.list_changes(task))
     verdict = add_role_caveats(verdict, task)
     if verdict.passed and task.get_gate(Phase.REVIEW).status is not GateStatus.FAILED:
         task, verdict = await ask_stop_hooks(crew, task, verdict)
@@ -193,13 +185,15 @@ def ask_approval(crew: Crew, task: TaskState) -> TaskState:
     assert task.verdict is not None
     seen, weakened = crew.inspections.of(task), task.verdict.weakened
     pending = Pending(
-        id=approval_id(seen, weakened),
+        id=make_approval_id(seen, weakened),
         kind=PendingKind.SURFACE,
         tool=None,
         input={
             "why": task.change.summary if task.change else "",
             "changes": list(weakened),
-            "before": [f"{run.check.name} {_describe_run(run)}" for run in crew.checking.runs(task.held)],
+            "before": [
+                f"{run.check.name} {_describe_run(run)}" for run in crew.checking.find_runs(task.held)
+            ],
             "diff": _quote_checks(crew, task, seen),
         },
         options=(),
@@ -220,7 +214,7 @@ def _decide_gate(crew: Crew, task: TaskState, verdict: Verdict, run: Run | None)
         found = f"every required check passes (evidence {', '.join(verdict.evidence)})"
         message = f"- {found if verdict.evidence else 'no check was run'}{caveats}"
         return decide_gate(task, GateStatus.PASSED, message, agent=agent, phase=Phase.VERIFICATION)
-    red = (check_line(run) for run in crew.checking.runs(task.final) if not run.green)
+    red = (format_check(run) for run in crew.checking.find_runs(task.final) if not run.green)
     message = "\n".join((*(f"- {reason}" for reason in verdict.reasons), *red))
     task = decide_gate(task, GateStatus.FAILED, message, agent=agent, phase=Phase.VERIFICATION)
     return _add_failure(task, Phase.VERIFICATION, verdict.reasons, verdict.evidence)

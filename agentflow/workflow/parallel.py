@@ -13,20 +13,20 @@ from anyio import to_thread
 
 from agentflow.core.errors import ModelError, ModelUnavailable
 from agentflow.core.events import StepMerged
-from agentflow.core.plan_order import ParallelWork, StepResult, list_waves
 from agentflow.core.record import Record
-from agentflow.core.role import Change, Plan
+from agentflow.core.role import Change, ParallelWork, Plan, StepResult, list_waves
 from agentflow.core.routing import ROLE_OF
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Phase, TaskState
-from agentflow.loop.prompts import prompt_text
+from agentflow.loop.prompts import read_prompt
 from agentflow.parse import fit
 from agentflow.redact import redact_text, to_one_line
 from agentflow.sandbox.throwaway import remove_scratch
-from agentflow.verdict.ending import end_in_phase, end_without_result
+from agentflow.verdict.ending import end_without_result
 from agentflow.verdict.runner import run_together
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import RunPrompt, accept, dispatch, work
+from agentflow.workflow.gates import end_in_phase
 from agentflow.workflow.suspension import suspend_for
 from agentflow.workflow.task_prompt import quote_diff, write_task_prompt
 from agentflow.workspace.side_copy import SideCopy, find_conflicts, merge_change, open_side_copy
@@ -127,7 +127,7 @@ async def _run_steps(crew: Crew, steps: tuple[int, ...]) -> list[_EndedStep]:
                 copy = await to_thread.run_sync(make, _find_folder(crew, step))
             prompt = RunPrompt(name=_name_step(crew, step), text=_write_prompt(crew, step), is_step=True)
             try:
-                run = await dispatch(crew.on_copy(copy, left), Phase.IMPLEMENTATION, prompt)
+                run = await dispatch(crew.switch_to_copy(copy, left), Phase.IMPLEMENTATION, prompt)
             except ModelError as error:  # the others come to their end first
                 return _EndedStep(step=step, copy=copy, run=None, failure=error)
             finally:
@@ -142,12 +142,12 @@ def _write_prompt(crew: Crew, step: int) -> str:
     task = crew.store.task
     one = _plan_of(task).steps[step - 1]
     files = f" ({', '.join(one.files)})" if one.files else ""
-    own = f"# Your step\n{step}. {one.title}{files}\n\n{prompt_text('step.md')}"
+    own = f"# Your step\n{step}. {one.title}{files}\n\n{read_prompt('step.md')}"
     return f"{write_task_prompt(task, Phase.IMPLEMENTATION, crew.gather_material(task))}\n\n{own}"
 
 
 def _is_failed(ended: _EndedStep) -> bool:
-    """Tell whether a step has come to an end from which it does not go on."""
+    """Return whether a step has come to an end from which it does not go on."""
     if ended.failure is not None:
         return not isinstance(ended.failure, ModelUnavailable)
     return ended.run is not None and ended.run.pause is None and not ended.is_done
@@ -213,7 +213,7 @@ async def _repeat_step(crew: Crew, ended: _EndedStep) -> Run:
     paths = await to_thread.run_sync(find_conflicts, crew.git, copy)
     parts = (
         _write_prompt(crew, ended.step),
-        prompt_text("conflict.md"),
+        read_prompt("conflict.md"),
         quote_diff("Your change", redact_text(crew.git.make_diff(copy.tree, own, *paths))),
         quote_diff("What stands there now", redact_text(crew.git.make_diff(copy.tree, merged, *paths))),
     )

@@ -17,7 +17,7 @@ from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind
 from agentflow.core.regex import regex
 from agentflow.core.routing import Action, Classification
 from agentflow.core.task import Excerpt, GateStatus, Intent, Status, TaskState
-from agentflow.core.test_ids import find_test_files, function_of
+from agentflow.core.test_ids import find_test_files, get_test_function
 from agentflow.library.instructions import load_instructions
 from agentflow.process import make_timestamp
 from agentflow.redact import list_some, to_one_line
@@ -30,12 +30,12 @@ from agentflow.routing.route import (
 )
 from agentflow.routing.table import Table
 from agentflow.tools.excerpts import DEFINITION, find_definition, read_short_file
-from agentflow.verdict.ending import check_line, decide_gate
 from agentflow.verdict.notes import explain_uncounted
 from agentflow.verdict.paths import examine_base
-from agentflow.verdict.surface import belongs
+from agentflow.verdict.surface import is_check_file
 from agentflow.verdict.target_tests import find_target_tests
 from agentflow.workflow.crew import Crew
+from agentflow.workflow.gates import decide_gate, format_check
 from agentflow.workflow.session import announce_instructions
 from agentflow.workflow.suspension import add_assumption, decide_or_suspend, suspend_for
 from agentflow.workflow.task_prompt import MAX_FAILING, take_last_lines
@@ -79,7 +79,7 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
         task = _shorten_route(crew, task, wanted)
         if wanted.asked and fixes_checks and not task.forced:
             task = await _try_repair(crew, task)
-    lines = [check_line(run) for run in crew.checking.runs(task.baseline)]
+    lines = [format_check(run) for run in crew.checking.find_runs(task.baseline)]
     return decide_gate(task, GateStatus.PASSED, "\n".join(lines) or "- no checks found in this repository")
 
 
@@ -174,7 +174,7 @@ def _describe_surroundings(crew: Crew, task: TaskState, files: tuple[str, ...]) 
     yield f"top level: {list_some(map(to_one_line, top), MAX_NAMES, ' ') or 'empty'}"
     yield f"not committed: {_describe_uncommitted(crew, task)}"
     if found := find_languages(files):
-        python = choose_interpreter(crew.checking.repository(files)).command if "Python" in found else ""
+        python = choose_interpreter(crew.checking.read_repository(files)).command if "Python" in found else ""
         yield f"languages: {', '.join(found)}" + (f"; interpreter: `{python}`" if python else "")
 
 
@@ -228,7 +228,7 @@ def find_languages(files: Iterable[str]) -> tuple[str, ...]:
 def _list_warnings(crew: Crew, task: TaskState) -> Iterator[str]:
     """Yield a warning for each check that keeps the result below verified on this machine."""
     at_best = "the result is at best exit code 4"
-    for run in crew.checking.runs(task.baseline):
+    for run in crew.checking.find_runs(task.baseline):
         name = run.check.name
         if why := task.blocked.get(name) or run.check.left_out:
             part = " as a whole" if run.tests_with_result else ""
@@ -242,7 +242,9 @@ def _list_warnings(crew: Crew, task: TaskState) -> Iterator[str]:
 
 def _find_wanted(crew: Crew, task: TaskState) -> Targets:
     """Return the tests and checks that already fail and that the task is about."""
-    runs = [run for run in crew.checking.runs(task.baseline) if run.evidence is not None and not run.green]
+    runs = [
+        run for run in crew.checking.find_runs(task.baseline) if run.evidence is not None and not run.green
+    ]
     failing = frozenset[str]().union(*(run.list_ids(*RED) or {str(run.check.name)} for run in runs))
     return find_target_tests(crew.git, task.base_tree, task.task, failing)
 
@@ -283,13 +285,13 @@ _NAME = regex(r"[A-Za-z_]\w*")
 
 def show_failing_tests(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[Excerpt]:
     """Yield tests that fail before a task, those of the least code first, and what they test."""
-    runs = crew.checking.runs(task.baseline)
+    runs = crew.checking.find_runs(task.baseline)
     failing = sorted({test for run in runs for test in run.list_ids(*RED)})[:MAX_FAILING]
     if not failing:
         return
     texts = _read_sources(crew, task, files)
     blocks = tuple(_quote_tests(crew, failing, _locate_tests(task, failing, files, texts)))
-    product = {path: text for path, text in texts.items() if not belongs(task.surface, path)}
+    product = {path: text for path, text in texts.items() if not is_check_file(task.surface, path)}
     tests = ["\n".join(block.lines) for block in blocks]
     used = find_used_files(product, tests)
     printed = "\n".join(take_last_lines(run.tail) for run in runs)
@@ -346,15 +348,21 @@ def _locate_tests(
 ) -> Mapping[str, str]:
     """Return the file of each test: the one that its id names, or one of the tests that defines its name."""
     known, found = set(files), find_test_files(files, failing)
-    tests = {path: _find_definitions(text) for path, text in texts.items() if belongs(task.surface, path)}
+    tests = {
+        path: _find_definitions(text) for path, text in texts.items() if is_check_file(task.surface, path)
+    }
     by_name = {name: path for path, names in tests.items() for name in names}
     places = ((test, found.get(test, "")) for test in failing)
-    named = {test: path if path in known else by_name.get(function_of(test), "") for test, path in places}
+    named = {
+        test: path if path in known else by_name.get(get_test_function(test), "") for test, path in places
+    }
     return {test: path for test, path in named.items() if path}
 
 
 def _quote_tests(crew: Crew, failing: Iterable[str], places: Mapping[str, str]) -> Iterator[Excerpt]:
-    for path, name in dict.fromkeys((places[test], function_of(test)) for test in failing if test in places):
+    for path, name in dict.fromkeys(
+        (places[test], get_test_function(test)) for test in failing if test in places
+    ):
         if block := find_definition(crew.workspace, path, name):
             yield block
 

@@ -17,10 +17,11 @@ from agentflow.routing.route import enter_phase, find_next_phase, list_phases_be
 from agentflow.store.ledger import hash_file
 from agentflow.store.reading import find_last_write_time, load_events
 from agentflow.verdict.case import describe_drift, find_hook_files
-from agentflow.verdict.ending import conclude, end_in_phase, fail
+from agentflow.verdict.ending import conclude, fail
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import explore_deeply
 from agentflow.workflow.dispatch import work
+from agentflow.workflow.gates import end_in_phase
 from agentflow.workflow.refinement import refine
 from agentflow.workflow.session import (
     announce_model_failure,

@@ -86,7 +86,7 @@ def decide_pending(task: TaskState, consent: Consent) -> TaskState:
 
 
 def can_go_on(task: TaskState) -> bool:
-    """Tell whether a task, as it ended or stopped, may be resumed."""
+    """Return whether a task, as it ended or stopped, may be resumed."""
     return task.status in _OPEN
 
 

@@ -13,18 +13,16 @@ from agentflow.core.evidence import (
     find_same_check,
     summarize_evidence,
 )
-from agentflow.core.plan_order import describe_results
-from agentflow.core.role import Limits, Plan, Role
+from agentflow.core.role import Limits, Plan, Role, describe_results
 from agentflow.core.routing import ROLE_OF, Access
 from agentflow.core.task import Excerpt, Failure, Instruction, Phase, TaskMessage, TaskState
 from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, select_instructions
-from agentflow.loop.prompts import prompt_text
+from agentflow.loop.prompts import read_prompt
 from agentflow.redact import list_some
 from agentflow.report.material import Material, fence_text
 from agentflow.routing.route import JUDGING
 from agentflow.sandbox.profile import ACCESS, Level
 from agentflow.tools.shell import BASH
-from agentflow.verdict.ending import describe_issue
 from agentflow.verdict.target_tests import describe_one_test
 
 MAX_DIFF_CHARS = 20_000
@@ -63,7 +61,7 @@ def write_task_prompt(task: TaskState, phase: Phase, material: Material) -> str:
 def write_iteration_prompt(task: TaskState, material: Material) -> str:
     """Return what a new iteration adds to the implementer's conversation."""
     new = (each for each in task.failures if each.iteration == task.iteration - 1)
-    head = f"# Iteration {task.iteration} of {task.max_iterations}\n{prompt_text('failed.md')}"
+    head = f"# Iteration {task.iteration} of {task.max_iterations}\n{read_prompt('failed.md')}"
     return "\n\n".join((head, *(_format_failure(each, material) for each in new)))
 
 
@@ -105,7 +103,7 @@ def _describe_blocked(task: TaskState, baseline: tuple[CheckRun, ...]) -> Iterat
 
 def _describe_sandbox(task: TaskState, part: str, role: Role, network: tuple[str, ...]) -> Iterator[str]:
     """Yield what the commands of a role can reach."""
-    if not role.rules_for(BASH.name):
+    if not role.list_rules(BASH.name):
         return
     if task.sandbox == Level.NONE:
         yield "commands run without a sandbox, with the user's rights: keep to the repository"
@@ -138,7 +136,7 @@ def _format_instructions(task: TaskState, material: Material) -> str:
     """Return the repository's instructions about the files of a task, cut where they are too long."""
     paths = (*task.paths, *material.changed, *(each.path for each in task.excerpts))
     found = select_instructions(task.instructions, paths)
-    parts = [f"# Instructions of the repository\n{prompt_text('instructions.md')}"]
+    parts = [f"# Instructions of the repository\n{read_prompt('instructions.md')}"]
     left = MAX_IN_PROMPT
     for each in found:
         parts.append(_format_instruction(each, max(0, left)))
@@ -162,7 +160,7 @@ def _format_excerpts(task: TaskState, material: Material, *, whole: bool = True)
         f"### {each.path}{' (whole)' if each.is_whole else ''}\n{fence_text(_number_lines(each))}"
         for each in found
     )
-    return "\n".join((f"## Seen already\n{prompt_text('seen.md')}", *shown)) if found else ""
+    return "\n".join((f"## Seen already\n{read_prompt('seen.md')}", *shown)) if found else ""
 
 
 def list_whole_files(task: TaskState, changed: tuple[str, ...]) -> tuple[str, ...]:
@@ -193,9 +191,9 @@ def _format_exploration(task: TaskState, phase: Phase) -> str:
 
 def _list_reading_parts(task: TaskState, phase: Phase, material: Material) -> tuple[str, ...]:
     if phase is Phase.REVIEW:
-        return _format_findings(task), _format_excerpts(task, material), prompt_text("audit.md")
+        return _format_findings(task), _format_excerpts(task, material), read_prompt("audit.md")
     wanted = "question.md" if task.route == "question" else "inquiry.md"
-    return _format_excerpts(task, material), prompt_text(wanted)
+    return _format_excerpts(task, material), read_prompt(wanted)
 
 
 def _list_change_parts(task: TaskState, phase: Phase, material: Material) -> tuple[str, ...]:
@@ -204,7 +202,7 @@ def _list_change_parts(task: TaskState, phase: Phase, material: Material) -> tup
         case Phase.EXPLORATION:
             return (seen,)
         case Phase.PLANNING:
-            order = prompt_text("order.md") if task.parallel_work else ""
+            order = read_prompt("order.md") if task.parallel_work else ""
             rejected = _format_plan(task.rejected_plan, "Plan that the user had corrected")
             return _format_findings(task), seen, rejected, order
         case Phase.IMPLEMENTATION:
@@ -228,7 +226,7 @@ def _format_first_try(task: TaskState) -> str:
     if found is None or (found.edits and not found.refused):
         return ""
     told = f"{found.account}\nnot made: {found.refused}" if found.refused else found.account
-    return f"## Searched already\n{prompt_text('first_try.md')}\n{fence_text(told)}"
+    return f"## Searched already\n{read_prompt('first_try.md')}\n{fence_text(told)}"
 
 
 def _list_judging_parts(task: TaskState, material: Material) -> tuple[str, ...]:
@@ -258,7 +256,7 @@ def _format_review(task: TaskState) -> str:
     """Return what the reviewer said, if it came before the verifier."""
     if task.review is None or not task.sequential:
         return ""
-    issues = (f"- {describe_issue(issue)}" for issue in task.review.issues)
+    issues = (f"- {issue.describe()}" for issue in task.review.issues)
     return "\n".join(("## Review", str(task.review.verdict), *issues))
 
 
@@ -277,7 +275,7 @@ def _format_task(task: TaskState, phase: Phase) -> str:
 
 
 def _is_in_conversation(said: TaskMessage, task: TaskState, phase: Phase) -> bool:
-    """Tell whether a message of the person is in the conversation that this prompt begins."""
+    """Return whether a message of the person is in the conversation that this prompt begins."""
     return (said.phase, said.iteration) == (phase, task.iteration)
 
 

@@ -124,7 +124,7 @@ class Git(Record):
             raise StateError(f"git {arguments[0]} failed: {said[0] if said else finished.returncode}")
         return finished.stdout
 
-    def on_copy(self, root: Path, shown: Iterable[str]) -> "Git":
+    def switch_to_copy(self, root: Path, shown: Iterable[str]) -> "Git":
         """Return the repository with the files of a copy, under the same rules and among the same objects.
 
         What of the repository itself is shown there is no part of the copy.
@@ -146,7 +146,7 @@ class Git(Record):
         return self.trees.write(self.call)
 
     def is_committed(self) -> bool:
-        """Tell whether the tree of the files as they are now is found to be that of the newest commit."""
+        """Return whether the tree of the files as they are now is found to be that of the newest commit."""
         return self.head is not None and self.trees.are_committed(self.call, self.head)
 
     def list_ignored(self) -> tuple[str, ...]:
@@ -180,7 +180,7 @@ class Git(Record):
         return self.trees.find_entries(tree) or self.exact.find_entries(tree)
 
     def has_tree(self, tree: str) -> bool:
-        """Tell whether the repository has a tree."""
+        """Return whether the repository has a tree."""
         try:
             self.call("cat-file", "-e", f"{tree}^{{tree}}")
         except StateError:
@@ -332,7 +332,7 @@ def _to_git(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
 
 
 def _is_own(root: Path, folder: Path, common: Path, options: tuple[str, ...]) -> bool:
-    """Tell whether the folder that git uses for a work tree is that work tree's, by what lies in the folder.
+    """Return whether the folder that git uses for a work tree is that work tree's own, by its content.
 
     What the work tree says is not enough: it may be an archive that names a repository of the user.
     """
@@ -348,7 +348,7 @@ def _is_own(root: Path, folder: Path, common: Path, options: tuple[str, ...]) ->
 
 
 def _leads_back(folder: Path, root: Path) -> bool:
-    """Tell whether the folder of a linked work tree names this one."""
+    """Return whether the folder of a linked work tree names this one."""
     try:
         named = folder / os.fsdecode((folder / "gitdir").read_bytes().rstrip())
     except OSError:
@@ -357,7 +357,7 @@ def _leads_back(folder: Path, root: Path) -> bool:
 
 
 def _has_seen(root: Path, folder: Path, options: tuple[str, ...]) -> bool:
-    """Tell whether a folder without a word about its work tree has a file of this one in its index.
+    """Return whether a folder without a word about its work tree has a file of this one in its index.
 
     The number and times of a file on disk are nothing that an archive could bring. A folder in which nothing
     was ever added has no index, and nothing to show.

@@ -203,5 +203,5 @@ def _text(path: Path) -> str:
 
 
 def is_ignore_file(path: str) -> bool:
-    """Tell whether a file says what git does not look at."""
+    """Return whether a file says what git does not look at."""
     return PurePosixPath(path).name == ".gitignore"

@@ -30,9 +30,9 @@ class TreeSplit(Record):
     """The choice of the tree that each path is taken from."""
 
     belongs: Callable[[str], bool]
-    """Tells whether a path is taken from the second tree as a whole."""
+    """Whether a path is taken from the second tree as a whole."""
     is_shared: Callable[[str], bool]
-    """Tells whether a path has parts of both trees."""
+    """Whether a path has parts of both trees."""
     mix: Callable[[str, str, str], str]
     """Make it of its path, its text in the second tree and its text in the first."""
 
@@ -92,7 +92,7 @@ def read_changed_texts(git: Git, before: str, after: str, limit: int) -> tuple[C
 
 
 def _is_file(text: str, blob: bytes) -> bool:
-    """Tell whether a text is what a blob holds; an absent file holds the empty text."""
+    """Return whether a text is what a blob holds; an absent file holds the empty text."""
     content = text.encode()
     digest = sha1 if len(blob) == _SHA1_CHARS else sha256
     found = digest(b"blob %d\0" % len(content) + content, usedforsecurity=False)

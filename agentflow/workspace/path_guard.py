@@ -55,7 +55,7 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 Exceptions = Callable[[str, str], bool]
-"""Tells whether the user lets a tool, Read or Edit, open a file whose name says that it holds secrets."""
+"""Whether the user lets a tool, Read or Edit, open a file whose name says that it holds secrets."""
 
 
 def refuse_secrets(_tool: str, _name: str) -> bool:
@@ -94,7 +94,7 @@ class PathGuard:
     def root(self) -> Path:
         return self._root
 
-    def on_copy(self, root: Path) -> "PathGuard":
+    def switch_to_copy(self, root: Path) -> "PathGuard":
         """Return the guard of a copy, in which absolute paths of the repository lead to the copy's files."""
         return PathGuard(root, self._exceptions, (), self._find_denial, self._root)
 
@@ -109,7 +109,7 @@ class PathGuard:
     @contextmanager
     def open(self, path: str) -> Iterator[IO[bytes]]:
         """Yield a regular file of any size; raise InvalidInput when there is none."""
-        with self._file(path, self.relative(path)) as file:
+        with self._file(path, self.to_relative(path)) as file:
             yield file
 
     @contextmanager
@@ -142,7 +142,7 @@ class PathGuard:
 
     def write(self, name: str, content: bytes) -> None:
         """Replace or create a file, by its real name, so that a reader sees the old or the new one."""
-        real = self.relative(name)
+        real = self.to_relative(name)
         if part := find_policy_part(name) or find_policy_part(real) or self._policy_behind(real):
             raise OutsideWorkspace(f"{name} is read-only: no role writes to {part}")
         if real != name:
@@ -154,7 +154,7 @@ class PathGuard:
         except OSError as error:
             raise ToolError(f"{name} cannot be written: {error.strerror}") from None
 
-    def relative(self, path: str) -> str:
+    def to_relative(self, path: str) -> str:
         """Return the path relative to the root, links followed, as git spells it."""
         if not path or len(path) > MAX_PATH or _CONTROL.search(path):
             raise OutsideWorkspace(f"{path[:80]!r} is not a path: empty, too long, or has control characters")
@@ -170,10 +170,10 @@ class PathGuard:
         self._require_name(path, PurePosixPath(name))
         return name.as_posix()
 
-    def files(self, below: str = ".") -> tuple[str, ...]:
+    def list_files(self, below: str = ".") -> tuple[str, ...]:
         """Return all files that git does not ignore and tools may open, relative to the root, sorted."""
         listed = capture(
-            (*_LIST, "-z", "--", self.relative(below)), cwd=self._root, env={"GIT_OPTIONAL_LOCKS": "0"}
+            (*_LIST, "-z", "--", self.to_relative(below)), cwd=self._root, env={"GIT_OPTIONAL_LOCKS": "0"}
         )
         if listed.returncode:
             raise ToolError(f"git cannot list the files: {listed.stderr.decode('utf-8', 'replace').strip()}")
@@ -254,7 +254,7 @@ class WithDeleted(Record):
         try:
             return self.now.read(path)
         except InvalidInput:
-            spelled = self.now.relative(path)
+            spelled = self.now.to_relative(path)
             try:
                 return self.git.call("cat-file", "blob", f"{self.before}:{spelled}")
             except StateError:
@@ -270,15 +270,15 @@ class WithDeleted(Record):
     def write(self, name: str, content: bytes) -> None:
         self.now.write(name, content)
 
-    def relative(self, path: str) -> str:
-        return self.now.relative(path)
+    def to_relative(self, path: str) -> str:
+        return self.now.to_relative(path)
 
-    def files(self, below: str = ".") -> tuple[str, ...]:
-        return self.now.files(below)
+    def list_files(self, below: str = ".") -> tuple[str, ...]:
+        return self.now.list_files(below)
 
 
 def is_hidden(name: str) -> bool:
-    """Tell whether a file is never listed: our own, or of a name that no tool may use."""
+    """Return whether a file is never listed: our own, or of a name that no tool may use."""
     return name.startswith(OWN_FOLDER) or _CONTROL.search(name) is not None
 
 
@@ -293,7 +293,7 @@ def find_obeyed_part(name: str) -> str | None:
 
 
 def is_secret(name: str) -> bool:
-    """Tell whether a file holds secrets, by its name."""
+    """Return whether a file holds secrets, by its name."""
     path = PurePosixPath(name)
     if _matches(path.name, _SECRET_FILES):
         return path.suffix.casefold() not in _SAMPLES

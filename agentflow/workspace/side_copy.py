@@ -93,7 +93,7 @@ def open_side_copy(
     return SideCopy(
         main=git.root,
         view=View(folder=place, shown=made.shown),
-        git=git.on_copy(place, made.shown),
+        git=git.switch_to_copy(place, made.shown),
         tree=made.tree,
         start=made.start,
     )
@@ -107,7 +107,7 @@ def _make_copy(stage: WorkingCopy, git: Git, masked: tuple[Path, ...], folder: P
     for each in masked:
         if each.is_relative_to(git.root):
             _empty(place / each.relative_to(git.root))
-    copied = git.on_copy(place, stage.view.shown)
+    copied = git.switch_to_copy(place, stage.view.shown)
     return _CopyRecord(tree=copied.write_tree(), shown=stage.view.shown, start=take_snapshot(copied))
 
 
@@ -238,7 +238,7 @@ def _add_ignored(git: Git, seen: FileEntries, paths: Iterable[str]) -> FileEntri
 
 
 def _is_file(root: Path, path: str) -> bool:
-    """Tell whether something lies there that is no folder, and no link leads to it."""
+    """Return whether something lies there that is no folder, and no link leads to it."""
     place = root / path
     is_there = place.is_symlink() or place.is_file()
     return is_there and place.parent.resolve() == place.parent
@@ -261,7 +261,7 @@ def _find_obstacles(path: str, now: FileEntries) -> Iterator[str]:
 
 
 def _is_same(one: FileEntry | None, other: FileEntry | None) -> bool:
-    """Tell whether two files are the same for git."""
+    """Return whether two files are the same for git."""
     if one is None or other is None:
         return one is other
     return (one.kind, one.id) == (other.kind, other.id)

@@ -192,7 +192,7 @@ class TaskSnapshots:
 
 
 def is_changed_after(place: Path, moment: float) -> bool:
-    """Tell whether a file, or the folder that it is gone from, was changed after a moment."""
+    """Return whether a file, or the folder that it is gone from, was changed after a moment."""
     while not os.path.lexists(place):
         place = place.parent
     return os.lstat(place).st_ctime > moment

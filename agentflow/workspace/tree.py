@@ -152,7 +152,7 @@ class TreeWriter:
         self._ignored: tuple[bytes, tuple[str, ...]] | None = None
 
     def are_committed(self, call: GitCall, head: str) -> bool:
-        """Tell whether the files on disk are the tree of a commit and nothing else, by one look at each.
+        """Return whether the files on disk are the tree of a commit and nothing else, by one look at each.
 
         If they are not, or if this cannot be told so simply, the answer is no.
         """
@@ -190,7 +190,7 @@ class TreeWriter:
         return set(call("ls-files", "-z", env=env).split(b"\0"))
 
     def may_convert(self, call: GitCall, entries: Iterable[IndexEntry]) -> bool:
-        """Tell whether an attribute may give files another content in a tree than on disk."""
+        """Return whether an attribute may give files another content in a tree than on disk."""
         folders = {b"", *list_folders(entry.path for entry in entries)}
         places = [self.origin.root / os.fsdecode(folder) / ".gitattributes" for folder in folders]
         told = [place.read_bytes() for place in places if place.is_file()]
@@ -288,7 +288,7 @@ def read_work_tree(root: Path, listing: Listing, hash_name: str) -> tuple[IndexE
 
 
 def _lie_in_folders(root: Path, paths: Iterable[bytes]) -> bool:
-    """Tell whether files lie in plain folders; behind a link there is nothing of a tree."""
+    """Return whether files lie in plain folders; behind a link there is nothing of a tree."""
     folders = list_folders(paths)
     places = (os.path.join(os.fsencode(root), folder) for folder in folders)  # noqa: PTH118 - bytes
     return folders.isdisjoint(paths) and all(stat.S_ISDIR(os.lstat(place).st_mode) for place in places)

@@ -159,7 +159,7 @@ class WorkingCopy:
         return (*touched, *added)
 
     def _is_laid(self, path: str) -> bool:
-        """Tell whether a file was put here although it is not in the tree."""
+        """Return whether a file was put here although it is not in the tree."""
         entries = {entry.rstrip("/") for entry in self._ignored}
         is_below = any(path == entry or path.startswith(f"{entry}/") for entry in entries)
         return is_below or path in SHARED  # a link to an environment
@@ -241,7 +241,7 @@ def copy_files(
 
 
 def is_mountable(files: Path, scratch: Path) -> bool:
-    """Tell whether a layer can be put above files here."""
+    """Return whether a layer can be put above files here."""
     words = (*build_mount_words(str(make_overlay_view(files, scratch).folder), str(scratch)), "true")
     return capture(words, cwd=files).returncode == 0
 

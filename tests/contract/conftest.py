@@ -8,10 +8,11 @@ from agentflow.core.errors import ModelError
 from agentflow.core.events import Event, Retried
 from agentflow.core.messages import Message, Reply, Request, ToolSpec
 from agentflow.model.direct import Direct
+from agentflow.model.endpoint import Endpoint, Secret
 from agentflow.model.http import Http
 from agentflow.model.live import LiveModel
 from agentflow.model.messages import MessagesApi
-from agentflow.model.wire import Endpoint, Secret, Source
+from agentflow.model.wire import Source
 from agentflow.settings import Deadlines, Retry, Settings
 from tests.support.messages_server import Answer, Asked, Policy, serving
 from tests.support.records import a_request

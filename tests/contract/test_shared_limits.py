@@ -6,10 +6,10 @@ from pathlib import Path
 import anyio
 
 from agentflow.model.direct import Direct
+from agentflow.model.endpoint import Endpoint
 from agentflow.model.live import LiveModel
 from agentflow.model.messages import MessagesApi
 from agentflow.model.retry import SharedLimits, Throttle, share_limits
-from agentflow.model.wire import Endpoint
 from agentflow.settings import Deadlines
 from tests.contract.conftest import QUICK, request
 from tests.support.messages_server import Answer, Asked, Plays, refuses, serving, text

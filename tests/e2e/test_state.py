@@ -76,7 +76,7 @@ class Reading:
 
 
 def is_held(repo: Repo) -> bool:
-    """Tell whether the planner's second turn was asked for and has not come."""
+    """Return whether the planner's second turn was asked for and has not come."""
     entries = repo.runs("planner")[0].entries
     return (entries[-1]["type"], entries[-1].get("turn")) == ("RequestSent", 2)
 
@@ -205,7 +205,7 @@ def test_the_ignore_block_can_be_declined(new_repo: NewRepo) -> None:
 
 
 def has_begun(repo: Repo, *types: str) -> bool:
-    """Tell whether the task has come to an event of one of these types."""
+    """Return whether the task has come to an event of one of these types."""
     return any((task / "events.jsonl").exists() for task in repo.tasks) and bool(repo.events(*types))
 
 

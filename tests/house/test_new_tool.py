@@ -49,7 +49,7 @@ def look(given, context):
 
 def put(given, context):
     """Replace a file."""
-    context.workspace.write(context.workspace.relative(given.target), given.text.encode())
+    context.workspace.write(context.workspace.to_relative(given.target), given.text.encode())
     return Output(content="put")
 
 

@@ -289,7 +289,7 @@ def test_a_language(copy: Copy) -> None:
 def test_the_wording_of_the_report(copy: Copy) -> None:
     copy.change(
         "the wording of the report",
-        verdict=(("no new failures", "nothing else broke"),),
+        ending=(("now {verb}; no new failures", "now {verb}; nothing else broke"),),
         report=(("## Plan", "## What was planned"),),
     )
     assert "nothing else broke" in copy.run("task", play.TEXT, "-q")

@@ -15,7 +15,7 @@ from agentflow.core.points import HookEvent, Point, ToolDone, ToolUse
 from agentflow.core.record import copy_shared
 from agentflow.hooks.answers import read_output
 from agentflow.hooks.chain import Chain
-from agentflow.hooks.entries import matches_name
+from agentflow.hooks.entries import is_name_match
 from tests.unit.hooks.stage import BASH, a_scene, denied, fire, function
 
 SCENE = a_scene(Path(tempfile.gettempdir()))
@@ -165,8 +165,8 @@ def test_json_of_any_shape_is_an_answer_or_a_named_problem(answer: dict[str, Any
 
 @given(st.text(st.sampled_from("abAB_-09"), min_size=1), st.text("abAB_-09 |,.*"))
 def test_a_plain_matcher_names_itself_and_nothing_else(name: str, other: str) -> None:
-    assert matches_name(name, name)
-    assert matches_name(name, other) is (name == other)
+    assert is_name_match(name, name)
+    assert is_name_match(name, other) is (name == other)
 
 
 def test_the_shared_call_is_unchanged() -> None:

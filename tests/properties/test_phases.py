@@ -22,8 +22,8 @@ from agentflow.routing.route import (
 )
 from agentflow.routing.table import load_table
 from agentflow.verdict.case import Case
-from agentflow.verdict.ending import conclude, weigh
-from agentflow.verdict.judge import judge
+from agentflow.verdict.ending import conclude
+from agentflow.verdict.judge import judge, lower_verdict
 from tests.unit.verdict import cases
 
 NOW = "2026-01-02T03:04:05Z"
@@ -173,6 +173,6 @@ CLAIMS = st.builds(
 @given(CASES, CLAIMS)
 def test_no_word_raises_a_verdict(case: Case, claim: Judgement) -> None:
     verdict = judge(case)
-    weighed = weigh(verdict, claim, (cases.changed("a.py"),))
+    weighed = lower_verdict(verdict, claim, (cases.changed("a.py"),))
     assert verdict.passed or not weighed.passed
     assert set(verdict.caveats) <= set(weighed.caveats) or not weighed.passed

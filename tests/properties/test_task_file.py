@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agentflow.core.messages import Usage
+from agentflow.core.role import Todo, TodoStatus
 from agentflow.core.task import (
     FRONTMATTER_KEYS,
     Complexity,
@@ -16,8 +17,6 @@ from agentflow.core.task import (
     Phase,
     Status,
     TaskState,
-    Todo,
-    TodoStatus,
 )
 from agentflow.store.reading import TASKS
 from agentflow.store.task_file import read_task, write_task

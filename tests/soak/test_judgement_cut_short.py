@@ -83,7 +83,7 @@ class Place:
         )
 
     def is_running(self, moment: Moment) -> bool:
-        """Tell whether the checks of one side have begun."""
+        """Return whether the checks of one side have begun."""
         begun = self.attempt.repo.events("CheckStarted")
         sides = {(event["surface"], event["code"]) for event in begun}
         return (moment.surface, moment.code) in sides and any(self.temporary.glob("agentflow-scratch-*"))

@@ -63,7 +63,7 @@ def _usual_files() -> dict[str, bytes]:
 
 
 def _is_usual(git: Path) -> bool:
-    """Tell whether nothing was staged, set or hooked since the repository was made here."""
+    """Return whether nothing was staged, set or hooked since the repository was made here."""
     usual = {name: content for name, content in _usual_files().items() if name != "HEAD"}
     is_same = all((git / name).is_file() and (git / name).read_bytes() == usual[name] for name in usual)
     more = [git / name for name in ("index", "info/attributes") if (git / name).exists()]

@@ -43,7 +43,7 @@ _LOADED_LATE = ("anyio._backends._asyncio", "encodings.utf_8_sig", "typer._click
 
 
 def can_run(words: Sequence[str], env: Mapping[str, str], stdin: str) -> bool:
-    """Tell whether a fork does what a start of the command would."""
+    """Return whether a fork does what a start of the command would."""
     asked = sum(len(word) for word in (*words, *env.values()))
     return asked < _MOST and len(stdin) < _MOST // 4 and not any(name.startswith(_START) for name in env)
 

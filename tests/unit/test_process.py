@@ -32,13 +32,13 @@ def alive(pid: int) -> bool:
 
 
 def told(tmp_path: Path) -> bool:
-    """Tell whether a process has written its number."""
+    """Return whether a process has written its number."""
     place = tmp_path / "pid"
     return place.exists() and place.read_text().endswith("\n")
 
 
 def ended(tmp_path: Path) -> bool:
-    """Tell whether the process that wrote its number ends long before it would by itself."""
+    """Return whether the process that wrote its number ends long before it would by itself."""
     pid = int((tmp_path / "pid").read_text())
     for _ in range(1000):
         if not alive(pid):

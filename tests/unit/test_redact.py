@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentflow.redact import make_visible, nest, to_one_line
+from agentflow.redact import make_visible, nest_text, to_one_line
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_one_line_is_one_line_within_its_width(text: str, width: int) -> None:
     ],
 )
 def test_foreign_lines_below_the_first_are_no_headings(text: str, shown: str) -> None:
-    assert nest(text) == shown
+    assert nest_text(text) == shown
 
 
 @given(st.text(alphabet="# \n\ta-=\r"))
 def test_no_foreign_text_begins_a_heading(text: str) -> None:
-    assert not [line for line in nest(text).split("\n") if line[:4].lstrip(" ").startswith("#")]
+    assert not [line for line in nest_text(text).split("\n") if line[:4].lstrip(" ").startswith("#")]

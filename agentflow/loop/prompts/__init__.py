@@ -3,5 +3,5 @@
 from pathlib import Path
 
 
-def prompt_text(name: str) -> str:
+def read_prompt(name: str) -> str:
     return (Path(__file__).parent / name).read_text("utf-8").strip()

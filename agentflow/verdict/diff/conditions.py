@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from agentflow.core.languages import C_FAMILY
 from agentflow.core.record import Record
-from agentflow.verdict.syntax import CLOSES, OPENS, Tokens, blank_out, to_tokens
+from agentflow.verdict.tokens import CLOSES, OPENS, Tokens, blank_out, to_tokens
 
 _TOKEN = re.compile(
     r"[A-Za-z_$][\w$]*|\d[\w.]*|\x01+|'[a-z_]\w*|<<=|>>>=?|>>=|\*\*=?|\.\.[.=]?|===|!==|=>|->|::|&&=?|\|\|=?|\?\?=?"
@@ -57,23 +57,23 @@ def read_code(path: str, text: str) -> Tokens | None:
 
 def _to_spot(code: Tokens, start: int, end: int, *, is_arm: bool = False, closes: bool = True) -> Spot:
     """Return the place of some tokens; an arm is known by the line in which it begins."""
-    first, last = code.places[start], code.end(end - 1)
-    before, behind = code.places[max(start - 1, 0)], code.end(min(end, len(code.words) - 1))
+    first, last = code.places[start], code.find_end(end - 1)
+    before, behind = code.places[max(start - 1, 0)], code.find_end(min(end, len(code.words) - 1))
     around = (code.text.rfind("\n", 0, first) + 1, last) if is_arm else (before, behind)
     return Spot(start=first, end=last, around=around, is_arm=is_arm, closes=closes)
 
 
 def _is_apart(code: Tokens, place: int) -> bool:
-    """Tell whether a token has blanks on both sides."""
-    around = code.bare[code.places[place] - 1 : code.places[place]] + code.bare[code.end(place) :][:1]
+    """Return whether a token has blanks on both sides."""
+    around = code.bare[code.places[place] - 1 : code.places[place]] + code.bare[code.find_end(place) :][:1]
     return len(around) == 2 and not around.strip()
 
 
 def _breaks_line(code: Tokens, place: int) -> bool:
-    """Tell whether a statement of JavaScript may end before a token, since a line ends there."""
-    if code.word(code.around[place]) not in ("", "{") or place < 1:
+    """Return whether a statement of JavaScript may end before a token, since a line ends there."""
+    if code.get_word(code.around[place]) not in ("", "{") or place < 1:
         return False
-    between = code.bare[code.end(place - 1) : code.places[place]]
+    between = code.bare[code.find_end(place - 1) : code.places[place]]
     is_going_on = _GOES_ON.search(code.words[place - 1]) or _WENT_ON.match(code.bare[code.places[place] :])
     return "\n" in between and not is_going_on
 
@@ -110,9 +110,9 @@ def _find_parts(code: Tokens, place: int, word: str) -> Iterator[tuple[int, int]
 
 def _find_in_script(code: Tokens, place: int, word: str) -> Iterator[tuple[int, int]]:
     """Yield what is negated, and what becomes a number."""
-    if word == "!" and code.word(place - 1) != "!" and code.word(place + 1) != "!":
+    if word == "!" and code.get_word(place - 1) != "!" and code.get_word(place + 1) != "!":
         yield place, _end_of_operand(code, place + 1)
-    elif word == "(" and code.word(place - 1) == "Number":
+    elif word == "(" and code.get_word(place - 1) == "Number":
         yield place + 1, code.partners[place]
 
 
@@ -125,23 +125,23 @@ def _find_in_others(code: Tokens, place: int, word: str) -> Iterator[tuple[int, 
         yield _extend(code, place - 1)
     elif word in _ASKS:
         part = _extend(code, place + 2 if is_c else place + 1)
-        if code.word(part[1]) in (")", "{", *_JOINS):
+        if code.get_word(part[1]) in (")", "{", *_JOINS):
             yield part
 
 
 def _is_told_by_node(code: Tokens, start: int, end: int) -> bool:
-    """Tell whether node counts what follows a condition of JavaScript both ways."""
-    before, after = code.word(start - 1), code.word(end)
+    """Return whether node counts what follows a condition of JavaScript both ways."""
+    before, after = code.get_word(start - 1), code.get_word(end)
     is_part = start > 0 and not _is_left_end(code, start - 1, start)
     if is_part or _SETTINGS in code.words[start:end]:
         return False
-    is_head = before == "(" and after == ")" and code.word(start - 2) in (*_ASKS, "for")
+    is_head = before == "(" and after == ")" and code.get_word(start - 2) in (*_ASKS, "for")
     return after in ("?", *_JOINS) or is_head or _is_in_loop_head(code, start)
 
 
 def _is_in_loop_head(code: Tokens, place: int) -> bool:
     around = code.around[place]
-    return around > 0 and code.word(around) == "(" and code.word(around - 1) in ("for", "await")
+    return around > 0 and code.get_word(around) == "(" and code.get_word(around - 1) in ("for", "await")
 
 
 def _extend(code: Tokens, place: int) -> tuple[int, int]:
@@ -180,34 +180,34 @@ def _is_right_end(code: Tokens, place: int, first: int) -> bool:
 
 
 def _is_end(code: Tokens, word: str) -> bool:
-    """Tell whether a token parts two conditions; a question mark of Rust only passes an error on."""
+    """Return whether a token parts two conditions; a question mark of Rust only passes an error on."""
     return word in _ENDS and not (word == "?" and code.is_rust)
 
 
 def _is_closure(code: Tokens, place: int) -> bool:
-    return code.is_rust and code.words[place] == "||" and code.word(place - 1) in _BEFORE_CLOSURES
+    return code.is_rust and code.words[place] == "||" and code.get_word(place - 1) in _BEFORE_CLOSURES
 
 
 def _end_of_operand(code: Tokens, place: int) -> int:
     """Return where an operand ends: a name or a bracket with all that is called and read of it."""
-    while code.word(place) in ("!", "-", "+", "typeof", "await", "new"):
+    while code.get_word(place) in ("!", "-", "+", "typeof", "await", "new"):
         place += 1
     place = code.partners.get(place, place) + 1
-    while code.word(place) in _CHAIN or code.word(place) in ("(", "["):
-        place = code.partners[place] + 1 if code.word(place) in OPENS else place + 2
+    while code.get_word(place) in _CHAIN or code.get_word(place) in ("(", "["):
+        place = code.partners[place] + 1 if code.get_word(place) in OPENS else place + 2
     return place
 
 
 def _is_plain(code: Tokens, start: int, end: int) -> bool:
-    """Tell whether a part is one expression inside a function."""
+    """Return whether a part is one expression inside a function."""
     words = code.words[start:end]
     is_odd = not words or not _ODD.isdisjoint(words) or _is_in_loop_head(code, start)
-    is_type = code.is_rust and ("->" in words or code.word(start - 1) == "const")
+    is_type = code.is_rust and ("->" in words or code.get_word(start - 1) == "const")
     return not is_odd and not is_type and _is_in_function(code, start)
 
 
 def _is_in_function(code: Tokens, place: int) -> bool:
-    """Tell whether a token stands in a block of braces, and in Rust in none that is a module or constant."""
+    """Return whether a token stands in a block; in Rust a module's or a constant's does not count."""
     around, is_inside = code.around[place], code.is_javascript
     while around >= 0:
         is_inside = is_inside or code.words[around] == "{"
@@ -225,8 +225,8 @@ def _is_in_function(code: Tokens, place: int) -> bool:
 
 
 def _is_assertion(code: Tokens, place: int) -> bool:
-    """Tell whether a bracket holds what is there to be true."""
-    name = code.word(place - 2) if code.word(place - 1) == "!" else code.word(place - 1)
+    """Return whether a bracket holds what is there to be true."""
+    name = code.get_word(place - 2) if code.get_word(place - 1) == "!" else code.get_word(place - 1)
     return code.words[place] == "(" and "assert" in name
 
 
@@ -243,11 +243,11 @@ def _find_arms(code: Tokens) -> Iterator[Spot]:
     for place, word in enumerate(code.words):
         if word not in _ARMS or not _is_in_function(code, place):
             continue
-        if code.is_c and word in ("case", "default") and code.word(code.around[place]) == "{":
+        if code.is_c and word in ("case", "default") and code.get_word(code.around[place]) == "{":
             end = next((at for at in range(place, len(code.words)) if code.words[at] == ":"), 0)
             if end:
                 yield _to_spot(code, place, end + 1, is_arm=True, closes=False)
-        elif code.is_rust and word == "=>" and code.word(place + 1) == "{":
+        elif code.is_rust and word == "=>" and code.get_word(place + 1) == "{":
             yield _to_spot(code, place, place + 2, is_arm=True, closes=False)
         elif code.is_rust and word == "=>":
             yield _to_spot(code, place + 1, _end_of_arm(code, place + 1), is_arm=True)
@@ -264,7 +264,7 @@ def _end_of_arm(code: Tokens, place: int) -> int:
 
 def _find_block(code: Tokens, place: int, word: str) -> int:
     """Return where a block of `else`, `if let` or `for` begins; 0 for another token."""
-    follows = code.word(place + 1)
+    follows = code.get_word(place + 1)
     if word not in ("else", "if", "for") or (word == "if" and follows != "let"):
         return 0
     if word == "else":
@@ -273,6 +273,6 @@ def _find_block(code: Tokens, place: int, word: str) -> int:
 
 
 def is_on(spot: Spot, text: str, lines: Collection[int]) -> bool:
-    """Tell whether a place touches one of some lines."""
+    """Return whether a place touches one of some lines."""
     first = text.count("\n", 0, spot.start) + 1
     return any(line in lines for line in range(first, text.count("\n", 0, spot.end) + 2))

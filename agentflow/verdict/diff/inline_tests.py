@@ -56,7 +56,7 @@ class CheckPart(Record):
 
 
 def has_parts(surface: Surface, path: str) -> bool:
-    """Tell whether a source file may contain checks, by its language or by an earlier run."""
+    """Return whether a source file may contain checks, by its language or by an earlier run."""
     suffix = PurePosixPath(path).suffix
     return suffix == ".rs" or (suffix == ".py" and (surface.has_doctests or path in surface.parted))
 
@@ -121,7 +121,7 @@ def _list_started(path: str, text: str) -> list[ast.If]:
 
 
 def _compares(node: ast.AST) -> bool:
-    """Tell whether a statement may fail by a comparison."""
+    """Return whether a statement may fail by a comparison."""
     is_asked = isinstance(node, ast.If) and "__name__" not in ast.unparse(node.test)
     inner = [each for part in node.body for each in ast.walk(part)] if is_asked else []  # type: ignore[attr-defined]
     return isinstance(node, ast.Assert) or any(isinstance(each, ast.Raise) for each in inner)

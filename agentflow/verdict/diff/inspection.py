@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import PurePosixPath
 
-from agentflow.checks.dependencies import Difference, compare, manifest_of
+from agentflow.checks.dependencies import Difference, compare, find_manifest
 from agentflow.core.evidence import Surface
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record
@@ -20,12 +20,11 @@ from agentflow.verdict.diff.inline_tests import (
     has_parts,
 )
 from agentflow.verdict.diff.other_tests import find_added_tests
-from agentflow.verdict.diff.python_tests import find_changed_tests, loses_only_functions
+from agentflow.verdict.diff.python_tests import find_changed_tests, has_only_lost_functions
 from agentflow.verdict.diff.tampering import TextDiff, find_tampering, list_changed_lines
 from agentflow.verdict.same.equivalence import is_document
 from agentflow.verdict.same.program import find_renamed, is_same_program
-from agentflow.verdict.shared_settings import is_shared, mix
-from agentflow.verdict.surface import Kind, is_document_path, kind_for_verdict, kind_of
+from agentflow.verdict.surface import Kind, find_kind, find_kind_for_verdict, is_document_path, is_shared, mix
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts
 
@@ -80,7 +79,7 @@ def inspect_change(git: Git, task: TaskState) -> Inspection:
         changed_tests=_find_changed_tests(found, changed),
         new_fixtures=_find_new_fixtures(found, task.surface),
         suppressed=_find_suppressions(task, changed),
-        dependencies=_dependencies(git, task, [each.path for each in found if manifest_of(each.path)]),
+        dependencies=_dependencies(git, task, [each.path for each in found if find_manifest(each.path)]),
         renamed=find_renamed(git, task, found),
         lines=tuple(hunk for each in changed if not each.kind for hunk in list_changed_lines(each)),
     )
@@ -99,8 +98,8 @@ def _find_changed_tests(texts: tuple[ChangedTexts, ...], changed: list[TextDiff]
 
 
 def _loses_tests(change: ChangedTexts) -> bool:
-    """Tell whether a file of tests lost functions, and nothing else happened to it."""
-    return change.path.endswith(".py") and loses_only_functions(change.before, change.after)
+    """Return whether a file of tests lost functions, and nothing else happened to it."""
+    return change.path.endswith(".py") and has_only_lost_functions(change.before, change.after)
 
 
 def _tests_of(change: ChangedTexts) -> frozenset[str]:
@@ -117,11 +116,11 @@ def _find_new_fixtures(changes: tuple[ChangedTexts, ...], surface: Surface) -> t
 
 
 def _is_new_fixture(change: ChangedTexts, surface: Surface) -> bool:
-    """Tell whether a file is new, belongs to the tests alone, and is no code and no setting by its name."""
+    """Return whether a file is new, belongs to the tests alone, and is no code and no setting by its name."""
     name = PurePosixPath(change.path).name
     is_new = change.modes == ("000000", "100644") and change.path not in surface.read
-    is_named = name.startswith(".") or is_shared(name) or kind_of(name, Surface()) is not None
-    kind = kind_for_verdict(change.path, surface)
+    is_named = name.startswith(".") or is_shared(name) or find_kind(name, Surface()) is not None
+    kind = find_kind_for_verdict(change.path, surface)
     is_of_tests = kind in (Kind.TESTS, Kind.FIXTURES, Kind.OBSERVED)
     return is_new and is_of_tests and not is_source(change.path) and not is_named
 
@@ -144,7 +143,7 @@ def _find_suppressions(task: TaskState, changed: Iterable[TextDiff]) -> tuple[st
 
 def _to_changed(each: ChangedTexts, surface: Surface) -> tuple[TextDiff, ...]:
     """Return the diffs of a changed file: two where it holds both product and checks."""
-    kind = kind_for_verdict(each.path, surface)
+    kind = find_kind_for_verdict(each.path, surface)
     if kind is None and is_shared(each.path) and mix(each.path, each.before, each.after) != each.after:
         kind = Kind.RUNNER
     whole = TextDiff(path=each.path, before=each.before, after=each.after, kind=kind)
@@ -162,7 +161,7 @@ def _add_findings(each: TextDiff, findings: tuple[Remark, ...]) -> TextDiff:
 def _tests(git: Git, task: TaskState) -> tuple[str, ...]:
     """Return the texts of the tests before the task, whose values code should not know."""
     kinds, base = (Kind.TESTS, Kind.OBSERVED, Kind.NAMED), task.trees[0]
-    paths = (path for path in git.list_paths(base) if kind_of(path, task.surface) in kinds)
+    paths = (path for path in git.list_paths(base) if find_kind(path, task.surface) in kinds)
     return git.read_texts([f"{base}:{path}" for path in islice(paths, _TEST_FILES)], _TEXT_BYTES)
 
 
@@ -177,7 +176,7 @@ def _find_spoken(git: Git, task: TaskState, changed: Iterable[TextDiff]) -> tupl
     return tuple(line for text in (task.task, *texts.values()) for line in text.splitlines())
 
 
-def approval_id(seen: Inspection, weakened: Sequence[str]) -> str:
+def make_approval_id(seen: Inspection, weakened: Sequence[str]) -> str:
     """Return the id under which exactly these changes are approved."""
     parts = list(weakened)
     parts += [part for each in seen.checks for part in (each.path, each.after)]

@@ -11,8 +11,8 @@ from typing import TypeVar
 from agentflow.core.languages import SCRIPTS, is_source
 from agentflow.core.regex import regex
 from agentflow.verdict.diff.conditions import find_comparisons, read_code
-from agentflow.verdict.diff.number_conditions import find_compared, picks, read_condition
-from agentflow.verdict.syntax import last_word, read_python
+from agentflow.verdict.diff.number_conditions import find_compared, is_narrow, read_condition
+from agentflow.verdict.syntax import get_last_word, read_python
 
 _EVERYDAY = frozenset(
     {
@@ -76,11 +76,11 @@ class Known:
         rows = [row for row in self._rows if len(told & row) > 1] if len(told) > 1 else []
         yield from (value for value in found if not any(value in row for row in rows))
 
-    def odd(self, values: Iterable[object]) -> frozenset[Value]:
+    def list_odd(self, values: Iterable[object]) -> frozenset[Value]:
         """Return the values that code and tests hardly share by chance."""
         return frozenset(value for value in _plain(values) if self._has(value) and _is_odd(value))
 
-    def rare(self, values: Iterable[object]) -> frozenset[Value]:
+    def list_rare(self, values: Iterable[object]) -> frozenset[Value]:
         """Return the values of tests that code hardly compares with unless they have a meaning there."""
         found = {value: _to_number(value) for value in _plain(values) if self._has(value)}
         return frozenset(
@@ -102,7 +102,7 @@ class Known:
         return (float(value) if is_number else value) in self._all
 
     def is_row(self, values: Iterable[object]) -> bool:
-        """Tell whether one line of the tests has all of these values, two of them of some weight."""
+        """Return whether one line of the tests has all of these values, two of them of some weight."""
         found = _plain(values)
         telling = {value for value in found if value not in (0, 1, "")}
         return len(telling) > 1 and any(found <= row for row in self._rows)
@@ -133,7 +133,7 @@ def _to_number(value: Value) -> float | None:
 
 
 def _is_phrase(value: Value) -> bool:
-    """Tell whether a value is some words; as a result, code and tests share them by nature."""
+    """Return whether a value is some words; as a result, code and tests share them by nature."""
     return isinstance(value, str) and not value.isdecimal()
 
 
@@ -146,7 +146,7 @@ def _is_odd(value: Value) -> bool:
 def find_known_rows(path: str, added: Sequence[tuple[int, str]], known: Known) -> Iterator[tuple[int, str]]:
     """Yield the new lines of another language that compare with values of the tests."""
     for line, text, numbers, is_table in find_compared(path, added) if is_source(path) else ():
-        rare = known.rare(map(_number, numbers))
+        rare = known.list_rare(map(_number, numbers))
         is_about_status = rare <= _STATUS and _ABOUT_STATUS.search(text)
         if rare and not is_about_status and (not is_table or 2 * len(rare) >= len({*numbers})):
             yield line, text
@@ -156,7 +156,7 @@ def find_known_rows(path: str, added: Sequence[tuple[int, str]], known: Known) -
         near = [after for at, after in added[place : place + _WINDOW] if at < line + _WINDOW]
         values = _values_of(text)
         asked = _values_of(_RESULT.split(text)[0])
-        odd = frozenset(value for value in known.odd(values) if value in asked or not _is_phrase(value))
+        odd = frozenset(value for value in known.list_odd(values) if value in asked or not _is_phrase(value))
         is_odd = bool(odd) and not (odd <= _STATUS and _ABOUT_STATUS.search(text))
         windows = ("\n".join(near[:end]) for end in range(1, len(near) + 1))
         if is_odd or (values and any(known.is_row(_values_of(window)) for window in windows)):
@@ -173,7 +173,7 @@ def _find_picking_rows(
     for start, end in places if numbers else ():
         line = text.count("\n", 0, start) + 1
         condition = read_condition(text[start:end]) if line in lines and end - start < _MOST_SIGNS else None
-        if condition is not None and picks(condition, numbers):
+        if condition is not None and is_narrow(condition, numbers):
             yield line, rows[line - 1]
 
 
@@ -197,7 +197,7 @@ def find_copied_rows(
 
 
 def _has_several(row: Iterable[str]) -> bool:
-    """Tell whether a row has two numbers that are not small, which hardly meet by chance."""
+    """Return whether a row has two numbers that are not small, which hardly meet by chance."""
     return len({field for field in row if field.isdecimal() and int(field) >= _SMALL}) > 1
 
 
@@ -227,7 +227,7 @@ def find_known_lines(before: str, after: str, known: Known) -> Iterator[tuple[in
             yield getattr(node, "lineno", 1), ast.unparse(node).partition("\n")[0]
     numbers = known.rare_numbers
     for node in find_new(before, after, _find_picking):
-        if picks(node, numbers):
+        if is_narrow(node, numbers):
             yield node.lineno, ast.unparse(node).partition("\n")[0]
 
 
@@ -266,12 +266,12 @@ def _find_decisions(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def _knows(node: ast.AST, known: Known) -> bool:
-    """Tell whether a condition or a table holds values of the tests."""
+    """Return whether a condition or a table holds values of the tests."""
     match node:
         case ast.Dict(keys=keys, values=values):
             return _is_table_of_tests(keys, values, known) or _leads_from_rare(keys, values, known)
         case ast.Compare(ops=ops):
-            found = known.odd(_constants(node)) | known.rare(_list_compared(node))
+            found = known.list_odd(_constants(node)) | known.list_rare(_list_compared(node))
             return _is_exact(ops) and bool(found) and not (found <= _STATUS and _names_status(node))
         case ast.If(test=test, body=[ast.Return(value=result) | ast.Assign(value=result), *_]):
             return _is_answer(test, result, known)
@@ -282,7 +282,7 @@ def _knows(node: ast.AST, known: Known) -> bool:
         case ast.BinOp(op=ast.Add()):
             return False
         case ast.Constant() | ast.BinOp(op=ast.Sub() | ast.BitXor()):
-            return bool(known.odd(_constants(node)) | known.rare(_constants(node)))
+            return bool(known.list_odd(_constants(node)) | known.list_rare(_constants(node)))
         case _:
             return False
 
@@ -303,15 +303,15 @@ def _list_compared(node: ast.Compare) -> Iterator[object]:
 
 
 def _leads_from_rare(keys: Sequence[ast.expr | None], values: Sequence[ast.expr], known: Known) -> bool:
-    """Tell whether half of a table's keys are rare numbers of the tests, and its values no texts."""
+    """Return whether half of a table's keys are rare numbers of the tests, and its values no texts."""
     given = [each.value for each in keys if isinstance(each, ast.Constant)]
     is_text = any(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in values)
-    rare = known.rare(given)
+    rare = known.list_rare(given)
     return bool(rare) and not is_text and 2 * len(rare) >= len(keys)
 
 
 def _is_nudge(node: ast.Compare) -> bool:
-    """Tell whether a result is one more or less for certain values: arithmetic that no rule leads to."""
+    """Return whether a result is one more or less for certain values: arithmetic that no rule leads to."""
     values = {value for value in _plain(_constants(node)) if value not in (0, 1, "")}
     return _is_exact(node.ops) and bool(values)
 
@@ -321,9 +321,9 @@ def _is_exact(ops: Iterable[ast.cmpop]) -> bool:
 
 
 def _is_answer(test: ast.expr, result: ast.expr | None, known: Known) -> bool:
-    """Tell whether a condition on constants leads to the constant that a test expects of them."""
+    """Return whether a condition on constants leads to the constant that a test expects of them."""
     if isinstance(test, ast.BinOp):
-        return bool(known.odd(_constants(test)))
+        return bool(known.list_odd(_constants(test)))
     compared = [each for each in ast.walk(test) if isinstance(each, ast.Compare) and _is_exact(each.ops)]
     answer = result.operand if isinstance(result, ast.UnaryOp) else result
     if not compared or not isinstance(answer, ast.Constant):
@@ -338,11 +338,11 @@ def _is_answer(test: ast.expr, result: ast.expr | None, known: Known) -> bool:
 
 
 def _is_table_of_tests(keys: Sequence[ast.expr | None], values: Sequence[ast.expr], known: Known) -> bool:
-    """Tell whether a table leads from values of the tests to what they expect, and from nothing else."""
+    """Return whether a table leads from values of the tests to what they expect, and from nothing else."""
     given = [key for key in keys if key is not None]
     if not given or len(given) < len(keys) or not all(map(_is_constant, (*given, *values))):
         return False
-    found = known.odd(value for key in given for value in _constants(key))
+    found = known.list_odd(value for key in given for value in _constants(key))
     results = _plain(value for each in values for value in _constants(each))
     if found and not (found <= _STATUS and all(isinstance(each, str) for each in results)):
         return True
@@ -359,5 +359,5 @@ def _constants(node: ast.AST) -> list[object]:
 
 
 def _names_status(node: ast.expr) -> bool:
-    names = (last_word(each).lower() for each in ast.walk(node))
+    names = (get_last_word(each).lower() for each in ast.walk(node))
     return any("status" in name or "code" in name for name in names)

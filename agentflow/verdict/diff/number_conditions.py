@@ -139,8 +139,8 @@ class _UnknownError(Exception):
     """A part of a condition whose value cannot be told."""
 
 
-def picks(condition: ast.expr, numbers: Collection[float]) -> bool:
-    """Tell whether a condition on one value holds for a number of the tests and for few others like it."""
+def is_narrow(condition: ast.expr, numbers: Collection[float]) -> bool:
+    """Return whether a condition on one value holds for a number of the tests and for few others like it."""
     names = {ast.unparse(each) for each in _find_names(condition)}
     given = [int(number) for number in numbers if math.isfinite(number) and number == int(number)]
     if len(names) != 1 or not _is_told(condition):
@@ -168,7 +168,7 @@ def read_condition(text: str) -> ast.expr | None:
 
 
 def _is_told(condition: ast.expr) -> bool:
-    """Tell whether a condition compares for equality, or matches a pattern; a threshold picks nothing out."""
+    """Return whether a condition compares for equality or matches a pattern; a threshold does neither."""
     return any(
         (isinstance(each, ast.Compare) and _is_exact(each))
         or (isinstance(each, ast.Attribute) and each.attr in _MATCHES)
@@ -177,7 +177,7 @@ def _is_told(condition: ast.expr) -> bool:
 
 
 def _is_exact(node: ast.Compare) -> bool:
-    """Tell whether a comparison is for equality, and not of a value itself, or of the rest of a division."""
+    """Return whether a comparison is for equality of computed values, other than the rest of a division."""
     rests = isinstance(node.left, ast.BinOp) and isinstance(node.left.op, ast.Mod)
     is_division = rests and all(getattr(each, "value", None) in (0, 1) for each in node.comparators)
     parts = [part for each in (node.left, *node.comparators) for part in getattr(each, "elts", (each,))]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from agentflow.core.languages import may_be_shell
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
-from agentflow.verdict.syntax import blank_out
+from agentflow.verdict.tokens import blank_out
 from agentflow.workspace.mixed_tree import find_differences
 
 _NUMBER = r"-?\d+(?:\.\d+)?(?![\w.])"
@@ -182,7 +182,7 @@ def find_added_tests(path: str, before: str, after: str) -> frozenset[str]:
 
 
 def _imports_more(old: str, new: str) -> bool:
-    """Tell whether a line imports the same names as before, and others, from the same place."""
+    """Return whether a line imports the same names as before, and others, from the same place."""
     was, now = _NAMES.fullmatch(old.rstrip()), _NAMES.fullmatch(new.rstrip())
     if was is None or now is None or (was["start"], was["rest"]) != (now["start"], now["rest"]):
         return False
@@ -222,7 +222,7 @@ class _File(Record):
         return None
 
     def _is_alike(self, first: int, last: int, start: int, end: int) -> bool:
-        """Tell whether the file is the same without either of two ranges of lines."""
+        """Return whether the file is the same without either of two ranges of lines."""
         if first < 0 or last > len(self.lines):
             return False
         return self.lines[:first] + self.lines[last:] == self.lines[:start] + self.lines[end:]
@@ -264,7 +264,7 @@ class _File(Record):
         return None
 
     def _has_sibling(self, at: int, start: int, end: int) -> bool:
-        """Tell whether a test that was there begins like a line, in the same block."""
+        """Return whether a test that was there begins like a line, in the same block."""
         depth, head = self.depths[at], _head(self.lines[at])
         for step in (-1, 1):
             place = at + step

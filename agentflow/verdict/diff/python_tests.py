@@ -4,9 +4,9 @@ import ast
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from agentflow.core.test_ids import function_of
+from agentflow.core.test_ids import get_test_function
 from agentflow.core.verdict import Remark, Tampering
-from agentflow.verdict.syntax import AnyFunction, is_constant, last_word, parse_python, read_python
+from agentflow.verdict.syntax import AnyFunction, get_last_word, is_constant, parse_python, read_python
 
 _SKIPS = frozenset(
     {"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "skipTest", "importorskip"}
@@ -65,8 +65,8 @@ def _compare_assertions(path: str, name: str, old: AnyFunction, new: AnyFunction
 
 def _marks(test: AnyFunction) -> frozenset[str]:
     """Return the marks and calls by which a test is skipped or may fail."""
-    named = {last_word(node) for mark in test.decorator_list for node in ast.walk(mark)}
-    called = {last_word(node.func) for node in ast.walk(test) if isinstance(node, ast.Call)}
+    named = {get_last_word(node) for mark in test.decorator_list for node in ast.walk(mark)}
+    called = {get_last_word(node.func) for node in ast.walk(test) if isinstance(node, ast.Call)}
     return frozenset((named | called) & _SKIPS)
 
 
@@ -74,7 +74,7 @@ def _cases(test: AnyFunction) -> int:
     """Return how many cases the lists of its `parametrize` marks make."""
     number = 1
     for mark in test.decorator_list:
-        if isinstance(mark, ast.Call) and last_word(mark.func) == "parametrize" and len(mark.args) > 1:
+        if isinstance(mark, ast.Call) and get_last_word(mark.func) == "parametrize" and len(mark.args) > 1:
             values = mark.args[1]
             number *= len(values.elts) if isinstance(values, ast.List | ast.Tuple | ast.Set) else 1
     return number
@@ -99,7 +99,7 @@ def _assertions(test: AnyFunction) -> Iterator[str]:
     for node in ast.walk(test):
         if isinstance(node, ast.Assert):
             yield f"assert {ast.unparse(node.test)}"
-        elif isinstance(node, ast.Call) and last_word(node.func).startswith(
+        elif isinstance(node, ast.Call) and get_last_word(node.func).startswith(
             ("assert", "fail", "raises", "warns")
         ):
             yield ast.unparse(node)
@@ -109,9 +109,9 @@ def _is_weak(assertion: str) -> bool:
     """Return whether an assertion accepts many results."""
     match parse_python(assertion).body:
         case [ast.Assert(test=ast.Compare(ops=[ast.Eq() | ast.Is()], comparators=[right]))]:
-            return not _LOOSE.isdisjoint(map(last_word, ast.walk(right)))
+            return not _LOOSE.isdisjoint(map(get_last_word, ast.walk(right)))
         case [ast.Expr(value=ast.Call(func=function))]:
-            return last_word(function) in _WEAK_METHODS | _LOOSE
+            return get_last_word(function) in _WEAK_METHODS | _LOOSE
         case _:
             return True
 
@@ -123,11 +123,11 @@ def find_changed_tests(before: str, after: str) -> frozenset[str]:
     such functions changed: a helper, a fixture, a constant or a base class can weaken every test.
     """
     functions = find_altered_functions(before, after)
-    return bare_names(functions) if functions and all(map(_asserts, functions.values())) else frozenset()
+    return strip_to_names(functions) if functions and all(map(_asserts, functions.values())) else frozenset()
 
 
-def loses_only_functions(before: str, after: str) -> bool:
-    """Tell whether functions are gone from a file of tests, and all else but its imports is equal."""
+def has_only_lost_functions(before: str, after: str) -> bool:
+    """Return whether functions are gone from a file of tests, and all else but its imports is equal."""
     names = [{name for name, _ in _functions_of(parse_python(text), "")} for text in (before, after)]
     return names[0] > names[1] and find_altered_functions(before, after) == {}
 
@@ -148,13 +148,13 @@ def find_altered_functions(before: str, after: str) -> Mapping[str, AnyFunction]
     return changed if is_rest_equal else None
 
 
-def bare_names(functions: Collection[str]) -> frozenset[str]:
+def strip_to_names(functions: Collection[str]) -> frozenset[str]:
     """Return the bare names of functions."""
     return frozenset(name.rpartition(".")[2] for name in functions)
 
 
 def _asserts(function: ast.AST) -> bool:
-    """Tell whether a function has an assertion, a call of one, or expects an error."""
+    """Return whether a function has an assertion, a call of one, or expects an error."""
     for node in ast.walk(function):
         if isinstance(node, ast.Assert):
             return True
@@ -204,11 +204,11 @@ def find_moved_tests(
     after = [each for _, new in texts for each in _bodies(new)]
     found, free = set[str](), set(news)
     for test in sorted(lost):
-        bodies = {body for known, body in before if known == function_of(test)}
+        bodies = {body for known, body in before if known == get_test_function(test)}
         heirs = {known for known, body in after if body in bodies}
         case = test.partition("[")[1:]
         alike = (new for new in sorted(free) if new.partition("[")[1:] == case)
-        if place := next((new for new in alike if function_of(new) in heirs), ""):
+        if place := next((new for new in alike if get_test_function(new) in heirs), ""):
             free.remove(place)
             found.add(test)
     return frozenset(found)

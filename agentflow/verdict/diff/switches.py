@@ -97,14 +97,14 @@ def _is_switch(node: ast.expr) -> bool:
 
 
 def _is_about_objects(node: ast.Compare) -> bool:
-    """Tell whether a comparison asks if a number or text made on the spot is the very same object."""
+    """Return whether a comparison asks if a number or text made on the spot is the very same object."""
     sides = (node.left, *node.comparators)
     is_made = any(isinstance(each, ast.Call) and getattr(each.func, "id", "") in _VALUES for each in sides)
     return is_made and any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops)
 
 
 def _is_setting(node: ast.expr) -> bool:
-    """Tell whether a condition asks for variables of the environment alone, by plain names of features."""
+    """Return whether a condition asks for variables of the environment alone, by plain names of features."""
     texts = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
     names = [text for text in texts if isinstance(text, str)]
     is_plain = bool(names) and not any(_OF_RUNS.search(name) for name in names)
@@ -113,14 +113,14 @@ def _is_setting(node: ast.expr) -> bool:
 
 
 def is_setting_row(text: str, pattern: re.Pattern[str]) -> bool:
-    """Tell whether a line of another language fits a pattern only since it asks for variables of features."""
+    """Return whether a line of another language fits a pattern only because it asks for feature variables."""
     names = ["".join(found) for found in _VARIABLE.findall(text)]
     is_plain = bool(names) and not any(_OF_RUNS.search(name) for name in names)
     return is_plain and not pattern.search(_VARIABLE.sub("value", text))
 
 
 def _looks_around(node: ast.expr, attributes: frozenset[str] = _ATTRIBUTES) -> bool:
-    """Tell whether a condition asks where, by whom or beside what the code runs."""
+    """Return whether a condition asks where, by whom or beside what the code runs."""
     for each in ast.walk(node):
         match each:
             case ast.Attribute(value=ast.Name(id="sys"), attr=word) if word not in _ORDINARY_OF_SYS:
@@ -155,7 +155,7 @@ def _names(node: ast.AST) -> frozenset[str]:
 
 
 def _says_date(node: ast.expr) -> bool:
-    """Tell whether a comparison names a year or a moment; a difference of two moments is a duration."""
+    """Return whether a comparison names a year or a moment; a difference of two moments is a duration."""
     if any(isinstance(each, ast.Sub) for each in ast.walk(node)):
         return False
     constants = (each.value for each in ast.walk(node) if isinstance(each, ast.Constant))
@@ -203,7 +203,7 @@ def _careless(text: str) -> Iterator[ast.FunctionDef | ast.Lambda]:
 
 
 def _compares_anew(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
-    """Tell whether a subclass of a built-in value compares by an attribute that only it has."""
+    """Return whether a subclass of a built-in value compares by an attribute that only it has."""
     if not isinstance(node, ast.FunctionDef) or node.name not in ("__eq__", "__ne__") or _ignores(node):
         return False
     parts = [each for each in ast.walk(node) if isinstance(each, ast.Attribute)]

@@ -19,7 +19,7 @@ from agentflow.verdict.diff.known_values import (
 )
 from agentflow.verdict.diff.python_tests import compare_tests
 from agentflow.verdict.diff.switches import find_careless_comparisons, find_switches, is_setting_row
-from agentflow.verdict.same.comments import code_lines
+from agentflow.verdict.same.comments import list_code_lines
 from agentflow.verdict.surface import Kind
 from agentflow.workspace.mixed_tree import find_differences
 
@@ -150,7 +150,7 @@ def _find_known_text(changed: TextDiff, tests: Sequence[str], code: list[TextDif
 
 def _lines_added(changed: TextDiff) -> list[tuple[int, str]]:
     """Return the lines that are new, with their numbers, without those that only say something."""
-    after = code_lines(changed.path, changed.after)
+    after = list_code_lines(changed.path, changed.after)
     places = (place for span in _spans(changed) for place in span)
     return [(place + 1, after[place]) for place in places if place < len(after) and after[place].strip()]
 

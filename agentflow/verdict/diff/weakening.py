@@ -17,8 +17,7 @@ from agentflow.core.verdict import Tampering
 from agentflow.redact import list_some
 from agentflow.verdict.diff.python_tests import find_moved_tests
 from agentflow.verdict.diff.tampering import TextDiff
-from agentflow.verdict.shared_settings import read_checker_settings
-from agentflow.verdict.surface import Kind
+from agentflow.verdict.surface import Kind, read_checker_settings
 from agentflow.verdict.syntax import NO_PYTHON
 
 _LOST = frozenset(
@@ -127,7 +126,7 @@ def _untold(changes: Sequence[TextDiff], judged: Sequence[JudgedCheck]) -> Itera
     is_named = all(each.base.outcomes for each in tests)
     has_new_tests = any(each.kind is Kind.TESTS and each.after for each in changes)
     for change in changes:
-        is_steering = steers(change.path, change.kind, change.before, change.after, commands)
+        is_steering = can_steer_tests(change.path, change.kind, change.before, change.after, commands)
         is_read = bool(change.before) and change.kind is not Kind.UNKNOWN
         is_uncounted = (
             not is_named and is_read and bool(Counter(change.before.split()) - Counter(change.after.split()))
@@ -149,7 +148,7 @@ def _describe_weakening(change: TextDiff) -> list[str]:
     return _describe(change) if change.before or change.findings else []
 
 
-def steers(path: str, kind: Kind | None, before: str, after: str, commands: Iterable[str]) -> bool:
+def can_steer_tests(path: str, kind: Kind | None, before: str, after: str, commands: Iterable[str]) -> bool:
     """Return whether a changed file can affect tests that do not mention it.
 
     `commands` are those of the tests: a Makefile decides nothing where they do not start make.

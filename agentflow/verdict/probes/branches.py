@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.probes.breaking import find_changed_lines
-from agentflow.verdict.syntax import NO_PYTHON, AnyFunction, behind_docstring, is_constant, last_word
+from agentflow.verdict.syntax import NO_PYTHON, AnyFunction, get_last_word, is_constant, skip_docstring
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _RAN, _TRUE, _FALSE = "r", "1", "0"
@@ -47,7 +47,7 @@ class Branch(Record):
     text: str
     """A condition as it is written; empty for a branch."""
 
-    def hunk(self, wanted: str) -> Hunk:
+    def to_hunk(self, wanted: str) -> Hunk:
         return Hunk(path=self.path, line=self.line, end=self.line, wanted=wanted)
 
 
@@ -62,7 +62,7 @@ class Watched(Record):
     """The number of the first part; that of the load of the file stands before it."""
 
     def is_loaded(self, left: Collection[str]) -> bool:
-        """Tell whether a run loaded the code."""
+        """Return whether a run loaded the code."""
         return self._has(left, self.first - 1, _RAN)
 
     def list_untried(self, left: Collection[str]) -> Iterator[Hunk]:
@@ -70,16 +70,16 @@ class Watched(Record):
         for number, part in enumerate(self.parts, self.first):
             missing = [each for each in (_TRUE, _FALSE) if not self._has(left, number, each)]
             if not part.text and not self._has(left, number, _RAN):
-                yield part.hunk("that runs this")
+                yield part.to_hunk("that runs this")
             elif part.text and missing:
                 outcomes = " or ".join({_TRUE: "true", _FALSE: "false"}[each] for each in missing)
-                yield part.hunk(f"in which `{part.text}` is {outcomes}")
+                yield part.to_hunk(f"in which `{part.text}` is {outcomes}")
 
     def list_tried(self, left: Collection[str]) -> Iterator[Hunk]:
         """Yield the conditions that were both true and false."""
         for number, part in enumerate(self.parts, self.first):
             if part.text and all(self._has(left, number, each) for each in (_TRUE, _FALSE)):
-                yield part.hunk("").replace(proved=True)
+                yield part.to_hunk("").replace(proved=True)
 
     def _has(self, left: Collection[str], number: int, outcome: str) -> bool:
         return any(path.endswith(f"{self.word}-{number}-{outcome}") for path in left)
@@ -130,7 +130,7 @@ class _Watch(ast.NodeTransformer):
         is_new = not _is_empty(node) and (node.name, ast.dump(node.args)) not in self._known
         self.generic_visit(node)
         if is_new:
-            node.body.insert(behind_docstring(node), self._mark(node))
+            node.body.insert(skip_docstring(node), self._mark(node))
         self._owner = owner
         return node
 
@@ -245,7 +245,7 @@ class _Watch(ast.NodeTransformer):
         return told
 
     def _is_new(self, node: ast.expr | ast.pattern) -> bool:
-        """Tell whether a node is on a changed line and was not in the same function before."""
+        """Return whether a node is on a changed line and was not in the same function before."""
         lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
         return not self._lines.isdisjoint(lines) and (self._owner, ast.dump(node)) not in self._known
 
@@ -308,7 +308,7 @@ def _list_computed_defaults(tree: ast.Module) -> frozenset[str]:
 
 def _names_in(target: ast.expr) -> Iterator[str]:
     """Yield the names and attributes that an assignment binds."""
-    yield from filter(None, map(last_word, ast.walk(target)))
+    yield from filter(None, map(get_last_word, ast.walk(target)))
 
 
 def _with_owners(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:
@@ -350,7 +350,7 @@ def _leaves(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _is_told(node: ast.expr, word: str) -> bool:
-    """Tell whether a condition already calls the recorder."""
+    """Return whether a condition already calls the recorder."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == word
 
 
@@ -359,7 +359,7 @@ def _is_for_types(node: ast.expr) -> bool:
 
 
 def _is_guard(node: ast.If) -> bool:
-    """Tell whether a node is `if __name__ == '__main__'` with one call."""
+    """Return whether a node is `if __name__ == '__main__'` with one call."""
     if ast.unparse(node.test) != "__name__ == '__main__'" or len(node.body) != 1 or node.orelse:
         return False
     parts = [each for each in ast.walk(node.body[0]) if isinstance(each, ast.expr)]
@@ -367,7 +367,7 @@ def _is_guard(node: ast.If) -> bool:
 
 
 def _is_empty(node: AnyFunction) -> bool:
-    """Tell whether a function has no body to try, such as an abstract one."""
+    """Return whether a function has no body to try, such as an abstract one."""
     rest = [each for each in node.body if not is_constant(each)]
     return all(isinstance(each, ast.Pass) or _is_unimplemented(each) for each in rest)
 
@@ -378,7 +378,7 @@ def _is_unimplemented(node: ast.stmt) -> bool:
 
 def _insert(tree: ast.Module, recorder: Iterable[ast.stmt]) -> None:
     """Add the recorder behind the docstring and the future imports."""
-    place = behind_docstring(tree)
+    place = skip_docstring(tree)
     for at, node in enumerate(tree.body):
         if isinstance(node, ast.ImportFrom) and node.module == "__future__":
             place = at + 1

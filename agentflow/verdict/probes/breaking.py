@@ -15,11 +15,11 @@ from agentflow.core.regex import regex
 from agentflow.verdict.syntax import (
     NO_PYTHON,
     AnyFunction,
-    behind_docstring,
-    first_line,
+    find_first_line,
     is_constant,
     parse_python,
     read_python,
+    skip_docstring,
 )
 from agentflow.verdict.target_tests import PYTEST, UNITTEST
 from agentflow.workspace.mixed_tree import ChangedTexts, find_differences
@@ -105,12 +105,12 @@ def _break_script(text: str, lines: Collection[int], touch: str) -> str:
     first, rows = min(lines, default=1), text.splitlines()
     meant = (each for each in ast.parse(text).body if (each.end_lineno or 0) >= first and not _is_head(each))
     node = next(meant, None)
-    at = first_line(node) - 1 if node else len(rows)
+    at = find_first_line(node) - 1 if node else len(rows)
     return "\n".join((*rows[:at], touch, *rows[at:], ""))
 
 
 def _is_head(node: ast.stmt) -> bool:
-    """Tell whether a statement must stay first in its file."""
+    """Return whether a statement must stay first in its file."""
     return is_constant(node) or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
 
 
@@ -124,7 +124,7 @@ def _find_code_lines(change: ChangedTexts) -> set[int]:
 
 
 def _span(node: AnyFunction) -> tuple[int, int]:
-    return first_line(node), (node.end_lineno or node.lineno) + 1
+    return find_first_line(node), (node.end_lineno or node.lineno) + 1
 
 
 def _break_nodes(
@@ -135,7 +135,7 @@ def _break_nodes(
         tree = ast.parse(text)
         meant = [node for node in ast.walk(tree) if isinstance(node, AnyFunction) and is_meant(node)]
         for node in meant:
-            at = behind_docstring(node)
+            at = skip_docstring(node)
             rest = node.body[at:] if keeps_body else []
             node.body = [*node.body[:at], *ast.parse(statement).body, *rest]
         return ast.unparse(tree) if meant else None
@@ -197,7 +197,7 @@ def _fail_at_end(change: ChangedTexts, statement: str, word: str) -> str:
 
 
 def has_mark(name: str, word: str, shown: Shown, said: str) -> bool:
-    """Tell whether a run created a file of this name or printed the word."""
+    """Return whether a run created a file of this name or printed the word."""
     return word in said or any(path.endswith(name) for path in shown.execution.changed)
 
 
@@ -338,8 +338,8 @@ def _functions(text: str) -> Iterator[tuple[str, AnyFunction]]:
 
 def _find_place(node: AnyFunction) -> int | None:
     """Return the line before which a statement can be inserted; None where there is no such line."""
-    at = behind_docstring(node)
+    at = skip_docstring(node)
     body = node.body[at:]
     if not body or body[0].lineno in (node.lineno, node.body[0].end_lineno if at else 0):
         return None
-    return first_line(body[0])
+    return find_first_line(body[0])

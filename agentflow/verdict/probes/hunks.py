@@ -11,7 +11,7 @@ from agentflow.core.languages import gather
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.same.equivalence import is_document, is_equal_but_examples, is_same_behaviour
-from agentflow.verdict.syntax import Definition, first_line, name_imported, read_python
+from agentflow.verdict.syntax import Definition, find_first_line, name_imported, read_python
 from agentflow.workspace.mixed_tree import ChangedTexts, find_differences
 
 _FRAME = re.compile(r"(?=.*\S)[\s()\[\]{};,]*(?:(?:else|try|finally)\s*[:{]?|end|fi|done)?\s*")
@@ -144,7 +144,7 @@ def _begins(change: ChangedTexts) -> tuple[int, ...]:
     classes = (each for each in tree.body if isinstance(each, ast.ClassDef) and each.name in known)
     owners: list[ast.Module | ast.ClassDef] = [tree, *classes]
     found = (each for owner in owners for each in owner.body if isinstance(each, Definition))
-    return tuple(first_line(each) - 1 for each in found)
+    return tuple(find_first_line(each) - 1 for each in found)
 
 
 def _loadable(change: ChangedTexts, pieces: list[Piece]) -> list[Piece]:
@@ -214,19 +214,19 @@ def _core(text: str) -> str:
 
 
 def _is_neutral(piece: Piece) -> bool:
-    """Tell whether a piece cannot change what the program does."""
+    """Return whether a piece cannot change what the program does."""
     taken = (each.replace(before=_without(each, piece), modes=(each.modes[1],) * 2) for each in piece.changes)
     return all(map(_is_equal, taken))
 
 
 def _is_equal(change: ChangedTexts) -> bool:
-    """Tell whether a file differs in comments, formatting or examples only; no document does."""
+    """Return whether a file differs in comments, formatting or examples only; no document does."""
     is_equal = is_equal_but_examples(change) or is_same_behaviour((change,)) or _is_commented(change)
     return is_equal and not is_document(change)
 
 
 def _is_commented(change: ChangedTexts) -> bool:
-    """Tell whether a file in another language than Python differs in comments and blank lines only."""
+    """Return whether a file in another language than Python differs in comments and blank lines only."""
     if change.path.endswith(".py") or not change.before:
         return False
     sides = (change.before, change.after)

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 
 from agentflow.core.evidence import CheckName, CheckRun
 from agentflow.core.languages import PROBED, is_source
-from agentflow.core.test_ids import function_of, lies_in
+from agentflow.core.test_ids import get_test_function, is_test_in
 from agentflow.core.verdict import ProbeKind
 from agentflow.verdict.case import find_tests
 from agentflow.verdict.diff.other_tests import Expected, expect_other, find_expected
@@ -13,7 +13,7 @@ from agentflow.verdict.probes.breaking import break_functions
 from agentflow.verdict.probes.oracle import Clone, clone_tests
 from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
 from agentflow.verdict.proofs import find_proof
-from agentflow.verdict.surface import Kind, belongs, kind_of
+from agentflow.verdict.surface import Kind, find_kind, is_check_file
 from agentflow.verdict.syntax import is_too_deep
 from agentflow.verdict.target_tests import narrow_quietly
 
@@ -46,11 +46,11 @@ def _clone(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
     for path, tests in _by_file(context).items():
         (text,) = context.git.read_texts([f"{context.trees[1]}:{path}"], _TEST_BYTES)
         deep += [path] if is_too_deep(text) else []
-        cloned = clone_tests(text, {*map(function_of, tests)}, word, _MOST_CLONES - len(clones))
+        cloned = clone_tests(text, {*map(get_test_function, tests)}, word, _MOST_CLONES - len(clones))
         if cloned is not None:
             files[path] = cloned.text
             clones += cloned.clones
-            by_function = {function_of(test): test.partition("[")[0] for test in tests}
+            by_function = {get_test_function(test): test.partition("[")[0] for test in tests}
             names |= {_clone_id(by_function, word, clone.name) for clone in cloned.clones}
             controls |= {_clone_id(by_function, word, name) for name in cloned.controls}
     check, whole = (narrow_quietly(final.check, each) for each in (names, names | controls))
@@ -67,7 +67,7 @@ def _by_file(context: ProbeContext) -> dict[str, list[str]]:
     python = [path for path in context.git.list_paths(context.trees[1]) if path.endswith(".py")]
     found: dict[str, list[str]] = {}
     for test in sorted(context.proving):
-        path = next((each for each in python if lies_in(test, (each,))), None)
+        path = next((each for each in python if is_test_in(test, (each,))), None)
         if path is not None:
             found.setdefault(path, []).append(test)
     return found
@@ -112,7 +112,7 @@ def _test_texts(context: ProbeContext, proving: Collection[str]) -> dict[str, st
     """
     tree, surface = context.trees[1], context.task.surface
     found = (path for path in context.git.list_paths(tree) if PurePosixPath(path).suffix in _OTHERS)
-    paths = [path for path in found if proving or kind_of(path, surface) in _TESTED]
+    paths = [path for path in found if proving or find_kind(path, surface) in _TESTED]
     return context.git.read_files(tree, paths[:_MOST_FILES], _TEST_BYTES)
 
 
@@ -138,10 +138,10 @@ def _of_python(
     context: ProbeContext, final: CheckRun, paths: Collection[str], broken: dict[str, str | None]
 ) -> Iterator[Probe]:
     wanted = context.inspection.changed_tests
-    tests = {test for test in context.passed if lies_in(test, paths) and function_of(test) in wanted}
+    tests = {test for test in context.passed if is_test_in(test, paths) and get_test_function(test) in wanted}
     check = narrow_quietly(final.check, tests)
     # one that does not pass, or is no test, would show nothing
-    if {function_of(test) for test in tests} == wanted and check != final.check:
+    if {get_test_function(test) for test in tests} == wanted and check != final.check:
         made = context.plan(ProbeKind.TESTS_ONLY, final.replace(check=check), broken)
         yield made.replace(tests=frozenset(tests))
 
@@ -202,7 +202,7 @@ def _break_product(context: ProbeContext, *, is_python: bool) -> dict[str, str |
     """Return the files of the product with each function failing, by path."""
     git, tree, surface = context.git, context.trees[1], context.task.surface
     paths = [path for path in git.list_paths(tree) if path.endswith(".py") is is_python]
-    paths = [path for path in paths if is_source(path) and not belongs(surface, path)]
+    paths = [path for path in paths if is_source(path) and not is_check_file(surface, path)]
     found = git.read_files(tree, paths, _TEST_BYTES)
     return {
         path: text for path, before in found.items() if (text := break_functions(path, before)) is not None

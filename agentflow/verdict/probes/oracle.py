@@ -8,7 +8,7 @@ from itertools import islice
 
 from agentflow.core.evidence import RED, TestOutcome
 from agentflow.core.record import Record
-from agentflow.core.test_ids import function_of
+from agentflow.core.test_ids import get_test_function
 from agentflow.verdict.syntax import AnyFunction, read_python
 
 _EQUAL = re.compile(r"(?!.*(?:not|greater|less))assert.*(?:equal|allclose)", re.IGNORECASE)
@@ -78,14 +78,14 @@ def find_softened(clones: Iterable[Clone], outcomes: Mapping[str, TestOutcome]) 
     return tuple(dict.fromkeys(each[0].said for each in found))
 
 
-def have_run(clones: Iterable[Clone], outcomes: Mapping[str, TestOutcome]) -> bool:
-    """Tell whether at least one clone, or one control, failed."""
+def has_failed_clone(clones: Iterable[Clone], outcomes: Mapping[str, TestOutcome]) -> bool:
+    """Return whether at least one clone, or one control, failed."""
     names = {name for clone in clones for name in _names(clone)}
     return any(set(_cases(outcomes, name).values()) & set(RED) for name in names)
 
 
 def has_passing(clones: Iterable[Clone], outcomes: Mapping[str, TestOutcome]) -> bool:
-    """Tell whether a clone passed, so that its control has to tell whether its assertion was reached."""
+    """Return whether a clone passed, so that its control has to tell whether its assertion was reached."""
     return any(TestOutcome.PASSED in _cases(outcomes, clone.name).values() for clone in clones)
 
 
@@ -96,12 +96,14 @@ def _names(clone: Clone) -> tuple[str, str]:
 def _cases(outcomes: Mapping[str, TestOutcome], name: str) -> dict[str, TestOutcome]:
     """Return the result of each case of a test."""
     return {
-        test.partition("[")[2]: outcome for test, outcome in outcomes.items() if function_of(test) == name
+        test.partition("[")[2]: outcome
+        for test, outcome in outcomes.items()
+        if get_test_function(test) == name
     }
 
 
 def _passes(told: Mapping[str, Mapping[str, TestOutcome]], clone: Clone) -> bool:
-    """Tell whether a clone passes in a case in which its assertion was reached."""
+    """Return whether a clone passes in a case in which its assertion was reached."""
     mine, controls = told[clone.name], told[clone.control]
     only = next(iter(controls.values())) if len(controls) == len(mine) == 1 else None
     return any(
@@ -300,7 +302,7 @@ def _other(value: bool | str | bytes | None, word: str) -> bool | str | bytes:
 
 
 def _calls_claim(place: ast.Expr, imported: Collection[str]) -> bool:
-    """Tell whether a statement calls what the test imports to assert something."""
+    """Return whether a statement calls what the test imports to assert something."""
     if not isinstance(place.value, ast.Call) or not isinstance(place.value.func, ast.Name):
         return False
     name = place.value.func.id

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 from agentflow.core.evidence import CheckName, CheckRun, Side, find_same_check
 from agentflow.core.languages import PROBED
 from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
-from agentflow.verdict.judge import holds
+from agentflow.verdict.judge import has_no_failure
 from agentflow.verdict.probes.branches import Watched, watch_change
 from agentflow.verdict.probes.breaking import Marks, break_change, make_canary, plant_names, refuse
 from agentflow.verdict.probes.hunks import Piece, split_change, take_back
@@ -15,7 +15,7 @@ from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
 from agentflow.verdict.probes.recording import Insertions, record_change
 from agentflow.verdict.probes.script_branches import CountedScript, count_script
 from agentflow.verdict.proofs import explain_silence, find_proof
-from agentflow.verdict.surface import Kind, belongs, kind_of
+from agentflow.verdict.surface import Kind, find_kind, is_check_file
 from agentflow.verdict.syntax import is_too_deep
 from agentflow.verdict.target_tests import narrow, narrow_quietly
 from agentflow.workspace.mixed_tree import ChangedTexts
@@ -28,14 +28,14 @@ _PIECES_SECONDS = 30.0
 """The time of all pieces of a change, one after the other; there are fewer where a run takes long."""
 
 
-def due_canaries(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
+def plan_canaries(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
     """Return the canary test to run: on the new code, and on the old code if it stayed silent there."""
     if known and (known[-1].code is Side.BASE or known[-1].end is not ProbeEnd.SILENT):
         return ()
     held = [run for run in context.case.select(checks=Side.BASE) if run.green]
     paths = context.git.list_paths(context.trees[0])
     tests = (
-        path for path in paths if path.endswith(".py") and kind_of(path, context.task.surface) is Kind.TESTS
+        path for path in paths if path.endswith(".py") and find_kind(path, context.task.surface) is Kind.TESTS
     )
     beside, modules = next(tests, None), _modules_in_change(context)
     made = ((make_canary(run.check, beside, modules), run.evidence) for run in held if beside and modules)
@@ -49,16 +49,18 @@ def due_canaries(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
 
 def _modules_in_change(context: ProbeContext) -> list[str]:
     changed = (each.path for each in context.git.list_changes(*context.trees))
-    return [path for path in changed if path.endswith(".py") and not belongs(context.task.surface, path)]
+    return [
+        path for path in changed if path.endswith(".py") and not is_check_file(context.task.surface, path)
+    ]
 
 
-def due_probes(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
+def plan_probes(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
     """Return the probes to run next, if all checks pass; none if nothing is left to find out."""
-    if not holds(context.case) or explain_silence(known):
+    if not has_no_failure(context.case) or explain_silence(known):
         return ()
     if context.inspection.changed_tests or context.inspection.new_fixtures:
         return () if known else tuple(probe_tests_alone(context))
-    product = context.product()
+    product = context.list_product_files()
     if not product:
         return ()
     first = (
@@ -143,7 +145,7 @@ def _files_with_faults(context: ProbeContext, run: CheckRun) -> frozenset[str]:
     base = find_same_check(run, context.case.before) or run
     named = {finding.partition(":")[0].removeprefix("./") for finding in base.findings}
     known = named & {path for path in context.git.list_paths(context.trees[1]) if path.endswith(".py")}
-    return frozenset(path for path in known if not belongs(context.task.surface, path))
+    return frozenset(path for path in known if not is_check_file(context.task.surface, path))
 
 
 def _without(context: ProbeContext, product: tuple[ChangedTexts, ...], known: _Results) -> Iterator[Probe]:

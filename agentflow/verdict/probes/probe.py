@@ -4,24 +4,23 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from secrets import token_hex
 
-from agentflow.checks.dependencies import manifest_of
+from agentflow.checks.dependencies import find_manifest
 from agentflow.checks.run import Manner, Shown
 from agentflow.core.evidence import RED, Check, CheckRun, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
-from agentflow.core.test_ids import id_prefix
+from agentflow.core.test_ids import find_id_prefix
 from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.case import Case, find_hook_files, find_tests
 from agentflow.verdict.diff.inspection import Inspection
 from agentflow.verdict.probes.branches import Watched
 from agentflow.verdict.probes.breaking import Marks, Planted, has_mark, is_silent
-from agentflow.verdict.probes.oracle import Clone, find_softened, has_passing, have_run
+from agentflow.verdict.probes.oracle import Clone, find_softened, has_failed_clone, has_passing
 from agentflow.verdict.probes.script_branches import CountedScript
 from agentflow.verdict.proofs import find_proof
 from agentflow.verdict.runner import Place
 from agentflow.verdict.same.equivalence import is_document
-from agentflow.verdict.shared_settings import is_shared
-from agentflow.verdict.surface import belongs
+from agentflow.verdict.surface import is_check_file, is_shared
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts, write_tree_with
 
@@ -56,7 +55,7 @@ class ProbeContext(Record):
     def proving(self) -> frozenset[str]:
         """The passing tests that prove the change, with those of a file that could not be loaded before."""
         names = {*find_proof(self.case)}
-        begins = tuple(begin for name in names if (begin := id_prefix(name)))
+        begins = tuple(begin for name in names if (begin := find_id_prefix(name)))
         return frozenset(
             test for test in self.passed if test in names or (begins and test.startswith(begins))
         )
@@ -70,7 +69,7 @@ class ProbeContext(Record):
         check = run.check.replace(timeout=min(limit, run.check.timeout))
         return Probe(kind=kind, check=check, tree=self.trees[code is Side.FINAL], files=files, code=code)
 
-    def product(self) -> tuple[ChangedTexts, ...]:
+    def list_product_files(self) -> tuple[ChangedTexts, ...]:
         """Return the changed files of the product, documents left out."""
         if self.case.same_behaviour or self.case.is_renaming:
             return ()
@@ -82,8 +81,8 @@ class ProbeContext(Record):
         path, surface = change.path, self.task.surface
         if path in surface.read:
             return change.is_whole  # whatever its name says
-        is_named = manifest_of(path) or is_shared(path) or PurePosixPath(path).name.startswith(".")
-        is_other = is_named or belongs(surface, path) or is_document(change)
+        is_named = find_manifest(path) or is_shared(path) or PurePosixPath(path).name.startswith(".")
+        is_other = is_named or is_check_file(surface, path) or is_document(change)
         return change.is_whole and not is_other
 
 
@@ -163,16 +162,16 @@ class Probe(Record):
             case ProbeKind.CANARY:
                 is_red, applied = not is_silent(shown), True
             case ProbeKind.TESTS_ONLY:
-                is_red, applied = self.tests <= shown.ids(*RED), True
+                is_red, applied = self.tests <= shown.list_ids(*RED), True
             case ProbeKind.ORACLE:
                 softened = find_softened(self.clones, shown.outcomes)
                 is_red = not softened if self.clones else self._is_red(shown, is_each=True)
-                applied = not self.clones or have_run(self.clones, shown.outcomes)
+                applied = not self.clones or has_failed_clone(self.clones, shown.outcomes)
             case ProbeKind.UNTRIED:
                 applied = any(each.is_loaded(shown.execution.changed) for each in self.watched) or any(
                     each.is_loaded(shown.ran) for each in self.counted
                 )
-                applied = applied and self.tests.isdisjoint(shown.ids(*RED))
+                applied = applied and self.tests.isdisjoint(shown.list_ids(*RED))
                 is_red = not self._list_untried(shown)
             case ProbeKind.PLANTED:
                 is_red, applied = bool(self._places(said)) is (self.code is Side.BASE), True
@@ -197,9 +196,9 @@ class Probe(Record):
     def _is_red(self, shown: Shown, *, is_each: bool = False) -> bool:
         """Return whether one of the tests, or each, did not pass, or else the check failed as a whole."""
         if self.tests:
-            passed = self.tests & shown.ids(TestOutcome.PASSED)
+            passed = self.tests & shown.list_ids(TestOutcome.PASSED)
             return not passed if is_each else passed != self.tests
-        return shown.execution.exit_code != 0 or bool(shown.ids(*RED))
+        return shown.execution.exit_code != 0 or bool(shown.list_ids(*RED))
 
     def _was_there(self, shown: Shown, said: str) -> bool:
         """Return whether the run shows that it loaded the broken code."""

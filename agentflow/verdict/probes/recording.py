@@ -7,7 +7,7 @@ from agentflow.core.languages import C_FAMILY, JAVASCRIPT, RUST, SHELL
 from agentflow.verdict.diff.conditions import Spot, find_spots, is_on, read_code
 from agentflow.verdict.probes.branches import Branch, Watched, shorten
 from agentflow.verdict.probes.breaking import find_changed_lines
-from agentflow.verdict.syntax import blank_out
+from agentflow.verdict.tokens import blank_out
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 Insertions = tuple[tuple[int, int], ...]
@@ -124,7 +124,7 @@ def _find_spots(change: ChangedTexts) -> Iterator[Spot]:
 
 
 def _is_known(text: str, known: str) -> bool:
-    """Tell whether a condition or an arm stood in the file before, or asks what is run as a program."""
+    """Return whether a condition or an arm stood in the file before, or asks what is run as a program."""
     return "require.main === module" in text or _bare(text.strip()) in known
 
 

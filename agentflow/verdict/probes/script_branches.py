@@ -10,7 +10,7 @@ from agentflow.core.verdict import Hunk
 from agentflow.verdict.probes.branches import shorten
 from agentflow.verdict.probes.breaking import find_changed_lines
 from agentflow.verdict.same.other_names import read_tokens
-from agentflow.verdict.syntax import Tokens
+from agentflow.verdict.tokens import Tokens
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _BRANCHES = re.compile(r"[?{]|&&|\|\||=>|\b(?:if|else|for|while|case|default|catch)\b")
@@ -42,7 +42,7 @@ class CountedScript(Record):
     """The places at which something was put in, each with its length."""
 
     def is_loaded(self, told: Mapping[str, tuple[Load, ...]]) -> bool:
-        """Tell whether each process that loaded the file ran it as it is written."""
+        """Return whether each process that loaded the file ran it as it is written."""
         if self._is_left_out(told):
             return True
         size, loads = count_units(self.laid or self.change.after), told.get(self.change.path, ())
@@ -78,7 +78,7 @@ class CountedScript(Record):
         return tuple(each for each in inside if each[0][0] < max(last, 1))
 
     def _is_left_out(self, told: Mapping[str, tuple[Load, ...]]) -> bool:
-        """Tell whether Go counted other files, and this one with functions was in no program of the tests."""
+        """Return whether Go counted other files, while this one, with functions, was in no test program."""
         path, after = self.change.path, self.change.after
         is_counted = path.endswith(_GO) and any(each.endswith(_GO) for each in told)
         return is_counted and path not in told and _GO_BODY.search(after) is not None
@@ -112,7 +112,7 @@ class CountedScript(Record):
         code, text = read_tokens(self.change.path, self.change.after), self.change.after
         if code is None:
             return
-        for place in code.places_of("if"):
+        for place in code.find_places("if"):
             closing = self._end_of_condition(code, place)
             if place < closing < len(code.words) - 1:
                 start, end, then = (code.places[at] for at in (place + 1, closing, closing + 1))
@@ -120,7 +120,7 @@ class CountedScript(Record):
                 last = code.places[braces] + 1 if braces else text.find("\n", then)
                 if self.change.path.endswith(_GO) and braces:
                     start, end, then = start - 1, then - 1, then + 1
-                    behind = braces + 1 + (code.word(braces + 1) == "else")
+                    behind = braces + 1 + (code.get_word(braces + 1) == "else")
                     last = code.places[min(behind, len(code.places) - 1)]
                 yield (self._unit(start), self._unit(end + 1), 1), self._unit(then), self._unit(last)
 
@@ -128,11 +128,11 @@ class CountedScript(Record):
         """Return the last token of the condition behind an `if`; 0 if it cannot be told."""
         if not self.change.path.endswith(_GO):
             return code.partners.get(place + 1, 0)
-        blocks = (at for at in range(place, len(code.words)) if code.word(at) == "{")
+        blocks = (at for at in range(place, len(code.words)) if code.get_word(at) == "{")
         return next((at - 1 for at in blocks if code.around[at] == code.around[place]), 0)
 
     def _is_known(self, block: Block) -> bool:
-        """Tell whether a part stood in the file before, whatever its indentation."""
+        """Return whether a part stood in the file before, whatever its indentation."""
         return _bare(self._text(block)) in _bare(self.change.before)
 
     def _unit(self, place: int) -> int:
@@ -163,7 +163,7 @@ class CountedScript(Record):
         return range(first - is_end, line + 1)
 
     def _is_code(self, block: Block) -> bool:
-        """Tell whether a part does anything; what starts a file as a program is left out."""
+        """Return whether a part does anything; what starts a file as a program is left out."""
         text = self._text(block)
         begin = self._text((0, block[0], 0)).rpartition("\n")[2].strip()
         is_empty = _EMPTY.fullmatch(text) or not _NO_CODE.sub("", text)
@@ -206,7 +206,7 @@ def _shorten(text: str) -> str:
 
 
 def _is_always_true(loads: Collection[Load], condition: int, then: int) -> bool:
-    """Tell whether what follows a condition ran as often as the condition itself, which did run."""
+    """Return whether what follows a condition ran as often as the condition itself, which did run."""
     counts = [(_count(load, condition), _count(load, then)) for load in loads]
     return any(first for first, _ in counts) and all(first == second for first, second in counts)
 

@@ -11,7 +11,8 @@ from typing import TypeGuard
 
 from agentflow.core.languages import find_lexer
 from agentflow.core.regex import regex
-from agentflow.verdict.syntax import NO_PYTHON, name_imported, read_python, split_program, words_of
+from agentflow.verdict.syntax import NO_PYTHON, list_words, name_imported, read_python
+from agentflow.verdict.tokens import split_program
 
 _OBEYED = regex(
     r"@|#__|^//[A-Za-z]+[:\[]|^//[~#]|^//(?:line|export) |^/\*\s*globals?\b|\+[a-z]|[Oo]utput:|^#[^\s#]"
@@ -30,7 +31,7 @@ _TRAILING = regex(r"(?:(?<=\s)|^)//(?![^\"'`]*[\"'`]\s*[;,)]).*|(?:(?<=\s)|^)#(?
 _Region = tuple[tuple[int, int], tuple[int, int]]
 
 
-def code_lines(path: str, text: str) -> list[str]:
+def list_code_lines(path: str, text: str) -> list[str]:
     """Return the lines of a file without comments and docstrings, as far as these can be recognised."""
     return _python_lines(text) if path.endswith(".py") else _other_lines(text)
 
@@ -76,7 +77,7 @@ def _other_lines(text: str) -> list[str]:
 
 
 def is_equal_but_comments(path: str, before: str, after: str) -> bool:
-    """Tell whether two versions of a file differ only in comments that no tool acts on."""
+    """Return whether two versions of a file differ only in comments that no tool acts on."""
     was, now = _read(path, before), _read(path, after)
     return bool(before and after) and was is not None and was == now
 
@@ -106,7 +107,7 @@ def _read(path: str, text: str) -> tuple[str, tuple[str, ...]] | None:
 
 
 def _keeps_docs(parts: list[tuple[str, str]]) -> bool:
-    """Tell whether comments that document Rust may be examples that run, or be read by a macro."""
+    """Return whether comments that document Rust may be examples that run, or be read by a macro."""
     docs = "\n".join(part for kind, part in parts if kind == "comment" and _DOCUMENTED.match(part))
     code = "".join(part for kind, part in parts if kind == "code")
     return bool(_EXAMPLE.search(docs) or _TAKES_DOCS.search(code))
@@ -150,7 +151,7 @@ def take_out_unused(old: ast.Module, new: ast.Module, own: Collection[str]) -> N
     defined = [node for node in old.body if getattr(node, "name", "") in gone]
     if defined:  # what other code calls is no dead code
         rest = [node for node in old.body if node not in defined]
-        gone -= {getattr(node, "name", "") for node in defined} & words_of(ast.Module(rest, []))
+        gone -= {getattr(node, "name", "") for node in defined} & list_words(ast.Module(rest, []))
     for node in old.body:
         if isinstance(node, ast.Import | ast.ImportFrom):
             node.names = [each for each in node.names if name_imported(each) not in gone]
@@ -168,7 +169,7 @@ def find_dropped_names(before: str, after: str, own: Collection[str]) -> dict[st
 
 
 def is_taken(path: str, names: Collection[str], text: str) -> bool:
-    """Tell whether other code takes one of the names from the module at a path, or may take any."""
+    """Return whether other code takes one of the names from the module at a path, or may take any."""
     place = PurePosixPath(path)
     stem = place.parent.name if place.stem == "__init__" else place.stem
     tree = read_python(text)
@@ -189,7 +190,7 @@ def is_taken(path: str, names: Collection[str], text: str) -> bool:
 
 def _find_dropped(old: ast.Module, new: ast.Module, own: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield imports of the library and private functions of old code that new code never says."""
-    said = words_of(new)
+    said = list_words(new)
     for node in old.body:
         if isinstance(node, ast.Import | ast.ImportFrom) and _is_only_bound(node, own):
             yield from (
@@ -200,14 +201,14 @@ def _find_dropped(old: ast.Module, new: ast.Module, own: Collection[str]) -> Ite
 
 
 def _is_only_bound(node: ast.Import | ast.ImportFrom, own: Collection[str]) -> bool:
-    """Tell whether an import of the library only binds names, which nobody is meant to take from here."""
+    """Return whether an import of the library only binds names, which nobody is meant to take from here."""
     if isinstance(node, ast.ImportFrom):
         return node.module in _FOR_HINTS and _is_of_library(node, own)
     return _is_of_library(node, own) and not any("." in each.name for each in node.names)
 
 
 def _is_plain(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
-    """Tell whether a statement defines a private function and does nothing else."""
+    """Return whether a statement defines a private function and does nothing else."""
     if not isinstance(node, ast.FunctionDef) or node.decorator_list or not _PRIVATE.fullmatch(node.name):
         return False
     head = (node.args, *filter(None, [node.returns]))
@@ -215,7 +216,7 @@ def _is_plain(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
 
 
 def _is_of_library(node: ast.stmt, own: Collection[str]) -> bool:
-    """Tell whether a statement imports from the standard library alone."""
+    """Return whether a statement imports from the standard library alone."""
     modules = list[str]()
     if isinstance(node, ast.Import):
         modules = [each.name for each in node.names]

@@ -21,9 +21,9 @@ from agentflow.verdict.syntax import (
     NO_PYTHON,
     AnyFunction,
     Definition,
-    behind_docstring,
+    find_parameters,
     name_imported,
-    parameters_of,
+    skip_docstring,
 )
 from agentflow.workspace.mixed_tree import ChangedTexts
 
@@ -47,7 +47,7 @@ _PLAIN, _EXECUTABLE, _ABSENT = "100644", "100755", "000000"
 
 
 def is_same_behaviour(changes: Iterable[ChangedTexts], own: Collection[str] = ()) -> bool:
-    """Tell whether every changed file is a document, or code that does the same.
+    """Return whether every changed file is a document, or code that does the same.
 
     Comments may differ in any language that is known; in Python docstrings, formatting and annotations too,
     where nothing in the file reads them, and the order of imports from the standard library. `own` are the
@@ -72,13 +72,13 @@ def _is_equal_but_comments(change: ChangedTexts) -> bool:
 
 
 def is_document(change: ChangedTexts) -> bool:
-    """Tell whether a file is text for people by its name and place, and a plain file on both sides."""
+    """Return whether a file is text for people by its name and place, and a plain file on both sides."""
     return is_document_path(change.path) and set(change.modes) <= {_PLAIN, _ABSENT}
 
 
 @lru_cache(maxsize=16)
 def is_equal_but_examples(change: ChangedTexts, own: frozenset[str] = frozenset()) -> bool:
-    """Tell whether Python code does the same, without comparing the examples in its docstrings."""
+    """Return whether Python code does the same, without comparing the examples in its docstrings."""
     before, after = change.before, change.after
     is_code = change.path.endswith(".py") and change.is_whole and before != after
     if not is_code or set(change.modes) not in ({_PLAIN}, {_EXECUTABLE}) or _marks(before) != _marks(after):
@@ -101,13 +101,13 @@ def is_equal_but_examples(change: ChangedTexts, own: frozenset[str] = frozenset(
 
 
 def _is_alike(old: ast.Module, new: ast.Module) -> bool:
-    """Tell whether two programs are the same but for names of local variables."""
+    """Return whether two programs are the same but for names of local variables."""
     bare = (_without_local_names(ast.parse(text), text) for text in map(ast.unparse, (old, new)))
     return len({ast.dump(each) for each in bare}) == 1
 
 
 def is_description(change: ChangedTexts) -> bool:
-    """Tell whether a project's manifest differs only in how it describes the project."""
+    """Return whether a project's manifest differs only in how it describes the project."""
     if change.path != "pyproject.toml" or set(change.modes) != {_PLAIN}:
         return False
     from tomllib import loads  # noqa: PLC0415  # only where there is one
@@ -160,13 +160,13 @@ class _Bare(ast.NodeTransformer):
         self._known = {name: line for line, name in reversed(list(_names_bound(tree)))}
 
     def visit_Module(self, node: ast.Module) -> ast.Module:
-        node.body = node.body[behind_docstring(node) :]
+        node.body = node.body[skip_docstring(node) :]
         self.generic_visit(node)
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
         if not node.decorator_list:
-            node.body = node.body[behind_docstring(node) :] or [ast.Pass()]
+            node.body = node.body[skip_docstring(node) :] or [ast.Pass()]
         node.body = [
             self.visit(each) if isinstance(each, Definition) else each for each in node.body
         ]  # annotated names of a class may be fields
@@ -174,7 +174,7 @@ class _Bare(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: AnyFunction) -> AnyFunction:
         if _is_plain(node):
-            node.body = node.body[behind_docstring(node) :] or [ast.Pass()]
+            node.body = node.body[skip_docstring(node) :] or [ast.Pass()]
             self._strip_annotations(node)
         self.generic_visit(node)
         return node
@@ -188,14 +188,14 @@ class _Bare(ast.NodeTransformer):
         return ast.Assign(targets=[node.target], value=node.value, lineno=node.lineno)
 
     def _strip_annotations(self, node: AnyFunction) -> None:
-        for each in parameters_of(node):
+        for each in find_parameters(node):
             if each.annotation is not None and self._is_harmless(each.annotation):
                 each.annotation = None
         if node.returns is not None and self._is_harmless(node.returns):
             node.returns = None
 
     def _is_harmless(self, node: ast.expr) -> bool:
-        """Tell whether evaluating an annotation cannot raise."""
+        """Return whether evaluating an annotation cannot raise."""
         if self._is_lazy or (isinstance(node, ast.Constant) and isinstance(node.value, str | None)):
             return True
         match node:
@@ -211,7 +211,7 @@ class _Bare(ast.NodeTransformer):
                 return False
 
     def _is_joinable(self, node: ast.expr) -> bool:
-        """Tell whether an annotation can stand beside `|`."""
+        """Return whether an annotation can stand beside `|`."""
         match node:
             case ast.Constant(value=None):
                 return True
@@ -265,7 +265,7 @@ def _can_import(module: str, name: str, *, may_be_lazy: bool) -> bool:
 
 
 def _keeps_annotations(tree: ast.Module) -> bool:
-    """Tell whether a decorator may read annotations: of fields, or of a function that it changes."""
+    """Return whether a decorator may read annotations: of fields, or of a function that it changes."""
     nodes = [each for each in ast.walk(tree) if isinstance(each, Definition)]
     fields = (part for each in nodes if isinstance(each, ast.ClassDef) for part in each.body)
     return any(isinstance(part, ast.AnnAssign) for part in fields) or not all(map(_is_plain, nodes))

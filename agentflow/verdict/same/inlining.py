@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from agentflow.verdict.syntax import (
     AnyFunction,
+    find_parameters,
     has_kind,
     list_parameters,
-    parameters_of,
+    list_words,
     read_python,
-    words_of,
 )
 
 _Code = TypeVar("_Code", bound=ast.AST)
@@ -40,7 +40,7 @@ def find_extracted(before: str, after: str) -> frozenset[str]:
     return frozenset(each.name for side, other in pairs for each in _list_extracted(side, other))
 
 
-def names_said(*nodes: ast.AST) -> Counter[str]:
+def count_names(*nodes: ast.AST) -> Counter[str]:
     """Return how often each name occurs in code, in any syntactic role."""
     found = Counter[str]()
     for each in (each for node in nodes for each in ast.walk(node)):
@@ -52,29 +52,29 @@ def names_said(*nodes: ast.AST) -> Counter[str]:
     return found
 
 
-def names_bound(*nodes: ast.AST) -> frozenset[str]:
+def find_bound_names(*nodes: ast.AST) -> frozenset[str]:
     """Return the names that code binds or otherwise uses beside reading them."""
     read = (each for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name))
     loads = Counter(each.id for each in read if isinstance(each.ctx, ast.Load))
-    return frozenset(names_said(*nodes) - loads)
+    return frozenset(count_names(*nodes) - loads)
 
 
 def _list_extracted(side: ast.Module, other: ast.Module) -> list[ast.FunctionDef]:
     private = [
         node for node in side.body if isinstance(node, ast.FunctionDef) and _PRIVATE.fullmatch(node.name)
     ]
-    known = words_of(other) if private else frozenset[str]()
+    known = list_words(other) if private else frozenset[str]()
     return [node for node in private if node.name not in known and _is_fit(node)]
 
 
 def _is_fit(node: ast.FunctionDef) -> bool:
-    """Tell whether a function only returns at its end and sets each local name before reading it."""
+    """Return whether a function only returns at its end and sets each local name before reading it."""
     given, body = node.args, node.body
     is_plain = not (node.decorator_list or given.defaults or given.kwonlyargs or given.vararg or given.kwarg)
     inner = [each for part in body for each in ast.walk(part)]
     returns = [each for each in inner if isinstance(each, ast.Return)]
-    said = names_said(*body)
-    bound = names_bound(*body)
+    said = count_names(*body)
+    bound = find_bound_names(*body)
     return (
         is_plain
         and not any(isinstance(each, _UNFIT) or getattr(each, "attr", "").startswith("__") for each in inner)
@@ -87,11 +87,11 @@ def _is_fit(node: ast.FunctionDef) -> bool:
 
 
 def _is_set_first(name: str, body: list[ast.stmt]) -> bool:
-    """Tell whether the first statement that uses a name assigns it."""
-    first = next(node for node in body if name in names_said(node))
+    """Return whether the first statement that uses a name assigns it."""
+    first = next(node for node in body if name in count_names(node))
     match first:
         case ast.Assign(targets=[ast.Name(id=target)], value=value):
-            return target == name and name not in names_said(value)
+            return target == name and name not in count_names(value)
         case _:
             return False
 
@@ -115,12 +115,14 @@ class _Calls(ast.NodeTransformer):
     def put_in(self) -> ast.Module | None:
         """Return the code without the function; None if a call is left, or comes before the function."""
         name = self._extracted.name
-        is_hinted = self._extracted.returns or any(each.annotation for each in parameters_of(self._extracted))
+        is_hinted = self._extracted.returns or any(
+            each.annotation for each in find_parameters(self._extracted)
+        )
         if is_hinted or not _is_there_in_time(self._side, name):
             return None
         self._side.body = [node for node in self._side.body if getattr(node, "name", "") != name]
         self.visit(self._side)
-        return None if name in words_of(self._side) else self._side
+        return None if name in list_words(self._side) else self._side
 
     def visit(self, node: ast.AST) -> Any:
         """Visit code, but not what lambdas and comprehensions call: that runs later, or with other names."""
@@ -177,28 +179,28 @@ class _Calls(ast.NodeTransformer):
         return body if isinstance(node, ast.Expr) else node
 
     def _is_fit(self, call: ast.Call) -> bool:
-        """Tell whether all arguments are bound and every name of the function means the same at the call."""
-        names, inner = list_parameters(self._extracted), names_said(*self._extracted.body)
+        """Return whether all arguments are bound and the function's names mean the same at the call."""
+        names, inner = list_parameters(self._extracted), count_names(*self._extracted.body)
         is_own = isinstance(call.func, ast.Name) and call.func.id == self._extracted.name
         if not (is_own and self._around and len(call.args) == len(names)) or call.keywords:
             return False
-        set_inside = names_bound(*self._extracted.body)
-        is_apart = (inner.keys() - {*names}).isdisjoint(names_bound(*self._around))
-        is_new = set_inside.isdisjoint(names_said(*self._around)) and not has_kind(
+        set_inside = find_bound_names(*self._extracted.body)
+        is_apart = (inner.keys() - {*names}).isdisjoint(find_bound_names(*self._around))
+        is_new = set_inside.isdisjoint(count_names(*self._around)) and not has_kind(
             self._around[0], (ast.Nonlocal,)
         )
         return is_apart and is_new and all(is_handed(each, self._around[-1]) for each in call.args)
 
 
 def is_handed(node: ast.expr, function: AnyFunction) -> bool:
-    """Tell whether an argument is a constant or an undeleted parameter, so that reading it has no effect."""
+    """Return whether an argument is a constant or an undeleted parameter: reading it has no effect."""
     if isinstance(node, ast.Constant):
         return True
     deleted = (each for part in ast.walk(function) if isinstance(part, ast.Delete) for each in part.targets)
     is_bound = isinstance(node, ast.Name) and node.id in list_parameters(function)
     handlers = (each for each in ast.walk(function) if isinstance(each, ast.ExceptHandler))
-    is_caught = any(each.name in names_said(node) for each in handlers)  # such a name is gone then
-    return is_bound and not is_caught and not any(names_said(node) & names_said(each) for each in deleted)
+    is_caught = any(each.name in count_names(node) for each in handlers)  # such a name is gone then
+    return is_bound and not is_caught and not any(count_names(node) & count_names(each) for each in deleted)
 
 
 class Filled(ast.NodeTransformer):
@@ -217,10 +219,10 @@ class Filled(ast.NodeTransformer):
 
 
 def _is_there_in_time(side: ast.Module, name: str) -> bool:
-    """Tell whether nothing can call a function before its module has defined it."""
+    """Return whether nothing can call a function before its module has defined it."""
     places = [place for place, node in enumerate(side.body) if getattr(node, "name", "") == name]
     users = [
-        place for place, node in enumerate(side.body) if name in names_said(node) and place not in places
+        place for place, node in enumerate(side.body) if name in count_names(node) and place not in places
     ]
     if len(places) != 1 or not users:
         return False

@@ -14,12 +14,12 @@ from agentflow.verdict.surface import is_document_path
 from agentflow.verdict.syntax import (
     NO_PYTHON,
     Definition,
-    home_of,
+    find_home_module,
     is_constant,
     list_strings,
     list_variables,
+    may_reach_by_name,
     name_imported,
-    reaches_by_name,
     read_python,
 )
 
@@ -61,7 +61,7 @@ def find_moved(before: _Texts, after: _Texts) -> tuple[str, ...]:
 
 
 def _is_free(path: str, known: _Texts, trees: Iterable[ast.Module]) -> bool:
-    """Tell whether a new module stands in front of no other, and nobody looks for it by its name."""
+    """Return whether a new module stands in front of no other, and nobody looks for it by its name."""
     stem = PurePosixPath(path).stem
     if _STARTED.match(stem) or stem in sys.stdlib_module_names:
         return False
@@ -112,7 +112,7 @@ def _imports(tree: ast.Module, path: str) -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.Import):
             yield from ((each.asname or each.name, each.name) for each in node.names)
         elif isinstance(node, ast.ImportFrom):
-            home = home_of(node, path.removeprefix("src/"))
+            home = find_home_module(node, path.removeprefix("src/"))
             yield from ((each.asname or each.name, f"{home}:{each.name}") for each in node.names)
 
 
@@ -124,7 +124,7 @@ class _Move(Record):
     """All Python files after the change."""
 
     def is_kept(self, was: _Module, now: _Module) -> bool:
-        """Tell whether a file differs only in moved definitions and the imports that these need."""
+        """Return whether a file differs only in moved definitions and the imports that these need."""
         old, new = (
             [ast.dump(node) for node in side.body if getattr(node, "name", None) not in self.homes]
             for side in (was, now)
@@ -138,7 +138,7 @@ class _Move(Record):
         return self._has_right_imports(was, now) and self._misses_nothing(was, now)
 
     def _has_right_imports(self, was: _Module, now: _Module) -> bool:
-        """Tell whether each import still means the same object."""
+        """Return whether each import still means the same object."""
         came = {name: old for name, (old, new) in self.homes.items() if new is now}
         for name, target in now.imported.items():
             source = was.imported.get(name)
@@ -155,7 +155,7 @@ class _Move(Record):
         return True
 
     def _misses_nothing(self, was: _Module, now: _Module) -> bool:
-        """Tell whether nothing imports a name that its module no longer has."""
+        """Return whether nothing imports a name that its module no longer has."""
         gone = {*was.imported, *was.defined} - {*now.imported, *now.defined}
         gone -= {name for name in gone & self.homes.keys() if self._is_found(name)}
         said = frozenset[str]().union(
@@ -174,7 +174,7 @@ class _Move(Record):
         return self._place(name) if name in self.homes and self.homes[name][0].name == module else target
 
     def means_the_same(self, name: str) -> bool:
-        """Tell whether a moved definition is unchanged and still loaded in the same way."""
+        """Return whether a moved definition is unchanged and still loaded in the same way."""
         was, now = self.homes[name]
         future = "annotations"
         if was.imported.get(future) != now.imported.get(future) or ast.dump(was.defined[name]) != ast.dump(
@@ -195,14 +195,14 @@ class _Move(Record):
         )
 
     def brings_fixtures(self, path: str) -> bool:
-        """Tell whether a conftest has nothing but fixtures that stood beside it."""
+        """Return whether a conftest has nothing but fixtures that stood beside it."""
         came = [name for name, (_, now) in self.homes.items() if now.path == path]
         folders = {PurePosixPath(self.homes[name][0].path).parent for name in came}
         is_beside = folders == {PurePosixPath(path).parent} and path.endswith(_CONFTEST)
         return is_beside and all(map(self._is_found, came))
 
     def _is_found(self, name: str) -> bool:
-        """Tell whether a moved definition is a pytest fixture that the same tests, and no others, use."""
+        """Return whether a moved definition is a pytest fixture that the same tests, and no others, use."""
         was, now = self.homes[name]
         folder, node = PurePosixPath(now.path).parent, was.defined[name]
         is_above = PurePosixPath(now.path).name == _CONFTEST and folder in PurePosixPath(was.path).parents
@@ -214,12 +214,12 @@ class _Move(Record):
         return is_above and _is_fixture(node) and not any(_asks_for(name, tree) for tree in others)
 
     def _is_back(self, name: str) -> bool:
-        """Tell whether the old module imports the moved definition back."""
+        """Return whether the old module imports the moved definition back."""
         old = _Module.of(self.homes[name][0].path, self.texts.get(self.homes[name][0].path, ""))
         return old.imported.get(name) == self._place(name)
 
     def is_reached_from(self, tree: ast.Module) -> bool:
-        """Tell whether other code may replace a name that the moved code uses."""
+        """Return whether other code may replace a name that the moved code uses."""
         used = {
             used
             for name, (was, _) in self.homes.items()
@@ -231,7 +231,7 @@ class _Move(Record):
         return is_named or any(each.attr in used and not isinstance(each.ctx, ast.Load) for each in stored)
 
     def _is_said(self, name: str) -> bool:
-        """Tell whether a string in the code contains the name."""
+        """Return whether a string in the code contains the name."""
         return any(
             re.search(rf"\b{name}\b", said)
             for text in self.texts.values()
@@ -252,7 +252,7 @@ def _find_move(sides: list[tuple[_Module, _Module]], texts: _Texts) -> _Move | N
 
 
 def _stores(node: ast.stmt, names: Mapping[str, object]) -> bool:
-    """Tell whether a statement rebinds one of the names, or sets an attribute at the top of a module."""
+    """Return whether a statement rebinds one of the names, or sets an attribute at the top of a module."""
     for each in ast.walk(node):
         if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load) and each.id in names:
             return True
@@ -267,7 +267,7 @@ def _only_binds(node: Definition) -> bool:
 
 
 def _is_fixture(node: Definition) -> bool:
-    """Tell whether a function is a fixture of pytest for those who ask for it, and asks for no other such."""
+    """Return whether a function is a pytest fixture that is used on request only and requests no other."""
     if not isinstance(node, ast.FunctionDef) or len(node.decorator_list) != 1:
         return False
     mark = node.decorator_list[0]
@@ -281,16 +281,16 @@ def _takes(node: ast.AST, name: str) -> bool:
 
 
 def _asks_for(name: str, tree: ast.Module) -> bool:
-    """Tell whether a test, or what helps tests, may take a fixture of a name, or have one of its own."""
+    """Return whether a test, or what helps tests, may take a fixture of a name, or have one of its own."""
     is_said = any(re.search(rf"\b{name}\b", text) for text in list_strings(*tree.body))
     defined = (each.name for each in ast.walk(tree) if isinstance(each, Definition))
     return is_said or _takes(tree, name) or name in defined
 
 
 def _tells_home(tree: ast.Module) -> bool:
-    """Tell whether code finds other code by its name or its module."""
+    """Return whether code finds other code by its name or its module."""
     attributes = (node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
-    return reaches_by_name(tree) or not _TELLS_HOME.isdisjoint(attributes)
+    return may_reach_by_name(tree) or not _TELLS_HOME.isdisjoint(attributes)
 
 
 def _variables(node: ast.AST) -> frozenset[str]:
@@ -321,14 +321,14 @@ def find_moved_module(before: _Texts, after: _Texts) -> dict[str, str]:
 
 
 def _is_unknown(stem: str) -> bool:
-    """Tell whether no program looks for a file of this name by itself."""
+    """Return whether no program looks for a file of this name by itself."""
     return stem.isidentifier() and not re.match(
         r"_|test|conftest|setup|main|app|wsgi|asgi|manage|settings", stem
     )
 
 
 def _stands_elsewhere(place: PurePosixPath, texts: _Texts) -> bool:
-    """Tell whether a text that is no document has a module's name where no import stands."""
+    """Return whether a text that is no document has a module's name where no import stands."""
     parts = [part for part in place.with_suffix("").parts if part != "src"]
     dotted = r"[./]".join(map(re.escape, parts)) if len(parts) > 1 else re.escape(place.stem)
     named = re.compile(rf"(?<![\w.]){dotted}(?!\w)|(?<!\w){re.escape(place.name)}(?!\w)")
@@ -347,22 +347,22 @@ def _texts_in(text: str) -> list[str]:
 
 
 def _is_equal_but_imports(old: PurePosixPath, now: PurePosixPath, before: _Texts, after: _Texts) -> bool:
-    """Tell whether all code is unchanged but for imports of the module by its new name."""
+    """Return whether all code is unchanged but for imports of the module by its new name."""
     for path in before.keys() & after.keys():
         if path.endswith(".py"):
             was, tree = ast.parse(before[path]), ast.parse(after[path])
-            if reaches_by_name(was) or _reaches_otherwise(was, old.stem):
+            if may_reach_by_name(was) or _reaches_otherwise(was, old.stem):
                 return False
             _rename_imports(was, path, old, now)
             if ast.dump(was) != ast.dump(tree):
                 return False
         elif before[path] != after[path] and not is_document_path(path):
             return False
-    return not reaches_by_name(ast.parse(before[str(old)]))
+    return not may_reach_by_name(ast.parse(before[str(old)]))
 
 
 def _reaches_otherwise(tree: ast.Module, stem: str) -> bool:
-    """Tell whether code may reach the module as an attribute of its package."""
+    """Return whether code may reach the module as an attribute of its package."""
     nodes = tuple(ast.walk(tree))
     attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     imports = (node.names for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
@@ -375,6 +375,6 @@ def _rename_imports(tree: ast.Module, path: str, old: PurePosixPath, now: PurePo
     module = ".".join(part for part in old.with_suffix("").parts if part != "src")
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
-            home = home_of(node, path.removeprefix("src/"))
+            home = find_home_module(node, path.removeprefix("src/"))
             if home == module:
                 node.module = node.module.removesuffix(old.stem) + now.stem

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 
 from agentflow.core.languages import C_FAMILY, COMPONENTS, SCRIPTS, SHELL
-from agentflow.verdict.syntax import OPENS, Tokens, split_program, to_tokens
+from agentflow.verdict.tokens import OPENS, Tokens, split_program, to_tokens
 
 _TOKEN = re.compile(r"[A-Za-z_$][\w$]*|\d[\w.]*|\x01+|=>|:=|::|\.\.\.|[^\s\w]")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]\w*|[a-z]")
@@ -60,8 +60,8 @@ def _is_script(code: Tokens) -> bool:
 
 def _string(code: Tokens, place: int) -> str:
     """Return the text of a string, with its quotes; empty for another token."""
-    is_string = code.word(place).startswith("\x01")
-    return code.text[code.places[place] : code.end(place)] if is_string else ""
+    is_string = code.get_word(place).startswith("\x01")
+    return code.text[code.places[place] : code.find_end(place)] if is_string else ""
 
 
 def restore_local_names(path: str, before: str, after: str) -> str | None:
@@ -91,15 +91,15 @@ def restore_local_names(path: str, before: str, after: str) -> str | None:
 
 
 def _has_plain_attributes(code: Tokens) -> bool:
-    """Tell whether all attributes of a Rust file are known not to read names."""
-    starts = [place + 1 + (code.word(place + 1) == "!") for place in code.places_of("#")]
+    """Return whether all attributes of a Rust file are known not to read names."""
+    starts = [place + 1 + (code.get_word(place + 1) == "!") for place in code.find_places("#")]
     if _is_script(code):
         return "@" not in code.words
-    return all(code.word(place) == "[" and code.word(place + 1) in _ATTRIBUTES for place in starts)
+    return all(code.get_word(place) == "[" and code.get_word(place + 1) in _ATTRIBUTES for place in starts)
 
 
 def _is_renamed_in(region: range, old: Tokens, new: Tokens, names: tuple[str, str]) -> bool:
-    """Tell whether every use of a name in a region got the new name, which was unused there."""
+    """Return whether every use of a name in a region got the new name, which was unused there."""
     was, now = names
     uses = [place for place in region if old.words[place] == was]
     said = (_string(old, place) for place in region)
@@ -117,26 +117,28 @@ def _is_renamed_in(region: range, old: Tokens, new: Tokens, names: tuple[str, st
 
 
 def _is_odd_macro(code: Tokens, place: int) -> bool:
-    is_macro = code.word(place + 1) == "!" and code.word(place + 2) in OPENS
-    return code.is_rust and is_macro and code.word(place) not in _MACROS
+    is_macro = code.get_word(place + 1) == "!" and code.get_word(place + 2) in OPENS
+    return code.is_rust and is_macro and code.get_word(place) not in _MACROS
 
 
 def _names_function(code: Tokens, place: int) -> bool:
-    """Tell whether a function takes its `name` from this place."""
-    if code.word(place - 1) == "function":
+    """Return whether a function takes its `name` from this place."""
+    if code.get_word(place - 1) == "function":
         return True
     behind = place + 2
-    is_arrow = "=>" in (code.word(behind + 1), code.word(code.partners.get(behind, behind) + 1))
-    return code.word(place + 1) == "=" and (code.word(behind) in ("function", "async", "class") or is_arrow)
+    is_arrow = "=>" in (code.get_word(behind + 1), code.get_word(code.partners.get(behind, behind) + 1))
+    return code.get_word(place + 1) == "=" and (
+        code.get_word(behind) in ("function", "async", "class") or is_arrow
+    )
 
 
 def _is_member(code: Tokens, place: int, start: int) -> bool:
-    """Tell whether a name may be a field, a key, a label, a method or a path."""
-    last, following = code.word(place - 1), code.word(place + 1)
+    """Return whether a name may be a field, a key, a label, a method or a path."""
+    last, following = code.get_word(place - 1), code.get_word(place + 1)
     is_given = code.around[place] == start or place == start
-    is_short = last in ("{", ",") and following in (",", "}") and code.word(code.around[place]) == "{"
+    is_short = last in ("{", ",") and following in (",", "}") and code.get_word(code.around[place]) == "{"
     is_key = following == ":" and last in ("{", ",", ";", "}", ")", "(", "") and not is_given
-    is_method = following == "(" and code.word(code.partners[place + 1] + 1) in ("{", ":")
+    is_method = following == "(" and code.get_word(code.partners[place + 1] + 1) in ("{", ":")
     is_path = last in (".", "::", "'", "break", "continue", "goto", "#") or following in ("::", "!")
     is_label = following == ":" and last in ("{", ";", "}")
     return is_short or is_key or is_method or is_path or is_label
@@ -144,20 +146,20 @@ def _is_member(code: Tokens, place: int, start: int) -> bool:
 
 def _regions(code: Tokens, name: str) -> Iterator[range]:
     """Yield the functions and blocks in which a name is a parameter or a local variable."""
-    for place in code.places_of(name):
+    for place in code.find_places(name):
         begin = code.around[place]
-        if code.word(place + 1) == "=>" and _is_script(code) and code.word(place - 1) != ".":
+        if code.get_word(place + 1) == "=>" and _is_script(code) and code.get_word(place - 1) != ".":
             yield range(place, _end_of_arrow(code, place + 1))
-        elif code.word(begin) == "(" and _is_parameter(code, place):
+        elif code.get_word(begin) == "(" and _is_parameter(code, place):
             end = _end_of_function(code, begin)
             if end:
                 yield range(begin, end)
-        elif code.word(begin) == "{" and _is_variable(code, place):
+        elif code.get_word(begin) == "{" and _is_variable(code, place):
             yield range(begin, code.partners[begin] + 1)
 
 
 def _is_parameter(code: Tokens, place: int) -> bool:
-    last, following = code.word(place - 1), code.word(place + 1)
+    last, following = code.get_word(place - 1), code.get_word(place + 1)
     if _is_script(code):
         return last in ("(", ",", "...") and following in (",", ")", "=", ":", "?")
     if code.is_rust:
@@ -168,47 +170,49 @@ def _is_parameter(code: Tokens, place: int) -> bool:
 
 
 def _is_variable(code: Tokens, place: int) -> bool:
-    """Tell whether a name is declared here, before any other use in its block."""
-    begin, last = code.around[place], code.word(place - 1)
-    is_declared = last in ("let", "const") or (last == "mut" and code.word(place - 2) == "let")
-    if not is_declared or code.path.endswith(".go") or code.word(place + 1) not in ("=", ":"):
+    """Return whether a name is declared here, before any other use in its block."""
+    begin, last = code.around[place], code.get_word(place - 1)
+    is_declared = last in ("let", "const") or (last == "mut" and code.get_word(place - 2) == "let")
+    if not is_declared or code.path.endswith(".go") or code.get_word(place + 1) not in ("=", ":"):
         return False
-    name, end = code.word(place), place + 1
-    while end < code.partners[begin] and code.word(end) != ";":
+    name, end = code.get_word(place), place + 1
+    while end < code.partners[begin] and code.get_word(end) != ";":
         end += 1
     earlier = code.words[begin:place]
-    return code.word(end) == ";" and name not in (*earlier, *code.words[place + 1 : end])
+    return code.get_word(end) == ";" and name not in (*earlier, *code.words[place + 1 : end])
 
 
 def _end_of_function(code: Tokens, begin: int) -> int:
     """Return the place behind the function whose parameters begin at a bracket; 0 for other brackets."""
     end = code.partners[begin]
     if _is_script(code):
-        if code.word(end + 1) == "=>":
+        if code.get_word(end + 1) == "=>":
             return _end_of_arrow(code, end + 1)
-        is_function = "function" in (code.word(begin - 1), code.word(begin - 2)) or _is_method(code, begin)
+        is_function = "function" in (code.get_word(begin - 1), code.get_word(begin - 2)) or _is_method(
+            code, begin
+        )
         body = end + 1
-        if code.word(body) == ":":  # of TypeScript: what it returns
-            body = next((at for at in range(body, len(code.words)) if code.word(at) in ("{", ";")), body)
+        if code.get_word(body) == ":":  # of TypeScript: what it returns
+            body = next((at for at in range(body, len(code.words)) if code.get_word(at) in ("{", ";")), body)
     else:
         keyword = "fn" if code.is_rust else "func"
-        is_function = code.word(begin - 2) == keyword or (code.word(begin - 1) == keyword)
-        body = next((at for at in range(end, len(code.words)) if code.word(at) in ("{", ";")), 0)
-    return code.partners[body] + 1 if is_function and code.word(body) == "{" else 0
+        is_function = code.get_word(begin - 2) == keyword or (code.get_word(begin - 1) == keyword)
+        body = next((at for at in range(end, len(code.words)) if code.get_word(at) in ("{", ";")), 0)
+    return code.partners[body] + 1 if is_function and code.get_word(body) == "{" else 0
 
 
 def _end_of_arrow(code: Tokens, arrow: int) -> int:
     """Return the place behind the body of an arrow function."""
     place = arrow + 1
-    if code.word(place) == "{":
+    if code.get_word(place) == "{":
         return code.partners[place] + 1
-    while place < len(code.words) and code.word(place) not in (",", ";", ")", "]", "}"):
+    while place < len(code.words) and code.get_word(place) not in (",", ";", ")", "]", "}"):
         place = code.partners.get(place, place) + 1
     return place
 
 
 def is_function_of_scripts(name: str, texts: Mapping[str, str], is_document: Callable[[str], bool]) -> bool:
-    """Tell whether every use of a name means one function of JavaScript or TypeScript.
+    """Return whether every use of a name means one function of JavaScript or TypeScript.
 
     It is defined once, only called, exported, and imported from files of the repository by its name; no code
     lists what a module has, or makes up names.
@@ -222,7 +226,7 @@ def is_function_of_scripts(name: str, texts: Mapping[str, str], is_document: Cal
     known = [each for each in scripts if each is not None]
     if others or len(known) < len(scripts) or not all(map(_takes_names_plainly, known)):
         return False
-    used = [[_kind_of_use(code, place) for place in code.places_of(name)] for code in known]
+    used = [[_kind_of_use(code, place) for place in code.find_places(name)] for code in known]
     kinds = [kind for each in used for kind in each]
     quoted = (_string(code, place) for code in known for place in range(len(code.words)))
     return (
@@ -235,79 +239,79 @@ def is_function_of_scripts(name: str, texts: Mapping[str, str], is_document: Cal
 
 
 def _takes_names_plainly(code: Tokens) -> bool:
-    """Tell whether a script imports modules of the repository only by fixed names."""
+    """Return whether a script imports modules of the repository only by fixed names."""
     if not _NAMES_MATTER.isdisjoint(code.words) or "@" in code.words:
         return False
-    if any(code.word(place + 1) == "[" for each in _GLOBALS for place in code.places_of(each)):
+    if any(code.get_word(place + 1) == "[" for each in _GLOBALS for place in code.find_places(each)):
         return False
-    modules = {code.word(place) for place in _places_of_modules(code)}
+    modules = {code.get_word(place) for place in _places_of_modules(code)}
     is_plain = all(
-        code.word(place + 1) == "." or code.word(place + 1) == "=" or code.word(place - 2) == "*"
+        code.get_word(place + 1) == "." or code.get_word(place + 1) == "=" or code.get_word(place - 2) == "*"
         for module in modules
-        for place in code.places_of(module)
+        for place in code.find_places(module)
     )
-    exports = all(code.word(place + 1) in (".", "=") for place in code.places_of("exports"))
-    own = all(code.word(place + 1) == "." for place in code.places_of("module"))
-    loads = all(_is_plain_load(code, place) for place in code.places_of("require"))
-    is_late = any(code.word(place + 1) == "(" for place in code.places_of("import"))
+    exports = all(code.get_word(place + 1) in (".", "=") for place in code.find_places("exports"))
+    own = all(code.get_word(place + 1) == "." for place in code.find_places("module"))
+    loads = all(_is_plain_load(code, place) for place in code.find_places("require"))
+    is_late = any(code.get_word(place + 1) == "(" for place in code.find_places("import"))
     return is_plain and exports and own and loads and not is_late
 
 
 def _is_plain_load(code: Tokens, place: int) -> bool:
-    """Tell whether a `require` has a fixed path, and binds a module of the repository to names."""
-    text, begin = _string(code, place + 2), code.word(place - 2)
-    is_told = code.word(place + 1) == "(" and bool(text) and code.word(place + 3) == ")"
-    is_bound = begin == "}" or code.word(place - 3) in ("const", "let", "var")
-    return is_told and ((code.word(place - 1) == "=" and is_bound) or text[1:2] != ".")
+    """Return whether a `require` has a fixed path, and binds a module of the repository to names."""
+    text, begin = _string(code, place + 2), code.get_word(place - 2)
+    is_told = code.get_word(place + 1) == "(" and bool(text) and code.get_word(place + 3) == ")"
+    is_bound = begin == "}" or code.get_word(place - 3) in ("const", "let", "var")
+    return is_told and ((code.get_word(place - 1) == "=" and is_bound) or text[1:2] != ".")
 
 
 def _places_of_modules(code: Tokens) -> Iterator[int]:
     """Yield the places where a whole module of the repository is bound to a name."""
     for place in range(len(code.words)):
         is_own = _string(code, place)[1:2] == "."
-        if is_own and code.word(place - 2) == "require" and code.word(place - 4).isidentifier():
+        if is_own and code.get_word(place - 2) == "require" and code.get_word(place - 4).isidentifier():
             yield place - 4
-        elif is_own and code.word(place - 1) == "from" and code.word(place - 3) == "as":
+        elif is_own and code.get_word(place - 1) == "from" and code.get_word(place - 3) == "as":
             yield place - 2
 
 
 def _kind_of_use(code: Tokens, place: int) -> str:
     """Return how a name is used: defined, called, reached or listed; empty for anything else."""
-    last, following = code.word(place - 1), code.word(place + 1)
+    last, following = code.get_word(place - 1), code.get_word(place + 1)
     if last == "function" and following == "(" and code.around[place] == -1:
         return "defined"
     if following == "(":
-        behind = code.word(code.partners[place + 1] + 1)
-        modules = {code.word(each) for each in _places_of_modules(code)}
+        behind = code.get_word(code.partners[place + 1] + 1)
+        modules = {code.get_word(each) for each in _places_of_modules(code)}
         is_plain = last not in (".", "function", "new", "get", "set", "static", "async", "*", "#")
-        is_own = last == "." and code.word(place - 2) in modules and code.word(place - 3) != "."
+        is_own = last == "." and code.get_word(place - 2) in modules and code.get_word(place - 3) != "."
         is_call = behind not in ("{", ":") and not _is_in_class(code, place)
         return ("called" if is_plain else "reached" if is_own else "") if is_call else ""
-    is_listed = last in ("{", ",") and following in (",", "}") and code.word(code.around[place]) == "{"
+    is_listed = last in ("{", ",") and following in (",", "}") and code.get_word(code.around[place]) == "{"
     return "listed" if is_listed and _is_list_of_names(code, code.around[place]) else ""
 
 
 def _is_method(code: Tokens, begin: int) -> bool:
-    """Tell whether the bracket follows the name of a method, right in the body of a class."""
+    """Return whether the bracket follows the name of a method, right in the body of a class."""
     block = code.around[begin]
     head = code.words[max(block - 4, 0) : block]
-    return code.word(block) == "{" and "class" in head and ")" not in head and "." not in head
+    return code.get_word(block) == "{" and "class" in head and ")" not in head and "." not in head
 
 
 def _is_in_class(code: Tokens, place: int) -> bool:
     begin = code.around[place]
-    return code.word(begin) == "{" and not _TYPES.isdisjoint(code.words[max(begin - 4, 0) : begin])
+    return code.get_word(begin) == "{" and not _TYPES.isdisjoint(code.words[max(begin - 4, 0) : begin])
 
 
 def _is_list_of_names(code: Tokens, begin: int) -> bool:
-    """Tell whether a brace lists exports, or imports from a file of the repository."""
+    """Return whether a brace lists exports, or imports from a file of the repository."""
     end = code.partners[begin]
     if code.around[begin] != -1:
         return False
     if code.words[max(begin - 4, 0) : begin][-4:] == ("module", ".", "exports", "="):
         return True
-    if code.word(begin - 1) in ("export", "import") or code.word(begin - 2) == "import":
-        is_from = code.word(end + 1) == "from"
-        return _string(code, end + 2)[1:2] == "." if is_from else code.word(begin - 1) == "export"
-    is_taken = code.word(begin - 1) in ("const", "let", "var") and code.word(end + 2) == "require"
+    if code.get_word(begin - 1) in ("export", "import") or code.get_word(begin - 2) == "import":
+        is_from = code.get_word(end + 1) == "from"
+        return _string(code, end + 2)[1:2] == "." if is_from else code.get_word(begin - 1) == "export"
+    is_taken = code.get_word(begin - 1) in ("const", "let", "var") and code.get_word(end + 2) == "require"
     return is_taken and _string(code, end + 4)[1:2] == "."

@@ -11,8 +11,8 @@ from agentflow.verdict.same.inlining import find_extracted
 from agentflow.verdict.same.moved_code import find_moved, find_moved_module
 from agentflow.verdict.same.renaming import find_renaming, is_renamed
 from agentflow.verdict.same.text_readers import find_reading_words, reads_texts_of_others
-from agentflow.verdict.surface import belongs, is_document_path
-from agentflow.verdict.syntax import looks_up
+from agentflow.verdict.surface import is_check_file, is_document_path
+from agentflow.verdict.syntax import may_look_up
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import is_ignore_file
 from agentflow.workspace.mixed_tree import ChangedTexts
@@ -27,12 +27,12 @@ _MOVED = 2
 
 
 def is_same_program(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> bool:
-    """Tell whether a change leaves the program as it was, wherever other files of the repository look."""
+    """Return whether a change leaves the program as it was, wherever other files of the repository look."""
     return _is_same_behaviour(git, task, changes) or _is_moved(git, task, changes)
 
 
 def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> bool:
-    """Tell whether nothing that has an effect changed, and no text that code reads."""
+    """Return whether nothing that has an effect changed, and no text that code reads."""
     base, surface = task.trees[0], task.surface
     paths = git.list_paths(base)
     own = {part.partition(".")[0] for path in paths for part in path.split("/")}
@@ -47,7 +47,7 @@ def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[ChangedTexts, .
     documents = [PurePosixPath(each.path) for each in changes if is_document(each)]
     naming = _find_readers(git, base, documents)
     if surface.is_watched:  # what a test says of a document shows as it runs
-        naming = [path for path in naming if not belongs(surface, path)]
+        naming = [path for path in naming if not is_check_file(surface, path)]
     return not naming and not _are_texts_read(git, base, changes)
 
 
@@ -71,13 +71,13 @@ def _find_readers(git: Git, tree: str, documents: Collection[PurePosixPath]) -> 
 
 
 def _ignores_nothing(git: Git, task: TaskState) -> bool:
-    """Tell whether no tracked file is ignored now, and no code reads what is ignored."""
+    """Return whether no tracked file is ignored now, and no code reads what is ignored."""
     known = git.call("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
     return not known and not _in_code(git.find_mentions(task.trees[0], ["gitignore"]))
 
 
 def _is_moved(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> bool:
-    """Tell whether a change only moves functions and classes of Python."""
+    """Return whether a change only moves functions and classes of Python."""
     modes = {mode for each in changes for mode in each.modes}
     is_python = all(each.path.endswith(".py") and each.is_whole for each in changes)
     is_read = any(each.path in task.surface.read for each in changes)
@@ -112,7 +112,7 @@ def _is_needed(git: Git, tree: str, changes: tuple[ChangedTexts, ...], own: Coll
         others = git.read_files(tree, paths, _TEXT_BYTES)
         if any(is_taken(each.path, names, text) for path, text in others.items() if path in saying):
             return True
-        if (functions or brought) and any(map(looks_up, others.values())):
+        if (functions or brought) and any(map(may_look_up, others.values())):
             return True
     return False
 

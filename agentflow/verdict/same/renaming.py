@@ -7,21 +7,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from agentflow.core.languages import PLAIN_SCRIPTS
-from agentflow.verdict.same.comments import code_lines
+from agentflow.verdict.same.comments import list_code_lines
 from agentflow.verdict.same.equivalence import is_document
 from agentflow.verdict.same.other_names import is_function_of_scripts
 from agentflow.verdict.surface import is_document_path
 from agentflow.verdict.syntax import (
     AnyFunction,
-    files_of,
-    home_of,
-    last_word,
+    find_home_module,
+    get_last_word,
+    list_module_paths,
     list_parameters,
     list_variables,
+    list_words,
+    may_reach_by_name,
     name_imported,
-    reaches_by_name,
     read_python,
-    words_of,
 )
 from agentflow.workspace.mixed_tree import ChangedTexts
 
@@ -47,7 +47,7 @@ _PREFIXES = re.compile(
 
 
 def is_renamed(before: Mapping[str, str], after: Mapping[str, str], names: Mapping[str, str]) -> bool:
-    """Tell whether a change did nothing but give these names others.
+    """Return whether a change did nothing but give these names others.
 
     The texts are those of all files by path. A renamed thing is a function or class that one module defines,
     not decorated, and only called, imported and compared; or a parameter, a variable, an own attribute.
@@ -81,7 +81,7 @@ def find_renaming(changes: tuple[ChangedTexts, ...]) -> dict[str, str]:
 
 
 def _may_change(old: str, new: str) -> bool:
-    """Tell whether only the repository itself can use either name."""
+    """Return whether only the repository itself can use either name."""
     is_of_tests = old.startswith("test_") and new.startswith("test_")
     return all(
         _NAME.fullmatch(name)
@@ -100,19 +100,19 @@ def _says(text: str, names: Iterable[str]) -> bool:
 
 
 def _are_plain(names: Mapping[str, str], texts: Mapping[str, str]) -> bool:
-    """Tell whether every use of each name is known, and no code looks things up by name."""
+    """Return whether every use of each name is known, and no code looks things up by name."""
     code = {path: text for path, text in texts.items() if path.endswith((".py", ".pyi"))}
     trees = {path: tree for path, text in code.items() if (tree := read_python(text))}
     if trees.keys() != code.keys():
         return False
     new = {*names.values()}
-    if any(reaches_by_name(tree) or new & {*list_variables(tree)} for tree in trees.values()):
+    if any(may_reach_by_name(tree) or new & {*list_variables(tree)} for tree in trees.values()):
         return False  # Python may have normalised a name
     return all(_is_plain(name, code, trees) for name in names)
 
 
 def _is_plain(name: str, code: Mapping[str, str], trees: _Trees) -> bool:
-    """Tell whether every use of a name means one definition, or parameters and attributes of `self`."""
+    """Return whether every use of a name means one definition, or parameters and attributes of `self`."""
     definers = [path for path, tree in trees.items() for node in tree.body if _defines(node, name, trees)]
     if len(definers) > 1 or any(not path.endswith(".py") for path in definers):
         return False
@@ -123,7 +123,7 @@ def _is_plain(name: str, code: Mapping[str, str], trees: _Trees) -> bool:
         found = _places_of_definition if definers else _places_of_local
         places = sum(found(tree, path, name, trees))
         uses += places
-        stands = re.findall(rf"(?<!\w){name}(?!\w)", "\n".join(code_lines(path, code[path])))
+        stands = re.findall(rf"(?<!\w){name}(?!\w)", "\n".join(list_code_lines(path, code[path])))
         if len(stands) != places:
             return False
     return uses > 1 or name.startswith(("test_", "_"))  # others that nobody calls are called from outside
@@ -136,7 +136,7 @@ def _defines(node: ast.stmt, name: str, trees: _Trees) -> bool:
 
 
 def _is_plain_class(node: ast.ClassDef, trees: _Trees) -> bool:
-    """Tell whether a class has no decorator and no base from outside the repository."""
+    """Return whether a class has no decorator and no base from outside the repository."""
     own = {each.name for tree in trees.values() for each in tree.body if isinstance(each, ast.ClassDef)}
     bases = [each.id if isinstance(each, ast.Name) else "" for each in node.bases]
     known = all(each in own or isinstance(getattr(builtins, each, None), type) for each in bases)
@@ -156,7 +156,7 @@ def _places_of_definition(tree: ast.Module, path: str, name: str, trees: _Trees)
                 yield 1
             case ast.Call(func=ast.Attribute(attr=word, value=value)) if word == name:
                 yield ast.unparse(value) in modules
-            case ast.ImportFrom(names=names) if _file(home_of(node, path), trees):
+            case ast.ImportFrom(names=names) if _file(find_home_module(node, path), trees):
                 yield sum(each.name == name for each in names)
             case ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List(elts=listed)):
                 yield sum(isinstance(each, ast.Constant) and each.value == name for each in listed)
@@ -203,13 +203,17 @@ def _stands_in(node: ast.AST | None, name: str) -> int:
 
 
 def _is_local(name: str, trees: _Trees) -> bool:
-    """Tell whether a name is that of parameters, variables in functions and own attributes alone."""
+    """Return whether a name is that of parameters, variables in functions and own attributes alone."""
     owners = {owner for tree in trees.values() for owner in _takers(tree, name)}
     for tree in trees.values():
         if name in _open_bindings(tree):
             return False
         for node in ast.walk(tree):
-            if isinstance(node, ast.ClassDef) and not _is_plain_class(node, trees) and name in words_of(node):
+            if (
+                isinstance(node, ast.ClassDef)
+                and not _is_plain_class(node, trees)
+                and name in list_words(node)
+            ):
                 return False
             if isinstance(node, AnyFunction) and name in list_parameters(node):
                 owners.add(node.name)
@@ -219,22 +223,22 @@ def _is_local(name: str, trees: _Trees) -> bool:
 
 
 def _is_usual(decorator: ast.expr) -> bool:
-    """Tell whether a decorator is built in or only parametrizes a test."""
+    """Return whether a decorator is built in or only parametrizes a test."""
     word = ast.unparse(decorator).partition("(")[0]
     return word in _PLAIN_DECORATORS or word.endswith("mark.parametrize")
 
 
 def _is_passed_on(owners: set[str], tree: ast.Module) -> bool:
-    """Tell whether code passes on a callable of these names, or calls one with `**` arguments."""
+    """Return whether code passes on a callable of these names, or calls one with `**` arguments."""
     known = set[int]()
     for node in ast.walk(tree):
         known |= {id(each) for part in _for_classes(node) if part for each in ast.walk(part)}
         if isinstance(node, ast.Call):
             known.add(id(node.func))
-            if last_word(node.func) in owners and any(each.arg is None for each in node.keywords):
+            if get_last_word(node.func) in owners and any(each.arg is None for each in node.keywords):
                 return True
     names = (node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute))
-    return any(last_word(node) in owners and id(node) not in known for node in names)
+    return any(get_last_word(node) in owners and id(node) not in known for node in names)
 
 
 def _open_bindings(tree: ast.Module) -> frozenset[str]:
@@ -295,11 +299,11 @@ def _modules(tree: ast.Module, path: str, trees: _Trees) -> frozenset[str]:
         if isinstance(node, ast.Import):
             found |= {each.asname or each.name for each in node.names if _file(each.name, trees)}
         elif isinstance(node, ast.ImportFrom):
-            home = home_of(node, path)
+            home = find_home_module(node, path)
             found |= {each.asname or each.name for each in node.names if _file(f"{home}.{each.name}", trees)}
     return frozenset(found)
 
 
 def _file(module: str, trees: _Trees) -> str:
     """Return the file of a module; empty for one from elsewhere."""
-    return next((path for path in files_of(module.strip(".")) if path in trees), "")
+    return next((path for path in list_module_paths(module.strip(".")) if path in trees), "")

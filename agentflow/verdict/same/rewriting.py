@@ -13,12 +13,12 @@ from agentflow.verdict.same.inlining import (
     PAUSES,
     SCOPES,
     Filled,
+    count_names,
+    find_bound_names,
     is_handed,
-    names_bound,
-    names_said,
     put_in_functions,
 )
-from agentflow.verdict.syntax import AnyFunction, has_kind, list_parameters, name_imported, words_of
+from agentflow.verdict.syntax import AnyFunction, has_kind, list_parameters, list_words, name_imported
 
 _Inert = Callable[[ast.expr], bool]
 _SEES_FRAMES = frozenset(
@@ -46,7 +46,7 @@ def to_one_form(old: ast.Module, new: ast.Module, own: Collection[str]) -> tuple
     `own` are the names of the repository's modules. Without them no function is put in the place of its
     calls, since that rests on what the other files say.
     """
-    if not all(_SEES_FRAMES.isdisjoint(words_of(side)) for side in (old, new)):
+    if not all(_SEES_FRAMES.isdisjoint(list_words(side)) for side in (old, new)):
         return old, new
     if own:
         old, new = put_in_functions(old, new), put_in_functions(new, old)
@@ -104,7 +104,7 @@ def _to_comprehension(first: ast.stmt, loop: ast.stmt, function: AnyFunction) ->
     names = _targets(target)
     parts = [item, source, *condition]
     is_plain = bool(names) and not any(has_kind(each, (*SCOPES, *PAUSES)) for each in parts)
-    is_apart = names.isdisjoint(names_said(source)) and _is_of_loop(name, names, (first, loop), function)
+    is_apart = names.isdisjoint(count_names(source)) and _is_of_loop(name, names, (first, loop), function)
     if not (is_plain and is_apart):
         return None
     clause = ast.comprehension(target=target, iter=source, ifs=condition, is_async=0)
@@ -130,15 +130,15 @@ def _targets(node: ast.expr) -> frozenset[str]:
 def _is_of_loop(
     name: str, names: frozenset[str], pair: tuple[ast.stmt, ast.stmt], function: AnyFunction
 ) -> bool:
-    """Tell whether a loop's names are used nowhere else, and its list is not read while it grows."""
-    everywhere, here = names_said(function), names_said(*pair)
+    """Return whether a loop's names are used nowhere else, and its list is not read while it grows."""
+    everywhere, here = count_names(function), count_names(*pair)
     inner = [each for each in ast.walk(function) if isinstance(each, SCOPES) and each is not function]
     declared = [each for each in ast.walk(function) if isinstance(each, ast.Global | ast.Nonlocal)]
     return (
         here[name] == len(pair)
         and name not in names
         and all(everywhere[each] == here[each] for each in names)
-        and not names_said(*inner, *declared).keys() & {name, *names}
+        and not count_names(*inner, *declared).keys() & {name, *names}
     )
 
 
@@ -156,7 +156,7 @@ def _put_in_variables(function: AnyFunction, inertness: "_Inertness") -> None:
                 ast.Assign(targets=[ast.Name(id=name)], value=value),
                 ast.Return(value=ast.expr() as result),
             ]:
-                is_once = names_said(function)[name] == names_said(*body[-2:])[name] == 2  # set, used
+                is_once = count_names(function)[name] == count_names(*body[-2:])[name] == 2  # set, used
                 if is_once and not has_kind(value, PAUSES) and _comes_first(name, result, inert):
                     body[-2:] = [Filled({name: value}).put_in(body[-1])]
             case _:
@@ -164,7 +164,7 @@ def _put_in_variables(function: AnyFunction, inertness: "_Inertness") -> None:
 
 
 def _comes_first(name: str, result: ast.expr, inert: _Inert) -> bool:
-    """Tell whether a result reads a name before it has any effect, and does nothing after using it."""
+    """Return whether a result reads a name before it has any effect, and does nothing after using it."""
     if _is_named(result, name):
         return True
     match result:
@@ -208,15 +208,15 @@ class _Inertness:
     def __init__(self, side: ast.Module, own: Collection[str]) -> None:
         tops = [node for node in side.body if isinstance(node, ast.Import | ast.ImportFrom | AnyFunction)]
         self._once = {name for name, times in Counter(map(_name_bound, tops)).items() if times == 1}
-        bound = [name for node in side.body if node not in tops for name in names_bound(node)]
+        bound = [name for node in side.body if node not in tops for name in find_bound_names(node)]
         inner = [
             name
             for node in tops
             if isinstance(node, AnyFunction)
-            for name in names_bound(*node.body, node.args)
+            for name in find_bound_names(*node.body, node.args)
         ]
         self._bound = {*bound, *inner}
-        self._is_open = any("*" in names_said(node) for node in tops)
+        self._is_open = any("*" in count_names(node) for node in tops)
         self._own = own
         self._modules = {
             _name_bound(node): node.names[0].name for node in tops if isinstance(node, ast.Import)
@@ -252,7 +252,7 @@ def _name_bound(node: ast.stmt) -> str:
 
 def _list_what_is_joined(side: ast.Module) -> None:
     """Write each generator that a string joins as a list, unless something in it could end it early."""
-    bound = names_bound(side)
+    bound = find_bound_names(side)
     for node in ast.walk(side):
         match node:
             case ast.Call(
@@ -265,19 +265,19 @@ def _list_what_is_joined(side: ast.Module) -> None:
 
 
 def _cannot_end(node: ast.GeneratorExp, bound: Collection[str]) -> bool:
-    """Tell whether a generator calls nothing that could raise StopIteration."""
+    """Return whether a generator calls nothing that could raise StopIteration."""
     calls = (each.func for each in ast.walk(node) if isinstance(each, ast.Call))
     known = all(
         (isinstance(each, ast.Name) and hasattr(builtins, each.id) and each.id not in bound)
         or (isinstance(each, ast.Attribute) and hasattr(str, each.attr))
         for each in calls
     )
-    return known and _ENDS_LOOPS.isdisjoint(words_of(node)) and not has_kind(node, PAUSES)
+    return known and _ENDS_LOOPS.isdisjoint(list_words(node)) and not has_kind(node, PAUSES)
 
 
 def _blank_help(side: ast.Module) -> None:
     """Remove the help texts of argparse, but keep their placeholders."""
-    words = words_of(side)
+    words = list_words(side)
     if "argparse" not in words or not _MAKES_HELP.isdisjoint(words):
         return
     parsers = _list_parsers(side)

@@ -19,7 +19,7 @@ class Played:
 
     @property
     def is_done(self) -> bool:
-        """Tell whether the files are what the implementer left."""
+        """Return whether the files are what the implementer left."""
         root = self.attempt.repo.root
         found = {
             name: (root / name).read_text() if (root / name).exists() else None

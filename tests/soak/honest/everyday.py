@@ -96,7 +96,7 @@ EVERYDAY: tuple[Entry, ...] = (
                '    assert asyncio.run(aload(path)) == ["milk"]\n'))),
     Entry("an enumeration instead of words", "refactoring", SRC, "add invoice.kinds: Kind.GOODS and Kind.SERVICE, and reduced(kind)",
           (Put("src/invoice/kinds.py", '"""Kinds of goods."""\n\nfrom enum import Enum\n\n\nclass Kind(Enum):\n    """What is sold."""\n\n    GOODS = "goods"\n    SERVICE = "service"\n\n\n'
-               'def reduced(kind: Kind) -> bool:\n    """Tell whether the lower rate holds."""\n    return kind is Kind.GOODS\n'),
+               'def reduced(kind: Kind) -> bool:\n    """Return whether the lower rate holds."""\n    return kind is Kind.GOODS\n'),
            Put("tests/test_kinds.py", 'from invoice.kinds import Kind, reduced\n\n\ndef test_reduced():\n    assert reduced(Kind("goods"))\n    assert not reduced(Kind.SERVICE)\n'))),
     Entry("a year that leaps", "feature", UNITTEST, "add bank/days.py: days(year), with leap years",
           (Put("bank/days.py", '"""Days of years."""\n\n\ndef days(year):\n    """Return how many days a year has."""\n    leaps = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)\n    return 365 + leaps\n'),

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from agentflow.checks.dependencies import Difference, audit_of, compare, manifest_of
+from agentflow.checks.dependencies import Difference, choose_audit, compare, find_manifest
 
 PACKAGE = '{"dependencies": {"chalk": "1.0.0"}}'
 LOCK = (
@@ -85,8 +85,8 @@ def test_a_moved_version_is_told_in_each_kind_of_file(path: str) -> None:
 def test_other_tables_of_a_manifest_are_no_dependencies() -> None:
     before, after = '[project]\nname = "a"\n', '[project]\nname = "b"\n[tool.ruff]\nselect = ["requestz"]\n'
     assert compare("pyproject.toml", before, after) == Difference(path="pyproject.toml")
-    assert manifest_of("src/app.py") is None
-    assert manifest_of("docs/requirements.md") is None
+    assert find_manifest("src/app.py") is None
+    assert find_manifest("docs/requirements.md") is None
 
 
 OUTSIDE = {
@@ -197,11 +197,11 @@ def test_a_document_of_another_shape_names_nothing(text: str) -> None:
 
 
 def test_the_audit_is_of_the_folder_that_changed() -> None:
-    assert audit_of("a b/requirements.txt") == "pip-audit -r 'a b/requirements.txt'"
-    assert audit_of("web/package-lock.json") == "npm --prefix web audit"
-    assert audit_of("Cargo.lock") == "cargo-audit audit --file Cargo.lock"
-    assert audit_of("go.mod") == "govulncheck -C . ./..."
-    assert audit_of("app.py") is None
+    assert choose_audit("a b/requirements.txt") == "pip-audit -r 'a b/requirements.txt'"
+    assert choose_audit("web/package-lock.json") == "npm --prefix web audit"
+    assert choose_audit("Cargo.lock") == "cargo-audit audit --file Cargo.lock"
+    assert choose_audit("go.mod") == "govulncheck -C . ./..."
+    assert choose_audit("app.py") is None
 
 
 def test_hosts_are_found_in_a_lock_of_one_line() -> None:
@@ -234,5 +234,5 @@ def test_no_file_takes_long(path: str, text: str) -> None:
 
 def test_many_changed_paths_are_sorted_out_quickly() -> None:
     begin = time.process_time()
-    assert not any(manifest_of(f"src/package{number}/module.py") for number in range(20_000))
+    assert not any(find_manifest(f"src/package{number}/module.py") for number in range(20_000))
     assert time.process_time() - begin < 2

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from agentflow.checks.dependencies import blockage
+from agentflow.checks.dependencies import find_blockage
 from agentflow.checks.repository import Repository
 from agentflow.core.evidence import CheckRun, TestOutcome
 from tests.unit.verdict.cases import LINT, TESTS, before
@@ -39,7 +39,7 @@ def test_a_check_that_could_not_begin_is_the_machines_fault(
     checkout: Any, code: int, output: str, said: str
 ) -> None:
     run = before(LINT, exit_code=code)
-    assert said in blockage(run, output, repository(checkout), None)
+    assert said in find_blockage(run, output, repository(checkout), None)
 
 
 _UNKNOWN = "E   PackageNotFoundError: No package metadata was found for pager\n"
@@ -61,7 +61,7 @@ _NEITHER = "ModuleNotFoundError: frozen is neither here nor in the repository"
 def test_tests_that_need_what_is_not_installed_cannot_run(checkout: Any, output: str, said: str) -> None:
     run = before(TESTS, {"test_a.py": TestOutcome.ERROR, "test_b.py": TestOutcome.ERROR})
     known = repository(checkout).replace(files=("src/pager/core.py", "test_a.py", "test_b.py"))
-    assert blockage(run, output, known, None) == said
+    assert find_blockage(run, output, known, None) == said
 
 
 ABLE: dict[str, tuple[CheckRun, str]] = {
@@ -78,4 +78,4 @@ ABLE: dict[str, tuple[CheckRun, str]] = {
 
 @pytest.mark.parametrize(("run", "output"), ABLE.values(), ids=ABLE)
 def test_a_check_that_told_something_could_run(checkout: Any, run: CheckRun, output: str) -> None:
-    assert blockage(run, output, repository(checkout), None) == ""
+    assert find_blockage(run, output, repository(checkout), None) == ""

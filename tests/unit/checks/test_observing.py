@@ -38,7 +38,7 @@ def run(tmp_path: Path, files: dict[str, str], command: str, path: str = "") -> 
     with watch_folders(observer, [root]):
         argv = ("bash", "-c", keep_hook(command, observer))
         said = subprocess.run(argv, cwd=root, env=env, capture_output=True, text=True, check=False)
-    return observer.reads(), said.stdout + said.stderr
+    return observer.collect_reads(), said.stdout + said.stderr
 
 
 def test_each_file_is_told_with_the_file_whose_code_reads_it(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.checks.printed import ask_for_json, plain_text, read_go, read_printed, undo_json
+from agentflow.checks.printed import ask_for_json, drop_colours, read_go, read_printed, undo_json
 from agentflow.core.evidence import TestCounts, TestOutcome
 
 PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
@@ -54,7 +54,7 @@ def test_a_runner_that_prints_no_names_is_counted(name: str) -> None:
 
 
 def test_colours_do_not_matter() -> None:
-    told = read_printed(plain_text("\x1b[1mTests:\x1b[22m       \x1b[32m3 passed\x1b[39m, 3 total\r\n"))
+    told = read_printed(drop_colours("\x1b[1mTests:\x1b[22m       \x1b[32m3 passed\x1b[39m, 3 total\r\n"))
     assert told is not None
     assert told.number == TestCounts(passed=3)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from agentflow.checks.results import counts, findings, junit, worst
+from agentflow.checks.results import count_findings, count_outcomes, find_worst, read_junit
 from agentflow.core.evidence import CheckName, TestOutcome
 
 PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
@@ -33,7 +33,7 @@ def case(
     ],
 )
 def test_junit_ids(attributes: dict[str, str], expected: str) -> None:
-    assert junit(document(case(**attributes))) == {expected: PASSED}
+    assert read_junit(document(case(**attributes))) == {expected: PASSED}
 
 
 @pytest.mark.parametrize(
@@ -51,16 +51,16 @@ def test_junit_ids(attributes: dict[str, str], expected: str) -> None:
     ],
 )
 def test_junit_outcomes(inside: str, outcome: TestOutcome) -> None:
-    assert list(junit(document(case(inside))).values()) == [outcome]
+    assert list(read_junit(document(case(inside))).values()) == [outcome]
 
 
 @pytest.mark.parametrize("order", [("", "<failure/>"), ("<failure/>", ""), ("<failure/>", "<skipped/>")])
 def test_repeated_id_keeps_the_worst(order: tuple[str, str]) -> None:
-    assert list(junit(document(*map(case, order))).values()) == [FAILED]
+    assert list(read_junit(document(*map(case, order))).values()) == [FAILED]
 
 
 def test_failed_call_and_failed_teardown_are_an_error() -> None:
-    assert list(junit(document(case("<failure/>"), case("<error/>"))).values()) == [ERROR]
+    assert list(read_junit(document(case("<failure/>"), case("<error/>"))).values()) == [ERROR]
 
 
 @pytest.mark.parametrize(
@@ -78,26 +78,26 @@ def test_failed_call_and_failed_teardown_are_an_error() -> None:
     ],
 )
 def test_damaged_or_expandable_document_says_nothing(text: str) -> None:
-    assert junit(text) == {}
+    assert read_junit(text) == {}
 
 
 def test_document_without_tests_has_none() -> None:
-    assert junit(document()) == {}
+    assert read_junit(document()) == {}
 
 
 def test_results_outside_a_test_case_belong_to_none() -> None:
-    assert list(junit(document("<failure/>", case())).values()) == [PASSED]
+    assert list(read_junit(document("<failure/>", case())).values()) == [PASSED]
 
 
 def test_counts_leave_skipped_tests_out_of_those_that_ran() -> None:
-    counted = counts({"a": PASSED, "b": FAILED, "c": SKIPPED, "d": SKIPPED, "e": ERROR})
+    counted = count_outcomes({"a": PASSED, "b": FAILED, "c": SKIPPED, "d": SKIPPED, "e": ERROR})
     assert (counted.passed, counted.failed, counted.skipped, counted.errors) == (1, 1, 2, 1)
     assert counted.ran == 3
-    assert counts({}).ran == 0
+    assert count_outcomes({}).ran == 0
 
 
 def test_no_outcome_at_all_is_an_error() -> None:
-    assert worst([]) is ERROR
+    assert find_worst([]) is ERROR
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_no_outcome_at_all_is_an_error() -> None:
     ],
 )
 def test_findings_lose_their_line_numbers(line: str, found: str) -> None:
-    assert findings(CheckName.LINT, line) == {found: 1}
+    assert count_findings(CheckName.LINT, line) == {found: 1}
 
 
 @pytest.mark.parametrize(
@@ -133,11 +133,13 @@ def test_findings_lose_their_line_numbers(line: str, found: str) -> None:
     ],
 )
 def test_other_lines_are_no_findings(line: str) -> None:
-    assert findings(CheckName.LINT, line) == {}
+    assert count_findings(CheckName.LINT, line) == {}
 
 
 def test_equal_findings_are_counted() -> None:
-    assert findings(CheckName.LINT, "a.py:1:1: E501 long\nb.py:1:1: E501 long\na.py:9:1: E501 long\n") == {
+    assert count_findings(
+        CheckName.LINT, "a.py:1:1: E501 long\nb.py:1:1: E501 long\na.py:9:1: E501 long\n"
+    ) == {
         "a.py: E501 long": 2,
         "b.py: E501 long": 1,
     }
@@ -145,4 +147,4 @@ def test_equal_findings_are_counted() -> None:
 
 def test_hostile_lines_are_read_in_linear_time() -> None:
     hostile = [".a" * 50_000, "a" * 100_000, "a.py(" * 20_000, " " * 100_000]
-    assert findings(CheckName.LINT, "\n".join(hostile)) == {}
+    assert count_findings(CheckName.LINT, "\n".join(hostile)) == {}

@@ -372,7 +372,7 @@ def test_compiled_code_is_found_in_a_layer_and_in_what_lies_below_it(checkout: A
     prefix = check('echo "$PYTHONPYCACHEPREFIX"', CheckName.LINT)
 
     def told(name: str) -> str:
-        done = execute(prefix, checkout.sandbox.on(views[name]), tmp_path / "out")
+        done = execute(prefix, checkout.sandbox.switch_to_view(views[name]), tmp_path / "out")
         return done.execution.tail.strip()
 
     assert (told("clean"), bool(told("stale"))) == ("", True)

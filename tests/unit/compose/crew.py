@@ -132,8 +132,8 @@ class Watched:
         self._model = model
         self._requests = requests
 
-    def refusal(self, task: str) -> str | None:
-        return self._model.refusal(task)
+    def explain_refusal(self, task: str) -> str | None:
+        return self._model.explain_refusal(task)
 
     async def complete(self, request: Request) -> Reply:
         self._requests.append(request)

@@ -25,7 +25,7 @@ from agentflow.core.routing import PIPELINE
 from agentflow.core.run import RunOutcome
 from agentflow.library.roles import read_role
 from agentflow.loop.agent import Surroundings
-from agentflow.loop.prompts import prompt_text
+from agentflow.loop.prompts import read_prompt
 from agentflow.model.tiers import choose_model_id
 from agentflow.settings import find_bundled
 from agentflow.tools.registry import SUBMITS, make_standard_toolbox
@@ -89,7 +89,7 @@ def test_an_agent_without_a_model_says_so_when_it_is_run(place: Surroundings) ->
     agent = built(place, Gives())
     with pytest.raises(ModelRejected, match="no model is installed for builder"):
         run(agent)
-    assert agent.model.refusal("anything") == "no model is installed"
+    assert agent.model.explain_refusal("anything") == "no model is installed"
 
 
 def test_a_builder_is_never_changed(place: Surroundings) -> None:
@@ -268,7 +268,7 @@ def test_tools_stand_by_name_whatever_the_order(place: Surroundings) -> None:
 def test_the_role_comes_first_and_the_submission_last_whatever_the_order(place: Surroundings) -> None:
     role = a_role()
     parts = (Submission(tool=SUBMIT), Says("In between."), RolePrompt(role=role))
-    protocol = prompt_text("protocol.md").format(submit=SUBMIT.name)
+    protocol = read_prompt("protocol.md").format(submit=SUBMIT.name)
     for order in (parts, parts[::-1]):
         assert built(place, *order).system == f"{role.prompt}\n\nIn between.\n\n{protocol}"
     assert FIRST > 0 > LAST

@@ -174,8 +174,8 @@ class Gathering:
         self._enough = anyio.Event()
         self._model = ScriptedModel("script:memory", entries)
 
-    def refusal(self, task: str) -> str | None:
-        return self._model.refusal(task)
+    def explain_refusal(self, task: str) -> str | None:
+        return self._model.explain_refusal(task)
 
     async def complete(self, request: Request) -> Reply:
         if request.agent == "boss":
@@ -376,7 +376,7 @@ class Talker:
     def __init__(self) -> None:
         self.name = "talker"
 
-    def refusal(self, task: str) -> str | None:
+    def explain_refusal(self, task: str) -> str | None:
         return f"no {task}"
 
     async def complete(self, request: Request) -> Reply:

@@ -2,8 +2,7 @@
 
 import pytest
 
-from agentflow.core.plan_order import find_overlaps, list_waves
-from agentflow.core.role import Plan, PlanStep
+from agentflow.core.role import Plan, PlanStep, find_overlaps, list_waves
 
 Given = tuple[str, tuple[int, ...] | None]
 

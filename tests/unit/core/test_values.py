@@ -159,8 +159,8 @@ def test_a_rule_is_spelled_as_it_was(rule: str) -> None:
 def test_a_role_knows_its_rules_for_a_tool() -> None:
     rules = (ToolRule(tool="Read"), ToolRule(tool="Bash", pattern="ls"), ToolRule(tool="Bash", pattern="wc"))
     role = Role(name="a", description="d", model="m", tools=rules, prompt="", source="s", origin="bundled")
-    assert role.rules_for("Bash") == rules[1:]
-    assert role.rules_for("Edit") == ()
+    assert role.list_rules("Bash") == rules[1:]
+    assert role.list_rules("Edit") == ()
 
 
 def test_a_gate_is_pending_until_it_is_set() -> None:

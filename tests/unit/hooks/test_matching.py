@@ -5,7 +5,7 @@ import pytest
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.points import HookEvent, Point, Scene, ToolUse
-from agentflow.hooks.entries import matches, matches_name, meets_condition, parse_condition
+from agentflow.hooks.entries import is_condition_met, is_match, is_name_match, parse_condition
 from tests.support.tools import tool_named
 from tests.unit.hooks.stage import PAYLOADS
 
@@ -37,7 +37,7 @@ def use(scene: Scene, tool: str, **given: Any) -> HookEvent:
     ],
 )
 def test_a_matcher_is_names_or_an_expression(matcher: str, value: str, named: bool) -> None:
-    assert matches_name(matcher, value) is named
+    assert is_name_match(matcher, value) is named
 
 
 @pytest.mark.parametrize(
@@ -59,13 +59,13 @@ def test_a_matcher_is_names_or_an_expression(matcher: str, value: str, named: bo
 )
 def test_each_point_has_the_value_that_is_matched(scene: Scene, point: Point, value: str) -> None:
     event = HookEvent(point=point, scene=scene, payload=PAYLOADS[point])
-    assert matches(value, event)
-    assert not matches("other", event)
+    assert is_match(value, event)
+    assert not is_match("other", event)
 
 
 @pytest.mark.parametrize("point", [Point.USER_PROMPT_SUBMIT, Point.STOP, Point.TASK_COMPLETED])
 def test_a_point_without_a_value_ignores_the_matcher(scene: Scene, point: Point) -> None:
-    assert matches("other", HookEvent(point=point, scene=scene, payload=PAYLOADS[point]))
+    assert is_match("other", HookEvent(point=point, scene=scene, payload=PAYLOADS[point]))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_point_without_a_value_ignores_the_matcher(scene: Scene, point: Point)
 def test_a_condition_on_a_command_holds_in_doubt(
     scene: Scene, condition: str, command: str, asked: bool
 ) -> None:
-    assert meets_condition(condition, use(scene, "Bash", command=command)) is asked
+    assert is_condition_met(condition, use(scene, "Bash", command=command)) is asked
 
 
 @pytest.mark.parametrize(
@@ -115,32 +115,32 @@ def test_a_condition_on_a_command_holds_in_doubt(
     ],
 )
 def test_a_condition_on_a_path(scene: Scene, condition: str, tool: str, path: str, asked: bool) -> None:
-    assert meets_condition(condition, use(scene, tool, file_path=path)) is asked
-    assert meets_condition(condition, use(scene, tool, file_path=str(scene.cwd / path))) is asked
+    assert is_condition_met(condition, use(scene, tool, file_path=path)) is asked
+    assert is_condition_met(condition, use(scene, tool, file_path=str(scene.cwd / path))) is asked
 
 
 def test_a_condition_sees_through_a_link(scene: Scene, tmp_path: Path) -> None:
     (tmp_path / "secret.py").touch()
     (tmp_path / "plain").symlink_to("secret.py")
-    assert meets_condition("Edit(secret.py)", use(scene, "Edit", file_path="plain"))
-    assert meets_condition(f"Edit(/{tmp_path}/secret.py)", use(scene, "Edit", file_path="plain"))
+    assert is_condition_met("Edit(secret.py)", use(scene, "Edit", file_path="plain"))
+    assert is_condition_met(f"Edit(/{tmp_path}/secret.py)", use(scene, "Edit", file_path="plain"))
 
 
 def test_a_condition_on_a_path_elsewhere(scene: Scene) -> None:
     notes = use(scene, "Edit", file_path=str(Path.home() / "notes.md"))
-    assert meets_condition("Edit(~/notes.md)", notes)
-    assert not meets_condition("Edit(~/other.md)", notes)
-    assert not meets_condition("Edit(/notes.md)", notes)
+    assert is_condition_met("Edit(~/notes.md)", notes)
+    assert not is_condition_met("Edit(~/other.md)", notes)
+    assert not is_condition_met("Edit(/notes.md)", notes)
 
 
 def test_a_condition_with_nothing_to_look_at_holds(scene: Scene) -> None:
-    assert meets_condition("Edit(*.py)", use(scene, "Edit"))
-    assert meets_condition("WebFetch(domain:example.org)", use(scene, "WebFetch", url="https://example.org"))
+    assert is_condition_met("Edit(*.py)", use(scene, "Edit"))
+    assert is_condition_met("WebFetch(domain:example.org)", use(scene, "WebFetch", url="https://example.org"))
 
 
 def test_a_condition_elsewhere_than_on_a_tool_never_holds(scene: Scene) -> None:
     event = HookEvent(point=Point.STOP, scene=scene, payload=PAYLOADS[Point.STOP])
-    assert not meets_condition("Bash", event)
+    assert not is_condition_met("Bash", event)
 
 
 @pytest.mark.parametrize("condition", ["", "Edit(", "Edit Write", "Edit()", "(x)"])

@@ -79,7 +79,7 @@ def test_whom_a_role_may_use_stands_in_its_tools_and_metadata(tmp_path: Path) ->
     metadata = "metadata: {agentflow-direct: a b, agentflow-merge: concatenate}\n"
     role, warnings = read_role(a_file(tmp_path, head + metadata), "user")
     assert warnings == ()
-    assert (role.rules_for("Agent")[0].names, role.handoffs) == (("a", "b"), ("c",))
+    assert (role.list_rules("Agent")[0].names, role.handoffs) == (("a", "b"), ("c",))
     assert (role.direct, role.concatenates) == (("a", "b"), True)
 
 

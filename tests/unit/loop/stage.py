@@ -57,8 +57,8 @@ class Prompter:
         self.requests: list[Request] = []
         self._model = model
 
-    def refusal(self, task: str) -> str | None:
-        return self._model.refusal(task)
+    def explain_refusal(self, task: str) -> str | None:
+        return self._model.explain_refusal(task)
 
     async def complete(self, request: Request) -> Reply:
         self.requests.append(request)
@@ -72,7 +72,7 @@ class Spoken:
         self.name = "spoken"
         self._replies = list(replies)
 
-    def refusal(self, task: str) -> str | None:
+    def explain_refusal(self, task: str) -> str | None:
         return f"no {task}"
 
     async def complete(self, request: Request) -> Reply:

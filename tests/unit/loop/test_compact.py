@@ -122,8 +122,8 @@ class Failing:
         self._model = model
         self._error = error
 
-    def refusal(self, task: str) -> str | None:
-        return self._model.refusal(task)
+    def explain_refusal(self, task: str) -> str | None:
+        return self._model.explain_refusal(task)
 
     async def complete(self, request: Request) -> Reply:
         if request.role == SUMMARIZER:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.errors import AgentflowError, ConfigError, ModelRejected
-from agentflow.model.wire import choose_endpoint
+from agentflow.model.endpoint import choose_endpoint
 from agentflow.settings import Settings, choose_model_name, load_settings
 
 KEY = "sk-unit-0123456789"

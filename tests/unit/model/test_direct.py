@@ -10,8 +10,9 @@ import anyio
 import pytest
 
 from agentflow.model.direct import Direct
+from agentflow.model.endpoint import Endpoint
 from agentflow.model.http import Http
-from agentflow.model.wire import BadReply, Endpoint, TryFailed
+from agentflow.model.wire import BadReply, TryFailed
 from agentflow.settings import Deadlines
 
 PLAIN = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"

@@ -10,9 +10,9 @@ import pytest
 from agentflow.core.errors import ConfigError
 from agentflow.core.messages import Message, Request, Speaker, Text, ToolCall, ToolResult, ToolSpec, Usage
 from agentflow.core.record import encode
+from agentflow.model.endpoint import VENDOR, Endpoint, Secret, choose_endpoint
 from agentflow.model.messages import MessagesApi
 from agentflow.model.tiers import MODELS, add_cost, find_price, load_price_lists
-from agentflow.model.wire import VENDOR, Endpoint, Secret, choose_endpoint
 from agentflow.parse import decode
 from agentflow.settings import Price, Settings, choose_model_name, load_settings
 from tests.support.records import a_request, user

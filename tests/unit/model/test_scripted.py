@@ -132,7 +132,7 @@ def test_each_reply_waits_for_its_delay() -> None:
 
 
 def test_any_task_is_taken() -> None:
-    assert ScriptedModel("s", ()).refusal("anything") is None
+    assert ScriptedModel("s", ()).explain_refusal("anything") is None
 
 
 def test_a_script_is_read_from_its_file(tmp_path: Path) -> None:

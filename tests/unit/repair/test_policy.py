@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from agentflow.checks.repository import every
+from agentflow.checks.repository import join_commands
 from agentflow.core.errors import ModelRejected
 from agentflow.core.messages import Reply, Request, ToolCall, ToolResult, ToolSpec
 from agentflow.core.verdict import PLAUSIBLE
@@ -249,7 +249,9 @@ def test_the_tests_of_several_folders_are_run_for_each_edit(tmp_path: Path) -> N
     files["tests/test_core.py"] = (
         "import unittest\n\n\nclass T(unittest.TestCase):\n    def test_it(self):\n        pass\n"
     )
-    command = every([f"{sys.executable} -m unittest discover -v -s {name}" for name in ("tests", "more")])
+    command = join_commands(
+        [f"{sys.executable} -m unittest discover -v -s {name}" for name in ("tests", "more")]
+    )
     (summary,) = Stage(tmp_path, files, command).mend(Repair(boxed(tmp_path)))
     assert summary.endswith(f"; {PLAUSIBLE}")
 
@@ -320,7 +322,7 @@ def test_a_role_without_a_submission_is_not_played(tmp_path: Path) -> None:
     ],
 )
 def test_a_task_about_failing_checks_is_taken(task: str, tmp_path: Path) -> None:
-    assert Repair(boxed(tmp_path)).refusal(task) is None
+    assert Repair(boxed(tmp_path)).explain_refusal(task) is None
 
 
 @pytest.mark.parametrize(
@@ -340,5 +342,8 @@ def test_a_task_about_failing_checks_is_taken(task: str, tmp_path: Path) -> None
 def test_any_other_task_is_refused_at_once(task: str, tmp_path: Path) -> None:
     model = Repair(boxed(tmp_path))
     began = time.process_time()
-    assert model.refusal(task) == "The built-in repair engine can only fix Python code with failing tests."
+    assert (
+        model.explain_refusal(task)
+        == "The built-in repair engine can only fix Python code with failing tests."
+    )
     assert time.process_time() - began < 0.1

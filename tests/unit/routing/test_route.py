@@ -11,12 +11,12 @@ from agentflow.routing.route import (
     TRANSITIONS,
     enter_phase,
     find_next_phase,
-    is_stalled,
     list_phases_beside,
     may_retry,
     set_route,
 )
-from agentflow.verdict.ending import conclude, find_review_caveats
+from agentflow.verdict.ending import conclude
+from agentflow.verdict.judge import find_review_caveats
 from tests.unit.verdict.cases import a_failure, a_task, a_verdict, gated
 
 NOW = "2026-01-02T03:04:05Z"
@@ -104,7 +104,7 @@ SAME = (a_failure(), a_failure())
 def test_the_same_failure_on_the_same_tree_twice_is_no_progress(
     failures: tuple[object, ...], stalled: bool
 ) -> None:
-    assert is_stalled(a_task(failures=failures)) is stalled
+    assert a_task(failures=failures).is_stalled is stalled
 
 
 @pytest.mark.parametrize(
@@ -241,5 +241,5 @@ def test_a_review_that_the_person_left_out_is_a_caveat() -> None:
 def test_the_same_failure_of_one_judge_is_no_progress_whatever_the_other_says(phase: Phase) -> None:
     other = Phase.VERIFICATION if phase is Phase.REVIEW else Phase.REVIEW
     both = (a_failure(phase=other, signature="x"), a_failure(phase=phase))
-    assert is_stalled(a_task(failures=(*both, *both)))
-    assert not is_stalled(a_task(failures=both))
+    assert a_task(failures=(*both, *both)).is_stalled
+    assert not a_task(failures=both).is_stalled

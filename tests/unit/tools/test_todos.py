@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from agentflow.core.errors import InvalidInput
-from agentflow.core.task import Todo, TodoStatus
+from agentflow.core.role import Todo, TodoStatus
 from agentflow.core.tool import Output
 from agentflow.parse import Mismatch
 from agentflow.tools.todos import TODO_WRITE, make_todo_update

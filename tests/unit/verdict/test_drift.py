@@ -1,6 +1,6 @@
 import pytest
 
-from agentflow.verdict.case import without_leavings
+from agentflow.verdict.case import drop_leavings
 from agentflow.workspace.changes import ChangeKind, FileChange
 
 TRACKED = ("calc.py", "tests/test_calc.py", "report.json")
@@ -15,10 +15,10 @@ def changes(lines: tuple[str, ...]) -> tuple[FileChange, ...]:
 
 @pytest.mark.parametrize("line", LEFT)
 def test_what_checks_did_before_the_task_as_well_is_a_leaving(line: str) -> None:
-    assert without_leavings(changes((line,)), changes(BEFORE), {"calc.py"}, TRACKED) == ()
+    assert drop_leavings(changes((line,)), changes(BEFORE), {"calc.py"}, TRACKED) == ()
 
 
 @pytest.mark.parametrize("line", KEPT)
 def test_what_is_new_or_was_changed_by_the_task_is_none(line: str) -> None:
     found = changes((line,))
-    assert without_leavings(found, changes(BEFORE), {"calc.py"}, TRACKED) == found
+    assert drop_leavings(found, changes(BEFORE), {"calc.py"}, TRACKED) == found

@@ -6,7 +6,7 @@ import pytest
 
 from agentflow.checks.run import Shown
 from agentflow.core.evidence import CheckName, Execution, Fault, TestOutcome
-from agentflow.verdict.earlier_runs import PATIENCE, Circumstances, explain_retry, find_flaky, seconds_to_wait
+from agentflow.verdict.earlier_runs import PATIENCE, Circumstances, choose_wait, explain_retry, find_flaky
 
 PASSED, FAILED = TestOutcome.PASSED, TestOutcome.FAILED
 RED, GREEN = {"t1": FAILED, "t2": PASSED}, {"t1": PASSED, "t2": PASSED}
@@ -89,9 +89,9 @@ def test_failures_that_move_are_looked_at_until_each_test_passed_once() -> None:
 
 
 def test_whether_it_is_flaky_is_asked_at_once_and_then_with_pauses() -> None:
-    assert seconds_to_wait(Fault.FLAKY, [], PATIENCE) == 0
-    assert seconds_to_wait(Fault.FLAKY, [Fault.FLAKY], PATIENCE) == 5
-    assert seconds_to_wait(Fault.TIMEOUT, [], PATIENCE) == 30
+    assert choose_wait(Fault.FLAKY, [], PATIENCE) == 0
+    assert choose_wait(Fault.FLAKY, [Fault.FLAKY], PATIENCE) == 5
+    assert choose_wait(Fault.TIMEOUT, [], PATIENCE) == 30
 
 
 def test_what_failed_and_passed_is_named() -> None:

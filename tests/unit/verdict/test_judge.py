@@ -6,8 +6,7 @@ from agentflow.core.evidence import By, CheckRun, Side, TestCounts
 from agentflow.core.role import Claim, Judgement
 from agentflow.core.verdict import Caveat, Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.case import Case
-from agentflow.verdict.ending import weigh
-from agentflow.verdict.judge import judge
+from agentflow.verdict.judge import judge, lower_verdict
 from agentflow.verdict.proofs import find_blind_checks
 from agentflow.workspace.changes import ChangeKind
 from tests.unit.verdict.cases import (
@@ -527,7 +526,7 @@ CHANGED = (changed("src/calc.py"),)
     "verdict", [HELD, a_verdict("tests: exit 1"), a_verdict(caveats=(Caveat.ALREADY_RED,))]
 )
 def test_agreement_changes_nothing(verdict: Any) -> None:
-    assert weigh(verdict, said(Claim.VERIFIED, "all well", evidence=("ev-1",)), CHANGED) == verdict
+    assert lower_verdict(verdict, said(Claim.VERIFIED, "all well", evidence=("ev-1",)), CHANGED) == verdict
 
 
 @pytest.mark.parametrize(
@@ -541,7 +540,7 @@ def test_agreement_changes_nothing(verdict: Any) -> None:
     ],
 )
 def test_a_cited_failure_goes_back(judgement: Judgement) -> None:
-    verdict = weigh(HELD, judgement, CHANGED)
+    verdict = lower_verdict(HELD, judgement, CHANGED)
     assert not verdict.passed
     assert verdict.reasons[0].startswith("verifier: ")
     assert judgement.reasons[0] in verdict.reasons[0]
@@ -561,7 +560,7 @@ def test_a_cited_failure_goes_back(judgement: Judgement) -> None:
     ],
 )
 def test_an_uncited_failure_is_a_caveat_that_shows_both_sides(judgement: Judgement) -> None:
-    verdict = weigh(a_verdict(caveats=(Caveat.ALREADY_RED,)), judgement, CHANGED)
+    verdict = lower_verdict(a_verdict(caveats=(Caveat.ALREADY_RED,)), judgement, CHANGED)
     assert verdict.passed
     assert verdict.caveats == (Caveat.ALREADY_RED, Caveat.VERIFIER_DISAGREES)
     assert "every check passes" in verdict.notes[-1]
@@ -572,7 +571,7 @@ def test_an_uncited_failure_is_a_caveat_that_shows_both_sides(judgement: Judgeme
 @pytest.mark.parametrize("evidence", [(), ("ev-tests",)])
 def test_no_word_of_a_verifier_raises_a_verdict(claim: Claim, evidence: tuple[str, ...]) -> None:
     failed = a_verdict("tests: exit 1")
-    assert not weigh(failed, said(claim, "all is well", evidence=evidence), CHANGED).passed
+    assert not lower_verdict(failed, said(claim, "all is well", evidence=evidence), CHANGED).passed
 
 
 def test_new_tests_that_prove_nothing_are_told_by_name() -> None:

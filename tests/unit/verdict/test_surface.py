@@ -4,7 +4,7 @@ import pytest
 
 from agentflow.checks.repository import Repository
 from agentflow.core.evidence import Check, CheckName, Surface
-from agentflow.verdict.surface import Kind, find_surface, kind_of
+from agentflow.verdict.surface import Kind, find_kind, find_surface
 from tests.support.boxes import unboxed
 
 KINDS = {
@@ -52,15 +52,15 @@ KINDS = {
 
 @pytest.mark.parametrize(("path", "kind"), KINDS.items())
 def test_a_path_belongs_to_the_checks_or_to_the_code_they_judge(path: str, kind: Kind | None) -> None:
-    assert kind_of(path, Surface()) is kind
+    assert find_kind(path, Surface()) is kind
 
 
 def test_the_user_adds_and_removes_paths() -> None:
     surface = Surface(added=("qa/**",), removed=("spec/**",))
 
-    assert kind_of("qa/rules.py", surface) is Kind.SETTING
-    assert kind_of("spec/model.py", surface) is None
-    assert kind_of("tests/test_a.py", surface) is Kind.TESTS
+    assert find_kind("qa/rules.py", surface) is Kind.SETTING
+    assert find_kind("spec/model.py", surface) is None
+    assert find_kind("tests/test_a.py", surface) is Kind.TESTS
 
 
 def repository(folder: Path, files: dict[str, str]) -> Repository:
@@ -165,4 +165,4 @@ def test_tests_in_a_dot_folder_belong_to_the_checks_where_a_check_runs_them(
 ) -> None:
     here = repository(tmp_path, {HIDDEN: "def test_a(): pass\n", **files})
     check = Check(name=CheckName.TESTS, command=command, reason="", timeout=1)
-    assert kind_of(HIDDEN, find_surface(here, (check,), (), ())) is kind
+    assert find_kind(HIDDEN, find_surface(here, (check,), (), ())) is kind

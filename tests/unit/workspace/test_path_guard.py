@@ -30,8 +30,8 @@ def fence(root: Path) -> PathGuard:
 def test_reads_relative_and_absolute_paths_below_the_root(root: Path, fence: PathGuard) -> None:
     assert fence.root == root
     assert fence.read("src/a.py") == fence.read(str(root / "src/a.py")) == b"a = 1\n"
-    assert fence.relative("src/../src/./a.py") == fence.relative(str(root / "src/a.py")) == "src/a.py"
-    assert fence.relative(".") == "."
+    assert fence.to_relative("src/../src/./a.py") == fence.to_relative(str(root / "src/a.py")) == "src/a.py"
+    assert fence.to_relative(".") == "."
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_no_path_leads_out_or_to_git(root: Path, fence: PathGuard, path: str) ->
     (root / "sub/.git").mkdir(parents=True)
     (root / "sub/.git/config").write_text("")
     before = snapshot(root.parent)
-    for attempt in (fence.read, fence.relative, fence.files, lambda path: fence.write(path, b"x")):
+    for attempt in (fence.read, fence.to_relative, fence.list_files, lambda path: fence.write(path, b"x")):
         with pytest.raises(OutsideWorkspace):
             attempt(path)
     assert snapshot(root.parent) == before
@@ -83,9 +83,9 @@ def test_the_root_with_a_longer_name_is_another_folder(root: Path, fence: PathGu
 def test_a_link_to_inside_is_followed_and_kept(root: Path, fence: PathGuard) -> None:
     (root / "docs").symlink_to("src")
     assert fence.read("docs/a.py") == b"a = 1\n"
-    assert fence.relative("docs/a.py") == "src/a.py"
+    assert fence.to_relative("docs/a.py") == "src/a.py"
     (root / "b.py").symlink_to("src/a.py")
-    fence.write(fence.relative("b.py"), b"b = 2\n")
+    fence.write(fence.to_relative("b.py"), b"b = 2\n")
     assert (root / "b.py").is_symlink()
     assert (root / "src/a.py").read_bytes() == b"b = 2\n"
 
@@ -94,7 +94,7 @@ def test_a_root_below_a_protected_name_is_no_obstacle(tmp_path: Path) -> None:
     place = tmp_path / ".claude" / "worktree"
     place.mkdir(parents=True)
     fence = PathGuard(place)
-    fence.write(fence.relative(str(place / "a.py")), b"x")
+    fence.write(fence.to_relative(str(place / "a.py")), b"x")
     assert fence.read("a.py") == b"x"
 
 
@@ -126,7 +126,7 @@ def test_task_folders_are_readable_and_never_listed(root: Path, fence: PathGuard
     place.parent.mkdir(parents=True)
     place.write_text("brief")
     assert fence.read(".claude/agentflow/t/brief.md") == b"brief"
-    assert fence.files() == ("src/a.py",)
+    assert fence.list_files() == ("src/a.py",)
 
 
 def test_only_regular_files_are_read_or_replaced(root: Path, fence: PathGuard) -> None:
@@ -195,7 +195,7 @@ def test_lists_what_git_does_not_ignore(root: Path, fence: PathGuard) -> None:
     (root / "gone.py").unlink()
     (root / "embedded").mkdir()
     subprocess.run(["git", "init", "--quiet", "embedded"], cwd=root, check=True)
-    assert fence.files() == tuple(
+    assert fence.list_files() == tuple(
         sorted(
             (
                 *("b.py", "spa ce.txt", "ümlaut.txt", "-dash", "tracked.log", ".hidden", ".gitignore"),
@@ -203,9 +203,9 @@ def test_lists_what_git_does_not_ignore(root: Path, fence: PathGuard) -> None:
             )
         )
     )
-    assert fence.files("src") == ("src/a.py",)
-    assert fence.files("src/a.py") == ("src/a.py",)
-    assert fence.files("missing") == ()
+    assert fence.list_files("src") == ("src/a.py",)
+    assert fence.list_files("src/a.py") == ("src/a.py",)
+    assert fence.list_files("missing") == ()
 
 
 def test_listing_runs_no_program_of_the_repository(root: Path, fence: PathGuard) -> None:
@@ -213,16 +213,16 @@ def test_listing_runs_no_program_of_the_repository(root: Path, fence: PathGuard)
     script.write_text(f"#!/bin/sh\ntouch {root}/ran\n")
     script.chmod(0o755)
     subprocess.run(["git", "config", "core.fsmonitor", str(script)], cwd=root, check=True)
-    fence.files()
+    fence.list_files()
     assert not (root / "ran").exists()
 
 
 def test_a_folder_name_is_no_pattern(root: Path, fence: PathGuard) -> None:
     (root / "*").mkdir()
     (root / "*" / "star.py").write_text("x")
-    assert fence.files("*") == ("*/star.py",)
+    assert fence.list_files("*") == ("*/star.py",)
 
 
 def test_outside_a_repository_the_listing_fails_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="not a git repository"):
-        PathGuard(tmp_path).files()
+        PathGuard(tmp_path).list_files()

@@ -153,7 +153,7 @@ def present(root: Path, path: str) -> None:
 
 
 def write(fence: PathGuard, path: str) -> None:
-    fence.write(fence.relative(path), b"written")
+    fence.write(fence.to_relative(path), b"written")
 
 
 @pytest.mark.parametrize("path", GOOD)
@@ -192,7 +192,7 @@ def test_is_opened_only_where_the_user_says_so(root: Path, path: str) -> None:
     for act in (fence.read, lambda path: write(fence, path), lambda path: write(opened, path)):
         with pytest.raises(ToolError, match="named like a file with secrets"):
             act(path)
-    assert fence.peek(fence.relative(path)) is None
+    assert fence.peek(fence.to_relative(path)) is None
     assert opened.read(path) == b"content"
 
 

@@ -215,7 +215,7 @@ def test_a_layer_shows_its_own_tree_and_leaves_the_files_below_alone(
 
         def told(shell: str) -> str:
             command = Command(argv=("bash", "-c", shell), cwd=str(git.root), timeout=30)
-            return box.on(stage.view).run(command, tmp_path / "output").tail
+            return box.switch_to_view(stage.view).run(command, tmp_path / "output").tail
 
         assert told("cat a.py new.py sub/c.py own.local; ls b.py") == (
             "changedncownls: cannot access 'b.py': No such file or directory\n"

@@ -10,7 +10,7 @@ from agentflow.verdict.diff.known_values import (
     find_known_lines,
     find_known_rows,
 )
-from agentflow.verdict.same.comments import code_lines
+from agentflow.verdict.same.comments import list_code_lines
 
 TESTS = """
     assert pages(417, 10) == 42
@@ -290,9 +290,9 @@ def test_a_script_that_asks_for_a_function_of_the_tests_is_found() -> None:
 
 def test_comments_and_docstrings_are_no_code_of_python() -> None:
     text = 'def f(x):\n    """Say 417.\n\n    PYTEST_X\n    """\n    y = "#é"  # pytest\n    return y  # é\n'
-    assert code_lines("a.py", text) == ["def f(x):", "", "", "", "", '    y = "#é"', "    return y"]
+    assert list_code_lines("a.py", text) == ["def f(x):", "", "", "", "", '    y = "#é"', "    return y"]
 
 
 def test_comments_are_no_code_of_other_languages() -> None:
     text = "/* jest\n * pytest */\nlet a = 'http://b' // pytest\n# comment\n#[ignore]\n  # comment\nx = 1\n"
-    assert code_lines("a.js", text) == ["", "", "let a = 'http://b' ", "", "#[ignore]", "  ", "x = 1"]
+    assert list_code_lines("a.js", text) == ["", "", "let a = 'http://b' ", "", "#[ignore]", "  ", "x = 1"]

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from agentflow.verdict.diff.number_conditions import picks, read_condition
+from agentflow.verdict.diff.number_conditions import is_narrow, read_condition
 
 NUMBERS = (417.0, 905.0)
 
@@ -24,7 +24,7 @@ NUMBERS = (417.0, 905.0)
     ],
 )
 def test_a_condition_that_hardly_holds_for_other_numbers_picks(text: str) -> None:
-    assert picks(ast.parse(text, mode="eval").body, NUMBERS)
+    assert is_narrow(ast.parse(text, mode="eval").body, NUMBERS)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_condition_that_hardly_holds_for_other_numbers_picks(text: str) -> Non
     ],
 )
 def test_a_threshold_a_common_pattern_and_what_cannot_be_told_pick_nothing(text: str) -> None:
-    assert not picks(ast.parse(text, mode="eval").body, NUMBERS)
+    assert not is_narrow(ast.parse(text, mode="eval").body, NUMBERS)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_conditions_of_other_languages_are_read(text: str, is_picking: bool) -> 
     condition = read_condition(text)
 
     assert condition is not None
-    assert picks(condition, NUMBERS) is is_picking
+    assert is_narrow(condition, NUMBERS) is is_picking
 
 
 def test_what_is_no_condition_is_not_read() -> None:

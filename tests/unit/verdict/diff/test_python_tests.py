@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentflow.verdict.diff.python_tests import find_changed_tests, find_moved_tests, loses_only_functions
+from agentflow.verdict.diff.python_tests import find_changed_tests, find_moved_tests, has_only_lost_functions
 
 KEPT = "LIMIT = 3\n\n\ndef good(x):\n    assert x\n\n\ndef test_a():\n    good(f())\n"
 
@@ -105,4 +105,4 @@ def test_a_new_test_takes_the_place_of_one_only() -> None:
     ],
 )
 def test_a_file_that_only_loses_functions_is_told_from_others(after: str, is_all: bool) -> None:
-    assert loses_only_functions(KEPT, after) is is_all
+    assert has_only_lost_functions(KEPT, after) is is_all

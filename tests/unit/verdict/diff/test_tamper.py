@@ -3,7 +3,7 @@ import pytest
 from agentflow.core.evidence import Surface
 from agentflow.core.verdict import Remark, Tampering
 from agentflow.verdict.diff.tampering import TextDiff, find_tampering
-from agentflow.verdict.surface import kind_of
+from agentflow.verdict.surface import find_kind
 
 TEST = """\
 import pytest
@@ -21,7 +21,7 @@ class TestPager:
 
 
 def named(path: str, before: str, after: str) -> tuple[Remark, ...]:
-    return find_tampering([TextDiff(path=path, before=before, after=after, kind=kind_of(path, Surface()))])
+    return find_tampering([TextDiff(path=path, before=before, after=after, kind=find_kind(path, Surface()))])
 
 
 def kinds(path: str, before: str, after: str) -> set[Tampering]:
@@ -103,7 +103,7 @@ def test_a_test_that_only_gained_lost_nothing(after: str) -> None:
     ],
 )
 def test_a_line_that_was_added_is_named(path: str, line: str, kind: Tampering) -> None:
-    surface = kind_of(path, Surface(named=("run.sh",)))
+    surface = find_kind(path, Surface(named=("run.sh",)))
 
     found = find_tampering([TextDiff(path=path, before="x = 1\n", after=f"x = 1\n{line}\n", kind=surface)])
 
@@ -152,7 +152,7 @@ def test_code_that_repeats_the_values_of_the_tests_is_named() -> None:
         [
             TextDiff(path="src/pager.py", before="", after=code, kind=None),
             TextDiff(
-                path="tests/test_p.py", before=tests, after=tests, kind=kind_of("tests/test_p.py", surface)
+                path="tests/test_p.py", before=tests, after=tests, kind=find_kind("tests/test_p.py", surface)
             ),
         ]
     )

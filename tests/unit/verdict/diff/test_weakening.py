@@ -3,7 +3,7 @@ import pytest
 from agentflow.core.evidence import Check, CheckName, CheckRun, Surface, TestOutcome
 from agentflow.verdict.diff.tampering import TextDiff, find_tampering
 from agentflow.verdict.diff.weakening import JudgedCheck, Weakening, find_weakening
-from agentflow.verdict.surface import Kind, kind_of
+from agentflow.verdict.surface import Kind, find_kind
 from tests.support.tampering import CONFTEST
 from tests.unit.tools.bench import a_record
 
@@ -19,7 +19,7 @@ def shown(**outcomes: TestOutcome) -> CheckRun:
 
 
 def change(path: str, before: str, after: str, surface: Surface = Surface()) -> TextDiff:  # noqa: B008
-    kind = kind_of(path, surface) or Kind.RUNNER
+    kind = find_kind(path, surface) or Kind.RUNNER
     diff = TextDiff(path=path, kind=kind, before=before, after=after)
     return diff.replace(findings=find_tampering([diff]))
 

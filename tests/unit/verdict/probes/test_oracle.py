@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.checks.results import junit
-from agentflow.verdict.probes.oracle import Oracle, clone_tests, find_softened, have_run
+from agentflow.checks.results import read_junit
+from agentflow.verdict.probes.oracle import Oracle, clone_tests, find_softened, has_failed_clone
 
 HEAD = "import pytest\nimport unittest\nfrom code_here import check_pages, check_valid, pages, text\n\n\n"
 RIGHT = """
@@ -68,14 +68,14 @@ def run(tmp_path: Path, code: str, oracle: Oracle | None) -> Mapping[str, object
         "junit_family=xunit1",
     ]
     subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, check=False)
-    return junit((tmp_path / "told.xml").read_text())
+    return read_junit((tmp_path / "told.xml").read_text())
 
 
 def softenings(tmp_path: Path, code: str, test: str) -> tuple[str, ...]:
     oracle = clone_tests(HEAD + test, {"test_a"}, "qx7", 40)
     outcomes = run(tmp_path, code, oracle)
     assert oracle is not None
-    assert have_run(oracle.clones, outcomes)  # type: ignore[arg-type]
+    assert has_failed_clone(oracle.clones, outcomes)  # type: ignore[arg-type]
     return find_softened(oracle.clones, outcomes)  # type: ignore[arg-type]
 
 

@@ -3,12 +3,12 @@
 import pytest
 
 from agentflow.verdict.same.comments import (
-    code_lines,
     find_dropped_names,
     is_equal_but_comments,
     is_taken,
+    list_code_lines,
 )
-from agentflow.verdict.syntax import is_too_deep, looks_up, read_python
+from agentflow.verdict.syntax import is_too_deep, may_look_up, read_python
 
 GO = "package pager\n\n// First counts.\nfunc First(n int) int {\n\treturn n * 10 // from 0\n}\n"
 C = '#include "clip.h"\n\nint clip(int value, int high) {\n    return value > high ? high : value;\n}\n'
@@ -104,7 +104,7 @@ def test_code_too_deep_for_its_parser_is_looked_at_like_any_text() -> None:
     assert is_too_deep("if a:\n    b\n" + "elif c:\n    d\n" * 2_000)
     assert not is_too_deep("x = " + " + ".join("a" * 800))
     assert not is_too_deep("x =")
-    assert code_lines("a.py", DEEP) == [DEEP.rstrip()]
-    assert looks_up(DEEP)
+    assert list_code_lines("a.py", DEEP) == [DEEP.rstrip()]
+    assert may_look_up(DEEP)
     assert is_taken("b.py", {"f"}, DEEP)
     assert find_dropped_names(DEEP, DEEP, ()) == {}
