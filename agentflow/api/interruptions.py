@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from signal import SIGINT, Signals
+from signal import SIGHUP, SIGINT, Signals
 from typing import Any
 
 import anyio
@@ -57,7 +57,11 @@ class SignalWatch:
     """Ends the work at a signal; where a task can be paused, the first Ctrl-C does only that."""
 
     def __init__(self, signals: Mapping[Signals, Exit], pauses: PauseSwitch | None) -> None:
-        self._signals = signals
+        self._signals = {
+            number: code
+            for number, code in signals.items()
+            if number is not SIGHUP or signal.getsignal(number) is not signal.SIG_IGN  # nohup ignores it
+        }
         self._pauses = pauses
         self.caught: Exit | None = None
         self.is_paused = False
