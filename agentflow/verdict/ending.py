@@ -58,7 +58,7 @@ def _end_verified(task: TaskState, verdict: Verdict) -> Ending:
 def _end_answered(task: TaskState) -> Ending:
     open_phases = [phase for phase in task.steps if task.get_gate(phase).status is not GateStatus.PASSED]
     if open_phases:
-        return fail(f"no answer: {', '.join(open_phases)} did not pass")
+        return fail(f"{', '.join(open_phases)} did not pass")
     return Ending(status=Status.ANSWERED, exit_code=Exit.VERIFIED, reason="answered; nothing was changed")
 
 

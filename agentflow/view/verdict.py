@@ -147,7 +147,10 @@ def describe_outcome(snapshot: Snapshot) -> tuple[str, str]:
     state = snapshot.state
     if state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT} and state.final:
         return state.status.replace("_", " "), _describe_proof(snapshot)
-    return _MEANINGS[state.status], to_one_line(state.ending.reason, _REASON) if state.ending else ""
+    words = _MEANINGS[state.status]
+    if state.reads_only:
+        words = words.replace("not verified", "not answered")
+    return words, to_one_line(state.ending.reason, _REASON) if state.ending else ""
 
 
 def _describe_proof(snapshot: Snapshot) -> str:
@@ -315,7 +318,8 @@ def _draw_next_in_short(snapshot: Snapshot, elsewhere: str) -> Iterator[Line]:
     elif state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:
         command, after = "evidence", f"shows each output; agentflow undo{place} reverts"
     else:
-        command, after = "log", "shows each step; agentflow evidence shows each output"
+        command, after = "log", "shows each step"
+        after += f"; agentflow evidence{place} shows each output" if snapshot.evidence else ""
     yield label_row("next", span(f"agentflow {command}{place}", Style.ACCENT), span(f"  {after}", Style.DIM))
 
 
