@@ -3,13 +3,13 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from signal import SIGINT, Signals
+from signal import Signals
 
 import anyio
-from anyio.abc import TaskStatus
 
 from agentflow.api.boundary import Wish, record_weakest_sandbox
 from agentflow.api.decisions import explain_foreign, record_own_task, require_own, take_over
+from agentflow.api.interruptions import PauseSwitch, SignalWatch
 from agentflow.api.models import close_model
 from agentflow.api.wiring import (
     Setup,
@@ -21,7 +21,7 @@ from agentflow.api.wiring import (
     refuse_unpriced,
 )
 from agentflow.core.errors import AgentflowError, Exit, UsageError, describe_os_error
-from agentflow.core.events import StoredEvent, ToolFinished, ToolStarted, Warned
+from agentflow.core.events import Warned
 from agentflow.core.pending import Budget, Consent, Override
 from agentflow.core.record import Record
 from agentflow.core.role import ParallelWork
@@ -79,46 +79,6 @@ class Session(Record):
     setup: Setup
     store: TaskStore
     consent: Consent
-
-
-class PauseSwitch:
-    """Pauses a task once no tool call runs; a request that is cut off is sent again."""
-
-    def __init__(self, tell: Callable[[], None]) -> None:
-        """Set the function that tells the person that the pause is coming."""
-        self.is_asked = False
-        self._tell = tell
-        self._scope: anyio.CancelScope | None = None
-        self._calls: set[tuple[int, str]] = set()
-        """The calls that run."""
-
-    def arm(self, scope: anyio.CancelScope) -> None:
-        """Set the work that the next pause ends."""
-        self.is_asked, self._scope, self._calls = False, scope, set()
-
-    def ask(self) -> bool:
-        """Ask for a pause; return False for the second time, which means: stop now."""
-        if self.is_asked:
-            return False
-        self.is_asked = True
-        self._tell()
-        self._pause()
-        return True
-
-    def __call__(self, stamped: StoredEvent) -> None:
-        """Take an event of the task, and end the work once no call runs, if a pause is asked for."""
-        match stamped.event:
-            case ToolStarted() as event:
-                self._calls.add((event.run, event.call_id))
-            case ToolFinished() as event:
-                self._calls.discard((event.run, event.call_id))
-                self._pause()
-            case _:
-                pass
-
-    def _pause(self) -> None:
-        if self.is_asked and not self._calls and self._scope is not None:
-            self._scope.cancel()
 
 
 @contextmanager
@@ -235,16 +195,18 @@ def run_session(
 ) -> tuple[Crew, TaskState]:
     """Run a task until it ends, waits for an absent person or stays paused; return its crew and state."""
     store = session.store
-    for warning in session.setup.warnings:
-        store.emit(Warned(message=warning))
-    crew = assemble(session.setup, store, session.consent, attended=ask is not None)
     watch = SignalWatch(signals or {}, pauses)
     if pauses is not None:
         store.observers.append(pauses)
     with _trace(store):
-        task = anyio.run(_run, crew, store.task, watch)
-        while (task.pending or watch.is_paused) and ask is not None and ask(store):
-            task = anyio.run(_run, crew, go_on(store.task, is_told=True), watch)
+        with watch.hold():
+            for warning in session.setup.warnings:
+                store.emit(Warned(message=warning))
+            crew = assemble(session.setup, store, session.consent, attended=ask is not None)
+            task = anyio.run(_run, crew, store.task, watch)
+        while watch.caught is None and (task.pending or watch.is_paused) and ask is not None and ask(store):
+            with watch.hold():
+                task = anyio.run(_run, crew, go_on(store.task, is_told=True), watch)
     return crew, task
 
 
@@ -267,38 +229,6 @@ def _trace(store: TaskStore) -> Iterator[None]:
         yield
     finally:
         trace.close()
-
-
-class SignalWatch:
-    """Ends the work at a signal; where a task can be paused, the first Ctrl-C does only that."""
-
-    def __init__(self, signals: Mapping[Signals, Exit], pauses: PauseSwitch | None) -> None:
-        self._signals = signals
-        self._pauses = pauses
-        self.caught: Exit | None = None
-        self.is_paused = False
-        """True if the work ended because somebody paused it."""
-
-    def end(self, *, is_over: bool) -> None:
-        """Note how the work ended: a pause that came too late is none."""
-        is_asked = self._pauses is not None and self._pauses.is_asked
-        self.is_paused = is_asked and not is_over and self.caught is None
-
-    async def receive(self, scope: anyio.CancelScope, *, task_status: TaskStatus[None]) -> None:
-        """Cancel the work at a signal; commands that run are killed on the way out."""
-        self.caught = None
-        if self._pauses is not None:
-            self._pauses.arm(scope)
-        if not self._signals:
-            task_status.started()
-            return
-        with anyio.open_signal_receiver(*self._signals) as received:
-            task_status.started()
-            async for number in received:
-                if number is SIGINT and self._pauses is not None and self._pauses.ask():
-                    continue
-                self.caught = self._signals[number]
-                scope.cancel()
 
 
 async def _run(crew: Crew, task: TaskState, watch: SignalWatch) -> TaskState:

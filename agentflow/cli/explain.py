@@ -50,7 +50,7 @@ def route(
 
     settings = apply_project(load_settings(os.environ), load_project_at(folder))
     table = load_table(settings.routing)
-    found = classify(read_words(words or []), table)
+    found = classify(read_words(words or [], "agentflow route fix the off-by-one in pager.py"), table)
     if json:
         say_json(describe_classification(found))
         return

@@ -27,6 +27,7 @@ from agentflow.cli.tasks import find_task_folder, locate_task, split_task_id
 from agentflow.core.errors import UsageError
 from agentflow.core.pending import Answer
 from agentflow.core.record import to_builtins
+from agentflow.core.task import Status
 from agentflow.redact import to_one_line
 
 PENDING = typer.Argument(..., metavar="ID", help="The id of what waits; `agentflow status` shows it.")
@@ -126,7 +127,11 @@ def stop_task(
 
     root, found = locate_task(folder, task_id, prefer=lambda task: task.status in OPEN)
     ending = cancel_task(root, found.name)
-    said = "was told to stop and is still ending" if ending.is_pending else str(ending.status)
+    said = "cancelled"
+    if ending.is_pending:
+        said = "was told to stop and is still ending"
+    elif ending.status is not Status.CANCELLED:
+        said = f"had ended before: {ending.status.replace('_', ' ')}; nothing was cancelled"
     say(f"{found.name} {said}")
 
 

@@ -64,7 +64,7 @@ def find_program(name: str, root: Path) -> str | None:
 
 def find_shell(root: Path) -> str:
     """Return the bash of this machine, which no environment of a repository replaces."""
-    return shutil.which("bash", path=find_search_path(root)) or "bash"
+    return shutil.which("bash", path=find_outer_path(root)) or "/bin/bash"
 
 
 def find_search_path(root: Path) -> str:

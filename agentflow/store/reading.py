@@ -229,9 +229,11 @@ def find(root: Path, task_id: str | None) -> Path:
     if len(fitting) == 1:
         return root / TASKS / fitting[0]
     problem = "matches more than one task" if fitting else "is not a task of this repository"
-    newest = ", ".join(reversed((fitting or names)[-3:]))
+    newest = tuple(reversed((fitting or names)[-3:]))
+    verb = "is" if len(newest) == 1 else "are"
     raise TaskNotFound(
-        f"{to_one_line(task_id, 60) or 'an empty id'} {problem}", hint=f"the newest are {newest}"
+        f"{to_one_line(task_id, 60) or 'an empty id'} {problem}",
+        hint=f"the newest {verb} {', '.join(newest)}; agentflow tasks lists all",
     )
 
 

@@ -67,7 +67,7 @@ def _end_verified(task: TaskState, verdict: Verdict) -> Ending:
 def _end_answered(task: TaskState) -> Ending:
     open_phases = [phase for phase in task.steps if task.get_gate(phase).status is not GateStatus.PASSED]
     if open_phases:
-        return fail(f"no answer: {', '.join(open_phases)} did not pass")
+        return fail(f"{', '.join(open_phases)} did not pass")
     return Ending(status=Status.ANSWERED, exit_code=Exit.VERIFIED, reason="answered; nothing was changed")
 
 
@@ -163,7 +163,10 @@ def describe_outcome(task: TaskState, find: FindEvidence) -> tuple[str, str]:
     """Return the result of a task in a few words, with its proof or its reason."""
     if task.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT} and task.final:
         return task.status.replace("_", " "), _describe_proof(task, find)
-    return _MEANINGS[task.status], to_one_line(task.ending.reason, _REASON) if task.ending else ""
+    words = _MEANINGS[task.status]
+    if task.reads_only:
+        words = words.replace("not verified", "not answered")
+    return words, to_one_line(task.ending.reason, _REASON) if task.ending else ""
 
 
 def _describe_proof(task: TaskState, find: FindEvidence) -> str:

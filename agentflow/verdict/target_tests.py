@@ -5,9 +5,9 @@ from collections.abc import Collection
 from functools import partial
 from itertools import pairwise
 
-from agentflow.checks.repository import join_commands
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.regex import regex
+from agentflow.core.several import join_commands
 from agentflow.core.test_ids import find_id_prefix, find_test_files, get_test_file
 from agentflow.routing.clauses import Targets, find_targets
 from agentflow.workspace.git import Git

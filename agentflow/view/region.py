@@ -170,8 +170,9 @@ class Region:
         """Take the newest board, and write finished lines above the region."""
         with self._lock:
             self._board = board
-            if text and not self._closed.is_set():
-                self._put(text, self._drawn)
+            kept = self._drawn if board.phase else ()  # a question may follow at once
+            if (text or kept != self._drawn) and not self._closed.is_set():
+                self._put(text, kept)
 
     def close(self) -> None:
         """Take the region away; nothing is written afterwards."""

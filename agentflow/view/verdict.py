@@ -270,7 +270,8 @@ def _draw_next_in_short(snapshot: Snapshot, elsewhere: str) -> Iterator[Line]:
     elif state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:
         command, after = "evidence", f"shows each output; agentflow undo{place} reverts"
     else:
-        command, after = "log", "shows each step; agentflow evidence shows each output"
+        command, after = "log", "shows each step"
+        after += f"; agentflow evidence{place} shows each output" if snapshot.evidence else ""
     yield label_row("next", span(f"agentflow {command}{place}", Style.ACCENT), span(f"  {after}", Style.DIM))
 
 

@@ -46,6 +46,7 @@ def assert_untouched(repo: Repo) -> None:
 
 USAGE: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "no text": (["task"], ["say what to do"]),
+    "no text of a route": (["route"], ["say what to do", "for example: agentflow route fix"]),
     "empty text": (["task", ""], ["say what to do"]),
     "blank text": (["task", " \t\n "], ["say what to do"]),
     "empty stdin": (["task", "-"], ["say what to do"]),

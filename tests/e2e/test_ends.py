@@ -98,6 +98,38 @@ def test_a_signal_after_an_edit_tells_of_the_edit(new_repo: NewRepo, number: int
     tells_the_edit(repo, json.loads(out))
 
 
+@pytest.mark.parametrize("is_begun", [False, True], ids=["as it begins", "and again as it ends"])
+def test_a_signal_that_comes_early_or_twice_is_told_as_well(new_repo: NewRepo, is_begun: bool) -> None:
+    repo = new_repo({**play.LIGHT, ".claude/agentflow.yaml": "checks: {tests: pytest}\n"})
+    with repo.start_task(slow()) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline()  # what is said of the settings, before anything is done
+        if is_begun:
+            eventually(lambda: is_calling(repo))
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out.splitlines()[:1]) == (143, ["! cancelled: stopped by a signal"]), err
+
+
+def test_a_task_under_nohup_outlives_its_terminal(new_repo: NewRepo) -> None:
+    repo = new_repo(play.LIGHT)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        process = repo.start_task(slow())
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    with process:
+        eventually(lambda: is_calling(repo))
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.5)
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert process.returncode == 143
+
+
 def test_a_change_that_is_gone_again_is_in_no_result(new_repo: NewRepo) -> None:
     repo = new_repo(play.LIGHT)
     back = play.turn(play.call("Bash", command="sed -i 's/a + b/a - b/' calc.py"))

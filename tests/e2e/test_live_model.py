@@ -221,6 +221,17 @@ def test_a_wrong_key_ends_with_six_and_stands_nowhere(repo: Repo) -> None:
     assert KEY not in everything_below(repo.root) + done.out + done.err
 
 
+def test_a_question_that_met_a_wrong_key_is_not_answered(repo: Repo) -> None:
+    with serving(refuses(401, "authentication_error", f"invalid key: {KEY}")) as server:
+        configure(repo)
+        places = {"ANTHROPIC_BASE_URL": server.address, "ANTHROPIC_API_KEY": KEY}
+        done = repo.run("ask", "where", "is", "add", "defined?", env=places)
+    assert done.code == 6
+    first, *_, last = done.out.splitlines()
+    assert first.startswith("✗ not answered: the model's endpoint answered 401: ")
+    assert last == "next       agentflow log  shows each step"
+
+
 def test_without_a_key_it_says_what_to_set(repo: Repo) -> None:
     done = repo.task("--model", "anthropic", "mend it")
     assert done.code == 6

@@ -291,6 +291,15 @@ def test_a_home_that_is_no_folder_hides_nothing_and_breaks_nothing(new_repo: New
     assert "1 failed" in repo.run("verify", env=home).out
 
 
+def test_an_activated_environment_of_the_repository_has_no_shell_for_checks(new_repo: NewRepo) -> None:
+    repo = new_repo({**play.CALC, ".gitignore": ".venv\n", ".venv/bin/bash": "#!/bin/sh\nexit 0\n"})
+    (repo.root / ".venv/bin/bash").chmod(0o755)
+    path = os.pathsep.join((str(repo.root / ".venv/bin"), os.environ["PATH"]))
+    done = repo.run("verify", env={"PATH": path, "VIRTUAL_ENV": str(repo.root / ".venv")})
+    assert done.code == 1, done.out
+    assert "failed" in done.out
+
+
 GO_THAT_KEEPS_ITS_WORK = """#!/bin/sh
 mkdir -p "$GOCACHE/00" || exit 1
 case "$1 $2" in

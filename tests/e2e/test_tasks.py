@@ -144,6 +144,19 @@ def test_cancel_takes_the_newest_task_that_is_not_over(done: Repo) -> None:
     assert over.name not in cancelled.out
 
 
+def test_cancel_says_that_an_ended_task_had_ended(done: Repo) -> None:
+    cancelled = done.run("cancel")
+    assert cancelled.code == 0
+    assert cancelled.out == f"{done.folder.name} had ended before: verified; nothing was cancelled\n"
+
+
+def test_an_unknown_id_is_answered_with_the_newest_one_or_ones(done: Repo) -> None:
+    name = done.folder.name
+    assert f"the newest is {name}; agentflow tasks lists all\n" in done.run("status", "nosuch").err
+    other = later(done.folder, "29990102T030405Z-beef").name
+    assert f"the newest are {other}, {name}; agentflow tasks" in done.run("status", "nosuch").err
+
+
 def test_resume_says_which_task_it_goes_on_with(new_repo: NewRepo) -> None:
     repo = new_repo(play.CALC)
     waits = paused(repo)

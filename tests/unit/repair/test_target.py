@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.checks.repository import join_commands
 from agentflow.core.errors import ModelRejected
+from agentflow.core.several import join_commands
 from agentflow.repair.target import Brief, RepairRunner, locate_tests, read_brief, read_target
 from tests.unit.repair.stage import Stage
 

@@ -19,11 +19,12 @@ from agentflow.core.events import (
     PhaseStarted,
     RunStarted,
     StoredEvent,
+    TaskEnded,
     ToolStarted,
     Warned,
 )
 from agentflow.core.evidence import CheckName
-from agentflow.core.task import Phase
+from agentflow.core.task import Phase, Status
 from agentflow.view.progress import Progress, Story
 from agentflow.view.region import Painter, Region
 from agentflow.view.text import Medium, count_cells, render
@@ -115,6 +116,17 @@ def test_what_is_going_on_stands_at_the_bottom_and_goes_away(screen: Screen) -> 
     settled = screen.seen()
     time.sleep(0.3)
     assert screen.seen() == settled
+
+
+def test_a_task_that_stopped_leaves_no_row_before_the_question_that_follows(screen: Screen) -> None:
+    with live(screen) as progress:
+        progress(stamped(PHASE))
+        screen.wait_for("▸ verification ")
+        progress(stamped(TaskEnded(status=Status.SUSPENDED, exit_code=75, reason="waits")))
+        screen.stream.write("approve? ")
+        screen.stream.flush()
+        time.sleep(0.3)
+        assert screen.wait_for("approve? ").endswith("\x1b[K\x1b[Japprove? ")
 
 
 def test_an_unchanged_region_is_not_drawn_again(screen: Screen) -> None:
