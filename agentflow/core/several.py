@@ -16,12 +16,12 @@ def join_commands(commands: Sequence[str]) -> str:
     return f"r=0; {runs}; exit $r"
 
 
-def list_commands(command: str) -> tuple[str, ...]:
+def split_several(command: str) -> tuple[str, ...]:
     """Return the commands of which `join_commands` has made one; any other is the only one."""
     together = _TOGETHER.fullmatch(command)
     return tuple(_PART.findall(together[1])) if together else (command,)
 
 
-def describe_command(command: str) -> str:
+def describe_several(command: str) -> str:
     """Return a command as people are shown it: those that run, without what joins their exit codes."""
-    return "; ".join(list_commands(command))
+    return "; ".join(split_several(command))

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from agentflow.core.errors import Exit, InvalidFile, ModelRejected
 from agentflow.core.evidence import RED, CheckName, Evidence
 from agentflow.core.record import Record
-from agentflow.core.several import describe_command, list_commands
+from agentflow.core.several import describe_several, split_several
 from agentflow.core.test_ids import get_test_file
 from agentflow.parse import decode
 
@@ -254,7 +254,7 @@ def _parse_command(root: Path, command: str) -> Target:
 
     Several discoveries of unittest, one a folder, count as one whose arguments stand with `&&` between them.
     """
-    parts = list_commands(command)
+    parts = split_several(command)
     parts = parts if len(parts) > 1 else tuple(command.split(f" {AND} "))
     first, *others = (_parse_run(root, part, command) for part in parts)
     for other in others:
@@ -266,7 +266,7 @@ def _parse_command(root: Path, command: str) -> Target:
 
 def _reject_command(command: str) -> ModelRejected:
     said = "the built-in repair engine can only fix Python code tested by one pytest or unittest command"
-    return ModelRejected(f"{said}; the tests here are run by: {describe_command(command)}", hint=ADVICE)
+    return ModelRejected(f"{said}; the tests here are run by: {describe_several(command)}", hint=ADVICE)
 
 
 def _parse_run(root: Path, part: str, command: str) -> Target:
