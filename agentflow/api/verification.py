@@ -14,6 +14,7 @@ from agentflow.checks.run import Shown
 from agentflow.core.errors import Exit
 from agentflow.core.evidence import RED, Check, CheckName, Fault, Surface, describe_result
 from agentflow.core.record import Record, to_builtins
+from agentflow.core.several import describe_several
 from agentflow.redact import list_some
 from agentflow.sandbox.run import Sandbox, guess_reason
 from agentflow.sandbox.throwaway import make_scratch_folder
@@ -234,7 +235,7 @@ def _make_row(
         mark or pass_mark(holds),
         column(check.name, 7, Style.BOLD),
         span(f"{words}  "),
-        span(f"{took}{check.command}", Style.DIM),
+        span(f"{took}{describe_several(check.command)}", Style.DIM),
         hang=4,
     )
     ran = Interchanged(check=check, shown=None, holds=holds, why=words)

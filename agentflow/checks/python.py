@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
-from agentflow.checks.repository import Repository, every, require, table
+from agentflow.checks.repository import Repository, require, table
 from agentflow.core.evidence import Check, CheckName, Command
 from agentflow.core.languages import PYTHON
 from agentflow.core.record import Record
 from agentflow.core.regex import compile_glob, regex
+from agentflow.core.several import every
 from agentflow.sandbox.environment import find_environment, find_program
 from agentflow.sandbox.run import Sandbox, explain_hidden
 from agentflow.sandbox.throwaway import make_scratch_folder

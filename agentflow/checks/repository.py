@@ -10,6 +10,7 @@ from typing import Any
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
+from agentflow.core.several import every
 from agentflow.sandbox.run import Sandbox
 
 _READ_BYTES = 1_000_000
@@ -126,14 +127,6 @@ QUICK_LIMITS = MappingProxyType({CheckName.LINT: 30.0, CheckName.FORMAT: 15.0, C
 def require(name: CheckName, command: str, reason: str, missing: str | None = None) -> Check:
     """Return a check with the time limit of its kind."""
     return Check(name=name, command=command, timeout=LIMITS[name], reason=reason, missing=missing)
-
-
-def every(commands: Sequence[str]) -> str:
-    """Return one shell command that runs all of them and fails if any fails."""
-    if len(commands) == 1:
-        return commands[0]
-    runs = "; ".join(f"{{ {command}; }} || r=1" for command in commands)
-    return f"r=0; {runs}; exit $r"
 
 
 def merge_required(checks: Iterable[Check]) -> tuple[Check, ...]:

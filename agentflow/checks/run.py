@@ -39,6 +39,7 @@ from agentflow.checks.results import (
 from agentflow.core.evidence import Check, CheckName, Command, Execution, TestCounts, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
+from agentflow.core.several import split_several
 from agentflow.redact import strip_colours
 from agentflow.sandbox.environment import find_shell, is_python_environment
 from agentflow.sandbox.profile import CHECKS
@@ -64,8 +65,6 @@ _SETTINGS = MappingProxyType(
 _COUNTED = "counted"
 """The folder in which node's processes leave what they ran."""
 _GO_PROFILE = "go.profile"
-_SEVERAL = "r=0; "
-"""The beginning of a command that is put together of several."""
 _UNITTEST = regex(r"-m unittest\b")
 _PRINTING = regex(r"\b(?:cargo test|ctest|go test)\b")
 """Runners of which only the output tells."""
@@ -207,7 +206,7 @@ class _Job(Record):
 
 def _part_reports(command: str, scratch: Path) -> str:
     """Return a command put together of several with a report for each run of pytest, or it unchanged."""
-    if not command.startswith(_SEVERAL):
+    if len(split_several(command)) == 1:
         return command
     number = count()
     return _RUNS_PYTEST.sub(
@@ -327,7 +326,7 @@ def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
         Told(outcomes=each, number=counts(each)) for each in (python or None, reported) if each is not None
     ]
     told += [go] if (go := read_go(output)) and job.is_json else []
-    is_enough = bool(told or names_python) and not command.startswith(_SEVERAL)
+    is_enough = bool(told or names_python) and len(split_several(command)) == 1
     printed = (
         None if is_enough else read_printed(text, is_javascript_told=bool(python) or reported is not None)
     )

@@ -16,6 +16,7 @@ from agentflow.cli.arguments import JSON
 from agentflow.cli.printing import say_json, show
 from agentflow.core.errors import AgentflowError, Exit
 from agentflow.core.record import Record
+from agentflow.core.several import describe_several
 from agentflow.model.tiers import parse_choice
 from agentflow.model.wire import choose_endpoint
 from agentflow.process import capture
@@ -206,4 +207,4 @@ def _list_checks(folder: Path, sandbox: Sandbox) -> tuple[str, ...] | None:
     except AgentflowError:
         return None
     found = detect(sandbox.replace(root=root), PathGuard(root).files())
-    return tuple(f"{check.name}: {check.command}" for check in found)
+    return tuple(f"{check.name}: {describe_several(check.command)}" for check in found)

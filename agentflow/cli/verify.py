@@ -15,6 +15,7 @@ from agentflow.cli.tasks import find_task_folder
 from agentflow.core.errors import UsageError
 from agentflow.core.evidence import Check
 from agentflow.core.record import encode
+from agentflow.core.several import describe_several
 from agentflow.view.text import clip, find_width, send, span
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _announce(check: Check) -> Iterator[None]:
         yield
         return
     width = max(20, (find_width(sys.stderr) or 80) - 1)
-    send(clip(span(f"… {check.name}  {check.command}").text, width), sys.stderr)
+    send(clip(span(f"… {check.name}  {describe_several(check.command)}").text, width), sys.stderr)
     try:
         yield
     finally:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from agentflow.core.evidence import summarize_evidence
+from agentflow.core.several import describe_several
 from agentflow.core.task import TaskState
 from agentflow.core.verdict import Verdict, explain_caveat
 from agentflow.pages.diff import JudgedAs
@@ -179,7 +180,9 @@ def _tabulate_evidence(page: TaskPage) -> str:
     for one in page.snapshot.evidence[-100:]:
         by = "the program" if one.by == "program" else escape_markdown(one.role or "a role")
         result = escape_markdown(summarize_evidence(one))
-        rows.append(f"| {_to_cell(one.id)} | {by} | {result} | {_to_cell(one.command, 100)} |")
+        rows.append(
+            f"| {_to_cell(one.id)} | {by} | {result} | {_to_cell(describe_several(one.command), 100)} |"
+        )
     return "\n".join(rows)
 
 

@@ -28,6 +28,7 @@ from agentflow.core.role import (
     Review,
     ReviewVerdict,
 )
+from agentflow.core.several import describe_several
 from agentflow.core.verdict import PLAUSIBLE
 from agentflow.parse import decode
 from agentflow.repair.bench import Hope, SearchWatch
@@ -205,7 +206,10 @@ def _plan(case: RepairCase) -> Plan:
         steps=tuple(PlanStep(title=edit.title, files=(edit.path,)) for edit in edits[:_SHOWN]),
         acceptance=(
             *(f"{test} passes" for test in sorted(case.seen.reds)),
-            *(f"{shown.name}: {read_record(root, shown).command}" for shown in case.brief.before),
+            *(
+                f"{shown.name}: {describe_several(read_record(root, shown).command)}"
+                for shown in case.brief.before
+            ),
         ),
         risks=(f"an edit found by search is {PLAUSIBLE}",),
     )

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from agentflow.core.errors import Exit, InvalidFile, ModelRejected
 from agentflow.core.evidence import RED, CheckName, Evidence
 from agentflow.core.record import Record
+from agentflow.core.several import describe_several, split_several
 from agentflow.core.test_ids import file_of
 from agentflow.parse import decode
 
@@ -23,9 +24,6 @@ _CLASS = re.compile(r"\(([\w.]+)\)\s*$")
 
 _LOADER = "unittest.loader._FailedTest."
 AND = "&&"
-_EACH = re.compile(r"r=0; (.*); exit \$r")
-"""A command of `checks.repository.every`, and its parts."""
-_PART = re.compile(r"\{ (.*?); \} \|\| r=1")
 
 _FENCE = re.compile(r"^(`{3,}|~{3,})")
 
@@ -256,8 +254,8 @@ def _parse_command(root: Path, command: str) -> Target:
 
     Several discoveries of unittest, one a folder, count as one whose arguments stand with `&&` between them.
     """
-    each = _EACH.fullmatch(command)
-    parts = _PART.findall(each[1]) if each else command.split(f" {AND} ")
+    parts = split_several(command)
+    parts = parts if len(parts) > 1 else tuple(command.split(f" {AND} "))
     first, *others = (_parse_run(root, part, command) for part in parts)
     for other in others:
         if first.runner is not RepairRunner.UNITTEST or other != first.replace(arguments=other.arguments):
@@ -268,7 +266,7 @@ def _parse_command(root: Path, command: str) -> Target:
 
 def _reject_command(command: str) -> ModelRejected:
     said = "the built-in repair engine can only fix Python code tested by one pytest or unittest command"
-    return ModelRejected(f"{said}; the tests here are run by: {command}", hint=ADVICE)
+    return ModelRejected(f"{said}; the tests here are run by: {describe_several(command)}", hint=ADVICE)
 
 
 def _parse_run(root: Path, part: str, command: str) -> Target:

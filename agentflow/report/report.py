@@ -11,6 +11,7 @@ from agentflow.core.evidence import CheckRun, Side, select_runs, summarize_evide
 from agentflow.core.record import to_builtins
 from agentflow.core.regex import regex
 from agentflow.core.role import Finding, Issue
+from agentflow.core.several import describe_several
 from agentflow.core.task import Ending, Failure, GateStatus, Status, TaskState
 from agentflow.core.verdict import PLAUSIBLE, ProbeResult, Proof, describe_probe
 from agentflow.frontmatter import write_atomic
@@ -260,7 +261,7 @@ def _show_check(run: CheckRun) -> str:
     hint = f"\n  - {nest(run.hint)}" if run.hint else ""
     taken = f", as {evidence.taken_from} showed" if evidence.taken_from else ""
     end = f"{summarize_evidence(evidence)}{taken} ({took})"
-    return f"- {run.check.name}: `{nest(evidence.command)}` {end}{hint}"
+    return f"- {run.check.name}: `{nest(describe_several(evidence.command))}` {end}{hint}"
 
 
 def _list_without_change(runs: tuple[CheckRun, ...]) -> list[str]:

@@ -10,6 +10,7 @@ from agentflow.core.evidence import RED, CheckRun, summarize_evidence
 from agentflow.core.messages import ToolCall, ToolResult
 from agentflow.core.role import Claim, Issue, Judgement, Review, ReviewVerdict, Severity
 from agentflow.core.run import Run, RunOutcome
+from agentflow.core.several import describe_several
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.core.verdict import Caveat, FailReason, Verdict
 from agentflow.process import make_timestamp
@@ -103,7 +104,8 @@ def check_line(run: CheckRun) -> str:
     failing = sorted(run.list_ids(*RED))
     names = f": {list_some(failing)}" if failing else ""
     hint = f"\n  {run.hint}" if run.hint else ""
-    return f"- `{run.check.command}` {summarize_evidence(evidence)} (evidence {evidence.id}){names}{hint}"
+    command = describe_several(run.check.command)
+    return f"- `{command}` {summarize_evidence(evidence)} (evidence {evidence.id}){names}{hint}"
 
 
 def weigh(verdict: Verdict, judgement: Judgement, changed: tuple[FileChange, ...]) -> Verdict:

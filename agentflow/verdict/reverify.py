@@ -26,6 +26,7 @@ from agentflow.core.evidence import (
     summarize_evidence,
 )
 from agentflow.core.record import Record
+from agentflow.core.several import describe_several
 from agentflow.core.task import RequiredCheck, Status, TaskState
 from agentflow.core.verdict import ProbeResult, Verdict
 from agentflow.redact import list_some
@@ -380,7 +381,8 @@ def find_check(evidence: Evidence, required: Iterable[Check]) -> tuple[Check | N
         return None, f"{evidence.check} is not required by its tree"
     check = next((each for each in named if _bare(each.command) == _bare(evidence.command)), None)
     if check is None:
-        return None, f"the record is of `{evidence.command}`; its tree requires `{named[0].command}`"
+        was, due = describe_several(evidence.command), describe_several(named[0].command)
+        return None, f"the record is of `{was}`; its tree requires `{due}`"
     return check, f"not run again ({check.missing})" if check.missing else ""
 
 

@@ -5,9 +5,9 @@ from collections.abc import Collection
 from functools import partial
 from itertools import pairwise
 
-from agentflow.checks.repository import every
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.regex import regex
+from agentflow.core.several import every
 from agentflow.core.test_ids import file_of, find_test_files, id_prefix
 from agentflow.routing.clauses import Targets, find_targets
 from agentflow.workspace.git import Git

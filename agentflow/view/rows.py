@@ -32,6 +32,7 @@ from agentflow.core.events import (
 from agentflow.core.evidence import CheckName, Side, describe_counts
 from agentflow.core.messages import Stop
 from agentflow.core.run import RunOutcome
+from agentflow.core.several import describe_several
 from agentflow.core.task import GateStatus, Phase
 from agentflow.core.verdict import ProbeEnd, describe_probe
 from agentflow.redact import list_some, to_one_line
@@ -292,7 +293,7 @@ def _tell_evidence(event: EvidenceRecorded, memory: Memory) -> tuple[Row, ...]:
             span("  "),
             span(_MARKS[style], style),
             span(f"{event.check}  ", Style.BOLD),
-            span(to_one_line(event.command, _SUBJECT)),
+            span(to_one_line(describe_several(event.command), _SUBJECT)),
             span(said, style),
             span(more, Style.DIM),
         ),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import play
-from tests.support.repo import Repo
+from tests.support.repo import NewRepo, Repo
 
 
 @pytest.fixture
@@ -69,3 +69,16 @@ def test_a_failed_task_is_told_in_short_with_its_reason(repo: Repo) -> None:
     done = repo.task(play.TEXT)
     assert done.code != 0
     assert done.out.splitlines()[0].startswith("✗ not verified: ")
+
+
+def test_several_commands_of_a_check_are_shown_as_they_are_run(new_repo: NewRepo) -> None:
+    tests = "import unittest\n\n\nclass T(unittest.TestCase):\n    def test_a(self):\n        assert 1 == 2\n"
+    repo = new_repo({"tests/test_a.py": tests, "tests/deep/test_b.py": tests.replace("2", "1")})
+    begin = "python3 -m unittest discover -v -s tests"
+    shown = f"{begin}/deep; {begin}"
+    assert shown in repo.run("verify", "--dry-run").out
+    repo.task(play.TEXT)
+    for words in (["status"], ["evidence"], ["log"], ["report"]):
+        page = repo.run(*words).out
+        assert shown in page, words
+        assert "r=0; {" not in page

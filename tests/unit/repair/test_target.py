@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.checks.repository import every
 from agentflow.core.errors import ModelRejected
+from agentflow.core.several import every
 from agentflow.repair.target import Brief, RepairRunner, locate_tests, read_brief, read_target
 from tests.unit.repair.stage import Stage
 
