@@ -171,7 +171,9 @@ def test_partial_names_what_it_does_not_isolate(new_repo: NewRepo, bare_path: st
     assert done.code == 0, done.err
     report = (repo.folder / "report.md").read_text()
     assert "- sandbox: partial; not isolated: Unix sockets of services" in report
-    assert "not isolated" in done.err
+    assert "the implementer can read secrets in folders of the repository\n" in done.err
+    assert "sandbox    partial: 5 things are not isolated; agentflow status names them\n" in done.out
+    assert "Unix sockets of services" in repo.run("status").out
     assert {record["sandbox"] for record in repo.evidence()} == {"partial"}
 
 
