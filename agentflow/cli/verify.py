@@ -77,6 +77,8 @@ def verify_here(
     if not json:
         for said in (*sweep_leftovers(), describe_sandbox(sandbox), *list_untrusted_checks(sandbox.root)):
             say(said)
+        if not dry_run and (fill := sandbox.plan_fill()):
+            say(fill.describe())
     shown = []
     found = run_checks(sandbox, is_quick=quick, dry_run=dry_run, during=_announce)
     for row in reverify_records(sandbox, task_id) if task_id else found:

@@ -18,11 +18,14 @@ from agentflow.parse import expand_home
 from agentflow.sandbox.environment import find_outer_path
 
 _DAY = 86_400.0
+_FIRST_SECONDS, _NEXT_SECONDS = 600.0, 30.0
+_FILLED, _TRIED = "filled\n", "tried\n"
 
 
 class BuildCache(Record):
     """The user's cache for the compiler that a repository needs."""
 
+    language: str
     rule: CompilerCache
     folder: Path
 
@@ -41,10 +44,40 @@ class BuildCache(Record):
         found.update(repr((program, Path(program).stat().st_mtime)).encode())
         return self.folder / self.rule.part / f"agentflow-{found.hexdigest()[:16]}"
 
+    def plan_fill(self, root: Path) -> "CacheFill | None":
+        """Return what would fill the cache; None where it was filled within the last day.
 
-def is_filled(mark: Path) -> bool:
-    """Return whether a cache was filled within the last day; Go removes what it has not used for five."""
-    return mark.is_file() and mark.stat().st_mtime > time.time() - _DAY
+        Go removes what it has not used for five. It keeps each package once that is compiled, so where a fill
+        did not succeed the next ones may be short: each goes on where the last one stopped.
+        """
+        mark = self.find_mark(root)
+        if mark is None:
+            return None
+        known = mark.read_text() if mark.is_file() and mark.stat().st_mtime > time.time() - _DAY else None
+        if known == _FILLED:
+            return None
+        return CacheFill(
+            mark=mark, seconds=_FIRST_SECONDS if known is None else _NEXT_SECONDS, language=self.language
+        )
+
+
+class CacheFill(Record):
+    """One try to fill a build cache."""
+
+    language: str
+    mark: Path
+    """The file that says how the newest try ended."""
+    seconds: float
+    """The time it may take."""
+
+    def describe(self) -> str:
+        """Return what people are told who wait for it."""
+        return f"filling {self.language}'s build cache, for at most {self.seconds:.0f} s"
+
+    def keep(self, *, is_filled: bool) -> None:
+        """Note how it ended; what was cut off from outside is not noted."""
+        self.mark.parent.mkdir(exist_ok=True)
+        self.mark.write_text(_FILLED if is_filled else _TRIED)
 
 
 def find_build_cache(root: Path, environ: Mapping[str, str]) -> BuildCache | None:
@@ -54,7 +87,7 @@ def find_build_cache(root: Path, environ: Mapping[str, str]) -> BuildCache | Non
         if rule is not None and any((root / name).is_file() for name in language.manifests):
             folder = _find_folder(rule, environ)
             is_inside = folder.resolve().is_relative_to(root.resolve())
-            return None if is_inside else BuildCache(rule=rule, folder=folder)
+            return None if is_inside else BuildCache(language=language.name, rule=rule, folder=folder)
     return None
 
 

@@ -6,6 +6,7 @@
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.routing import Access
 from agentflow.sandbox import throwaway
-from agentflow.sandbox.build_cache import BuildCache, is_filled
+from agentflow.sandbox.build_cache import BuildCache, CacheFill
 from agentflow.sandbox.confine import (
     STARTED,
     Ability,
@@ -41,7 +42,6 @@ from agentflow.sandbox.protection import HiddenPlaces, find_hidden_places, find_
 from agentflow.sandbox.throwaway import View, is_scratch, make_scratch_folder
 
 IsCancelled = Callable[[], bool]
-_FILL_SECONDS = 600.0
 _INSIDE = "/tmp"  # noqa: S108  # a file system of the sandbox's own
 
 
@@ -124,27 +124,30 @@ class Sandbox(Record):
             return finished.replace(notes=(*finished.notes, *notes))
         return self._run(command, sink, cancelled, ())
 
+    def plan_fill(self) -> CacheFill | None:
+        """Return what is to be compiled before checks run, for a cache that they share, if anything is."""
+        with suppress(OSError):
+            is_used = self.build_cache is not None and self.level is Level.FULL
+            return self.build_cache.plan_fill(self.root) if self.build_cache and is_used else None
+        return None
+
     def fill_build_cache(self, cancelled: IsCancelled = lambda: False) -> None:
         """Let the compiler do once what it would do for every check; nothing of the repository runs.
 
         What fails here fails in a check as well, which says so.
         """
-        cache = self.build_cache
-        if cache is None or self.level is not Level.FULL:
+        cache, fill = self.build_cache, self.plan_fill()
+        if cache is None or fill is None:
             return
         with suppress(OSError), make_scratch_folder() as scratch:
-            mark = cache.find_mark(self.root)
-            if mark is None or is_filled(mark):
-                return
             cache.folder.mkdir(parents=True, exist_ok=True)
             env = {cache.rule.variable: str(cache.folder), "PATH": find_outer_path(self.root)}
+            end, code = time.monotonic() + fill.seconds, None
             for line in cache.rule.fill:
-                command = Command(
-                    argv=tuple(line.split()), cwd=str(self.root), timeout=_FILL_SECONDS, env=env
-                )
-                self.of(None, cache.folder).run(command, scratch / "output", cancelled)
-            mark.parent.mkdir(exist_ok=True)
-            mark.touch()
+                left = max(0.1, end - time.monotonic())
+                command = Command(argv=tuple(line.split()), cwd=str(self.root), timeout=left, env=env)
+                code = self.of(None, cache.folder).run(command, scratch / "output", cancelled).exit_code
+            fill.keep(is_filled=code == 0)  # the last command compiles all that the others do
 
     @contextmanager
     def start(self, command: Command, aside: Path) -> Iterator[process.Program]:

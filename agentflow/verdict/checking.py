@@ -18,7 +18,7 @@ from agentflow.checks.repository import Repository, WellKnown, apply_own_command
 from agentflow.checks.results import count_findings
 from agentflow.checks.run import TAIL_CHARS
 from agentflow.core.errors import CorruptState, UsageError
-from agentflow.core.events import Event
+from agentflow.core.events import Event, Warned
 from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Fault, settle_outcomes
 from agentflow.core.pending import Override
 from agentflow.core.ports import Watch
@@ -184,7 +184,9 @@ class Checking:
 
     async def _setup(self, task: TaskState, ignored: tuple[str, ...] | None) -> CheckSetup:
         if self._places is None:
-            await to_thread.run_sync(self._sandbox.fill_build_cache, check_cancelled)
+            if fill := await to_thread.run_sync(self._sandbox.plan_fill):
+                self._store.emit(Warned(message=fill.describe()))
+                await to_thread.run_sync(self._sandbox.fill_build_cache, check_cancelled)
             self._places = await to_thread.run_sync(self._find_places)
         entries, marks = await to_thread.run_sync(self._marks)
         seen = list_unchanged(entries, task.ignored, marks) if ignored is None else ignored

@@ -50,6 +50,8 @@ from agentflow.view.words import (
 
 Row = tuple[Span, ...]
 _SUBJECT = 100
+_WARNING = 600
+"""All that a partial sandbox leaves open has room in it."""
 _SAID = 160
 _NOTICEABLE = 0.1
 """Seconds; what was faster needs no mention of its time."""
@@ -347,7 +349,7 @@ def _describe_savings(event: RunEnded) -> str:
 
 @list_rows.register
 def _tell_warning(event: Warned, _memory: Memory) -> tuple[Row, ...]:
-    return ((span("! ", Style.WARN), span(to_one_line(event.message, _SAID), Style.WARN)),)
+    return ((span("! ", Style.WARN), span(to_one_line(event.message, _WARNING), Style.WARN)),)
 
 
 @list_rows.register

@@ -63,6 +63,8 @@ def _draw_in_short(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line,
         *(row for failure in failures for row in _draw_failure(failure)),
         *_draw_costs(state),
         *_draw_cautions(state),
+        *_draw_sandbox_in_short(state),
+        *_draw_claim(state),
         *_draw_next_in_short(snapshot, elsewhere),
     )
 
@@ -72,6 +74,8 @@ def _draw_in_full(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line, 
     footer = (
         label_row("used", span(_describe_usage(state))),
         *_draw_cautions(state),
+        *([label_row("sandbox", draw_sandbox(state))] if state.sandbox != "full" else []),
+        *_draw_claim(state),
         *_draw_report_and_next(snapshot, elsewhere),
     )
     if state.status is Status.ANSWERED and state.findings is not None:
@@ -235,8 +239,19 @@ def _draw_cautions(state: TaskState) -> Iterator[Line]:
     if state.hook_files:
         names = [to_one_line(path, _DIFF_WIDTH) for path in sorted(state.hook_files)]
         yield label_row("hooks", span(f"changed: {list_some(names, _FILES)}"))
-    if state.sandbox != "full":
+
+
+def _draw_sandbox_in_short(state: TaskState) -> Iterator[Line]:
+    """Yield in one row that a sandbox leaves things open, each of which the first line of the task names."""
+    if state.gaps:
+        gaps = "1 thing is" if len(state.gaps) == 1 else f"{len(state.gaps)} things are"
+        told = f"{state.sandbox}: {gaps} not isolated; agentflow status names them"
+        yield label_row("sandbox", span(told, Style.WARN))
+    elif state.sandbox != "full":
         yield label_row("sandbox", draw_sandbox(state))
+
+
+def _draw_claim(state: TaskState) -> Iterator[Line]:
     if state.is_found and state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:
         found = f"found by the repair engine; {PLAUSIBLE}" if state.is_first_try else PLAUSIBLE
         yield label_row("claim", span(found))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -170,7 +171,9 @@ def test_partial_names_what_it_does_not_isolate(new_repo: NewRepo, bare_path: st
     assert done.code == 0, done.err
     report = (repo.folder / "report.md").read_text()
     assert "- sandbox: partial; not isolated: Unix sockets of services" in report
-    assert "not isolated" in done.err
+    assert "the implementer can read secrets in folders of the repository\n" in done.err
+    assert "sandbox    partial: 5 things are not isolated; agentflow status names them\n" in done.out
+    assert "Unix sockets of services" in repo.run("status").out
     assert {record["sandbox"] for record in repo.evidence()} == {"partial"}
 
 
@@ -303,7 +306,7 @@ def test_an_activated_environment_of_the_repository_has_no_shell_for_checks(new_
 GO_THAT_KEEPS_ITS_WORK = """#!/bin/sh
 mkdir -p "$GOCACHE/00" || exit 1
 case "$1 $2" in
-"test -exec=true") env true ; echo compiled >"$GOCACHE/00/std" ;;
+"test -exec=true") test ! -e broken || exit 1 ; env true ; echo compiled >"$GOCACHE/00/std" ;;
 test*) cat "$GOCACHE/00/std" || exit 1
   echo forged >"$GOCACHE/00/std" ; echo forged >"$GOCACHE/00/more" ;;
 esac
@@ -341,6 +344,27 @@ def test_checks_start_with_what_the_compiler_has_compiled_and_leave_nothing_ther
     shutil.rmtree(cache / "00")  # as `go clean -cache` does
     go_repo.run("verify", env=keep_in(cache, go_repo, tmp_path))
     assert (cache / "00/std").exists()
+
+
+def test_a_cache_that_could_not_be_filled_is_tried_again_and_each_try_is_told(
+    go_repo: Repo, tmp_path: Path
+) -> None:
+    places = keep_in(tmp_path / "cache", go_repo, tmp_path)
+    go_repo.write({"broken": ""})
+    told = [go_repo.run("verify", env=places).out for _ in range(2)]
+    assert not (tmp_path / "cache/00/std").exists()
+    (go_repo.root / "broken").unlink()
+    told += [go_repo.run("verify", env=places).out for _ in range(2)]
+    assert (tmp_path / "cache/00/std").exists()
+    first, *others, last = (re.findall("filling .*", text) for text in told)
+    assert first == ["filling Go's build cache, for at most 600 s"]
+    assert others == [["filling Go's build cache, for at most 30 s"]] * 2
+    assert last == []
+
+
+def test_a_task_says_that_it_fills_the_cache(go_repo: Repo, tmp_path: Path) -> None:
+    places = keep_in(tmp_path / "cache", go_repo, tmp_path)
+    assert "! filling Go's build cache, for at most 600 s\n" in go_repo.task(env=places).err
 
 
 def test_an_endless_file_behind_a_link_is_not_read_for_the_cache(go_repo: Repo, tmp_path: Path) -> None:
