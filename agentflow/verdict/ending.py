@@ -93,7 +93,8 @@ def fail(reason: str) -> Ending:
 _NO_SUBMISSION = "the {role} gave no valid result: it ended without a submission{refused}"
 
 
-def _stop(reason: str) -> Ending:
+def block(reason: str) -> Ending:
+    """Return the end of a task that a hook stopped."""
     return Ending(status=Status.BLOCKED, exit_code=Exit.BLOCKED, reason=reason)
 
 
@@ -110,8 +111,8 @@ _WITHOUT_RESULT: Mapping[RunOutcome, Ending] = MappingProxyType(
         RunOutcome.ERROR: Ending(
             status=Status.FAILED, exit_code=Exit.NO_MODEL, reason="the {role} got no usable reply"
         ),
-        RunOutcome.HALTED: _stop("a hook stopped the task: {why}"),
-        RunOutcome.STOPPED: _stop("a hook stopped the {role}: {why}"),
+        RunOutcome.HALTED: block("a hook stopped the task: {why}"),
+        RunOutcome.STOPPED: block("a hook stopped the {role}: {why}"),
         RunOutcome.TURN_LIMIT: _use_up("turns"),
         RunOutcome.PAUSE_LIMIT: _limit(
             "the model kept pausing its reply (pause_turn), and the {role} gave no result"

@@ -19,10 +19,11 @@ from agentflow.core.points import (
     Stopped,
 )
 from agentflow.core.record import Record
-from agentflow.core.task import Ending, Instruction, Phase, Status, TaskState
+from agentflow.core.task import Instruction, Phase, Status, TaskState
 from agentflow.core.verdict import FailReason, Verdict
 from agentflow.loop.lifecycle import MAX_BLOCKS
 from agentflow.redact import redact_text, to_one_line
+from agentflow.verdict.ending import block
 from agentflow.workflow.crew import Crew
 
 _KINDS = {PendingKind.APPROVAL: "permission_prompt", PendingKind.SURFACE: "permission_prompt"}
@@ -43,7 +44,7 @@ async def start_session(crew: Crew, task: TaskState) -> TaskState:
         prompted = await _fire(crew, task, Point.USER_PROMPT_SUBMIT, lambda: Prompt(prompt=task.task))
         contexts.append(prompted.context)
         if prompted.decision is Decision.DENY:
-            return task.replace(ending=_end_blocked(f"a hook refused the task: {prompted.reason}"))
+            return task.replace(ending=block(f"a hook refused the task: {prompted.reason}"))
     return task.replace(context=redact_text("\n\n".join(dict.fromkeys(text for text in contexts if text))))
 
 
@@ -72,7 +73,7 @@ async def announce_phase(crew: Crew, task: TaskState, phase: Phase) -> TaskState
     said = await _fire(crew, task, Point.TASK_CREATED, lambda: work)
     if said.decision is not Decision.DENY:
         return task
-    return task.replace(ending=_end_blocked(f"a hook refused the {phase}: {said.reason}"))
+    return task.replace(ending=block(f"a hook refused the {phase}: {said.reason}"))
 
 
 async def announce_model_failure(crew: Crew, task: TaskState, error: ModelError) -> None:
@@ -120,7 +121,7 @@ async def ask_stop_hooks(crew: Crew, task: TaskState, verdict: Verdict) -> tuple
         return task, verdict
     count = task.stop_blocks + 1
     if count > MAX_BLOCKS:
-        ending = _end_blocked(f"Stop hooks blocked {MAX_BLOCKS} times: {wanted}")
+        ending = block(f"Stop hooks blocked {MAX_BLOCKS} times: {wanted}")
         return task.replace(ending=ending), verdict
     reason = FailReason.STOPPED_BY_HOOK.of(f"{count} of {MAX_BLOCKS}: {wanted}")
     return task.replace(stop_blocks=count), verdict.replace(passed=False, reasons=(reason,), caveats=())
@@ -142,7 +143,3 @@ async def _fire(crew: Crew, task: TaskState, point: Point, payload: Callable[[],
     if said.halt is not None:
         raise Halted(said.halt)
     return said
-
-
-def _end_blocked(reason: str) -> Ending:
-    return Ending(status=Status.BLOCKED, exit_code=Exit.BLOCKED, reason=reason)

@@ -23,6 +23,7 @@ from agentflow.core.messages import (
 )
 from agentflow.settings import Price, Retry
 from tests.contract.conftest import KEY, QUICK, Ask, Line, request
+from tests.support.live import meaning
 from tests.support.messages_server import Answer, Asked, Plays, Raw, refuses, searched, text, use
 
 EDIT = use("Edit", {"a": "größer", "n": 1, "deep": {"b": [1, 2.5, None]}}, "toolu_7")
@@ -124,13 +125,6 @@ def test_the_history_only_grows(ask: Ask) -> None:
     before, after = ([meaning(message) for message in asked.body["messages"]] for asked in said.asked)
     assert after[: len(before)] == before
     assert len(after) == 3
-
-
-def meaning(message: dict[str, Any]) -> dict[str, Any]:
-    content = [
-        {key: item for key, item in block.items() if key != "cache_control"} for block in message["content"]
-    ]
-    return {**message, "content": content}
 
 
 def test_a_thought_goes_back_unchanged(ask: Ask) -> None:

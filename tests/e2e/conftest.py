@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import play
+from tests.support.boxes import without_bubblewrap
 from tests.support.repo import NewRepo, Repo
 
 
@@ -13,6 +14,12 @@ def new_repo(tmp_path: Path) -> NewRepo:
         return Repo(tmp_path / "repo", tmp_path / "home").write(files).commit()
 
     return make
+
+
+@pytest.fixture(scope="session")
+def bare_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where programs are, without bubblewrap."""
+    return without_bubblewrap(tmp_path_factory.mktemp("bare"))
 
 
 @pytest.fixture(scope="session")

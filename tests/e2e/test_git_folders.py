@@ -10,13 +10,7 @@ import pytest
 
 from tests.support import play
 from tests.support.attacks import state_of
-from tests.support.boxes import without_bubblewrap
 from tests.support.repo import Done, Repo
-
-
-@pytest.fixture(scope="session")
-def bare_path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return without_bubblewrap(tmp_path_factory.mktemp("bare"))
 
 
 @pytest.fixture(params=["full", "partial"])

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.support import play
-from tests.support.boxes import without_bubblewrap
 from tests.support.repo import NewRepo, Repo
 
 DENY = json.dumps({"permissions": {"deny": ["Bash(rm *)"]}})
@@ -18,11 +17,6 @@ REWRITES = {
     "by removing it": "rm -f conf/rules.json; echo '{}' > conf/rules.json",
 }
 SHORT = ("by the link", "by another folder")
-
-
-@pytest.fixture(scope="session")
-def bare_path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return without_bubblewrap(tmp_path_factory.mktemp("bare"))
 
 
 @pytest.fixture(params=["full", "partial"])

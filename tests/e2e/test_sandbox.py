@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from tests.support import play
-from tests.support.boxes import without_bubblewrap
 from tests.support.processes import processes
 from tests.support.repo import COMMAND, NewRepo, Repo, eventually
 
@@ -22,11 +21,6 @@ def config(repo: Repo, text: str) -> None:
     path = repo.home / ".config/agentflow/config.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
-
-
-@pytest.fixture(scope="session")
-def bare_path(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return without_bubblewrap(tmp_path_factory.mktemp("bare"))
 
 
 READS = {

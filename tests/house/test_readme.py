@@ -173,10 +173,10 @@ def test_a_link_leads_somewhere(page: str) -> None:
     assert [target for target in targets if not (ROOT / page).parent.joinpath(target).exists()] == []
 
 
-def test_decision_records_are_numbered_one_by_one() -> None:
+def test_each_decision_record_has_a_number_of_its_own() -> None:
     records = sorted((ROOT / "docs/decisions").glob("*.md"))
-    numbers = [f"{number:04}" for number in range(1, len(records) + 1)]
-    assert [record.name[:4] for record in records] == numbers
+    numbers = [record.name[:4] for record in records]
+    assert len(set(numbers)) == len(numbers)
     assert [record.read_text()[:7] for record in records] == [f"# {number}:" for number in numbers]
 
 

@@ -25,8 +25,9 @@ from tests.e2e import (
     test_verify_task,
     test_watching,
 )
+from tests.e2e.conftest import bare_path
 from tests.e2e.test_levels import machine, prepared
-from tests.e2e.test_links import bare_path, path
+from tests.e2e.test_links import path
 from tests.e2e.test_undo import repo
 from tests.e2e.test_watching import red
 from tests.support import play
