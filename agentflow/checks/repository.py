@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
+from agentflow.core.check_command import join_commands
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
@@ -27,20 +28,32 @@ class Repository(Record):
     sandbox: Sandbox
     """The sandbox in which its programs are asked for their versions."""
     files: tuple[str, ...]
-    """Relative to the root."""
+    """Relative to the folder."""
     known: frozenset[str]
     """The files once more, to look one up."""
+    folder: str = ""
+    """The project that it is about, with a slash at its end; empty for the whole repository."""
 
     @property
     def root(self) -> Path:
         return self.sandbox.root
+
+    @property
+    def place(self) -> Path:
+        """The folder in which the files lie."""
+        return self.root / self.folder
+
+    def within(self, folder: str) -> "Repository":
+        """Return one project of a repository, as if it were a repository of its own."""
+        inside = tuple(name.removeprefix(folder) for name in self.files if name.startswith(folder))
+        return self.replace(files=inside, known=frozenset(inside), folder=folder)
 
     def has(self, *names: str) -> bool:
         return any(name in self.known for name in names)
 
     def read(self, name: str) -> str:
         """Return the start of a file; empty when it does not count or leads out of the repository."""
-        path = self.root / name
+        path = self.place / name
         if name not in self.known or not path.resolve().is_relative_to(self.root.resolve()):
             return ""
         try:
@@ -128,14 +141,6 @@ def require(name: CheckName, command: str, reason: str, missing: str | None = No
     return Check(name=name, command=command, timeout=LIMITS[name], reason=reason, missing=missing)
 
 
-def every(commands: Sequence[str]) -> str:
-    """Return one shell command that runs all of them and fails if any fails."""
-    if len(commands) == 1:
-        return commands[0]
-    runs = "; ".join(f"{{ {command}; }} || r=1" for command in commands)
-    return f"r=0; {runs}; exit $r"
-
-
 def merge_required(checks: Iterable[Check]) -> tuple[Check, ...]:
     """Return what a task requires, one check a name; how code is formatted is a part of `lint`."""
     return merge_checks(
@@ -162,7 +167,7 @@ def _one(group: Sequence[Check]) -> Check:
     able = [check for check in group if not check.missing]
     return Check(
         name=group[0].name,
-        command=every([check.command for check in able or group]),
+        command=join_commands(check.command for check in able or group),
         timeout=sum(check.timeout for check in group),
         reason="; ".join(check.reason for check in group),
         missing=None if able else absent,

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from agentflow.checks.repository import every
+from agentflow.core.check_command import join_commands
 from agentflow.core.errors import ModelRejected
 from agentflow.core.messages import Reply, Request, ToolCall, ToolResult, ToolSpec
 from agentflow.core.verdict import PLAUSIBLE
@@ -249,7 +249,9 @@ def test_the_tests_of_several_folders_are_run_for_each_edit(tmp_path: Path) -> N
     files["tests/test_core.py"] = (
         "import unittest\n\n\nclass T(unittest.TestCase):\n    def test_it(self):\n        pass\n"
     )
-    command = every([f"{sys.executable} -m unittest discover -v -s {name}" for name in ("tests", "more")])
+    command = join_commands(
+        [f"{sys.executable} -m unittest discover -v -s {name}" for name in ("tests", "more")]
+    )
     (summary,) = Stage(tmp_path, files, command).mend(Repair(boxed(tmp_path)))
     assert summary.endswith(f"; {PLAUSIBLE}")
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.checks.repository import every
+from agentflow.core.check_command import join_commands
 from agentflow.core.errors import ModelRejected
 from agentflow.repair.target import Brief, RepairRunner, locate_tests, read_brief, read_target
 from tests.unit.repair.stage import Stage
@@ -39,6 +39,13 @@ def brief(root: Path, command: str) -> Brief:
             {},
         ),
         ("other/pytest", "ROOT/other/python3", RepairRunner.PYTEST, (), {}),
+        (
+            "cd api && PYTHONPATH=src .venv/bin/python -m pytest -q",
+            "ROOT/api/.venv/bin/python",
+            RepairRunner.PYTEST,
+            ("--rootdir=.", "-q", "api"),
+            {"PYTHONPATH": "api/src:api"},
+        ),
     ],
 )
 def test_a_command_is_understood(
@@ -69,7 +76,7 @@ def test_a_command_is_understood(
     "command",
     [
         "python3 -m unittest discover -s a && python3 -m unittest discover -s b -v",
-        every(["python3 -m unittest discover -s a", "python3 -m unittest discover -s b -v"]),
+        join_commands(["python3 -m unittest discover -s a", "python3 -m unittest discover -s b -v"]),
     ],
 )
 def test_several_folders_of_unittest_are_one_target(command: str, tmp_path: Path) -> None:
