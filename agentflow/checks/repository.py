@@ -2,7 +2,7 @@
 
 import configparser
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
@@ -43,9 +43,11 @@ class Repository(Record):
         """The folder in which the files lie."""
         return self.root / self.folder
 
-    def within(self, folder: str) -> "Repository":
-        """Return one project of a repository, as if it were a repository of its own."""
-        inside = tuple(name.removeprefix(folder) for name in self.files if name.startswith(folder))
+    def within(self, folder: str, others: Collection[str] = ()) -> "Repository":
+        """Return one project without the others inside it, as if it were a repository of its own."""
+        apart = tuple(other for other in others if len(other) > len(folder))
+        mine = (name for name in self.files if name.startswith(folder) and not name.startswith(apart))
+        inside = tuple(name.removeprefix(folder) for name in mine)
         return self.replace(files=inside, known=frozenset(inside), folder=folder)
 
     def has(self, *names: str) -> bool:

@@ -140,7 +140,7 @@ class Sandbox(Record):
             env = {cache.rule.variable: str(cache.folder), "PATH": find_outer_path(self.root)}
             for line in cache.rule.fill:
                 command = Command(
-                    argv=tuple(line.split()), cwd=str(self.root), timeout=_FILL_SECONDS, env=env
+                    argv=tuple(line.split()), cwd=str(cache.module), timeout=_FILL_SECONDS, env=env
                 )
                 self.of(None, cache.folder).run(command, scratch / "output", cancelled)
             mark.parent.mkdir(exist_ok=True)

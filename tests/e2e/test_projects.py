@@ -1,5 +1,6 @@
 """Repositories that hold more than one project: each is tested in its folder, as a person would there."""
 
+import shutil
 import sys
 from typing import Any
 
@@ -98,3 +99,16 @@ def test_code_that_silences_its_runner_is_caught_in_any_project(folder: str, new
     repo = new_repo({**lay_several(), f"{folder}/app/calc.py": CALC})
     done = write_calc(repo, folder, SILENT + CALC)
     assert done.code == 3, done.out
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="runs go")
+def test_a_go_module_inside_another_is_tested_and_counted(new_repo: NewRepo) -> None:
+    test = (
+        'package {0}\n\nimport "testing"\n\nfunc Test(t *testing.T) {{\n\tif {1} {{\n\t\tt.Fail()\n\t}}\n}}\n'
+    )
+    files = {"go.mod": "module top\n\ngo 1.19\n", "e2e/go.mod": "module ends\n\ngo 1.19\n"}
+    tests = {"top_test.go": test.format("top", "false"), "e2e/ends_test.go": test.format("ends", "true")}
+    repo = new_repo({**files, **tests})
+    _, row = repo.run("verify", "--json").json
+    assert row["command"] == "r=0; { go test ./...; } || r=1; (cd e2e && go test ./...) || r=1; exit $r"
+    assert (row["exit_code"], row["tests"]["passed"], row["tests"]["failed"]) == (1, 1, 1)
