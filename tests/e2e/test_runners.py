@@ -277,3 +277,29 @@ def test_an_environment_that_the_sandbox_hides_is_named_with_what_shows_it(new_r
     config.write_text(f"readable: [{elsewhere}]\n")
     shown = repo.run("verify")
     assert shown.code == 0, shown.out
+
+
+GO = {
+    "go.mod": "module calc\n\ngo 1.19\n",
+    "calc.go": "package calc\n\nfunc Add(a, b int) int { return a + b }\n",
+    "calc_test.go": (
+        'package calc\n\nimport "testing"\n\nfunc TestAdd(t *testing.T) {\n'
+        '\tif Add(1, 2) != 4 {\n\t\tt.Error("wrong")\n\t}\n}\n'
+    ),
+}
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="runs go")
+def test_a_go_test_that_fails_before_it_is_edited_is_not_taken_for_flaky(new_repo: NewRepo) -> None:
+    repo = new_repo(GO)
+    turns = play.edit("calc_test.go", "!= 4", "!= 3")
+    script = [
+        play.findings("calc_test.go"),
+        play.plan("calc_test.go"),
+        play.role("implementer", *turns, play.submit("calc_test.go")),
+        play.verified("ev-0004"),
+    ]
+    done = repo.task("fix the wrong sum in calc_test.go", "--json", "--max-iterations", "1", script=script)
+    assert done.code == 75, done.out
+    assert not any(each["flaky"] for each in repo.evidence())
+    assert "mixed results" not in (repo.folder / "report.md").read_text("utf-8")
