@@ -11,10 +11,10 @@ from agentflow.checks.detect import detect, detect_quick, limit_checks
 from agentflow.checks.interchange import Ran as Interchanged
 from agentflow.checks.repository import QUICK_LIMITS, WellKnown, apply_own_commands
 from agentflow.checks.run import Shown
+from agentflow.core.check_command import format_command
 from agentflow.core.errors import Exit
 from agentflow.core.evidence import RED, Check, CheckName, Fault, Surface, describe_result
 from agentflow.core.record import Record, to_builtins
-from agentflow.core.several import describe_several
 from agentflow.redact import format_count, list_some
 from agentflow.sandbox.run import Sandbox, guess_reason
 from agentflow.sandbox.throwaway import make_scratch_folder
@@ -235,7 +235,7 @@ def _make_row(
         mark or pass_mark(holds),
         column(check.name, 7, Style.BOLD),
         span(f"{words}  "),
-        span(f"{took}{describe_several(check.command)}", Style.DIM),
+        span(f"{took}{format_command(check.command)}", Style.DIM),
         hang=4,
     )
     ran = Interchanged(check=check, shown=None, holds=holds, why=words)

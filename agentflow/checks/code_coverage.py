@@ -1,12 +1,14 @@
 """Counts of node and Go: how often each block of each file ran."""
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from agentflow.core.check_command import CommandPart, join_parts, split_command
 from agentflow.core.regex import regex
 
 Block = tuple[int, int, int]
@@ -61,30 +63,58 @@ def _read_load(script: Mapping[str, Any]) -> Load:
     )
 
 
-def count_go(command: str, profile: Path) -> str:
-    """Return a command whose one `go test` counts what runs of all packages; the same for any other."""
-    options = f"go test -covermode=atomic -coverpkg=./... -coverprofile={profile}"
-    return _GO_TEST.sub(options, command) if len(_GO_TEST.findall(command)) == 1 else command
+def count_go(command: str, scratch: Path, folders: Iterable[Path]) -> str:
+    """Return a command whose runs of `go test`, one a module, count what runs of all packages; else the same.
+
+    Each leaves a profile in the scratch folder.
+    """
+    parts = split_command(command)
+    if any(len(_GO_TEST.findall(part.command)) != ("go test" in part.command) for part in parts):
+        return command
+    names = tuple(_find_modules(parts, folders))
+    packages = ",".join(f"{name}/..." for name in names) if len(names) > 1 else "./..."
+    options = f"go test -covermode=atomic -coverpkg={packages} -coverprofile={scratch}/go-{{}}.profile"
+    return join_parts(
+        part.replace(command=_GO_TEST.sub(options.format(at), part.command)) for at, part in enumerate(parts)
+    )
 
 
-def read_go_coverage(profile: Path, folders: Iterable[Path]) -> Mapping[str, tuple[Load, ...]]:
-    """Return how the tests ran each file of the module at the root, by its path there.
+def _find_modules(parts: Iterable[CommandPart], folders: Iterable[Path]) -> dict[str, str]:
+    """Return the folder of each Go module that a command tests, by the module's name, inner ones first."""
+    places = tuple(folders)[::-1]
+    tested = dict.fromkeys(part.folder for part in parts if "go test" in part.command)
+    named = {folder: _GO_MODULE.search(_read(places, f"{folder}go.mod")) for folder in tested}
+    found = {name[1]: folder for folder, name in named.items() if name}
+    return dict(sorted(found.items(), reverse=True))
+
+
+def read_go_coverage(command: str, scratch: Path, folders: Iterable[Path]) -> Mapping[str, tuple[Load, ...]]:
+    """Return how the tests of a command ran each file of its Go modules, by its path from the root.
 
     A file lies in one of the folders, the last that has it. All processes count as one. Nothing is known
     where the tests left something else than a profile.
     """
-    places = tuple(reversed(tuple(folders)))
-    named = _GO_MODULE.search(_read(places, "go.mod"))
-    is_there = profile.is_file() and not profile.is_symlink()
-    if named is None or not is_there or profile.stat().st_size > _BYTES:
-        return {}
+    places, parts = tuple(folders)[::-1], split_command(command)
+    modules = _find_modules(parts, places[::-1]) if "go test" in command else {}
     counted: dict[str, dict[tuple[int, ...], int]] = {}
-    for row in profile.read_text("utf-8", "replace").splitlines():
-        if (found := _GO_ROW.fullmatch(row)) and found["file"].startswith(f"{named[1]}/"):
-            blocks = counted.setdefault(found["file"].removeprefix(f"{named[1]}/"), {})
+    for row in _read_profiles([scratch / f"go-{at}.profile" for at in range(len(parts))] if modules else []):
+        found = _GO_ROW.fullmatch(row)
+        name = next((name for name in modules if found and found["file"].startswith(f"{name}/")), None)
+        if found and name is not None:
+            path = modules[name] + found["file"].removeprefix(f"{name}/")
             *spot, count = map(int, found.groups()[1:])
+            blocks = counted.setdefault(path, {})
             blocks[tuple(spot)] = blocks.get(tuple(spot), 0) + count
     return {path: (_load_go(_read(places, path), blocks),) for path, blocks in counted.items()}
+
+
+def _read_profiles(paths: Iterable[Path]) -> list[str]:
+    """Return the rows of all profiles; none where one is no plain file or they are too large."""
+    there = [path for path in paths if os.path.lexists(path)]
+    is_plain = all(path.is_file() and not path.is_symlink() for path in there)
+    if not is_plain or sum(path.stat().st_size for path in there) > _BYTES:
+        return []
+    return [row for path in there for row in path.read_text("utf-8", "replace").splitlines()]
 
 
 def _read(folders: Iterable[Path], path: str) -> str:

@@ -1,5 +1,6 @@
 """Repository to required checks: what must hold here, by language, and the command that shows it."""
 
+import posixpath
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -7,9 +8,10 @@ from typing import Any
 
 from agentflow.checks.python import find_python_checks
 from agentflow.checks.repository import Repository, choose_quick_checks, get_table, merge_required, require
+from agentflow.core.check_command import CommandPart
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.languages import LANGUAGES, CheckRule, Language
-from agentflow.core.regex import compile_glob
+from agentflow.core.regex import compile_glob, regex
 from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.run import Sandbox
 
@@ -30,6 +32,12 @@ _SCRIPTS = (
 _LOCAL_TSC = MappingProxyType(
     {"npm": "npx --no-install tsc", "pnpm": "pnpm exec tsc", "yarn": "yarn run tsc", "bun": "bun run tsc"}
 )
+
+
+_APART = regex(r"(?:^|/)(?:vendor|testdata|node_modules|[._][^/]*)/")
+"""Folders that no tool of a language looks into."""
+_USES = regex(r"(?m)^use[ \t]*(?:\(([^)]*)\)|[ \t](\S+))")
+_COMMENT = regex(r"//[^\n]*")
 
 
 def detect(
@@ -82,13 +90,42 @@ def find_node_checks(repository: Repository) -> Iterator[Check]:
 
 
 def find_table_checks(repository: Repository) -> Iterator[Check]:
-    """Yield the checks of the table of languages that this repository has a manifest for."""
+    """Yield the checks of the table of languages for which there is a manifest, in its folder."""
     for language in LANGUAGES:
-        for rule in language.rules:
-            place = _place_of(rule, language, repository)
-            if place is not None:
-                start, missing = _start(rule, repository)
-                yield require(rule.name, start, rule.reason or place, missing)
+        for module, prefix in _find_modules(language, repository):
+            for rule in language.rules:
+                place = _place_of(rule, language, module)
+                if place is not None:
+                    start, missing = _start(rule, module)
+                    part = CommandPart(command=prefix + start, folder=module.folder)
+                    yield require(rule.name, part.text, rule.reason or module.folder + place, missing)
+
+
+def _find_modules(language: Language, repository: Repository) -> Iterator[tuple[Repository, str]]:
+    """Yield the root and each module below it that commands at the root leave out, with their begin.
+
+    A module counts if it has tests, or if the workspace names it.
+    """
+    ends = tuple(f"/{name}" for name in language.manifests) if language.workspace else ()
+    found = (name for name in repository.files if ends and name.endswith(ends))
+    folders = [f"{posixpath.dirname(name)}/" for name in found if not _APART.search(name)]
+    if not folders:
+        yield repository, ""
+        return
+    named = frozenset(_read_workspace(repository.read(language.workspace)))
+    tests = compile_glob(f"{{{','.join(language.tests)}}}")
+    for folder in ("", *folders):
+        module = repository.within(folder, folders)
+        if not folder or folder in named or any(map(tests.fullmatch, module.files)):
+            yield module, language.outside if named and folder not in named else ""
+
+
+def _read_workspace(text: str) -> Iterator[str]:
+    """Yield the folders that a workspace of Go uses, each with a slash at its end; the root is empty."""
+    for block, alone in _USES.findall(_COMMENT.sub("", text)):
+        for word in (block or alone).split():
+            folder = posixpath.normpath(word.strip('"`'))
+            yield "" if folder == "." else f"{folder}/"
 
 
 def _place_of(rule: CheckRule, language: Language, repository: Repository) -> str | None:

@@ -1,18 +1,20 @@
 """The required checks of a Python repository, and the Python that they run in, never the one that runs us."""
 
+import os
 import posixpath
 import shlex
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
 from agentflow.checks.repository import Repository, get_table, require
+from agentflow.core.check_command import CommandPart, join_commands
 from agentflow.core.evidence import Check, CheckName, Command
 from agentflow.core.languages import PYTHON
 from agentflow.core.record import Record
 from agentflow.core.regex import compile_glob, regex
-from agentflow.core.several import join_commands
 from agentflow.sandbox.environment import find_environment, find_program
 from agentflow.sandbox.run import Sandbox, explain_hidden
 from agentflow.sandbox.throwaway import make_scratch_folder
@@ -94,23 +96,28 @@ def find_python_checks(
     To ask which tools there are takes a start of Python, so none is asked for a name that is settled.
     """
     tests = {} if CheckName.TESTS in settled else _read_tests(repository)
-    runner = None if CheckName.TESTS in settled else _runner(repository, tests)
+    projects = _find_projects(repository, tests)
+    beside = {name: text for name, text in tests.items() if not name.startswith(tuple(projects))}
+    own = _own(tests, changed)
+    runner = None if CheckName.TESTS in settled else _runner(repository, beside, projects)
+    runner = None if projects and own and beside.keys().isdisjoint(own) else runner
     linters = () if CheckName.LINT in settled else _linters(repository)  # formatters are required as lint
     checkers = () if CheckName.TYPES in settled else _type_checkers(repository)
     wanted = [*linters, *checkers, *([runner] if runner else [])]
-    if not wanted:
+    if not (wanted or projects):
         return ()
     names = dict.fromkeys(each.program for each in wanted if each.tool != "unittest")
     tools = find_tools(repository, tuple(names))
     kinds = dict.fromkeys(_FORMATTERS, CheckName.FORMAT)
-    tested = (_test_check(repository, tools, runner, tests, _own(tests, changed)),) if runner else ()
+    mine = [name for name in own if name in beside]
     return (
         *(
             _with(tools, each, kinds.get(each.tool, CheckName.LINT), _LINT_ARGUMENTS[each.tool])
             for each in linters
         ),
         *(_with(tools, each, CheckName.TYPES, _arguments(repository, each.tool)) for each in checkers),
-        *tested,
+        *((_test_check(repository, tools, runner, beside, mine, projects),) if runner else ()),
+        *_test_projects(repository, projects, own),
     )
 
 
@@ -143,15 +150,17 @@ def _type_checkers(repository: Repository) -> tuple[_Wanted, ...]:
 
 
 def _configuration(
-    repository: Repository, tool: str, files: Sequence[str], sections: dict[str, str], folder: str = ""
+    repository: Repository, tool: str, files: Sequence[str], sections: dict[str, str]
 ) -> tuple[_Wanted, ...]:
-    """Return the tool if one of its files, a section, or a table of pyproject.toml is in a folder."""
-    places = [folder + name for name in files if repository.has(folder + name)]
-    sectioned = ((folder + name, part) for name, part in sections.items())
+    """Return the tool if one of its files, a section, or a table of pyproject.toml is there."""
+    folder = repository.folder
+    places = [folder + name for name in files if repository.has(name)]
     places += [
-        f"[{part}] in {name}" for name, part in sectioned if repository.read_ini(name).has_section(part)
+        f"[{part}] in {folder}{name}"
+        for name, part in sections.items()
+        if repository.read_ini(name).has_section(part)
     ]
-    if tool in get_table(repository.read_toml(f"{folder}pyproject.toml"), "tool"):
+    if tool in get_table(repository.read_toml("pyproject.toml"), "tool"):
         places.append(f"[tool.{tool}] in {folder}pyproject.toml")
     return tuple(_Wanted(tool=tool, reason=place) for place in places[:1])
 
@@ -167,9 +176,9 @@ def _arguments(repository: Repository, tool: str) -> str:
     return " src" if _src_layout(repository) else " ."
 
 
-def _src_layout(repository: Repository, folder: str = "") -> bool:
+def _src_layout(repository: Repository) -> bool:
     """Return whether modules lie below `src` and can be imported from there as they are."""
-    inside = (name for name in repository.files if name.startswith(f"{folder}src/"))
+    inside = (name for name in repository.files if name.startswith("src/"))
     kinds = {PurePosixPath(name).suffix for name in inside}
     return ".py" in kinds and kinds.isdisjoint(_COMPILED)
 
@@ -183,11 +192,11 @@ def _read_tests(repository: Repository) -> dict[str, str]:
     return {name: text for name, text in texts.items() if _HAS_TESTS.search(text)}
 
 
-def _runner(repository: Repository, tests: dict[str, str]) -> _Wanted | None:
+def _runner(repository: Repository, tests: dict[str, str], projects: Collection[str] = ()) -> _Wanted | None:
     if configured := _pytest_settings(repository):
         return configured[0]
-    if projects := _find_projects(repository, tests):
-        return _Wanted(tool="pytest", reason="; ".join(projects.values()))
+    if projects:
+        return _Wanted(tool="pytest", reason=f"tests in {min(tests)}") if tests else None
     if not tests:
         return next(iter(_configuration(repository, "tox", (), {"tox.ini": "testenv"})), None)
     if reason := _pytest_hint(repository, tests):
@@ -195,10 +204,9 @@ def _runner(repository: Repository, tests: dict[str, str]) -> _Wanted | None:
     return _Wanted(tool="unittest", reason=f"unittest tests in {min(tests)}")
 
 
-def _pytest_settings(repository: Repository, folder: str = "") -> tuple[_Wanted, ...]:
+def _pytest_settings(repository: Repository) -> tuple[_Wanted, ...]:
     sections = {"tox.ini": "pytest", "setup.cfg": "tool:pytest"}
-    files = ("pytest.ini", ".pytest.ini", "pytest.toml")
-    return _configuration(repository, "pytest", files, sections, folder)
+    return _configuration(repository, "pytest", ("pytest.ini", ".pytest.ini", "pytest.toml"), sections)
 
 
 def _find_projects(repository: Repository, tests: Iterable[str]) -> dict[str, str]:
@@ -209,7 +217,7 @@ def _find_projects(repository: Repository, tests: Iterable[str]) -> dict[str, st
     above = {f"{folder}/" for name in tests for folder in PurePosixPath(name).parents[:-1]}
     found: dict[str, str] = {}
     for folder in () if _pytest_settings(repository) else sorted(above):
-        settings = () if folder.startswith(tuple(found)) else _pytest_settings(repository, folder)
+        settings = () if folder.startswith(tuple(found)) else _pytest_settings(repository.within(folder))
         found.update((folder, each.reason) for each in settings)
     return found
 
@@ -229,45 +237,41 @@ def _pytest_hint(repository: Repository, tests: dict[str, str]) -> str:
 
 
 def _test_check(
-    repository: Repository, tools: Tools, runner: _Wanted, tests: Iterable[str], own: Sequence[str]
+    repository: Repository,
+    tools: Tools,
+    runner: _Wanted,
+    tests: Iterable[str],
+    own: Sequence[str],
+    projects: Iterable[str] = (),
 ) -> Check:
-    """Return how the tests are run, or some files of them where any are named."""
+    """Return how the tests beside projects are run, or some files of them where any are named."""
     if runner.tool != "unittest":
         start, missing = tools.start(runner.program)
-        runs = _pytest_runs(repository, start, tests, own)
-        return require(CheckName.TESTS, join_commands(runs), runner.reason, missing)
+        words = own or [f"--ignore={folder[:-1]}" for folder in projects]
+        command = f"{_import_path(repository)}{start} -q{_quote(words)}"
+        return require(CheckName.TESTS, command, runner.reason, missing)
     start = f"{_import_path(repository)}{tools.interpreter.command} -m unittest discover -v"
     found = _discoveries(repository, tests) if not own else tuple(_alone(repository, name) for name in own)
     command = join_commands([start + words for words in found])
     return require(CheckName.TESTS, command, runner.reason, tools.interpreter.missing)
 
 
-def _pytest_runs(
-    repository: Repository, start: str, tests: Iterable[str], own: Sequence[str]
-) -> tuple[str, ...]:
-    """Return a run for each project with settings of its own, and one for the tests beside them.
-
-    A project is on the import path, as it is for those who start pytest in its folder.
-    """
-    projects = _find_projects(repository, tests)
-    beside = [name for name in own or tests if not name.startswith(tuple(projects))]
-    runs = []
-    if beside or not projects:
-        words = beside if own else [f"--ignore={folder[:-1]}" for folder in projects]
-        runs.append(f"{_import_path(repository)}{start} -q{_quote(words)}")
-    for folder in projects:
-        inside = [name for name in own if name.startswith(folder)]
-        if inside or not own:
-            words = inside or [folder[:-1]]
-            runs.append(f"{_import_path(repository, folder)}{start} --rootdir=. -q{_quote(words)}")
-    return tuple(runs)
+def _test_projects(
+    repository: Repository, projects: Mapping[str, str], own: Sequence[str]
+) -> Iterator[Check]:
+    """Yield how each project with settings of its own is tested, in its folder and by its own Python."""
+    for folder, reason in projects.items():
+        words = [name.removeprefix(folder) for name in own if name.startswith(folder)]
+        if words or not own:
+            start, missing = find_tools(repository, ("pytest",), folder).start("pytest")
+            command = f"{_import_path(repository.within(folder))}{start} -q{_quote(words)}"
+            text = CommandPart(command=command, folder=folder).text
+            yield require(CheckName.TESTS, text, reason, missing and f"{missing} (in {folder[:-1]})")
 
 
-def _import_path(repository: Repository, folder: str = "") -> str:
+def _import_path(repository: Repository) -> str:
     """Return what puts the modules of a project on the import path."""
-    path = [f"{folder}src"] if _src_layout(repository, folder) else []
-    path += [folder[:-1]] if folder else []
-    return f"PYTHONPATH={shlex.quote(':'.join(path))} " if path else ""
+    return "PYTHONPATH=src " if _src_layout(repository) else ""
 
 
 def _quote(words: Iterable[str]) -> str:
@@ -313,10 +317,11 @@ def _discovery(top: PurePosixPath, paths: Sequence[PurePosixPath]) -> str:
     return _quote(words)
 
 
-def find_tools(repository: Repository, names: Sequence[str]) -> Tools:
-    """Look once which of the named tools the repository's Python has, and which stand on PATH."""
-    chosen = choose_interpreter(repository)
-    importable = frozenset(_ask_python(repository.sandbox, chosen, _PROBE, *names) if names else ())
+def find_tools(repository: Repository, names: Sequence[str], folder: str = "") -> Tools:
+    """Look once which of the named tools the Python of a repository, or of a project in it, has."""
+    chosen = choose_interpreter(repository, folder)
+    ask = partial(_ask_python, repository.sandbox, chosen, folder)
+    importable = frozenset(ask(_PROBE, *names) if names else ())
     others = [name for name in names if name not in importable]
     return Tools(
         interpreter=chosen,
@@ -325,17 +330,20 @@ def find_tools(repository: Repository, names: Sequence[str]) -> Tools:
     )
 
 
-def choose_interpreter(repository: Repository) -> Interpreter:
-    """Return the Python of this repository: VIRTUAL_ENV, .venv, uv or poetry, PATH."""
-    root = repository.root
-    if (folder := find_environment(root)) is not None:
-        shown = _spell_path(folder / "bin" / "python", root)
-        hidden = explain_hidden(repository.sandbox, folder.resolve())
+def choose_interpreter(repository: Repository, folder: str = "") -> Interpreter:
+    """Return the Python of a repository: VIRTUAL_ENV, .venv, uv or poetry, PATH; a project's own comes first.
+
+    It is spelled as in the project's folder, which ends with a slash.
+    """
+    root, place = repository.root, repository.root / folder
+    if (found := find_environment(root, *([place] if folder else []))) is not None:
+        shown = _spell_path(found / "bin" / "python", root, place)
+        hidden = explain_hidden(repository.sandbox, found.resolve())
         missing = f"{shown}: {hidden}" if hidden else None
         return Interpreter(words=(shown,), installer=f"{shlex.quote(shown)} -m pip install", missing=missing)
-    if repository.has("uv.lock") and find_program("uv", root):
+    if repository.has("uv.lock", f"{folder}uv.lock") and find_program("uv", root):
         return Interpreter(words=("uv", "run", "--no-sync", "python"), installer="uv pip install")
-    if repository.has("poetry.lock") and find_program("poetry", root):
+    if repository.has("poetry.lock", f"{folder}poetry.lock") and find_program("poetry", root):
         return Interpreter(words=("poetry", "run", "python"), installer="poetry run pip install")
     name = next((name for name in ("python3", "python") if find_program(name, root)), None)
     word = name or str(Path(sys.base_prefix, "bin", "python3"))
@@ -344,20 +352,23 @@ def choose_interpreter(repository: Repository) -> Interpreter:
 
 def read_python_version(repository: Repository) -> tuple[int, ...] | None:
     """Return the version of this repository's Python, or None when it cannot be started."""
-    return tuple(map(int, _ask_python(repository.sandbox, choose_interpreter(repository), _VERSION))) or None
+    return (
+        tuple(map(int, _ask_python(repository.sandbox, choose_interpreter(repository), "", _VERSION))) or None
+    )
 
 
-def _spell_path(python: Path, root: Path) -> str:
-    """Return how a person in the root would write it."""
+def _spell_path(python: Path, root: Path, place: Path) -> str:
+    """Return how a person in a folder of the repository would write it."""
     folder, top = python.parent.parent.resolve(), root.resolve()
     if python.is_relative_to(root):
-        return str(python.relative_to(root))
-    return str(folder.relative_to(top) / "bin" / "python" if folder.is_relative_to(top) else python)
+        return os.path.relpath(python, place)
+    is_inside = folder.is_relative_to(top)
+    return os.path.relpath(folder / "bin" / "python", place.resolve()) if is_inside else str(python)
 
 
-def _ask_python(sandbox: Sandbox, chosen: Interpreter, script: str, *names: str) -> list[str]:
+def _ask_python(sandbox: Sandbox, chosen: Interpreter, folder: str, script: str, *names: str) -> list[str]:
     """Return the words that a script prints behind the mark of its answer; none where it fails."""
-    said = _ask(sandbox, (*chosen.words, "-c", script, *names)) or ""
+    said = _ask(sandbox, (*chosen.words, "-c", script, *names), folder) or ""
     lines = [line for line in said.splitlines() if line.startswith(_ANSWER)]
     return lines[-1].split()[1:] if lines else []
 
@@ -367,10 +378,9 @@ def _answers(sandbox: Sandbox, name: str) -> bool:
     return find_program(name, sandbox.root) is not None and _ask(sandbox, (name, "--version")) is not None
 
 
-def _ask(sandbox: Sandbox, argv: Sequence[str]) -> str | None:
+def _ask(sandbox: Sandbox, argv: Sequence[str], folder: str = "") -> str | None:
     """Return what a short program prints, or None when it fails."""
-    root = sandbox.root
-    command = Command(argv=tuple(argv), cwd=str(root), timeout=_PROBE_SECONDS)
+    command = Command(argv=tuple(argv), cwd=str(sandbox.root / folder), timeout=_PROBE_SECONDS)
     with make_scratch_folder() as scratch:
         try:
             finished = sandbox.of(None).run(command, scratch / "said")

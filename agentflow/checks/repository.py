@@ -2,15 +2,15 @@
 
 import configparser
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
+from agentflow.core.check_command import join_commands
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
-from agentflow.core.several import join_commands
 from agentflow.sandbox.run import Sandbox
 
 _READ_BYTES = 1_000_000
@@ -28,20 +28,34 @@ class Repository(Record):
     sandbox: Sandbox
     """The sandbox in which its programs are asked for their versions."""
     files: tuple[str, ...]
-    """Relative to the root."""
+    """Relative to the folder."""
     known: frozenset[str]
     """The files once more, to look one up."""
+    folder: str = ""
+    """The project that it is about, with a slash at its end; empty for the whole repository."""
 
     @property
     def root(self) -> Path:
         return self.sandbox.root
+
+    @property
+    def place(self) -> Path:
+        """The folder in which the files lie."""
+        return self.root / self.folder
+
+    def within(self, folder: str, others: Collection[str] = ()) -> "Repository":
+        """Return one project without the others inside it, as if it were a repository of its own."""
+        apart = tuple(other for other in others if len(other) > len(folder))
+        mine = (name for name in self.files if name.startswith(folder) and not name.startswith(apart))
+        inside = tuple(name.removeprefix(folder) for name in mine)
+        return self.replace(files=inside, known=frozenset(inside), folder=folder)
 
     def has(self, *names: str) -> bool:
         return any(name in self.known for name in names)
 
     def read(self, name: str) -> str:
         """Return the start of a file; empty when it does not count or leads out of the repository."""
-        path = self.root / name
+        path = self.place / name
         if name not in self.known or not path.resolve().is_relative_to(self.root.resolve()):
             return ""
         try:
@@ -155,7 +169,7 @@ def _one(group: Sequence[Check]) -> Check:
     able = [check for check in group if not check.missing]
     return Check(
         name=group[0].name,
-        command=join_commands([check.command for check in able or group]),
+        command=join_commands(check.command for check in able or group),
         timeout=sum(check.timeout for check in group),
         reason="; ".join(check.reason for check in group),
         missing=None if able else absent,

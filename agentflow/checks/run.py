@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from enum import StrEnum
 from functools import lru_cache
-from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -36,10 +35,11 @@ from agentflow.checks.results import (
     read_junit,
     read_reports,
 )
+from agentflow.core.check_command import join_parts, split_command
 from agentflow.core.evidence import Check, CheckName, Command, Execution, TestCounts, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
-from agentflow.core.several import split_several
+from agentflow.core.test_ids import get_test_file
 from agentflow.redact import strip_colours
 from agentflow.sandbox.environment import find_shell, is_python_environment
 from agentflow.sandbox.profile import CHECKS
@@ -64,12 +64,12 @@ _SETTINGS = MappingProxyType(
 )
 _COUNTED = "counted"
 """The folder in which node's processes leave what they ran."""
-_GO_PROFILE = "go.profile"
+_JUNIT = "junit.xml"
 _UNITTEST = regex(r"-m unittest\b")
 _PRINTING = regex(r"\b(?:cargo test|ctest|go test)\b")
 """Runners of which only the output tells."""
 _PYTEST = regex(r"\bpytest\b")
-_RUNS_PYTEST = regex(r"\bpytest(?: --rootdir=\.)? -q\b")
+_RUNS_PYTEST = regex(r"\bpytest -q\b")
 _OTHERS = frozenset({".git", "node_modules"})
 
 
@@ -140,7 +140,7 @@ def execute(
         reads = observer.collect_reads() if observer and is_observed else None
         raw = sink.read_text("utf-8", "replace")
         told = _read_tests(job, scratch, raw) if check.name is CheckName.TESTS else None
-        ran = _read_ran(scratch, sandbox)
+        ran = _read_ran(check, scratch, sandbox)
         ended = observer.find_stalled() if observer else ()
         finished = finished.replace(stalled=tuple(test for test in ended if told and test in told.outcomes))
     finished = _readable(finished, sink, raw) if job.is_json else finished
@@ -155,10 +155,10 @@ def execute(
     )
 
 
-def _read_ran(scratch: Path, sandbox: Sandbox) -> Mapping[str, tuple[Load, ...]]:
+def _read_ran(check: Check, scratch: Path, sandbox: Sandbox) -> Mapping[str, tuple[Load, ...]]:
     """Return what node and Go left of how each process ran each file."""
     of_node = read_coverage(scratch / _COUNTED, (sandbox.place, sandbox.root))
-    return {**of_node, **read_go_coverage(scratch / _GO_PROFILE, sandbox.folders)}
+    return {**of_node, **read_go_coverage(check.command, scratch, sandbox.folders)}
 
 
 class _Job(Record):
@@ -194,7 +194,7 @@ class _Job(Record):
         """Return the command with the options by which its runner tells of each test."""
         said = keep_hook(self.check.command, self.observer) if self.observer else self.check.command
         said = _part_reports(said, scratch)
-        said = count_go(said, scratch / _GO_PROFILE) if self.is_counted and self.is_json else said
+        said = count_go(said, scratch, self.sandbox.folders) if self.is_counted and self.is_json else said
         return ask_for_json(add_report(said, self.package, scratch)) if self._is_tests else said
 
     def set_up_reports(self, scratch: Path) -> dict[str, str]:
@@ -206,12 +206,21 @@ class _Job(Record):
 
 def _part_reports(command: str, scratch: Path) -> str:
     """Return a command put together of several with a report for each run of pytest, or it unchanged."""
-    if len(split_several(command)) == 1:
+    parts = split_command(command)
+    if len(parts) == 1:
         return command
-    number = count()
-    return _RUNS_PYTEST.sub(
-        lambda run: f"{run[0]} --junitxml={shlex.quote(f'{scratch}/junit-{next(number)}.xml')}", command
+    return join_parts(
+        part.replace(
+            command=_RUNS_PYTEST.sub(
+                rf"\g<0> --junitxml={shlex.quote(str(_place_report(scratch, at)))}", part.command
+            )
+        )
+        for at, part in enumerate(parts)
     )
+
+
+def _place_report(scratch: Path, at: int) -> Path:
+    return scratch / f"junit-{at}.xml"
 
 
 def _observer(sandbox: Sandbox, scratch: Path, env: Mapping[str, str], longest: float) -> ReadObserver:
@@ -287,7 +296,7 @@ def _environment(check: Check, sandbox: Sandbox, scratch: Path) -> dict[str, str
         *("-o", f"cache_dir={scratch / 'pytest'}"),
         *("-o", "junit_family=xunit1"),
         "--continue-on-collection-errors",  # one file that cannot be loaded hides no other
-        f"--junitxml={scratch / 'junit.xml'}",
+        f"--junitxml={scratch / _JUNIT}",
     )
     pytest = {"PYTEST_ADDOPTS": shlex.join(options)} if check.name is CheckName.TESTS else {}
     return {**_SETTINGS, **caches, **pytest, **_keep_from_bytecode(sandbox.folders, scratch)}
@@ -318,8 +327,10 @@ def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
     """Return what the runners of a check told; reports count before what is printed."""
     command, text = job.check.command, drop_colours(output)
     python = read_verbose_unittest(text) if _UNITTEST.search(command) else {}
-    for report in scratch.glob("junit*.xml"):
-        python |= read_junit(_report(report))
+    parts = split_command(command)
+    for at, part in enumerate(parts):
+        report = _place_report(scratch, at) if len(parts) > 1 else scratch / _JUNIT
+        python |= _tell_from_root(read_junit(_report(report)), part.folder, job.sandbox.folders)
     names_python = _UNITTEST.search(command) or _PYTEST.search(command)
     reported = read_reports(scratch, (job.sandbox.place, job.sandbox.root))
     told = [
@@ -328,7 +339,7 @@ def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
         if each is not None
     ]
     told += [go] if (go := read_go(output)) and job.is_json else []
-    is_enough = bool(told or names_python) and len(split_several(command)) == 1
+    is_enough = bool(told or names_python) and len(parts) == 1
     printed = (
         None if is_enough else read_printed(text, is_javascript_told=bool(python) or reported is not None)
     )
@@ -337,6 +348,22 @@ def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
     is_alone = not told and not _PRINTING.search(command)
     number = printed.number and printed.number.replace(is_printed=is_alone)
     return join_told([*told, printed]) if told else printed.replace(number=number)
+
+
+def _tell_from_root(
+    outcomes: Mapping[str, TestOutcome], folder: str, places: Iterable[Path]
+) -> dict[str, TestOutcome]:
+    """Return tests by their files as the root sees them, as pytest does by itself with settings there."""
+    tops = tuple(places)
+
+    def is_there(path: str) -> bool:
+        return any((top / path).is_file() for top in tops)
+
+    paths = {get_test_file(test) for test in outcomes} if folder else set[str]()
+    below = {path for path in paths if is_there(f"{folder}{path}") or not is_there(path)}
+    return {
+        f"{folder}{test}" if get_test_file(test) in below else test: each for test, each in outcomes.items()
+    }
 
 
 def _report(path: Path) -> str:

@@ -9,9 +9,9 @@ import typer
 
 from agentflow.cli.arguments import FOLDER, JSON
 from agentflow.cli.printing import say, say_json, show
+from agentflow.core.check_command import format_command
 from agentflow.core.errors import ConfigError, Exit, NoSandbox, advise_on_os_error
 from agentflow.core.record import to_builtins
-from agentflow.core.several import describe_several
 from agentflow.redact import format_count, to_one_line
 from agentflow.view.text import BLANK, Line, Style, column, label_row, line, span
 
@@ -294,7 +294,7 @@ def _draw_checks(checks: list[dict[str, Any]] | None) -> Iterator[Line]:
     for number, check in enumerate(checks or ()):
         missing = span(f"  cannot run: {check['missing']}" if check["missing"] else "", Style.WARN)
         name = column(check["check"], 7, Style.BOLD)
-        yield label_row("" if number else "checks", name, span(describe_several(check["command"])), missing)
+        yield label_row("" if number else "checks", name, span(format_command(check["command"])), missing)
 
 
 def check(json: bool = JSON, folder: Path = FOLDER) -> int:

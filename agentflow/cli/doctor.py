@@ -14,9 +14,9 @@ from agentflow.api.boundary import Wish, make_sandbox
 from agentflow.checks.detect import detect
 from agentflow.cli.arguments import JSON
 from agentflow.cli.printing import say_json, show
+from agentflow.core.check_command import format_command
 from agentflow.core.errors import AgentflowError, Exit
 from agentflow.core.record import Record
-from agentflow.core.several import describe_several
 from agentflow.model.endpoint import choose_endpoint
 from agentflow.model.tiers import parse_choice
 from agentflow.process import capture
@@ -207,4 +207,4 @@ def _list_checks(folder: Path, sandbox: Sandbox) -> tuple[str, ...] | None:
     except AgentflowError:
         return None
     found = detect(sandbox.replace(root=root), PathGuard(root).list_files())
-    return tuple(f"{check.name}: {describe_several(check.command)}" for check in found)
+    return tuple(f"{check.name}: {format_command(check.command)}" for check in found)

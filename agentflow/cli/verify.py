@@ -15,11 +15,11 @@ import typer
 from agentflow.cli.arguments import FOLDER, JSON, MODEL, NO_SANDBOX, read_words
 from agentflow.cli.printing import require_folders, say, say_json, show, write_result
 from agentflow.cli.tasks import find_task_folder
+from agentflow.core.check_command import format_command
 from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.evidence import Check
 from agentflow.core.pending import Consent
 from agentflow.core.record import Record, encode
-from agentflow.core.several import describe_several
 from agentflow.parse import decode
 from agentflow.view.text import clip, find_width, send, span
 
@@ -112,7 +112,7 @@ def _announce(check: Check) -> Iterator[None]:
         yield
         return
     width = max(20, (find_width(sys.stderr) or 80) - 1)
-    send(clip(span(f"… {check.name}  {describe_several(check.command)}").text, width), sys.stderr)
+    send(clip(span(f"… {check.name}  {format_command(check.command)}").text, width), sys.stderr)
     try:
         yield
     finally:

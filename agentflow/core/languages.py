@@ -75,6 +75,10 @@ class Language(Record):
     manifests: tuple[str, ...] = ()
     """Names of files that say what a package is, and what it needs."""
     rules: tuple[CheckRule, ...] = ()
+    workspace: str = ""
+    """A file at the root that names modules below it; commands at the root leave these out."""
+    outside: str = ""
+    """What a command begins with in a module that this file does not name."""
     tests: tuple[str, ...] = ()
     """Globs of test files."""
     first: tuple[str, ...] = ()
@@ -208,6 +212,8 @@ LANGUAGES: tuple[Language, ...] = (
         name="Go",
         suffixes=(".go",),
         manifests=("go.mod",),
+        workspace="go.work",
+        outside="GOWORK=off ",
         rules=(
             CheckRule(name=CheckName.LINT, command="go vet ./...", manifest=("go.mod",), programs=_GO),
             CheckRule(

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from agentflow.core.check_command import format_command
 from agentflow.core.evidence import summarize_evidence
-from agentflow.core.several import describe_several
 from agentflow.core.task import TaskState
 from agentflow.core.verdict import Verdict, explain_caveat
 from agentflow.pages.diff import JudgedAs
@@ -181,7 +181,7 @@ def _tabulate_evidence(page: TaskPage) -> str:
         by = "the program" if one.by == "program" else escape_markdown(one.role or "a role")
         result = escape_markdown(summarize_evidence(one))
         rows.append(
-            f"| {_to_cell(one.id)} | {by} | {result} | {_to_cell(describe_several(one.command), 100)} |"
+            f"| {_to_cell(one.id)} | {by} | {result} | {_to_cell(format_command(one.command), 100)} |"
         )
     return "\n".join(rows)
 

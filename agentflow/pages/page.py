@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from agentflow.core.check_command import format_command
 from agentflow.core.errors import CorruptState, InvalidFile, StateError
 from agentflow.core.events import StateChanged, StoredEvent
 from agentflow.core.evidence import CheckName, Evidence, TestOutcome
 from agentflow.core.record import Record
-from agentflow.core.several import describe_several
 from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.pages.diff import FileView, arrange_diff
 from agentflow.pages.turns import Course, RunView, fold_runs, follow_course
@@ -182,7 +182,7 @@ def _compare_checks(folder: Path, state: TaskState, records: tuple[Evidence, ...
         tests = tuple(_compare_tests(folder, before, after))
         yield CheckView(
             name=name,
-            command=describe_several(newest.check.command),
+            command=format_command(newest.check.command),
             missing=newest.check.missing or "",
             before=before,
             after=after,

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import anyio
 import anyio.lowlevel
 
+from agentflow.core.check_command import format_command
 from agentflow.core.errors import ModelRejected
 from agentflow.core.events import Searched
 from agentflow.core.evidence import CheckName
@@ -28,7 +29,6 @@ from agentflow.core.role import (
     Review,
     ReviewVerdict,
 )
-from agentflow.core.several import describe_several
 from agentflow.core.verdict import PLAUSIBLE
 from agentflow.parse import decode
 from agentflow.repair.bench import Hope, SearchWatch
@@ -207,7 +207,7 @@ def _plan(case: RepairCase) -> Plan:
         acceptance=(
             *(f"{test} passes" for test in sorted(case.seen.reds)),
             *(
-                f"{shown.name}: {describe_several(read_record(root, shown).command)}"
+                f"{shown.name}: {format_command(read_record(root, shown).command)}"
                 for shown in case.brief.before
             ),
         ),

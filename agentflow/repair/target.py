@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
+from agentflow.core.check_command import CommandPart, format_command, split_command
 from agentflow.core.errors import Exit, InvalidFile, ModelRejected
 from agentflow.core.evidence import RED, CheckName, Evidence
 from agentflow.core.record import Record
-from agentflow.core.several import describe_several, split_several
 from agentflow.core.test_ids import get_test_file
 from agentflow.parse import decode
 
@@ -24,7 +24,6 @@ _CLASS = re.compile(r"\(([\w.]+)\)\s*$")
 
 _LOADER = "unittest.loader._FailedTest."
 AND = "&&"
-
 _FENCE = re.compile(r"^(`{3,}|~{3,})")
 
 _HEADING = re.compile(r"^## +(.+?)\s*$")
@@ -254,8 +253,9 @@ def _parse_command(root: Path, command: str) -> Target:
 
     Several discoveries of unittest, one a folder, count as one whose arguments stand with `&&` between them.
     """
-    parts = split_several(command)
-    parts = parts if len(parts) > 1 else tuple(command.split(f" {AND} "))
+    parts = split_command(command)
+    if len(parts) == 1 and not parts[0].folder:
+        parts = tuple(CommandPart(command=text) for text in command.split(f" {AND} "))
     first, *others = (_parse_run(root, part, command) for part in parts)
     for other in others:
         if first.runner is not RepairRunner.UNITTEST or other != first.replace(arguments=other.arguments):
@@ -266,37 +266,47 @@ def _parse_command(root: Path, command: str) -> Target:
 
 def _reject_command(command: str) -> ModelRejected:
     said = "the built-in repair engine can only fix Python code tested by one pytest or unittest command"
-    return ModelRejected(f"{said}; the tests here are run by: {describe_several(command)}", hint=ADVICE)
+    return ModelRejected(f"{said}; the tests here are run by: {format_command(command)}", hint=ADVICE)
 
 
-def _parse_run(root: Path, part: str, command: str) -> Target:
+def _parse_run(root: Path, part: CommandPart, command: str) -> Target:
     """Return how a part of a command runs tests. Raises ModelRejected."""
     try:
-        words = shlex.split(part)
+        words = shlex.split(part.command)
     except ValueError:
         words = []
     env = {}
     while words and (found := _VARIABLE.match(words[0])):
         env[found[1]] = found[2]
         words = words[1:]
-    program = Path(words[0]).name if words else ""
+    program, home = Path(words[0]).name if words else "", root / part.folder
     if len(words) > 2 and _PYTHON.match(program) and words[1] == "-m" and words[2] in set(RepairRunner):
-        interpreter, runner, arguments = _locate(root, words[0]), RepairRunner(words[2]), words[3:]
+        interpreter, runner, arguments = _locate(home, words[0]), RepairRunner(words[2]), words[3:]
     elif program in {"pytest", "py.test"}:
         interpreter, runner, arguments = (
-            _read_interpreter(_locate(root, words[0])),
+            _read_interpreter(_locate(home, words[0])),
             RepairRunner.PYTEST,
             words[1:],
         )
     else:
         raise _reject_command(command)
-    return Target(
+    target = Target(
         interpreter=interpreter,
         runner=runner,
         arguments=tuple(arguments),
         is_module=_PYTHON.match(program) is not None,
         env=env,
     )
+    return _start_at_root(target, part.folder, command) if part.folder else target
+
+
+def _start_at_root(target: Target, folder: str, command: str) -> Target:
+    """Return a target for the tests of a project as they are run from the root. Raises ModelRejected."""
+    if target.runner is not RepairRunner.PYTEST or target.arguments != ("-q",):
+        raise _reject_command(command)
+    named = [f"{folder}{name}" for name in target.env.get("PYTHONPATH", "").split(":") if name]
+    path = {"PYTHONPATH": ":".join([*named, folder[:-1]])}
+    return target.replace(arguments=("--rootdir=.", "-q", folder[:-1]), env={**target.env, **path})
 
 
 def _locate(root: Path, program: str) -> str:

@@ -5,13 +5,13 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+from agentflow.core.check_command import format_command
 from agentflow.core.errors import Exit
 from agentflow.core.events import IntentTold
 from agentflow.core.evidence import CheckRun, Side, select_runs, summarize_evidence
 from agentflow.core.record import to_builtins
 from agentflow.core.regex import regex
 from agentflow.core.role import Finding, Issue
-from agentflow.core.several import describe_several
 from agentflow.core.task import Ending, Failure, GateStatus, Status, TaskState
 from agentflow.core.verdict import PLAUSIBLE, ProbeResult, Proof, describe_probe
 from agentflow.frontmatter import write_atomic
@@ -267,7 +267,7 @@ def _show_check(run: CheckRun) -> str:
     hint = f"\n  - {nest_text(run.hint)}" if run.hint else ""
     taken = f", as {evidence.taken_from} showed" if evidence.taken_from else ""
     end = f"{summarize_evidence(evidence)}{taken} ({took})"
-    return f"- {run.check.name}: `{nest_text(describe_several(evidence.command))}` {end}{hint}"
+    return f"- {run.check.name}: `{nest_text(format_command(evidence.command))}` {end}{hint}"
 
 
 def _list_without_change(runs: tuple[CheckRun, ...]) -> list[str]:

@@ -9,7 +9,7 @@ import hashlib
 import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from agentflow.core.languages import LANGUAGES, CompilerCache
@@ -28,6 +28,8 @@ class BuildCache(Record):
     language: str
     rule: CompilerCache
     folder: Path
+    module: Path
+    """The folder of the repository in which the compiler is started to fill it."""
 
     def find_mark(self, root: Path) -> Path | None:
         """Return the file that says when the cache was last filled for a repository as it is now.
@@ -37,8 +39,8 @@ class BuildCache(Record):
         program = shutil.which(self.rule.fill[0].split()[0], path=find_outer_path(root))
         if program is None:
             return None
-        found = hashlib.sha256(str(root).encode())
-        for path in map(root.joinpath, self.rule.needs):
+        found = hashlib.sha256(str(self.module).encode())
+        for path in map(self.module.joinpath, self.rule.needs):
             is_own = path.is_file() and not path.is_symlink()  # the target may be endless, in /proc
             found.update(path.read_bytes() if is_own else b"\0")
         found.update(repr((program, Path(program).stat().st_mtime)).encode())
@@ -84,11 +86,26 @@ def find_build_cache(root: Path, environ: Mapping[str, str]) -> BuildCache | Non
     """Return the cache of the compiler that a repository needs, if that keeps one outside the repository."""
     for language in LANGUAGES:
         rule = language.compiler_cache
-        if rule is not None and any((root / name).is_file() for name in language.manifests):
+        module = _find_module(root, language.manifests) if rule is not None else None
+        if rule is not None and module is not None:
             folder = _find_folder(rule, environ)
             is_inside = folder.resolve().is_relative_to(root.resolve())
-            return None if is_inside else BuildCache(language=language.name, rule=rule, folder=folder)
+            if is_inside:
+                return None
+            return BuildCache(language=language.name, rule=rule, folder=folder, module=module)
     return None
+
+
+def _find_module(root: Path, manifests: Iterable[str]) -> Path | None:
+    """Return the folder of a module: the root, or one near it.
+
+    A root with another manifest is hardly that of several modules, and may hold thousands of folders.
+    """
+    is_project = any((root / name).is_file() for each in LANGUAGES for name in each.manifests)
+    depths, top = ("", "*/") if is_project else ("", "*/", "*/*/"), root.resolve()
+    found = (path for depth in depths for name in manifests for path in sorted(root.glob(depth + name)))
+    own = (path.parent for path in found if path.is_file() and path.parent.resolve().is_relative_to(top))
+    return next(own, None)
 
 
 def _find_folder(rule: CompilerCache, environ: Mapping[str, str]) -> Path:

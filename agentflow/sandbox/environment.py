@@ -34,15 +34,18 @@ def find_variables(root: Path) -> dict[str, str]:
     }
 
 
-def find_environment(root: Path) -> Path | None:
-    """Return the Python environment that the user activated or the repository holds.
+def find_environment(root: Path, *below: Path) -> Path | None:
+    """Return the Python environment that the user activated or the repository holds, first in a folder below.
 
     The one that runs us comes last, and only counts as the project's if pytest was installed in it.
     """
     name = os.environ.get("VIRTUAL_ENV", "")
     active = [root / name] if name else []
     folders = [
-        root / name for name in PYTHON_ENVIRONMENTS if name == ".venv" or is_python_environment(root / name)
+        top / name
+        for top in (*below, root)
+        for name in PYTHON_ENVIRONMENTS
+        if name == ".venv" or is_python_environment(top / name)
     ]
     if active and _is_ours(active[0], root):
         folders += [folder for folder in active if (folder / "bin" / "pytest").is_file()]

@@ -145,7 +145,7 @@ class Sandbox(Record):
             end, code = time.monotonic() + fill.seconds, None
             for line in cache.rule.fill:
                 left = max(0.1, end - time.monotonic())
-                command = Command(argv=tuple(line.split()), cwd=str(self.root), timeout=left, env=env)
+                command = Command(argv=tuple(line.split()), cwd=str(cache.module), timeout=left, env=env)
                 code = self.of(None, cache.folder).run(command, scratch / "output", cancelled).exit_code
             fill.keep(is_filled=code == 0)  # the last command compiles all that the others do
 

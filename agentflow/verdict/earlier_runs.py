@@ -13,6 +13,7 @@ from types import MappingProxyType
 from agentflow.checks.observing import Reads
 from agentflow.checks.results import count_findings
 from agentflow.checks.run import TAIL_CHARS, Shown
+from agentflow.core.check_command import split_command
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import EvidenceRecorded
 from agentflow.core.evidence import (
@@ -152,8 +153,9 @@ def mark_surroundings(sandbox: Sandbox, marks: Mapping[str, str], check: Check) 
 
 def _programs(command: str, root: Path) -> Iterator[Path]:
     """Yield the programs that a command names, and their package folders."""
-    for word in dict.fromkeys(_WORD.findall(command)):
-        found = shutil.which(root / word if "/" in word else word)
+    words = ((part.folder, word) for part in split_command(command) for word in _WORD.findall(part.command))
+    for folder, word in dict.fromkeys(words):
+        found = shutil.which(root / folder / word if "/" in word else word)
         if found is not None:
             for place in dict.fromkeys((Path(found), Path(found).resolve())):
                 yield place

@@ -1,6 +1,6 @@
 """The case of a change, gathered: its checks as they are now and as they were, its proof and its probes."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 
 from anyio import to_thread
@@ -19,9 +19,10 @@ from agentflow.core.evidence import (
     describe_end,
     find_longest,
 )
+from agentflow.core.languages import is_source
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
-from agentflow.core.test_ids import get_test_function, is_test_in
+from agentflow.core.test_ids import get_test_file, get_test_function, is_test_in
 from agentflow.core.verdict import ProbeResult, Remark, Tampering
 from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.profile import CHECKS
@@ -344,7 +345,13 @@ class Grounds(Record):
             return {}
         if not base.outcomes and not base.green and not paths:
             return {WHOLE: TestOutcome.FAILED}
-        return {test: base.outcomes[test] for test in base.list_ids(*RED) if not is_test_in(test, paths)}
+        return {test: base.outcomes[test] for test in base.list_ids(*RED) if not _may_lie_in(test, paths)}
+
+
+def _may_lie_in(test: str, paths: Collection[str]) -> bool:
+    """Return whether a test may lie in one of these files: Go and others name a package, and no file."""
+    is_told = is_source(get_test_file(test)) or all(path.endswith(".py") for path in paths)
+    return is_test_in(test, paths) or not is_told
 
 
 def _find_touched(change: TextDiff, tests: Iterable[str]) -> set[str]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
+from agentflow.core.check_command import format_command
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome, describe_end
-from agentflow.core.several import describe_several
 from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult, ProofKind
 from agentflow.redact import list_some
 from agentflow.verdict.case import Case, find_faults, is_left_behind
@@ -69,7 +69,7 @@ def _count_skipped(case: Case) -> Iterator[str]:
 
 
 def explain_uncounted(check: Check) -> str:
-    return f"the tests of `{describe_several(check.command)}` cannot be counted; only its exit code is known"
+    return f"the tests of `{format_command(check.command)}` cannot be counted; only its exit code is known"
 
 
 def _still_red(case: Case) -> Iterator[str]:

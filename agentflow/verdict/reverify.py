@@ -12,6 +12,7 @@ from agentflow.checks.python import choose_interpreter
 from agentflow.checks.repository import KNOWN_FAILURES, Repository, WellKnown, apply_own_commands
 from agentflow.checks.results import count_findings
 from agentflow.checks.run import CheckWatch, Manner, Shown
+from agentflow.core.check_command import format_command
 from agentflow.core.errors import CorruptState
 from agentflow.core.evidence import (
     By,
@@ -26,7 +27,6 @@ from agentflow.core.evidence import (
     summarize_evidence,
 )
 from agentflow.core.record import Record
-from agentflow.core.several import describe_several
 from agentflow.core.task import RequiredCheck, Status, TaskState
 from agentflow.core.verdict import ProbeResult, Verdict
 from agentflow.redact import list_some
@@ -383,7 +383,7 @@ def find_check(evidence: Evidence, required: Iterable[Check]) -> tuple[Check | N
         return None, f"{evidence.check} is not required by its tree"
     check = next((each for each in named if _bare(each.command) == _bare(evidence.command)), None)
     if check is None:
-        was, due = describe_several(evidence.command), describe_several(named[0].command)
+        was, due = format_command(evidence.command), format_command(named[0].command)
         return None, f"the record is of `{was}`; its tree requires `{due}`"
     return check, f"not run again ({check.missing})" if check.missing else ""
 

@@ -1,21 +1,21 @@
 """Target tests: which tests a task must make pass, and checks narrowed to them."""
 
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import partial
 from itertools import pairwise
 
+from agentflow.core.check_command import CommandPart, join_parts, split_command
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.regex import regex
-from agentflow.core.several import join_commands
 from agentflow.core.test_ids import find_id_prefix, find_test_files, get_test_file
 from agentflow.routing.clauses import Targets, find_targets
 from agentflow.workspace.git import Git
 
-PYTEST = regex(r"(?:^|\{ )(?P<start>[^{};|&]*\bpytest(?: -q(?=$|;)| --rootdir=\. -q(?= [^ ;]+$)))")
-"""The run of pytest in a command; where it is of a project in a folder, without the folder."""
+PYTEST = regex(r"(?P<start>[^{};|&]*\bpytest -q)(?: --ignore=\S+)*")
+"""A part of a command that is a run of pytest; the folders that it leaves out have runs of their own."""
 
-UNITTEST = regex(r"(?:^|\{ )(?P<start>[^{};|&]* -m unittest) (?P<search>discover -v\b[^{};|&]*)")
+UNITTEST = regex(r"(?P<start>[^{};|&]* -m unittest) (?P<search>discover -v\b[^{};|&]*)")
 
 _OR = " or "
 _OPTIONS = ("-", "@")
@@ -53,54 +53,101 @@ def _find_by_names(
     return frozenset(test for test in tests if files.get(test) in found)
 
 
-def narrow(check: Check, tests: Collection[str]) -> Check:
-    """Return a check that runs only these tests; the same check for an unknown runner."""
-    if found := PYTEST.search(check.command):
-        runs = [found["start"] + _by_file(tests)]
-    else:
-        parts = UNITTEST.finditer(check.command)
-        runs = [f"{part['start']} {part['search'].rstrip()}{_by_id(tests)}" for part in parts]
-    is_fit = (
-        check.name is CheckName.TESTS
-        and tests
-        and runs
-        and not any(test.startswith(_OPTIONS) for test in tests)
-    )
-    command = join_commands(runs) if is_fit else ""
+def narrow(check: Check, tests: Collection[str], options: str = "") -> Check:
+    """Return a check that runs only these tests; a part of an unknown runner runs whole, or not at all.
+
+    `options` are given to pytest.
+    """
+    parts = split_command(check.command)
+    if check.name is not CheckName.TESTS or not any(map(_is_python, parts)):
+        return check
+    owned = {part: {test for test in tests if _owns(part, parts, test)} for part in parts if _is_python(part)}
+    others = {*tests}.difference(*owned.values())
+    runs = [part for part in parts if owned.get(part, others)]
+    is_fit = bool(runs) and not any(test.startswith(_OPTIONS) for test in tests)
+    narrowed = (_narrow_part(part, owned[part], options) if part in owned else part for part in runs)
+    command = join_parts(narrowed) if is_fit else ""
     return check.replace(command=command) if 0 < len(command) < _MOST_CHARS else check
 
 
 def narrow_quietly(check: Check, tests: Collection[str]) -> Check:
     """Return the same without what pytest writes of a failure, which takes it as long as a short test."""
-    narrowed = narrow(check, tests)
-    is_pytest = narrowed != check and PYTEST.search(check.command)
-    return narrowed.replace(command=f"{narrowed.command} --tb=no") if is_pytest else narrowed
+    return narrow(check, tests, " --tb=no")
+
+
+def find_python_part(check: Check, path: str) -> CommandPart | None:
+    """Return the part of a check that runs the Python tests in a file, or None."""
+    parts = [part for part in split_command(check.command) if _is_python(part)]
+    mine = (part for part in parts if path.startswith(part.folder))
+    return max(mine, key=lambda part: len(part.folder), default=None)
+
+
+def runs_python_alone(check: Check) -> bool:
+    """Return whether all parts of a check are known runs of Python tests."""
+    return all(map(_is_python, split_command(check.command)))
+
+
+def _is_python(part: CommandPart) -> bool:
+    return bool(PYTEST.fullmatch(part.command) or UNITTEST.fullmatch(part.command))
+
+
+def _owns(part: CommandPart, parts: Iterable[CommandPart], test: str) -> bool:
+    """Return whether a part runs a test: by its file, the innermost folder first, or as unittest names it.
+
+    Where other runners run as well, a test of pytest is known by the ending of its file.
+    """
+    path, is_alone = get_test_file(test), all(map(_is_python, parts))
+    if not path.endswith(".py") and not ("::" in test and is_alone):
+        return bool(UNITTEST.fullmatch(part.command)) and "::" not in test and "/" not in test
+    inner = (each.folder for each in parts if len(each.folder) > len(part.folder) and _is_python(each))
+    is_mine = path.startswith(part.folder) and not path.startswith(tuple(inner))
+    return is_mine and bool(PYTEST.fullmatch(part.command))
+
+
+def _narrow_part(part: CommandPart, tests: Collection[str], options: str) -> CommandPart:
+    if found := PYTEST.fullmatch(part.command):
+        inside = {test.removeprefix(part.folder) for test in tests}
+        return part.replace(command=f"{found['start']}{_by_file(inside)}{options}")
+    found = UNITTEST.fullmatch(part.command)
+    assert found is not None
+    return part.replace(command=f"{found['start']} {found['search'].rstrip()}{_by_id(tests)}")
 
 
 def describe_one_test(check: Check) -> str:
     """Return the command for one test, with placeholders in capitals; empty for an unknown runner."""
-    if found := PYTEST.search(check.command):
+    parts = split_command(check.command)
+    found = ((part, form) for part in parts if (form := _find_form(part.command)))
+    return next((part.replace(command=form).text for part, form in found), "")
+
+
+def _find_form(command: str) -> str:
+    if found := PYTEST.fullmatch(command):
         return f"{found['start'].strip()} FILE -k NAME"
-    if found := UNITTEST.search(check.command):
+    if found := UNITTEST.fullmatch(command):
         return f"{found['start'].strip()} {found['search'].rstrip()} -k NAME"
-    form = next((form for start, form in _ONE.items() if start in check.command), "")
-    return form.format(check.command)
+    return next((form for start, form in _ONE.items() if start in command), "").format(command)
 
 
 def read_tests(command: str) -> frozenset[str]:
-    """Return the tests that a narrowed command runs; none for any other command."""
+    """Return what `narrow` made a command of: its tests, and each part of another runner by its text."""
+    return frozenset(test for part in split_command(command) for test in _read_part(part))
+
+
+def _read_part(part: CommandPart) -> Iterable[str]:
     try:
-        words = shlex.split(command)
+        words = shlex.split(part.command)
     except ValueError:
-        return frozenset()
-    chosen = [after.removesuffix(";") for word, after in pairwise(words) if word == "-k"]
+        return ()
+    chosen = [after for word, after in pairwise(words) if word == "-k"]
     if "unittest" in words:
-        return frozenset(chosen)
-    files = words[words.index("-q") + 1 :] if "-q" in words else []
+        return chosen
+    if "-q" not in words:
+        return (part.text,)
+    files = [f"{part.folder}{word}" for word in words[words.index("-q") + 1 :]]
     if not chosen:
-        return frozenset(files)
+        return files
     names = chosen[-1].split(_OR)
-    return frozenset(f"{file}::{name}" for file in files[: files.index("-k")] for name in names)
+    return (f"{file}::{name}" for file in files[: files.index(f"{part.folder}-k")] for name in names)
 
 
 def _by_file(tests: Collection[str]) -> str:

@@ -5,6 +5,7 @@ from datetime import datetime
 from functools import singledispatch
 from pathlib import Path
 
+from agentflow.core.check_command import format_command
 from agentflow.core.events import (
     Answered,
     Asked,
@@ -32,7 +33,6 @@ from agentflow.core.messages import Usage, sum_usage
 from agentflow.core.pending import Budget
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
-from agentflow.core.several import describe_several
 from agentflow.core.task import GateStatus, Phase, TaskState
 from agentflow.parse import Mismatch, fit
 from agentflow.redact import to_one_line
@@ -251,7 +251,7 @@ def _begin_check(event: CheckStarted, board: Board, now: float) -> Board:
     output = _name_output(event)
     check = RunningCheck(
         name=event.check,
-        command=to_one_line(describe_several(event.command)) + describe_sides(event.surface, event.code),
+        command=to_one_line(format_command(event.command)) + describe_sides(event.surface, event.code),
         since=now,
         output=output,
         expected=board.expected.get(event.check, 0),

@@ -2,6 +2,7 @@
 
 from functools import singledispatch
 
+from agentflow.core.check_command import format_command
 from agentflow.core.events import (
     Classified,
     Compacted,
@@ -32,7 +33,6 @@ from agentflow.core.events import (
 from agentflow.core.evidence import CheckName, Side, describe_counts
 from agentflow.core.messages import Stop
 from agentflow.core.run import RunOutcome
-from agentflow.core.several import describe_several
 from agentflow.core.task import GateStatus, Phase
 from agentflow.core.verdict import ProbeEnd, describe_probe
 from agentflow.redact import format_count, list_some, to_one_line
@@ -294,7 +294,7 @@ def _tell_evidence(event: EvidenceRecorded, memory: Memory) -> tuple[Row, ...]:
             span("  "),
             span(_MARKS[style], style),
             span(f"{event.check}  ", Style.BOLD),
-            span(to_one_line(describe_several(event.command), _SUBJECT)),
+            span(to_one_line(format_command(event.command), _SUBJECT)),
             span(said, style),
             span(more, Style.DIM),
         ),

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
+from agentflow.core.check_command import format_command
 from agentflow.core.events import TaskEnded
 from agentflow.core.evidence import By, CheckName, Evidence, Side, describe_counts, describe_end
 from agentflow.core.pending import APPROVED, Pending, PendingKind, to_letter
 from agentflow.core.role import PlanStep
-from agentflow.core.several import describe_several
 from agentflow.core.task import GateStatus, Phase, RequiredCheck, Status, TaskState
 from agentflow.redact import format_count, list_some, to_one_line
 from agentflow.view.tasks import Snapshot
@@ -177,7 +177,7 @@ def _draw_check(snapshot: Snapshot, base: RequiredCheck | None, final: RequiredC
     before = snapshot.find(base.evidence) if base else None
     after = snapshot.find(newest.evidence)
     name = column(newest.check.name, 7, Style.BOLD)
-    command = span(f"  {to_one_line(describe_several(newest.check.command), _COMMAND)}", Style.DIM)
+    command = span(f"  {to_one_line(format_command(newest.check.command), _COMMAND)}", Style.DIM)
     if after is None:
         why = to_one_line(newest.check.missing or "no evidence", _COMMAND)
         return line(
@@ -284,7 +284,7 @@ def format_evidence_table(snapshot: Snapshot) -> tuple[Line, ...]:
     return (
         line("  ", *heads, span("command", Style.DIM), hang=4),
         *(
-            line(mark_evidence(one), *row, span(to_one_line(describe_several(one.command), _COMMAND)), hang=4)
+            line(mark_evidence(one), *row, span(to_one_line(format_command(one.command), _COMMAND)), hang=4)
             for one, row in zip(snapshot.evidence, rows, strict=True)
         ),
     )

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from agentflow.core.check_command import format_command
 from agentflow.core.events import GatesMerged
 from agentflow.core.evidence import RED, CheckRun, summarize_evidence
-from agentflow.core.several import describe_several
 from agentflow.core.task import Ending, Gate, GateStatus, Phase, TaskState
 from agentflow.process import make_timestamp
 from agentflow.redact import list_some
@@ -32,7 +32,7 @@ def format_check(run: CheckRun) -> str:
     failing = sorted(run.list_ids(*RED))
     names = f": {list_some(failing)}" if failing else ""
     hint = f"\n  {run.hint}" if run.hint else ""
-    command = describe_several(run.check.command)
+    command = format_command(run.check.command)
     return f"- `{command}` {summarize_evidence(evidence)} (evidence {evidence.id}){names}{hint}"
 
 

@@ -279,48 +279,27 @@ def test_an_environment_that_the_sandbox_hides_is_named_with_what_shows_it(new_r
     assert shown.code == 0, shown.out
 
 
-PROJECT = {
-    "pyproject.toml": '[tool.pytest.ini_options]\nmarkers = ["slow"]\naddopts = "--strict-markers"\n',
-    "app/__init__.py": "",
-    "app/calc.py": play.CALC["calc.py"],
-    "tests/test_calc.py": (
-        "import pytest\n\nfrom app.calc import add, double\n\n\n@pytest.mark.slow\ndef test_add():\n"
-        "    assert add(1, 2) == 3\n\n\ndef test_double():\n    assert double(2) == 4\n"
+GO = {
+    "go.mod": "module calc\n\ngo 1.19\n",
+    "calc.go": "package calc\n\nfunc Add(a, b int) int { return a + b }\n",
+    "calc_test.go": (
+        'package calc\n\nimport "testing"\n\nfunc TestAdd(t *testing.T) {\n'
+        '\tif Add(1, 2) != 4 {\n\t\tt.Error("wrong")\n\t}\n}\n'
     ),
 }
 
 
-def lay_project(folder: str, **other: str) -> dict[str, str]:
-    return {f"{folder}/{name}": text for name, text in {**PROJECT, **other}.items()}
-
-
-def test_a_project_in_a_folder_is_tested_with_its_own_settings(new_repo: NewRepo) -> None:
-    repo = new_repo(lay_project("backend"))
+@pytest.mark.skipif(not shutil.which("go"), reason="runs go")
+def test_a_go_test_that_fails_before_it_is_edited_is_not_taken_for_flaky(new_repo: NewRepo) -> None:
+    repo = new_repo(GO)
+    turns = play.edit("calc_test.go", "!= 4", "!= 3")
     script = [
-        play.findings("backend/app/calc.py"),
-        play.plan("backend/app/calc.py"),
-        play.role(
-            "implementer",
-            *play.edit("backend/app/calc.py", "a - b", "a + b"),
-            play.submit("backend/app/calc.py"),
-        ),
-        play.verified("ev-0002"),
+        play.findings("calc_test.go"),
+        play.plan("calc_test.go"),
+        play.role("implementer", *turns, play.submit("calc_test.go")),
+        play.verified("ev-0004"),
     ]
-    done = repo.task(play.TEXT, "--json", script=script)
-    assert done.code == 0, done.err
-    (proof,) = done.json["proof"]
-    assert proof["tests"] == ["backend/tests/test_calc.py::test_add"]
-
-
-def test_several_projects_are_tested_each_with_its_own_settings(new_repo: NewRepo) -> None:
-    right = {"app/calc.py": RIGHT}
-    beside = {"tests/test_root.py": "def test_root():\n    assert True\n"}
-    repo = new_repo({**lay_project("one", **right), **lay_project("two", **right), **beside})
-    (row,) = repo.run("verify", "--json").json
-    assert (row["exit_code"], row["tests"]["passed"]) == (0, 5), row
-    (repo.root / "two/app/calc.py").write_text(play.CALC["calc.py"])
-    told = repo.run("verify")
-    assert told.code == 1
-    assert "exit 1, 4 passed, 1 failed" in told.out
-    (quick,) = repo.run("verify", "--quick", "--json").json
-    assert quick["command"].count(" -q ") == 2
+    done = repo.task("fix the wrong sum in calc_test.go", "--json", "--max-iterations", "1", script=script)
+    assert done.code == 75, done.out
+    assert not any(each["flaky"] for each in repo.evidence())
+    assert "mixed results" not in (repo.folder / "report.md").read_text("utf-8")

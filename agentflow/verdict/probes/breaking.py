@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from secrets import randbelow, token_hex
 
 from agentflow.checks.run import Shown
+from agentflow.core.check_command import CommandPart
 from agentflow.core.evidence import Check, CheckName, TestOutcome
 from agentflow.core.languages import find_language
 from agentflow.core.record import Record
@@ -21,7 +22,7 @@ from agentflow.verdict.syntax import (
     read_python,
     skip_docstring,
 )
-from agentflow.verdict.target_tests import PYTEST, UNITTEST
+from agentflow.verdict.target_tests import PYTEST, UNITTEST, find_python_part
 from agentflow.workspace.mixed_tree import ChangedTexts, find_differences
 
 _OPENS = re.compile(
@@ -261,11 +262,13 @@ class Canary(Record):
 
 def make_canary(check: Check, beside: str, changed: Iterable[str]) -> Canary | None:
     """Return a canary beside a test, which loads the changed code; None for an unknown runner."""
-    pytest = PYTEST.search(check.command)
-    found = pytest or UNITTEST.search(check.command)
-    if check.name is not CheckName.TESTS or found is None:
+    part = find_python_part(check, beside)
+    if check.name is not CheckName.TESTS or part is None:
         return None
-    tops = _list_import_folders(check.command)
+    pytest = PYTEST.fullmatch(part.command)
+    found = pytest or UNITTEST.fullmatch(part.command)
+    assert found is not None
+    tops = _list_import_folders(part)
     modules = sorted(module for path in changed for module in _modules(path, tops))
     # nobody can be in its way, or spare it by what it is named and compares
     number = randbelow(10_000)
@@ -275,10 +278,11 @@ def make_canary(check: Check, beside: str, changed: Iterable[str]) -> Canary | N
     text = _TEXT.format(**names, modules=modules) + "".join(methods)
     path = str(PurePosixPath(beside).with_name(f"test_{names['word']}.py"))
     option = " --tb=no" if pytest else " -v"
+    command = f"{found['start']}{option} {shlex.quote(path.removeprefix(part.folder))}"
     return Canary(
         path=path,
         text=text,
-        check=check.replace(command=f"{found['start']}{option} {shlex.quote(path)}"),
+        check=check.replace(command=part.replace(command=command).text),
     )
 
 
@@ -287,10 +291,11 @@ def is_silent(shown: Shown) -> bool:
     return shown.execution.exit_code == 0 or TestOutcome.PASSED in shown.outcomes.values()
 
 
-def _list_import_folders(command: str) -> tuple[str, ...]:
-    """Return the folders that a check imports from beside the root, inner ones first."""
-    named = _IMPORT_PATH.findall(command) or ["src"]
-    return tuple(folder for value in named for folder in value.split(":"))
+def _list_import_folders(part: CommandPart) -> tuple[str, ...]:
+    """Return the folders that a part of a check imports from beside the root, inner ones first."""
+    named = [folder for value in _IMPORT_PATH.findall(part.command) or ["src"] for folder in value.split(":")]
+    own = [part.folder[:-1]] if part.folder else []
+    return (*(f"{part.folder}{folder}" for folder in named), *own)
 
 
 def _modules(path: str, tops: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,9 +1,10 @@
 """Probes of tests: with other expected values, and with the code under test broken."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import PurePosixPath
 
-from agentflow.core.evidence import CheckName, CheckRun
+from agentflow.core.check_command import CommandPart, join_parts, split_command
+from agentflow.core.evidence import Check, CheckName, CheckRun
 from agentflow.core.languages import PROBED, is_source
 from agentflow.core.test_ids import get_test_function, is_test_in
 from agentflow.core.verdict import ProbeKind
@@ -175,23 +176,35 @@ def _of_others(
     expecting = {each.test for found in spots.values() for each in found}
     if not all(any(_is_named(test, name) for test in tests) for name in wanted) or expecting != tests:
         return
-    if final.check.command == _GO and len(tests) > _MOST_GO:
+    if _list_go_parts(final.check, paths) and len(tests) > _MOST_GO:
         return
-    for run, few in _one_by_one(final, tests):
+    for run, few in _one_by_one(final, tests, paths):
         yield context.plan(ProbeKind.TESTS_ONLY, run, broken).replace(tests=frozenset(few))
     word = make_word()
     other = {path: expect_other(texts[path], found, word, 1) for path, found in spots.items()}
     yield context.plan(ProbeKind.TESTS_ONLY, final, other).replace(tests=frozenset(tests))
 
 
-def _one_by_one(final: CheckRun, tests: Collection[str]) -> Iterator[tuple[CheckRun, Collection[str]]]:
-    """Yield the tests in the groups in which each of them gives a result."""
-    if final.check.command != _GO:
+def _one_by_one(
+    final: CheckRun, tests: Collection[str], paths: Iterable[str]
+) -> Iterator[tuple[CheckRun, Collection[str]]]:
+    """Yield the tests in some files in the groups in which each of them gives a result."""
+    parts = _list_go_parts(final.check, paths)
+    if not parts:
         yield final, tests
-    else:
-        for test in sorted(tests):
-            command = f"{_GO} -run '^{test.rpartition('::')[2]}$'"
-            yield final.replace(check=final.check.replace(command=command)), {test}
+    for test in sorted(tests) if parts else ():
+        name = f" -run '^{test.rpartition('::')[2]}$'"
+        command = join_parts(part.replace(command=part.command + name) for part in parts)
+        yield final.replace(check=final.check.replace(command=command)), {test}
+
+
+def _list_go_parts(check: Check, paths: Iterable[str]) -> list[CommandPart]:
+    """Return the parts of a check that run the Go tests in some files, each of the innermost module."""
+    parts = [part for part in split_command(check.command) if part.command.endswith(_GO)]
+    by_depth = sorted(parts, key=lambda part: len(part.folder), reverse=True)
+    files = [path for path in paths if path.endswith(".go")]
+    found = (next((part for part in by_depth if path.startswith(part.folder)), None) for path in files)
+    return [part for part in dict.fromkeys(found) if part is not None]
 
 
 def _is_named(test: str, name: str) -> bool:

@@ -1,14 +1,16 @@
 """The probes that a change needs: a function of its case and of the probes so far."""
 
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import PurePosixPath
 
-from agentflow.core.evidence import CheckName, CheckRun, Side, find_same_check
+from agentflow.core.evidence import Check, CheckName, CheckRun, Side, find_same_check
 from agentflow.core.languages import PROBED
 from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
+from agentflow.verdict.case import find_tests
 from agentflow.verdict.judge import has_no_failure
 from agentflow.verdict.probes.branches import Watched, watch_change
-from agentflow.verdict.probes.breaking import Marks, break_change, make_canary, plant_names, refuse
+from agentflow.verdict.probes.breaking import Canary, Marks, break_change, make_canary, plant_names, refuse
 from agentflow.verdict.probes.hunks import Piece, split_change, take_back
 from agentflow.verdict.probes.of_tests import probe_expectations, probe_tests_alone
 from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
@@ -17,7 +19,7 @@ from agentflow.verdict.probes.script_branches import CountedScript, count_script
 from agentflow.verdict.proofs import explain_silence, find_proof
 from agentflow.verdict.surface import Kind, find_kind, is_check_file
 from agentflow.verdict.syntax import is_too_deep
-from agentflow.verdict.target_tests import narrow, narrow_quietly
+from agentflow.verdict.target_tests import find_python_part, narrow, narrow_quietly, runs_python_alone
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _Results = tuple[ProbeResult, ...]
@@ -29,22 +31,33 @@ _PIECES_SECONDS = 30.0
 
 
 def plan_canaries(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
-    """Return the canary test to run: on the new code, and on the old code if it stayed silent there."""
-    if known and (known[-1].code is Side.BASE or known[-1].end is not ProbeEnd.SILENT):
+    """Return the canary tests to run: on the new code, and on the old code those that stayed silent there."""
+    if any(each.code is Side.BASE for each in known):
         return ()
-    held = [run for run in context.case.select(checks=Side.BASE) if run.green]
-    paths = context.git.list_paths(context.trees[0])
-    tests = (
-        path for path in paths if path.endswith(".py") and find_kind(path, context.task.surface) is Kind.TESTS
+    held, modules = find_tests(context.case.select(checks=Side.BASE)), _modules_in_change(context)
+    if held is None or not held.green or held.evidence is None or not modules:
+        return ()
+    tree, code = (context.trees[0], Side.BASE) if known else (held.evidence.tree_before or "", Side.FINAL)
+    canaries = list(_make_canaries(context, held.check, modules))
+    due = [each for each, told in zip_longest(canaries, known) if not told or told.end is ProbeEnd.SILENT]
+    return tuple(
+        Probe(kind=ProbeKind.CANARY, check=each.check, tree=tree, files={each.path: each.text}, code=code)
+        for each in due
     )
-    beside, modules = next(tests, None), _modules_in_change(context)
-    made = ((make_canary(run.check, beside, modules), run.evidence) for run in held if beside and modules)
-    found = next(((each, evidence.tree_before) for each, evidence in made if each and evidence), None)
-    if found is None or found[1] is None:
-        return ()
-    canary, files = found[0], {found[0].path: found[0].text}
-    tree, code = (context.trees[0], Side.BASE) if known else (found[1], Side.FINAL)
-    return (Probe(kind=ProbeKind.CANARY, check=canary.check, tree=tree, files=files, code=code),)
+
+
+def _make_canaries(context: ProbeContext, check: Check, modules: list[str]) -> Iterator[Canary]:
+    """Yield a canary for each run of Python tests whose project changed, or for each run if none did."""
+    paths = context.git.list_paths(context.trees[0])
+    tests = [
+        path for path in paths if path.endswith(".py") and find_kind(path, context.task.surface) is Kind.TESTS
+    ]
+    beside = {part: path for path in reversed(tests) if (part := find_python_part(check, path))}
+    changed = {part for path in modules if (part := find_python_part(check, path))}
+    for part, path in beside.items():
+        made = make_canary(check, path, modules) if part in changed or changed.isdisjoint(beside) else None
+        if made is not None:
+            yield made
 
 
 def _modules_in_change(context: ProbeContext) -> list[str]:
@@ -92,7 +105,7 @@ def _break_change(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> I
     final, proved = context.tests, find_proof(context.case)
     if final is None or final.evidence is None or not proved or context.case.is_blocked(final):
         return
-    if context.proving and make_canary(final.check, "tests/test_a.py", ()):
+    if context.proving and runs_python_alone(narrow(final.check, context.proving)):
         return
     marks = Marks(word=make_word(), loaded=make_word(), reached=make_word())
     files: dict[str, str | None] = {each.path: break_change(each, marks) for each in _sources(product)}

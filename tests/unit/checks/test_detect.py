@@ -31,6 +31,7 @@ def package(text: str, *others: str) -> dict[str, str]:
 
 BOTH = "r=0; { python3 -m ruff check .; } || r=1; { python3 -m black --check -q .; } || r=1; exit $r"
 RUFF = "python3 -m ruff"
+EACH = "r=0; (cd api && {0} ./...) || r=1; (cd lib && {0} ./...) || r=1; exit $r"
 PYTEST_Q = "python3 -m pytest -q"
 DISCOVER = "python3 -m unittest discover -v"
 RAW = [
@@ -223,6 +224,56 @@ RAW = [
     ),
     ("bun", package('{"scripts": {"test": "jest"}}', "bun.lockb"), {TESTS: "bun run test"}, ("bun",)),
     ("go", {"go.mod": "", "a_test.go": ""}, {LINT: "go vet ./...", TESTS: "go test ./..."}, ("go",)),
+    (
+        "go modules without a root",
+        {"api/go.mod": "", "api/a_test.go": "", "lib/go.mod": "", "lib/a_test.go": ""},
+        {LINT: EACH.format("go vet"), TESTS: EACH.format("go test")},
+        ("go",),
+    ),
+    (
+        "a go workspace that leaves a module out",
+        {
+            "go.work": "go 1.19\n\nuse (\n\t./api // the server\n)\nuse ./lib\n",
+            "api/go.mod": "",
+            "api/a.go": "",
+            "lib/go.mod": "",
+            "tools/go.mod": "",
+            "tools/a_test.go": "",
+        },
+        {
+            LINT: f"{EACH[:-7].format('go vet')}(cd tools && GOWORK=off go vet ./...) || r=1; exit $r",
+            TESTS: "cd tools && GOWORK=off go test ./...",
+        },
+        ("go",),
+    ),
+    (
+        "a go module inside another",
+        {
+            "go.mod": "",
+            "a.go": "",
+            "e2e/go.mod": "",
+            "e2e/a_test.go": "",
+            "tools/go.mod": "",
+            "tools/a.go": "",
+        },
+        {
+            LINT: "r=0; { go vet ./...; } || r=1; (cd e2e && go vet ./...) || r=1; exit $r",
+            TESTS: "cd e2e && go test ./...",
+        },
+        ("go",),
+    ),
+    (
+        "go modules that are data",
+        {
+            "go.mod": "",
+            "a_test.go": "",
+            "testdata/go.mod": "",
+            "testdata/a_test.go": "",
+            "vendor/x/go.mod": "",
+        },
+        {LINT: "go vet ./...", TESTS: "go test ./..."},
+        ("go",),
+    ),
     ("go without tests", {"go.mod": "", "a.go": ""}, {LINT: "go vet ./..."}, ("go",)),
     (
         "rust",

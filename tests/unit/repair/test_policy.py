@@ -6,9 +6,9 @@ from pathlib import Path
 import anyio
 import pytest
 
+from agentflow.core.check_command import join_commands
 from agentflow.core.errors import ModelRejected
 from agentflow.core.messages import Reply, Request, ToolCall, ToolResult, ToolSpec
-from agentflow.core.several import join_commands
 from agentflow.core.verdict import PLAUSIBLE
 from agentflow.repair.policy import Repair
 from tests.support.boxes import boxed

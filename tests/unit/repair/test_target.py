@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from agentflow.core.check_command import join_commands
 from agentflow.core.errors import ModelRejected
-from agentflow.core.several import join_commands
 from agentflow.repair.target import Brief, RepairRunner, locate_tests, read_brief, read_target
 from tests.unit.repair.stage import Stage
 
@@ -39,6 +39,13 @@ def brief(root: Path, command: str) -> Brief:
             {},
         ),
         ("other/pytest", "ROOT/other/python3", RepairRunner.PYTEST, (), {}),
+        (
+            "cd api && PYTHONPATH=src .venv/bin/python -m pytest -q",
+            "ROOT/api/.venv/bin/python",
+            RepairRunner.PYTEST,
+            ("--rootdir=.", "-q", "api"),
+            {"PYTHONPATH": "api/src:api"},
+        ),
     ],
 )
 def test_a_command_is_understood(

@@ -27,6 +27,22 @@ NARROW = {
         {"a.py::test_x"},
         f"{PART} a.py -k test_x",
     ),
+    "only the other runner's": (
+        f"r=0; {{ {PART}; }} || r=1; {{ npm test; }} || r=1; exit $r",
+        {"web/a.test.js::adds"},
+        "npm test",
+    ),
+    "a project in a folder": (f"cd a && {PART}", {"a/t/a.py::test_x"}, f"cd a && {PART} t/a.py -k test_x"),
+    "one of several projects": (
+        f"r=0; {{ {PART} --ignore=a; }} || r=1; (cd a && {PART}) || r=1; (cd b && {PART}) || r=1; exit $r",
+        {"b/a.py::test_x"},
+        f"cd b && {PART} a.py -k test_x",
+    ),
+    "the root and a project": (
+        f"r=0; {{ {PART} --ignore=a; }} || r=1; (cd a && {PART}) || r=1; exit $r",
+        {"a.py::test_x", "a/a.py::test_y"},
+        f"r=0; {{ {PART} a.py -k test_x; }} || r=1; (cd a && {PART} a.py -k test_y) || r=1; exit $r",
+    ),
     "unittest": (UNITTEST, {"test_a.A.test_x"}, f"{UNITTEST} -k test_a.A.test_x"),
     "what unittest cannot load": (
         UNITTEST,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentflow.checks.code_coverage import Load, count_go, read_coverage, read_go_coverage
+from agentflow.core.check_command import CommandPart, join_parts
 from agentflow.verdict.probes.recording import record_change
 from agentflow.verdict.probes.script_branches import count_script
 from agentflow.workspace.mixed_tree import ChangedTexts
@@ -226,9 +227,9 @@ example.org/pager/pager.go:27.2,27.19 1 2
 def list_untried_go(
     folder: Path, profile: str, path: str = "pager.go", text: str = GO, before: str = "package pager\n"
 ) -> list[str]:
-    for name, said in {"go.mod": "module example.org/pager\n", path: text, "profile": profile}.items():
+    for name, said in {"go.mod": "module example.org/pager\n", path: text, "go-0.profile": profile}.items():
         folder.joinpath(name).write_text(said, "utf-8")
-    told = read_go_coverage(folder / "profile", [folder])
+    told = read_go_coverage("go test ./...", folder, [folder])
     counted = count_script(ChangedTexts(path=path, before=before, after=text))
     assert counted is not None
     return [f"{hunk.place}: {hunk.wanted}" for hunk in counted.list_untried(told)]
@@ -287,10 +288,28 @@ def test_a_profile_that_tests_wrote_themselves_is_no_error(row: str, tmp_path: P
     assert "pager.go:10: that runs `return total / size`" in list_untried_go(tmp_path, f"{PROFILE}{row}\n")
 
 
-def test_only_one_run_of_go_counts() -> None:
-    assert " -coverprofile=/x ./..." in count_go("go test ./...", Path("/x"))
+def test_only_one_run_of_go_a_module_counts() -> None:
+    assert " -coverprofile=/x/go-0.profile ./..." in count_go("go test ./...", Path("/x"), [])
     for command in ("go test ./a && go test ./b", "go test -cover ./...", "make test"):
-        assert count_go(command, Path("/x")) == command
+        assert count_go(command, Path("/x"), []) == command
+
+
+def test_the_modules_of_a_repository_are_counted_together(tmp_path: Path) -> None:
+    module, inner = "example.org/pager", "example.org/pager/shows"
+    for folder, name in {"": module, "shows": inner}.items():
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / "go.mod").write_text(f"module {name}\n")
+    (tmp_path / "shows/a.go").write_text("package shows\n\nfunc A() {\n\tprint()\n}\n")
+    command = join_parts(CommandPart(command="go test ./...", folder=folder) for folder in ("", "shows/"))
+
+    counted = count_go(command, tmp_path, [tmp_path])
+
+    assert counted.count(f" -coverpkg={inner}/...,{module}/... ") == 2
+    for at, count in enumerate((0, 1)):
+        row = f"{inner}/a.go:3.10,5.2 1 {count}\n"
+        (tmp_path / f"go-{at}.profile").write_text(f"mode: atomic\n{row}")
+    (load,) = read_go_coverage(command, tmp_path, [tmp_path])["shows/a.go"]
+    assert load[1][0][2] == 1
 
 
 @needs_node
