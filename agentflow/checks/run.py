@@ -2,13 +2,10 @@
 
 import hashlib
 import json
-import os
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from enum import StrEnum
-from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -35,16 +32,23 @@ from agentflow.checks.results import (
     read_junit,
     read_reports,
 )
+from agentflow.checks.surroundings import (
+    COUNTED,
+    REPORT_FILE,
+    Manner,
+    make_environment,
+    make_other_surroundings,
+)
 from agentflow.core.check_command import join_parts, split_command
 from agentflow.core.evidence import Check, CheckName, Command, Execution, TestCounts, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.test_ids import get_test_file
 from agentflow.redact import strip_colours
-from agentflow.sandbox.environment import find_shell, is_python_environment
+from agentflow.sandbox.environment import find_shell
 from agentflow.sandbox.profile import CHECKS
 from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.throwaway import make_scratch_folder, walk
+from agentflow.sandbox.throwaway import make_scratch_folder
 
 _TAIL_LINES = 40
 _LOOK_SECONDS = 0.5
@@ -53,36 +57,11 @@ _LONG_SECONDS = 10.0
 TAIL_CHARS = 8_000
 _REPORT_BYTES = 64 << 20
 """A report of a hundred thousand tests has that size; a check may write as much as the disk holds."""
-_SETTINGS = MappingProxyType(
-    {
-        "CI": "true",  # nobody is there: test runners neither watch nor ask
-        "GOFLAGS": "-count=1",  # what an earlier run left in a cache is no run
-        "PYTHONHASHSEED": "0",  # base and final run are compared; set order must not tell them apart
-        "PYTHONUNBUFFERED": "1",  # what a test prints stays where it was printed
-        "RUFF_OUTPUT_FORMAT": "concise",
-    }
-)
-_COUNTED = "counted"
-"""The folder in which node's processes leave what they ran."""
-_JUNIT = "junit.xml"
 _UNITTEST = regex(r"-m unittest\b")
 _PRINTING = regex(r"\b(?:cargo test|ctest|go test)\b")
 """Runners of which only the output tells."""
 _PYTEST = regex(r"\bpytest\b")
 _RUNS_PYTEST = regex(r"\bpytest -q\b")
-_OTHERS = frozenset({".git", "node_modules"})
-
-
-class Manner(StrEnum):
-    """The way in which a command is run."""
-
-    PLAIN = "plain"
-    OBSERVED = "observed"
-    """The files that the check reads are recorded."""
-    ELSEWHERE = "elsewhere"
-    """The surroundings are others: another order of sets, a temporary folder with files."""
-    COUNTED = "counted"
-    """The surroundings are others, and node or Go counts the code that runs."""
 
 
 class CheckWatch(Record):
@@ -133,7 +112,7 @@ def execute(
         is_needed = is_observed or watch.longest
         observer = _observer(sandbox, scratch, env or {}, watch.longest) if is_needed else None
         job = job.replace(observer=observer)
-        surroundings = _other_surroundings(scratch, manner)
+        surroundings = make_other_surroundings(scratch, manner)
         with watch_folders(observer, sandbox.folders) if observer and is_observed else nullcontext():
             cancelled = _follow_tests(observer, watch) if observer else watch.cancelled
             finished = _run(job, scratch, sink, cancelled, {**surroundings, **(env or {})})
@@ -157,7 +136,7 @@ def execute(
 
 def _read_ran(check: Check, scratch: Path, sandbox: Sandbox) -> Mapping[str, tuple[Load, ...]]:
     """Return what node and Go left of how each process ran each file."""
-    of_node = read_coverage(scratch / _COUNTED, (sandbox.place, sandbox.root))
+    of_node = read_coverage(scratch / COUNTED, (sandbox.place, sandbox.root))
     return {**of_node, **read_go_coverage(check.command, scratch, sandbox.folders)}
 
 
@@ -262,7 +241,7 @@ def _run(
         cwd=str(job.sandbox.root),
         timeout=job.check.timeout,
         env={
-            **_environment(job.check, job.sandbox, scratch),
+            **make_environment(job.check, job.sandbox, scratch),
             **reporting,
             **env,
             **(job.observer.env if job.observer else {}),
@@ -284,52 +263,13 @@ def _readable(finished: Execution, sink: Path, raw: str) -> Execution:
     return finished.replace(tail=text[-TAIL_CHARS:], stdout_sha256=sha, bytes=len(written))
 
 
-def _environment(check: Check, sandbox: Sandbox, scratch: Path) -> dict[str, str]:
-    """Return the variables of a check; caches go where they vanish with the run."""
-    caches = {
-        "COVERAGE_FILE": str(scratch / "coverage"),
-        "HYPOTHESIS_STORAGE_DIRECTORY": str(scratch / "hypothesis"),
-        "MYPY_CACHE_DIR": str(scratch / "mypy"),
-        "RUFF_CACHE_DIR": str(scratch / "ruff"),
-    }
-    options = (
-        *("-o", f"cache_dir={scratch / 'pytest'}"),
-        *("-o", "junit_family=xunit1"),
-        "--continue-on-collection-errors",  # one file that cannot be loaded hides no other
-        f"--junitxml={scratch / _JUNIT}",
-    )
-    pytest = {"PYTEST_ADDOPTS": shlex.join(options)} if check.name is CheckName.TESTS else {}
-    return {**_SETTINGS, **caches, **pytest, **_keep_from_bytecode(sandbox.folders, scratch)}
-
-
-def _other_surroundings(scratch: Path, manner: Manner) -> dict[str, str]:
-    if manner not in (Manner.ELSEWHERE, Manner.COUNTED):
-        return {}
-    folder = scratch / "tmp"
-    folder.mkdir()
-    (folder / "tmp0").write_text("left by another program\n", "utf-8")
-    counted = {"NODE_V8_COVERAGE": str(scratch / _COUNTED)} if manner is Manner.COUNTED else {}
-    return {"PYTHONHASHSEED": "4242", "TMPDIR": str(folder), **counted}
-
-
-def _keep_from_bytecode(folders: Iterable[Path], scratch: Path) -> dict[str, str]:
-    """Return what keeps a check from compiled code that is there already, and from leaving any.
-
-    Compiling everything anew in a scratch folder costs seconds, so only a repository that needs it pays.
-    """
-    *below, top = folders
-    if any(map(has_lasting_bytecode, below)) or has_bytecode(top):
-        return {"PYTHONPYCACHEPREFIX": str(scratch / "pycache")}
-    return {"PYTHONDONTWRITEBYTECODE": "1"}
-
-
 def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
     """Return what the runners of a check told; reports count before what is printed."""
     command, text = job.check.command, drop_colours(output)
     python = read_verbose_unittest(text) if _UNITTEST.search(command) else {}
     parts = split_command(command)
     for at, part in enumerate(parts):
-        report = _place_report(scratch, at) if len(parts) > 1 else scratch / _JUNIT
+        report = _place_report(scratch, at) if len(parts) > 1 else scratch / REPORT_FILE
         python |= _tell_from_root(read_junit(_report(report)), part.folder, job.sandbox.folders)
     names_python = _UNITTEST.search(command) or _PYTEST.search(command)
     reported = read_reports(scratch, (job.sandbox.place, job.sandbox.root))
@@ -380,25 +320,3 @@ def _execution(check: Check, sandbox: Sandbox, finished: Execution) -> Execution
         tail="\n".join(lines[-_TAIL_LINES:])[-TAIL_CHARS:],
         sandbox=sandbox.level,
     )
-
-
-def has_bytecode(root: Path) -> bool:
-    """Return whether compiled code lies beside the repository's own sources.
-
-    A source that is edited twice within a second may keep its size, and compiled code may be planted: Python
-    would take either for the source. What lies in an installed environment is not looked at.
-    """
-    for folder, names, files in walk(root):
-        names[:] = [
-            name for name in names if name not in _OTHERS and not is_python_environment(f"{folder}/{name}")
-        ]
-        is_cache = os.path.basename(folder) == "__pycache__"  # noqa: PTH119  # a string
-        if is_cache and any(name.endswith(".pyc") for name in files):
-            return True
-    return False
-
-
-@lru_cache(maxsize=8)
-def has_lasting_bytecode(root: Path) -> bool:
-    """Return the same of files that nobody changes, looked at once: a layer lies above them."""
-    return has_bytecode(root)

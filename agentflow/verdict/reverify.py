@@ -11,7 +11,8 @@ from agentflow.checks.observing import Reads
 from agentflow.checks.python import choose_interpreter
 from agentflow.checks.repository import KNOWN_FAILURES, Repository, WellKnown, apply_own_commands
 from agentflow.checks.results import count_findings
-from agentflow.checks.run import CheckWatch, Manner, Shown
+from agentflow.checks.run import CheckWatch, Shown
+from agentflow.checks.surroundings import Manner
 from agentflow.core.check_command import format_command
 from agentflow.core.errors import CorruptState
 from agentflow.core.evidence import (

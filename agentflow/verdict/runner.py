@@ -10,7 +10,8 @@ from typing import TypeVar
 import anyio
 from anyio import from_thread, to_thread
 
-from agentflow.checks.run import CheckWatch, Manner, Shown, execute
+from agentflow.checks.run import CheckWatch, Shown, execute
+from agentflow.checks.surroundings import Manner
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import CheckStarted, TestRunsLong
 from agentflow.core.evidence import Check, CheckName, CheckRun, Fault, Side, TestOutcome

@@ -5,7 +5,8 @@ from pathlib import PurePosixPath
 from secrets import token_hex
 
 from agentflow.checks.dependencies import find_manifest
-from agentflow.checks.run import Manner, Shown
+from agentflow.checks.run import Shown
+from agentflow.checks.surroundings import Manner
 from agentflow.core.evidence import RED, Check, CheckRun, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
