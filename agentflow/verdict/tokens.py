@@ -16,7 +16,7 @@ CLOSES = frozenset(OPENS.values())
 
 
 def split_program(path: str, text: str) -> list[tuple[str, str]] | None:
-    """Return a program as its comments, strings and code, each by its kind; None where that is unsure."""
+    """Return a program's comments, strings and code, by kind; None if they cannot be told apart."""
     language = find_lexer(path)
     if language is None or _CONTROL.search(text) or re.search(language.odd, text):
         return None

@@ -30,7 +30,7 @@ _LOST = (RunOutcome.NO_SUBMISSION, RunOutcome.INVALID_SUBMISSION)
 
 
 class RunPrompt(Record):
-    """The task prompt of one run, under a name that tells it from others at the same time."""
+    """The task prompt of one run, with a name that is unique among simultaneous runs."""
 
     name: str
     text: str

@@ -239,7 +239,7 @@ def _head_of(code: Tokens, place: int) -> tuple[str, ...]:
 
 
 def _find_arms(code: Tokens) -> Iterator[Spot]:
-    """Yield the arms of a `match` or a `switch`, and the blocks of patterns and of what else is left."""
+    """Yield the arms of a `match` or `switch`, and the blocks of its patterns and its default."""
     for place, word in enumerate(code.words):
         if word not in _ARMS or not _is_in_function(code, place):
             continue

@@ -102,7 +102,7 @@ class Known:
         return (float(value) if is_number else value) in self._all
 
     def is_row(self, values: Iterable[object]) -> bool:
-        """Return whether one line of the tests has all of these values, two of them of some weight."""
+        """Return whether one line of the tests has all of these values, two of them not trivial."""
         found = _plain(values)
         telling = {value for value in found if value not in (0, 1, "")}
         return len(telling) > 1 and any(found <= row for row in self._rows)

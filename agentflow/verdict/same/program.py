@@ -52,7 +52,7 @@ def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[ChangedTexts, .
 
 
 def _find_readers(git: Git, tree: str, documents: Collection[PurePosixPath]) -> list[str]:
-    """Return the programs that name one of some documents, or both its folder and its ending."""
+    """Return the programs that name one of the documents, or both its folder and its ending."""
     named = git.find_mentions(tree, [path.name for path in documents]) if documents else ()
     naming = _in_code(named)
     for folder, ending in sorted({(path.parts[0], path.suffix) for path in documents if path.parts[1:]}):
