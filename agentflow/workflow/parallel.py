@@ -26,8 +26,7 @@ from agentflow.verdict.ending import end_without_result
 from agentflow.verdict.runner import run_together
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import RunPrompt, accept, dispatch, work
-from agentflow.workflow.gates import end_in_phase
-from agentflow.workflow.suspension import suspend_for
+from agentflow.workflow.gates import end_in_phase, suspend_for
 from agentflow.workflow.task_prompt import quote_diff, write_task_prompt
 from agentflow.workspace.side_copy import SideCopy, find_conflicts, merge_change, open_side_copy
 

@@ -35,9 +35,8 @@ from agentflow.verdict.paths import examine_base
 from agentflow.verdict.surface import is_check_file
 from agentflow.verdict.target_tests import find_target_tests
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.gates import decide_gate, format_check
+from agentflow.workflow.gates import add_assumption, decide_gate, decide_or_suspend, format_check, suspend_for
 from agentflow.workflow.session import announce_instructions
-from agentflow.workflow.suspension import add_assumption, decide_or_suspend, suspend_for
 from agentflow.workflow.task_prompt import MAX_FAILING, take_last_lines
 
 MAX_NAMES = 30
