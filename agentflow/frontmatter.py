@@ -301,7 +301,7 @@ def _head_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def write_atomic(path: Path, content: bytes, *, mode: int = 0o600) -> None:
-    """Replace a file so that a reader sees the old or the new one and a crash leaves one of them."""
+    """Replace a file so that readers, and a crash, find either the old or the new content."""
     write_whole(path, content, mode=mode, before_replace=os.fsync)
     sync(path.parent)
 

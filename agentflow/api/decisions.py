@@ -17,7 +17,7 @@ from agentflow.store.journal import add_message
 from agentflow.store.ownership import hold_writer_lock, is_own, record_begun
 from agentflow.store.reading import TASKS, find, list_tasks, load_state, try_load_state
 from agentflow.store.tasks import TaskStore
-from agentflow.workflow.suspension import record_answer
+from agentflow.workflow.gates import record_answer
 from agentflow.workspace.git import Git, open_repository
 
 _TAKEN = "this task was not begun here: its limits, skipped checks and decisions do not count"

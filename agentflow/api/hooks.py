@@ -178,7 +178,7 @@ def make_payload(kind: type[Record], given: Mapping[str, Any]) -> Record:
 
 
 def _make_value(name: str, kind: Any) -> Any:
-    """Return the value that stands for a field: of a text its own name, of anything else an empty one."""
+    """Return an example value for a field: its name for a text, else an empty value."""
     text = _VALUES.get(name, f"a {name.replace('_', ' ')}")
     return text if kind is str else (get_origin(kind) or kind)()
 

@@ -34,8 +34,8 @@ from agentflow.store.reading import find, find_recorded_end, load_state
 from agentflow.store.tasks import TaskStore
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import read_fresh_document
+from agentflow.workflow.gates import decide_pending, go_on
 from agentflow.workflow.run import end_at_limit, end_early, run_phases
-from agentflow.workflow.suspension import decide_pending, go_on
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import keep_out_of_git
 

@@ -138,7 +138,7 @@ def _ask_hooks(
 
 
 def _find_command(root: Path, name: str) -> PromptCommand | None:
-    """Return the command of a name, one that counts before any other, or the skill of that name as one."""
+    """Return the command of a name, first one that may be called, or the skill of that name as a command."""
     found = load_commands_here(root)
     counting = found.replace(all=tuple(each for each in found.all if may_be_called(root, each)))
     command = counting.find(name) or found.find(name)

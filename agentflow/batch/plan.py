@@ -48,7 +48,7 @@ class PlannedEdit(Record):
 
 
 class BatchTask(Record):
-    """One task of a batch: where it works, what it is asked, how long it may take and how it is examined."""
+    """One task of a batch: its folder, its text, its limits and its hidden checks."""
 
     text: _Text
     repository: _Text

@@ -312,7 +312,7 @@ def _to_words(
 async def _run_command(
     folder: TaskFolder, words: tuple[str, ...], text: str, options: BatchOptions, lock: int
 ) -> tuple[int | None, str]:
-    """Run a command of ours to its end; return its exit code and the last lines of what it said on stderr."""
+    """Run an agentflow command to its end; return its exit code and the last lines of its stderr."""
     env = {
         **os.environ,
         **find_environment_variables(folder),

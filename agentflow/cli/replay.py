@@ -30,8 +30,8 @@ from agentflow.store.bundle import open_task
 from agentflow.store.journal import read_messages
 from agentflow.store.reading import TASKS, fold_state, load_events
 from agentflow.store.tasks import TaskStore
+from agentflow.workflow.gates import go_on, record_answer
 from agentflow.workflow.run import run_phases
-from agentflow.workflow.suspension import go_on, record_answer
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.working_copy import lay_out, share_environments
 

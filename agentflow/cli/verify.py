@@ -333,7 +333,7 @@ def _append(place: Path, text: str) -> None:
 
 
 def _work_on_issue(git: "Git", event: CiEvent, label: str, model: str | None, *, no_sandbox: bool) -> int:
-    """Carry out what an issue asks for and commit it on a branch of its own, where it is verified."""
+    """Carry out what an issue asks for; commit it on a new branch if it is verified."""
     from agentflow.api.boundary import Wish
     from agentflow.api.undo import commit_task
     from agentflow.ci.review import keep_record

@@ -249,7 +249,7 @@ def describe_results(work: ParallelWork | None) -> str:
 
 
 def list_waves(plan: Plan) -> tuple[tuple[int, ...], ...]:
-    """Return the numbers of the steps in groups: those of one group need nothing of each other.
+    """Return the step numbers in groups; the steps of one group do not depend on each other.
 
     A step that does not declare what it builds on builds on all before it, and so does one of which no file
     is known or whose files an earlier one touches.

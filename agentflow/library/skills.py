@@ -64,7 +64,7 @@ class Skills(Record):
     warnings: tuple[str, ...] = ()
 
     def find(self, name: str) -> Skill | None:
-        """Return the skill of a name, also by the name within its plugin where no other has it."""
+        """Return the skill of a name; its name within its plugin is enough if no other skill has it."""
         return find_named(self.all, name)
 
 

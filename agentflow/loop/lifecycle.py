@@ -117,7 +117,7 @@ async def announce_turn(agent: Agent, run: Run) -> Run:
 
 
 async def announce_turn_end(agent: Agent, run: Run) -> Run:
-    """Tell hooks that a reply came and each of its calls has its result, once that is so."""
+    """Tell hooks that a turn has ended, once each call of its reply has a result."""
     if run.pending or run.pause is not None:
         return run
     run = await _announce_batch(agent, run)

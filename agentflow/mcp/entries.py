@@ -118,7 +118,7 @@ class ServerEntries(Record):
 
 
 def read_entries(places: Iterable[ServerFile], root: Path) -> ServerEntries:
-    """Return the servers of all files that exist; of two of one name, the whole entry of the higher one."""
+    """Return the servers of all existing files; of two with one name, the entry of the higher file."""
     found: dict[str, ServerEntry] = {}
     warnings: list[str] = []
     order = list(ServerSource)

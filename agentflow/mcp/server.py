@@ -66,7 +66,7 @@ def _add_reading(server: MCPServer[Any], root: Path) -> None:
 
     @server.tool(annotations=_READS)
     async def evidence(evidence_id: str = "", task_id: str = "") -> dict[str, Any]:
-        """Return the commands that a task ran, by default the newest, or one of them with its output."""
+        """Return the commands of a task, by default the newest task, or one command with its output."""
         words = ("evidence", "--json", *_name(task_id), *_name(evidence_id))
         return _require(await run_own_command(root, words))
 

@@ -114,7 +114,7 @@ def list_ids(named: str, models: Mapping[str, Ids]) -> tuple[str, ...]:
 
 
 def list_fallbacks(models: Mapping[str, Ids]) -> dict[str, tuple[str, ...]]:
-    """Return the list of each tier by its first id; of two that begin alike, the one named first."""
+    """Return each tier's models by their first id; the first tier, if two begin with the same id."""
     lists = [_to_tuple(ids) for ids in models.values()]
     return {ids[0]: ids for ids in reversed(lists)}
 

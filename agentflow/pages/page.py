@@ -137,7 +137,7 @@ def _read_records(folder: Path) -> tuple[tuple[Evidence, ...], tuple[str, ...]]:
 
 
 def _take_over(before: TaskPage | None, state: TaskState) -> str:
-    """Return the diff of an earlier page of the same task where its trees are the same still."""
+    """Return the diff of the task's earlier page, if the trees are still the same."""
     known = before.snapshot.state if before and before.snapshot else None
     trees = (state.base_tree, state.tree, state.hook_files)
     is_same = known is not None and (known.base_tree, known.tree, known.hook_files) == trees

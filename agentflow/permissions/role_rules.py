@@ -214,7 +214,7 @@ def _find_argument(simple: SimpleCommand, scope: CommandScope) -> str | None:
 
 
 def _find_allowing_rule(simple: SimpleCommand, rules: tuple[ToolRule, ...]) -> str | None:
-    """Return the rule that allows a command; one that runs others is allowed by its exact text only."""
+    """Return the rule that allows a command; a command that runs others needs a rule with its exact text."""
     runs_others = name_program(simple.words) in RUNS_OTHERS | SHELLS
     text = join_words(simple.words)
     for rule in rules:

@@ -152,7 +152,7 @@ def is_about_tool(rule: ToolRule, tool: Tool) -> bool:
 
 
 def list_rule_kinds(tool: Tool) -> frozenset[str]:
-    """Return the names by which a rule means a tool: its own, and what it does by its inputs."""
+    """Return the names by which a rule can refer to a tool: its own, and those of what it does."""
     named = tool.input_subjects.values()
     on_files = READING if tool.effect is Effect.READ else WRITING
     kinds = {Subject.PATH: on_files, Subject.COMMAND: RUNNING, Subject.ADDRESS: FETCHING}

@@ -329,7 +329,7 @@ _MOST_LAUNCHERS = 3
 
 
 def strip_launchers(words: tuple[ShellWord, ...]) -> tuple[ShellWord, ...]:
-    """Return a command as the words of the tool that it starts; the same words where it starts none."""
+    """Return the words of the tool that a command starts; the same words if it starts none."""
     for _ in range(_MOST_LAUNCHERS):
         shorter = _shorter(words)
         if shorter == words:

@@ -163,7 +163,7 @@ def _shorten(one: str, other: str) -> tuple[str, str]:
 def compare_survivors(
     sources: Sources, survivors: Sequence[Candidate], run: Callable[[dict[str, Any]], object]
 ) -> VersionComparison:
-    """Return what the survivors of one file do with inputs near those of the tests, if that can be known.
+    """Return how the survivors of one file treat inputs near the tests' own, if that can be found out.
 
     The tests run with the first of them: they reach more of the code that passes them, and do not hang in it.
     """

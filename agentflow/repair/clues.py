@@ -194,7 +194,7 @@ class Hints(Record):
 
 
 class Rule(NamedTuple):
-    """One kind of edit: the nodes that it is for, and what it makes of one of them."""
+    """One kind of edit: the nodes it applies to, and how it changes one."""
 
     nodes: tuple[type[ast.AST], ...]
     propose: Callable[[Code, Any, Hints], Iterator[Mutation]]

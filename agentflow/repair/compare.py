@@ -261,7 +261,7 @@ def count_waits() -> int:
 
 
 def answer_one(module: ModuleType, name: str, make: Make) -> str:
-    """Return what a call comes to: its result and what it makes of its arguments, or its error.
+    """Return the outcome of a call: its result and its arguments afterwards, or its error.
 
     An error begins with `! ` where the code raises it, and with `? ` where it is an accident.
     """
@@ -347,7 +347,7 @@ class ValueText:
 
 
 def wrap_name(kind: type, plain: type, text: str) -> str:
-    """Return the text of a collection, with its name where it is one of another type."""
+    """Return the text of a collection, with the name of its type if that is not a built-in one."""
     return text if kind is plain and text else f"{kind.__name__}({text})"
 
 

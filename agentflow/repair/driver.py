@@ -201,7 +201,7 @@ class Warm(Server):
         self.patcher = load_part("patch").Patcher(self.recorder.place, self.spec["loaded"])
         for path in self.spec["paths"]:
             with contextlib.suppress(SyntaxError, ValueError, OSError):
-                self.patcher.source(path)
+                self.patcher.load_source(path)
         self.serve({"ready": True, "ids": list(tests.items)})
 
     def take_plan(self, plan: dict[str, Any]) -> None:

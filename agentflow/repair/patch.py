@@ -35,12 +35,12 @@ class LoadedFile:
             self.starts.append(self.starts[-1] + len(line))
         self.starts[0] = len(BOM_UTF8) if raw.startswith(BOM_UTF8) else 0
 
-    def above(self, start: int, end: int) -> list[Any]:
+    def list_around(self, start: int, end: int) -> list[Any]:
         """Return the statements around a span of bytes, outermost first."""
         found: list[Any] = []
         body: list[Any] = self.tree.body
         while True:
-            inner = next((each for each in body if self.holds(each, start, end)), None)
+            inner = next((each for each in body if self.has_span(each, start, end)), None)
             if inner is None:
                 return found
             found.append(inner)
@@ -50,13 +50,13 @@ class LoadedFile:
                 if isinstance(each, (ast.stmt, ast.excepthandler))
             ]
 
-    def span(self, node: Any) -> tuple[int, int]:
+    def find_span(self, node: Any) -> tuple[int, int]:
         first: int = self.starts[node.lineno - 1] + node.col_offset
         last: int = self.starts[node.end_lineno - 1] + node.end_col_offset
         return first, last
 
-    def holds(self, node: Any, start: int, end: int) -> bool:
-        first, last = self.span(node)
+    def has_span(self, node: Any, start: int, end: int) -> bool:
+        first, last = self.find_span(node)
         return first <= start and end <= last
 
     def indent(self, node: Any) -> bytes:
@@ -96,7 +96,7 @@ class Patcher:
         }
         self.late: dict[tuple[str, str], bool] = {}
 
-    def source(self, path: str) -> LoadedFile:
+    def load_source(self, path: str) -> LoadedFile:
         """Return a file, read once: forked children share it."""
         if path not in self.sources:
             self.sources[path] = LoadedFile(Path(path).read_bytes())
@@ -106,7 +106,7 @@ class Patcher:
         """Return whether an edit shows in this process; else a new one has to load it."""
         if edit["path"] not in self.modules:
             return True  # a test loads it by itself
-        around = self.source(edit["path"]).above(edit["start"], edit["end"])
+        around = self.load_source(edit["path"]).list_around(edit["start"], edit["end"])
         functions = [each for each in around if isinstance(each, _FUNCTIONS)]
         if not functions:
             return self.find_constant(edit) is not None
@@ -114,18 +114,18 @@ class Patcher:
         inner: Any = functions[-1]
         body = range(inner.body[0].lineno, inner.end_lineno + 1)
         is_loaded = not self.loaded.get(edit["path"], set()).isdisjoint(body)
-        begin = self.source(edit["path"]).starts
+        begin = self.load_source(edit["path"]).starts
         is_inside = edit["start"] >= begin[inner.body[0].lineno - 1] and inner.body[0].lineno > inner.lineno
-        return is_inside and not is_loaded and self.key(edit["path"], outer) in self.functions
+        return is_inside and not is_loaded and self.make_key(edit["path"], outer) in self.functions
 
-    def key(self, path: str, function: Any) -> tuple[str, int, str]:
+    def make_key(self, path: str, function: Any) -> tuple[str, int, str]:
         first = min([function.lineno, *(each.lineno for each in function.decorator_list)])
         return (path, first, function.name)
 
     def find_constant(self, edit: dict[str, Any]) -> Any:
         """Return the assignment whose value is edited, where nothing that has run reads its name."""
-        source = self.source(edit["path"])
-        around = source.above(edit["start"], edit["end"])
+        source = self.load_source(edit["path"])
+        around = source.list_around(edit["start"], edit["end"])
         statement = around[0] if len(around) == 1 else None
         targets = (
             statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
@@ -135,7 +135,7 @@ class Patcher:
             return None
         if len(targets) != 1 or not isinstance(targets[0], ast.Name):
             return None
-        is_value = source.holds(value, edit["start"], edit["end"])
+        is_value = source.has_span(value, edit["start"], edit["end"])
         key = (edit["path"], targets[0].id)
         if key not in self.late:
             self.late[key] = self.is_read_late(*key)
@@ -145,7 +145,7 @@ class Patcher:
         """Say whether nothing that ran while the tests were loaded has used a name of a module, set once."""
         if path not in self.loaded:
             return False
-        tree = self.source(path).tree
+        tree = self.load_source(path).tree
         stores = [
             each
             for each in ast.walk(tree)
@@ -183,13 +183,13 @@ class Patcher:
         path = edit["path"]
         if path not in self.modules:
             return []
-        source = self.source(path)
-        around = source.above(edit["start"], edit["end"])
+        source = self.load_source(path)
+        around = source.list_around(edit["start"], edit["end"])
         if not any(isinstance(each, _FUNCTIONS) for each in around):
             return [self.compile_constant(edit)]
         outer = next(each for each in around if isinstance(each, _FUNCTIONS))
         owners = around[: around.index(outer)]
-        found = self.functions[self.key(path, outer)]
+        found = self.functions[self.make_key(path, outer)]
         old = found[0].__code__
         text = _cut_out(source, owners, outer, edit)
         with warnings.catch_warnings():
@@ -199,9 +199,9 @@ class Patcher:
         return None if new is None else list(_pairs(old, new))
 
     def compile_constant(self, edit: dict[str, Any]) -> Constant:
-        source, statement = self.source(edit["path"]), self.find_constant(edit)
+        source, statement = self.load_source(edit["path"]), self.find_constant(edit)
         target: Any = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
-        begin, end = source.span(statement.value)
+        begin, end = source.find_span(statement.value)
         text = source.raw[begin : edit["start"]] + edit["text"].encode() + source.raw[edit["end"] : end]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

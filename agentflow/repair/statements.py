@@ -58,7 +58,7 @@ def _newline(code: Code) -> str:
 
 
 def find_block(code: Code, node: ast.stmt) -> list[ast.stmt] | None:
-    """Return the statements among which one stands on a line of its own; None for one beside its header."""
+    """Return the block in which a statement has its own line; None if it shares the header's line."""
     parent = code.parents.get(node)
     for name in ("body", "orelse", "finalbody"):
         block = getattr(parent, name, None)
@@ -180,7 +180,7 @@ def _list_growth(code: Code, node: ast.stmt, hints: Hints) -> Iterator[str]:
 
 
 def _list_exits(code: Code, node: ast.stmt) -> Iterator[str]:
-    """Yield ways out of a block: of its loop where it stands in one, else of the function."""
+    """Yield statements that leave the loop around a block, or the function."""
     above = list(code.list_above(node))
     if any(isinstance(each, ast.For | ast.While) for each in above):
         yield from ("continue", "break")

@@ -72,7 +72,7 @@ class Tracer:
         monitoring.restart_events()
 
     def enter_code(self, code: CodeType, _offset: int) -> Any:
-        """Note the first line of a function, which is no step of its own where its body stands there."""
+        """Note the first line of a function, which Python reports as no step if the body stands there."""
         return self.step_on(code, code.co_firstlineno)
 
     def step_on(self, code: CodeType, line: int) -> Any:

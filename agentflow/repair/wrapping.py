@@ -86,7 +86,7 @@ def is_value(code: Code, node: ast.expr) -> bool:
 
 
 def _own_functions(code: Code, node: ast.expr) -> Iterator[str]:
-    """Yield the functions of the file that take one argument, and those that the file calls with one."""
+    """Yield the functions that take one argument: the file's own, and those it calls with one."""
     yield from _list_takers(code, node)
     yield from code.compute_once("called with one", lambda: _find_called(code))
 

@@ -229,7 +229,7 @@ def _describe_answer(task: TaskState) -> str:
 
 
 def _quote(text: str) -> str:
-    """Return a text as a quotation, so that none of its lines looks like one of the report."""
+    """Return a text as a Markdown quotation, so that no line looks like the report's own."""
     return "\n".join(f"> {row}".rstrip() for row in make_visible(text).split("\n"))
 
 

@@ -254,7 +254,7 @@ def _entries(environ: Mapping[str, str]) -> list[str]:
 def _interpreters(
     root: Path, environ: Mapping[str, str], opened: Iterable[Path], tops: Collection[Path]
 ) -> Iterator[Path]:
-    """Yield the files of interpreters that are hidden: of the user's, and of those of environments."""
+    """Yield the files of hidden interpreters: the user's, and those of environments."""
     path = os.pathsep.join(_entries(environ))
     for program in (shutil.which(name, path=path) for name in _PROGRAMS):
         if program and _is_below(_real(program), tops) and not _is_led_out(Path(program), root):
@@ -268,7 +268,7 @@ def _interpreters(
 
 
 def _find_belongings(program: Path) -> Iterator[Path]:
-    """Yield the files of an interpreter, if it is one: by what it holds, and by the library beside it."""
+    """Yield the files of an interpreter's folder, recognised by its content and the library beside it."""
     prefix = program.parent.parent
     if program.name == "node" and _is_machine_code(program):
         yield from (place for place in (program, prefix / "lib/node_modules") if _is_there(place))
@@ -279,7 +279,7 @@ def _find_belongings(program: Path) -> Iterator[Path]:
 
 
 def _prefix_files(prefix: Path) -> Iterator[Path]:
-    """Yield what an interpreter needs of its folder, and nothing that lies beside it."""
+    """Yield the files of its folder that an interpreter needs, and no others."""
     places = (place for pattern in _BELONGINGS for place in prefix.glob(pattern))
     yield from (place for place in places if place.parent.name != "bin" or not _is_folder(place))
 

@@ -174,7 +174,7 @@ def _find_misplacement(run: Run, entry: RunEntry) -> str | None:
 
 
 def cut_torn_line(path: Path) -> None:
-    """Cut off a last line that a crash left without its newline, so that the next one stands alone."""
+    """Cut off an incomplete last line that a crash left, so that the next line is intact."""
     raw = path.read_bytes() if path.exists() else b""
     if raw and not raw.endswith(b"\n"):
         os.truncate(path, raw.rfind(b"\n") + 1)

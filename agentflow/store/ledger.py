@@ -52,7 +52,7 @@ class Binding(Record):
 
 
 class EvidenceLedger:
-    """The evidence of one task; the program judges by what it holds here, not by the files."""
+    """The evidence of one task; the program judges by these records in memory, not by the files."""
 
     def __init__(
         self, folder: Path, task: TaskState, observe: Observer, known: tuple[Evidence, ...] = ()

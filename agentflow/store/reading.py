@@ -219,7 +219,7 @@ def list_tasks(root: Path) -> tuple[str, ...]:
 
 
 def find(root: Path, task_id: str | None) -> Path:
-    """Return the folder of a task, by a beginning of its id that fits no other; None is the newest."""
+    """Return the folder of a task by a unique beginning of its id; of the newest task for None."""
     names = list_tasks(root)
     if not names:
         raise TaskNotFound("there is no task in this repository", hint='agentflow task "…" starts one')
@@ -241,7 +241,7 @@ Fields = dict[str, Any]
 
 
 def _name_version(fields: Fields) -> Fields:
-    """Let a state name its version; one that names none has the keys of version 1 as far as it has any.
+    """Add the version to a state that names none; such a state has the keys of version 1.
 
     Before routes had names, its phases were its route; without any, nothing would be left to do.
     """

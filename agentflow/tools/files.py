@@ -202,7 +202,7 @@ def _is_crlf(text: str) -> bool:
 
 
 def _with_endings(new: str, replaced: str, text: str) -> str:
-    """Return a text with the line endings of what it replaces, or else of the file."""
+    """Return a text with the line endings of the replaced text, or of the file."""
     return new.replace("\n", "\r\n") if _is_crlf(replaced if "\n" in replaced else text) else new
 
 

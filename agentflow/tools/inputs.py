@@ -17,7 +17,7 @@ LEAST_QUOTE = 8
 
 
 def check_input(tool: Tool, given: Mapping[str, Any], context: ToolContext) -> None:
-    """Raise ToolError for an input that no tool takes, by what the inputs of this one name."""
+    """Raise ToolError for paths outside, files to be written unseen, and addresses that hold a key."""
     for path in tool.list_values(given, Subject.PATH):
         name = context.workspace.to_relative(path)
         if tool.effect is Effect.WRITE and (context.workspace.root / name).exists():
@@ -67,7 +67,7 @@ def list_exchanges(run: Run) -> Iterator[tuple[ToolCall | None, str]]:
 
 
 def list_files_shown(call: ToolCall, context: ToolContext, *effects: Effect) -> tuple[str, ...]:
-    """Return the files that a call shows, if its tool has one of these effects; without any, of all tools."""
+    """Return the files that a call shows, if its tool has one of these effects; none given: any effect."""
     tool = next((tool for tool in context.tools if tool.name == call.name), None)
     if tool is None or not tool.shows_file or tool.effect not in (effects or Effect):
         return ()
@@ -75,7 +75,7 @@ def list_files_shown(call: ToolCall, context: ToolContext, *effects: Effect) -> 
 
 
 def spell_path(workspace: Workspace, path: str) -> str:
-    """Return a path as git spells it; one that leads out of the repository stays as it is."""
+    """Return a path as git spells it; a path outside the repository is unchanged."""
     try:
         return workspace.to_relative(path)
     except ToolError:

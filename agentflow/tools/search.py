@@ -259,7 +259,7 @@ def find_lines(query: Query) -> tuple[FoundLine, ...]:
 
 
 def split_batches(names: Iterable[str], limit: int = BATCH_BYTES) -> Iterator[list[str]]:
-    """Yield names in lists that one process can take, spelled so that none of them is an option."""
+    """Yield the names in lists short enough for one command line; none can be read as an option."""
     batch: list[str] = []
     size = 0
     for name in names:

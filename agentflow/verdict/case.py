@@ -132,7 +132,7 @@ class Case(Record):
 
 
 def list_runs(task: TaskState, shown: FindRuns) -> tuple[CheckRun, ...]:
-    """Return all runs of the checks of a task, each with whose code and whose checks it ran."""
+    """Return all check runs of a task, each with the side of its code and of its checks."""
     sides = (
         (task.baseline, Side.BASE, Side.BASE),
         (task.final, Side.FINAL, Side.FINAL),
@@ -149,7 +149,7 @@ def to_proof_runs(runs: Iterable[CheckRun]) -> tuple[CheckRun, ...]:
 
 
 def list_misused(task: TaskState, evidence: Mapping[str, Evidence]) -> Iterator[str]:
-    """Yield the records that a task takes for runs of its checks, and that are none of the program."""
+    """Yield the records that a task counts as its check runs although the program did not make them."""
 
     def show(items: tuple[RequiredCheck, ...]) -> tuple[CheckRun, ...]:
         return tuple(CheckRun(check=item.check, evidence=evidence.get(item.evidence or "")) for item in items)

@@ -355,7 +355,7 @@ def _may_lie_in(test: str, paths: Collection[str]) -> bool:
 
 
 def _find_touched(change: TextDiff, tests: Iterable[str]) -> set[str]:
-    """Return the tests of a changed file that may differ: all of them if anything else in it changed."""
+    """Return the tests of a changed file that may differ; all, if anything beside tests changed in it."""
     mine = {test for test in tests if is_test_in(test, (change.path,))}
     functions = find_altered_functions(change.before, change.after) if change.path.endswith(".py") else None
     names = strip_to_names(functions or ())

@@ -12,7 +12,7 @@ from agentflow.workspace.changes import ChangeKind
 
 
 def list_notes(case: Case) -> tuple[str, ...]:
-    """Return what a person should know of a change beside its verdict."""
+    """Return what a person should know of a change besides its verdict."""
     parts = (
         _no_test_needed(case),
         _note_checks(case),

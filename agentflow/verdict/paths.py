@@ -239,7 +239,7 @@ def observe_base(git: Git, task: TaskState, reads: Reads | None, runs: Iterable[
 
 
 def join_surfaces(told: Surface, found: Surface) -> Surface:
-    """Return the check files that a record tells of, with those that were found again and by their settings.
+    """Return the check files of a record, joined with those found again and those in the settings.
 
     What the record calls product without having seen it on the change was product before the task as well.
     """

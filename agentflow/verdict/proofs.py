@@ -193,7 +193,7 @@ def list_green_when_broken(results: _Results) -> tuple[ProbeResult, ...]:
 
 
 def list_hunks(results: _Results) -> tuple[Hunk, ...]:
-    """Return the changed lines that were taken back, with what came of it, and those that no test tries."""
+    """Return the changed lines that were reverted, with the outcome, and those that no test tries."""
     found: dict[Hunk, bool] = {}
     for each in (each for each in results if each.kind is ProbeKind.WITHOUT_HUNK):
         for hunk in each.hunks:

@@ -71,7 +71,7 @@ def narrow(check: Check, tests: Collection[str], options: str = "") -> Check:
 
 
 def narrow_quietly(check: Check, tests: Collection[str]) -> Check:
-    """Return the same without what pytest writes of a failure, which takes it as long as a short test."""
+    """Return the narrowed check without pytest's tracebacks, which take as long as a short test."""
     return narrow(check, tests, " --tb=no")
 
 

@@ -88,7 +88,7 @@ class Siblings:
         """The parents that had more than one run at once in this phase."""
 
     def number(self, stamped: StoredEvent) -> Row:
-        """Return the number of an event's run where it has or had others beside it."""
+        """Return the number of an event's run, if other runs are or were simultaneous."""
         event = stamped.event
         if isinstance(event, PhaseStarted):
             self._going.clear()

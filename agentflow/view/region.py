@@ -106,7 +106,7 @@ def _draw_bar(bar: ProgressBar, console: Console) -> Text:
 
 
 def _draw_phases(board: Board, width: int, now: float) -> Text:
-    """Return the phases with the mark of each; where they do not fit, the one that goes on and its place."""
+    """Return the phases with their marks, or, without room for all, the current one and its number."""
     assert board.phase is not None
     since = format_whole_seconds(max(0.0, now - board.since))
     again = f" (iteration {board.iteration})" if board.iteration > 1 else ""
@@ -154,7 +154,7 @@ def _draw_spending(board: Board) -> Text | None:
 
 
 class Region:
-    """Rows at the bottom of a terminal, drawn by a thread of its own, and the lines above them."""
+    """Rows at the bottom of a terminal, redrawn by their own thread below the printed lines."""
 
     def __init__(self, stream: TextIO, painter: Painter) -> None:
         self._stream = stream

@@ -118,7 +118,7 @@ def _split_message(event: PhaseEnded) -> list[str]:
 
 
 def _draw_phase_in_short(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
-    """Return the end of a phase: why it failed, else what its checks showed, else what its role said."""
+    """Return the end of a phase: its failure, or the result of its checks, or its role's summary."""
     checks = "; ".join(f"{name}: {shown}" for name, shown in memory.results.items())
     said = _split_message(event)
     is_failed, is_first = event.status is GateStatus.FAILED, event.phase is Phase.REFINEMENT

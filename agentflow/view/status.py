@@ -314,7 +314,7 @@ def _name_side(evidence: Evidence) -> str:
 
 
 def _describe_side(evidence: Evidence) -> str:
-    """Return which version of the code ran, and which version of the checks where that differs."""
+    """Return the version of the code, and that of the checks if it differs."""
     if evidence.by is By.AGENT:
         return "-"
     if evidence.code is evidence.surface:
@@ -323,7 +323,7 @@ def _describe_side(evidence: Evidence) -> str:
 
 
 def _draw_tries(evidence: Evidence) -> tuple[Line, ...]:
-    """Return the runs before this one on the same tree, and what had mixed results among all of them."""
+    """Return the earlier runs on the same tree, and the tests with mixed results."""
     runs = (f"{describe_end(each)} ({each.fault}), output in {each.output}" for each in evidence.tries)
     mixed = (", ".join(to_one_line(name, _TEXT) for name in evidence.flaky),) if evidence.flaky else ()
     return (

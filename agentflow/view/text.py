@@ -49,7 +49,7 @@ BLANK = Line()
 
 
 def span(text: str, style: Style = Style.PLAIN) -> Span:
-    """Return text that any terminal can be given: one row of it, whatever it was."""
+    """Return any text as one row that is safe for a terminal."""
     if not (text.isascii() and text.isprintable()):
         text = make_visible(text).replace("\n", "\\n").expandtabs(4)
     return Span(text=text, style=style)

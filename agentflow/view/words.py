@@ -50,7 +50,7 @@ def draw_sandbox(state: TaskState) -> Span:
 
 
 def describe_sides(surface: Side, code: Side) -> str:
-    """Return whose checks ran on whose code, where the two are not of the same tree."""
+    """Return whose checks ran on whose code, if their trees differ."""
     if surface is code:
         return ""
     return ", original checks" if surface is Side.BASE else ", without the change"

@@ -186,7 +186,7 @@ class Crew(Record):
         return offer_repair(search)
 
     def _place_subagent(self, parent: Surroundings, name: str, call_id: str) -> SubagentPlace:
-        """Return where a sub-agent runs: in a file of its own, or in the one that an earlier process left."""
+        """Return the run of a sub-agent: a new one, or the one that an earlier process left."""
         runs = (load_run(path) for path in self.store.list_transcripts(name))
         saved = next((run for run in runs if run is not None and run.head.parent == call_id), None)
         task = self.store.task
@@ -321,7 +321,7 @@ def _may_be_repaired(run: CheckRun) -> bool:
 
 
 def _fit_budget(role: Role, task: TaskState, share: int = 1) -> Role:
-    """Return a role with its limits lowered to its share of what is left of the task's budget."""
+    """Return a role with its limits lowered to its share of the remaining budget."""
     limits, budget, usage = role.limits, task.budget, task.usage
     if budget.tokens is not None:
         left = max(1, (budget.tokens - usage.tokens) // share)

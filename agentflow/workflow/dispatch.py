@@ -20,8 +20,7 @@ from agentflow.routing.route import reclassify_by_plan, reclassify_by_size
 from agentflow.store.journal import load_run
 from agentflow.verdict.ending import end_without_result, fail
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.gates import decide_gate, end_in_phase
-from agentflow.workflow.suspension import decide_or_suspend, record_answer, suspend_for
+from agentflow.workflow.gates import decide_gate, decide_or_suspend, end_in_phase, record_answer, suspend_for
 from agentflow.workflow.task_prompt import list_plan_lines, write_iteration_prompt, write_task_prompt
 
 GO_ON = "go on from here"
@@ -30,7 +29,7 @@ _LOST = (RunOutcome.NO_SUBMISSION, RunOutcome.INVALID_SUBMISSION)
 
 
 class RunPrompt(Record):
-    """The task prompt of one run, under a name that tells it from others at the same time."""
+    """The task prompt of one run, with a name that is unique among simultaneous runs."""
 
     name: str
     text: str

@@ -1,13 +1,19 @@
-"""The gates of phases: how one is decided, how those of one tree are merged, and a task that ends in one."""
+"""Gates of phases: how one is decided, how it waits for a person, and how a waiting task goes on."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from agentflow.core.check_command import format_command
-from agentflow.core.events import GatesMerged
+from agentflow.core.errors import Exit, Suspended, TaskOver
+from agentflow.core.events import Answered, GatesMerged
 from agentflow.core.evidence import RED, CheckRun, summarize_evidence
-from agentflow.core.task import Ending, Gate, GateStatus, Phase, TaskState
+from agentflow.core.pending import APPROVED, Answer, Consent, Pending, PendingKind, decide_now
+from agentflow.core.task import Ending, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.process import make_timestamp
 from agentflow.redact import list_some
+
+if TYPE_CHECKING:
+    from agentflow.workflow.crew import Crew
 
 
 def decide_gate(
@@ -43,3 +49,108 @@ def merge_gates(group: str, gates: Mapping[Phase, Gate]) -> GatesMerged:
     return GatesMerged(
         group=group, phases=tuple(gates), all_passed=not failed, failed_phases=failed, summary=words
     )
+
+
+_OPEN = frozenset({Status.RUNNING, Status.SUSPENDED, Status.CANCELLED, Status.ERROR})
+"""A task with one of these may go on; `running` is one whose process died."""
+
+
+def suspend_for(task: TaskState, pending: Pending) -> TaskState:
+    """Return the task suspended until somebody decides."""
+    others = tuple(item for item in task.pending if item.id != pending.id)
+    is_surface = pending.kind is PendingKind.SURFACE
+    what = "the checks themselves were changed" if is_surface else pending.tool
+    reason = f"{pending.kind} {pending.id} waits for a decision{f': {what}' if what else ''}"
+    return suspend(task.replace(pending=(*others, pending)), reason)
+
+
+def decide_or_suspend(crew: "Crew", task: TaskState, item: Pending, consent: Consent) -> TaskState:
+    """Return the task with an item decided as the person said beforehand, or waiting for a person."""
+    decision = decide_now(consent, item)
+    if decision is None:
+        return suspend_for(task, item)
+    if item.kind is PendingKind.SURFACE:
+        decision = decision.replace(at=make_timestamp())
+    crew.store.emit(Answered(pending=item.id, approved=decision.approved, by=decision.by))
+    return record_answer(task, item, decision)
+
+
+def pause_after(task: TaskState, phase: Phase) -> TaskState:
+    """Return the task suspended after a phase, as `--pause-after` asked."""
+    return suspend(task.replace(pause_after=None), f"paused after {phase}")
+
+
+def suspend(task: TaskState, reason: str, code: Exit = Exit.SUSPENDED) -> TaskState:
+    ending = Ending(status=Status.SUSPENDED, exit_code=code, reason=reason)
+    return task.replace(status=Status.SUSPENDED, ending=ending)
+
+
+def record_answer(task: TaskState, item: Pending, answer: Answer) -> TaskState:
+    """Return the task with a person's answer to a pending item; a first answer is never replaced."""
+    task = task.replace(
+        pending=tuple(other for other in task.pending if other.id != item.id),
+        answers={item.id: answer, **task.answers},
+    )
+    if item.kind in APPROVED:
+        return task
+    task = task.replace(asked=(*task.asked, task.current_phase))
+    if item.kind is PendingKind.PLAN and not answer.approved:
+        return _correct_plan(task, answer)
+    return _replace_assumption(task, item, answer) if item.kind is PendingKind.ESCALATION else task
+
+
+def _correct_plan(task: TaskState, answer: Answer) -> TaskState:
+    """Return the task with the person's correction as a constraint, so that it is planned again."""
+    constraints = "\n".join(filter(None, (task.intent.constraints, f"- {answer.text}")))
+    return task.replace(intent=task.intent.replace(constraints=constraints), rejected_plan=task.plan)
+
+
+def _replace_assumption(task: TaskState, item: Pending, answer: Answer) -> TaskState:
+    """Return the task with a person's assumption in place of one that the code contradicts."""
+    wrong, place = item.input["assumption"], f"{item.input['path']}:{item.input['line']}"
+    return add_assumption(task, f"{answer.text} (in place of: {wrong}; see {place})", instead=wrong)
+
+
+def add_assumption(task: TaskState, text: str, *, instead: str = "") -> TaskState:
+    """Return the task with one more assumption, a list item of its intent."""
+    kept = [line for line in task.intent.assumptions.split("\n") if line and line != f"- {instead}"]
+    return task.replace(intent=task.intent.replace(assumptions="\n".join((*kept, f"- {text}"))))
+
+
+def decide_pending(task: TaskState, consent: Consent) -> TaskState:
+    """Return the task with its pending items decided as the person said beforehand."""
+    for item in task.pending:
+        decision = decide_now(consent, item)
+        task = record_answer(task, item, decision) if decision else task
+    return task
+
+
+def can_go_on(task: TaskState) -> bool:
+    """Return whether a task, as it ended or stopped, may be resumed."""
+    return task.status in _OPEN
+
+
+def go_on(task: TaskState, *, is_told: bool) -> TaskState:
+    """Return a suspended task ready to run again; an ended one is returned only to be told again.
+
+    Raises TaskOver, or Suspended while something is undecided.
+    """
+    if not can_go_on(task) and not is_told:
+        return task
+    if not can_go_on(task):
+        raise TaskOver(f"the task is over: {task.status}", hint="start a new one with agentflow task")
+    if task.pending:
+        first = task.pending[0]
+        raise Suspended(
+            f"{first.kind} {first.id} waits for a decision: {first.tool or ''} {_subject(first)}".rstrip(),
+            hint=first.tell_how_to_decide(task.task_id),
+        )
+    tree = task.goes_on_from or task.tree
+    return task.replace(
+        status=Status.RUNNING, ending=None, active=True, tree=tree, goes_on_from=None, undone=None
+    )
+
+
+def _subject(pending: Pending) -> str:
+    found = next((value for value in pending.input.values() if isinstance(value, str)), "")
+    return found.splitlines()[0] if found else ""

@@ -27,9 +27,15 @@ from agentflow.verdict.judge import add_role_caveats, judge, list_objections, lo
 from agentflow.verdict.runner import run_apart, run_together
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import dispatch
-from agentflow.workflow.gates import decide_gate, end_in_phase, format_check, merge_gates
+from agentflow.workflow.gates import (
+    decide_gate,
+    decide_or_suspend,
+    end_in_phase,
+    format_check,
+    merge_gates,
+    suspend_for,
+)
 from agentflow.workflow.session import ask_stop_hooks
-from agentflow.workflow.suspension import decide_or_suspend, suspend_for
 from agentflow.workflow.task_prompt import MAX_DIFF_CHARS
 
 _NOTHING_NEW = "- not asked again: nothing changed since the last iteration failed"

@@ -26,8 +26,7 @@ from agentflow.verdict.ending import end_without_result
 from agentflow.verdict.runner import run_together
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import RunPrompt, accept, dispatch, work
-from agentflow.workflow.gates import end_in_phase
-from agentflow.workflow.suspension import suspend_for
+from agentflow.workflow.gates import end_in_phase, suspend_for
 from agentflow.workflow.task_prompt import quote_diff, write_task_prompt
 from agentflow.workspace.side_copy import SideCopy, find_conflicts, merge_change, open_side_copy
 
@@ -50,7 +49,7 @@ class _EndedStep(Record):
 
 
 async def work_on_steps(crew: Crew, task: TaskState) -> TaskState:
-    """Carry out the plan: groups of steps at the same time, what follows the last such group in one run."""
+    """Carry out the plan: groups of steps side by side, then all remaining steps in one run."""
     assert task.plan is not None
     waves = list_waves(task.plan)
     wide = [place for place, wave in enumerate(waves) if len(wave) > 1]
@@ -78,7 +77,7 @@ def _join_changes(task: TaskState, *last: Change | None) -> Change:
 
 
 async def _carry_out_wave(crew: Crew, wave: tuple[int, ...]) -> TaskState:
-    """Carry out one group of steps, and put what they changed into the files as far as that is known."""
+    """Carry out one group of steps, and merge the changes of those that ended into the files."""
     work = _work_of(crew.store.task)
     steps = tuple(step for step in wave if step not in work.done)
     if not steps:
@@ -174,7 +173,7 @@ def _fail(crew: Crew, step: int, run: Run) -> TaskState:
 
 
 async def _merge_step(crew: Crew, ended: _EndedStep, *, is_over: bool) -> TaskState | None:
-    """Put the change of a step into the files; return the task where it ends or waits because of that.
+    """Merge the change of a step into the files; return the task if it ends or waits because of that.
 
     In a task that is over, as another step failed, no step is carried out once more.
     """

@@ -35,9 +35,8 @@ from agentflow.verdict.paths import examine_base
 from agentflow.verdict.surface import is_check_file
 from agentflow.verdict.target_tests import find_target_tests
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.gates import decide_gate, format_check
+from agentflow.workflow.gates import add_assumption, decide_gate, decide_or_suspend, format_check, suspend_for
 from agentflow.workflow.session import announce_instructions
-from agentflow.workflow.suspension import add_assumption, decide_or_suspend, suspend_for
 from agentflow.workflow.task_prompt import MAX_FAILING, take_last_lines
 
 MAX_NAMES = 30
@@ -204,7 +203,7 @@ def _choose_excerpts(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Ite
 
 
 def _find_named(text: str, files: tuple[str, ...]) -> Iterator[str]:
-    """Yield the files that a text names by their path, or by a name that only one of them has."""
+    """Yield the files that a text names, by path or by a unique file name."""
     words = dict.fromkeys(_WORD.findall(text))
     by_name: dict[str, list[str]] = {}
     for path in files:
@@ -284,7 +283,7 @@ _NAME = regex(r"[A-Za-z_]\w*")
 
 
 def show_failing_tests(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Iterator[Excerpt]:
-    """Yield tests that fail before a task, those of the least code first, and what they test."""
+    """Yield tests that fail before a task, with the code they test; tests that use the least code first."""
     runs = crew.checking.find_runs(task.baseline)
     failing = sorted({test for run in runs for test in run.list_ids(*RED)})[:MAX_FAILING]
     if not failing:
@@ -305,7 +304,7 @@ def show_failing_tests(crew: Crew, task: TaskState, files: tuple[str, ...]) -> I
 
 
 def find_used_files(product: Mapping[str, str], tests: Iterable[str]) -> tuple[frozenset[str], ...]:
-    """Return for each test the files whose code it uses, by names that only one file defines."""
+    """Return the files that each test uses, found by names that only one file defines."""
     owners = _map_definitions(product)
     uses = {path: _find_defining_files(text, owners) - {path} for path, text in product.items()}
     return tuple(_follow_uses(_find_defining_files(text, owners), uses) for text in tests)
@@ -346,7 +345,7 @@ def _read_sources(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Mappin
 def _locate_tests(
     task: TaskState, failing: Iterable[str], files: tuple[str, ...], texts: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """Return the file of each test: the one that its id names, or one of the tests that defines its name."""
+    """Return the file of each test: the file in its id, or a file of tests that defines its name."""
     known, found = set(files), find_test_files(files, failing)
     tests = {
         path: _find_definitions(text) for path, text in texts.items() if is_check_file(task.surface, path)

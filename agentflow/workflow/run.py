@@ -21,7 +21,7 @@ from agentflow.verdict.ending import conclude, fail
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import explore_deeply
 from agentflow.workflow.dispatch import work
-from agentflow.workflow.gates import end_in_phase
+from agentflow.workflow.gates import can_go_on, end_in_phase, pause_after, suspend
 from agentflow.workflow.refinement import refine
 from agentflow.workflow.session import (
     announce_model_failure,
@@ -30,7 +30,6 @@ from agentflow.workflow.session import (
     notify,
     start_session,
 )
-from agentflow.workflow.suspension import can_go_on, pause_after, suspend
 
 _BEFORE = (Point.SESSION_START, Point.USER_PROMPT_SUBMIT)
 """Where hooks may change files before the task begins."""

@@ -66,7 +66,7 @@ def _to_instructions(crew: Crew, one: Instruction) -> InstructionsRead:
 
 
 async def announce_phase(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
-    """Tell hooks that a role is about to get the work of a phase; they may refuse it, which ends the task."""
+    """Tell hooks that a role is about to begin a phase; a refusal ends the task."""
     if phase not in task.steps or (phase is Phase.VERIFICATION and not task.asks_verifier):
         return task
     work = PhaseWork(task_subject=phase, task_description=task.task)

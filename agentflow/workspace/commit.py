@@ -118,7 +118,7 @@ def _read_change(git: Git, base: str, final: str) -> tuple[Entries, Entries]:
 
 
 def _to_stored(git: Git, path: str, mode: str, entry: str) -> Blob | None:
-    """Return a file of one of our trees, which hold what was on disk, with line ends and filters applied."""
+    """Return a file of a recorded tree as git stores it, with line ends and filters applied."""
     if mode == "000000":
         return None
     if mode not in _REGULAR:

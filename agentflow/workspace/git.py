@@ -219,7 +219,7 @@ class Git(Record):
             place = begin + size + 1 if size is not None else begin
 
     def find_mentions(self, tree: str, words: Iterable[str]) -> tuple[str, ...]:
-        """Return the paths of the files of a tree in which one of the words stands, as a whole word."""
+        """Return the paths of the files of a tree that contain one of the words as a whole word."""
         patterns = (part for word in words for part in ("-e", word))
         options = ("--no-color", "--no-recurse-submodules", "-alzwF")
         command = (*self.within, "git", *self.options, "grep", *options, *patterns, tree)

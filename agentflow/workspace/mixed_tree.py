@@ -56,7 +56,7 @@ def find_differences(before: Sequence[str], after: Sequence[str]) -> list[tuple[
 
 
 def merge_texts(git: Git, ours: bytes, base: bytes, theirs: bytes) -> bytes | None:
-    """Return a text with what two sides changed in it, or None where they changed the same lines."""
+    """Return a text with the changes of two sides, or None if they changed the same lines."""
     with make_scratch_folder() as folder:
         places = [folder / name for name in ("ours", "base", "theirs")]
         for place, text in zip(places, (ours, base, theirs), strict=True):
@@ -150,7 +150,7 @@ def _replace_entries(
 
 
 def _find_modes(git: Git, tree: str, paths: Iterable[str]) -> dict[str, bytes]:
-    """Return the modes of files of a tree, of those that are programs."""
+    """Return the modes of the executable files of a tree."""
     known = git.find_entries(tree)
     if known is not None:
         return {os.fsdecode(each.path): _EXECUTABLE for each in known if b"%o" % each.mode == _EXECUTABLE}

@@ -22,7 +22,7 @@ _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", 
 
 
 def find_opener() -> Opener:
-    """Return how files are opened here: by one call of the kernel where it has it, else part by part."""
+    """Return how files are opened on this machine: by one call of the kernel, or part by part."""
     if not hasattr(os, "O_PATH"):
         return open_by_parts
     by_kernel = _kernel()

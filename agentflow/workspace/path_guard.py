@@ -141,7 +141,7 @@ class PathGuard:
             return None
 
     def write(self, name: str, content: bytes) -> None:
-        """Replace or create a file, by its real name, so that a reader sees the old or the new one."""
+        """Replace or create a file by its real name; a reader sees either the old or the new content."""
         real = self.to_relative(name)
         if part := find_policy_part(name) or find_policy_part(real) or self._policy_behind(real):
             raise OutsideWorkspace(f"{name} is read-only: no role writes to {part}")
@@ -288,7 +288,7 @@ def find_policy_part(name: str) -> str | None:
 
 
 def find_obeyed_part(name: str) -> str | None:
-    """Return the part of a name that makes it configuration which other programs execute or obey."""
+    """Return the part of a name by which other programs execute or obey the file."""
     return next((part for part in PurePosixPath(name).parts if _matches(part, _OBEYED)), None)
 
 

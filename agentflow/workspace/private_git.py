@@ -176,7 +176,7 @@ class GitSource(Record):
 
 
 def make_private_git(root: Path, source: GitSource, folder: Path) -> dict[str, str]:
-    """Make a git folder, of an empty one if it is there; return the variables that lead git to it."""
+    """Make a private git folder, also from an empty one; return the variables that point git to it."""
     (folder / "refs").mkdir(parents=True)
     (folder / "HEAD").write_text("ref: refs/heads/none\n")
     (folder / "config").write_text(_CONFIG.format(hash=source.hash))
@@ -213,7 +213,7 @@ def use_own_objects(source: GitSource) -> dict[str, str]:
 
 
 def hide_home(folder: Path) -> dict[str, str]:
-    """Return the variables by which git reads no file of the user's home, but what we kept of it."""
+    """Return the variables that make git read our copies in place of files of the user's home."""
     return {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder / "user"), "GIT_CONFIG_NOSYSTEM": "1"}
 
 
@@ -296,7 +296,7 @@ def read_frozen(files: Mapping[str, bytes], index: Path) -> FrozenIndex:
 
 
 def write_rules(found: FrozenRules, folder: Path, attributes: bytes) -> dict[str, bytes]:
-    """Leave what was found in a git folder of our own; return the files of it that are rules."""
+    """Write the found rules and index into a private git folder; return its files of rules."""
     files = list_rules(found, attributes)
     _lay(files, folder)
     if found.index:

@@ -46,7 +46,7 @@ class FileSnapshot(Record):
 
 
 def take_snapshot(git: Git, known: FileEntries | None = None) -> FileSnapshot:
-    """Record the files as they are now; those that are known count even if they are ignored by now."""
+    """Record the files as they are now, including known files that have become ignored."""
     with _folder(git) as env:
         has = git.exact.find_tracked(git.call, env) if known else set()
         missing = {path: entry for path, entry in (known or {}).items() if os.fsencode(path) not in has}

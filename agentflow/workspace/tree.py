@@ -203,7 +203,7 @@ class TreeWriter:
             return self.write_within(call, env)
 
     def write_within(self, call: GitCall, env: Mapping[str, str]) -> str:
-        """Return the id of the tree of the files on disk, by the index of a git folder of our own.
+        """Return the tree id of the files on disk, using the index of our own git folder.
 
         Objects are written for a tree alone that was not made or seen before.
         """
@@ -218,7 +218,7 @@ class TreeWriter:
         return written
 
     def _look(self, call: GitCall, shadow: Shadow) -> tuple[Listing, tuple[IndexEntry, ...] | None]:
-        """Return what git says of the files, and those of the tree where that tells them."""
+        """Return git's listing of the files, and the files of the tree if the listing names them."""
         if self.origin.freeze(call).entries is None:
             return shadow.list_files(), None
         listing = shadow.list_files(*_DIFFERING)
@@ -263,7 +263,7 @@ class TreeWriter:
 
 
 def read_work_tree(root: Path, listing: Listing, hash_name: str) -> tuple[IndexEntry, ...] | None:
-    """Return the files of a tree, sorted, by what git said of them; None where only git can tell.
+    """Return the sorted files of a tree from git's listing; None if only git can tell.
 
     Those that differ from the index are read here, and the bytes on disk count.
     """

@@ -166,7 +166,7 @@ def _tests(git: Git, task: TaskState) -> tuple[str, ...]:
 
 
 def _find_spoken(git: Git, task: TaskState, changed: Iterable[TextDiff]) -> tuple[str, ...]:
-    """Return the lines of the task, and of older documents that speak of a new number of the code."""
+    """Return the lines of the task and of older documents that mention a new number of the code."""
     product = [each for each in changed if not each.kind and is_source(each.path)]
     new = [{*_NUMBER.findall(each.after)} - {*_NUMBER.findall(each.before)} for each in product]
     numbers = sorted(set[str]().union(*new))[:_MOST_NUMBERS]

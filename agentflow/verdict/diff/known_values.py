@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from agentflow.core.languages import SCRIPTS, is_source
 from agentflow.core.regex import regex
-from agentflow.verdict.diff.conditions import find_comparisons, read_code
 from agentflow.verdict.diff.number_conditions import find_compared, is_narrow, read_condition
 from agentflow.verdict.syntax import get_last_word, read_python
+from agentflow.verdict.tokens import find_comparisons, read_code
 
 _EVERYDAY = frozenset(
     {
@@ -102,7 +102,7 @@ class Known:
         return (float(value) if is_number else value) in self._all
 
     def is_row(self, values: Iterable[object]) -> bool:
-        """Return whether one line of the tests has all of these values, two of them of some weight."""
+        """Return whether one line of the tests has all of these values, two of them not trivial."""
         found = _plain(values)
         telling = {value for value in found if value not in (0, 1, "")}
         return len(telling) > 1 and any(found <= row for row in self._rows)

@@ -159,7 +159,7 @@ def is_narrow(condition: ast.expr, numbers: Collection[float]) -> bool:
 
 
 def read_condition(text: str) -> ast.expr | None:
-    """Return a condition of another language as one of Python; None if it is more than that."""
+    """Return a condition of another language as a Python expression; None if that is not possible."""
     for pattern, written in _SCRIPT:
         text = pattern.sub(written, text)
     tree = read_python(f"({text})")

@@ -162,7 +162,7 @@ def _strip(line: str, start: int, end: int) -> tuple[int, int]:
 
 
 def find_added_tests(path: str, before: str, after: str) -> frozenset[str]:
-    """Return the names of the tests that a file gained; none where it gained, lost or changed anything else.
+    """Return the names of the tests added to a file; none if anything else in it changed.
 
     A test stands whole beside others that begin like it. Further imports are no difference.
     """

@@ -196,7 +196,7 @@ def _rest_of(node: ast.AST, owner: str, left_out: Collection[str]) -> Iterator[s
 def find_moved_tests(
     lost: Collection[str], news: Collection[str], texts: Sequence[tuple[str, str]]
 ) -> frozenset[str]:
-    """Return which of the lost tests stand among the new ones with the same body and the same case.
+    """Return the lost tests that are among the new ones with the same body and case.
 
     `texts` are the changed files of tests, each before and after. A new test takes the place of one only.
     """
@@ -215,7 +215,7 @@ def find_moved_tests(
 
 
 def _bodies(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the name of each function, and all of it but its name; nothing of what is no Python."""
+    """Yield each function's name and the rest of its code; nothing for a text that is not Python."""
     for node in ast.walk(parse_python(text)):
         if isinstance(node, AnyFunction):
             parts = (node.args, *node.decorator_list, *node.body)

@@ -138,7 +138,7 @@ def _find_knowing(changed: TextDiff, added: Sequence[tuple[int, str]], known: Kn
 
 
 def _find_known_text(changed: TextDiff, tests: Sequence[str], code: list[TextDiff]) -> Iterator[Remark]:
-    """Yield where a new file of data, or a script, has what stands in the tests, or digests of it."""
+    """Yield where a new data file or script contains values of the tests, or digests of them."""
     ending = PurePosixPath(changed.path).suffix
     is_table = not changed.before and (ending in _ROW_FILES or not is_source(changed.path))
     pairs = [(each.before, each.after) for each in code if is_source(each.path)]

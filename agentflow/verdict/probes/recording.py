@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 from agentflow.core.languages import C_FAMILY, JAVASCRIPT, RUST, SHELL
-from agentflow.verdict.diff.conditions import Spot, find_spots, is_on, read_code
 from agentflow.verdict.probes.branches import Branch, Watched, shorten
 from agentflow.verdict.probes.breaking import find_changed_lines
-from agentflow.verdict.tokens import blank_out
+from agentflow.verdict.tokens import Spot, blank_out, find_spots, is_on, read_code
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 Insertions = tuple[tuple[int, int], ...]

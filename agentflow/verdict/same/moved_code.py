@@ -61,7 +61,7 @@ def find_moved(before: _Texts, after: _Texts) -> tuple[str, ...]:
 
 
 def _is_free(path: str, known: _Texts, trees: Iterable[ast.Module]) -> bool:
-    """Return whether a new module stands in front of no other, and nobody looks for it by its name."""
+    """Return whether a new module hides no other and nothing looks it up by its name."""
     stem = PurePosixPath(path).stem
     if _STARTED.match(stem) or stem in sys.stdlib_module_names:
         return False

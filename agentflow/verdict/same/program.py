@@ -61,7 +61,7 @@ def _are_texts_read(git: Git, tree: str, changes: Iterable[ChangedTexts]) -> boo
 
 
 def _find_readers(git: Git, tree: str, documents: Collection[PurePosixPath]) -> list[str]:
-    """Return the programs that name one of some documents, or both its folder and its ending."""
+    """Return the programs that name one of the documents, or both its folder and its ending."""
     named = git.find_mentions(tree, [path.name for path in documents]) if documents else ()
     naming = _in_code(named)
     for folder, ending in sorted({(path.parts[0], path.suffix) for path in documents if path.parts[1:]}):

@@ -66,7 +66,7 @@ def is_renamed(before: Mapping[str, str], after: Mapping[str, str], names: Mappi
 
 
 def find_renaming(changes: tuple[ChangedTexts, ...]) -> dict[str, str]:
-    """Return the one mapping of words that turns the old files into the new ones, if there is one."""
+    """Return the mapping of words that turns the old files into the new ones, if there is one."""
     found = dict[str, str]()
     for each in changes:
         is_told = each.is_whole and each.modes[0] == each.modes[1] and bool(each.before) and bool(each.after)
