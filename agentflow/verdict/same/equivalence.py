@@ -33,13 +33,11 @@ _OBEYED = regex(
     r"|ignore|disable|skip|coding[:=]|/// )"
 )
 """Comments that tools act on."""
-READS_TEXTS = (
-    *("__doc__", "getdoc", "pydoc", "cleandoc", "docopt", "yacc"),
-    *("__annotations__", "get_type_hints", "get_annotations"),
-)
+_READS_DOCSTRINGS = ("__doc__", "getdoc", "pydoc", "cleandoc", "docopt", "yacc")
+_READS_HINTS = ("__annotations__", "get_type_hints", "get_annotations", "pydoc")
 """Names whose use makes docstrings or annotations part of what a program does."""
 _READS_TEXTS = regex(
-    rf"\b(?:{'|'.join(READS_TEXTS)}|getsource|signature|singledispatch|Cmd)\b"
+    rf"\b(?:{'|'.join((*_READS_DOCSTRINGS, *_READS_HINTS))}|getsource|signature|singledispatch|Cmd)\b"
     r"|\b(?:attrs?|beartype|cattrs|click|dataclass_json|fastapi|fire|injector|msgspec|ply|pydantic|strawberry|typer)\b"
 )
 _PLAIN_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "override", "abstractmethod"})
@@ -82,6 +80,34 @@ def _is_equal_but_comments(change: ChangedTexts) -> bool:
 def is_document(change: ChangedTexts) -> bool:
     """Tell whether a file is text for people by its name and place, and a plain file on both sides."""
     return is_document_path(change.path) and set(change.modes) <= {_PLAIN, _ABSENT}
+
+
+def list_readers(change: ChangedTexts) -> frozenset[str]:
+    """Return the names whose use in other files makes the texts that a change touches part of the program."""
+    try:
+        sides = [ast.parse(text) for text in (change.before, change.after) if change.path.endswith(".py")]
+    except NO_PYTHON:
+        sides = []
+    if not sides:
+        return frozenset((*_READS_DOCSTRINGS, *_READS_HINTS))
+    (docstrings, hints), now = map(_list_texts, sides)
+    found = (*(_READS_DOCSTRINGS if docstrings != now[0] else ()), *(_READS_HINTS if hints != now[1] else ()))
+    return frozenset(found)
+
+
+def _list_texts(tree: ast.Module) -> tuple[list[str | None], list[str | None]]:
+    """Return the docstring of each definition, and the annotation of each place, with how it is kept."""
+    nodes = [*ast.walk(tree)]
+    docstrings = [
+        ast.get_docstring(each, clean=False) for each in nodes if isinstance(each, ast.Module | Definition)
+    ]
+    hints = [
+        value and ast.dump(value)
+        for each in nodes
+        for value in (getattr(each, field) for field in ("annotation", "returns") if hasattr(each, field))
+    ]
+    future = [ast.dump(each) for each in tree.body if isinstance(each, ast.ImportFrom) and not each.level]
+    return docstrings, [*hints, *(each for each in future if "'__future__'" in each)]
 
 
 @lru_cache(maxsize=16)

@@ -6,7 +6,12 @@ from pathlib import PurePosixPath
 from agentflow.core.languages import is_source
 from agentflow.core.task import TaskState
 from agentflow.verdict.same.comments import find_dropped_names, is_taken
-from agentflow.verdict.same.equivalence import READS_TEXTS, is_description, is_document, is_same_behaviour
+from agentflow.verdict.same.equivalence import (
+    is_description,
+    is_document,
+    is_same_behaviour,
+    list_readers,
+)
 from agentflow.verdict.same.inlining import find_extracted
 from agentflow.verdict.same.moved_code import find_moved, find_moved_module
 from agentflow.verdict.same.renaming import find_renaming, is_renamed
@@ -47,8 +52,8 @@ def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[ChangedTexts, .
     naming = _find_readers(git, base, documents)
     if surface.is_watched:  # what a test says of a document shows as it runs
         naming = [path for path in naming if not belongs(surface, path)]
-    reading = _in_code(git.find_mentions(base, READS_TEXTS)) if len(documents) < len(changes) else ()
-    return not naming and not reading
+    readers = {name for each in changes if not is_document(each) for name in list_readers(each)}
+    return not naming and not (readers and _in_code(git.find_mentions(base, sorted(readers))))
 
 
 def _find_readers(git: Git, tree: str, documents: Collection[PurePosixPath]) -> list[str]:
