@@ -207,7 +207,7 @@ def _draw_item(item: Pending, root: Path, most: int | None = None) -> Iterator[L
     if item.kind is PendingKind.SURFACE:
         yield from draw_changed_checks(item, most)
         return
-    yield line(span("? ", Style.WARN), span(f"{item.kind} {item.id}: {item.tool or ''}", Style.BOLD))
+    yield line(span("? ", Style.WARN), span(f"{item.describe()}: {item.tool or ''}", Style.BOLD))
     if item.kind is PendingKind.APPROVAL and (rows := _diff_of_call(item, root)):
         yield line("  ", span(str(item.input["file_path"]), Style.ACCENT))
         yield from _cut_rows((line(_INDENT, span(row, style_diff_row(row)), hang=5) for row in rows), most)

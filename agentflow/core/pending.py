@@ -77,6 +77,10 @@ class Pending(Record):
         ends = (option.endswith(OWN_WORDS) for option in self.options)
         return tuple(to_letter(place) for place, is_open in enumerate(ends) if is_open)
 
+    def describe(self) -> str:
+        """Return in words what waits; a person approves changed checks just as a call."""
+        return f"{PendingKind.APPROVAL if self.kind in APPROVED else self.kind} {self.id}"
+
     def tell_how_to_decide(self, task_id: str) -> str:
         """Return the command with which a person decides."""
         if self.kind in APPROVED:

@@ -251,7 +251,7 @@ def describe_pending(item: Pending, task_id: str) -> Mapping[str, Any]:
     rows = [("question", text) for text in questions]
     rows += [(key, str(value)) for key, value in item.shown_input.items() if value not in ("", None)]
     return {
-        "title": f"{item.kind} {item.id}{f': {item.tool}' if item.tool else ''}",
+        "title": f"{item.describe()}{f': {item.tool}' if item.tool else ''}",
         "rows": rows,
         "options": item.questions[0].options,
         "command": item.tell_how_to_decide(task_id),

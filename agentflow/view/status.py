@@ -220,7 +220,7 @@ def draw_pending(state: TaskState) -> tuple[Line, ...]:
 
 
 def _draw_item(item: Pending) -> Iterator[Line]:
-    yield label_row("waits", span(f"{item.kind} {item.id}: {item.tool or ''}", Style.WARN))
+    yield label_row("waits", span(f"{item.describe()}: {item.tool or ''}", Style.WARN))
     for key, value in item.shown_input.items():
         if value != "":
             yield from _draw_value(key, str(value))
@@ -249,7 +249,7 @@ def _draw_options(item: Pending) -> Iterator[Line]:
 
 def draw_changed_checks(item: Pending, most: int | None = _DIFF_LINES) -> Iterator[Line]:
     """Yield how the checks were changed, in words and as a diff, for a person who decides on it."""
-    yield label_row("waits", span(f"approval {item.id}: the checks themselves were changed", Style.WARN))
+    yield label_row("waits", span(f"{item.describe()}: the checks themselves were changed", Style.WARN))
     for change in item.input["changes"]:
         yield label_row("", span("! ", Style.WARN), span(to_one_line(str(change), _MAX_VALUE)))
     for shown in item.input.get("before", ()):

@@ -60,7 +60,7 @@ def suspend_for(task: TaskState, pending: Pending) -> TaskState:
     others = tuple(item for item in task.pending if item.id != pending.id)
     is_surface = pending.kind is PendingKind.SURFACE
     what = "the checks themselves were changed" if is_surface else pending.tool
-    reason = f"{pending.kind} {pending.id} waits for a decision{f': {what}' if what else ''}"
+    reason = f"{pending.describe()} waits for a decision{f': {what}' if what else ''}"
     return suspend(task.replace(pending=(*others, pending)), reason)
 
 
@@ -142,7 +142,7 @@ def go_on(task: TaskState, *, is_told: bool) -> TaskState:
     if task.pending:
         first = task.pending[0]
         raise Suspended(
-            f"{first.kind} {first.id} waits for a decision: {first.tool or ''} {_subject(first)}".rstrip(),
+            f"{first.describe()} waits for a decision: {first.tool or ''} {_subject(first)}".rstrip(),
             hint=first.tell_how_to_decide(task.task_id),
         )
     tree = task.goes_on_from or task.tree

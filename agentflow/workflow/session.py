@@ -98,7 +98,7 @@ async def notify(crew: Crew, task: TaskState) -> None:
 
 
 def _to_notice(item: Pending) -> Notified:
-    what = f"{item.kind} {item.id}{f' of {item.tool}' if item.tool else ''}"
+    what = f"{item.describe()}{f' of {item.tool}' if item.tool else ''}"
     return Notified(
         message=f"agentflow waits for you: {what}",
         notification_type=_KINDS.get(item.kind, "elicitation_dialog"),

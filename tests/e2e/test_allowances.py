@@ -207,6 +207,28 @@ def test_a_right_change_is_proved_by_the_tests_that_a_missing_tool_spares(tmp_pa
     assert len(attempt.repo.runs("implementer")) == 1
 
 
+READERS = {"docstrings": "import pager.core\n\nprint(pager.core.pages.__doc__)\n"}
+READERS["hints"] = "import pager.core\n\nprint(pager.core.pages.__annotations__)\n"
+COMMENTED = f"# Pages of a list.\n{tampering.RIGHT}"
+DESCRIBED = tampering.RIGHT.replace("How many pages", "The number of pages")
+RIGHT_HINTED = tampering.RIGHT.replace("def pages(total, size):", "def pages(total: int, size: int) -> int:")
+TEXTS = [
+    ("add type hints", RIGHT_HINTED, {"docstrings": 0, "hints": 4}),
+    ("improve the docstring", DESCRIBED, {"docstrings": 4, "hints": 0}),
+    ("add a comment", COMMENTED, {"docstrings": 0, "hints": 0}),
+]
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(("task", "text", "codes"), TEXTS, ids=[task for task, *_ in TEXTS])
+def test_texts_that_a_program_reads_elsewhere_are_only_those_of_the_kind_it_reads(
+    tmp_path: Path, task: str, text: str, codes: dict[str, int], reader: str
+) -> None:
+    base = {**tampering.BASE, "pager/core.py": tampering.RIGHT, "show.py": READERS[reader]}
+    done = Attempt(tmp_path, base).run(f"{task} in pager/core.py", {"pager/core.py": text}, "--json")
+    assert done.code == codes[reader], done.out
+
+
 _SOFT = "class Any(int):\n    def __eq__(self, other):\n        return True\n\n\n"
 SPOILT = {
     "wrong code": {"pager/core.py": tampering.CODE.replace("total // size", "total // size + 2")},

@@ -122,6 +122,9 @@ def test_at_a_terminal_only_a_yes_approves_it(says: tuple[str, ...], code: int, 
 
     assert seen.code == code
     assert not seen.unused
+    assert "waits      approval checks-" in seen.text
+    if code == 75:
+        assert "! suspended: approval checks-" in seen.text
     assert "the checks themselves were changed" in seen.text
     assert "! tests/test_core.py:10: assertion weaker or gone: test_last_page" in seen.text
     assert "with the original checks: tests exit 1, 6 passed" in seen.text

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from agentflow.verdict.syntax import Definition, read_python
 
 _DOCSTRINGS = ("__doc__", "getdoc", "pydoc", "yacc")
-_ANNOTATIONS = ("__annotations__", "get_type_hints", "get_annotations")
+_ANNOTATIONS = ("__annotations__", "get_type_hints", "get_annotations", "pydoc")
 _IN_A_FILE = frozenset(
     {
         *(*_DOCSTRINGS, *_ANNOTATIONS, "docopt", "getsource", "signature", "singledispatch", "Cmd", "ply"),
@@ -50,10 +50,12 @@ def _list_docstrings(tree: ast.Module) -> Iterator[str | None]:
     return (ast.get_docstring(node, clean=False) for node in nodes)
 
 
-def _list_annotations(tree: ast.Module) -> Iterator[str]:
+def _list_annotations(tree: ast.Module) -> Iterator[str | None]:
+    """Yield the annotation of each place, and the imports that decide whether they are kept as text."""
     for node in ast.walk(tree):
-        found = (getattr(node, "annotation", None), getattr(node, "returns", None))
-        yield from (ast.dump(each) for each in found if each is not None)
+        found = (getattr(node, field) for field in ("annotation", "returns") if hasattr(node, field))
+        yield from (each and ast.dump(each) for each in found)
+    yield from (ast.dump(each) for each in tree.body if getattr(each, "module", "") == "__future__")
 
 
 def _list_words(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
