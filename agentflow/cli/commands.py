@@ -319,7 +319,7 @@ def top(
         raise typer.Exit
     if context.invoked_subcommand is not None:
         return None
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not ((sys.stdin.isatty() and sys.stdout.isatty()) or goes_on or plain):
         send(f"{context.get_help()}\n", sys.stderr)
         return Exit.CONFIG
     from agentflow.cli.session import open_session

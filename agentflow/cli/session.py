@@ -18,7 +18,7 @@ from agentflow.cli.session_commands import (
     recall_task,
     summarize_commands,
 )
-from agentflow.core.errors import AgentflowError, Exit, InvalidFile, TaskNotFound
+from agentflow.core.errors import AgentflowError, Exit, InvalidFile, TaskNotFound, UsageError
 from agentflow.redact import list_some, to_one_line
 from agentflow.store.reading import list_tasks
 from agentflow.store.sessions import create_session, find_session, load_sessions, save_session
@@ -34,6 +34,8 @@ def open_session(folder: Path, run: Callable[[Sequence[str]], int], *, goes_on: 
     from agentflow.cli.steering import Steering
     from agentflow.workspace.git import open_repository
 
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("a session needs a terminal", hint="agentflow task TEXT works without one")
     git = open_repository(folder)
     saved = find_session(git.root, None) if goes_on else create_session()
     plain = plain or os.environ.get("TERM") == "dumb"
