@@ -354,9 +354,10 @@ def commit(
 
 def _tell_commit(committed: "CommitResult") -> None:
     """Print a commit that was made."""
-    place = f" on {committed.branch}" if committed.branch else ""
-    say(f"committed  {committed.commit[:10]}{place}: {committed.subject}")
+    say(f"committed  {committed.commit[:10]} on {committed.branch or 'no branch'}: {committed.subject}")
     for path in committed.files:
         say(f"  {to_one_line(path)}")
+    if not committed.branch:
+        say("HEAD is on no branch: git switch -c NAME keeps the commit on one.")
     if committed.changed_by_hooks:
         say("A git hook changed what was committed: it is no longer exactly what was verified.")

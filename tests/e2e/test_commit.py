@@ -70,6 +70,14 @@ def test_the_commit_holds_the_change_of_the_task_beside_edits_and_staged_files(r
     assert "nothing to commit" in again.err
 
 
+def test_a_commit_on_no_branch_says_so_and_how_it_is_kept(repo: Repo) -> None:
+    repo.git("checkout", "-q", "--detach")
+    assert repo.task(play.WHOLE_CREW, script=play.mending()).code == 0
+    first, *_, last = repo.run("commit").out.splitlines()
+    assert first == f"committed  {repo.git('rev-parse', 'HEAD')[:10]} on no branch: Let add return the sum"
+    assert "git switch -c NAME" in last
+
+
 def test_a_new_branch_takes_the_commit_and_a_hook_that_fails_leaves_everything_as_it_was(repo: Repo) -> None:
     run_task(repo)
     first = repo.git("rev-parse", "--abbrev-ref", "HEAD", "HEAD").split()
