@@ -113,6 +113,7 @@ def copy_repository(root: Path, target: Path) -> Path:
         (place, *_), *_ = error.args[0]
         hint = "commands work on a copy of all files here; make it readable, or move it away"
         raise ConfigError(f"cannot read {place}", hint=hint) from None
+    target.chmod(0o700)  # it may have become read-only, as the repository is
     for name in places:
         (target / name).mkdir()
     return target

@@ -152,6 +152,14 @@ def test_doctor_finds_every_attack_held_but_those_it_names(as_nobody: As, level:
     assert through == (set() if level == "full" else gaps)
 
 
+def test_checks_run_in_a_repository_that_is_read_only(as_nobody: As, root: Path) -> None:
+    test = root / "tests/test_a.py"
+    test.parent.mkdir()
+    test.write_text("import unittest\n\n\nclass T(unittest.TestCase):\n    def test_a(self):\n        pass\n")
+    root.chmod(0o555)
+    assert "exit 0, 1 passed" in as_nobody("-m", "agentflow", "verify", "-C", str(root))
+
+
 def test_a_user_without_a_home_is_told_to_set_one(place: Path) -> None:
     python = interpreter()
     if python is None:

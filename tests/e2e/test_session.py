@@ -129,7 +129,9 @@ def test_without_a_terminal_the_help_is_shown_and_nothing_is_written(repo: Repo)
     done = repo.run()
     assert done.code == 2
     assert "Usage: agentflow" in done.err
-    assert repo.run("--continue").code == 2
+    goes_on = repo.run("--continue")
+    assert goes_on.code == 2
+    assert goes_on.err.startswith("agentflow: a session needs a terminal\n")
     assert repo.run("sessions").out.startswith("there is no session")
     assert repo.tasks == []
 
