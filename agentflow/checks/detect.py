@@ -34,6 +34,8 @@ _LOCAL_TSC = MappingProxyType(
 )
 
 
+_CARGO = regex(r"^cargo \w+")
+"""Beside a package at the root, cargo leaves the other members of a workspace out."""
 _APART = regex(r"(?:^|/)(?:vendor|testdata|node_modules|[._][^/]*)/")
 """Folders that no tool of a language looks into."""
 _USES = regex(r"(?m)^use[ \t]*(?:\(([^)]*)\)|[ \t](\S+))")
@@ -153,7 +155,9 @@ def _start(rule: CheckRule, repository: Repository) -> tuple[str, str | None]:
         rest = rule.command.removeprefix(rule.programs[-1][0])
         return f"./{rule.wrapper}{rest}", _lacks(repository, *rule.runtime)
     missing = (_lacks(repository, name, hint) for name, hint in rule.programs)
-    return rule.command, next(filter(None, missing), None)
+    is_workspace = rule.programs[0][0] == "cargo" and "workspace" in repository.read_toml("Cargo.toml")
+    command = _CARGO.sub(r"\g<0> --workspace", rule.command) if is_workspace else rule.command
+    return command, next(filter(None, missing), None)
 
 
 def make_checks(repository: Repository) -> Iterator[Check]:

@@ -11,6 +11,8 @@ _IN_FOLDER = regex(r"cd (?P<folder>'[^'\n]+'|[\w./@%+=:,-]+) && (?P<command>[^;&
 _PART = regex(r"(?:\{ (?P<here>.*?); \}|\((?P<below>cd .*?)\)) \|\| r=1; ")
 _SEVERAL = "r=0; "
 _END = "exit $r"
+_IGNORING = " --ignore="
+"""A run of pytest in the root leaves out the folders that have parts of their own."""
 
 
 class CommandPart(Record):
@@ -55,6 +57,35 @@ def split_command(command: str) -> tuple[CommandPart, ...]:
 def format_command(command: str) -> str:
     """Return a command as people are shown it: its parts, without what joins their exit codes."""
     return "; ".join(part.text for part in split_command(command))
+
+
+def list_part_folders(command: str) -> tuple[str, ...]:
+    """Return the folders in which the parts of a command start, each with a slash at its end."""
+    return tuple(dict.fromkeys(part.folder for part in split_command(command) if part.folder))
+
+
+def list_moves(before: str, now: str) -> tuple[tuple[str, str], ...]:
+    """Return each folder that a command no longer starts a part in, with each in which it newly does."""
+    old, new = list_part_folders(before), list_part_folders(now)
+    return tuple((gone, here) for gone in old if gone not in new for here in new if here not in old)
+
+
+def fit_command(command: str, files: Iterable[str], found: str = "") -> str:
+    """Return a command without the parts whose folder is gone, with those of another that are in new folders.
+
+    It is empty if nothing is left.
+    """
+    names, parts = tuple(files), split_command(command)
+    kept = [part for part in parts if not part.folder or any(name.startswith(part.folder) for name in names)]
+    if len(kept) == len(parts):
+        return command
+    known = {part.folder for part in parts}
+    new = [part for part in split_command(found) if found and part.folder not in known]
+    apart = "".join(f"{_IGNORING}{shlex.quote(part.folder[:-1])}" for part in new)
+    kept = [
+        part.replace(command=part.command + apart) if _IGNORING in part.command else part for part in kept
+    ]
+    return join_parts([*kept, *new]) if kept or new else ""
 
 
 def _read_part(text: str) -> CommandPart:

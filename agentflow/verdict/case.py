@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from agentflow.checks.dependencies import Difference
+from agentflow.core.check_command import list_part_folders
 from agentflow.core.evidence import (
     RED,
     By,
@@ -15,9 +16,11 @@ from agentflow.core.evidence import (
     find_same_check,
     select_runs,
 )
+from agentflow.core.languages import is_source
 from agentflow.core.pending import Answer, Override
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
+from agentflow.core.test_ids import get_test_file
 from agentflow.core.verdict import FailReason, Hunk, ProbeResult, Remark
 from agentflow.redact import list_some
 from agentflow.verdict.surface import is_check_file
@@ -167,6 +170,19 @@ def list_misused(task: TaskState, evidence: Mapping[str, Evidence]) -> Iterator[
 def find_tests(runs: Iterable[CheckRun]) -> CheckRun | None:
     """Return the run of the tests among those of all checks."""
     return next((run for run in runs if run.check.name is CheckName.TESTS), None)
+
+
+def list_left_out(base: CheckRun | None, run: CheckRun) -> frozenset[str]:
+    """Return the tests of before that may be of a project which is gone, so that its part of the check is."""
+    if base is None:
+        return frozenset()
+    gone = tuple({*list_part_folders(base.check.command)} - {*list_part_folders(run.check.command)})
+    # Go and others name a package, and no file
+    return frozenset(
+        test
+        for test in base.tests_with_result
+        if gone and (test.startswith(gone) or not is_source(get_test_file(test)))
+    )
 
 
 def find_faults(run: CheckRun) -> dict[str, int]:

@@ -17,6 +17,7 @@ from agentflow.checks.python import choose_interpreter, read_python_version
 from agentflow.checks.repository import Repository, WellKnown, apply_own_commands
 from agentflow.checks.results import count_findings
 from agentflow.checks.run import TAIL_CHARS
+from agentflow.core.check_command import fit_command
 from agentflow.core.errors import CorruptState, UsageError
 from agentflow.core.events import Event, Warned
 from agentflow.core.evidence import Check, CheckName, CheckRun, Evidence, Fault, settle_outcomes
@@ -135,12 +136,26 @@ class Checking:
         self._underlay.close()
 
     def require(self, task: TaskState, files: tuple[str, ...]) -> tuple[Check, ...]:
-        """Return the checks that have to pass: those from before the task, and any that is new."""
+        """Return the checks that have to pass: those from before the task, and any that is new.
+
+        Where a project is gone, its part of a check is, and the part of one that is new takes its place.
+        """
         before = tuple(item.check for item in task.baseline)
-        names = {*(check.name for check in before), *(override.check for override in task.overrides)}
+        known = {*(check.name for check in before), *(override.check for override in task.overrides)}
+        names = known - {each.name for each in before if each not in self.list_left(task, files)}
         all_found = apply_own_commands(detect(self._sandbox, files, names), self._said)
-        found = (check for check in all_found if check.name not in names)
-        return (*before, *limit_checks(found, self._bounds.timeouts))
+        found = (check for check in all_found if check.name not in known)
+        by_name = {check.name: check.command for check in all_found}
+        kept = ((check, fit_command(check.command, files, by_name.get(check.name, ""))) for check in before)
+        fitted = (check.replace(command=command or check.command) for check, command in kept)
+        return (*fitted, *limit_checks(found, self._bounds.timeouts))
+
+    def list_left(self, task: TaskState, files: Iterable[str]) -> tuple[Check, ...]:
+        """Return the checks from before the task, without the parts whose project is gone."""
+        names = tuple(files)
+        checks = (item.check for item in task.baseline)
+        fitted = ((check, fit_command(check.command, names)) for check in checks)
+        return tuple(check.replace(command=command) for check, command in fitted if command)
 
     def read_repository(self, files: tuple[str, ...]) -> Repository:
         """Return the repository as check detection reads it."""

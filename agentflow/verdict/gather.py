@@ -32,6 +32,7 @@ from agentflow.verdict.case import (
     drop_leavings,
     find_hook_files,
     find_tests,
+    list_left_out,
     list_runs,
     to_proof_runs,
 )
@@ -78,7 +79,7 @@ def _as_before(context: JudgeContext, task: TaskState) -> tuple[CheckJob, ...]:
     """Return the run of the original checks on the new code, if the checks changed."""
     base, now = task.trees
     tree = mix_trees(context.git, now, base, split_by(task.surface))
-    checks = tuple(item.check for item in task.baseline)
+    checks = context.checking.list_left(task, context.git.list_paths(now))
     job = CheckJob(checks=checks, tree=tree, surface=Side.BASE, code=Side.FINAL)
     return () if tree == now else (job,)
 
@@ -234,6 +235,8 @@ def _find_weakening(case: Case, changes: tuple[TextDiff, ...]) -> Weakening:
         {run.check.name: run for run in side if run.check.name not in skipped}
         for side in (case.before, case.after, case.select(checks=Side.BASE))
     )
+    # where all projects of before are gone, nothing of a check could run as it stood
+    held = {name: run for name, run in final.items() if list_left_out(base.get(name), run)} | held
     both = [name for name in base if name in final and name in held]
     return find_weakening(
         changes, [JudgedCheck(base=base[name], final=final[name], held=held[name]) for name in both]

@@ -18,7 +18,7 @@ from agentflow.core.role import Claim, Judgement, Review, ReviewVerdict, Severit
 from agentflow.core.task import GateStatus, Phase, TaskState
 from agentflow.core.verdict import Caveat, FailReason, ProofKind, Verdict
 from agentflow.redact import list_some
-from agentflow.verdict.case import Case, describe_drift, find_faults
+from agentflow.verdict.case import Case, describe_drift, find_faults, list_left_out
 from agentflow.verdict.notes import list_notes
 from agentflow.verdict.proofs import (
     explain_silence,
@@ -218,6 +218,7 @@ def _find_owed(case: Case, base: CheckRun | None, run: CheckRun) -> list[str]:
     loaded = find_loaded_now(base, run)
     held = find_same_check(run, case.select(checks=Side.BASE)) or run
     spared = find_unloaded_tests(base, held) - base.list_ids(*RED)
+    spared |= list_left_out(base, run)  # a person is asked about these
     gone = base.tests_with_result - run.tests_with_result - held.tests_with_result - loaded - spared
     about = list_some(sorted(gone))
     reasons = [FailReason.NOT_RUN_NOW.of(about, check=run.check.name)] if gone else []

@@ -13,7 +13,7 @@ from agentflow.checks.repository import KNOWN_FAILURES, Repository, WellKnown, a
 from agentflow.checks.results import count_findings
 from agentflow.checks.run import CheckWatch, Shown
 from agentflow.checks.surroundings import Manner
-from agentflow.core.check_command import format_command
+from agentflow.core.check_command import fit_command, format_command
 from agentflow.core.errors import CorruptState
 from agentflow.core.evidence import (
     By,
@@ -205,8 +205,17 @@ class Examination:
         """Return the checks that a record may belong to; only proofs may run a part of the tests."""
         whole = {one.evidence for one in (*self._task.baseline, *self._task.final, *self._task.held)}
         tests = read_tests(evidence.command) if evidence.id not in whole else ()
-        required = (*required, *self._required.get(self._task.base_tree or "", ()))
+        before = self._required.get(self._task.base_tree or "", ())
+        required = (*required, *before, *self._list_fitted(before, required))
         return (*required, *(narrow(check, tests) for check in required if tests))
+
+    def _list_fitted(self, before: Iterable[Check], now: Iterable[Check]) -> Iterator[Check]:
+        """Yield the checks from before the task as they are once projects are gone or have moved."""
+        files, named = self._git.list_paths(self._trees[1]) if self._trees else (), tuple(now)
+        for check in before if files else ():
+            for other in ("", *(each.command for each in named if each.name is check.name)):
+                if command := fit_command(check.command, files, other):
+                    yield check.replace(command=command)
 
     def _absent(self, evidence: Evidence, tree: str) -> Examined:
         is_judged = tree == self._task.tree
@@ -267,7 +276,8 @@ class Examination:
         if left_out := owed - self._list_ran(task.baseline):
             yield f"there is no record of {list_some(sorted(left_out))} before the task"
         is_changed = bool(self._mixed) and self._mixed[Side.BASE, Side.FINAL] != task.tree
-        if is_changed and (left_out := owed - self._list_ran(task.held)):
+        left = {each.name for each in self._list_fitted(before, ())} & owed
+        if is_changed and (left_out := left - self._list_ran(task.held)):
             yield f"there is no record of {list_some(sorted(left_out))} as it was before the task"
 
     def _list_ran(self, items: tuple[RequiredCheck, ...]) -> set[CheckName]:

@@ -112,3 +112,54 @@ def test_a_go_module_inside_another_is_tested_and_counted(new_repo: NewRepo) -> 
     _, row = repo.run("verify", "--json").json
     assert row["command"] == "r=0; { go test ./...; } || r=1; (cd e2e && go test ./...) || r=1; exit $r"
     assert (row["exit_code"], row["tests"]["passed"], row["tests"]["failed"]) == (1, 1, 1)
+
+
+def run_command(repo: Repo, command: str, task: str) -> Done:
+    """Let a task run one command."""
+    path = "two/app/calc.py"
+    turns: Any = play.turn(play.call("Bash", command=command))
+    approving: Any = play.turn(play.call("SubmitReview", verdict="APPROVED", issues=[]))
+    script = [
+        play.findings(path),
+        play.plan(path),
+        play.role("implementer", turns, play.submit(path)),
+        play.role("reviewer", approving),
+        play.verified("ev-0003"),
+    ]
+    return repo.task(task, "--json", "--max-iterations", "1", script=script)
+
+
+def test_a_project_that_is_removed_with_its_tests_is_asked_about(new_repo: NewRepo) -> None:
+    repo = new_repo(lay_several())
+    done = run_command(repo, "rm -r two", "remove the project two, nobody uses it")
+    assert done.code == 75, done.out
+    report = (repo.folder / "report.md").read_text("utf-8")
+    assert "two/tests/test_calc.py::test_add is gone" in report
+    assert "one/tests/test_calc.py::" not in report
+
+
+@pytest.mark.parametrize("projects", [("two",), ("one", "two")])
+def test_a_project_that_moves_with_its_tests_is_proved_by_them(
+    projects: tuple[str, ...], new_repo: NewRepo
+) -> None:
+    repo = new_repo({name: text for name, text in lay_several().items() if name.startswith(projects)})
+    done = run_command(repo, "mkdir libs && mv two libs/two", "move the project two to libs/two")
+    assert done.code == 0, done.out
+    again = repo.run("verify", repo.folder.name)
+    assert again.code == 0, again.out
+
+
+def test_a_project_that_moves_without_one_of_its_tests_is_asked_about(new_repo: NewRepo) -> None:
+    repo = new_repo(lay_several())
+    weaker = "sed -i 's/== 3/!= 0/' libs/two/tests/test_calc.py"
+    done = run_command(repo, f"mkdir libs && mv two libs/two && {weaker}", "move the project two to libs/two")
+    assert done.code == 75, done.out
+    assert "two/tests/test_calc.py::test_add is gone" in (repo.folder / "report.md").read_text("utf-8")
+
+
+def test_code_that_silences_its_runner_is_caught_in_a_project_that_moved(new_repo: NewRepo) -> None:
+    repo = new_repo({**lay_several(), "silent.txt": SILENT})
+    wrong = "(cat silent.txt; sed 's/a + b/a - b/' two/app/calc.py) > x && mv x two/app/calc.py"
+    done = run_command(repo, f"{wrong} && mkdir libs && mv two libs/two", "move the project two to libs/two")
+    assert done.code == 3, done.out
+    assert "tampers with the test runner" in done.out

@@ -7,14 +7,17 @@ import ast
 import configparser
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
+from agentflow.core.check_command import list_moves
 from agentflow.core.evidence import RED, CheckName, CheckRun, TestOutcome
 from agentflow.core.record import Record
+from agentflow.core.test_ids import get_test_file
 from agentflow.core.verdict import Tampering
 from agentflow.redact import list_some
+from agentflow.verdict.case import list_left_out
 from agentflow.verdict.diff.python_tests import find_moved_tests
 from agentflow.verdict.diff.tampering import TextDiff
 from agentflow.verdict.surface import Kind, read_checker_settings
@@ -69,7 +72,12 @@ class Weakening(Record):
 def find_weakening(changes: Sequence[TextDiff], judged: Iterable[JudgedCheck]) -> Weakening:
     """Return what the change did to the checks, judged by what the original ones show on the new code."""
     runs = tuple(judged)
-    asked = [line for each in runs for line in (*_find_lost_tests(each, changes), *_other_results(each))]
+    moved = _find_moved_files(changes, runs)
+    changes = [each for each in changes if each.path not in moved]
+    asked = [
+        line for each in runs for line in (*_find_lost_tests(each, changes, moved), *_other_results(each))
+    ]
+    asked += _list_differing_moves(changes, runs)
     asked += _untold(changes, runs)
     told = [line for change in changes for line in _describe_weakening(change)]
     aids = [each for each in changes if asked and not each.before and each.kind is not Kind.TESTS]
@@ -78,20 +86,50 @@ def find_weakening(changes: Sequence[TextDiff], judged: Iterable[JudgedCheck]) -
     return Weakening(asked=lines) if asked else Weakening(noted=lines)
 
 
-def _find_lost_tests(judged: JudgedCheck, changes: Sequence[TextDiff]) -> Iterator[str]:
+def _find_lost_tests(
+    judged: JudgedCheck, changes: Sequence[TextDiff], moved: Collection[str]
+) -> Iterator[str]:
     """Yield the tests that would still give a result as they were, and no longer run."""
     base, final, held = judged.base, judged.final, judged.held
-    lost = (base.tests_with_result - final.tests_with_result) & held.tests_with_result
-    passed = held.list_ids(TestOutcome.PASSED)
+    apart = list_left_out(base, final)
+    lost = (base.tests_with_result - final.tests_with_result) & (held.tests_with_result | apart)
+    passed = held.list_ids(TestOutcome.PASSED) | apart
     news = final.list_ids(TestOutcome.PASSED) - base.tests_with_result
     texts = [(each.before, each.after) for each in changes if each.kind is Kind.TESTS]
     found = find_moved_tests(lost & passed - final.outcomes.keys(), news, texts)
+    found |= {
+        test
+        for test in lost & apart
+        if get_test_file(test) in moved and not news.isdisjoint(_list_moved(test, judged))
+    }
     found |= {test for test in lost & passed if any(each.startswith(f"{test}[") for each in news)}
     for test in sorted(lost - found):
         yield f"{test} {'is skipped now' if test in final.outcomes else 'is gone'}"
     before, after, as_it_stood = (run.counts.ran if run.counts else 0 for run in (base, final, held))
     if not base.outcomes and after < min(before, as_it_stood):
         yield f"{base.check.name}: {before} tests ran before, {after} now"
+
+
+def _list_moved(path: str, judged: JudgedCheck) -> Iterator[str]:
+    """Yield the paths that a file, or a test by its file, has where its project is another folder now."""
+    moves = list_moves(judged.base.check.command, judged.final.check.command)
+    yield from (new + path.removeprefix(old) for old, new in moves if path.startswith(old))
+
+
+def _find_moved_files(changes: Sequence[TextDiff], runs: Sequence[JudgedCheck]) -> frozenset[str]:
+    """Return the old and the new path of each file that only moved, with its project."""
+    new = {each.path: each for each in changes if each.after and not each.before}
+    gone = [each for each in changes if each.before and not each.after]
+    pairs = ((each, new.get(path)) for each in gone for run in runs for path in _list_moved(each.path, run))
+    same = [(old, now) for old, now in pairs if now and (old.before, old.kind) == (now.after, now.kind)]
+    return frozenset(each.path for pair in same for each in pair)
+
+
+def _list_differing_moves(changes: Sequence[TextDiff], runs: Sequence[JudgedCheck]) -> Iterator[str]:
+    """Yield the files of a project that moved which are others now: nothing ran there as they stood."""
+    gone = [each for each in changes if each.before and not each.after]
+    moved = (each for each in gone if any(True for run in runs for _ in _list_moved(each.path, run)))
+    yield from (line for each in moved for line in _describe(each))
 
 
 def _other_results(judged: JudgedCheck) -> Iterator[str]:

@@ -35,6 +35,8 @@ def plan_canaries(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
     if any(each.code is Side.BASE for each in known):
         return ()
     held, modules = find_tests(context.case.select(checks=Side.BASE)), _modules_in_change(context)
+    if held is None or (context.tests and context.tests.check != held.check):
+        held = context.tests  # a project is gone or has moved, and with it what ran there
     if held is None or not held.green or held.evidence is None or not modules:
         return ()
     tree, code = (context.trees[0], Side.BASE) if known else (held.evidence.tree_before or "", Side.FINAL)
@@ -48,7 +50,7 @@ def plan_canaries(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
 
 def _make_canaries(context: ProbeContext, check: Check, modules: list[str]) -> Iterator[Canary]:
     """Yield a canary for each run of Python tests whose project changed, or for each run if none did."""
-    paths = context.git.list_paths(context.trees[0])
+    paths = dict.fromkeys(path for tree in context.trees for path in context.git.list_paths(tree))
     tests = [
         path for path in paths if path.endswith(".py") and find_kind(path, context.task.surface) is Kind.TESTS
     ]

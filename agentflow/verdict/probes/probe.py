@@ -7,6 +7,7 @@ from secrets import token_hex
 from agentflow.checks.dependencies import find_manifest
 from agentflow.checks.run import Shown
 from agentflow.checks.surroundings import Manner
+from agentflow.core.check_command import list_moves
 from agentflow.core.evidence import RED, Check, CheckRun, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
@@ -21,7 +22,7 @@ from agentflow.verdict.probes.script_branches import CountedScript
 from agentflow.verdict.proofs import find_proof
 from agentflow.verdict.runner import Place
 from agentflow.verdict.same.equivalence import is_document
-from agentflow.verdict.surface import is_check_file, is_shared
+from agentflow.verdict.surface import is_check_file, is_document_path, is_shared
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts, write_tree_with
 
@@ -76,7 +77,23 @@ class ProbeContext(Record):
             return ()
         apart = find_hook_files(self.task)
         found = read_changed_texts(self.git, *self.trees, _TEXT_BYTES)
+        apart |= self._list_moved_away(found)
         return tuple(each for each in found if each.path not in apart and self._is_product(each))
+
+    def _list_moved_away(self, changes: tuple[ChangedTexts, ...]) -> frozenset[str]:
+        """Return the old paths of projects that moved as a whole, if no more than documents name them."""
+        base, final, texts = find_tests(self.case.before), self.tests, {each.path: each for each in changes}
+        found = set[str]()
+        for old, new in list_moves(base.check.command, final.check.command) if base and final else ():
+            mine = [each for each in changes if each.path.startswith(old)]
+            pairs = [(each, texts.get(new + each.path.removeprefix(old))) for each in mine]
+            is_same = all(
+                now and each.is_whole and now.is_whole and (each.before, "") == (now.after, now.before)
+                for each, now in pairs
+            )
+            if is_same and all(map(is_document_path, self.git.find_mentions(self.trees[1], [old[:-1]]))):
+                found |= {each.path for each in mine}
+        return frozenset(found)
 
     def _is_product(self, change: ChangedTexts) -> bool:
         path, surface = change.path, self.task.surface

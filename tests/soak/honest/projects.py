@@ -31,4 +31,6 @@ PROJECTS = (
     Entry("a function with its test in one of several projects", "projects", SEVERAL, "add net(price) to libs/shop/shop/core.py",
           (Put("libs/shop/shop/core.py", f"{_CODE}\n\ndef net(price):\n    return price * 100 // 120\n"),
            Put("libs/shop/tests/test_net.py", "from shop.core import net\n\n\ndef test_net():\n    assert net(240) == 200\n"))),
+    Entry("a project moves with its tests", "projects", SEVERAL, "move libs/shop to packages/shop", (), command="mkdir packages && mv libs/shop packages/shop"),
+    Entry("a project is removed with its tests", "projects", SEVERAL, "remove libs/shop, which nobody uses", (), frozenset({75}), command="rm -r libs/shop"),
 )  # fmt: skip

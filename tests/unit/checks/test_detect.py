@@ -274,6 +274,15 @@ RAW = [
         {LINT: "go vet ./...", TESTS: "go test ./..."},
         ("go",),
     ),
+    (
+        "a cargo workspace",
+        {
+            "Cargo.toml": "[workspace]\n[package]\nname = 'top'\n",
+            "a/src/lib.rs": "#[test]\n",
+        },
+        {TYPES: "cargo check --workspace --all-targets", TESTS: "cargo test --workspace"},
+        ("cargo",),
+    ),
     ("go without tests", {"go.mod": "", "a.go": ""}, {LINT: "go vet ./..."}, ("go",)),
     (
         "rust",

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.core.check_command import CommandPart, join_commands, join_parts, split_command
+from agentflow.core.check_command import CommandPart, fit_command, join_commands, join_parts, split_command
 
 HERE, BELOW = CommandPart(command="go test ./..."), CommandPart(command="pytest -q", folder="a b/")
 WHOLE = "r=0; { go test ./...; } || r=1; (cd 'a b' && pytest -q) || r=1; exit $r"
@@ -44,3 +44,16 @@ def test_each_part_runs_in_its_folder_and_any_of_them_can_fail(tmp_path: Path) -
         ["bash", "-c", join_parts(parts)], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout.split()) == (1, [str(tmp_path / "a"), str(tmp_path)])
+
+
+def test_a_part_whose_folder_is_gone_is_left_out_and_one_of_a_new_folder_takes_its_place() -> None:
+    before = "r=0; { pytest -q; } || r=1; (cd a && pytest -q) || r=1; exit $r"
+    assert fit_command(before, ["a/b.py", "new/c.py"], "cd new && pytest -q") == before
+    assert fit_command(before, ["b.py"]) == "pytest -q"
+    found = "r=0; { npm test; } || r=1; (cd new && pytest -q) || r=1; exit $r"
+    assert fit_command(before, ["new/c.py"], found) == before.replace("cd a", "cd new")
+    ignoring = before.replace("{ pytest -q", "{ pytest -q --ignore=a")
+    assert fit_command(ignoring, ["new/c.py"], found).startswith(
+        "r=0; { pytest -q --ignore=a --ignore=new; }"
+    )
+    assert fit_command("cd a && pytest -q", ["b.py"]) == ""
