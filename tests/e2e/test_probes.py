@@ -127,7 +127,7 @@ CASES = {
     "node: a result for a machine that no test has": Case(
         4,
         {"pages.js": ROUND_UP.replace("Math.ceil(", "(process.uptime() < 60 ? Math.ceil : Math.floor)(")},
-        "pages.js:2: add a test that runs `Math.floor`",
+        "pages.js:2: add a test in which `process.uptime() < 60` is false",
         base=NODE,
     ),
     "node: a result for a number of the tests": Case(
