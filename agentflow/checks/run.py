@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from agentflow.checks.code_coverage import Load, count_go, read_coverage, read_go_coverage
+from agentflow.checks.code_coverage import Load, count_go, read_go_coverage
 from agentflow.checks.observing import ReadObserver, Reads, install_hook, keep_hook, watch_folders
 from agentflow.checks.printed import (
     Told,
@@ -33,7 +33,6 @@ from agentflow.checks.results import (
     read_reports,
 )
 from agentflow.checks.surroundings import (
-    COUNTED,
     REPORT_FILE,
     Manner,
     make_environment,
@@ -85,7 +84,7 @@ class Shown(Record):
     reads: Reads | None = None
     """The files that it read, where that was observed."""
     ran: Mapping[str, tuple[Load, ...]] = MappingProxyType({})
-    """The loads of each file by each process, where they were counted."""
+    """How Go ran each file, where that was counted."""
 
     def list_ids(self, *outcomes: TestOutcome) -> frozenset[str]:
         """Return the tests that came to one of these."""
@@ -119,7 +118,7 @@ def execute(
         reads = observer.collect_reads() if observer and is_observed else None
         raw = sink.read_text("utf-8", "replace")
         told = _read_tests(job, scratch, raw) if check.name is CheckName.TESTS else None
-        ran = _read_ran(check, scratch, sandbox)
+        ran = read_go_coverage(check.command, scratch, sandbox.folders)
         ended = observer.find_stalled() if observer else ()
         finished = finished.replace(stalled=tuple(test for test in ended if told and test in told.outcomes))
     finished = _readable(finished, sink, raw) if job.is_json else finished
@@ -132,12 +131,6 @@ def execute(
         reads=reads,
         ran=ran,
     )
-
-
-def _read_ran(check: Check, scratch: Path, sandbox: Sandbox) -> Mapping[str, tuple[Load, ...]]:
-    """Return what node and Go left of how each process ran each file."""
-    of_node = read_coverage(scratch / COUNTED, (sandbox.place, sandbox.root))
-    return {**of_node, **read_go_coverage(check.command, scratch, sandbox.folders)}
 
 
 class _Job(Record):

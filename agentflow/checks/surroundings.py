@@ -22,8 +22,6 @@ _SETTINGS = MappingProxyType(
         "RUFF_OUTPUT_FORMAT": "concise",
     }
 )
-COUNTED = "counted"
-"""The folder in which node's processes leave what they ran."""
 REPORT_FILE = "junit.xml"
 _OTHERS = frozenset({".git", "node_modules"})
 
@@ -37,7 +35,7 @@ class Manner(StrEnum):
     ELSEWHERE = "elsewhere"
     """The surroundings are others: another order of sets, a temporary folder with files."""
     COUNTED = "counted"
-    """The surroundings are others, and node or Go counts the code that runs."""
+    """The surroundings are others, and Go counts the code that runs."""
 
 
 def make_environment(check: Check, sandbox: Sandbox, scratch: Path) -> dict[str, str]:
@@ -65,8 +63,7 @@ def make_other_surroundings(scratch: Path, manner: Manner) -> dict[str, str]:
     folder = scratch / "tmp"
     folder.mkdir()
     (folder / "tmp0").write_text("left by another program\n", "utf-8")
-    counted = {"NODE_V8_COVERAGE": str(scratch / COUNTED)} if manner is Manner.COUNTED else {}
-    return {"PYTHONHASHSEED": "4242", "TMPDIR": str(folder), **counted}
+    return {"PYTHONHASHSEED": "4242", "TMPDIR": str(folder)}
 
 
 def _keep_from_bytecode(folders: Iterable[Path], scratch: Path) -> dict[str, str]:
