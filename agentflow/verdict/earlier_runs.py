@@ -5,7 +5,7 @@ import os
 import platform
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from types import MappingProxyType
 from agentflow.checks.observing import Reads
 from agentflow.checks.results import count_findings
 from agentflow.checks.run import TAIL_CHARS, Shown
-from agentflow.core.check_command import split_command
+from agentflow.core.check_command import format_command, split_command
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import EvidenceRecorded
 from agentflow.core.evidence import (
@@ -39,6 +39,7 @@ from agentflow.store.ledger import hash_file, list_evidence_files, read_outcomes
 from agentflow.store.reading import is_task_id, load_events, read_evidence
 from agentflow.store.tasks import TaskStore
 
+_STARTER = re.compile(r"(?:\b(?:uv run --no-sync|poetry run) )?(?:[^\s;{}]*/)?\bpython[\d.]* (?:-m )?")
 _LATEST = 2
 """The number of earlier tasks that are looked at."""
 _LASTING = timedelta(hours=1)
@@ -274,3 +275,20 @@ def list_differing_results(evidence: Evidence, shown: Shown, then: Mapping[str, 
         ]
         found.append(f"another result of {list_some(names)}")
     return found
+
+
+def find_check(evidence: Evidence, required: Iterable[Check]) -> tuple[Check | None, str]:
+    """Return the required check that a record belongs to, or None and why there is none."""
+    named = [check for check in required if check.name is evidence.check]
+    if not named:
+        return None, f"{evidence.check} is not required by its tree"
+    check = next((each for each in named if _bare(each.command) == _bare(evidence.command)), None)
+    if check is None:
+        was, due = format_command(evidence.command), format_command(named[0].command)
+        return None, f"the record is of `{was}`; its tree requires `{due}`"
+    return check, f"not run again ({check.missing})" if check.missing else ""
+
+
+def _bare(command: str) -> str:
+    """Return a command without the part that starts Python, which differs between machines."""
+    return _STARTER.sub("", command)

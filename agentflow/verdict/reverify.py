@@ -1,6 +1,5 @@
 """Re-verification: a tree laid out in a folder, each recorded command run again there, and the verdict."""
 
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
@@ -13,7 +12,7 @@ from agentflow.checks.repository import KNOWN_FAILURES, Repository, WellKnown, a
 from agentflow.checks.results import count_findings
 from agentflow.checks.run import CheckWatch, Shown
 from agentflow.checks.surroundings import Manner
-from agentflow.core.check_command import fit_command, format_command
+from agentflow.core.check_command import fit_command
 from agentflow.core.errors import CorruptState
 from agentflow.core.evidence import (
     By,
@@ -39,7 +38,7 @@ from agentflow.store.ledger import EvidenceLedger, find_damages
 from agentflow.store.reading import EVENTS, fold_state, load_events, read_evidence
 from agentflow.verdict.case import Case, find_hook_files, is_written_by_hooks, list_misused
 from agentflow.verdict.diff.inspection import NO_INSPECTION, Inspection, inspect_change, make_approval_id
-from agentflow.verdict.earlier_runs import list_differing_results
+from agentflow.verdict.earlier_runs import find_check, list_differing_results
 from agentflow.verdict.ending import conclude
 from agentflow.verdict.gather import PlanProbes, add_inspection, build_case, split_by
 from agentflow.verdict.judge import judge
@@ -56,7 +55,6 @@ from agentflow.workspace.path_guard import PathGuard
 from agentflow.workspace.working_copy import find_import_paths, lay_out, share_environments, to_pythonpath
 
 _VERIFIED = (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
-_STARTER = re.compile(r"(?:\b(?:uv run --no-sync|poetry run) )?(?:[^\s;{}]*/)?\bpython[\d.]* (?:-m )?")
 
 
 class Copies(Record):
@@ -385,20 +383,3 @@ def _rerun(
             with copies.open(probe.lay(copies.git), seen) as place:
                 known += (probe.run(place),)
     return known
-
-
-def find_check(evidence: Evidence, required: Iterable[Check]) -> tuple[Check | None, str]:
-    """Return the required check that a record belongs to, or None and why there is none."""
-    named = [check for check in required if check.name is evidence.check]
-    if not named:
-        return None, f"{evidence.check} is not required by its tree"
-    check = next((each for each in named if _bare(each.command) == _bare(evidence.command)), None)
-    if check is None:
-        was, due = format_command(evidence.command), format_command(named[0].command)
-        return None, f"the record is of `{was}`; its tree requires `{due}`"
-    return check, f"not run again ({check.missing})" if check.missing else ""
-
-
-def _bare(command: str) -> str:
-    """Return a command without the part that starts Python, which differs between machines."""
-    return _STARTER.sub("", command)

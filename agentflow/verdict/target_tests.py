@@ -82,9 +82,10 @@ def find_python_part(check: Check, path: str) -> CommandPart | None:
     return max(mine, key=lambda part: len(part.folder), default=None)
 
 
-def runs_python_alone(check: Check) -> bool:
-    """Return whether all parts of a check are known runs of Python tests."""
-    return all(map(_is_python, split_command(check.command)))
+def are_python_tests(check: Check, tests: Iterable[str]) -> bool:
+    """Return whether a known run of Python tests, a part of a check, has each of some tests."""
+    parts = split_command(check.command)
+    return all(any(_is_python(part) and _owns(part, parts, test) for part in parts) for test in tests)
 
 
 def _is_python(part: CommandPart) -> bool:

@@ -46,10 +46,6 @@ def assert_untouched(repo: Repo) -> None:
 
 USAGE: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "no text": (["task"], ["say what to do"]),
-    "a session without a terminal": (
-        ["--continue"],
-        ["a session needs a terminal", "agentflow task TEXT works without one"],
-    ),
     "no text of a route": (["route"], ["say what to do", "for example: agentflow route fix"]),
     "empty text": (["task", ""], ["say what to do"]),
     "blank text": (["task", " \t\n "], ["say what to do"]),

@@ -19,7 +19,7 @@ from agentflow.verdict.probes.recording import record_change
 from agentflow.verdict.proofs import explain_silence, find_proof
 from agentflow.verdict.surface import Kind, find_kind, is_check_file
 from agentflow.verdict.syntax import is_too_deep
-from agentflow.verdict.target_tests import find_python_part, narrow, narrow_quietly, runs_python_alone
+from agentflow.verdict.target_tests import are_python_tests, find_python_part, narrow, narrow_quietly
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _Results = tuple[ProbeResult, ...]
@@ -107,7 +107,7 @@ def _break_change(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> I
     final, proved = context.tests, find_proof(context.case)
     if final is None or final.evidence is None or not proved or context.case.is_blocked(final):
         return
-    if context.proving and runs_python_alone(narrow(final.check, context.proving)):
+    if context.proving and are_python_tests(final.check, context.proving):
         return
     marks = Marks(word=make_word(), loaded=make_word(), reached=make_word())
     files: dict[str, str | None] = {each.path: break_change(each, marks) for each in _sources(product)}
