@@ -1,16 +1,13 @@
-"""Counts of node and Go: how often each block of each file ran."""
+"""Counts of Go: how often each block of each file ran."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote
 
 from agentflow.core.regex import regex
 
 Block = tuple[int, int, int]
-"""Start and end in UTF-16 units, and how often the part between them ran."""
+"""Start and end in a text, and how often the part between them ran."""
 Load = tuple[tuple[Block, ...], ...]
 """A file as one process ran it: its functions, the whole file first; each begins with a block of its own."""
 
@@ -19,46 +16,7 @@ _GO_ROW = regex(r"(?P<file>.+):(\d{1,9})\.(\d{1,9}),(\d{1,9})\.(\d{1,9}) \d+ (\d
 _GO_MODULE = regex(r"(?m)^module[ \t]+\"?([^\s\"]+)")
 _GO_FUNCTION = regex(r"(?ms)^func\b.*?^\}")
 _BYTES = 256 << 20
-"""The most that all processes together may tell; beyond that nothing is known."""
-
-
-def read_coverage(folder: Path, roots: Iterable[Path]) -> Mapping[str, tuple[Load, ...]]:
-    """Return how each process ran each file below the roots, by its path there.
-
-    Nothing is known where one report cannot be read, nor of a file that was translated as it was loaded.
-    """
-    paths = [path for path in folder.glob("*.json") if path.is_file() and not path.is_symlink()]
-    if sum(path.stat().st_size for path in paths) > _BYTES:
-        return {}
-    begins = tuple(f"file://{place}/" for root in roots for place in (root, root.resolve()))
-    found: dict[str, list[Load]] = {}
-    translated: set[str] = set()
-    try:
-        for path in sorted(paths):
-            told = json.loads(path.read_bytes())
-            translated |= {_place(url, begins) for url in told.get("source-map-cache", ())}
-            for script in told["result"]:
-                if place := _place(script["url"], begins):
-                    found.setdefault(place, []).append(_read_load(script))
-    except (OSError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
-        return {}
-    return {place: tuple(loads) for place, loads in found.items() if place not in translated}
-
-
-def _place(url: str, begins: Iterable[str]) -> str:
-    """Return a file's path in the repository; empty for one that lies elsewhere or is a package's."""
-    path = unquote(url)
-    place = next((path.removeprefix(begin) for begin in begins if path.startswith(begin)), "")
-    return "" if "node_modules/" in place else place
-
-
-def _read_load(script: Mapping[str, Any]) -> Load:
-    return tuple(
-        tuple(
-            (int(each["startOffset"]), int(each["endOffset"]), int(each["count"])) for each in told["ranges"]
-        )
-        for told in script["functions"]
-    )
+"""The most that Go may tell; beyond that nothing is known."""
 
 
 def count_go(command: str, profile: Path) -> str:
@@ -104,24 +62,19 @@ def _load_go(text: str, counted: Mapping[tuple[int, ...], int]) -> Load:
     starts = [0]
     lines = [f"{line}\n" for line in text.split("\n")]  # Go knows no other end of a line
     for line in lines:
-        starts.append(starts[-1] + count_units(line))
+        starts.append(starts[-1] + len(line))
 
     def place(line: int, column: int) -> int:
         begin = lines[line - 1].encode()[: column - 1] if line <= len(lines) else b""
-        return starts[min(line, len(starts)) - 1] + count_units(begin.decode("utf-8", "replace"))
+        return starts[min(line, len(starts)) - 1] + len(begin.decode("utf-8", "replace"))
 
     blocks = sorted((place(*spot[:2]), place(*spot[2:]), count) for spot, count in counted.items())
-    return (((0, count_units(text), 1),), *_split_go(text, blocks))
+    return (((0, len(text), 1),), *_split_go(text, blocks))
 
 
 def _split_go(text: str, blocks: list[Block]) -> Iterator[tuple[Block, ...]]:
     for function in _GO_FUNCTION.finditer(text):
-        start, end = count_units(text[: function.start()]), count_units(text[: function.end()])
+        start, end = len(text[: function.start()]), len(text[: function.end()])
         inner = [block for block in blocks if start <= block[0] < end]
         if inner:
             yield (start, end, inner[0][2]), *inner
-
-
-def count_units(text: str) -> int:
-    """Return how many units a text has where node and Go count."""
-    return len(text.encode("utf-16-le", "surrogatepass")) // 2

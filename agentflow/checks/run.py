@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from agentflow.checks.code_coverage import Load, count_go, read_coverage, read_go_coverage
+from agentflow.checks.code_coverage import Load, count_go, read_go_coverage
 from agentflow.checks.observing import ReadObserver, Reads, install_hook, keep_hook, watch_folders
 from agentflow.checks.printed import (
     Told,
@@ -61,7 +61,6 @@ _SETTINGS = MappingProxyType(
         "RUFF_OUTPUT_FORMAT": "concise",
     }
 )
-_COUNTED = "counted"
 """The folder in which node's processes leave what they ran."""
 _GO_PROFILE = "go.profile"
 _SEVERAL = "r=0; "
@@ -83,7 +82,7 @@ class Manner(StrEnum):
     ELSEWHERE = "elsewhere"
     """The surroundings are others: another order of sets, a temporary folder with files."""
     COUNTED = "counted"
-    """The surroundings are others, and node or Go counts the code that runs."""
+    """The surroundings are others, and Go counts the code that runs."""
 
 
 class CheckWatch(Record):
@@ -107,7 +106,7 @@ class Shown(Record):
     reads: Reads | None = None
     """The files that it read, where that was observed."""
     ran: Mapping[str, tuple[Load, ...]] = MappingProxyType({})
-    """The loads of each file by each process, where they were counted."""
+    """How Go ran each file, where that was counted."""
 
     def ids(self, *outcomes: TestOutcome) -> frozenset[str]:
         """Return the tests that came to one of these."""
@@ -141,7 +140,7 @@ def execute(
         reads = observer.reads() if observer and is_observed else None
         raw = sink.read_text("utf-8", "replace")
         told = _read_tests(job, scratch, raw) if check.name is CheckName.TESTS else None
-        ran = _read_ran(scratch, sandbox)
+        ran = read_go_coverage(scratch / _GO_PROFILE, sandbox.folders)
         ended = observer.find_stalled() if observer else ()
         finished = finished.replace(stalled=tuple(test for test in ended if told and test in told.outcomes))
     finished = _readable(finished, sink, raw) if job.is_json else finished
@@ -154,12 +153,6 @@ def execute(
         reads=reads,
         ran=ran,
     )
-
-
-def _read_ran(scratch: Path, sandbox: Sandbox) -> Mapping[str, tuple[Load, ...]]:
-    """Return what node and Go left of how each process ran each file."""
-    of_node = read_coverage(scratch / _COUNTED, (sandbox.place, sandbox.root))
-    return {**of_node, **read_go_coverage(scratch / _GO_PROFILE, sandbox.folders)}
 
 
 class _Job(Record):
@@ -300,8 +293,7 @@ def _other_surroundings(scratch: Path, manner: Manner) -> dict[str, str]:
     folder = scratch / "tmp"
     folder.mkdir()
     (folder / "tmp0").write_text("left by another program\n", "utf-8")
-    counted = {"NODE_V8_COVERAGE": str(scratch / _COUNTED)} if manner is Manner.COUNTED else {}
-    return {"PYTHONHASHSEED": "4242", "TMPDIR": str(folder), **counted}
+    return {"PYTHONHASHSEED": "4242", "TMPDIR": str(folder)}
 
 
 def _keep_from_bytecode(folders: Iterable[Path], scratch: Path) -> dict[str, str]:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
-from agentflow.core.languages import C_FAMILY, JAVASCRIPT, RUST, Lexer, find_lexer
+from agentflow.core.languages import C_FAMILY, RUST, SCRIPTS, TYPESCRIPT, Lexer, find_lexer
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 
@@ -264,8 +264,12 @@ class Tokens(Record):
         return self.path.endswith(RUST)
 
     @property
-    def is_javascript(self) -> bool:
-        return self.path.endswith(JAVASCRIPT)
+    def is_script(self) -> bool:
+        return self.path.endswith(SCRIPTS)
+
+    @property
+    def has_types(self) -> bool:
+        return self.path.endswith(TYPESCRIPT)
 
     def word(self, place: int) -> str:
         """Return a token; empty where there is none."""

@@ -127,7 +127,7 @@ CASES = {
     "node: a result for a machine that no test has": Case(
         4,
         {"pages.js": ROUND_UP.replace("Math.ceil(", "(process.uptime() < 60 ? Math.ceil : Math.floor)(")},
-        "pages.js:2: add a test that runs `Math.floor`",
+        "pages.js:2: add a test in which `process.uptime() < 60` is false",
         base=NODE,
     ),
     "node: a result for a number of the tests": Case(
@@ -153,10 +153,10 @@ CASES = {
         "pages.js: the tests try all of it",
         base=NODE,
     ),
-    "node: nothing tells what ran": Case(
-        0,
+    "node: coverage that is switched off": Case(
+        4,
         {"pages.js": ROUND_UP.replace("Math.ceil(", "(process.uptime() < 60 ? Math.ceil : Math.floor)(")},
-        "(with each new branch and condition watched): pages.js: not applied",
+        "pages.js:2: add a test in which `process.uptime() < 60` is false",
         base={**NODE, "package.json": NODE["package.json"].replace("node --", "NODE_V8_COVERAGE= node --")},
     ),
     "node: what compares is replaced": Case(

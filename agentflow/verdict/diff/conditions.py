@@ -1,32 +1,39 @@
-"""Conditions and arms of C, C++, JavaScript and Rust, found by their tokens."""
+"""Conditions and arms of C, C++ and Rust, found by their tokens, and what bounds those of scripts."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 
-from agentflow.core.languages import C_FAMILY
+from agentflow.core.languages import C_FAMILY, SCRIPTS, TYPESCRIPT
 from agentflow.core.record import Record
+from agentflow.verdict.script_text import blank_script
 from agentflow.verdict.syntax import CLOSES, OPENS, Tokens, blank_out, to_tokens
 
 _TOKEN = re.compile(
-    r"[A-Za-z_$][\w$]*|\d[\w.]*|\x01+|'[a-z_]\w*|<<=|>>>=?|>>=|\*\*=?|\.\.[.=]?|===|!==|=>|->|::|&&=?|\|\|=?|\?\?=?"
+    r"#?[A-Za-z_$][\w$]*|\d[\w.]*|\x01+|'[a-z_]\w*|<<=|>>>=?|>>=|\*\*=?|\.\.[.=]?|===|!==|=>|->|::|&&=?|\|\|=?|\?\?=?"
     r"|\?\.|<=|>=|==|!=|<<|>>|\+\+|--|[-+*/%&|^]=|[^\s\w]"
 )
-_COMPARES = frozenset({"==", "!=", "===", "!==", "<", ">", "<=", ">=", "instanceof"})
-_ANGLES = frozenset({"<", ">"})
-_JOINS = frozenset({"&&", "||"})
+_GIVEN_TYPES = re.compile(r"(?<=[\w$])<[^<>;(){}=]*(?:<[^<>;(){}=]*>[^<>;(){}=]*)*>(?=\()")
+"""Types between a function's name and its arguments."""
+COMPARES = frozenset({"==", "!=", "===", "!==", "<", ">", "<=", ">=", "instanceof"})
+ANGLE_BRACKETS = frozenset({"<", ">"})
+JOINS = frozenset({"&&", "||"})
 _ASSIGNS = frozenset(
     {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "**=", "&&=", "||=", "??="}
 )
-_ENDS = frozenset({",", ";", ":", "?", "=>", "??", "..", "..=", *_JOINS, *_ASSIGNS})
-_BITS = frozenset({"|", "&", "^"})
+_ENDS = frozenset({",", ";", ":", "?", "=>", "??", "..", "..=", "...", *JOINS, *_ASSIGNS})
+BITS = frozenset({"|", "&", "^"})
 """Operators that bind looser than a comparison in C and JavaScript, and tighter in Rust."""
 _BEFORE = frozenset({"return", "if", "while", "match", "in", "else", "case", "throw", "yield", "do", "const"})
+_BEFORE_IN_SCRIPTS = frozenset({*_BEFORE, "default"} - {"match"})
 _BEFORE_CLOSURES = frozenset({"", "(", ",", "=", "move", "return", "{", "=>"})
 _ARMS = frozenset({"case", "default", "=>", "else", "if", "for"})
 _ASKS = frozenset({"if", "while"})
+_NAME = re.compile(r"[A-Za-z_$][\w$]*")
+_OPERATORS = frozenset({"instanceof", "in", "of", "as", "satisfies"})
+_STARTS = frozenset({*_ASKS, "for"})
 _GOES_ON = re.compile(r"[-+*/%&|^=<>?:,.(\[{!~]$")
 _WENT_ON = re.compile(r"\s*[-+*/%&|^=<>?:,.)\]]")
-_ODD = frozenset({"let", "await", "yield", "function", "class", "\\"})
+_ODD = frozenset({"let", "yield", "function", "class", "\\"})
 """Words that make a part of a line more than a condition."""
 _SETTINGS = "env"
 """Variables of a run: a feature that they switch has to be tried with and without."""
@@ -43,19 +50,24 @@ class Spot(Record):
     is_arm: bool = False
     closes: bool = True
     """An arm that is an expression needs brackets of its own."""
+    is_any: bool = False
+    """A value that is a condition only if it is true or false."""
 
 
 def read_code(path: str, text: str) -> Tokens | None:
     """Return a program as tokens; None where it cannot be told for certain what is code."""
-    bare = blank_out(path, text, "\x01")
+    is_script = path.endswith(SCRIPTS)
+    bare = blank_script(path, text) if is_script else blank_out(path, text, "\x01")
     if bare is None:
         return None
+    if path.endswith(TYPESCRIPT):
+        bare = _GIVEN_TYPES.sub(lambda found: " " * len(found[0]), bare)
     if path.endswith(C_FAMILY):
         bare = re.sub(r"(?m)^[ \t]*#[^\n]*", lambda found: " " * len(found[0]), bare)
     return to_tokens(path, text, bare, _TOKEN)
 
 
-def _to_spot(code: Tokens, start: int, end: int, *, is_arm: bool = False, closes: bool = True) -> Spot:
+def to_spot(code: Tokens, start: int, end: int, *, is_arm: bool = False, closes: bool = True) -> Spot:
     """Return the place of some tokens; an arm is known by the line in which it begins."""
     first, last = code.places[start], code.end(end - 1)
     before, behind = code.places[max(start - 1, 0)], code.end(min(end, len(code.words) - 1))
@@ -63,13 +75,13 @@ def _to_spot(code: Tokens, start: int, end: int, *, is_arm: bool = False, closes
     return Spot(start=first, end=last, around=around, is_arm=is_arm, closes=closes)
 
 
-def _is_apart(code: Tokens, place: int) -> bool:
+def is_apart(code: Tokens, place: int) -> bool:
     """Tell whether a token has blanks on both sides."""
     around = code.bare[code.places[place] - 1 : code.places[place]] + code.bare[code.end(place) :][:1]
     return len(around) == 2 and not around.strip()
 
 
-def _breaks_line(code: Tokens, place: int) -> bool:
+def breaks_line(code: Tokens, place: int) -> bool:
     """Tell whether a statement of JavaScript may end before a token, since a line ends there."""
     if code.word(code.around[place]) not in ("", "{") or place < 1:
         return False
@@ -83,60 +95,32 @@ def find_spots(code: Tokens) -> Iterator[Spot]:
     seen = set[tuple[int, int]]()
     for place, word in enumerate(code.words):
         for start, end in _find_parts(code, place, word):
-            if (start, end) not in seen and _is_plain(code, start, end):
+            if (start, end) not in seen and is_plain(code, start, end):
                 seen.add((start, end))
-                yield _to_spot(code, start, end)
-    if code.is_c or code.is_rust:
-        yield from _find_arms(code)
+                yield to_spot(code, start, end)
+    yield from _find_arms(code)
 
 
 def find_comparisons(code: Tokens) -> Iterator[Spot]:
     """Yield what is compared for equality, wherever it stands."""
     for place, word in enumerate(code.words):
         if word in ("==", "==="):
-            yield _to_spot(code, *_extend(code, place))
+            yield to_spot(code, *extend(code, place))
 
 
 def _find_parts(code: Tokens, place: int, word: str) -> Iterator[tuple[int, int]]:
     """Yield the conditions, from one token to another, that a token is the sign of."""
-    is_script = code.is_javascript
-    is_clear = word not in _ANGLES or is_script or code.path.endswith(".c") or _is_apart(code, place)
-    if word in _COMPARES and is_clear:
-        parts: Iterable[tuple[int, int]] = [_extend(code, place)]
-    else:
-        parts = _find_in_script(code, place, word) if is_script else _find_in_others(code, place, word)
-    yield from (part for part in parts if not (is_script and _is_told_by_node(code, *part)))
-
-
-def _find_in_script(code: Tokens, place: int, word: str) -> Iterator[tuple[int, int]]:
-    """Yield what is negated, and what becomes a number."""
-    if word == "!" and code.word(place - 1) != "!" and code.word(place + 1) != "!":
-        yield place, _end_of_operand(code, place + 1)
-    elif word == "(" and code.word(place - 1) == "Number":
-        yield place + 1, code.partners[place]
-
-
-def _find_in_others(code: Tokens, place: int, word: str) -> Iterator[tuple[int, int]]:
-    """Yield what is joined, what is asked, and what stands before a question mark of C."""
-    is_c = code.is_c
-    if word in _JOINS and not _is_closure(code, place):
-        yield from (_extend(code, place - 1), _extend(code, place + 1))
-    elif word == "?" and is_c:
-        yield _extend(code, place - 1)
+    if word in COMPARES:
+        if word not in ANGLE_BRACKETS or code.path.endswith(".c") or is_apart(code, place):
+            yield extend(code, place)
+    elif word in JOINS and not _is_closure(code, place):
+        yield from (extend(code, place - 1, ()), extend(code, place + 1, ()))
+    elif word == "?" and code.is_c:
+        yield extend(code, place - 1, ())
     elif word in _ASKS:
-        part = _extend(code, place + 2 if is_c else place + 1)
-        if code.word(part[1]) in (")", "{", *_JOINS):
+        part = extend(code, place + 2 if code.is_c else place + 1, ())
+        if code.word(part[1]) in (")", "{", *JOINS):
             yield part
-
-
-def _is_told_by_node(code: Tokens, start: int, end: int) -> bool:
-    """Tell whether node counts what follows a condition of JavaScript both ways."""
-    before, after = code.word(start - 1), code.word(end)
-    is_part = start > 0 and not _is_left_end(code, start - 1, start)
-    if is_part or _SETTINGS in code.words[start:end]:
-        return False
-    is_head = before == "(" and after == ")" and code.word(start - 2) in (*_ASKS, "for")
-    return after in ("?", *_JOINS) or is_head or _is_in_loop_head(code, start)
 
 
 def _is_in_loop_head(code: Tokens, place: int) -> bool:
@@ -144,39 +128,49 @@ def _is_in_loop_head(code: Tokens, place: int) -> bool:
     return around > 0 and code.word(around) == "(" and code.word(around - 1) in ("for", "await")
 
 
-def _extend(code: Tokens, place: int) -> tuple[int, int]:
-    """Return the part around a token that binds tighter than what joins conditions."""
+def extend(code: Tokens, place: int, looser: Collection[str] = BITS) -> tuple[int, int]:
+    """Return the part around a token that binds tighter than what joins conditions, and than some more."""
     if place >= len(code.words) or place < 0:
         return 0, 0
     if code.words[place] in CLOSES:
         place = code.partners[place]
     start = place
-    while start > 0 and not _is_left_end(code, start - 1, start):
+    while start > 0 and not _is_left_end(code, start, looser):
         start -= 1
         start = code.partners[start] if code.words[start] in CLOSES else start
     end = place
-    while end < len(code.words) and not _is_right_end(code, end, place):
+    while end < len(code.words) and not _is_right_end(code, end, place, looser):
         end = (code.partners[end] if code.words[end] in OPENS else end) + 1
     return start, end
 
 
-def _is_left_end(code: Tokens, before: int, place: int) -> bool:
-    word = code.words[before]
-    if word in OPENS or _is_end(code, word) or word in _BEFORE:
+def _is_left_end(code: Tokens, place: int, looser: Collection[str]) -> bool:
+    word = code.words[place - 1]
+    if word in OPENS or _is_end(code, word) or _is_keyword(code, place - 1):
         return True
-    if word in _BITS and not (code.is_rust and word != "|"):
+    if word == "|" if code.is_rust else word in looser:
         return True
-    is_block = word == "}" and not code.is_javascript
-    return is_block or (code.is_javascript and _breaks_line(code, place))
+    if not code.is_script:
+        return word == "}"
+    is_head = word == ")" and code.word(code.partners[place - 1] - 1) in _STARTS
+    follows = code.words[place]
+    is_block = word == "}" and _NAME.fullmatch(follows) is not None and follows not in _OPERATORS
+    return is_head or is_block or breaks_line(code, place)
 
 
-def _is_right_end(code: Tokens, place: int, first: int) -> bool:
+def _is_right_end(code: Tokens, place: int, first: int, looser: Collection[str]) -> bool:
     word = code.words[place]
     if word in CLOSES or _is_end(code, word):
         return True
-    if word in ("{", "|") if code.is_rust else word in _BITS and place > first:
+    if word in ("{", "|") if code.is_rust else word in looser and place > first:
         return True
-    return code.is_javascript and place > first and _breaks_line(code, place)
+    return code.is_script and place > first and breaks_line(code, place)
+
+
+def _is_keyword(code: Tokens, place: int) -> bool:
+    """Tell whether a token is a word behind which an expression begins; a member may have its name."""
+    words = _BEFORE_IN_SCRIPTS if code.is_script else _BEFORE
+    return code.words[place] in words and code.word(place - 1) not in _CHAIN
 
 
 def _is_end(code: Tokens, word: str) -> bool:
@@ -188,19 +182,22 @@ def _is_closure(code: Tokens, place: int) -> bool:
     return code.is_rust and code.words[place] == "||" and code.word(place - 1) in _BEFORE_CLOSURES
 
 
-def _end_of_operand(code: Tokens, place: int) -> int:
+def end_of_operand(code: Tokens, place: int) -> int:
     """Return where an operand ends: a name or a bracket with all that is called and read of it."""
-    while code.word(place) in ("!", "-", "+", "typeof", "await", "new"):
+    while code.word(place) in ("!", "-", "+", "--", "++", "typeof", "await", "new"):
         place += 1
     place = code.partners.get(place, place) + 1
-    while code.word(place) in _CHAIN or code.word(place) in ("(", "["):
-        place = code.partners[place] + 1 if code.word(place) in OPENS else place + 2
+    while code.word(place) in ("(", "[", *_CHAIN) or (code.is_script and code.word(place) == "!"):
+        is_name = code.word(place) in _CHAIN and code.word(place + 1) not in OPENS
+        place = code.partners.get(place, place + is_name) + 1
     return place
 
 
-def _is_plain(code: Tokens, start: int, end: int) -> bool:
+def is_plain(code: Tokens, start: int, end: int) -> bool:
     """Tell whether a part is one expression inside a function."""
-    words = code.words[start:end]
+    outer = code.around[start] if code.is_script and start < len(code.words) else None
+    places = [at for at in range(start, end) if outer is None or code.around[at] == outer]
+    words = [code.words[at] for at in places]
     is_odd = not words or not _ODD.isdisjoint(words) or _is_in_loop_head(code, start)
     is_type = code.is_rust and ("->" in words or code.word(start - 1) == "const")
     return not is_odd and not is_type and _is_in_function(code, start)
@@ -208,7 +205,7 @@ def _is_plain(code: Tokens, start: int, end: int) -> bool:
 
 def _is_in_function(code: Tokens, place: int) -> bool:
     """Tell whether a token stands in a block of braces, and in Rust in none that is a module or constant."""
-    around, is_inside = code.around[place], code.is_javascript
+    around, is_inside = code.around[place], code.is_script
     while around >= 0:
         is_inside = is_inside or code.words[around] == "{"
         if _is_assertion(code, around):
@@ -246,13 +243,13 @@ def _find_arms(code: Tokens) -> Iterator[Spot]:
         if code.is_c and word in ("case", "default") and code.word(code.around[place]) == "{":
             end = next((at for at in range(place, len(code.words)) if code.words[at] == ":"), 0)
             if end:
-                yield _to_spot(code, place, end + 1, is_arm=True, closes=False)
+                yield to_spot(code, place, end + 1, is_arm=True, closes=False)
         elif code.is_rust and word == "=>" and code.word(place + 1) == "{":
-            yield _to_spot(code, place, place + 2, is_arm=True, closes=False)
+            yield to_spot(code, place, place + 2, is_arm=True, closes=False)
         elif code.is_rust and word == "=>":
-            yield _to_spot(code, place + 1, _end_of_arm(code, place + 1), is_arm=True)
+            yield to_spot(code, place + 1, _end_of_arm(code, place + 1), is_arm=True)
         elif code.is_rust and (end := _find_block(code, place, word)):
-            yield _to_spot(code, place, end + 1, is_arm=True, closes=False)
+            yield to_spot(code, place, end + 1, is_arm=True, closes=False)
 
 
 def _end_of_arm(code: Tokens, place: int) -> int:

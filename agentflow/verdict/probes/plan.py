@@ -9,11 +9,11 @@ from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.judge import holds
 from agentflow.verdict.probes.branches import Watched, watch_change
 from agentflow.verdict.probes.breaking import Marks, break_change, make_canary, plant_names, refuse
+from agentflow.verdict.probes.go_branches import count_branches
 from agentflow.verdict.probes.hunks import Piece, split_change, take_back
 from agentflow.verdict.probes.of_tests import probe_expectations, probe_tests_alone
 from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
-from agentflow.verdict.probes.recording import Insertions, record_change
-from agentflow.verdict.probes.script_branches import CountedScript, count_script
+from agentflow.verdict.probes.recording import record_change
 from agentflow.verdict.proofs import explain_silence, find_proof
 from agentflow.verdict.surface import Kind, belongs, kind_of
 from agentflow.verdict.syntax import is_too_deep
@@ -167,20 +167,18 @@ def _watch_branches(
 ) -> Iterator[Probe]:
     """Yield the proving tests, then all tests, on code that records which of its branches they try.
 
-    Of JavaScript, node itself tells more. Where tests fail on such code, only Python records once more.
+    Where tests fail on such code, only Python records once more, and Go counts.
     """
     told = [each for each in known if each.kind is ProbeKind.UNTRIED]
     missed = [each for each in told if each.end is ProbeEnd.NOT_APPLIED]
     checks = [(run, tests) for run, tests in _provers(context) if tests]
     is_open = not told or told[-1].end is ProbeEnd.SILENT or len(told) == len(missed) == 1
     due = product if is_open and len(told) - len(missed) < len(checks) else ()
-    recorded = tuple(_watch(due))
+    watched = tuple(_watch(due))
     if missed:
-        due = () if all(each.path.endswith(".py") for each, _ in recorded) else due
-        recorded = tuple(_watch(tuple(each for each in due if each.path.endswith(".py"))))
-    watched = tuple(each for each, _ in recorded)
-    counted = tuple(found for each in due if (found := count_script(each)))
-    counted = tuple(_count_as_laid(each, recorded) for each in counted)
+        due = () if all(each.path.endswith(".py") for each in watched) else due
+        watched = tuple(_watch(tuple(each for each in due if each.path.endswith(".py"))))
+    counted = tuple(found for each in due if (found := count_branches(each)))
     if watched or counted:
         run, tests = checks[len(told) - len(missed)]
         files = {each.path: each.text for each in watched}
@@ -189,25 +187,15 @@ def _watch_branches(
         yield made.replace(subjects=tuple(subjects), tests=tests, watched=watched, counted=counted)
 
 
-def _watch(product: tuple[ChangedTexts, ...]) -> Iterator[tuple[Watched, Insertions]]:
+def _watch(product: tuple[ChangedTexts, ...]) -> Iterator[Watched]:
     """Yield the changed files rewritten to record what is tried, if there is anything to try."""
     word, first = make_word(), 1
     for change in product:
-        put: Insertions = ()
-        if change.path.endswith(".py"):
-            watched = watch_change(change, word, first)
-        else:
-            watched, put = record_change(change, word, first)
+        record = watch_change if change.path.endswith(".py") else record_change
+        watched = record(change, word, first)
         if watched is not None:
-            yield watched, put
+            yield watched
             first += len(watched.parts) + 1
-
-
-def _count_as_laid(script: CountedScript, recorded: tuple[tuple[Watched, Insertions], ...]) -> CountedScript:
-    """Return a counted file that knows what was put into it to record what is tried."""
-    mine = ((each.text, put) for each, put in recorded if each.path == script.change.path)
-    text, put = next(mine, ("", ()))
-    return script.replace(laid=text, put=put)
 
 
 def _pieces(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> tuple[Piece, ...]:

@@ -15,8 +15,8 @@ from agentflow.verdict.case import Case, find_hook_files, find_tests
 from agentflow.verdict.diff.inspection import Inspection
 from agentflow.verdict.probes.branches import Watched
 from agentflow.verdict.probes.breaking import Marks, Planted, has_mark, is_silent
+from agentflow.verdict.probes.go_branches import CountedGo
 from agentflow.verdict.probes.oracle import Clone, find_softened, has_passing, have_run
-from agentflow.verdict.probes.script_branches import CountedScript
 from agentflow.verdict.proofs import find_proof
 from agentflow.verdict.runner import Place
 from agentflow.verdict.same.equivalence import is_document
@@ -105,7 +105,7 @@ class Probe(Record):
     with_controls: Check | None = None
     """The check to run once more if a clone passes."""
     watched: tuple[Watched, ...] = ()
-    counted: tuple[CountedScript, ...] = ()
+    counted: tuple[CountedGo, ...] = ()
     planted: tuple[Planted, ...] = ()
     is_too_deep: bool = False
     """No run can be made of its files."""

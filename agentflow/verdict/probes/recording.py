@@ -1,20 +1,18 @@
-"""Changed C, C++, JavaScript, Rust and shell code that records which conditions and arms its tests try."""
+"""Changed code of other languages than Python that records which conditions and arms its tests try."""
 
 import re
 from collections.abc import Iterable, Iterator
 
-from agentflow.core.languages import C_FAMILY, JAVASCRIPT, RUST, SHELL
+from agentflow.core.languages import C_FAMILY, RUST, SCRIPTS, SHELL, TYPESCRIPT
 from agentflow.verdict.diff.conditions import Spot, find_spots, is_on, read_code
+from agentflow.verdict.diff.script_parts import find_script_parts
 from agentflow.verdict.probes.branches import Branch, Watched, shorten
 from agentflow.verdict.probes.breaking import find_changed_lines
 from agentflow.verdict.syntax import blank_out
 from agentflow.workspace.mixed_tree import ChangedTexts
 
-Insertions = tuple[tuple[int, int], ...]
-"""The places in a program at which something was put in, each with its length."""
 _Insertion = tuple[int, int, int, str]
 """The place of a text that is put in, two numbers that order those of one place, and the text."""
-_MODULE = re.compile(r"(?m)^\s*(?:import\b(?!\s*[(.])|export\b)")
 _SHELL_WORD = re.compile(r"(?<![\w$./-])(?:if|then|elif|else|fi)(?![\w./=-])")
 _BEGINS = re.compile(r"(?:^|[;&|({\n]|\b(?:then|else|do|if|elif|while|until)[ \t])[ \t]*$")
 _JOIN = re.compile(r"&&|\|\|")
@@ -54,22 +52,29 @@ __attribute__((constructor)) static void {word}_load(void) {{
 }}
 #line 1
 """
-_JAVASCRIPT = """
-function {word}(part, value, isValue) {{
+_SCRIPT = """
+function {word}{typed} {{
   try {{
-    const seen = ({word}.seen ??= new Set()), isTold = typeof value === 'boolean';
-    for (const each of isTold ? (value ? '1' : '0') : isValue ? '01' : 'r') {{
-      const name = `{word}-${{part}}-${{each}}`;
-      if (seen.has(name)) continue;
-      seen.add(name);
-      const fs = {fs};
-      fs.closeSync(fs.openSync({folder} + name, 'a'));
+    const seen = ({word}.seen ??= new Set()), isUntold = isAny && typeof value !== 'boolean';
+    for (const each of arguments.length < 2 ? 'r' : isUntold ? '01' : value ? '1' : '0') {{
+      if (seen.has(`${{part}}-${{each}}`)) continue;
+      seen.add(`${{part}}-${{each}}`);
+      const place = /(?:file:\\/\\/|\\()(\\/[^\\n]*?)[^\\/\\n]*:\\d+:\\d+/.exec(new Error().stack);
+      const at = typeof __dirname === 'string' ? __dirname : place ? decodeURI(place[1]) : '.';
+      const fs = process.getBuiltinModule?.('node:fs') ?? require('node:fs');
+      for (const left of ['{load}-r', `${{part}}-${{each}}`]) {{
+        fs.closeSync(fs.openSync(`${{at}}/{word}-${{left}}`, 'a'));
+      }}
     }}
   }} catch {{}}
   return value;
 }}
 {word}({load});
 """
+_UNTYPED = "(part, value, isAny)"
+_TYPED = "<T>(part: number, value?: T, isAny?: boolean): T"
+_UNCHECKED = "// @ts-nocheck\n"
+"""Keeps the compiler from complaining of types that calls hide from it; it stands on the first line."""
 _RUST = """
 #[allow(dead_code)]
 fn {word}(part: usize, value: Option<bool>) -> bool {{
@@ -94,17 +99,17 @@ case $0 in */{name}) {word}_at=$(cd "${{0%/*}}" && pwd) ;; esac
 """
 
 
-def record_change(change: ChangedTexts, word: str, first: int) -> tuple[Watched | None, Insertions]:
-    """Return changed code that records what is tried, and what was put into it; None if there is nothing."""
-    if not change.path.endswith((*C_FAMILY, *JAVASCRIPT, *RUST, *SHELL)):
-        return None, ()
+def record_change(change: ChangedTexts, word: str, first: int) -> Watched | None:
+    """Return changed code that records what is tried; None if there is nothing to try."""
+    if not change.path.endswith((*C_FAMILY, *SCRIPTS, *RUST, *SHELL)):
+        return None
     is_shell = change.path.endswith(SHELL)
     found = _find_shell_spots(change.after) if is_shell else _find_spots(change)
     lines, known = find_changed_lines(change), _bare(change.before)
     spots = [each for each in found if is_on(each, change.after, lines)]
     spots = [each for each in spots if not _is_known(change.after[slice(*each.around)], known)]
     if not spots:
-        return None, ()
+        return None
     rows = list(enumerate(spots, first))
     parts = tuple(_tell(change, each) for each in spots)
     put = sorted(one for number, each in rows for one in _insert(change.path, each, number, word))
@@ -113,14 +118,13 @@ def record_change(change: ChangedTexts, word: str, first: int) -> tuple[Watched 
         text += change.after[end:place] + added
         end = place
     text = _frame(change, text + change.after[end:], word, first - 1, len(rows) + 1)
-    watched = Watched(text=text, path=change.path, parts=parts, word=word, first=first)
-    return watched, tuple((place, len(added)) for place, _, _, added in put)
+    return Watched(text=text, path=change.path, parts=parts, word=word, first=first)
 
 
 def _find_spots(change: ChangedTexts) -> Iterator[Spot]:
     code = read_code(change.path, change.after)
     if code is not None:
-        yield from find_spots(code)
+        yield from find_script_parts(code) if code.is_script else find_spots(code)
 
 
 def _is_known(text: str, known: str) -> bool:
@@ -156,7 +160,10 @@ def _words_for(path: str, spot: Spot, number: int, word: str) -> tuple[str, str]
         call = f"{word}({number}, None);"
         arm = (f"{{ {call} ", " }") if spot.closes else (f" {call}", "")
         return arm if spot.is_arm else (f"{word}({number}, Some(", "))")
-    return f"{word}({number}, (", "), true)"
+    call = f"{word}({number})"
+    if spot.is_arm:
+        return (f"({call}, ", ")") if spot.closes else (f" {call};", "")
+    return f"{word}({number}, (", "), true)" if spot.is_any else "))"
 
 
 def _frame(change: ChangedTexts, text: str, word: str, load: int, most: int) -> str:
@@ -168,12 +175,16 @@ def _frame(change: ChangedTexts, text: str, word: str, load: int, most: int) -> 
     if change.path.endswith(RUST):
         return text + _RUST.format(**names)
     if change.path.endswith(SHELL):
-        head, end, rest = text.partition("\n") if text.startswith("#!") else ("", "", text)
-        return f"{head}{end}{_SHELL.format(**names)}{rest}"
-    is_module = not change.path.endswith(".cjs") and _MODULE.search(change.after) is not None
-    folder = "new URL('.', import.meta.url).pathname" if is_module else "__dirname + '/'"
-    fs = "process.getBuiltinModule('node:fs')" if is_module else "require('node:fs')"
-    return text + _JAVASCRIPT.format(**names, folder=folder, fs=fs)
+        return _put_first(text, _SHELL.format(**names))
+    is_typed = change.path.endswith(TYPESCRIPT)
+    text += _SCRIPT.format(**names, typed=_TYPED if is_typed else _UNTYPED)
+    return _put_first(text, _UNCHECKED) if is_typed else text
+
+
+def _put_first(text: str, added: str) -> str:
+    """Return a script with a text behind the line that names its program."""
+    head, end, rest = text.partition("\n") if text.startswith("#!") else ("", "", text)
+    return f"{head}{end}{added}{rest}"
 
 
 class _ShellSpot(Spot):

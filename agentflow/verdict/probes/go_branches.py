@@ -1,10 +1,9 @@
-"""Changed JavaScript and Go that no test runs, as node and Go count it: branches, handlers and functions."""
+"""Changed Go that no test runs, as Go counts it: branches and functions."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from agentflow.checks.code_coverage import Block, Load, count_units
-from agentflow.core.languages import PLAIN_SCRIPTS
+from agentflow.checks.code_coverage import Block, Load
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.probes.branches import shorten
@@ -16,12 +15,8 @@ from agentflow.workspace.mixed_tree import ChangedTexts
 _BRANCHES = re.compile(r"[?{]|&&|\|\||=>|\b(?:if|else|for|while|case|default|catch)\b")
 _NO_CODE = re.compile(r"//[^\n]*|/\*.*?\*/|\bbreak\b|[\s{}()\[\];,:]", re.DOTALL)
 _EMPTY = re.compile(r"[^{}]*\{\s*\}")
-_STARTED = re.compile(r"if \(require\.main === module\) *\{?\s*[\w.]+\([\w.,\s]*\)\s*;?\s*\}?")
-"""A block with the one call that runs a file as a program."""
-_MAIN = "require.main === module"
 _GOES_ON = ("?", ":", "&", "|", ")")
 """Signs with which a line begins that goes on with a condition of the lines above."""
-_GO = ".go"
 _CHOSEN = re.compile(r"\A[^\n]*_\w+\.go\n|(?m:^// ?(?:go:build|\+build) )")
 """A file of Go that not every system may compile."""
 _GO_BODY = re.compile(r"\bfunc\b[^\n]*\{")
@@ -32,20 +27,16 @@ _PASSED_ON = re.compile(
 """A block of Go that passes on an error of another function, as an exception is in other languages."""
 
 
-class CountedScript(Record):
-    """A changed file of which node or Go tells how often each part ran."""
+class CountedGo(Record):
+    """A changed file of which Go tells how often each part ran."""
 
     change: ChangedTexts
-    laid: str = ""
-    """The file as it ran, where something was put into it."""
-    put: tuple[tuple[int, int], ...] = ()
-    """The places at which something was put in, each with its length."""
 
     def is_loaded(self, told: Mapping[str, tuple[Load, ...]]) -> bool:
-        """Tell whether each process that loaded the file ran it as it is written."""
+        """Tell whether the tests ran the file as it is written."""
         if self._is_left_out(told):
             return True
-        size, loads = count_units(self.laid or self.change.after), told.get(self.change.path, ())
+        size, loads = len(self.change.after), told.get(self.change.path, ())
         return bool(loads) and all(load and load[0] and load[0][0][:2] == (0, size) for load in loads)
 
     def list_untried(self, told: Mapping[str, tuple[Load, ...]]) -> Iterator[Hunk]:
@@ -57,31 +48,16 @@ class CountedScript(Record):
             return
         if not self.is_loaded(told):
             return
-        loads = tuple(self._to_own(load) for load in told[self.change.path])
+        loads = told[self.change.path]
         changed = _find_new_lines(self.change)
         idle = {(block, each[0]) for load in loads for each in load for block in each if not block[2]}
         yield from self._list_idle(sorted(idle, key=lambda each: (each[0][0], -each[0][1])), loads, changed)
         yield from self._list_always_true({block[0] for block, _ in idle}, loads, changed)
 
-    def _to_own(self, load: Load) -> Load:
-        """Return how a process ran the file, at the places that it has without what was put in."""
-        put = [(self._unit(place), size) for place, size in self.put]
-        last = count_units(self.change.after)
-
-        def own(place: int) -> int:
-            for start, size in put:
-                place = max(start, place - size) if place > start else place
-            return place
-
-        blocks = (tuple((own(start), own(end), count) for start, end, count in each) for each in load)
-        inside = (tuple((start, min(end, last), count) for start, end, count in each) for each in blocks)
-        return tuple(each for each in inside if each[0][0] < max(last, 1))
-
     def _is_left_out(self, told: Mapping[str, tuple[Load, ...]]) -> bool:
         """Tell whether Go counted other files, and this one with functions was in no program of the tests."""
         path, after = self.change.path, self.change.after
-        is_counted = path.endswith(_GO) and any(each.endswith(_GO) for each in told)
-        return is_counted and path not in told and _GO_BODY.search(after) is not None
+        return bool(told) and path not in told and _GO_BODY.search(after) is not None
 
     def _list_idle(
         self, idle: Iterable[tuple[Block, Block]], loads: Collection[Load], changed: Collection[int]
@@ -104,30 +80,26 @@ class CountedScript(Record):
             is_new = any(line in changed for line in lines) and not self._is_known(condition)
             is_told = any(then < start <= last for start in idle)
             text = self._text(condition)[1:-1]
-            if is_new and not is_told and text != _MAIN and _is_always_true(loads, condition[0], then):
+            if is_new and not is_told and _is_always_true(loads, condition[0], then):
                 yield self._point(lines[0], f"in which `{_shorten(text)}` is false")
 
     def _find_conditions(self) -> Iterator[tuple[Block, int, int]]:
-        """Yield each condition of an `if` in its brackets, and where what follows begins and ends."""
-        code, text = read_tokens(self.change.path, self.change.after), self.change.after
+        """Yield each condition of an `if`, and where what follows begins and ends."""
+        code = read_tokens(self.change.path, self.change.after)
         if code is None:
             return
         for place in code.places_of("if"):
             closing = self._end_of_condition(code, place)
             if place < closing < len(code.words) - 1:
                 start, end, then = (code.places[at] for at in (place + 1, closing, closing + 1))
-                braces = code.partners.get(closing + 1)
-                last = code.places[braces] + 1 if braces else text.find("\n", then)
-                if self.change.path.endswith(_GO) and braces:
-                    start, end, then = start - 1, then - 1, then + 1
-                    behind = braces + 1 + (code.word(braces + 1) == "else")
-                    last = code.places[min(behind, len(code.places) - 1)]
-                yield (self._unit(start), self._unit(end + 1), 1), self._unit(then), self._unit(last)
+                braces = code.partners[closing + 1]
+                behind = braces + 1 + (code.word(braces + 1) == "else")
+                last = code.places[min(behind, len(code.places) - 1)]
+                start, end, then = start - 1, then - 1, then + 1
+                yield (start, end + 1, 1), then, last
 
     def _end_of_condition(self, code: Tokens, place: int) -> int:
         """Return the last token of the condition behind an `if`; 0 if it cannot be told."""
-        if not self.change.path.endswith(_GO):
-            return code.partners.get(place + 1, 0)
         blocks = (at for at in range(place, len(code.words)) if code.word(at) == "{")
         return next((at - 1 for at in blocks if code.around[at] == code.around[place]), 0)
 
@@ -135,24 +107,15 @@ class CountedScript(Record):
         """Tell whether a part stood in the file before, whatever its indentation."""
         return _bare(self._text(block)) in _bare(self.change.before)
 
-    def _unit(self, place: int) -> int:
-        return count_units(self.change.after[:place])
-
-    @property
-    def _units(self) -> bytes:
-        return self.change.after.encode("utf-16-le", "surrogatepass")
-
     def _text(self, block: Block) -> str:
-        return self._units[2 * block[0] : 2 * block[1]].decode("utf-16-le", "replace")
+        return self.change.after[block[0] : block[1]]
 
-    def _line(self, unit: int) -> int:
-        return len(f"{self._text((0, unit, 0))}.".splitlines())
+    def _line(self, place: int) -> int:
+        return len(f"{self._text((0, place, 0))}.".splitlines())
 
     def _begin(self, block: Block) -> int:
-        """Return where a part begins; one of Go begins with the sign before it, a bracket or a colon."""
-        before = self._text((0, block[0], 0)).rstrip()
-        is_go = self.change.path.endswith(_GO)
-        return count_units(before) - 1 if is_go else block[0]
+        """Return where a part begins: with the sign before it, a bracket or a colon."""
+        return len(self._text((0, block[0], 0)).rstrip()) - 1
 
     def _head(self, line: int) -> range:
         """Return the lines of the condition before a part that begins on a line."""
@@ -163,13 +126,13 @@ class CountedScript(Record):
         return range(first - is_end, line + 1)
 
     def _is_code(self, block: Block) -> bool:
-        """Tell whether a part does anything; what starts a file as a program is left out."""
+        """Tell whether a part does anything more than to pass on an error."""
         text = self._text(block)
         begin = self._text((0, block[0], 0)).rpartition("\n")[2].strip()
         is_empty = _EMPTY.fullmatch(text) or not _NO_CODE.sub("", text)
         if begin.endswith("err != nil") and _PASSED_ON.fullmatch(text):
             return False
-        return not is_empty and not _STARTED.fullmatch(f"{begin} {text}")
+        return not is_empty
 
     def _tell(self, block: Block) -> Hunk:
         text = self._text(block)
@@ -181,14 +144,14 @@ class CountedScript(Record):
         return Hunk(path=self.change.path, line=line, end=line, wanted=wanted)
 
 
-def count_script(change: ChangedTexts) -> CountedScript | None:
-    """Return a changed file whose parts are worth counting; None if no branch is new."""
+def count_branches(change: ChangedTexts) -> CountedGo | None:
+    """Return a changed file of Go whose parts are worth counting; None if no branch is new."""
     lines = change.after.splitlines()
     near = {line + step for line in _find_new_lines(change) for step in (-1, 0)}
     is_branching = any(_BRANCHES.search(lines[line]) for line in near if line < len(lines))
-    is_chosen = change.path.endswith(_GO) and _CHOSEN.search(f"{change.path}\n{change.after}") is not None
-    is_script = change.path.endswith((*PLAIN_SCRIPTS, _GO))
-    return CountedScript(change=change) if is_chosen or (is_script and is_branching) else None
+    is_chosen = _CHOSEN.search(f"{change.path}\n{change.after}") is not None
+    is_due = change.path.endswith(".go") and (is_chosen or is_branching)
+    return CountedGo(change=change) if is_due else None
 
 
 def _find_new_lines(change: ChangedTexts) -> frozenset[int]:
@@ -211,14 +174,14 @@ def _is_always_true(loads: Collection[Load], condition: int, then: int) -> bool:
     return any(first for first, _ in counts) and all(first == second for first, second in counts)
 
 
-def _count(load: Load, unit: int) -> int:
+def _count(load: Load, place: int) -> int:
     """Return how often a process ran the code at a place."""
-    around = [block for each in load for block in each if block[0] <= unit < block[1]]
+    around = [block for each in load for block in each if block[0] <= place < block[1]]
     return min(around, key=lambda block: block[1] - block[0])[2] if around else 0
 
 
 def _find_run(load: Load) -> bytearray:
-    """Return 1 for each unit of a file that a process ran, 0 for the others."""
+    """Return 1 for each sign of a file that a process ran, 0 for the others."""
     found = bytearray(load[0][0][1])
     for start, end, count in sorted((block for each in load for block in each), key=lambda b: (b[0], -b[1])):
         part = slice(max(start, 0), max(start, 0, min(end, len(found))))
@@ -227,7 +190,7 @@ def _find_run(load: Load) -> bytearray:
 
 
 def _join(runs: Iterable[bytearray]) -> bytes:
-    """Return 1 for each unit that any process ran."""
+    """Return 1 for each sign that any process ran."""
     total, size = 0, 0
     for run in runs:
         total, size = total | int.from_bytes(run, "big"), len(run)

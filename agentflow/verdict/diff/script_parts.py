@@ -1,0 +1,287 @@
+"""Conditions and arms of JavaScript and TypeScript; by the tokens around them they are told from types."""
+
+import re
+from collections.abc import Iterator
+
+from agentflow.verdict.diff.conditions import (
+    ANGLE_BRACKETS,
+    COMPARES,
+    JOINS,
+    Spot,
+    breaks_line,
+    end_of_operand,
+    extend,
+    is_apart,
+    is_plain,
+    to_spot,
+)
+from agentflow.verdict.syntax import CLOSES, OPENS, Tokens
+
+_TAKEN_FOR = frozenset({"??", "??=", "||=", "&&="})
+"""What is right of them is taken only for some values of what is left."""
+_ASKS = frozenset({"if", "while"})
+_HEADS = frozenset({*_ASKS, "for", "await", "switch", "with"})
+_SAYS_OPTIONAL = frozenset({":", ",", ")", ";", "]", "}", "=", "."})
+_KEYWORDS = frozenset(
+    {"return", "typeof", "case", "in", "of", "void", "throw", "await", "yield", "else", "do", "is", "keyof"}
+)
+_NO_RESULT = frozenset(
+    {
+        *("class", "interface", "enum", "namespace", "module", "type", "extends", "implements", "else"),
+        *("try", "finally", "do", "return", "=", ",", ";", "(", "[", "{", "?"),
+    }
+)
+"""Tokens that do not stand between the parameters of a function and its body."""
+_BEFORE_VALUES = frozenset({"=", "(", "[", ",", "return", "default", *_TAKEN_FOR, *JOINS})
+_NEVER = re.compile(
+    r"[\s{:]*(?:const \w+: never = [\w.]+;\s*throw\b[^;]*;"
+    r"|(?:return |throw )?\w*(?i:never|unreachable|exhausti)\w*\([^;]*\);)[\s}]*"
+)
+"""What stands where the types leave no value that could arrive."""
+_DEMANDS_NEVER = re.compile(r"\(\s*\w+: never\b[^{}]*\{\s*throw\b[^;]*;?\s*\}")
+"""A function that no value can be given to, and that throws."""
+_CONSTANT = re.compile(r"true|false|[\d.]+")
+_TYPE = re.compile(r"(?m)^\s*(?:export\s+|declare\s+)*(?:type|interface)\s+[\w$]")
+_IDLE = re.compile(r"[\s{}();:]*(?:\bbreak\b[\s;}]*)?")
+
+
+def find_script_parts(code: Tokens) -> Iterator[Spot]:
+    """Yield what may come out in two ways, and the arms of which one is taken."""
+    seen = set[tuple[int, int]]()
+    for place, word in enumerate(code.words):
+        for start, end in _find_conditions(code, place, word):
+            is_constant = _CONSTANT.fullmatch(" ".join(code.words[start:end]))
+            if (start, end) not in seen and is_plain(code, start, end) and not is_constant:
+                seen.add((start, end))
+                is_any = code.word(start - 2) == "Number" and code.word(end) == ")"
+                yield to_spot(code, start, end).replace(is_any=is_any)
+        yield from _find_arms(code, place, word)
+
+
+def _find_conditions(code: Tokens, place: int, word: str) -> Iterator[tuple[int, int]]:
+    """Yield the conditions, from one token to another, that a token is the sign of."""
+    if word in COMPARES and _is_operator(code, place):
+        yield extend(code, place)
+    elif word in JOINS or (word == "?" and _is_question(code, place)):
+        yield extend(code, place - 1, ())
+    elif word == "!" and code.word(place - 1) != "!" and code.word(place + 1) != "!":
+        if not _ends_operand(code, place - 1):
+            yield place, end_of_operand(code, place + 1)
+    elif word in _ASKS and code.word(place + 1) == "(" and not _is_member(code, place):
+        yield extend(code, code.partners[place + 1] - 1, ())
+    elif word == "(" and code.word(place - 1) == "Number":
+        yield place + 1, code.partners[place]
+
+
+def _is_operator(code: Tokens, place: int) -> bool:
+    """Tell whether a sign compares; an angle bracket of a type stands close to it, or begins a line."""
+    if code.words[place] not in ANGLE_BRACKETS or not code.has_types:
+        return code.word(place - 1) not in ("as", ".", "?.")
+    is_close = not is_apart(code, place) or _begins_line(code, place)
+    return not is_close and (_is_operand(code, place - 1) or code.word(place - 1) == "!")
+
+
+def _begins_line(code: Tokens, place: int) -> bool:
+    return not code.bare[: code.places[place]].rpartition("\n")[2].strip()
+
+
+def _is_member(code: Tokens, place: int) -> bool:
+    return code.word(place - 1) in (".", "?.")
+
+
+def _is_operand(code: Tokens, place: int) -> bool:
+    """Tell whether a token is the last one of an operand."""
+    word = code.word(place)
+    is_name = re.fullmatch(r"#?[\w$]+", word) is not None and word not in _KEYWORDS
+    return is_name or word in CLOSES or word.startswith("\x01")
+
+
+def _ends_operand(code: Tokens, place: int) -> bool:
+    """Tell whether an operand ends with a token, and what follows stands close to it."""
+    return _is_operand(code, place) and code.end(place) == code.places[place + 1]
+
+
+def _is_question(code: Tokens, place: int) -> bool:
+    """Tell whether a question mark asks; it may also say that something is optional, or choose a type."""
+    if not code.has_types:
+        return True
+    follows = code.word(place + 1)
+    is_close = code.bare[code.places[place] - 1].strip() != ""
+    if follows in _SAYS_OPTIONAL or (is_close and follows in ("(", "<")):
+        return False
+    at, depth = place - 1, 0
+    while at >= 0:
+        word = code.words[at]
+        if word == "extends":
+            return False
+        if (not depth and word in (",", ":", "?", "=", ";", *JOINS)) or word in OPENS:
+            return True
+        depth = max(depth + word.count(">") * (word != "=>") - word.count("<"), 0)
+        at = code.partners[at] - 1 if word in CLOSES else at - 1
+    return True
+
+
+def _find_arms(code: Tokens, place: int, word: str) -> Iterator[Spot]:
+    """Yield what a token begins that is run in some cases only."""
+    if word in ("case", "default") and _is_in_switch(code, place):
+        colon = _find_colon(code, place)
+        end = _end_of_case(code, colon)
+        if colon:
+            yield from _to_arm(code, place, colon, end)
+    elif word == "{" and place and _is_body(code, place):
+        yield from _to_arm(code, place, place, code.partners[place])
+    elif word == "??":
+        yield to_spot(code, *extend(code, place + 1), is_arm=True)
+    elif word in _TAKEN_FOR:
+        yield to_spot(code, place + 1, _end_of_result(code, place + 1), is_arm=True)
+    elif word == "=>" and code.word(place + 1) != "{" and _is_function(code, place):
+        end = _end_of_result(code, place + 1)
+        if _are_paired(code, place + 1, end):
+            yield to_spot(code, place + 1, end, is_arm=True)
+
+
+def _to_arm(code: Tokens, first: int, opening: int, end: int) -> Iterator[Spot]:
+    """Yield an arm behind a brace or a colon, unless it does nothing or is there for no value at all."""
+    begin, last = code.end(opening), code.places[min(end, len(code.places) - 1)]
+    text = code.bare[begin:last]
+    head = code.text[code.text.rfind("\n", 0, code.places[first]) + 1 : last + 1]
+    is_idle = _IDLE.fullmatch(text) or text.lstrip().startswith("\x01")
+    if not (is_idle or _NEVER.fullmatch(code.text[begin:last]) or _DEMANDS_NEVER.search(head)):
+        spot = to_spot(code, first, opening + 1, is_arm=True, closes=False)
+        yield spot.replace(around=(spot.around[0], last))
+
+
+def _is_in_switch(code: Tokens, place: int) -> bool:
+    around = code.around[place]
+    head = code.partners.get(around - 1, 0)
+    return code.word(around) == "{" and head > 0 and code.word(head - 1) == "switch"
+
+
+def _find_colon(code: Tokens, place: int) -> int:
+    """Return the colon that ends the head of a case; 0 if there is none."""
+    depth = 0
+    for at in range(place, len(code.words)):
+        word = code.words[at]
+        if code.around[at] == code.around[place]:
+            if word == ":" and not depth:
+                return at
+            depth += (word == "?") - (word == ":")
+    return 0
+
+
+def _end_of_case(code: Tokens, colon: int) -> int:
+    """Return the token behind the statements of a case."""
+    for at in range(colon + 1, len(code.words)):
+        is_next = code.words[at] in ("case", "default") and code.around[at] == code.around[colon]
+        if is_next or at == code.partners[code.around[colon]]:
+            return at
+    return len(code.words)
+
+
+def _is_body(code: Tokens, place: int) -> bool:
+    """Tell whether a brace opens the body of a function, of a loop over values, or of a `catch`."""
+    before = code.words[place - 1]
+    if before == "=>":
+        return not _is_type_of_members(code, place)
+    if before == ")":
+        return _is_body_behind(code, code.partners[place - 1])
+    if before == "catch":
+        return True
+    is_typed = code.has_types and (_is_operand(code, place - 1) or before.startswith(">"))
+    closing = _find_result(code, place) if is_typed else 0
+    return closing > 0 and _is_body_behind(code, code.partners[closing])
+
+
+def _is_body_behind(code: Tokens, opening: int) -> bool:
+    """Tell whether brackets, from their opening, hold the parameters of the body behind them."""
+    at = opening - 1
+    word = code.word(at)
+    if word in _HEADS and not _is_member(code, at):
+        return word == "for" or (word == "await" and code.word(at - 1) == "for")
+    while re.fullmatch(r"[\w$.]+", code.word(at)) and code.word(at) not in ("extends", "function"):
+        at -= 1
+    return code.word(at) != "extends"
+
+
+def _is_type_of_members(code: Tokens, place: int) -> bool:
+    """Tell whether a brace opens a type that lists members."""
+    at = place + 1 + (code.word(place + 1) == "readonly")
+    is_name = code.word(at) != "default" and code.word(at + 1) in (":", "?")
+    return code.has_types and (is_name or code.word(at) == "[")
+
+
+def _is_function(code: Tokens, place: int) -> bool:
+    """Tell whether an arrow is one of a function, and not of its type."""
+    if not code.has_types:
+        return True
+    begin = _begin_of_function(code, place)
+    around, before = code.around[begin], code.word(begin - 1)
+    is_call = code.word(around) == "(" and _ends_operand(code, around - 1)
+    is_listed = code.word(around) in ("[", "{") and _is_value(code, around)
+    if before in ("(", ",", "["):
+        return is_call or is_listed
+    return _is_value(code, begin)
+
+
+def _begin_of_function(code: Tokens, place: int) -> int:
+    """Return the first token of a function, from its arrow."""
+    at = place - 1
+    if code.words[at] != ")":
+        at = _find_result(code, place) or at
+    at = code.partners[at] if code.words[at] == ")" else at
+    return at - 1 if code.word(at - 1) == "async" else at
+
+
+def _find_result(code: Tokens, place: int) -> int:
+    """Return the bracket that closes the parameters before the type of a result; 0 if there is none."""
+    at, depth = place - 1, 0
+    while at > 0:
+        word = code.words[at]
+        depth = max(depth + word.count(">") * (word != "=>") - word.count("<"), 0)
+        if word == ":" and code.word(at - 1) == ")":
+            return at - 1 if at < place - 1 else 0
+        is_block = word == "}" and "\n" in code.bare[code.end(at) : code.places[at + 1]]
+        if (word in _NO_RESULT and not (depth and word == ",")) or word.startswith("\x01") or is_block:
+            return 0
+        at = code.partners[at] - 1 if word in CLOSES else at - 1
+    return 0
+
+
+def _is_value(code: Tokens, place: int) -> bool:
+    """Tell whether what begins at a token is a value, and not a type."""
+    before, around = code.word(place - 1), code.around[place]
+    if before == ":":
+        return code.word(around) == "{" and _is_value(code, around)
+    if before == "," and not (code.word(around) in ("(", "[") and _are_paired(code, around, place)):
+        return False
+    start = place - 1
+    while start >= 0 and code.words[start] not in (";", "{", "}"):
+        start -= 1
+    statement = code.bare[code.end(start) if start >= 0 else 0 : code.places[place]]
+    return before in _BEFORE_VALUES and not _TYPE.search(statement)
+
+
+def _end_of_result(code: Tokens, place: int) -> int:
+    """Return where the expression ends that a function returns."""
+    at, asked, angles = place, 0, 0
+    while at < len(code.words) and code.words[at] not in (";", *CLOSES):
+        word = code.words[at]
+        is_end = word == "," or (word == ":" and not asked)
+        if (is_end and not angles) or (at > place and not angles and breaks_line(code, at)):
+            break
+        asked += (word == "?") - (word == ":")
+        angles += _turn(code, at)
+        at = code.partners.get(at, at) + 1
+    return at
+
+
+def _turn(code: Tokens, place: int) -> int:
+    """Return how many angle brackets of types a token opens, less those that it closes."""
+    word = code.words[place]
+    is_type = code.has_types and set(word) <= {"<", ">"} and not _is_operator(code, place)
+    return word.count("<") - word.count(">") if is_type else 0
+
+
+def _are_paired(code: Tokens, first: int, end: int) -> bool:
+    """Tell whether each angle bracket of a type is closed among some tokens."""
+    return not sum(_turn(code, at) for at in range(first, end))
