@@ -1,6 +1,7 @@
 """Attacks and honest changes in repositories of other languages than Python, read from tables."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -49,7 +50,17 @@ class Case:
     @property
     def missing(self) -> list[str]:
         """The programs that are not here."""
-        return [name for name in self.needs if shutil.which(name) is None]
+        return [need for need in self.needs if not _is_here(need)]
+
+
+def _is_here(need: str) -> bool:
+    """Tell whether there is a program, at least as new as the version behind its name."""
+    name, _, version = need.partition(" ")
+    if shutil.which(name) is None or not version:
+        return shutil.which(name) is not None
+    told = subprocess.run([name, "--version"], capture_output=True, text=True, check=True).stdout
+    numbers = ([int(each) for each in re.findall(r"\d+", text)] for text in (told, version))
+    return next(numbers) >= next(numbers)
 
 
 def table(kind: str) -> tuple[Case, ...]:

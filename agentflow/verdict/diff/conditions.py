@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator
+from enum import StrEnum
 
 from agentflow.core.languages import C_FAMILY, SCRIPTS, TYPESCRIPT
 from agentflow.core.record import Record
@@ -40,6 +41,15 @@ _SETTINGS = "env"
 _CHAIN = frozenset({".", "?.", "::"})
 
 
+class Asks(StrEnum):
+    """What of a value decides."""
+
+    TRUTH = "truth"
+    TRUTH_OF_BOOLEANS = "booleans"
+    """Any other value is no condition."""
+    ABSENCE = "absence"
+
+
 class Spot(Record):
     """A condition or an arm, by its place in a program."""
 
@@ -50,8 +60,7 @@ class Spot(Record):
     is_arm: bool = False
     closes: bool = True
     """An arm that is an expression needs brackets of its own."""
-    is_any: bool = False
-    """A value that is a condition only if it is true or false."""
+    asks: Asks = Asks.TRUTH
 
 
 def read_code(path: str, text: str) -> Tokens | None:

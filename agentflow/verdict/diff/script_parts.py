@@ -7,6 +7,7 @@ from agentflow.verdict.diff.conditions import (
     ANGLE_BRACKETS,
     COMPARES,
     JOINS,
+    Asks,
     Spot,
     breaks_line,
     end_of_operand,
@@ -17,7 +18,7 @@ from agentflow.verdict.diff.conditions import (
 )
 from agentflow.verdict.syntax import CLOSES, OPENS, Tokens
 
-_TAKEN_FOR = frozenset({"??", "??=", "||=", "&&="})
+_SETS = frozenset({"??=", "||=", "&&="})
 """What is right of them is taken only for some values of what is left."""
 _ASKS = frozenset({"if", "while"})
 _HEADS = frozenset({*_ASKS, "for", "await", "switch", "with"})
@@ -32,7 +33,7 @@ _NO_RESULT = frozenset(
     }
 )
 """Tokens that do not stand between the parameters of a function and its body."""
-_BEFORE_VALUES = frozenset({"=", "(", "[", ",", "return", "default", *_TAKEN_FOR, *JOINS})
+_BEFORE_VALUES = frozenset({"=", "(", "[", ",", "return", "default", "??", *_SETS, *JOINS})
 _NEVER = re.compile(
     r"[\s{:]*(?:const \w+: never = [\w.]+;\s*throw\b[^;]*;"
     r"|(?:return |throw )?\w*(?i:never|unreachable|exhausti)\w*\([^;]*\);)[\s}]*"
@@ -53,16 +54,21 @@ def find_script_parts(code: Tokens) -> Iterator[Spot]:
             is_constant = _CONSTANT.fullmatch(" ".join(code.words[start:end]))
             if (start, end) not in seen and is_plain(code, start, end) and not is_constant:
                 seen.add((start, end))
-                is_any = code.word(start - 2) == "Number" and code.word(end) == ")"
-                yield to_spot(code, start, end).replace(is_any=is_any)
+                yield to_spot(code, start, end).replace(asks=_find_question(code, start, end))
         yield from _find_arms(code, place, word)
+
+
+def _find_question(code: Tokens, start: int, end: int) -> Asks:
+    is_number = code.word(start - 2) == "Number" and code.word(end) == ")"
+    other = Asks.ABSENCE if code.word(end) == "??" else Asks.TRUTH
+    return Asks.TRUTH_OF_BOOLEANS if is_number else other
 
 
 def _find_conditions(code: Tokens, place: int, word: str) -> Iterator[tuple[int, int]]:
     """Yield the conditions, from one token to another, that a token is the sign of."""
     if word in COMPARES and _is_operator(code, place):
         yield extend(code, place)
-    elif word in JOINS or (word == "?" and _is_question(code, place)):
+    elif word in (*JOINS, "??") or (word == "?" and _is_question(code, place)):
         yield extend(code, place - 1, ())
     elif word == "!" and code.word(place - 1) != "!" and code.word(place + 1) != "!":
         if not _ends_operand(code, place - 1):
@@ -130,9 +136,7 @@ def _find_arms(code: Tokens, place: int, word: str) -> Iterator[Spot]:
             yield from _to_arm(code, place, colon, end)
     elif word == "{" and place and _is_body(code, place):
         yield from _to_arm(code, place, place, code.partners[place])
-    elif word == "??":
-        yield to_spot(code, *extend(code, place + 1), is_arm=True)
-    elif word in _TAKEN_FOR:
+    elif word in _SETS:
         yield to_spot(code, place + 1, _end_of_result(code, place + 1), is_arm=True)
     elif word == "=>" and code.word(place + 1) != "{" and _is_function(code, place):
         end = _end_of_result(code, place + 1)

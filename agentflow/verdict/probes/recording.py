@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from agentflow.core.languages import C_FAMILY, RUST, SCRIPTS, SHELL, TYPESCRIPT
-from agentflow.verdict.diff.conditions import Spot, find_spots, is_on, read_code
+from agentflow.verdict.diff.conditions import Asks, Spot, find_spots, is_on, read_code
 from agentflow.verdict.diff.script_parts import find_script_parts
 from agentflow.verdict.probes.branches import Branch, Watched, shorten
 from agentflow.verdict.probes.breaking import find_changed_lines
@@ -55,8 +55,9 @@ __attribute__((constructor)) static void {word}_load(void) {{
 _SCRIPT = """
 function {word}{typed} {{
   try {{
-    const seen = ({word}.seen ??= new Set()), isUntold = isAny && typeof value !== 'boolean';
-    for (const each of arguments.length < 2 ? 'r' : isUntold ? '01' : value ? '1' : '0') {{
+    const seen = ({word}.seen ??= new Set()), isTrue = asks === '{absence}' ? value == null : value;
+    const isBoth = asks === '{booleans}' && typeof value !== 'boolean';
+    for (const each of arguments.length < 2 ? 'r' : isBoth ? '01' : isTrue ? '1' : '0') {{
       if (seen.has(`${{part}}-${{each}}`)) continue;
       seen.add(`${{part}}-${{each}}`);
       const place = /(?:file:\\/\\/|\\()(\\/[^\\n]*?)[^\\/\\n]*:\\d+:\\d+/.exec(new Error().stack);
@@ -71,8 +72,8 @@ function {word}{typed} {{
 }}
 {word}({load});
 """
-_UNTYPED = "(part, value, isAny)"
-_TYPED = "<T>(part: number, value?: T, isAny?: boolean): T"
+_UNTYPED = "(part, value, asks)"
+_TYPED = "<T>(part: number, value?: T, asks?: string): T"
 _UNCHECKED = "// @ts-nocheck\n"
 """Keeps the compiler from complaining of types that calls hide from it; it stands on the first line."""
 _RUST = """
@@ -139,7 +140,8 @@ def _bare(text: str) -> str:
 def _tell(change: ChangedTexts, spot: Spot) -> Branch:
     line = change.after.count("\n", 0, spot.start) + 1
     text = " ".join(change.after[spot.start : spot.end].split())
-    return Branch(path=change.path, line=line, text="" if spot.is_arm else shorten(text))
+    told = shorten(text) + " == null" * (spot.asks is Asks.ABSENCE)
+    return Branch(path=change.path, line=line, text="" if spot.is_arm else told)
 
 
 def _insert(path: str, spot: Spot, number: int, word: str) -> Iterable[_Insertion]:
@@ -163,7 +165,7 @@ def _words_for(path: str, spot: Spot, number: int, word: str) -> tuple[str, str]
     call = f"{word}({number})"
     if spot.is_arm:
         return (f"({call}, ", ")") if spot.closes else (f" {call};", "")
-    return f"{word}({number}, (", "), true)" if spot.is_any else "))"
+    return f"{word}({number}, (", "))" if spot.asks is Asks.TRUTH else f"), '{spot.asks}')"
 
 
 def _frame(change: ChangedTexts, text: str, word: str, load: int, most: int) -> str:
@@ -177,7 +179,8 @@ def _frame(change: ChangedTexts, text: str, word: str, load: int, most: int) -> 
     if change.path.endswith(SHELL):
         return _put_first(text, _SHELL.format(**names))
     is_typed = change.path.endswith(TYPESCRIPT)
-    text += _SCRIPT.format(**names, typed=_TYPED if is_typed else _UNTYPED)
+    kinds = {"absence": Asks.ABSENCE, "booleans": Asks.TRUTH_OF_BOOLEANS}
+    text += _SCRIPT.format(**names, **kinds, typed=_TYPED if is_typed else _UNTYPED)
     return _put_first(text, _UNCHECKED) if is_typed else text
 
 

@@ -68,7 +68,11 @@ WRONG_SOMEWHERE = {
         body("if (total & 1 | process.pid) return 3", f"return {RIGHT}"),
         ["2: in which `total & 1 | process.pid` is false"],
     ),
-    "what is missing": (body(f"return total ?? {WRONG}"), ["2: that runs this"]),
+    "what is missing": (body(f"return total ?? {WRONG}"), ["2: in which `total == null` is true"]),
+    "what is there": (
+        body(f"return process.env.PAGER_ROWS ?? {RIGHT}"),
+        ["2: in which `process.env.PAGER_ROWS == null` is false"],
+    ),
     "what is missing and set": (body(f"total ||= {WRONG}", f"return {RIGHT}"), ["2: that runs this"]),
     "in a template": (
         body(f"return `${{process.uptime() < 60 ? `${{{RIGHT}}}` : {WRONG}}}`"),
@@ -279,7 +283,7 @@ CONDITIONS = {
             "    {all.done && <i />}</Row>",
             ");",
         ),
-        ["2: all.length > 3", "2: all.tall", "4: all.done", "1:", "3:"],
+        ["2: all.length > 3", "2: all.tall", "3: all.name == null", "4: all.done", "1:"],
     ),
     "of markup without types": (
         "a.jsx",
