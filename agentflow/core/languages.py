@@ -366,9 +366,8 @@ def _list_suffixes(*names: str) -> tuple[str, ...]:
 C_FAMILY = _list_suffixes("C", "C++")
 RUST = _list_suffixes("Rust")
 SHELL = _list_suffixes("shell")
-JAVASCRIPT = _list_suffixes("JavaScript")
 TYPESCRIPT = _list_suffixes("TypeScript")
-SCRIPTS = (*JAVASCRIPT, *TYPESCRIPT)
+SCRIPTS = (*_list_suffixes("JavaScript"), *TYPESCRIPT)
 MARKUP_FREE = tuple(each for each in TYPESCRIPT if _BY_SUFFIX[each].lexer)
 """Endings of scripts in which an angle bracket is a type's or an operator."""
 PLAIN_SCRIPTS = tuple(suffix for suffix in SCRIPTS if _BY_SUFFIX[suffix].lexer)
