@@ -1,5 +1,6 @@
 """Changed code of other languages than Python that records which conditions and arms its tests try."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 
@@ -60,8 +61,9 @@ function {word}{typed} {{
     for (const each of arguments.length < 2 ? 'r' : isBoth ? '01' : isTrue ? '1' : '0') {{
       if (seen.has(`${{part}}-${{each}}`)) continue;
       seen.add(`${{part}}-${{each}}`);
-      const place = /(?:file:\\/\\/|\\()(\\/[^\\n]*?)[^\\/\\n]*:\\d+:\\d+/.exec(new Error().stack);
-      const at = typeof __dirname === 'string' ? __dirname : place ? decodeURI(place[1]) : '.';
+      const place = /(?:file:\\/\\/|\\()(\\/[^\\n]*?):\\d+:\\d+/.exec(new Error().stack);
+      const file = typeof __filename === 'string' ? __filename : place ? decodeURI(place[1]) : '';
+      const at = file.endsWith({file}) ? file.slice(0, file.lastIndexOf('/')) : process.cwd();
       const fs = process.getBuiltinModule?.('node:fs') ?? require('node:fs');
       for (const left of ['{load}-r', `${{part}}-${{each}}`]) {{
         fs.closeSync(fs.openSync(`${{at}}/{word}-${{left}}`, 'a'));
@@ -179,7 +181,11 @@ def _frame(change: ChangedTexts, text: str, word: str, load: int, most: int) -> 
     if change.path.endswith(SHELL):
         return _put_first(text, _SHELL.format(**names))
     is_typed = change.path.endswith(TYPESCRIPT)
-    kinds = {"absence": Asks.ABSENCE, "booleans": Asks.TRUTH_OF_BOOLEANS}
+    kinds = {
+        "file": json.dumps(f"/{names['name']}"),
+        "absence": Asks.ABSENCE,
+        "booleans": Asks.TRUTH_OF_BOOLEANS,
+    }
     text += _SCRIPT.format(**names, **kinds, typed=_TYPED if is_typed else _UNTYPED)
     return _put_first(text, _UNCHECKED) if is_typed else text
 

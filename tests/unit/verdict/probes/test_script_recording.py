@@ -342,3 +342,16 @@ def test_a_compiler_is_not_asked_about_the_types_of_what_records() -> None:
     watched = record_change(change, "kwq", 1)
     assert watched is not None
     assert watched.text.splitlines()[:2] == ["#!/usr/bin/env tsx", "// @ts-nocheck"]
+
+
+@needs_node
+def test_code_that_a_compiler_writes_elsewhere_tells_it_where_the_tests_run(tmp_path: Path) -> None:
+    change = ChangedTexts(path="src/pages.ts", before="", after="exports.few = process.argv.length < 9;\n")
+    watched = record_change(change, "kwq", 1)
+    assert watched is not None
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist/pages.js").write_text(TYPES.sub("", watched.text), "utf-8")
+
+    subprocess.run(["node", "dist/pages.js"], cwd=tmp_path, check=True)
+
+    assert sorted(each.name for each in tmp_path.glob("kwq-*")) == ["kwq-0-r", "kwq-1-1"]
