@@ -181,4 +181,6 @@ def _script(tool: str, script: str) -> str:
 
 
 def _lacks(repository: Repository, name: str, hint: str) -> str | None:
-    return None if find_program(name, repository.root) else f"{name}: {hint}"
+    if find_program(name, repository.root):
+        return None
+    return f"{name}: {hint}" if hint else f"{name} is not installed"

@@ -284,6 +284,8 @@ def test_a_language(copy: Copy) -> None:
     assert "unittest discover -v -s tests; true\n" in copy.run("verify", "--dry-run")
     (copy.repo.root / "tests/test_calc.py").unlink()
     assert "  true\n" in copy.run("verify", "--dry-run")
+    (copy.place / "git").symlink_to(shutil.which("git") or "")
+    assert "not run (true is not installed)" in copy.run("verify", "--dry-run", PATH=str(copy.place))
 
 
 def test_the_wording_of_the_report(copy: Copy) -> None:
