@@ -79,9 +79,10 @@ def _as_before(context: JudgeContext, task: TaskState) -> tuple[CheckJob, ...]:
     """Return the run of the original checks on the new code, if the checks changed."""
     base, now = task.trees
     tree = mix_trees(context.git, now, base, split_by(task.surface))
+    if tree == now:
+        return ()
     checks = context.checking.list_left(task, context.git.list_paths(now))
-    job = CheckJob(checks=checks, tree=tree, surface=Side.BASE, code=Side.FINAL)
-    return () if tree == now else (job,)
+    return (CheckJob(checks=checks, tree=tree, surface=Side.BASE, code=Side.FINAL),)
 
 
 async def try_checks(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
