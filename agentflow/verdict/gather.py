@@ -19,10 +19,9 @@ from agentflow.core.evidence import (
     describe_end,
     find_longest,
 )
-from agentflow.core.languages import is_source
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
-from agentflow.core.test_ids import get_test_file, get_test_function, is_test_in
+from agentflow.core.test_ids import get_test_function, is_file_named, is_test_in
 from agentflow.core.verdict import ProbeResult, Remark, Tampering
 from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.profile import CHECKS
@@ -353,8 +352,8 @@ class Grounds(Record):
 
 
 def _may_lie_in(test: str, paths: Collection[str]) -> bool:
-    """Return whether a test may lie in one of these files: Go and others name a package, and no file."""
-    is_told = is_source(get_test_file(test)) or all(path.endswith(".py") for path in paths)
+    """Return whether a test may lie in one of these files, as far as its id tells."""
+    is_told = is_file_named(test) or all(path.endswith(".py") for path in paths)
     return is_test_in(test, paths) or not is_told
 
 
