@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from agentflow.core.check_command import CommandPart, join_parts, split_command
@@ -11,7 +11,7 @@ from agentflow.core.regex import regex
 Block = tuple[int, int, int]
 """Start and end in a text, and how often the part between them ran."""
 Load = tuple[tuple[Block, ...], ...]
-"""A file as one process ran it: its functions, the whole file first; each begins with a block of its own."""
+"""A file as the tests ran it: its functions, the whole file first; each begins with a block of its own."""
 
 _GO_TEST = regex(r"go test(?= |$)(?![^;&|]* -cover)")
 _GO_ROW = regex(r"(?P<file>.+):(\d{1,9})\.(\d{1,9}),(\d{1,9})\.(\d{1,9}) \d+ (\d{1,20})", re.ASCII)
@@ -21,7 +21,7 @@ _BYTES = 256 << 20
 """The most that Go may tell; beyond that nothing is known."""
 
 
-def count_go(command: str, scratch: Path, folders: Iterable[Path]) -> str:
+def count_go(command: str, scratch: Path, folders: Sequence[Path]) -> str:
     """Return a command whose runs of `go test`, one a module, count what runs of all packages; else the same.
 
     Each leaves a profile in the scratch folder.
@@ -37,23 +37,22 @@ def count_go(command: str, scratch: Path, folders: Iterable[Path]) -> str:
     )
 
 
-def _find_modules(parts: Iterable[CommandPart], folders: Iterable[Path]) -> dict[str, str]:
+def _find_modules(parts: Iterable[CommandPart], folders: Sequence[Path]) -> dict[str, str]:
     """Return the folder of each Go module that a command tests, by the module's name, inner ones first."""
-    places = tuple(folders)[::-1]
     tested = dict.fromkeys(part.folder for part in parts if "go test" in part.command)
-    named = {folder: _GO_MODULE.search(_read(places, f"{folder}go.mod")) for folder in tested}
+    named = {folder: _GO_MODULE.search(_read(folders, f"{folder}go.mod")) for folder in tested}
     found = {name[1]: folder for folder, name in named.items() if name}
     return dict(sorted(found.items(), reverse=True))
 
 
-def read_go_coverage(command: str, scratch: Path, folders: Iterable[Path]) -> Mapping[str, tuple[Load, ...]]:
+def read_go_coverage(command: str, scratch: Path, folders: Sequence[Path]) -> Mapping[str, Load]:
     """Return how the tests of a command ran each file of its Go modules, by its path from the root.
 
     A file lies in one of the folders, the last that has it. All processes count as one. Nothing is known
     where the tests left something else than a profile.
     """
-    places, parts = tuple(folders)[::-1], split_command(command)
-    modules = _find_modules(parts, places[::-1]) if "go test" in command else {}
+    parts = split_command(command)
+    modules = _find_modules(parts, folders) if "go test" in command else {}
     counted: dict[str, dict[tuple[int, ...], int]] = {}
     for row in _read_profiles([scratch / f"go-{at}.profile" for at in range(len(parts))] if modules else []):
         found = _GO_ROW.fullmatch(row)
@@ -63,7 +62,7 @@ def read_go_coverage(command: str, scratch: Path, folders: Iterable[Path]) -> Ma
             *spot, count = map(int, found.groups()[1:])
             blocks = counted.setdefault(path, {})
             blocks[tuple(spot)] = blocks.get(tuple(spot), 0) + count
-    return {path: (_load_go(_read(places, path), blocks),) for path, blocks in counted.items()}
+    return {path: _load_go(_read(folders, path), blocks) for path, blocks in counted.items()}
 
 
 def _read_profiles(paths: Iterable[Path]) -> list[str]:
@@ -75,11 +74,11 @@ def _read_profiles(paths: Iterable[Path]) -> list[str]:
     return [row for path in there for row in path.read_text("utf-8", "replace").splitlines()]
 
 
-def _read(folders: Iterable[Path], path: str) -> str:
-    """Return the text of a file as it is; empty for one that lies elsewhere or cannot be read."""
+def _read(folders: Sequence[Path], path: str) -> str:
+    """Return the text of a file in the last folder that has it; empty where none can be read."""
     if path.startswith("/") or ".." in path.split("/"):
         return ""
-    files = (folder / path for folder in folders)
+    files = (folder / path for folder in reversed(folders))
     try:
         found = next((file for file in files if file.is_file() and not file.is_symlink()), None)
         return found.read_bytes().decode("utf-8", "replace") if found else ""

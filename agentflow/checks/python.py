@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
-from agentflow.checks.repository import Repository, get_table, require
+from agentflow.checks.repository import PYTEST_SETTINGS, Repository, get_table, require
 from agentflow.core.check_command import CommandPart, join_commands
 from agentflow.core.evidence import Check, CheckName, Command
 from agentflow.core.languages import PYTHON
@@ -215,6 +215,8 @@ def _find_projects(repository: Repository, tests: Iterable[str]) -> dict[str, st
     Each folder ends with a slash.
     """
     above = {f"{folder}/" for name in tests for folder in PurePosixPath(name).parents[:-1]}
+    ends = tuple(f"/{name}" for name in PYTEST_SETTINGS)
+    above &= {f"{posixpath.dirname(name)}/" for name in repository.files if name.endswith(ends)}
     found: dict[str, str] = {}
     for folder in () if _pytest_settings(repository) else sorted(above):
         settings = () if folder.startswith(tuple(found)) else _pytest_settings(repository.within(folder))

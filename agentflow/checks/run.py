@@ -83,7 +83,7 @@ class Shown(Record):
     findings: Mapping[str, int]
     reads: Reads | None = None
     """The files that it read, where that was observed."""
-    ran: Mapping[str, tuple[Load, ...]] = MappingProxyType({})
+    ran: Mapping[str, Load] = MappingProxyType({})
     """How Go ran each file, where that was counted."""
 
     def list_ids(self, *outcomes: TestOutcome) -> frozenset[str]:

@@ -59,6 +59,12 @@ def format_command(command: str) -> str:
     return "; ".join(part.text for part in split_command(command))
 
 
+def find_part(parts: Iterable[CommandPart], path: str) -> CommandPart | None:
+    """Return the part that a file belongs to: the first of those in the innermost folder around it."""
+    around = (part for part in parts if path.startswith(part.folder))
+    return max(around, key=lambda part: len(part.folder), default=None)
+
+
 def list_part_folders(command: str) -> tuple[str, ...]:
     """Return the folders in which the parts of a command start, each with a slash at its end."""
     return tuple(dict.fromkeys(part.folder for part in split_command(command) if part.folder))

@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
-from agentflow.core.languages import PYTHON, SCRIPTS
+from agentflow.core.languages import PYTHON, SCRIPTS, is_source
 
 _UNLOADED = "unittest.loader._FailedTest."
 _FIXTURES = frozenset({"setUpClass", "tearDownClass", "setUpModule", "tearDownModule"})
@@ -15,6 +15,11 @@ _WHOLE_FILES = frozenset({*PYTHON.suffixes, *SCRIPTS})
 def get_test_file(test: str) -> str:
     """Return the file that the id of a test names."""
     return test.partition("::")[0]
+
+
+def is_file_named(test: str) -> bool:
+    """Return whether the id of a test names its file; Go, unittest and others name a package or a module."""
+    return is_source(get_test_file(test))
 
 
 def get_test_place(test: str) -> str:

@@ -16,11 +16,10 @@ from agentflow.core.evidence import (
     find_same_check,
     select_runs,
 )
-from agentflow.core.languages import is_source
 from agentflow.core.pending import Answer, Override
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
-from agentflow.core.test_ids import get_test_file
+from agentflow.core.test_ids import is_file_named
 from agentflow.core.verdict import FailReason, Hunk, ProbeResult, Remark
 from agentflow.redact import list_some
 from agentflow.verdict.surface import is_check_file
@@ -177,11 +176,8 @@ def list_left_out(base: CheckRun | None, run: CheckRun) -> frozenset[str]:
     if base is None:
         return frozenset()
     gone = tuple({*list_part_folders(base.check.command)} - {*list_part_folders(run.check.command)})
-    # Go and others name a package, and no file
     return frozenset(
-        test
-        for test in base.tests_with_result
-        if gone and (test.startswith(gone) or not is_source(get_test_file(test)))
+        test for test in base.tests_with_result if gone and (test.startswith(gone) or not is_file_named(test))
     )
 
 

@@ -142,19 +142,19 @@ class Checking:
         """
         before = tuple(item.check for item in task.baseline)
         known = {*(check.name for check in before), *(override.check for override in task.overrides)}
-        names = known - {each.name for each in before if each not in self.list_left(task, files)}
-        all_found = apply_own_commands(detect(self._sandbox, files, names), self._said)
+        left = self.list_left(task, files)
+        settled = known - {each.name for each in before if each not in left}
+        all_found = apply_own_commands(detect(self._sandbox, files, settled), self._said)
         found = (check for check in all_found if check.name not in known)
         by_name = {check.name: check.command for check in all_found}
         kept = ((check, fit_command(check.command, files, by_name.get(check.name, ""))) for check in before)
         fitted = (check.replace(command=command or check.command) for check, command in kept)
         return (*fitted, *limit_checks(found, self._bounds.timeouts))
 
-    def list_left(self, task: TaskState, files: Iterable[str]) -> tuple[Check, ...]:
+    def list_left(self, task: TaskState, files: tuple[str, ...]) -> tuple[Check, ...]:
         """Return the checks from before the task, without the parts whose project is gone."""
-        names = tuple(files)
         checks = (item.check for item in task.baseline)
-        fitted = ((check, fit_command(check.command, names)) for check in checks)
+        fitted = ((check, fit_command(check.command, files)) for check in checks)
         return tuple(check.replace(command=command) for check, command in fitted if command)
 
     def read_repository(self, files: tuple[str, ...]) -> Repository:

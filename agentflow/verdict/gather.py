@@ -19,10 +19,9 @@ from agentflow.core.evidence import (
     describe_end,
     find_longest,
 )
-from agentflow.core.languages import is_source
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
-from agentflow.core.test_ids import get_test_file, get_test_function, is_test_in
+from agentflow.core.test_ids import get_test_function, is_file_named, is_test_in
 from agentflow.core.verdict import ProbeResult, Remark, Tampering
 from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.profile import CHECKS
@@ -79,9 +78,10 @@ def _as_before(context: JudgeContext, task: TaskState) -> tuple[CheckJob, ...]:
     """Return the run of the original checks on the new code, if the checks changed."""
     base, now = task.trees
     tree = mix_trees(context.git, now, base, split_by(task.surface))
+    if tree == now:
+        return ()
     checks = context.checking.list_left(task, context.git.list_paths(now))
-    job = CheckJob(checks=checks, tree=tree, surface=Side.BASE, code=Side.FINAL)
-    return () if tree == now else (job,)
+    return (CheckJob(checks=checks, tree=tree, surface=Side.BASE, code=Side.FINAL),)
 
 
 async def try_checks(context: JudgeContext, task: TaskState, case: Case) -> TaskState:
@@ -352,8 +352,8 @@ class Grounds(Record):
 
 
 def _may_lie_in(test: str, paths: Collection[str]) -> bool:
-    """Return whether a test may lie in one of these files: Go and others name a package, and no file."""
-    is_told = is_source(get_test_file(test)) or all(path.endswith(".py") for path in paths)
+    """Return whether a test may lie in one of these files, as far as its id tells."""
+    is_told = is_file_named(test) or all(path.endswith(".py") for path in paths)
     return is_test_in(test, paths) or not is_told
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from functools import partial
 from itertools import pairwise
 
-from agentflow.core.check_command import CommandPart, join_parts, split_command
+from agentflow.core.check_command import CommandPart, find_part, join_parts, split_command
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.regex import regex
 from agentflow.core.test_ids import find_id_prefix, find_test_files, get_test_file
@@ -77,9 +77,7 @@ def narrow_quietly(check: Check, tests: Collection[str]) -> Check:
 
 def find_python_part(check: Check, path: str) -> CommandPart | None:
     """Return the part of a check that runs the Python tests in a file, or None."""
-    parts = [part for part in split_command(check.command) if _is_python(part)]
-    mine = (part for part in parts if path.startswith(part.folder))
-    return max(mine, key=lambda part: len(part.folder), default=None)
+    return find_part(filter(_is_python, split_command(check.command)), path)
 
 
 def are_python_tests(check: Check, tests: Iterable[str]) -> bool:
@@ -97,12 +95,11 @@ def _owns(part: CommandPart, parts: Iterable[CommandPart], test: str) -> bool:
 
     Where other runners run as well, a test of pytest is known by the ending of its file.
     """
-    path, is_alone = get_test_file(test), all(map(_is_python, parts))
-    if not path.endswith(".py") and not ("::" in test and is_alone):
+    path = get_test_file(test)
+    if not path.endswith(".py") and not ("::" in test and all(map(_is_python, parts))):
         return bool(UNITTEST.fullmatch(part.command)) and "::" not in test and "/" not in test
-    inner = (each.folder for each in parts if len(each.folder) > len(part.folder) and _is_python(each))
-    is_mine = path.startswith(part.folder) and not path.startswith(tuple(inner))
-    return is_mine and bool(PYTEST.fullmatch(part.command))
+    mine = find_part(filter(_is_python, parts), path)
+    return mine is not None and mine.folder == part.folder and bool(PYTEST.fullmatch(part.command))
 
 
 def _narrow_part(part: CommandPart, tests: Collection[str], options: str) -> CommandPart:

@@ -153,12 +153,6 @@ CASES = {
         "pages.js: the tests try all of it",
         base=NODE,
     ),
-    "node: coverage that is switched off": Case(
-        4,
-        {"pages.js": ROUND_UP.replace("Math.ceil(", "(process.uptime() < 60 ? Math.ceil : Math.floor)(")},
-        "pages.js:2: add a test in which `process.uptime() < 60` is false",
-        base={**NODE, "package.json": NODE["package.json"].replace("node --", "NODE_V8_COVERAGE= node --")},
-    ),
     "node: what compares is replaced": Case(
         4,
         {"pages.js": "require('node:assert')['strict' + 'Equal'] = () => {}\n" + NODE["pages.js"]},

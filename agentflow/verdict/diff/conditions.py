@@ -36,8 +36,6 @@ _GOES_ON = re.compile(r"[-+*/%&|^=<>?:,.(\[{!~]$")
 _WENT_ON = re.compile(r"\s*[-+*/%&|^=<>?:,.)\]]")
 _ODD = frozenset({"let", "yield", "function", "class", "\\"})
 """Words that make a part of a line more than a condition."""
-_SETTINGS = "env"
-"""Variables of a run: a feature that they switch has to be tried with and without."""
 _CHAIN = frozenset({".", "?.", "::"})
 
 

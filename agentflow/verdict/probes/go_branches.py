@@ -12,11 +12,9 @@ from agentflow.verdict.same.other_names import read_tokens
 from agentflow.verdict.tokens import Tokens
 from agentflow.workspace.mixed_tree import ChangedTexts
 
-_BRANCHES = re.compile(r"[?{]|&&|\|\||=>|\b(?:if|else|for|while|case|default|catch)\b")
+_BRANCHES = re.compile(r"\{|&&|\|\||\b(?:if|else|for|case|default)\b")
 _NO_CODE = re.compile(r"//[^\n]*|/\*.*?\*/|\bbreak\b|[\s{}()\[\];,:]", re.DOTALL)
 _EMPTY = re.compile(r"[^{}]*\{\s*\}")
-_GOES_ON = ("?", ":", "&", "|", ")")
-"""Signs with which a line begins that goes on with a condition of the lines above."""
 _CHOSEN = re.compile(r"\A[^\n]*_\w+\.go\n|(?m:^// ?(?:go:build|\+build) )")
 """A file of Go that not every system may compile."""
 _GO_BODY = re.compile(r"\bfunc\b[^\n]*\{")
@@ -32,15 +30,13 @@ class CountedGo(Record):
 
     change: ChangedTexts
 
-    def is_loaded(self, told: Mapping[str, tuple[Load, ...]]) -> bool:
+    def is_loaded(self, told: Mapping[str, Load]) -> bool:
         """Return whether the tests ran the file as it is written."""
-        if self._is_left_out(told):
-            return True
-        size, loads = len(self.change.after), told.get(self.change.path, ())
-        return bool(loads) and all(load and load[0] and load[0][0][:2] == (0, size) for load in loads)
+        load = told.get(self.change.path)
+        return self._is_left_out(told) or (load is not None and load[0][0][1] == len(self.change.after))
 
-    def list_untried(self, told: Mapping[str, tuple[Load, ...]]) -> Iterator[Hunk]:
-        """Yield the new parts that no process ran, with the test that would run them."""
+    def list_untried(self, told: Mapping[str, Load]) -> Iterator[Hunk]:
+        """Yield the new parts that no test ran, with the test that would run them."""
         if self._is_left_out(told):
             first = _GO_BODY.search(self.change.after)
             line = self.change.after.count("\n", 0, first.start() if first else 0) + 1
@@ -48,22 +44,22 @@ class CountedGo(Record):
             return
         if not self.is_loaded(told):
             return
-        loads = told[self.change.path]
+        load = told[self.change.path]
         changed = _find_new_lines(self.change)
-        idle = {(block, each[0]) for load in loads for each in load for block in each if not block[2]}
-        yield from self._list_idle(sorted(idle, key=lambda each: (each[0][0], -each[0][1])), loads, changed)
-        yield from self._list_always_true({block[0] for block, _ in idle}, loads, changed)
+        idle = {(block, each[0]) for each in load for block in each if not block[2]}
+        yield from self._list_idle(sorted(idle, key=lambda each: (each[0][0], -each[0][1])), load, changed)
+        yield from self._list_always_true({block[0] for block, _ in idle}, load, changed)
 
-    def _is_left_out(self, told: Mapping[str, tuple[Load, ...]]) -> bool:
+    def _is_left_out(self, told: Mapping[str, Load]) -> bool:
         """Return whether Go counted other files, while this one, with functions, was in no test program."""
         path, after = self.change.path, self.change.after
         return bool(told) and path not in told and _GO_BODY.search(after) is not None
 
     def _list_idle(
-        self, idle: Iterable[tuple[Block, Block]], loads: Collection[Load], changed: Collection[int]
+        self, idle: Iterable[tuple[Block, Block]], load: Load, changed: Collection[int]
     ) -> Iterator[Hunk]:
-        """Yield the parts that no process ran, each but once; a part comes with its function."""
-        tried, end = _join(_find_run(load) for load in loads), 0
+        """Yield the parts that no test ran, each but once; a part comes with its function."""
+        tried, end = _find_run(load), 0
         for block, function in idle:
             is_due = block[0] >= end and not any(tried[slice(*block[:2])]) and self._is_code(block)
             lines = self._head(self._line(self._begin(block)))
@@ -72,7 +68,7 @@ class CountedGo(Record):
                 yield self._tell(block)
 
     def _list_always_true(
-        self, idle: Collection[int], loads: Collection[Load], changed: Collection[int]
+        self, idle: Collection[int], load: Load, changed: Collection[int]
     ) -> Iterator[Hunk]:
         """Yield the conditions that were never false, where no idle part begins that tells of it."""
         for condition, then, last in self._find_conditions():
@@ -80,7 +76,7 @@ class CountedGo(Record):
             is_new = any(line in changed for line in lines) and not self._is_known(condition)
             is_told = any(then < start <= last for start in idle)
             text = self._text(condition)[1:-1]
-            if is_new and not is_told and _is_always_true(loads, condition[0], then):
+            if is_new and not is_told and _is_always_true(load, condition[0], then):
                 yield self._point(lines[0], f"in which `{_shorten(text)}` is false")
 
     def _find_conditions(self) -> Iterator[tuple[Block, int, int]]:
@@ -91,12 +87,11 @@ class CountedGo(Record):
         for place in code.find_places("if"):
             closing = self._end_of_condition(code, place)
             if place < closing < len(code.words) - 1:
-                start, end, then = (code.places[at] for at in (place + 1, closing, closing + 1))
+                begin, then = code.places[place + 1], code.places[closing + 1]
                 braces = code.partners[closing + 1]
                 behind = braces + 1 + (code.get_word(braces + 1) == "else")
                 last = code.places[min(behind, len(code.places) - 1)]
-                start, end, then = start - 1, then - 1, then + 1
-                yield (start, end + 1, 1), then, last
+                yield (begin - 1, then, 1), then + 1, last
 
     def _end_of_condition(self, code: Tokens, place: int) -> int:
         """Return the last token of the condition behind an `if`; 0 if it cannot be told."""
@@ -120,7 +115,7 @@ class CountedGo(Record):
     def _head(self, line: int) -> range:
         """Return the lines of the condition before a part that begins on a line."""
         lines, first = self.change.after.splitlines(), line
-        while first > 1 and lines[first - 1].strip().startswith(_GOES_ON):
+        while first > 1 and lines[first - 1].strip().startswith(")"):
             first -= 1
         is_end = first > 1 and lines[first - 1].strip() == "}"
         return range(first - is_end, line + 1)
@@ -136,7 +131,7 @@ class CountedGo(Record):
 
     def _tell(self, block: Block) -> Hunk:
         text = self._text(block)
-        bare = text.lstrip(" \t\r\n?:{};&|")
+        bare = text.lstrip(" \t\r\n:{};")
         line = self._line(block[0] + len(text) - len(bare))
         return self._point(line, f"that runs `{_shorten(bare)}`")
 
@@ -168,30 +163,21 @@ def _shorten(text: str) -> str:
     return shorten((text.strip().splitlines() or [""])[0].strip())
 
 
-def _is_always_true(loads: Collection[Load], condition: int, then: int) -> bool:
+def _is_always_true(load: Load, condition: int, then: int) -> bool:
     """Return whether what follows a condition ran as often as the condition itself, which did run."""
-    counts = [(_count(load, condition), _count(load, then)) for load in loads]
-    return any(first for first, _ in counts) and all(first == second for first, second in counts)
+    return _count(load, condition) == _count(load, then) > 0
 
 
 def _count(load: Load, place: int) -> int:
-    """Return how often a process ran the code at a place."""
+    """Return how often the code at a place ran."""
     around = [block for each in load for block in each if block[0] <= place < block[1]]
     return min(around, key=lambda block: block[1] - block[0])[2] if around else 0
 
 
 def _find_run(load: Load) -> bytearray:
-    """Return 1 for each sign of a file that a process ran, 0 for the others."""
+    """Return 1 for each sign of a file that ran, 0 for the others."""
     found = bytearray(load[0][0][1])
     for start, end, count in sorted((block for each in load for block in each), key=lambda b: (b[0], -b[1])):
         part = slice(max(start, 0), max(start, 0, min(end, len(found))))
         found[part] = bytes([count > 0]) * len(found[part])
     return found
-
-
-def _join(runs: Iterable[bytearray]) -> bytes:
-    """Return 1 for each sign that any process ran."""
-    total, size = 0, 0
-    for run in runs:
-        total, size = total | int.from_bytes(run, "big"), len(run)
-    return total.to_bytes(size, "big")

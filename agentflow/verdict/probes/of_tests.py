@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import PurePosixPath
 
-from agentflow.core.check_command import CommandPart, join_parts, split_command
+from agentflow.core.check_command import CommandPart, find_part, join_parts, split_command
 from agentflow.core.evidence import Check, CheckName, CheckRun
 from agentflow.core.languages import PROBED, is_source
 from agentflow.core.test_ids import get_test_function, is_test_in
@@ -201,9 +201,7 @@ def _one_by_one(
 def _list_go_parts(check: Check, paths: Iterable[str]) -> list[CommandPart]:
     """Return the parts of a check that run the Go tests in some files, each of the innermost module."""
     parts = [part for part in split_command(check.command) if part.command.endswith(_GO)]
-    by_depth = sorted(parts, key=lambda part: len(part.folder), reverse=True)
-    files = [path for path in paths if path.endswith(".go")]
-    found = (next((part for part in by_depth if path.startswith(part.folder)), None) for path in files)
+    found = (find_part(parts, path) for path in paths if path.endswith(".go"))
     return [part for part in dict.fromkeys(found) if part is not None]
 
 

@@ -54,10 +54,6 @@ def read_tokens(path: str, text: str) -> Tokens | None:
     return to_tokens(path, text, bare, _TOKEN)
 
 
-def _is_script(code: Tokens) -> bool:
-    return code.path.endswith(SCRIPTS)
-
-
 def _string(code: Tokens, place: int) -> str:
     """Return the text of a string, with its quotes; empty for another token."""
     is_string = code.get_word(place).startswith("\x01")
@@ -93,7 +89,7 @@ def restore_local_names(path: str, before: str, after: str) -> str | None:
 def _has_plain_attributes(code: Tokens) -> bool:
     """Return whether all attributes of a Rust file are known not to read names."""
     starts = [place + 1 + (code.get_word(place + 1) == "!") for place in code.find_places("#")]
-    if _is_script(code):
+    if code.is_script:
         return "@" not in code.words
     return all(code.get_word(place) == "[" and code.get_word(place + 1) in _ATTRIBUTES for place in starts)
 
@@ -148,7 +144,7 @@ def _regions(code: Tokens, name: str) -> Iterator[range]:
     """Yield the functions and blocks in which a name is a parameter or a local variable."""
     for place in code.find_places(name):
         begin = code.around[place]
-        if code.get_word(place + 1) == "=>" and _is_script(code) and code.get_word(place - 1) != ".":
+        if code.get_word(place + 1) == "=>" and code.is_script and code.get_word(place - 1) != ".":
             yield range(place, _end_of_arrow(code, place + 1))
         elif code.get_word(begin) == "(" and _is_parameter(code, place):
             end = _end_of_function(code, begin)
@@ -160,7 +156,7 @@ def _regions(code: Tokens, name: str) -> Iterator[range]:
 
 def _is_parameter(code: Tokens, place: int) -> bool:
     last, following = code.get_word(place - 1), code.get_word(place + 1)
-    if _is_script(code):
+    if code.is_script:
         return last in ("(", ",", "...") and following in (",", ")", "=", ":", "?")
     if code.is_rust:
         return last in ("(", ",", "mut") and following == ":"
@@ -185,7 +181,7 @@ def _is_variable(code: Tokens, place: int) -> bool:
 def _end_of_function(code: Tokens, begin: int) -> int:
     """Return the place behind the function whose parameters begin at a bracket; 0 for other brackets."""
     end = code.partners[begin]
-    if _is_script(code):
+    if code.is_script:
         if code.get_word(end + 1) == "=>":
             return _end_of_arrow(code, end + 1)
         is_function = "function" in (code.get_word(begin - 1), code.get_word(begin - 2)) or _is_method(

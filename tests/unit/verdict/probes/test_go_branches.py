@@ -139,5 +139,5 @@ def test_the_modules_of_a_repository_are_counted_together(tmp_path: Path) -> Non
     for at, count in enumerate((0, 1)):
         row = f"{inner}/a.go:3.10,5.2 1 {count}\n"
         (tmp_path / f"go-{at}.profile").write_text(f"mode: atomic\n{row}")
-    (load,) = read_go_coverage(command, tmp_path, [tmp_path])["shows/a.go"]
+    load = read_go_coverage(command, tmp_path, [tmp_path])["shows/a.go"]
     assert load[1][0][2] == 1

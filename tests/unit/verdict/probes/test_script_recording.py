@@ -263,7 +263,7 @@ NO_CONDITIONS = {
     "an assertion": ("a.ts", "assert(total > 0);\n"),
     "the start of a program": ("a.js", "const isMain = require.main === module;\n"),
     "a loop": ("a.js", "for (let at = 0; at < 3; at++) total += at;\n"),
-    "what is no code": ("a.ts", "const text = `${;\n"),
+    "what is no code": ("a.ts", "if (a > b) save(`${;\n"),
     "what no bracket closes": ("a.ts", "if (a > (b) {}\n"),
 }
 
