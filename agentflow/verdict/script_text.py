@@ -25,6 +25,8 @@ _BEFORE_OPERANDS = frozenset(
 )
 _HEADS = frozenset({"if", "while", "for", "with"})
 _MOST_LEVELS = 100
+_MOST_AGAIN = 4
+"""Text that looks like markup and is none is read again: in all at most so many times the whole text."""
 
 
 class _OddError(Exception):
@@ -53,6 +55,10 @@ class _Scan:
         self.at = 0
         self.out = list[str]()
         self.level = 0
+        self.plain = set[int]()
+        """The places of angle brackets that begin no element."""
+        self.again = 0
+        """The number of characters that are read again."""
 
     def read_code(self) -> None:
         """Read up to the end, or to a closing brace that was not opened here."""
@@ -136,11 +142,15 @@ class _Scan:
     def _reads_markup(self) -> bool:
         """Return whether a whole element stands here, which is then read."""
         start, size, level = self.at, len(self.out), self.level
-        if not _TAG.match(self.text, start) or _GENERIC.match(self.text, start):
+        if start in self.plain or not _TAG.match(self.text, start) or _GENERIC.match(self.text, start):
             return False
         try:
             self._read_element()
         except _OddError:
+            self.plain.add(start)
+            self.again += self.at - start
+            if self.again > _MOST_AGAIN * len(self.text):
+                raise
             self.at, self.level = start, level
             del self.out[size:]
             return False

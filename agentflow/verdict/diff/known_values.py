@@ -167,7 +167,8 @@ def _find_picking_rows(
     path: str, text: str, lines: Collection[int], known: Known
 ) -> Iterator[tuple[int, str]]:
     """Yield the new conditions of another language that pick out numbers of the tests."""
-    code, rows, numbers = read_code(path, text), text.splitlines(), known.rare_numbers
+    numbers, rows = known.rare_numbers, text.splitlines()
+    code = read_code(path, text) if numbers else None
     places = [(each.start, each.end) for each in find_comparisons(code)] if code else []
     places += [found.span() for found in _PATTERN.finditer(text)]
     for start, end in places if numbers else ():

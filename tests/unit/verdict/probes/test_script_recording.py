@@ -264,6 +264,7 @@ NO_CONDITIONS = {
     "the start of a program": ("a.js", "const isMain = require.main === module;\n"),
     "a loop": ("a.js", "for (let at = 0; at < 3; at++) total += at;\n"),
     "what is no code": ("a.ts", "if (a > b) save(`${;\n"),
+    "what nearly is markup, many times over": ("a.tsx", f"if (a > b) save({'<A>{' * 60}\n"),
     "what no bracket closes": ("a.ts", "if (a > (b) {}\n"),
 }
 
