@@ -314,6 +314,16 @@ CONDITIONS = {
         "export const Page = ({ all }) => <>{all < 3 ? <b>few</b> : 'many'}</>;\n",
         ["1: all < 3", "1:"],
     ),
+    "of keys": (
+        "a.ts",
+        rows(
+            "function of(a: string, b: Kind) {",
+            "  if (a in b) return a in b.all && !!b[a];",
+            "  for (const each in b) if (each in a) save(each);",
+            "}",
+        ),
+        ["1:", "2: a in b", "2: a in b.all", "2: !!b[a]", "3: each in a"],
+    ),
     "behind types": (
         "a.ts",
         "const few = (load<A, B>(all) as number) < 3 && of<C>(b) <= 1;\n",
