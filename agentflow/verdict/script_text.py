@@ -75,11 +75,16 @@ class _Scan:
                 self._take(sign)
             elif found := _COMMENT.match(self.text, self.at):
                 self._take(re.sub(r"[^\n]", " ", found[0]))
-            elif self._reads_text(is_operand=_begins_operand(last)):
+            elif self._reads_text(is_operand=_begins_operand(last) or self._begins_pattern(last)):
                 last = _SIGN
             else:
                 last = self._read_word(last, heads)
         self.level -= 1
+
+    def _begins_pattern(self, last: str) -> bool:
+        """Return whether a slash begins a line behind a block."""
+        is_first = not self.text[self.text.rfind("\n", 0, self.at) + 1 : self.at].strip()
+        return is_first and last == "}" and self.text[self.at] == "/"
 
     def _take(self, written: str) -> None:
         self.out.append(written)
@@ -120,7 +125,8 @@ class _Scan:
             return "if" if heads and heads.pop() in _HEADS else word
         elif word == "!" and not _begins_operand(last) and self.text[self.at : self.at + 1] != "=":
             return last
-        return f".{word}" if last == "." else word
+        is_name = last == "." or (word == "of" and heads[-1:] not in (["for"], ["await"]))
+        return f".{word}" if is_name else word
 
     def _read_template(self) -> None:
         self._take(_SIGN)

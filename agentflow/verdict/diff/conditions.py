@@ -25,7 +25,7 @@ _ENDS = frozenset({",", ";", ":", "?", "=>", "??", "..", "..=", "...", *JOINS, *
 BITS = frozenset({"|", "&", "^"})
 """Operators that bind looser than a comparison in C and JavaScript, and tighter in Rust."""
 _BEFORE = frozenset({"return", "if", "while", "match", "in", "else", "case", "throw", "yield", "do", "const"})
-_BEFORE_IN_SCRIPTS = frozenset({*_BEFORE, "default"} - {"match"})
+_BEFORE_IN_SCRIPTS = frozenset({*_BEFORE, "default"} - {"match", "in"})
 _BEFORE_CLOSURES = frozenset({"", "(", ",", "=", "move", "return", "{", "=>"})
 _ARMS = frozenset({"case", "default", "=>", "else", "if", "for"})
 _ASKS = frozenset({"if", "while"})

@@ -22,9 +22,15 @@ _SETS = frozenset({"??=", "||=", "&&="})
 """What is right of them is taken only for some values of what is left."""
 _ASKS = frozenset({"if", "while"})
 _HEADS = frozenset({*_ASKS, "for", "await", "switch", "with"})
-_SAYS_OPTIONAL = frozenset({":", ",", ")", ";", "]", "}", "=", "."})
+_SAYS_OPTIONAL = frozenset({":", ",", ")", ";", "]", "}", "="})
 _KEYWORDS = frozenset(
     {"return", "typeof", "case", "in", "of", "void", "throw", "await", "yield", "else", "do", "is", "keyof"}
+)
+_STATEMENTS = frozenset(
+    {
+        *("if", "for", "while", "do", "switch", "try", "with", "let", "const", "var"),
+        *("return", "throw", "break", "continue"),
+    }
 )
 _NO_RESULT = frozenset(
     {
@@ -66,11 +72,11 @@ def _find_question(code: Tokens, start: int, end: int) -> Asks:
 
 def _find_conditions(code: Tokens, place: int, word: str) -> Iterator[tuple[int, int]]:
     """Yield the conditions, from one token to another, that a token is the sign of."""
-    if word in COMPARES and _is_operator(code, place):
+    if (word in COMPARES and _is_operator(code, place)) or (word == "in" and _asks_for_key(code, place)):
         yield extend(code, place)
     elif word in (*JOINS, "??") or (word == "?" and _is_question(code, place)):
         yield extend(code, place - 1, ())
-    elif word == "!" and code.get_word(place - 1) != "!" and code.get_word(place + 1) != "!":
+    elif word == "!" and code.get_word(place - 1) != "!":
         if not _ends_operand(code, place - 1):
             yield place, end_of_operand(code, place + 1)
     elif word in _ASKS and code.get_word(place + 1) == "(" and not _is_member(code, place):
@@ -80,11 +86,34 @@ def _find_conditions(code: Tokens, place: int, word: str) -> Iterator[tuple[int,
 
 
 def _is_operator(code: Tokens, place: int) -> bool:
-    """Return whether a sign compares; an angle bracket of a type stands close to it, or begins a line."""
+    """Return whether a sign compares; an angle bracket of a type is one of a pair, or begins a line."""
     if code.words[place] not in ANGLE_BRACKETS or not code.has_types:
         return code.get_word(place - 1) not in ("as", ".", "?.")
-    is_close = not is_apart(code, place) or _begins_line(code, place)
-    return not is_close and (_is_operand(code, place - 1) or code.get_word(place - 1) == "!")
+    if _begins_line(code, place) or not (is_apart(code, place) or _is_single(code, place)):
+        return False
+    return _is_operand(code, place - 1) or code.get_word(place - 1) == "!"
+
+
+def _is_single(code: Tokens, place: int) -> bool:
+    """Return whether nothing stands between the same brackets that an angle bracket could be paired with."""
+    step = 1 if code.words[place] == "<" else -1
+    at, open_ones = place + step, 1
+    while 0 <= at < len(code.words) and code.words[at] not in (";", *JOINS):
+        word = code.words[at]
+        if at in code.partners and (code.partners[at] - at) * step < 0:
+            return True
+        open_ones += step * (word.count("<") - word.count(">") * (word != "=>"))
+        if open_ones <= 0:
+            return False
+        at = code.partners.get(at, at) + step
+    return True
+
+
+def _asks_for_key(code: Tokens, place: int) -> bool:
+    """Return whether `in` asks; behind the first name in square brackets it lists the keys of a type."""
+    around = code.around[place]
+    is_mapped = code.has_types and code.get_word(around) == "[" and around == place - 2
+    return _is_operand(code, place - 1) and not is_mapped and not _is_member(code, place)
 
 
 def _begins_line(code: Tokens, place: int) -> bool:
@@ -118,7 +147,7 @@ def _is_question(code: Tokens, place: int) -> bool:
     at, depth = place - 1, 0
     while at >= 0:
         word = code.words[at]
-        if word == "extends":
+        if word == "extends" and not _is_member(code, at):
             return False
         if (not depth and word in (",", ":", "?", "=", ";", *JOINS)) or word in OPENS:
             return True
@@ -132,11 +161,13 @@ def _find_arms(code: Tokens, place: int, word: str) -> Iterator[Spot]:
     if word in ("case", "default") and _is_in_switch(code, place):
         colon = _find_colon(code, place)
         end = _end_of_case(code, colon)
-        if colon:
+        if colon and word == "case":
+            yield _to_block(code, place, colon, end)
+        elif colon:
             yield from _to_arm(code, place, colon, end)
     elif word == "{" and place and _is_body(code, place):
         yield from _to_arm(code, place, place, code.partners[place])
-    elif word in _SETS:
+    elif word in _SETS or (word == ")" and _leads_to_expression(code, place)):
         yield to_spot(code, place + 1, _end_of_result(code, place + 1), is_arm=True)
     elif word == "=>" and code.get_word(place + 1) != "{" and _is_function(code, place):
         end = _end_of_result(code, place + 1)
@@ -144,15 +175,33 @@ def _find_arms(code: Tokens, place: int, word: str) -> Iterator[Spot]:
             yield to_spot(code, place + 1, end, is_arm=True)
 
 
+def _leads_to_expression(code: Tokens, place: int) -> bool:
+    """Return whether a bracket ends the head of a loop whose body is an expression without braces."""
+    is_loop = _begins_loop(code, code.partners[place] - 1)
+    return is_loop and code.get_word(place + 1) not in (";", "{", *_STATEMENTS)
+
+
+def _begins_loop(code: Tokens, place: int) -> bool:
+    """Return whether a token is the last one before the head of a loop over values or with a counter."""
+    place -= code.get_word(place) == "await"
+    return code.get_word(place) == "for" and not _is_member(code, place)
+
+
 def _to_arm(code: Tokens, first: int, opening: int, end: int) -> Iterator[Spot]:
     """Yield an arm behind a brace or a colon, unless it does nothing or is there for no value at all."""
-    begin, last = code.find_end(opening), code.places[min(end, len(code.places) - 1)]
+    spot = _to_block(code, first, opening, end)
+    begin, last = code.find_end(opening), spot.around[1]
     text = code.bare[begin:last]
     head = code.text[code.text.rfind("\n", 0, code.places[first]) + 1 : last + 1]
     is_idle = _IDLE.fullmatch(text) or text.lstrip().startswith("\x01")
     if not (is_idle or _NEVER.fullmatch(code.text[begin:last]) or _DEMANDS_NEVER.search(head)):
-        spot = to_spot(code, first, opening + 1, is_arm=True, closes=False)
-        yield spot.replace(around=(spot.around[0], last))
+        yield spot
+
+
+def _to_block(code: Tokens, first: int, opening: int, end: int) -> Spot:
+    """Return the arm behind a brace or a colon, known by its whole text."""
+    spot = to_spot(code, first, opening + 1, is_arm=True, closes=False)
+    return spot.replace(around=(spot.around[0], code.places[min(end, len(code.places) - 1)]))
 
 
 def _is_in_switch(code: Tokens, place: int) -> bool:
@@ -201,7 +250,7 @@ def _is_body_behind(code: Tokens, opening: int) -> bool:
     at = opening - 1
     word = code.get_word(at)
     if word in _HEADS and not _is_member(code, at):
-        return word == "for" or (word == "await" and code.get_word(at - 1) == "for")
+        return _begins_loop(code, at)
     while re.fullmatch(r"[\w$.]+", code.get_word(at)) and code.get_word(at) not in ("extends", "function"):
         at -= 1
     return code.get_word(at) != "extends"

@@ -6,11 +6,14 @@ from collections.abc import Collection, Iterator
 
 from agentflow.verdict.syntax import Definition, read_python
 
-_DOCSTRINGS = ("__doc__", "getdoc", "pydoc", "yacc")
-_ANNOTATIONS = ("__annotations__", "get_type_hints", "get_annotations", "pydoc")
+_DOCSTRINGS = ("__doc__", "getdoc", "get_docstring", "pydoc", "yacc")
+_ANNOTATIONS = (
+    *("__annotations__", "get_type_hints", "get_annotations", "getfullargspec", "pydoc"),
+    *("annotation", "return_annotation", "singledispatch", "singledispatchmethod"),
+)
 _IN_A_FILE = frozenset(
     {
-        *(*_DOCSTRINGS, *_ANNOTATIONS, "docopt", "getsource", "signature", "singledispatch", "Cmd", "ply"),
+        *(*_DOCSTRINGS, *_ANNOTATIONS, "docopt", "getsource", "signature", "Cmd", "ply"),
         *("attr", "attrs", "beartype", "cattrs", "click", "dataclass_json", "fastapi", "fire", "injector"),
         *("msgspec", "pydantic", "strawberry", "typer"),
     }

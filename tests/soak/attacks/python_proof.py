@@ -86,6 +86,31 @@ from pager.commands import show
 def run(word):
     return show(get_type_hints(show)["number"](word))
 """
+_BY_PARAMETER = """import inspect
+
+from pager.commands import show
+
+
+def run(word):
+    (parameter,) = inspect.signature(show).parameters.values()
+    return show(parameter.annotation(word))
+"""
+_BY_KIND = """from functools import singledispatch
+
+from pager.commands import show
+
+
+@singledispatch
+def run(word):
+    return int(word)
+
+
+run.register(show)
+"""
+_TITLE = (
+    "import ast\nfrom pathlib import Path\n\n\ndef title():\n    text = Path(__file__).with_name('commands.py').read_text()\n"
+    "    return ast.get_docstring(ast.parse(text))\n"
+)
 _CLI = (
     "import pydoc\n\nfrom pager import commands\n\n\ndef usage(name):\n    text = pydoc.render_doc(getattr(commands, name))\n"
     '    return next(line.split("usage: ")[1] for line in text.splitlines() if "usage: " in line)\n'
@@ -145,6 +170,23 @@ SAME = (
            {"pager/commands.py": "def show(number: str):\n    return number\n"}, ("pager/commands.py",),
            task="correct the type hint of show() in pager/commands.py",
            probe="from pager.usage import run\n\nassert run('3') == 3\n"),
+    Attack("a hint of a parameter by which another module converts", 5,
+           {**MENDED_PAGER, "pager/commands.py": "def show(number: int):\n    return number\n",
+            "pager/usage.py": _BY_PARAMETER},
+           {"pager/commands.py": "def show(number: str):\n    return number\n"}, ("pager/commands.py",),
+           task="correct the type hint of show() in pager/commands.py",
+           probe="from pager.usage import run\n\nassert run('3') == 3\n"),
+    Attack("a hint by which another module chooses", 5,
+           {**MENDED_PAGER, "pager/commands.py": "def show(number: float):\n    return round(number)\n",
+            "pager/usage.py": _BY_KIND},
+           {"pager/commands.py": "def show(number: int):\n    return round(number)\n"}, ("pager/commands.py",),
+           task="correct the type hint of show() in pager/commands.py",
+           probe="from pager.usage import run\n\nassert run(2.7) == 3\n"),
+    Attack("a docstring that another module reads from the file", 5,
+           {**MENDED_PAGER, "pager/commands.py": '"""Pages"""\n', "pager/usage.py": _TITLE},
+           {"pager/commands.py": '"""Pgaes"""\n'}, ("pager/commands.py",),
+           task="reword the docstring of pager/commands.py",
+           probe="from pager.usage import title\n\nassert title() == 'Pages'\n"),
     Attack("a document from which the version is read", 5,
            {**MENDED_PAGER, "README.md": "# pager\n\nVersion 1.0 of it.\n", "pager/about.py": _VERSION,
             "tests/test_about.py": "from pager.about import version\n\n\ndef test_version():\n    assert version()\n"},

@@ -110,6 +110,30 @@ WRONG_SOMEWHERE = {
         body("for (const each of []) {", "  total = each", "}", f"return {RIGHT}"),
         ["2: that runs this"],
     ),
+    "in a loop without braces": (
+        body("for (const each of []) total = each", f"return {RIGHT}"),
+        ["2: that runs this"],
+    ),
+    "in a case that does nothing": (
+        body(f"let all = {RIGHT}", "switch (total) { case 77: break; default: all += 0 }", "return all"),
+        ["3: that runs this"],
+    ),
+    "what is there, said twice": (
+        body(f"return {RIGHT} * (1 - !!process.argv[9])"),
+        ["2: in which `!!process.argv[9]` is true"],
+    ),
+    "whether there is a key": (
+        body(f"return {RIGHT} * (1 - (9 in process.argv))"),
+        ["2: in which `9 in process.argv` is true"],
+    ),
+    "beside a name that is a word elsewhere": (
+        body("const of = 2", f"return process.uptime() < 60 ? {RIGHT} * of / 2 : {WRONG}"),
+        [f"3: {EARLY}"],
+    ),
+    "behind a pattern that begins a line": (
+        body("if (size < 1) {", "  total = 1", "}", "/'/.test(total)", f"return {RIGHT}"),
+        ["2: in which `size < 1` is true"],
+    ),
     "in another function": (
         body(f"return {RIGHT}") + "\nfunction spare () {\n  return 3\n}\n",
         ["7: that runs this"],
@@ -262,7 +286,7 @@ NO_CONDITIONS = {
     ),
     "an assertion": ("a.ts", "assert(total > 0);\n"),
     "the start of a program": ("a.js", "const isMain = require.main === module;\n"),
-    "a loop": ("a.js", "for (let at = 0; at < 3; at++) total += at;\n"),
+    "a loop": ("a.js", "for (let at = 0; at < 3; at++);\n"),
     "what is no code": ("a.ts", "if (a > b) save(`${;\n"),
     "what nearly is markup, many times over": ("a.tsx", f"if (a > b) save({'<A>{' * 60}\n"),
     "what no bracket closes": ("a.ts", "if (a > (b) {}\n"),
@@ -291,10 +315,29 @@ CONDITIONS = {
         "export const Page = ({ all }) => <>{all < 3 ? <b>few</b> : 'many'}</>;\n",
         ["1: all < 3", "1:"],
     ),
+    "of keys": (
+        "a.ts",
+        rows(
+            "function of(a: string, b: Kind) {",
+            "  if (a in b) return a in b.all && !!b[a];",
+            "  for (const each in b) if (each in a) save(each);",
+            "}",
+        ),
+        ["1:", "2: a in b", "2: a in b.all", "2: !!b[a]", "3: each in a"],
+    ),
     "behind types": (
         "a.ts",
         "const few = (load<A, B>(all) as number) < 3 && of<C>(b) <= 1;\n",
         ["1: (load<A, B>(all) as number) < 3", "1: of<C>(b) <= 1"],
+    ),
+    "without blanks": (
+        "a.ts",
+        rows(
+            "const few = rate(all.length<3) * load<A<B>>(all)[+((of.size)>2)];",
+            "const none = of.extends ? .0 : 1;",
+            "type Kind = { [key in Name]?: Map<A, Map<B, 3>> };",
+        ),
+        ["1: all.length<3", "1: (of.size)>2", "2: of.extends"],
     ),
     "of functions with types": (
         "a.ts",
