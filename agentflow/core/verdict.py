@@ -133,8 +133,8 @@ class ProbeEnd(StrEnum):
     """Nothing shows that the broken code was loaded, so the result means nothing."""
     LEFT_OUT = "left out"
     """All probes together would have taken too long."""
-    TOO_DEEP = "too deep"
-    """Its code lies so deep in brackets or branches that none can be made of it."""
+    UNREADABLE = "too deep"
+    """Its code cannot be told from text, or lies too deep in brackets or branches to make one of it."""
 
 
 def describe_probe(kind: ProbeKind, end: ProbeEnd) -> str:
@@ -144,8 +144,8 @@ def describe_probe(kind: ProbeKind, end: ProbeEnd) -> str:
             return "not applied: nothing shows that the changed files were read"
         case ProbeEnd.LEFT_OUT:
             return "left out: the probes before it took too long"
-        case ProbeEnd.TOO_DEEP:
-            return "left out: the code is nested too deep to be changed"
+        case ProbeEnd.UNREADABLE:
+            return "left out: the code cannot be read, or is nested too deep to be changed"
         case ProbeEnd.RED_AS_IT_MUST if kind is ProbeKind.UNTRIED:
             return "the tests try all of it"
         case ProbeEnd.SILENT if kind is ProbeKind.UNTRIED:

@@ -151,14 +151,14 @@ def _note_probes(case: Case) -> Iterator[str]:
     if tests := list_differing(found):
         yield f"fails with another order of sets or another temporary folder: {list_some(tests)}"
     if late := list_late(found):
-        deep, slow = (
+        unread, slow = (
             dict.fromkeys(part for each in late if (each.end is end) for part in each.subjects)
-            for end in (ProbeEnd.TOO_DEEP, ProbeEnd.LEFT_OUT)
+            for end in (ProbeEnd.UNREADABLE, ProbeEnd.LEFT_OUT)
         )
         if slow:
             yield f"no time was left to see whether the checks fail without, or broken: {list_some(slow)}"
-        if deep:
-            yield f"nested too deep to see whether anything can fail: {list_some(deep)}"
+        if unread:
+            yield f"cannot be read, or is nested too deep, to see if anything can fail: {list_some(unread)}"
     yield from _list_unclear(found)
 
 

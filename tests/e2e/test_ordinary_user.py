@@ -43,7 +43,7 @@ underlay.write_below(git.write_tree())
 stage = WorkingCopy(git, git.write_tree(), ())
 stage.fill(underlay)
 for shell in ("touch other", "echo x >> src/c.txt; rm a.txt"):
-    box = Sandbox(root=git.root, ability=find_ability()).on(stage.view)
+    box = Sandbox(root=git.root, ability=find_ability()).switch_to_view(stage.view)
     box.run(Command(argv=("bash", "-c", shell), cwd=str(git.root), timeout=30), git.root.parent / "output")
     print(stage.view.layer is not None, sorted(stage.list_changes()))
 stage.restore(lambda _: True)

@@ -106,7 +106,7 @@ CASES = {
     "code that is nested too deep to be changed, and a test that is nearly so": Case(
         4,
         {"pager/core.py": RIGHT + DEEP, "tests/test_deep.py": DEEP_TEST},
-        "nested too deep to see whether anything can fail: pager/core.py\n",
+        "cannot be read, or is nested too deep, to see if anything can fail: pager/core.py\n",
         "oracle (with other values expected): tests: failed, as it must",
         "not_all_tried",
     ),
@@ -128,6 +128,16 @@ CASES = {
         4,
         {"pages.js": ROUND_UP.replace("Math.ceil(", "(process.uptime() < 60 ? Math.ceil : Math.floor)(")},
         "pages.js:2: add a test in which `process.uptime() < 60` is false",
+        base=NODE,
+    ),
+    "node: a file that cannot be read": Case(
+        4,
+        {
+            "pages.js": ROUND_UP.replace("Math.ceil(", "(process.uptime() < 60 ? Math.ceil : Math.floor)(")
+            + "{} /'/.test('');\n"
+        },
+        "cannot be read, or is nested too deep, to see if anything can fail: pages.js",
+        "not_all_tried",
         base=NODE,
     ),
     "node: a result for a number of the tests": Case(
@@ -173,6 +183,7 @@ SHORT = (
     "a linter that no longer looks at the changed code",
     "node: what compares is replaced",
     "node: a result for a machine that no test has",
+    "node: a file that cannot be read",
 )
 
 

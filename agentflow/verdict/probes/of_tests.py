@@ -60,7 +60,7 @@ def _clone(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
         controlled = None if whole == check else whole
         yield made.replace(tests=context.proving, clones=tuple(clones), with_controls=controlled)
     if deep:
-        yield made.replace(files={}, subjects=tuple(deep), is_too_deep=True)
+        yield made.replace(files={}, subjects=tuple(deep), is_unreadable=True)
 
 
 def _by_file(context: ProbeContext) -> dict[str, list[str]]:

@@ -5,9 +5,10 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 
 from agentflow.core.evidence import Check, CheckName, CheckRun, Side, find_same_check
-from agentflow.core.languages import PROBED
+from agentflow.core.languages import PROBED, SCRIPTS
 from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.case import find_tests
+from agentflow.verdict.diff.conditions import read_code
 from agentflow.verdict.judge import has_no_failure
 from agentflow.verdict.probes.branches import Watched, watch_change
 from agentflow.verdict.probes.breaking import Canary, Marks, break_change, make_canary, plant_names, refuse
@@ -82,7 +83,7 @@ def plan_probes(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
         ()
         if known
         else (
-            *_find_too_deep(context, product),
+            *_find_unreadable(context, product),
             *_break_change(context, product),
             *probe_expectations(context),
         )
@@ -91,12 +92,18 @@ def plan_probes(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
     return (*first, *(probe for plan in later for probe in plan(context, product, known)))
 
 
-def _find_too_deep(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> Iterator[Probe]:
-    """Yield what cannot be tried, since Python code is nested too deep for a probe to be made of it."""
+def _find_unreadable(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> Iterator[Probe]:
+    """Yield what cannot be tried: Python nested too deep, and scripts whose code cannot be told from text."""
     final = context.tests
-    paths = tuple(each.path for each in product if each.path.endswith(".py") and is_too_deep(each.after))
+    paths = tuple(each.path for each in product if _is_unreadable(each))
     if paths and final is not None:
-        yield context.plan(ProbeKind.BROKEN_CODE, final, {}).replace(subjects=paths, is_too_deep=True)
+        yield context.plan(ProbeKind.BROKEN_CODE, final, {}).replace(subjects=paths, is_unreadable=True)
+
+
+def _is_unreadable(change: ChangedTexts) -> bool:
+    if change.path.endswith(".py"):
+        return is_too_deep(change.after)
+    return change.path.endswith(SCRIPTS) and read_code(change.path, change.after) is None
 
 
 def _break_change(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> Iterator[Probe]:

@@ -124,7 +124,7 @@ class Probe(Record):
     watched: tuple[Watched, ...] = ()
     counted: tuple[CountedGo, ...] = ()
     planted: tuple[Planted, ...] = ()
-    is_too_deep: bool = False
+    is_unreadable: bool = False
     """No run can be made of its files."""
 
     def lay(self, git: Git) -> str:
@@ -133,7 +133,7 @@ class Probe(Record):
 
     def run(self, place: Place) -> ProbeResult:
         """Run the check in a copy of the tree."""
-        if self.is_too_deep:
+        if self.is_unreadable:
             return self.leave_out()
         manner = Manner.COUNTED if self.counted else Manner.ELSEWHERE
         shown, said = place.try_elsewhere(self.check, manner)
@@ -162,7 +162,7 @@ class Probe(Record):
 
     def leave_out(self) -> ProbeResult:
         """Return the result of a probe that is not run."""
-        return self._result(ProbeEnd.TOO_DEEP if self.is_too_deep else ProbeEnd.LEFT_OUT, 0)
+        return self._result(ProbeEnd.UNREADABLE if self.is_unreadable else ProbeEnd.LEFT_OUT, 0)
 
     def _result(self, end: ProbeEnd, seconds: float) -> ProbeResult:
         return ProbeResult(

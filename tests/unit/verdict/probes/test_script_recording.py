@@ -13,8 +13,7 @@ from agentflow.workspace.mixed_tree import ChangedTexts
 BEFORE = (
     "function pages (total, size) {\n  return Math.floor(total / size)\n}\n\nmodule.exports = { pages }\n"
 )
-RIGHT = "Math.ceil(total / size)"
-WRONG = "Math.floor(total / size)"
+RIGHT, WRONG = "Math.ceil(total / size)", "Math.floor(total / size)"
 CALLS = "pages(7, 3); pages(6, 3)"
 TYPES = re.compile(r"<T>|\??: (?:number|boolean|string|T)(?:\[\])?(?=[,);= ])| as const\b|(?<=\w)!(?= < )")
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="runs node")
