@@ -51,7 +51,7 @@ def test_a_signal_that_meets_git_is_an_interruption_at_once_and_no_failure_of_gi
     path = f"{git.parent}{os.pathsep}{repo.environment['PATH']}"
     words = ("task", play.WHOLE_CREW, "--model", repo.scripted(play.mending()))
     with subprocess.Popen(
-        [str(COMMAND), *words],
+        ["env", "--default-signal=HUP", str(COMMAND), *words],  # nohup, under which tests may run, ignores it
         cwd=repo.root,
         env={**repo.environment, "PATH": path},
         stderr=subprocess.PIPE,
