@@ -4,6 +4,7 @@ import json
 from codecs import BOM_UTF8
 from collections.abc import Callable
 from pathlib import Path
+from threading import RLock
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,6 +15,9 @@ from agentflow.core.regex import regex
 
 T = TypeVar("T")
 Pairs = list[tuple[str, Any]]
+_DECODERS: dict[type[Any], msgspec.json.Decoder[Any]] = {}
+_ONE_AT_A_TIME = RLock()
+"""Held while msgspec looks into a type: it crashes where another thread uses what it has half made."""
 _BYTE = regex(r" \(byte (\d+)\)$")
 """Where a JSON text is wrong."""
 _UNKNOWN = regex(r"(?:object contains unknown field `|invalid enum value ')([^`']+)")
@@ -33,8 +37,18 @@ class Mismatch(ValueError):
         self.problem = problem
 
 
+def _find_decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
+    """Return the decoder of a type; once it is there, so is all that msgspec has to know of the type."""
+    found = _DECODERS.get(kind)
+    if found is None:
+        with _ONE_AT_A_TIME:
+            found = _DECODERS[kind] = msgspec.json.Decoder(kind)
+    return found
+
+
 def fit(kind: type[T], value: object, *, lax: bool = False) -> T:
     """Return plain data as a value of a type; `lax` also takes "3" for 3. Raises Mismatch."""
+    _find_decoder(kind)
     try:
         return msgspec.convert(value, kind, strict=not lax)
     except msgspec.ValidationError as error:
@@ -53,7 +67,7 @@ def decode(kind: type[T], raw: bytes | str, source: str) -> T:
     """Return JSON text as a value of a type. Raises InvalidFile, with the line where the text has several."""
     text = raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw
     try:
-        return msgspec.json.decode(text.removeprefix(BOM_UTF8), type=kind)
+        value: T = _find_decoder(kind).decode(text.removeprefix(BOM_UTF8))
     except msgspec.ValidationError as error:
         raise InvalidFile(source, str(_to_mismatch(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -62,6 +76,7 @@ def decode(kind: type[T], raw: bytes | str, source: str) -> T:
         raise InvalidFile(source, f"not JSON: {problem}", line=line) from None
     except RecursionError:
         raise InvalidFile(source, "nested too deeply") from None
+    return value
 
 
 def _find_broken_line(text: bytes, problem: str) -> int:

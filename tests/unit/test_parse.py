@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -174,3 +176,34 @@ def test_a_schema_keeps_descriptions_and_what_is_required() -> None:
     assert finding["properties"]["line"] == {"type": "integer", "description": "Line that shows it, from 1."}
     assert "description" in finding["properties"]["claim"]
     assert make_schema(Plan)["properties"]["steps"]["items"]["required"] == ["title", "files"]
+
+
+MANY_AT_ONCE = """
+import os, sys, threading
+from agentflow.core.task import TaskState
+from agentflow.parse import Mismatch, fit
+
+def use(gate):
+    gate.wait()
+    try:
+        fit(TaskState, {"task_id": "x", "status": "running"})
+    except Mismatch:
+        pass
+
+sys.setswitchinterval(1e-6)
+for _ in range(100):
+    if not (child := os.fork()):
+        gate = threading.Barrier(8)
+        threads = [threading.Thread(target=use, args=(gate,)) for _ in range(8)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        os._exit(0)
+    print(os.waitpid(child, 0)[1])
+"""
+
+
+def test_the_first_values_of_a_type_may_come_in_several_threads_at_once() -> None:
+    run = subprocess.run([sys.executable, "-c", MANY_AT_ONCE], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["0"] * 100
