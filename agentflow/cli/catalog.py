@@ -19,6 +19,7 @@ from agentflow.api.content import (
     withhold_provider_tools,
 )
 from agentflow.api.models import choose_tiers
+from agentflow.api.trust import list_untrusted
 from agentflow.api.wiring import list_shared_capabilities
 from agentflow.cli.arguments import FOLDER, JSON, make_group
 from agentflow.cli.printing import say, say_json, show
@@ -26,7 +27,7 @@ from agentflow.compose.builder import Draft, Handoffs, NoModel
 from agentflow.compose.capability import Capability, FactoryInput
 from agentflow.compose.standard import Kit, list_standard_capabilities
 from agentflow.compose.subagents import SubagentRequest, Subagents, is_reader, restrict_subagent
-from agentflow.core.errors import ConfigError, InvalidInput, NotAllowed, UnknownTool, UsageError
+from agentflow.core.errors import ConfigError, InvalidInput, NotAllowed, UnknownRole, UnknownTool, UsageError
 from agentflow.core.fold import DELEGATE
 from agentflow.core.hook import Hook
 from agentflow.core.record import Record, to_builtins
@@ -37,10 +38,10 @@ from agentflow.core.run import Run
 from agentflow.core.tool import Category, Tool
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import list_subagents
-from agentflow.library.skills import Offer, offer_skills
+from agentflow.library.skills import Offer, find_named, offer_skills
 from agentflow.loop.open_skills import SKILL_TOOL
 from agentflow.model.tiers import choose_model_id, find_tier, list_first_ids
-from agentflow.redact import make_visible
+from agentflow.redact import list_some, make_visible
 from agentflow.settings import choose_model_name, find_folders, load_settings
 from agentflow.tools.registry import WEB, Toolbox, make_standard_toolbox, to_spec
 from agentflow.tools.todos import make_todo_update
@@ -66,6 +67,11 @@ def list_agents(json: bool = JSON) -> None:
         tools, skills = ", ".join(row["tools"]), ", ".join(row["skills"])
         show_entry(row["name"], row["tier"], {"": row["description"], "tools": tools, "skills": skills})
     tell_warnings(content)
+    if untrusted := _list_untrusted_roles():
+        send(
+            f"not used until you run `agentflow trust`: {list_some(map(make_visible, untrusted))}\n",
+            sys.stderr,
+        )
 
 
 @agents.command(name="show", epilog="Example: agentflow agents show implementer")
@@ -75,6 +81,9 @@ def show_agent(name: str = NAME, json: bool = JSON) -> None:
     Its hooks, limits and skills are shown as well, and where each comes from.
     """
     content = load_content_here()
+    for path in map(Path, _list_untrusted_roles()):
+        if path.stem == name and find_named(content.roles.all, name) is None:
+            raise UnknownRole(f"the role {name} is not used until you trust {path}", hint="agentflow trust")
     found = content.find_role(name)
     role = _resolve_role(found, content, _find_root())
     if json:
@@ -158,6 +167,11 @@ def show_tool(name: str = NAME, json: bool = JSON) -> None:
         need = "" if key in row["input"].get("required", ()) else "optional; "
         told = f"{need}{value.get('description') or value.get('type') or ''}"
         show([label_row(f"  {key}", span(told), width=17)])
+
+
+def _list_untrusted_roles() -> tuple[str, ...]:
+    """Return the role files of the repository that a person has not trusted as they are."""
+    return tuple(item.file for item in list_untrusted(_find_root()) if item.kind == "role")
 
 
 def _find_root() -> Any:

@@ -32,7 +32,13 @@ from agentflow.workspace.path_guard import PathGuard
 _FOLDER = typer.Option(Path(), "-C", help="A repository, if there is one.", metavar="DIR")
 
 
-_PROGRAMS = (("git", "--version"), ("python3", "--version"), ("rg", "--version"), ("bwrap", "--version"))
+_PROGRAMS = {
+    "git": "",
+    "python3": "",
+    "rg": ": searching is slower; install the package ripgrep",
+    "bwrap": ": the sandbox keeps less apart; install the package bubblewrap",
+}
+"""What a user lacks without a program, and what mends it."""
 _REACH_SECONDS = 3.0
 _KNOWN_GAPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"sockets of services": WHO, ATTRIBUTES: ("implementer", CHECKS)}
@@ -91,7 +97,7 @@ def _examine_machine(folder: Path) -> Diagnosis:
         attacks=()
         if ability.level is Level.NONE
         else attack_profiles(sandbox.replace(opened=SandboxOpenings())),
-        programs={name: _read_version(name, option) for name, option in _PROGRAMS},
+        programs={name: _read_version(name) for name in _PROGRAMS},
         model=model,
         endpoint=address,
         credentials=credentials,
@@ -121,7 +127,7 @@ def _list_findings(found: Diagnosis) -> Iterator[Line]:
     yield from _draw_sandbox(found)
     yield BLANK
     for name, version in found.programs.items():
-        text = span(version) if version else span("not found", Style.WARN)
+        text = span(version) if version else span(f"not found{_PROGRAMS[name]}", Style.WARN)
         yield label_row(name, text)
     yield BLANK
     yield label_row("model", span(found.model))
@@ -168,13 +174,13 @@ def _choose_mark(held: bool | None) -> tuple[str, Style]:
     return ("blocked", Style.PLAIN) if held else ("OPEN", Style.BAD)
 
 
-def _read_version(name: str, option: str) -> str:
+def _read_version(name: str) -> str:
     """Return the version that a program tells, or empty."""
     program = shutil.which(name)
     if program is None:
         return ""
     try:
-        said = capture((program, option), cwd=Path("/"))
+        said = capture((program, "--version"), cwd=Path("/"))
     except OSError:
         return ""
     return said.stdout.decode("utf-8", "replace").partition("\n")[0].strip()

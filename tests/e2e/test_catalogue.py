@@ -239,3 +239,14 @@ def test_a_broken_role_file_fails_the_check_with_its_line(
     (problem,) = done.json["problems"]
     assert (problem["file"], problem["line"]) == (str(path), line)
     assert key is None or key in problem["message"]
+
+
+def test_a_role_that_is_not_trusted_yet_is_named_where_roles_are_looked_at(new_repo: NewRepo) -> None:
+    repo = new_repo(play.CALC)
+    assert repo.run("agents", "new", "release-notes").code == 0
+    listed, shown = repo.run("agents", "list"), repo.run("agents", "show", "release-notes")
+    assert "release-notes" not in listed.out
+    assert "not used until you run `agentflow trust`: .claude/agents/release-notes.md" in listed.err
+    assert (shown.code, "until you trust .claude/agents/release-notes.md" in shown.err) == (2, True)
+    assert repo.run("trust", "--yes").code == 0
+    assert "release-notes" in repo.run("agents", "list").out

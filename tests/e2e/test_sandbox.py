@@ -65,6 +65,13 @@ def test_doctor_shows_no_secret_and_names_what_holds_it(new_repo: NewRepo) -> No
     assert done.code == 0
 
 
+def test_doctor_says_what_a_missing_program_costs_and_what_mends_it(
+    new_repo: NewRepo, bare_path: str
+) -> None:
+    said = new_repo(play.CALC).run("doctor", env={"PATH": bare_path}).out
+    assert "not found: the sandbox keeps less apart; install the package bubblewrap" in said
+
+
 def test_commands_of_each_role_and_the_checks_are_kept_in(new_repo: NewRepo, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
