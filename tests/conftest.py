@@ -2,10 +2,10 @@
 
 import os
 import shutil
-import site
 import subprocess
 import sys
 import tempfile
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
@@ -56,10 +56,9 @@ def _compile_once(tests: Path) -> None:
 
 
 def _make_quick_python(folder: Path) -> tuple[str, str]:
-    """Make a Python that imports what the machine's own does, without what packages do at each of its starts.
+    """Make a Python with pytest and no plugin of ours, since tests start it some thousands of times.
 
-    Tests start it some thousands of times. Return the folders that PATH has to name so that a sandbox shows
-    all of it.
+    Return the folders that PATH has to name so that a sandbox shows all of it.
     """
     real = Path(sys.executable).resolve()
     packages = folder / f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
@@ -68,8 +67,23 @@ def _make_quick_python(folder: Path) -> tuple[str, str]:
     for name in ("python3", "python"):
         (folder / "bin" / name).symlink_to(real)
     (folder / "bin/pyvenv.cfg").write_text(f"home = {real.parent}\ninclude-system-site-packages = false\n")
-    (packages / "own.pth").write_text("\n".join(site.getsitepackages([sys.base_prefix])))
+    for name in ("pytest", "pluggy", "iniconfig", "packaging", "pygments"):
+        _copy_distribution(name, packages)
+    subprocess.run(
+        (real, "-m", "compileall", "-q", "-x", "pygments", packages), stdout=subprocess.DEVNULL, check=True
+    )
     return f"{folder}/bin", str(folder)
+
+
+def _copy_distribution(name: str, packages: Path) -> None:
+    """Copy what is installed under a name, with what tells that it is."""
+    found = distribution(name)
+    for top in {file.parts[0] for file in found.files or () if not file.parts[0].startswith(".")}:
+        place = Path(str(found.locate_file(top)))
+        if place.is_dir():
+            shutil.copytree(place, packages / top)
+        else:
+            shutil.copy2(place, packages)
 
 
 def _is_script(program: str | None) -> bool:

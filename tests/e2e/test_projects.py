@@ -1,12 +1,12 @@
 """Repositories that hold more than one project: each is tested in its folder, as a person would there."""
 
 import shutil
-import sys
 from typing import Any
 
 import pytest
 
 from tests.support import play
+from tests.support.attempts import PYTHON
 from tests.support.repo import Done, NewRepo, Repo
 
 CALC = "def add(a, b):\n    return a - b\n\n\ndef double(a):\n    return 2 * a\n"
@@ -22,7 +22,6 @@ PROJECT = {
         "def test_double():\n    assert double(2) == int(Path('sums.txt').read_text())\n"
     ),
 }
-PYTHON = f'#!/bin/sh\nexec "{sys.executable}" "$@"\n'
 SILENT = "import _pytest.python\n\n_pytest.python.Function.runtest = lambda self: None\n\n\n"
 """Code that makes every test of pytest pass."""
 

@@ -150,7 +150,8 @@ def test_tests_do_not_patch(root: Path) -> None:
     assert [
         found for found in trespasses(tests) if found.endswith(tuple(f": {name}" for name in closed))
     ] == []
-    assert {path: lines for path, text in tests.items() if (lines := patching(text))} == {}
+    patched = {path: patching(text) for path, text in tests.items() if "monkeypatch" in text}
+    assert {path: lines for path, lines in patched.items() if lines} == {}
     assert patching("def test(monkeypatch):\n    monkeypatch.setattr(a, 'b', 1)\n") == [2]
 
 
