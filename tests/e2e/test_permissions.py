@@ -159,7 +159,7 @@ FREELY = (
 )
 """What an implementer's shell is used for, parsed with certainty or not."""
 ON_A_COPY = (
-    "python -m unittest -q",
+    "python -m unittest discover -q tests",
     "touch x && ls x",
     "sed -i s/a/b/ .gitignore && git diff --stat",
     *FREELY,
