@@ -68,11 +68,11 @@ class Copies(Record):
     """The files that settings which are trusted here add to the checks and take out of them."""
 
     @contextmanager
-    def open(self, tree: str, seen: Iterable[str]) -> Iterator[Place]:
+    def open(self, tree: str, seen: tuple[str, ...]) -> Iterator[Place]:
         """Yield a copy, which sees some ignored files and the repository's own environments."""
         with lay_out(self.git, tree, seen) as stage:
             folder = stage.view.place
-            sandbox = share_environments(self.sandbox.replace(root=folder), self.git.root)
+            sandbox = share_environments(self.sandbox.replace(root=folder), self.git.root, seen)
             yield Place(sandbox=sandbox, imports=_imports(self, folder), stage=stage)
 
     def require(self, place: Place, tree: str) -> tuple[Check, ...]:

@@ -104,6 +104,7 @@ class WorkingCopy:
         self._git = git
         self._tree = tree
         self._ignored = ignored
+        self._links: tuple[str, ...] = ()
         self._opened = ExitStack()
         self._env: Mapping[str, str] = {}
         self.view = View(folder=Path())
@@ -123,6 +124,14 @@ class WorkingCopy:
         self.view = self.view.replace(shown=tuple(self._lay_ignored()))
         self._lay_git()
         self._untouched = self._marks()
+
+    def link_environments(self, seen: Iterable[str]) -> None:
+        """Link to the repository's environments where the copy has nothing."""
+        there = (name for name in _list_environments(seen) if (self._git.root / name).is_dir())
+        self._links = tuple(name for name in there if self.view.is_free(name))
+        for name in self._links:
+            place = self.view.make_room(name, as_folder=False)
+            place.symlink_to(self._git.root / name, target_is_directory=True)
 
     def _marks(self) -> dict[str, tuple[int, ...]] | None:
         """Return a mark of each file of the layer, which shows changes of a check; None if unreadable."""
@@ -162,7 +171,7 @@ class WorkingCopy:
         """Return whether a file was put here although it is not in the tree."""
         entries = {entry.rstrip("/") for entry in self._ignored}
         is_below = any(path == entry or path.startswith(f"{entry}/") for entry in entries)
-        return is_below or path in SHARED  # a link to an environment
+        return is_below or path in self._links
 
     def remove(self) -> None:
         self._opened.close()
@@ -352,23 +361,29 @@ def _below(root: Path, entry: str) -> str | None:
     return None if any(map(is_python_environment, folders)) else str(found)
 
 
-def share_environments(sandbox: Sandbox, root: Path) -> Sandbox:
-    """Return a copy's sandbox with the repository's environments readable."""
+def share_environments(sandbox: Sandbox, root: Path, seen: Iterable[str] = ()) -> Sandbox:
+    """Return a copy's sandbox with the repository's environments readable, those among `seen` included."""
     real = root.resolve()
-    shared = tuple(root / name for name in SHARED if (root / name / "bin").resolve().is_relative_to(real))
+    names = _list_environments(seen)
+    shared = tuple(root / name for name in names if (root / name / "bin").resolve().is_relative_to(real))
     opened = sandbox.opened
     return sandbox.replace(opened=opened.replace(readable=(*opened.readable, *shared)))
+
+
+def _list_environments(seen: Iterable[str]) -> tuple[str, ...]:
+    """Return where environments may lie: at the root, and among the ignored entries that are seen."""
+    below = (entry.rstrip("/") for entry in seen if is_package_folder(entry))
+    return tuple(dict.fromkeys([*sorted(SHARED), *below]))
 
 
 @contextmanager
 def lay_out(git: Git, tree: str, seen: Iterable[str] = ()) -> Iterator[WorkingCopy]:
     """Yield a folder with the files of a tree, some ignored files and the environments."""
-    stage = WorkingCopy(git, tree, tuple(entry for entry in seen if not is_package_folder(entry)))
+    entries = tuple(seen)
+    stage = WorkingCopy(git, tree, tuple(entry for entry in entries if not is_package_folder(entry)))
     try:
         stage.fill()
-        for shared in SHARED:
-            if (git.root / shared).is_dir() and not (stage.view.place / shared).exists():
-                (stage.view.place / shared).symlink_to(git.root / shared, target_is_directory=True)
+        stage.link_environments(entries)
         yield stage
     finally:
         stage.remove()

@@ -1,12 +1,12 @@
 """Repositories that hold more than one project: each is tested in its folder, as a person would there."""
 
 import shutil
+import sys
 from typing import Any
 
 import pytest
 
 from tests.support import play
-from tests.support.attempts import PYTHON
 from tests.support.repo import Done, NewRepo, Repo
 
 CALC = "def add(a, b):\n    return a - b\n\n\ndef double(a):\n    return 2 * a\n"
@@ -22,6 +22,8 @@ PROJECT = {
         "def test_double():\n    assert double(2) == int(Path('sums.txt').read_text())\n"
     ),
 }
+PYTHON = f'#!/bin/sh\nITS_OWN=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 exec "{sys.executable}" "$@"\n'
+BY_ITS_OWN = "import os\n\n\ndef test_python():\n    assert os.environ.get('ITS_OWN')\n"
 SILENT = "import _pytest.python\n\n_pytest.python.Function.runtest = lambda self: None\n\n\n"
 """Code that makes every test of pytest pass."""
 
@@ -57,7 +59,8 @@ def own_python(repo: Repo, folder: str) -> None:
 
 
 def test_a_project_in_a_folder_is_tested_there_by_its_own_python(new_repo: NewRepo) -> None:
-    repo = new_repo({**lay_project("backend"), ".gitignore": ".venv/\n"})
+    project = lay_project("backend", **{"tests/test_python.py": BY_ITS_OWN})
+    repo = new_repo({**project, ".gitignore": ".venv/\n"})
     own_python(repo, "backend")
     done = write_calc(repo, "backend", RIGHT)
     assert done.code == 0, done.out
