@@ -20,8 +20,9 @@ from agentflow.core.task import Status, TaskState
 from agentflow.frontmatter import write_atomic
 from agentflow.process import capture
 from agentflow.redact import list_some, make_visible
-from agentflow.sandbox.environment import is_python_environment
+from agentflow.sandbox.environment import find_variables, is_python_environment
 from agentflow.sandbox.profile import SHARED
+from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.settings import find_folders
 from agentflow.store.bundle import PATCH, make_patch, pack_task
@@ -142,12 +143,34 @@ def drop_missing_links(clone: Path) -> None:
 
 def find_environment_variables(folder: TaskFolder) -> dict[str, str]:
     """Return the variables that give a task's commands the packages and the Python of its source."""
-    task = folder.task
+    named = _find_environment(folder.task)
+    shown = os.pathsep.join(map(str, _list_shared(folder)))
+    return {"AGENTFLOW_SHOWN": shown, **({"VIRTUAL_ENV": str(named)} if named else {})}
+
+
+def _list_shared(folder: TaskFolder) -> tuple[Path, ...]:
+    """Return the installed environments of its source that a clone uses."""
     links = (folder.clone / name for name in SHARED)
-    shown = os.pathsep.join(str(link.resolve()) for link in links if link.is_symlink())
+    return tuple(link.resolve() for link in links if link.is_symlink())
+
+
+def _find_environment(task: BatchTask) -> Path | None:
+    """Return the Python environment that a task names."""
     named = Path(task.environment or "/")
-    own = {"VIRTUAL_ENV": str(named)} if is_python_environment(named) else {}
-    return {"AGENTFLOW_SHOWN": shown, **own}
+    return named if is_python_environment(named) else None
+
+
+def _share_with_check(folder: TaskFolder, sandbox: Sandbox) -> Sandbox:
+    """Return the sandbox of a hidden check with the packages and the Python that the task's commands had."""
+    opened, named = sandbox.opened, _find_environment(folder.task)
+    readable = (*opened.readable, *_list_shared(folder), *([named] if named else []))
+    own = {}
+    if named:
+        path = find_variables(sandbox.root)["PATH"]
+        own = {"VIRTUAL_ENV": str(named), "PATH": f"{named / 'bin'}{os.pathsep}{path}"}
+    return sandbox.replace(
+        opened=opened.replace(readable=readable, environment={**opened.environment, **own})
+    )
 
 
 def remove_clone(folder: TaskFolder) -> None:
@@ -232,11 +255,12 @@ def run_hidden_check(folder: TaskFolder, state: TaskState, switches: Collection[
     wish = Wish(no_sandbox="--no-sandbox" in switches, network="--network" in switches)
     copies = Copies(git=git, sandbox=open_sandbox(git, wish), said=WellKnown())
     with copies.open(state.tree or git.write_tree(), ()) as place, make_scratch_folder() as scratch:
-        root = place.sandbox.root
+        sandbox = _share_with_check(folder, place.sandbox)
+        root = sandbox.root
         if problem := _put_files(root, check):
             return HiddenResult(resolved=False, reason=problem)
         job = Check(name=CheckName.TESTS, command=check.command, timeout=check.timeout, reason="hidden check")
-        return _judge(check, place.run(job, scratch / "output"))
+        return _judge(check, place.replace(sandbox=sandbox).run(job, scratch / "output"))
 
 
 def _put_files(root: Path, check: HiddenCheck) -> str:

@@ -94,12 +94,13 @@ PATCH = """diff --git a/tests/test_more.py b/tests/test_more.py
 new file mode 100644
 --- /dev/null
 +++ b/tests/test_more.py
-@@ -0,0 +1,5 @@
+@@ -0,0 +1,6 @@
 +from calc import add
++from only_there import TEN
 +
 +
 +def test_more():
-+    assert add(5, 5) == 10
++    assert add(5, 5) == TEN
 """
 
 
@@ -127,6 +128,7 @@ def test_an_instance_of_swe_bench_runs_in_its_environment_and_says_what_it_needs
     capture((sys.executable, "-m", "venv", "--without-pip", str(environment)), cwd=folder)
     (packages,) = environment.glob("lib/python*/site-packages")
     (packages / "ours.pth").write_text(sysconfig.get_path("purelib"))
+    (packages / "only_there.py").write_text("TEN = 10\n")
     done = repo.run("eval", str(path), "--model", f"script:{folder}/good.yaml", "--jobs", "2")
     found = [json.loads(line) for line in (folder / "instances.batch/results.jsonl").read_text().splitlines()]
     assert found[0]["hidden"] == {"resolved": True, "reason": "2 tests passed"}, (found[0], done.err)
