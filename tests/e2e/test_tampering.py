@@ -292,3 +292,56 @@ def test_a_red_check_goes_back_with_what_its_own_tests_showed_before(tmp_path: P
     assert done.code == 0, done.out + done.err
     brief = attempt.repo.runs("implementer")[1].brief
     assert "tests, as they stood before the task" in brief
+
+
+OF_UNITTEST = """import unittest
+
+from pager.core import pages
+
+
+class PagesTest(unittest.TestCase):
+    def test_full(self):
+        self.assertEqual(pages(40, 10), 4)
+
+    def test_last_page(self):
+        self.assertEqual(pages(417, 10), 42)
+"""
+VANISHING = {
+    "unittest": (
+        {"pager/__init__.py": "", "pager/core.py": CODE, "tests/test_core.py": OF_UNITTEST},
+        """import unittest
+
+
+def run(self, result=None):
+    if type(self).__name__ == "PagesTest":
+        result.startTest(self)
+        result.addSuccess(self)
+    return result
+
+
+unittest.TestCase.run = run
+""",
+    ),
+    "pytest": (
+        BASE,
+        """import _pytest.python
+
+_collect = _pytest.python.PyCollector.collect
+_pytest.python.PyCollector.collect = lambda self: [each for each in _collect(self) if "core" in self.nodeid]
+_pytest.python.Function.runtest = lambda self: None
+""",
+    ),
+}
+"""Code that makes the tests of its repository pass, and all others vanish."""
+
+
+@pytest.mark.parametrize(("base", "code"), VANISHING.values(), ids=VANISHING)
+def test_a_test_that_has_to_fail_and_does_not_run_is_no_failure(
+    base: Mapping[str, str | None], code: str, tmp_path: Path
+) -> None:
+    attempt = Attempt(tmp_path, base)
+
+    done = attempt.run(TASK, {"pager/core.py": f"{code}\n\n{CODE}"}, "--max-iterations", "1")
+
+    assert done.code == 3, done.out
+    assert "tampers with the test runner" in attempt.report

@@ -248,6 +248,8 @@ _CLAIMS = (
     "assertRaises(ValueError, str)",
 )
 """One is softened where the others may not be, and for one kind of value."""
+_NO_TESTS = 5
+"""How pytest ends where no test runs, and unittest from Python 3.12 on; before, that was a success."""
 _MOST = 40
 _IMPORT_PATH = regex(r"\bPYTHONPATH=(\S+)")
 
@@ -287,8 +289,9 @@ def make_canary(check: Check, beside: str, changed: Iterable[str]) -> Canary | N
 
 
 def is_silent(shown: Shown) -> bool:
-    """Return whether the runner reported success although tests had to fail."""
-    return shown.execution.exit_code == 0 or TestOutcome.PASSED in shown.outcomes.values()
+    """Return whether the runner reported success although tests had to fail, or found none of them."""
+    is_empty = shown.execution.exit_code == _NO_TESTS and not shown.outcomes
+    return is_empty or shown.execution.exit_code == 0 or TestOutcome.PASSED in shown.outcomes.values()
 
 
 def _list_import_folders(part: CommandPart) -> tuple[str, ...]:
