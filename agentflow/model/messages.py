@@ -15,8 +15,7 @@ from agentflow.core.messages import (
 )
 from agentflow.core.record import Record, encode
 from agentflow.model.endpoint import MESSAGES_PATH
-from agentflow.model.reply import Assembly, parse_body, to_reply
-from agentflow.model.server_tools import to_offer
+from agentflow.model.reply import Assembly, parse_body, to_offer, to_reply
 from agentflow.model.wire import ReadReply, Room
 
 LOOK_BACK = 20

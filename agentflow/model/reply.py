@@ -1,4 +1,4 @@
-"""A provider's reply: server-sent events put together, and the whole turn as a reply of ours."""
+"""A reply of the provider: its events put together, the turn as ours, and tools that the provider runs."""
 
 import json
 import re
@@ -7,11 +7,21 @@ from io import StringIO
 from typing import Any
 
 from agentflow.core.errors import ModelRejected, PromptTooLong
-from agentflow.core.messages import Reply, ReplyPart, ServerToolPart, Stop, Text, Thought, ToolCall, Usage
+from agentflow.core.messages import (
+    Reply,
+    ReplyPart,
+    ServerToolPart,
+    Stop,
+    Text,
+    Thought,
+    ToolCall,
+    ToolSpec,
+    Usage,
+)
 from agentflow.core.record import Record, encode
-from agentflow.model.server_tools import to_served_call, to_served_result
 from agentflow.model.wire import BadReply, ErrorEvent, ReadReply
 from agentflow.parse import decode_or_none
+from agentflow.redact import to_one_line
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 MAX_REPLY_BYTES = 32 * 1024 * 1024
@@ -35,6 +45,12 @@ _COUNTS = {
     "cache_read": "cache_read_input_tokens",
     "cache_write": "cache_creation_input_tokens",
 }
+_MAX_SEARCHES = 5
+"""Of one request."""
+_OFFERED: Mapping[str, dict[str, Any]] = {
+    "WebSearch": {"type": "web_search_20250305", "name": "web_search", "max_uses": _MAX_SEARCHES}
+}
+_OURS: Mapping[str, str] = {tool["name"]: name for name, tool in _OFFERED.items()}
 
 
 class RawTurn(Record):
@@ -349,3 +365,35 @@ def _to_writable(block: dict[str, Any]) -> dict[str, Any]:
 def _join_surrogates(text: str) -> str:
     """Join surrogate pairs that were cut apart; what stays half a character is replaced."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def to_offer(tool: ToolSpec) -> dict[str, Any]:
+    if tool.by_provider:
+        return dict(_OFFERED[tool.name])
+    return {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
+
+
+def to_served_call(block: dict[str, Any]) -> ServerToolPart | None:
+    """Return a call that the provider made, or None for a tool that nobody offered."""
+    tool, given = _OURS.get(str(block.get("name"))), block.get("input")
+    if tool is None or not isinstance(given, dict):
+        return None
+    return ServerToolPart(
+        block=block, call_id=str(block.get("id")), tool=tool, said=to_one_line(str(given.get("query")))
+    )
+
+
+def to_served_result(block: dict[str, Any]) -> ServerToolPart:
+    """Return the result of a search as a part: the number of results, or the provider's error."""
+    found = block.get("content")
+    is_error = not isinstance(found, list)
+    count = len(found or ())
+    said = str(found.get("error_code")) if isinstance(found, dict) else f"{count} result{'s' * (count != 1)}"
+    return ServerToolPart(
+        block=block,
+        call_id=str(block.get("tool_use_id")),
+        tool="WebSearch",
+        said=to_one_line(said),
+        is_result=True,
+        is_error=is_error,
+    )
