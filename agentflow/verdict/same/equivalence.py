@@ -12,10 +12,14 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from agentflow.core.regex import regex
-from agentflow.verdict.same.comments import is_equal_but_comments, sort_imports, take_out_unused
+from agentflow.verdict.same.comments import (
+    is_equal_but_comments,
+    reads_own_texts,
+    sort_imports,
+    take_out_unused,
+)
 from agentflow.verdict.same.other_names import restore_local_names
 from agentflow.verdict.same.rewriting import to_one_form
-from agentflow.verdict.same.text_readers import reads_own_texts
 from agentflow.verdict.surface import is_document_path
 from agentflow.verdict.syntax import (
     NO_PYTHON,
