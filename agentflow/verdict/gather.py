@@ -36,19 +36,19 @@ from agentflow.verdict.case import (
     to_proof_runs,
 )
 from agentflow.verdict.checking import JudgeContext
-from agentflow.verdict.diff.inline_tests import has_parts, mix_parts
 from agentflow.verdict.diff.inspection import Inspection, find_added_secrets, make_approval_id
 from agentflow.verdict.diff.python_tests import find_altered_functions, strip_to_names
 from agentflow.verdict.diff.tampering import TextDiff
 from agentflow.verdict.diff.weakening import JudgedCheck, Weakening, find_weakening
 from agentflow.verdict.earlier_runs import WHOLE
 from agentflow.verdict.judge import has_no_failure
+from agentflow.verdict.mixed_files import has_parts, is_shared, mix
 from agentflow.verdict.paths import UNREAD, is_open, observe_after
 from agentflow.verdict.probes.plan import plan_canaries, plan_probes
 from agentflow.verdict.probes.probe import Probe, ProbeContext
 from agentflow.verdict.proofs import find_blind_checks, find_proof, find_turned, is_renaming, list_tried_lines
 from agentflow.verdict.runner import CheckJob, Results, run_apart
-from agentflow.verdict.surface import Kind, is_check_file, is_kept_original, is_shared, mix
+from agentflow.verdict.surface import Kind, is_check_file, is_kept_original
 from agentflow.verdict.target_tests import find_target_tests, narrow
 from agentflow.workspace.changes import ChangeKind, FileChange
 from agentflow.workspace.git import Git
@@ -123,7 +123,7 @@ def split_by(surface: Surface) -> TreeSplit:
     return TreeSplit(
         belongs=partial(is_kept_original, surface),
         is_shared=lambda path: is_shared(path) or has_parts(surface, path),
-        mix=lambda path, before, now: (mix if is_shared(path) else mix_parts)(path, before, now),
+        mix=mix,
     )
 
 

@@ -16,6 +16,7 @@ from agentflow.core.task import TaskState
 from agentflow.core.test_ids import find_id_prefix, get_test_file, list_module_names
 from agentflow.redact import list_some
 from agentflow.verdict.checking import JudgeContext
+from agentflow.verdict.mixed_files import is_shared
 from agentflow.verdict.reach import find_check_only, find_holders, find_leads
 from agentflow.verdict.runner import CheckJob
 from agentflow.verdict.surface import (
@@ -25,7 +26,6 @@ from agentflow.verdict.surface import (
     find_surface,
     is_check_file,
     is_document_path,
-    is_shared,
 )
 from agentflow.verdict.syntax import parse_python
 from agentflow.workspace.git import Git

@@ -58,7 +58,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "mcp": ("agentflow/mcp/client.py", "agentflow/mcp/server.py"),
     "mcp_types": (),
     "packaging": ("agentflow/checks/dependencies.py",),
-    "tomlkit": ("agentflow/verdict/surface.py",),
+    "tomlkit": ("agentflow/verdict/mixed_files.py",),
     "git": ("agentflow/workspace/commit.py",),
     "frontmatter": ("agentflow/frontmatter.py",),
     "pydantic": (),

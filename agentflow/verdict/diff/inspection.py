@@ -1,30 +1,30 @@
 """The diff of a change, file by file: what it did to the checks, and in the code against them."""
 
+import ast
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import PurePosixPath
+from types import MappingProxyType
 
 from agentflow.checks.dependencies import Difference, compare, find_manifest
-from agentflow.core.evidence import Surface
+from agentflow.core.evidence import CheckName, Surface
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.core.task import TaskState
-from agentflow.core.verdict import Hunk, Remark
+from agentflow.core.verdict import Hunk, Remark, Tampering
 from agentflow.redact import redact_text
-from agentflow.verdict.diff.inline_tests import (
-    describe_suppressions,
-    extract_checks,
-    find_own_checks,
-    has_parts,
-)
 from agentflow.verdict.diff.other_tests import find_added_tests
 from agentflow.verdict.diff.python_tests import find_changed_tests, has_only_lost_functions
 from agentflow.verdict.diff.tampering import TextDiff, find_tampering, list_changed_lines
+from agentflow.verdict.mixed_files import extract_checks, has_parts, is_shared, mix
 from agentflow.verdict.same.equivalence import is_document
 from agentflow.verdict.same.program import find_renamed, is_same_program
-from agentflow.verdict.surface import Kind, find_kind, find_kind_for_verdict, is_document_path, is_shared, mix
+from agentflow.verdict.surface import Kind, find_kind, find_kind_for_verdict, is_document_path
+from agentflow.verdict.syntax import parse_python
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts
 
@@ -37,6 +37,23 @@ _MOST_NUMBERS = 100
 _DOCUMENTS = 50
 _CHANGES = regex(r"(?i)change|history|news|release")
 """Names of documents that tell of what was, by number."""
+_SILENCED: Mapping[CheckName, re.Pattern[str]] = MappingProxyType(
+    {
+        CheckName.LINT: regex(
+            r"#\s*(?:(?:ruff|flake8)\s*:\s*)?noqa\b[^#\n]*|#\s*(?:pylint\s*:\s*(?:disable|skip)|nosec\b|fmt\s*:\s*(?:off|skip)"
+            r"|isort\s*:\s*(?:skip|off))[^#\n]*|/[/*]\s*(?:eslint|biome|oxlint|tslint|stylelint)[-:\w]*(?:disable|ignore)[^\n]*"
+            r"|//\s*nolint\b[^\n]*|#!?\[(?:allow|expect)\([^\]]*\]|#\s*(?:rubocop|shellcheck)\s*:?\s*disable[^\n]*"
+        ),
+        CheckName.TYPES: regex(
+            r"#\s*(?:type\s*:\s*ignore|(?:pyright|mypy|ty|pyre)\s*:\s*(?:ignore|basic)|pyre-(?:ignore|fixme))[^#\n]*"
+            r"|/[/*]\s*@ts-(?:ignore|expect-error|nocheck)[^\n]*"
+        ),
+        CheckName.TESTS: regex(
+            r"#\s*pragma\s*:\s*no\s*(?:cover|branch)[^#\n]*|/\*\s*(?:istanbul|c8|v8)\s+ignore[^\n]*"
+            r"|#\[ignore\b[^\]]*\]|//\s*(?:coverage:ignore|go:build\s+ignore)[^\n]*|LCOV_EXCL_\w+"
+        ),
+    }
+)
 
 
 class Inspection(Record):
@@ -139,6 +156,50 @@ def _find_suppressions(task: TaskState, changed: Iterable[TextDiff]) -> tuple[st
     return tuple(
         line for each in code for line in describe_suppressions(each.path, each.before, each.after, names)
     )
+
+
+def describe_suppressions(
+    path: str, before: str, after: str, checks: Collection[CheckName]
+) -> tuple[str, ...]:
+    """Return a line for each comment that keeps a required check from looking; what only moved is no news."""
+    lines = list[str]()
+    for check, silenced in _SILENCED.items():
+        is_checked = check in checks or (check is CheckName.LINT and CheckName.FORMAT in checks)
+        known = Counter(_bare(found[0]) for found in silenced.finditer(before))
+        for number, line in enumerate(after.splitlines(), 1) if is_checked else ():
+            for said in (_bare(found[0]) for found in silenced.finditer(line)):
+                known[said] -= 1
+                if known[said] < 0:
+                    lines.append(f"{path}:{number}: {said} keeps {check} from looking")
+    return tuple(lines)
+
+
+def _bare(said: str) -> str:
+    return " ".join(said.split()).removesuffix("*/").strip()
+
+
+def find_own_checks(path: str, before: str, after: str) -> Iterator[Remark]:
+    """Yield the changed comparisons that a Python file makes when it runs as a program."""
+    old, new = _list_started(path, before), _list_started(path, after)
+    known = {ast.dump(node) for node in old}
+    for node in new if old else ():
+        if ast.dump(node) not in known and any(map(_compares, ast.walk(node))):
+            said = "the file checks itself here when it runs as a program"
+            yield Remark(kind=Tampering.EXPECTATION, path=path, line=node.lineno, text=said, is_sure=False)
+
+
+def _list_started(path: str, text: str) -> list[ast.If]:
+    """Return the blocks of a Python file that run only when it is started as a program."""
+    body = parse_python(text).body if path.endswith(".py") else []
+    blocks = [node for node in body if isinstance(node, ast.If)]
+    return [node for node in blocks if "__name__" in ast.unparse(node.test)]
+
+
+def _compares(node: ast.AST) -> bool:
+    """Return whether a statement may fail by a comparison."""
+    is_asked = isinstance(node, ast.If) and "__name__" not in ast.unparse(node.test)
+    inner = [each for part in node.body for each in ast.walk(part)] if is_asked else []  # type: ignore[attr-defined]
+    return isinstance(node, ast.Assert) or any(isinstance(each, ast.Raise) for each in inner)
 
 
 def _to_changed(each: ChangedTexts, surface: Surface) -> tuple[TextDiff, ...]:

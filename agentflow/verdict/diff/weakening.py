@@ -20,7 +20,8 @@ from agentflow.redact import list_some
 from agentflow.verdict.case import list_left_out
 from agentflow.verdict.diff.python_tests import find_moved_tests
 from agentflow.verdict.diff.tampering import TextDiff
-from agentflow.verdict.surface import Kind, read_checker_settings
+from agentflow.verdict.mixed_files import read_checker_settings
+from agentflow.verdict.surface import Kind
 from agentflow.verdict.syntax import NO_PYTHON
 
 _LOST = frozenset(

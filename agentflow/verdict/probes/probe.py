@@ -15,6 +15,7 @@ from agentflow.core.test_ids import find_id_prefix
 from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.case import Case, find_hook_files, find_tests
 from agentflow.verdict.diff.inspection import Inspection
+from agentflow.verdict.mixed_files import is_shared
 from agentflow.verdict.probes.branches import Watched
 from agentflow.verdict.probes.breaking import Marks, Planted, has_mark, is_silent
 from agentflow.verdict.probes.go_branches import CountedGo
@@ -22,7 +23,7 @@ from agentflow.verdict.probes.oracle import Clone, find_softened, has_failed_clo
 from agentflow.verdict.proofs import find_proof
 from agentflow.verdict.runner import Place
 from agentflow.verdict.same.equivalence import is_document
-from agentflow.verdict.surface import is_check_file, is_document_path, is_shared
+from agentflow.verdict.surface import is_check_file, is_document_path
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts, write_tree_with
 

@@ -3,7 +3,7 @@ import tomllib
 
 import pytest
 
-from agentflow.verdict.surface import is_shared, mix
+from agentflow.verdict.mixed_files import is_shared, mix
 
 BEFORE = """\
 [build-system]

@@ -1,19 +1,34 @@
-"""Checks inside source files: the original tests with the new code, and comments that switch checks off."""
+"""Files that hold product and checks: tables of settings, tests in source files, and how each is mixed."""
 
 import ast
+import configparser
 import io
+import json
 import re
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import PurePosixPath
 from types import MappingProxyType
+from typing import Any
 
-from agentflow.core.evidence import CheckName, Surface
+from agentflow.checks.repository import get_table
+from agentflow.core.evidence import Surface
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
-from agentflow.core.verdict import Remark, Tampering
-from agentflow.verdict.syntax import parse_python, read_python
+from agentflow.verdict.syntax import read_python
 
+_PRODUCT_TABLES = frozenset({"project", "build-system", "dependency-groups"})
+_PRODUCT_TOOLS = frozenset(
+    {"poetry", "uv", "pdm", "hatch", "setuptools", "setuptools_scm", "flit", "maturin", "scikit-build"}
+)
+_CARGO_TESTS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {"package": frozenset({"autotests"}), "lib": frozenset({"test", "doctest", "harness"})}
+)
+"""The keys by which a crate's manifest speaks of its tests, beside their own tables."""
+_PRODUCT_SECTION = re.compile(r"metadata|options(?:\..*)?|bdist_wheel|sdist|egg_info")
+_CHECKER_KEYS = frozenset(
+    {"scripts", "jest", "vitest", "mocha", "ava", "nyc", "c8", "eslintConfig", "eslintIgnore", "babel", "tap"}
+)
 _EXAMPLE = ">>> "
 _TEST = "test "
 _TEST_MODULE = regex(
@@ -24,21 +39,146 @@ _DOC_BLOCK = regex(r"(?m)(?:^[ \t]*//[/!][^\n]*\n)+")
 _ITEM = regex(r"\b(?:fn|struct|enum|trait|mod|type|const|static|impl|macro_rules!)\s+(\w+)")
 _FENCE = "```"
 _QUOTES = regex(r"'(?:\\.|[^\\'\n])'|\"(?:\\.|[^\"\\])*\"|//[^\n]*|/\*.*?\*/|r(#*)\".*?\"\1", re.DOTALL)
-_SILENCED: Mapping[CheckName, re.Pattern[str]] = MappingProxyType(
+
+
+def is_shared(path: str) -> bool:
+    """Return whether a settings file may hold tables of checkers beside those of the product."""
+    return path.rpartition("/")[2] in _MIXERS
+
+
+def mix(path: str, before: str, now: str) -> str:
+    """Return a file with the checks of `before` and the product of `now`.
+
+    Where the tables of a settings file cannot be told apart for certain, it is the file as it was before.
+    """
+    mixer = _MIXERS.get(path.rpartition("/")[2])
+    if mixer is None:
+        return _mix_parts(path, before, now)
+    try:
+        return mixer(before, now)
+    except (ValueError, configparser.Error, RecursionError):  # one of the two is damaged
+        return before
+
+
+def read_checker_settings(path: str, text: str) -> Mapping[str, object]:
+    """Return what a settings file says to checkers, by table. Raises ValueError and configparser.Error."""
+    match path.rpartition("/")[2]:
+        case "pyproject.toml":
+            from tomllib import loads  # noqa: PLC0415
+
+            found = _merge(loads(text), {})
+            return {**found.pop("tool", {}), **found}
+        case "setup.cfg" | "tox.ini":
+            parser = _ini(text)
+            names = (name for name in parser.sections() if not _PRODUCT_SECTION.fullmatch(name))
+            return {name: dict(parser[name]) for name in names}
+        case "Cargo.toml":
+            from tomllib import loads  # noqa: PLC0415
+
+            own = {key: value for key, value in loads(text).items() if key in ("test", *_CARGO_TESTS)}
+            return own | {
+                name: {key: value for key, value in get_table(own, name).items() if key in keys}
+                for name, keys in _CARGO_TESTS.items()
+                if name in own
+            }
+        case "package.json":
+            return {
+                key: said for key, said in get_table(json.loads(text or "{}")).items() if key in _CHECKER_KEYS
+            }
+        case _:
+            return {"": text}
+
+
+def _mix_tables(
+    merge: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]], before: str, now: str
+) -> str:
+    from tomllib import loads  # noqa: PLC0415
+
+    from tomlkit import dumps  # noqa: PLC0415  # only where a project file changed on both sides
+
+    old, new = loads(before), loads(now)
+    wanted = merge(old, new)
+    if wanted == new:
+        return now
+    if wanted == old:
+        return before
+    found = dumps(wanted)
+    return found if loads(found) == wanted else before
+
+
+def _merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return the mixed document as data, to verify the mixed text against."""
+    merged = {key: value for key, value in new.items() if key in _PRODUCT_TABLES}
+    merged |= {key: value for key, value in old.items() if key not in {*_PRODUCT_TABLES, "tool"}}
+    tools = {key: value for key, value in new.get("tool", {}).items() if key in _PRODUCT_TOOLS}
+    tools |= {key: value for key, value in old.get("tool", {}).items() if key not in _PRODUCT_TOOLS}
+    merged |= {"tool": tools} if tools else {}
+    return _with_plugins(merged, get_table(old, "project", "entry-points").get("pytest11"))
+
+
+def _merge_crate(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return a crate's manifest with the test targets of before."""
+    merged = {key: value for key, value in new.items() if key != "test"}
+    merged |= {"test": old["test"]} if "test" in old else {}
+    for name, keys in _CARGO_TESTS.items():
+        own = {key: value for key, value in get_table(new, name).items() if key not in keys}
+        own |= {key: value for key, value in get_table(old, name).items() if key in keys}
+        merged |= {name: own} if own or name in new else {}
+    return merged
+
+
+def _with_plugins(document: dict[str, Any], plugins: object) -> dict[str, Any]:
+    """Return a document in which pytest loads exactly these plugins."""
+    project = dict(document.get("project", {}))
+    points = {key: value for key, value in project.pop("entry-points", {}).items() if key != "pytest11"}
+    points |= {"pytest11": plugins} if plugins else {}
+    project |= {"entry-points": points} if points else {}
+    return document | ({"project": project} if project else {})
+
+
+def _mix_ini(before: str, now: str) -> str:
+    old, new = _ini(before), _ini(now)
+    mixed = _ini("")
+    for source, product in ((new, True), (old, False)):
+        for section in source.sections():
+            if bool(_PRODUCT_SECTION.fullmatch(section)) is product:
+                mixed[section] = dict(source[section])
+    written = io.StringIO()
+    mixed.write(written)
+    return written.getvalue()
+
+
+def _ini(text: str) -> configparser.RawConfigParser:
+    parser = configparser.RawConfigParser(strict=False)
+    parser.optionxform = str  # type: ignore[assignment, method-assign]  # keys keep their case
+    parser.read_string(text)
+    return parser
+
+
+def _mix_json(before: str, now: str) -> str:
+    old, new = json.loads(before), json.loads(now)
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return before
+    mixed = {key: value for key, value in new.items() if key not in _CHECKER_KEYS}
+    mixed |= {key: value for key, value in old.items() if key in _CHECKER_KEYS}
+    if names := {**_names_in(new), **_names_in(old)}:
+        mixed["imports"] = names  # checks load code by names that had a meaning before
+    if mixed in (old, new):
+        return now if mixed == new else before
+    return json.dumps(mixed, indent=2, ensure_ascii=False) + "\n"
+
+
+def _names_in(document: dict[str, Any]) -> dict[str, Any]:
+    found = document.get("imports")
+    return found if isinstance(found, dict) else {}
+
+
+_MIXERS: Mapping[str, Callable[[str, str], str]] = MappingProxyType(
     {
-        CheckName.LINT: regex(
-            r"#\s*(?:(?:ruff|flake8)\s*:\s*)?noqa\b[^#\n]*|#\s*(?:pylint\s*:\s*(?:disable|skip)|nosec\b|fmt\s*:\s*(?:off|skip)"
-            r"|isort\s*:\s*(?:skip|off))[^#\n]*|/[/*]\s*(?:eslint|biome|oxlint|tslint|stylelint)[-:\w]*(?:disable|ignore)[^\n]*"
-            r"|//\s*nolint\b[^\n]*|#!?\[(?:allow|expect)\([^\]]*\]|#\s*(?:rubocop|shellcheck)\s*:?\s*disable[^\n]*"
-        ),
-        CheckName.TYPES: regex(
-            r"#\s*(?:type\s*:\s*ignore|(?:pyright|mypy|ty|pyre)\s*:\s*(?:ignore|basic)|pyre-(?:ignore|fixme))[^#\n]*"
-            r"|/[/*]\s*@ts-(?:ignore|expect-error|nocheck)[^\n]*"
-        ),
-        CheckName.TESTS: regex(
-            r"#\s*pragma\s*:\s*no\s*(?:cover|branch)[^#\n]*|/\*\s*(?:istanbul|c8|v8)\s+ignore[^\n]*"
-            r"|#\[ignore\b[^\]]*\]|//\s*(?:coverage:ignore|go:build\s+ignore)[^\n]*|LCOV_EXCL_\w+"
-        ),
+        "pyproject.toml": partial(_mix_tables, _merge),
+        "setup.cfg": _mix_ini,
+        "package.json": _mix_json,
+        "Cargo.toml": partial(_mix_tables, _merge_crate),
     }
 )
 
@@ -66,7 +206,7 @@ def extract_checks(path: str, text: str) -> str:
     return "\n".join(part.text for part in _parts(path, text) if part.is_named)
 
 
-def mix_parts(path: str, before: str, now: str) -> str:
+def _mix_parts(path: str, before: str, now: str) -> str:
     """Return the new file with exactly the checks of the old one."""
     if path.endswith(".py") and read_python(now) is None:
         return now
@@ -101,30 +241,6 @@ def _alone(path: str, part: CheckPart) -> str:
         if is_function
         else ""
     )
-
-
-def find_own_checks(path: str, before: str, after: str) -> Iterator[Remark]:
-    """Yield the changed comparisons that a Python file makes when it runs as a program."""
-    old, new = _list_started(path, before), _list_started(path, after)
-    known = {ast.dump(node) for node in old}
-    for node in new if old else ():
-        if ast.dump(node) not in known and any(map(_compares, ast.walk(node))):
-            said = "the file checks itself here when it runs as a program"
-            yield Remark(kind=Tampering.EXPECTATION, path=path, line=node.lineno, text=said, is_sure=False)
-
-
-def _list_started(path: str, text: str) -> list[ast.If]:
-    """Return the blocks of a Python file that run only when it is started as a program."""
-    body = parse_python(text).body if path.endswith(".py") else []
-    blocks = [node for node in body if isinstance(node, ast.If)]
-    return [node for node in blocks if "__name__" in ast.unparse(node.test)]
-
-
-def _compares(node: ast.AST) -> bool:
-    """Return whether a statement may fail by a comparison."""
-    is_asked = isinstance(node, ast.If) and "__name__" not in ast.unparse(node.test)
-    inner = [each for part in node.body for each in ast.walk(part)] if is_asked else []  # type: ignore[attr-defined]
-    return isinstance(node, ast.Assert) or any(isinstance(each, ast.Raise) for each in inner)
 
 
 def _parts(path: str, text: str) -> list[CheckPart]:
@@ -214,23 +330,3 @@ def _owners(prefix: str, node: _Owner) -> Iterator[tuple[str, _Owner]]:
     for child in node.body:
         if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield from _owners(f"{prefix}.{child.name}", child)
-
-
-def describe_suppressions(
-    path: str, before: str, after: str, checks: Collection[CheckName]
-) -> tuple[str, ...]:
-    """Return a line for each comment that keeps a required check from looking; what only moved is no news."""
-    lines = list[str]()
-    for check, silenced in _SILENCED.items():
-        is_checked = check in checks or (check is CheckName.LINT and CheckName.FORMAT in checks)
-        known = Counter(_bare(found[0]) for found in silenced.finditer(before))
-        for number, line in enumerate(after.splitlines(), 1) if is_checked else ():
-            for said in (_bare(found[0]) for found in silenced.finditer(line)):
-                known[said] -= 1
-                if known[said] < 0:
-                    lines.append(f"{path}:{number}: {said} keeps {check} from looking")
-    return tuple(lines)
-
-
-def _bare(said: str) -> str:
-    return " ".join(said.split()).removesuffix("*/").strip()
