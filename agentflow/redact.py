@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import quote
 
-from agentflow.core.record import Record
+from agentflow.core.record import Record, map_texts
 from agentflow.core.regex import regex
 
 MARK = "[REDACTED]"
@@ -186,11 +186,7 @@ def redact_bytes(raw: bytes) -> bytes:
 
 def redact_values(value: Any) -> Any:
     """Return plain data with the secrets taken out of every text in it, keys included."""
-    if isinstance(value, str):
-        return redact_text(value)
-    if isinstance(value, dict):
-        return {redact_values(key): redact_values(item) for key, item in value.items()}
-    return [redact_values(item) for item in value] if isinstance(value, list) else value
+    return map_texts(value, redact_text, redact_text)
 
 
 _KEPT: set[str] = set()

@@ -1,14 +1,13 @@
 """Hook points, and the event that a hook receives at each; `hook.py` has the rules for its answers."""
 
 import re
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from agentflow.core.messages import Reply, Request
 from agentflow.core.ports import Runner, Watch
-from agentflow.core.record import Record
+from agentflow.core.record import Record, map_texts
 from agentflow.core.task import Phase
 from agentflow.core.tool import Tool
 
@@ -84,26 +83,14 @@ class Scene(Record):
         """Return a value whose texts name the repository where they named its copy."""
         if self.repository is None:
             return value
-        return _map_texts(value, lambda text: text.replace(str(self.cwd), str(self.repository)))
+        return map_texts(value, lambda text: text.replace(str(self.cwd), str(self.repository)))
 
     def to_copy(self, value: Any) -> Any:
         """Return a value whose texts name the copy where they named the repository."""
         if self.repository is None:
             return value
         named = re.compile(rf"{re.escape(str(self.repository))}(?![\w.-])")
-        return _map_texts(self.to_repository(value), lambda text: named.sub(lambda _: str(self.cwd), text))
-
-
-def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    match value:
-        case str():
-            return change(value)
-        case dict():
-            return {key: _map_texts(each, change) for key, each in value.items()}
-        case list() | tuple():
-            return [_map_texts(each, change) for each in value]
-        case _:
-            return value
+        return map_texts(self.to_repository(value), lambda text: named.sub(lambda _: str(self.cwd), text))
 
 
 class SessionStarted(Record):

@@ -1,6 +1,7 @@
 """The one base of every value type: frozen, keyword-only, closed to unknown fields."""
 
 import zlib
+from collections.abc import Callable
 from typing import Any, Self, dataclass_transform
 
 import msgspec
@@ -48,3 +49,16 @@ def is_intact(line: bytes) -> bool:
 def to_builtins(value: object) -> Any:
     """Return a record as dicts, lists and scalars, as its file gives it back."""
     return msgspec.json.decode(msgspec.json.encode(value))
+
+
+def map_texts(value: Any, change: Callable[[str], str], change_key: Callable[[str], str] = str) -> Any:
+    """Return plain data with each text in it changed; the keys of its objects stay unless they change too."""
+    match value:
+        case str():
+            return change(value)
+        case dict():
+            return {change_key(key): map_texts(each, change, change_key) for key, each in value.items()}
+        case list() | tuple():
+            return [map_texts(each, change, change_key) for each in value]
+        case _:
+            return value

@@ -23,7 +23,7 @@ from agentflow.core.messages import (
     measure_part,
 )
 from agentflow.core.points import Compacting, CompactionDone, Point
-from agentflow.core.record import Record
+from agentflow.core.record import Record, map_texts
 from agentflow.core.run import CompactionTrigger, HistoryCompacted, Run
 from agentflow.core.tool import Retention
 from agentflow.loop.agent import Agent, note
@@ -116,23 +116,17 @@ def _clip(line: str) -> str:
 def _with_input(found: Archive, call: ToolCall, kept: Retention) -> Archive:
     if kept is Retention.KEEP_FULL:
         return found
-    given = {key: _shorten(value) for key, value in call.input.items()}
+    given = map_texts(call.input, _shorten)
     if given == call.input:
         return found
     saved = measure_part(call) - measure_part(call.replace(input=given))
     return found.replace(inputs={**found.inputs, call.id: given}, saved=found.saved + saved)
 
 
-def _shorten(value: Any) -> Any:
-    """Return plain data in which each long text is its beginning, its length and its SHA-256."""
-    if isinstance(value, str):
-        return value if len(value) <= LARGE else _shorten_text(value)
-    if isinstance(value, dict):
-        return {key: _shorten(item) for key, item in value.items()}
-    return [_shorten(item) for item in value] if isinstance(value, list) else value
-
-
-def _shorten_text(text: str) -> str:
+def _shorten(text: str) -> str:
+    """Return a text, of a long one its beginning, its length and its SHA-256."""
+    if len(text) <= LARGE:
+        return text
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     rest = f"{len(text) - _BEGINNING:,} more characters were sent; of the whole: sha256 {digest}"
     return redact_text(f"{text[:_BEGINNING]}… [{rest}]")

@@ -23,7 +23,7 @@ from agentflow.core.messages import (
     ToolCall,
     ToolResult,
 )
-from agentflow.core.record import Record, copy_shared
+from agentflow.core.record import Record, copy_shared, map_texts
 from agentflow.core.run import Run
 from agentflow.loop.agent import Agent
 from agentflow.parse import Mismatch, decode_or_none, fit
@@ -229,8 +229,8 @@ def find_submission(text: str, kind: type[Record]) -> dict[str, Any] | None:
 
 def to_writable(value: Any) -> Any:
     """Return plain data in which every half character is an escape, so that it can stand in a file."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, dict):
-        return {to_writable(key): to_writable(item) for key, item in value.items()}
-    return [to_writable(item) for item in value] if isinstance(value, list) else value
+    return map_texts(value, _escape_halves, _escape_halves)
+
+
+def _escape_halves(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from agentflow.core.errors import InvalidFile
 from agentflow.core.messages import ToolSpec
-from agentflow.core.record import Record, encode, to_builtins
+from agentflow.core.record import Record, encode, map_texts, to_builtins
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.frontmatter import write_atomic
 from agentflow.parse import decode
@@ -174,16 +174,7 @@ def _tidy(schema: Mapping[str, Any]) -> dict[str, Any]:
             each for each in (required if isinstance(required, list) else ()) if isinstance(each, str)
         ],
     }
-    return {key: _make_visible(value) for key, value in shown.items()}
-
-
-def _make_visible(value: Any) -> Any:
-    """Return plain data with each text in characters that are seen."""
-    if isinstance(value, str):
-        return make_visible(value)
-    if isinstance(value, dict):
-        return {make_visible(key): _make_visible(item) for key, item in value.items()}
-    return [_make_visible(item) for item in value] if isinstance(value, list) else value
+    return {key: map_texts(value, make_visible, make_visible) for key, value in shown.items()}
 
 
 def _make_input(name: str, shown: Mapping[str, Any]) -> type[Record]:
