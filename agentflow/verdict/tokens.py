@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
 
-from agentflow.core.languages import C_FAMILY, RUST, SCRIPTS, TYPESCRIPT, Lexer, find_lexer
+from agentflow.core.languages import C_FAMILY, RUST, SCRIPTS, SHELL, TYPESCRIPT, Lexer, find_lexer
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 
 _CONTROL = regex("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
 """Characters that end a line, and so a comment, in some compilers only."""
+_TOKEN = re.compile(r"[A-Za-z_$][\w$]*|\d[\w.]*|\x01+|=>|:=|::|\.\.\.|[^\s\w]")
 OPENS: Mapping[str, str] = MappingProxyType({"(": ")", "[": "]", "{": "}"})
 CLOSES = frozenset(OPENS.values())
 
@@ -115,3 +116,13 @@ def to_tokens(path: str, text: str, bare: str, token: re.Pattern[str]) -> Tokens
     return Tokens(
         path=path, text=text, bare=bare, words=words, places=places, partners=partners, around=tuple(around)
     )
+
+
+def read_tokens(path: str, text: str) -> Tokens | None:
+    """Return a program as tokens; None if it cannot be split reliably."""
+    parts = split_program(path, text)
+    if parts is None or path.endswith((*C_FAMILY, *SHELL)):
+        return None
+    marks = {"comment": " ", "string": "\x01"}
+    bare = "".join(part if kind == "code" else marks[kind] * len(part) for kind, part in parts)
+    return to_tokens(path, text, bare, _TOKEN)

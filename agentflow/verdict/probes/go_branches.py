@@ -8,8 +8,7 @@ from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.probes.branches import shorten
 from agentflow.verdict.probes.breaking import find_changed_lines
-from agentflow.verdict.same.other_names import read_tokens
-from agentflow.verdict.tokens import Tokens
+from agentflow.verdict.tokens import Tokens, read_tokens
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _BRANCHES = re.compile(r"\{|&&|\|\||\b(?:if|else|for|case|default)\b")

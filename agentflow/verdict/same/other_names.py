@@ -3,10 +3,9 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from agentflow.core.languages import C_FAMILY, COMPONENTS, SCRIPTS, SHELL
-from agentflow.verdict.tokens import OPENS, Tokens, split_program, to_tokens
+from agentflow.core.languages import COMPONENTS, SCRIPTS
+from agentflow.verdict.tokens import OPENS, Tokens, read_tokens
 
-_TOKEN = re.compile(r"[A-Za-z_$][\w$]*|\d[\w.]*|\x01+|=>|:=|::|\.\.\.|[^\s\w]")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]\w*|[a-z]")
 _CONTROL = frozenset({"if", "for", "while", "switch", "with", "catch", "return", "match", "else"})
 _RESERVED = frozenset(
@@ -42,16 +41,6 @@ _ATTRIBUTES = frozenset(
     }
 )
 """Attributes of Rust that do not read the names of a function."""
-
-
-def read_tokens(path: str, text: str) -> Tokens | None:
-    """Return a program as tokens; None if it cannot be split reliably."""
-    parts = split_program(path, text)
-    if parts is None or path.endswith((*C_FAMILY, *SHELL)):
-        return None
-    marks = {"comment": " ", "string": "\x01"}
-    bare = "".join(part if kind == "code" else marks[kind] * len(part) for kind, part in parts)
-    return to_tokens(path, text, bare, _TOKEN)
 
 
 def _string(code: Tokens, place: int) -> str:
