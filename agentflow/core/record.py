@@ -1,6 +1,5 @@
 """The one base of every value type: frozen, keyword-only, closed to unknown fields."""
 
-import zlib
 from collections.abc import Callable
 from typing import Any, Self, dataclass_transform
 
@@ -33,17 +32,6 @@ def copy_shared(source: Record, kind: type[Record]) -> dict[str, Any]:
 def encode(value: object) -> bytes:
     """Return the JSON of a record or of plain values, on one line, keys in field order."""
     return msgspec.json.encode(value)
-
-
-def seal(body: bytes) -> bytes:
-    """Return a JSON object's line with its checksum as the last key, `sum`."""
-    return b'%s,"sum":"%08x"}' % (body[:-1], zlib.crc32(body))
-
-
-def is_intact(line: bytes) -> bool:
-    """Return whether a sealed line still has the bytes it was written with."""
-    head, found, tail = line.rpartition(b',"sum":"')
-    return bool(found) and tail == b'%08x"}' % zlib.crc32(head + b"}")
 
 
 def to_builtins(value: object) -> Any:

@@ -3,6 +3,7 @@
 import os
 import re
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -20,7 +21,6 @@ from agentflow.core.events import (
     Warned,
 )
 from agentflow.core.evidence import Evidence
-from agentflow.core.record import is_intact
 from agentflow.core.task import STATE_VERSION, GateStatus, Status, TaskState
 from agentflow.parse import Mismatch, decode, fit
 from agentflow.redact import nest_text, to_one_line
@@ -149,6 +149,17 @@ def follow_events(folder: Path, is_at_work: Callable[[], bool]) -> Iterator[Stor
 def parse_event(line: bytes, source: str = EVENTS) -> StoredEvent | None:
     """Return the event of a line, or None when its type is of a later version. Raises CorruptState."""
     return _read(line, source, None)[2]
+
+
+def seal(body: bytes) -> bytes:
+    """Return a JSON object's line with its checksum as the last key, `sum`."""
+    return b'%s,"sum":"%08x"}' % (body[:-1], zlib.crc32(body))
+
+
+def is_intact(line: bytes) -> bool:
+    """Return whether a sealed line still has the bytes it was written with."""
+    head, found, tail = line.rpartition(b',"sum":"')
+    return bool(found) and tail == b'%08x"}' % zlib.crc32(head + b"}")
 
 
 def _read(line: bytes, source: str, task_id: str | None) -> tuple[int, str, StoredEvent | None]:

@@ -17,7 +17,7 @@ from agentflow.core.events import (
     Warned,
 )
 from agentflow.core.evidence import Evidence
-from agentflow.core.record import encode, seal, to_builtins
+from agentflow.core.record import encode, to_builtins
 from agentflow.core.task import TaskState, UndoMark
 from agentflow.frontmatter import write_atomic, write_whole
 from agentflow.parse import fit
@@ -34,6 +34,7 @@ from agentflow.store.reading import (
     load_events,
     parse_event,
     read_evidence,
+    seal,
     to_log_text,
 )
 from agentflow.store.task_file import SHOWN, STATE, Edits, find_edits, write_task

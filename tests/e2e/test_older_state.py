@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentflow.core.record import encode, seal
+from agentflow.core.record import encode
+from agentflow.store.reading import seal
 from tests.support import play
 from tests.support.repo import NewRepo, Repo
 

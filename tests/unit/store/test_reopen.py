@@ -6,9 +6,8 @@ import pytest
 from agentflow.core.errors import CorruptState
 from agentflow.core.events import PhaseEnded, StateChanged, Warned
 from agentflow.core.evidence import By
-from agentflow.core.record import seal
 from agentflow.core.task import GateStatus, Phase
-from agentflow.store.reading import EVENTS, TASKS, load_events
+from agentflow.store.reading import EVENTS, TASKS, load_events, seal
 from agentflow.store.tasks import TaskStore
 from tests.support.records import an_execution
 from tests.unit.verdict.cases import a_task

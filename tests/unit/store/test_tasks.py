@@ -12,13 +12,12 @@ import pytest
 
 from agentflow.core.errors import ConfigError, CorruptState, InvalidFile, TaskLocked
 from agentflow.core.events import PhaseEnded, StateChanged, StoredEvent, Warned
-from agentflow.core.record import is_intact, seal
 from agentflow.core.role import Findings
 from agentflow.core.task import FRONTMATTER_KEYS, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.parse import Mismatch, fit
 from agentflow.store.journal import read_numbered_lines
 from agentflow.store.ownership import hold_writer_lock
-from agentflow.store.reading import TASKS
+from agentflow.store.reading import TASKS, is_intact, seal
 from agentflow.store.task_file import read_task
 from agentflow.store.tasks import NEWEST, TaskStore, make_task_id
 from tests.unit.verdict.cases import a_task
