@@ -277,6 +277,11 @@ def strip_colours(text: str) -> str:
     return _COLOURS.sub("", text) if "\x1b" in text else text
 
 
+def spell_bytes(text: bytes) -> str:
+    """Return bytes as text that can be written down: those that are no UTF-8 are escaped."""
+    return text.decode("utf-8", "backslashreplace")
+
+
 def make_visible(text: str) -> str:
     """Return text with control, direction and invisible characters as escapes; tab and newline stay."""
     return _UNSEEN.sub(lambda found: ascii(found.group())[1:-1], text)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from agentflow.core.errors import StateError, UsageError
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
+from agentflow.redact import spell_bytes
 from agentflow.verdict.case import find_hook_files, is_written_by_hooks
 from agentflow.verdict.surface import is_document_path
 from agentflow.workspace.changes import EntryChange
@@ -89,7 +90,7 @@ def find_coverage(git: Git, start: str, head: str, tasks: Sequence[JudgedTask]) 
     own = {each.path for each in git.compare(start, head)}
     later = min((tuple(_list_later(git, task, head)) for task in able), key=len)
     merged = {path for path in later if path not in own and path not in steps}
-    documents = {path for path in later if path not in merged and is_document_path(_to_text(path))}
+    documents = {path for path in later if path not in merged and is_document_path(spell_bytes(path))}
     return Coverage(
         uncovered=_to_names(uncovered | documents),
         unjudged=_to_names({*later} - merged - documents),
@@ -124,14 +125,10 @@ def _list_later(git: Git, task: JudgedTask, head: str) -> Iterator[bytes]:
     """Yield the files that changed after a task, except logs and caches that only its hooks wrote."""
     apart = find_hook_files(task.state)
     for each in git.compare(task.trees[1], head):
-        path = _to_text(each.path)
+        path = spell_bytes(each.path)
         if path not in apart or not is_written_by_hooks(path):
             yield each.path
 
 
 def _to_names(paths: set[bytes]) -> tuple[str, ...]:
-    return tuple(map(_to_text, sorted(paths)))
-
-
-def _to_text(path: bytes) -> str:
-    return path.decode("utf-8", "backslashreplace")
+    return tuple(map(spell_bytes, sorted(paths)))

@@ -25,7 +25,7 @@ from agentflow.core.record import Record, copy_shared, encode, to_builtins
 from agentflow.core.routing import ROLE_OF
 from agentflow.core.task import FRONTMATTER_KEYS, Phase, TaskState
 from agentflow.frontmatter import sync, write_atomic, write_whole
-from agentflow.redact import redact_text
+from agentflow.redact import redact_text, spell_bytes
 from agentflow.store.task_file import STATE, read_task
 
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\\]")
@@ -119,8 +119,7 @@ class EvidenceLedger:
         return self._keep(bound, execution)
 
     def _draft(self, execution: Execution, role: str | None, iteration: int, by: By) -> Evidence:
-        # as git spells them: a name may be no UTF-8
-        changed = tuple(os.fsencode(path).decode("utf-8", "backslashreplace") for path in execution.changed)
+        changed = tuple(spell_bytes(os.fsencode(path)) for path in execution.changed)
         return Evidence(
             id=f"ev-{self._number + 1:04}",
             task_id=self._task_id,

@@ -10,6 +10,7 @@ from pathlib import Path
 from agentflow.core.errors import ConfigError, StateError
 from agentflow.core.record import Record
 from agentflow.process import capture
+from agentflow.redact import spell_bytes
 from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.workspace.changes import ChangeKind, EntryChange, FileChange, compare_entries, parse_changes
 from agentflow.workspace.private_git import (
@@ -163,7 +164,7 @@ class Git(Record):
     def list_changes(self, before: str, after: str) -> tuple[FileChange, ...]:
         """Return the paths that differ between two trees, sorted."""
         return tuple(
-            FileChange(kind=each.kind, path=_text(each.path)) for each in self.compare(before, after)
+            FileChange(kind=each.kind, path=spell_bytes(each.path)) for each in self.compare(before, after)
         )
 
     def compare(self, before: str, after: str) -> tuple[EntryChange, ...]:
@@ -215,7 +216,7 @@ class Git(Record):
             begin = raw.index(b"\n", place) + 1
             said = raw[place : begin - 1].rpartition(b" ")[2]
             size = int(said) if said.isdigit() else None
-            yield size, _text(raw[begin : begin + (size or 0)]) if (size or 0) <= limit else ""
+            yield size, spell_bytes(raw[begin : begin + (size or 0)]) if (size or 0) <= limit else ""
             place = begin + size + 1 if size is not None else begin
 
     def find_mentions(self, tree: str, words: Iterable[str]) -> tuple[str, ...]:
@@ -271,7 +272,7 @@ def _paths(git: Git, tree: str) -> tuple[str, ...]:
 def _diff(git: Git, before: str, after: str, paths: tuple[str, ...]) -> str:
     with make_scratch_folder() as folder:  # a .gitattributes could hide what changed
         env = make_unfiltered_git(git.source, folder / "git", git.root) | {"GIT_LITERAL_PATHSPECS": "1"}
-        return _text(git.call("diff-tree", *_DIFF, before, after, "--", *paths, env=env))
+        return spell_bytes(git.call("diff-tree", *_DIFF, before, after, "--", *paths, env=env))
 
 
 def open_repository(start: Path) -> Git:
@@ -300,7 +301,7 @@ def _to_git(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
     root = Path(said[0]).resolve()
     if not _is_text(str(root)):
         raise ConfigError(
-            f"the folder {_text(os.fsencode(root))} has a name that is not UTF-8", hint="rename it"
+            f"the folder {spell_bytes(os.fsencode(root))} has a name that is not UTF-8", hint="rename it"
         )
     if not (start.resolve().is_relative_to(root) and (root / ".git").exists()):
         raise ConfigError(f"git keeps the files of {start} in {root}", hint="unset core.worktree")
@@ -393,7 +394,3 @@ def _require_no_link(kept: Path) -> None:
 
 def _is_text(name: str) -> bool:
     return name == name.encode("utf-8", "replace").decode()
-
-
-def _text(said: bytes) -> str:
-    return said.decode("utf-8", "backslashreplace")

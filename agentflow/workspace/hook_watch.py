@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
+from agentflow.redact import spell_bytes
 from agentflow.workspace.git import Git
 
 _OURS = (".claude/agentflow", ".claude/worktrees")
@@ -111,4 +112,4 @@ def _stamp(status: os.stat_result) -> str:
 
 
 def _text(path: str) -> str:
-    return path if path.isascii() else os.fsencode(path).decode("utf-8", "backslashreplace")
+    return path if path.isascii() else spell_bytes(os.fsencode(path))

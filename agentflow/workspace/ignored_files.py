@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from agentflow.core.languages import gather
 from agentflow.frontmatter import write_atomic
+from agentflow.redact import spell_bytes
 from agentflow.sandbox.profile import SHARED
 from agentflow.workspace.git import Git
 
@@ -99,7 +100,7 @@ def _in_environment(path: str) -> bool:
 
 def _to_text(path: str) -> str:
     """Return a path that can be written down, whatever its bytes."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return spell_bytes(path.encode("utf-8", "surrogateescape"))
 
 
 def _find_stamps(root: Path, entry: str) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from agentflow.core.record import Record
 from agentflow.process import capture
+from agentflow.redact import spell_bytes
 from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.workspace.changes import EntryChange
 from agentflow.workspace.git import Git
@@ -81,7 +82,7 @@ def read_changed_texts(git: Git, before: str, after: str, limit: int) -> tuple[C
     found = git.read_texts(names, limit)
     return tuple(
         ChangedTexts(
-            path=entry.path.decode("utf-8", "backslashreplace"),
+            path=spell_bytes(entry.path),
             before=old,
             after=new,
             modes=(entry.modes[0].decode(), entry.modes[1].decode()),
