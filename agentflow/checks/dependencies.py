@@ -4,14 +4,18 @@ import json
 import posixpath
 import re
 import shlex
-import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Literal
 
+from agentflow.checks.import_errors import (
+    describe_foreign_errors,
+    find_foreign_errors,
+    list_import_errors,
+)
 from agentflow.checks.repository import Repository, get_table
-from agentflow.core.evidence import CheckName, CheckRun, TestOutcome
+from agentflow.core.evidence import CheckName, CheckRun
 from agentflow.core.record import Record
 from agentflow.core.regex import compile_glob, regex
 from agentflow.frontmatter import read_yaml
@@ -247,8 +251,6 @@ def load_known() -> KnownDependencies:
     return read_yaml(KnownDependencies, text, "dependencies.yaml")
 
 
-_MISSING = regex(r"\bModuleNotFoundError: No module named '(?P<module>[\w.]+)'")
-_NOT_INSTALLED = regex(r"\bPackageNotFoundError: No package metadata was found for (?P<package>[\w.-]+)")
 _NOT_FOUND = 127
 """The exit code of a shell that does not find a command."""
 _NOT_FOUND_IN_MAKE = regex(r"(?m)^make.*\bError 127$")
@@ -263,7 +265,6 @@ _PLUGIN = regex(
 )
 """The errors by which pytest ends before any test if a plugin that its settings need is not installed."""
 _USAGE = 4
-_LISTS = ("requirements-dev.txt", "requirements.txt")
 _OFFLINE = regex(
     r"ENETUNREACH|EAI_AGAIN|ENOTFOUND|[Cc]ould not resolve host|Temporary failure in name resolution"
     r"|dial tcp: lookup|[Nn]etwork is unreachable"
@@ -279,13 +280,19 @@ def read_required_python(repository: Repository) -> str:
     return said if isinstance(said, str) else older
 
 
-def find_blockage(run: CheckRun, output: str, repository: Repository, running: Version | None) -> str:
+def find_blockage(
+    run: CheckRun, output: str, repository: Repository, running: Version | None, task: str
+) -> str:
     """Return the signature by which a check that is red is the machine's fault, or empty."""
     if run.check.missing is not None:
         return run.check.missing
     if run.evidence is None or run.green:
         return ""
-    return _unable(run, output, repository) or _why_tests_cannot_run(run, output, repository, running)
+    if why := _unable(run, output, repository):
+        return why
+    if run.check.name is not CheckName.TESTS:
+        return ""
+    return _find_unfit(repository, running) or _find_missing(run, output, repository, task)
 
 
 def _unable(run: CheckRun, output: str, repository: Repository) -> str:
@@ -305,35 +312,19 @@ def _unable(run: CheckRun, output: str, repository: Repository) -> str:
     return "it needs the network (--network opens it)" if _OFFLINE.search(output) else ""
 
 
-def _why_tests_cannot_run(run: CheckRun, output: str, repository: Repository, running: Version | None) -> str:
-    if run.check.name is not CheckName.TESTS:
-        return ""
+def _find_unfit(repository: Repository, running: Version | None) -> str:
+    """Return which Python the tests need, if another one runs them; or empty."""
     wanted = read_required_python(repository)
-    if wanted and running and not _fits(running, wanted):
-        return f"requires-python {wanted}, running {'.'.join(map(str, running))}"
-    found = [match["module"] for match in _MISSING.finditer(output)]
-    lacking = [match["package"] for match in _NOT_INSTALLED.finditer(output)]
-    unloaded = run.list_ids(TestOutcome.ERROR)
-    ran = run.list_ids(TestOutcome.PASSED, TestOutcome.FAILED)
-    is_all = not ran or (bool(unloaded) and not any("::" in test for test in unloaded))
-    if not is_all or len(found) + len(lacking) < max(len(unloaded), 1):
-        return ""
-    return _tell_missing({module.partition(".")[0] for module in found}, {*lacking}, repository)
+    is_other = wanted and running and not _fits(running, wanted)
+    return f"requires-python {wanted}, running {'.'.join(map(str, running))}" if is_other and running else ""
 
 
-def _tell_missing(modules: set[str], packages: set[str], repository: Repository) -> str:
-    """Say what keeps test files from loading; empty where a module of the repository itself is missing."""
-    paths = [PurePosixPath(path) for path in repository.files]
-    own = {name for path in paths for name in (*path.parts, path.stem)}
-    if not (own.isdisjoint(modules) and modules.isdisjoint(sys.stdlib_module_names)):
-        return ""
-    mine = {name for name in packages if name.replace("-", "_") in own}
-    listed = next((f"-r {name}" for name in _LISTS if repository.has(name)), "")
-    others = modules | (packages - mine)
-    wanted = ["-e ."] * bool(mine) + [listed or " ".join(sorted(others))] * bool(others)
-    told = [f"ModuleNotFoundError: {', '.join(sorted(modules))} is neither here nor in the repository"]
-    told = told * bool(modules) + [f"not installed: {', '.join(sorted(packages))}"] * bool(packages)
-    return f"{'; '.join(told)}: pip install {' '.join(wanted)}"
+def _find_missing(run: CheckRun, output: str, repository: Repository, task: str) -> str:
+    """Return what is not installed and keeps some tests from running, or all where they have no names."""
+    errors = frozenset(run.import_errors.values()) if run.outcomes else list_import_errors(output)
+    foreign = find_foreign_errors(errors, repository, task)
+    is_whole = bool(run.outcomes) or len(foreign) == len(errors)
+    return describe_foreign_errors(foreign, repository) if foreign and is_whole else ""
 
 
 def _fits(running: Version, wanted: str) -> bool:

@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
+from agentflow.checks.import_errors import find_import_error
 from agentflow.checks.results import count_outcomes, find_worst
 from agentflow.core.evidence import TestCounts, TestOutcome
 from agentflow.core.record import Record
@@ -87,6 +88,8 @@ class Told(Record):
     """The outcome of each test that has a name."""
     number: TestCounts | None = None
     """The number of tests of each outcome; None where nothing was told."""
+    import_errors: Mapping[str, str] = {}
+    """The failing tests that an import error ended, each with that error."""
 
 
 def drop_colours(output: str) -> str:
@@ -152,7 +155,8 @@ def join_told(parts: Iterable[Told]) -> Told | None:
         return None
     outcomes = {test: outcome for each in found for test, outcome in each.outcomes.items()}
     numbers = [each.number for each in found if each.number]
-    return Told(outcomes=outcomes, number=_sum(numbers))
+    errors = {test: error for each in found for test, error in each.import_errors.items()}
+    return Told(outcomes=outcomes, number=_sum(numbers), import_errors=errors)
 
 
 def _sum(numbers: list[TestCounts]) -> TestCounts:
@@ -296,6 +300,17 @@ def read_verbose_unittest(text: str) -> dict[str, TestOutcome]:
         for name, outcome in _outcomes(part, ran=int(number)).items():
             found.setdefault(name, []).append(outcome)
     return {name: find_worst(outcomes) for name, outcomes in found.items()}
+
+
+def read_unittest_import_errors(text: str) -> dict[str, str]:
+    """Return the tests that an import error ended, each with that error."""
+    blocks = list(_BLOCK.finditer(text))
+    ends = [*(each.start() for each in blocks), len(text)][1:]
+    found = defaultdict[str, list[str]](list)
+    for block, end in zip(blocks, ends, strict=True):
+        said = _SUMMARY.split(text[block.end() : end])[0]
+        found[_test_id(block)].append(find_import_error(said))
+    return {test: errors[0] for test, errors in found.items() if all(errors)}
 
 
 def _outcomes(part: str, ran: int) -> dict[str, TestOutcome]:

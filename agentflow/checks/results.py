@@ -8,7 +8,8 @@ from types import MappingProxyType
 from typing import Any
 from xml.parsers import expat
 
-from agentflow.core.evidence import CheckName, TestCounts, TestOutcome
+from agentflow.checks.import_errors import find_import_error
+from agentflow.core.evidence import RED, CheckName, TestCounts, TestOutcome
 from agentflow.core.regex import regex
 
 _WORST_FIRST = (TestOutcome.ERROR, TestOutcome.FAILED, TestOutcome.SKIPPED, TestOutcome.PASSED)
@@ -64,12 +65,23 @@ def find_worst(outcomes: Iterable[TestOutcome]) -> TestOutcome:
 
 def read_junit(text: str) -> dict[str, TestOutcome]:
     """Return the tests of a whole JUnit document; nothing of one that is cut, damaged or has a DOCTYPE."""
+    return {name: find_worst(outcomes) for name, outcomes in _read_document(text).found.items()}
+
+
+def read_junit_import_errors(text: str) -> dict[str, str]:
+    """Return the tests that an import error ended, each with that error."""
+    failures = _read_document(text).failures
+    found = {test: [find_import_error(each) for each in texts] for test, texts in failures.items()}
+    return {test: errors[0] for test, errors in found.items() if all(errors)}
+
+
+def _read_document(text: str) -> "_Document":
     document = _Document()
     try:
         document.read(text)
     except (expat.ExpatError, _Refused, ValueError):
-        return {}
-    return {name: find_worst(outcomes) for name, outcomes in document.found.items()}
+        return _Document()
+    return document
 
 
 class _Document:
@@ -77,14 +89,18 @@ class _Document:
 
     def __init__(self) -> None:
         self.found: dict[str, list[TestOutcome]] = {}
+        self.failures: dict[str, list[str]] = {}
+        """What is said of each failure of a test."""
         self._case: str | None = None
         self._outcomes: list[TestOutcome] = []
+        self._said: list[str] | None = None
 
     def read(self, text: str) -> None:
         parser = expat.ParserCreate("utf-8")
         parser.StartDoctypeDeclHandler = self._refuse
         parser.StartElementHandler = self._begin
         parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._read_text
         parser.Parse(text.encode("utf-8", "replace"), True)
 
     def _refuse(self, *_: object) -> None:
@@ -96,8 +112,17 @@ class _Document:
             self._outcomes = []
         elif element in _IN_XML:
             self._outcomes.append(_IN_XML[element])
+            is_red = _IN_XML[element] in RED
+            self._said = [attributes.get("message", ""), "\n"] if is_red else None
+
+    def _read_text(self, text: str) -> None:
+        if self._said is not None:
+            self._said.append(text)
 
     def _end(self, element: str) -> None:
+        if element in _IN_XML and self._said is not None and self._case is not None:
+            self.failures.setdefault(self._case, []).append("".join(self._said))
+            self._said = None
         if element == "testcase" and self._case is not None:
             outcome = find_worst(self._outcomes or [TestOutcome.PASSED])
             self.found.setdefault(self._case, []).append(outcome)

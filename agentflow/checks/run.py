@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from agentflow.checks.code_coverage import Load, count_go, read_go_coverage
 from agentflow.checks.observing import ReadObserver, Reads, install_hook, keep_hook, watch_folders
@@ -19,6 +19,7 @@ from agentflow.checks.printed import (
     join_told,
     read_go,
     read_printed,
+    read_unittest_import_errors,
     read_verbose_unittest,
     undo_json,
 )
@@ -30,6 +31,7 @@ from agentflow.checks.results import (
     is_javascript,
     is_refused,
     read_junit,
+    read_junit_import_errors,
     read_reports,
 )
 from agentflow.checks.surroundings import (
@@ -61,6 +63,7 @@ _PRINTING = regex(r"\b(?:cargo test|ctest|go test)\b")
 """Runners of which only the output tells."""
 _PYTEST = regex(r"\bpytest\b")
 _RUNS_PYTEST = regex(r"\bpytest -q\b")
+_Of = TypeVar("_Of")
 
 
 class CheckWatch(Record):
@@ -83,6 +86,8 @@ class Shown(Record):
     findings: Mapping[str, int]
     reads: Reads | None = None
     """The files that it read, where that was observed."""
+    import_errors: Mapping[str, str] = MappingProxyType({})
+    """The failing tests that an import error ended, each with that error."""
     ran: Mapping[str, Load] = MappingProxyType({})
     """How Go ran each file, where that was counted."""
 
@@ -117,17 +122,17 @@ def execute(
             finished = _run(job, scratch, sink, cancelled, {**surroundings, **(env or {})})
         reads = observer.collect_reads() if observer and is_observed else None
         raw = sink.read_text("utf-8", "replace")
-        told = _read_tests(job, scratch, raw) if check.name is CheckName.TESTS else None
+        told = (_read_tests(job, scratch, raw) if check.name is CheckName.TESTS else None) or Told()
         ran = read_go_coverage(check.command, scratch, sandbox.folders)
         ended = observer.find_stalled() if observer else ()
-        finished = finished.replace(stalled=tuple(test for test in ended if told and test in told.outcomes))
+        finished = finished.replace(stalled=tuple(test for test in ended if test in told.outcomes))
     finished = _readable(finished, sink, raw) if job.is_json else finished
-    output = raw.replace(f"{sandbox.place}/", "")
     return Shown(
         execution=_execution(check, sandbox, finished),
-        counts=told.number if told else None,
-        outcomes=told.outcomes if told else {},
-        findings=count_findings(check.name, output),
+        counts=told.number,
+        outcomes=told.outcomes,
+        findings=count_findings(check.name, raw.replace(f"{sandbox.place}/", "")),
+        import_errors=told.import_errors,
         reads=reads,
         ran=ran,
     )
@@ -260,15 +265,17 @@ def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
     """Return what the runners of a check told; reports count before what is printed."""
     command, text = job.check.command, drop_colours(output)
     python = read_verbose_unittest(text) if _UNITTEST.search(command) else {}
+    errors = read_unittest_import_errors(text) if python else {}
     parts = split_command(command)
     for at, part in enumerate(parts):
-        report = _place_report(scratch, at) if len(parts) > 1 else scratch / REPORT_FILE
-        python |= _tell_from_root(read_junit(_report(report)), part.folder, job.sandbox.folders)
+        report = _report(_place_report(scratch, at) if len(parts) > 1 else scratch / REPORT_FILE)
+        python |= _tell_from_root(read_junit(report), part.folder, job.sandbox.folders)
+        errors |= _tell_from_root(read_junit_import_errors(report), part.folder, job.sandbox.folders)
     names_python = _UNITTEST.search(command) or _PYTEST.search(command)
     reported = read_reports(scratch, (job.sandbox.place, job.sandbox.root))
     told = [
-        Told(outcomes=each, number=count_outcomes(each))
-        for each in (python or None, reported)
+        Told(outcomes=each, number=count_outcomes(each), import_errors=found)
+        for each, found in ((python or None, errors), (reported, {}))
         if each is not None
     ]
     told += [go] if (go := read_go(output)) and job.is_json else []
@@ -283,20 +290,16 @@ def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
     return join_told([*told, printed]) if told else printed.replace(number=number)
 
 
-def _tell_from_root(
-    outcomes: Mapping[str, TestOutcome], folder: str, places: Iterable[Path]
-) -> dict[str, TestOutcome]:
+def _tell_from_root(told: Mapping[str, _Of], folder: str, places: Iterable[Path]) -> dict[str, _Of]:
     """Return tests by their files as the root sees them, as pytest does by itself with settings there."""
     tops = tuple(places)
 
     def is_there(path: str) -> bool:
         return any((top / path).is_file() for top in tops)
 
-    paths = {get_test_file(test) for test in outcomes} if folder else set[str]()
+    paths = {get_test_file(test) for test in told} if folder else set[str]()
     below = {path for path in paths if is_there(f"{folder}{path}") or not is_there(path)}
-    return {
-        f"{folder}{test}" if get_test_file(test) in below else test: each for test, each in outcomes.items()
-    }
+    return {f"{folder}{test}" if get_test_file(test) in below else test: each for test, each in told.items()}
 
 
 def _report(path: Path) -> str:

@@ -236,6 +236,8 @@ class Evidence(Record):
     """The task and record of an earlier run on this tree that is reused."""
     stalled: tuple[str, ...] = ()
     """Tests that were ended since they used the processor for far longer than any before them."""
+    import_errors: Mapping[str, str] = {}
+    """The failing tests that an import error ended, each with that error."""
 
 
 FinishedRun = Evidence | Try | Execution
@@ -312,6 +314,13 @@ class CheckRun(Record):
     def counts(self) -> TestCounts | None:
         """The number of tests with each outcome; None where they cannot be counted."""
         return self.evidence.tests if self.evidence else None
+
+    @property
+    def import_errors(self) -> Mapping[str, str]:
+        """The failing tests that an import error ended, each with that error."""
+        red = self.list_ids(*RED)
+        told = self.evidence.import_errors if self.evidence else {}
+        return {test: error for test, error in told.items() if test in red}
 
     @property
     def flaky(self) -> tuple[str, ...]:

@@ -272,6 +272,8 @@ class TaskState(Record):
     """Why checks cannot run on this machine, by check."""
     unable: tuple[CheckName, ...] = ()
     """The checks of `blocked` that cannot run on the change for the same reason."""
+    foreign_errors: tuple[str, ...] = ()
+    """The import errors by which tests failed before the task and which no change of the code mends."""
     probes: tuple[ProbeResult, ...] | None = None
     """The results of the probes on the newest judged tree; None until they are known."""
     audit: str = ""

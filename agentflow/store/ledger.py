@@ -3,7 +3,7 @@
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from agentflow.core.errors import AgentflowError
@@ -49,6 +49,7 @@ class Binding(Record):
     reads: bytes | None = None
     """What its tests read, as it is to be kept."""
     taken_from: str = ""
+    import_errors: Mapping[str, str] = {}
 
 
 class EvidenceLedger:
@@ -115,6 +116,7 @@ class EvidenceLedger:
             surroundings=binding.surroundings,
             reads_file=self._with_reads(draft.id, binding),
             taken_from=binding.taken_from,
+            import_errors={test: redact_text(error) for test, error in binding.import_errors.items()},
         )
         return self._keep(bound, execution)
 

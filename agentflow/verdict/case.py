@@ -1,5 +1,6 @@
 """Everything that a verdict rests on: the runs, the probes, and what differs on disk."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
@@ -19,13 +20,14 @@ from agentflow.core.evidence import (
 from agentflow.core.pending import Answer, Override
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
-from agentflow.core.test_ids import is_file_named
+from agentflow.core.test_ids import find_id_prefix, get_test_place, is_file_named
 from agentflow.core.verdict import FailReason, Hunk, ProbeResult, Remark
 from agentflow.redact import list_some
 from agentflow.verdict.surface import is_check_file
 from agentflow.workspace.changes import ChangeKind, FileChange
 from agentflow.workspace.ignored_files import CACHES
 
+_OF_CODE = (TestOutcome.PASSED, TestOutcome.FAILED)
 FindRuns = Callable[[tuple[RequiredCheck, ...]], tuple[CheckRun, ...]]
 """A function that tells what checks showed."""
 
@@ -53,6 +55,8 @@ class Case(Record):
     """The checks that could not run on this machine before the task, each with the reason."""
     unable: frozenset[CheckName] = frozenset()
     """The blocked checks that cannot run on the change for the very same reason."""
+    foreign_errors: frozenset[str] = frozenset()
+    """The import errors by which tests failed before the task and which no change of the code mends."""
     known: frozenset[str] = frozenset()
     """Tests whose failure does not count; one that cannot even be loaded does."""
     secrets: tuple[str, ...] = ()
@@ -111,18 +115,37 @@ class Case(Record):
         base = find_same_check(run, self.before)
         if run.check.name not in self.blocked or run.green or base is None or base.evidence is None:
             return False
-        told = (TestOutcome.PASSED, TestOutcome.FAILED)
+        if unloadable := self.list_unloadable(run):
+            lost = {test for test, error in base.import_errors.items() if error in self.foreign_errors}
+            return run.tests_with_result | base.tests_with_result <= unloadable | lost
         if run.check.name in self.unable:
-            return not (run.list_ids(*told) or base.list_ids(*told))
+            return not (run.list_ids(*_OF_CODE) or base.list_ids(*_OF_CODE))
         is_alike = base.evidence.exit_code == run.evidence.exit_code and find_faults(base) == find_faults(run)
         return is_alike and base.tests_with_result <= run.tests_with_result
 
     def list_unloadable(self, run: CheckRun) -> frozenset[str]:
-        """Return what this machine could not load before the task, and cannot now for the same reason."""
+        """Return the tests that fail for want of what failed tests before the task, too, and never ran."""
         base = find_same_check(run, self.before)
-        if run.check.name not in self.unable or base is None:
+        if base is None:
             return frozenset()
-        return base.list_ids(TestOutcome.ERROR) & run.list_ids(TestOutcome.ERROR)
+        ran = base.tests_with_result - base.import_errors.keys()
+        found = (test for test, error in run.import_errors.items() if error in self.foreign_errors)
+        return frozenset(
+            test
+            for test in found
+            if test not in ran
+            and not ((begin := find_id_prefix(test)) and any(name.startswith(begin) for name in ran))
+        )
+
+    def list_doubtful(self, run: CheckRun) -> frozenset[str]:
+        """Return all failing tests of files in which most failing tests are not to be loaded here.
+
+        What else fails there may do so for the same reason, such as a program that a test starts.
+        """
+        failing, unloadable = run.list_ids(*RED), self.list_unloadable(run)
+        all_of = Counter(map(get_test_place, failing))
+        lost = Counter(map(get_test_place, unloadable))
+        return frozenset(test for test in failing if 2 * lost[place := get_test_place(test)] > all_of[place])
 
     def is_excused(self, run: CheckRun) -> bool:
         """Return whether a check fails only by what is known to fail, by chance or for want of a module."""

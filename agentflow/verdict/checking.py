@@ -12,6 +12,7 @@ from anyio import to_thread
 
 from agentflow.checks.dependencies import find_blockage, read_required_python
 from agentflow.checks.detect import detect, limit_checks
+from agentflow.checks.import_errors import find_foreign_errors
 from agentflow.checks.observing import Reads
 from agentflow.checks.python import choose_interpreter, read_python_version
 from agentflow.checks.repository import Repository, WellKnown, apply_own_commands
@@ -173,8 +174,19 @@ class Checking:
             return {}
         repository = self.read_repository(PathGuard(self._git.root).list_files())
         running = read_python_version(repository) if read_required_python(repository) else None
-        found = {run.check.name: find_blockage(run, self._output(run), repository, running) for run in red}
+        task = self._store.task.task
+        found = {
+            run.check.name: find_blockage(run, self._output(run), repository, running, task) for run in red
+        }
         return {name: why for name, why in found.items() if why}
+
+    def find_foreign_errors(self, required: tuple[RequiredCheck, ...]) -> tuple[str, ...]:
+        """Return the import errors by which tests fail and which no change of the code mends."""
+        errors = {error for run in self.find_runs(required) for error in run.import_errors.values()}
+        if not errors:
+            return ()
+        repository = self.read_repository(PathGuard(self._git.root).list_files())
+        return tuple(sorted(find_foreign_errors(errors, repository, self._store.task.task)))
 
     def _output(self, run: CheckRun) -> str:
         return self._store.ledger.read_output(run.evidence.id) if run.evidence else ""
@@ -257,6 +269,7 @@ class Checking:
                 surroundings=ran.surroundings,
                 reads=encode_reads(shown.reads),
                 taken_from=ran.taken_from,
+                import_errors=shown.import_errors,
             ),
             iteration=task.iteration,
         )

@@ -244,6 +244,7 @@ def _read(folder: Path, evidence: Evidence, sink: Path) -> Taken | None:
             counts=evidence.tests.replace(ids_file=None) if evidence.tests else None,
             outcomes=read_outcomes(folder, evidence),
             findings=count_findings(evidence.check, said),
+            import_errors=evidence.import_errors,
             reads=decode(Reads, reads.read_bytes(), str(reads)) if reads else None,
         )
     except (AgentflowError, OSError):

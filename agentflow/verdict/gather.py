@@ -150,6 +150,7 @@ def build_case(
         overrides=task.overrides,
         blocked=task.blocked,
         unable=frozenset(task.unable),
+        foreign_errors=frozenset(task.foreign_errors),
         known=frozenset(task.known_failures),
         secrets=find_added_secrets(git.make_diff(*trees)) if trees else (),
         probes=task.probes,

@@ -244,7 +244,8 @@ def _find_open_targets(case: Case) -> tuple[str, ...]:
     if any(each.kind is ProofKind.FAIL_TO_PASS for each in find_proofs(case)):
         return ()
     runs = [(base, run) for base in case.before for run in case.after if base.check.name is run.check.name]
-    return tuple(line for base, run in runs for line in _find_still_failing(case, base, run, case.guessed))
+    wanted = ((base, run, case.guessed - case.list_doubtful(run)) for base, run in runs)
+    return tuple(line for each in wanted for line in _find_still_failing(case, *each))
 
 
 def _fewer(base: CheckRun, run: CheckRun, held: CheckRun) -> list[str]:
@@ -267,7 +268,7 @@ def _find_new_failures(case: Case, base: CheckRun | None, run: CheckRun) -> list
     if base is None or base.green or not now:
         about = ": ".join((end, *([list_some(sorted(now))] if now else [])))
         return [FailReason.FAILED.of(about, check=name)]
-    known = case.known & run.list_ids(TestOutcome.FAILED)
+    known = (case.known & run.list_ids(TestOutcome.FAILED)) | case.list_unloadable(run)
     new = sorted(item for item, times in now.items() if times > before.get(item, 0) and item not in known)
     kind = FailReason.NEW_FAILURES if name is CheckName.TESTS else FailReason.NEW_FAILURES_IN
     return [kind.of(list_some(new), check=name)] if new else []

@@ -350,7 +350,7 @@ class Examination:
             found = count_findings(item.check.name, said)
         else:
             outcomes, found = dict(shown.outcomes), dict(shown.findings)
-            evidence = evidence.replace(tests=shown.counts)
+            evidence = evidence.replace(tests=shown.counts, import_errors=shown.import_errors)
         return CheckRun(
             check=item.check,
             evidence=evidence,

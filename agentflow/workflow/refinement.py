@@ -70,7 +70,9 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
     fixes_checks = is_only_about_checks(task.task)
     task = await examine_base(crew.judging, crew.checking.add_wellknown(task), ends_stalled=fixes_checks)
     task = await _survey(crew, task)
-    task = task.replace(blocked=crew.checking.find_blocked(task.baseline))
+    checking, baseline = crew.checking, task.baseline
+    foreign = checking.find_foreign_errors(baseline)
+    task = task.replace(blocked=checking.find_blocked(baseline), foreign_errors=foreign)
     for warning in _list_warnings(crew, task):
         crew.store.emit(Warned(message=warning))
     if task.follows is None:

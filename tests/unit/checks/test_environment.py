@@ -39,29 +39,49 @@ def test_a_check_that_could_not_begin_is_the_machines_fault(
     checkout: Any, code: int, output: str, said: str
 ) -> None:
     run = before(LINT, exit_code=code)
-    assert said in find_blockage(run, output, repository(checkout), None)
+    assert said in find_blockage(run, output, repository(checkout), None, "")
 
 
-_UNKNOWN = "E   PackageNotFoundError: No package metadata was found for pager\n"
-_FOREIGN = "E   ModuleNotFoundError: No module named 'frozen'\n"
+_UNKNOWN = "importlib.metadata.PackageNotFoundError: No package metadata was found for pager"
+_FOREIGN = "ModuleNotFoundError: No module named 'frozen.parts'"
+_LOST = "ModuleNotFoundError: No module named 'pager.lost'"
+_OLDER = "ImportError: cannot import name 'Cold' from 'frozen' (/venv/lib/site-packages/frozen.py)"
+_NO_PACKAGE = "ImportError: cannot import name 'unittest' from 'tests' (unknown location)"
+_NO_PART = "ImportError: cannot import name 'unittest' from 'pager' (unknown location)"
 _NEITHER = "ModuleNotFoundError: frozen is neither here nor in the repository"
+FILES = ("src/pager/core.py", "tests/test_a.py", "tests/test_b.py")
 
 
 @pytest.mark.parametrize(
-    ("output", "said"),
+    ("errors", "task", "said"),
     [
-        (_FOREIGN * 2, f"{_NEITHER}: pip install frozen"),
-        (_UNKNOWN + _FOREIGN, f"{_NEITHER}; not installed: pager: pip install -e . frozen"),
-        (_UNKNOWN * 2, "not installed: pager: pip install -e ."),
-        (_UNKNOWN.replace("pager", "a-b") * 2, "not installed: a-b: pip install a-b"),
-        (_UNKNOWN, ""),
-        (_UNKNOWN + _FOREIGN.replace("frozen", "pager.lost"), ""),
+        ((_FOREIGN, _FOREIGN), "", f"{_NEITHER}: pip install frozen"),
+        ((_FOREIGN,), "the total is wrong", f"{_NEITHER}: pip install frozen"),
+        ((_FOREIGN, _LOST), "", f"{_NEITHER}: pip install frozen"),
+        ((_FOREIGN, _LOST), "add a module frozen", ""),
+        ((_UNKNOWN, _FOREIGN), "", f"{_NEITHER}; not installed: pager: pip install -e . frozen"),
+        ((_UNKNOWN.replace("pager", "a-b"),), "", "not installed: a-b: pip install a-b"),
+        ((_OLDER,), "", f"{_OLDER}: pip install frozen"),
+        ((_NO_PACKAGE,), "", _NO_PACKAGE),
+        ((_NO_PART,), "", ""),
+        ((_LOST, "ModuleNotFoundError: No module named 'os.lost'"), "", ""),
     ],
 )
-def test_tests_that_need_what_is_not_installed_cannot_run(checkout: Any, output: str, said: str) -> None:
-    run = before(TESTS, {"test_a.py": TestOutcome.ERROR, "test_b.py": TestOutcome.ERROR})
-    known = repository(checkout).replace(files=("src/pager/core.py", "test_a.py", "test_b.py"))
-    assert find_blockage(run, output, known, None) == said
+def test_tests_that_need_what_is_not_installed_cannot_run(
+    checkout: Any, errors: tuple[str, ...], task: str, said: str
+) -> None:
+    tests = dict(zip(FILES[1:], errors, strict=False))
+    run = before(TESTS, dict.fromkeys(FILES[1:], TestOutcome.ERROR), import_errors=tests)
+    known = repository(checkout).replace(files=FILES)
+    assert find_blockage(run, "", known, None, task) == said
+
+
+@pytest.mark.parametrize(
+    ("output", "said"), [(_FOREIGN, f"{_NEITHER}: pip install frozen"), (f"{_FOREIGN}\n{_LOST}", "")]
+)
+def test_where_tests_have_no_names_what_is_printed_tells(checkout: Any, output: str, said: str) -> None:
+    known = repository(checkout).replace(files=FILES)
+    assert find_blockage(before(TESTS, exit_code=1), output, known, None, "") == said
 
 
 ABLE: dict[str, tuple[CheckRun, str]] = {
@@ -78,4 +98,4 @@ ABLE: dict[str, tuple[CheckRun, str]] = {
 
 @pytest.mark.parametrize(("run", "output"), ABLE.values(), ids=ABLE)
 def test_a_check_that_told_something_could_run(checkout: Any, run: CheckRun, output: str) -> None:
-    assert find_blockage(run, output, repository(checkout), None) == ""
+    assert find_blockage(run, output, repository(checkout), None, "") == ""

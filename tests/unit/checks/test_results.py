@@ -1,6 +1,12 @@
 import pytest
 
-from agentflow.checks.results import count_findings, count_outcomes, find_worst, read_junit
+from agentflow.checks.results import (
+    count_findings,
+    count_outcomes,
+    find_worst,
+    read_junit,
+    read_junit_import_errors,
+)
 from agentflow.core.evidence import CheckName, TestOutcome
 
 PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
@@ -52,6 +58,27 @@ def test_junit_ids(attributes: dict[str, str], expected: str) -> None:
 )
 def test_junit_outcomes(inside: str, outcome: TestOutcome) -> None:
     assert list(read_junit(document(case(inside))).values()) == [outcome]
+
+
+_LACKS = "ModuleNotFoundError: No module named 'x'"
+_TRACEBACK = f"tests/test_m.py:1: in &lt;module&gt;\n    import x\nE   {_LACKS}"
+
+
+@pytest.mark.parametrize(
+    ("inside", "error"),
+    [
+        (f'<failure message="{_LACKS}">{_TRACEBACK}\n\nlib.py:3: ModuleNotFoundError</failure>', _LACKS),
+        (f'<failure message="{_LACKS}"/>', _LACKS),
+        (f'<error message="collection failure">ImportError while importing\n{_TRACEBACK}</error>', _LACKS),
+        (f"<error>{_TRACEBACK}\n\nWhile handling it:\nE   AttributeError: y</error>", ""),
+        (f"<failure>{_TRACEBACK}</failure><error>E   OSError: z</error>", ""),
+        (f"<failure>E   AssertionError: assert 1 == 2</failure><system-err>{_LACKS}</system-err>", ""),
+        (f"<skipped>{_TRACEBACK}</skipped>", ""),
+    ],
+)
+def test_junit_import_errors(inside: str, error: str) -> None:
+    found = read_junit_import_errors(document(case(inside)))
+    assert found == ({"tests/test_m.py::test_a": error} if error else {})
 
 
 @pytest.mark.parametrize("order", [("", "<failure/>"), ("<failure/>", ""), ("<failure/>", "<skipped/>")])
