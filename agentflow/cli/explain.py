@@ -120,7 +120,6 @@ def explain_command(
     """Explain which rule decides each part of a command. Nothing is run."""
     from agentflow.api.boundary import Wish, open_sandbox
     from agentflow.api.content import load_content, load_hooks_here, load_rules_here
-    from agentflow.core.points import Point
     from agentflow.permissions.role_rules import explain_call, find_scope
     from agentflow.permissions.user_rules import RuleCall
     from agentflow.tools.registry import make_standard_toolbox

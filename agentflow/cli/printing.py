@@ -25,8 +25,6 @@ def say(text: str = "") -> None:
 
 def require_folders(*targets: Path | None) -> None:
     """Raise ConfigError for a file that could not be written at the end, as its folder is missing."""
-    from agentflow.core.errors import ConfigError
-
     for target in targets:
         if target is not None and (target.is_dir() or not target.absolute().parent.is_dir()):
             problem = "it is a folder" if target.is_dir() else f"there is no folder {target.parent}"

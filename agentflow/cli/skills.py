@@ -25,7 +25,7 @@ from agentflow.core.errors import Exit, UnknownSkill
 from agentflow.core.record import Record, to_builtins
 from agentflow.core.run import Run
 from agentflow.library.skill_file import Skill, list_skill_files, open_body
-from agentflow.library.skills import Skills, list_shared_words
+from agentflow.library.skills import Skills, list_shared_words, run_skill_tests
 from agentflow.loop.open_skills import list_opened_names
 from agentflow.store.journal import load_runs
 from agentflow.store.reading import find
@@ -92,8 +92,6 @@ def check_skills(name: str | None = ONE_NAME, json: bool = JSON) -> int:
 
     They are in the skill's tests.yaml. No model is asked.
     """
-    from agentflow.library.skills import run_skill_tests
-
     content = load_content_here()
     chosen = [skill for skill in content.skills.all if name in (None, skill.name)]
     if not chosen:
