@@ -2,7 +2,7 @@
 
 import posixpath
 import shlex
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
@@ -11,8 +11,10 @@ _IN_FOLDER = regex(r"cd (?P<folder>'[^'\n]+'|[\w./@%+=:,-]+) && (?P<command>[^;&
 _PART = regex(r"(?:\{ (?P<here>.*?); \}|\((?P<below>cd .*?)\)) \|\| r=1; ")
 _SEVERAL = "r=0; "
 _END = "exit $r"
-_IGNORING = " --ignore="
-"""A run of pytest in the root leaves out the folders that have parts of their own."""
+_PYTEST = regex(r"[^;&|]*\bpytest -q(?: --ignore=\S+)*")
+"""A run of pytest; in the root it leaves out the folders that have parts of their own."""
+_OWN_PROGRAM = regex(r"(?:\w+=\S* )*(?!'?\.\./)(?:'[^/']+|[\w.][^/\s]*)/.*")
+"""A command that starts a program of the folder that it runs in."""
 
 
 class CommandPart(Record):
@@ -76,22 +78,32 @@ def list_moves(before: str, now: str) -> tuple[tuple[str, str], ...]:
     return tuple((gone, here) for gone in old if gone not in new for here in new if here not in old)
 
 
-def fit_command(command: str, files: Iterable[str], found: str = "") -> str:
-    """Return a command without the parts whose folder is gone, with those of another that are in new folders.
+def fit_command(command: str, files: Iterable[str], found: str = "", tests: Collection[str] = ()) -> str:
+    """Return a command without the parts whose folder is gone, with those of another that are new projects.
 
-    It is empty if nothing is left.
+    A folder where one of the tests of before still is can be none, and what a new one brings to run its tests
+    runs none. It is empty if nothing is left.
     """
-    names, parts = tuple(files), split_command(command)
+    names, parts = frozenset(files), split_command(command)
     kept = [part for part in parts if not part.folder or any(name.startswith(part.folder) for name in names)]
-    if len(kept) == len(parts):
+    folders, held = {part.folder for part in parts}, [test for test in tests if test in names]
+    others = [part for part in split_command(found) if found and part.folder not in folders]
+    new = [part for part in others if not _has_tests(part.folder, held, folders)]
+    if not new and len(kept) == len(parts):
         return command
-    known = {part.folder for part in parts}
-    new = [part for part in split_command(found) if found and part.folder not in known]
-    apart = "".join(f"{_IGNORING}{shlex.quote(part.folder[:-1])}" for part in new)
-    kept = [
-        part.replace(command=part.command + apart) if _IGNORING in part.command else part for part in kept
-    ]
-    return join_parts([*kept, *new]) if kept or new else ""
+    apart = "".join(
+        f" --ignore={shlex.quote(part.folder[:-1])}" for part in new if _PYTEST.fullmatch(part.command)
+    )
+    wide = [part for part in kept if not part.folder and _PYTEST.fullmatch(part.command)]
+    kept = [part.replace(command=part.command + apart) if part in wide else part for part in kept]
+    kept += [part for part in new if not _OWN_PROGRAM.fullmatch(part.command)]
+    return join_parts(kept) if kept else ""
+
+
+def _has_tests(folder: str, tests: Iterable[str], others: Iterable[str]) -> bool:
+    """Return whether tests lie in a folder, and in none of the others inside it."""
+    inside = tuple(other for other in others if other != folder and other.startswith(folder))
+    return any(test.startswith(folder) and not test.startswith(inside) for test in tests)
 
 
 def _read_part(text: str) -> CommandPart:

@@ -34,6 +34,7 @@ from agentflow.store.ledger import Binding, EvidenceLedger
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.case import find_hook_files
 from agentflow.verdict.earlier_runs import PATIENCE, EarlierRuns, encode_reads, find_flaky
+from agentflow.verdict.projects import fit_check, list_tests, may_add_project
 from agentflow.verdict.runner import CheckJob, CheckResult, CheckRunner, CheckSetup, Place, Results
 from agentflow.workspace.changes import FileChange
 from agentflow.workspace.git import Git
@@ -139,17 +140,18 @@ class Checking:
     def require(self, task: TaskState, files: tuple[str, ...]) -> tuple[Check, ...]:
         """Return the checks that have to pass: those from before the task, and any that is new.
 
-        Where a project is gone, its part of a check is, and the part of one that is new takes its place.
+        Where a project is gone, its part of a check is; one that is new has a part of its own.
         """
         before = tuple(item.check for item in task.baseline)
         known = {*(check.name for check in before), *(override.check for override in task.overrides)}
         left = self.list_left(task, files)
+        earlier = self._git.list_paths(task.base_tree) if before and task.base_tree else ()
         settled = known - {each.name for each in before if each not in left}
+        settled = set() if may_add_project(task.surface, earlier, files) else settled
         all_found = apply_own_commands(detect(self._sandbox, files, settled), self._said)
         found = (check for check in all_found if check.name not in known)
-        by_name = {check.name: check.command for check in all_found}
-        kept = ((check, fit_command(check.command, files, by_name.get(check.name, ""))) for check in before)
-        fitted = (check.replace(command=command or check.command) for check, command in kept)
+        tests = list_tests(task.surface, earlier)
+        fitted = (fit_check(check, files, all_found, tests) for check in before)
         return (*fitted, *limit_checks(found, self._bounds.timeouts))
 
     def list_left(self, task: TaskState, files: tuple[str, ...]) -> tuple[Check, ...]:

@@ -39,7 +39,7 @@ from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.diff.inspection import Inspection, find_added_secrets, make_approval_id
 from agentflow.verdict.diff.python_tests import find_altered_functions, strip_to_names
 from agentflow.verdict.diff.tampering import TextDiff
-from agentflow.verdict.diff.weakening import JudgedCheck, Weakening, find_weakening
+from agentflow.verdict.diff.weakening import JudgedCheck, Weakening, find_weakening, shows_all_tests
 from agentflow.verdict.earlier_runs import WHOLE
 from agentflow.verdict.judge import has_no_failure
 from agentflow.verdict.mixed_files import has_parts, is_shared, mix
@@ -215,7 +215,7 @@ def add_inspection(case: Case, seen: Inspection) -> Case:
         suspicions=tuple(_weigh(each, case) for each in seen.code),
         dependencies=seen.dependencies,
     )
-    found = Weakening() if case.is_renaming else _find_weakening(case, seen.checks)
+    found = Weakening() if case.is_renaming else _find_weakening(case, seen)
     files = dict.fromkeys(hunk.path for hunk in seen.lines)
     weakened = (*found.asked, *seen.suppressed, *find_blind_checks(case.probes or (), files))
     return case.replace(weakened=weakened, check_notes=found.noted)
@@ -229,7 +229,7 @@ def _weigh(found: Remark, case: Case) -> Remark:
     return found.replace(is_sure=False) if is_tried else found
 
 
-def _find_weakening(case: Case, changes: tuple[TextDiff, ...]) -> Weakening:
+def _find_weakening(case: Case, seen: Inspection) -> Weakening:
     """Return what was done to the checks, without those that a person skips."""
     skipped = {override.check for override in case.overrides}
     base, final, held = (
@@ -239,9 +239,10 @@ def _find_weakening(case: Case, changes: tuple[TextDiff, ...]) -> Weakening:
     # where all projects of before are gone, nothing of a check could run as it stood
     held = {name: run for name, run in final.items() if list_left_out(base.get(name), run)} | held
     both = [name for name in base if name in final and name in held]
-    return find_weakening(
-        changes, [JudgedCheck(base=base[name], final=final[name], held=held[name]) for name in both]
-    )
+    judged = [JudgedCheck(base=base[name], final=final[name], held=held[name]) for name in both]
+    tests = (base.get(CheckName.TESTS), final.get(CheckName.TESTS))
+    whole = [each for each in seen.new_projects if shows_all_tests(each, seen.checks, *tests)]
+    return find_weakening(seen.checks, judged, whole)
 
 
 _CLOSED = "not run (the network is closed to checks: `network: [checks]` in config.yaml opens it)"

@@ -156,14 +156,14 @@ def _ini(text: str) -> configparser.RawConfigParser:
 
 
 def _mix_json(before: str, now: str) -> str:
-    old, new = json.loads(before), json.loads(now)
+    old, new = json.loads(before or "{}"), json.loads(now)
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return before
     mixed = {key: value for key, value in new.items() if key not in _CHECKER_KEYS}
     mixed |= {key: value for key, value in old.items() if key in _CHECKER_KEYS}
     if names := {**_names_in(new), **_names_in(old)}:
         mixed["imports"] = names  # checks load code by names that had a meaning before
-    if mixed in (old, new):
+    if mixed == new or (before and mixed == old):
         return now if mixed == new else before
     return json.dumps(mixed, indent=2, ensure_ascii=False) + "\n"
 

@@ -45,6 +45,7 @@ from agentflow.verdict.judge import judge
 from agentflow.verdict.paths import join_surfaces, observe_base
 from agentflow.verdict.probes.plan import plan_canaries, plan_probes
 from agentflow.verdict.probes.probe import ProbeContext
+from agentflow.verdict.projects import list_tests
 from agentflow.verdict.runner import Place
 from agentflow.verdict.surface import find_surface, is_kept_original
 from agentflow.verdict.target_tests import narrow, read_tests
@@ -204,15 +205,16 @@ class Examination:
         whole = {one.evidence for one in (*self._task.baseline, *self._task.final, *self._task.held)}
         tests = read_tests(evidence.command) if evidence.id not in whole else ()
         before = self._required.get(self._task.base_tree or "", ())
-        required = (*required, *before, *self._list_fitted(before, required))
+        required = (*required, *before, *self._list_fitted(before, (*required, *self._require_now())))
         return (*required, *(narrow(check, tests) for check in required if tests))
 
     def _list_fitted(self, before: Iterable[Check], now: Iterable[Check]) -> Iterator[Check]:
         """Yield the checks from before the task as they are once projects are gone or have moved."""
-        files, named = self._git.list_paths(self._trees[1]) if self._trees else (), tuple(now)
-        for check in before if files else ():
+        paths, named = tuple(map(self._git.list_paths, self._trees or ())), tuple(now)
+        tests = list_tests(self._task.surface, paths[0]) if paths else ()
+        for check in before if paths else ():
             for other in ("", *(each.command for each in named if each.name is check.name)):
-                if command := fit_command(check.command, files, other):
+                if command := fit_command(check.command, paths[1], other, tests):
                     yield check.replace(command=command)
 
     def _absent(self, evidence: Evidence, tree: str) -> Examined:
@@ -226,6 +228,14 @@ class Examination:
         if tree not in self._required:
             self._required[tree] = self._copies.require(place, tree)
         return self._required[tree]
+
+    def _require_now(self) -> tuple[Check, ...]:
+        """Return the required checks of the judged tree, where this repository has it."""
+        tree = self._task.tree or ""
+        if tree not in self._required and self._git.has_tree(tree):
+            with self._copies.open(tree, self._shared) as place:
+                self._require(place, tree)
+        return self._required.get(tree, ())
 
     def _recount(self) -> tuple[TaskState, tuple[str, ...]]:
         """Return the task with what counts as checks here, too, and what its record wrongly calls product."""
@@ -258,11 +268,9 @@ class Examination:
             return
         for each in list_misused(task, self._evidence):
             yield f"{each} is not the program's run of what it stands for"
-        if tree not in self._required:
-            with self._copies.open(tree, self._shared) as place:
-                self._require(place, tree)
+        required = self._require_now()
         judged = {*(one.check.name for one in task.final), *(one.check for one in task.overrides)}
-        if left_out := {check.name for check in self._required[tree]} - judged:
+        if left_out := {check.name for check in required} - judged:
             yield f"there is no record of {list_some(sorted(left_out))}, which this tree requires"
         yield from self._list_unmatched()
 

@@ -26,6 +26,7 @@ PYTHON = f'#!/bin/sh\nITS_OWN=1 PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 exec "{sys.exec
 BY_ITS_OWN = "import os\n\n\ndef test_python():\n    assert os.environ.get('ITS_OWN')\n"
 SILENT = "import _pytest.python\n\n_pytest.python.Function.runtest = lambda self: None\n\n\n"
 """Code that makes every test of pytest pass."""
+needs_go = pytest.mark.skipif(not shutil.which("go"), reason="runs go")
 
 
 def lay_project(folder: str, **other: str) -> dict[str, str]:
@@ -103,7 +104,7 @@ def test_code_that_silences_its_runner_is_caught_in_any_project(folder: str, new
     assert done.code == 3, done.out
 
 
-@pytest.mark.skipif(not shutil.which("go"), reason="runs go")
+@needs_go
 def test_a_go_module_inside_another_is_tested_and_counted(new_repo: NewRepo) -> None:
     test = (
         'package {0}\n\nimport "testing"\n\nfunc Test(t *testing.T) {{\n\tif {1} {{\n\t\tt.Fail()\n\t}}\n}}\n'
@@ -116,19 +117,31 @@ def test_a_go_module_inside_another_is_tested_and_counted(new_repo: NewRepo) -> 
     assert (row["exit_code"], row["tests"]["passed"], row["tests"]["failed"]) == (1, 1, 1)
 
 
-def run_command(repo: Repo, command: str, task: str) -> Done:
-    """Let a task run one command."""
-    path = "two/app/calc.py"
-    turns: Any = play.turn(play.call("Bash", command=command))
+def run_turns(repo: Repo, task: str, *turns: Any, evidence: str = "ev-0002") -> Done:
+    """Let a task do what some turns of its implementer do, with a crew that has no objection."""
+    path = repo.git("ls-files").split()[-1]
     approving: Any = play.turn(play.call("SubmitReview", verdict="APPROVED", issues=[]))
     script = [
         play.findings(path),
         play.plan(path),
-        play.role("implementer", turns, play.submit(path)),
+        play.role("implementer", *turns, play.submit(path)),
         play.role("reviewer", approving),
-        play.verified("ev-0003"),
+        play.verified(evidence),
     ]
     return repo.task(task, "--json", "--max-iterations", "1", script=script)
+
+
+def run_command(repo: Repo, command: str, task: str) -> Done:
+    """Let a task run one command."""
+    return run_turns(repo, task, play.turn(play.call("Bash", command=command)), evidence="ev-0003")
+
+
+def add_files(repo: Repo, files: dict[str, str], evidence: str = "ev-0002") -> Done:
+    """Let a task write files that are new."""
+    calls = (play.call("Write", file_path=path, content=text) for path, text in files.items())
+    return run_turns(
+        repo, "add the project two, which adds and doubles", play.turn(*calls), evidence=evidence
+    )
 
 
 def test_a_project_that_is_removed_with_its_tests_is_asked_about(new_repo: NewRepo) -> None:
@@ -165,3 +178,132 @@ def test_code_that_silences_its_runner_is_caught_in_a_project_that_moved(new_rep
     done = run_command(repo, f"{wrong} && mkdir libs && mv two libs/two", "move the project two to libs/two")
     assert done.code == 3, done.out
     assert "tampers with the test runner" in done.out
+
+
+def lay_second(**other: str) -> dict[str, str]:
+    """Return a project that a task adds, with all of its code tested."""
+    return lay_project("two", **{"app/calc.py": RIGHT, **other})
+
+
+ROOTS = {
+    "beside": {**lay_project("one", **{"app/calc.py": RIGHT})},
+    "below": {
+        "calc.py": RIGHT,
+        "tests/test_root.py": "from calc import add\n\n\ndef test_root():\n    assert add(1, 1) == 2\n",
+    },
+    "below unittest": play.GREEN,
+}
+
+
+@pytest.mark.parametrize("before", ROOTS.values(), ids=ROOTS)
+def test_a_project_that_a_task_adds_is_tested_at_once(before: dict[str, str], new_repo: NewRepo) -> None:
+    repo = new_repo(before)
+    done = add_files(repo, lay_second(**{"tests/more.json": "{}\n"}))
+    assert done.code == 0, done.out
+    (proof,) = done.json["proof"]
+    assert proof["tests"] == ["two/tests/test_calc.py"]
+    again = repo.run("verify", repo.folder.name)
+    assert again.code == 0, again.out
+
+
+WRONG = {
+    "a failing test": ({"app/calc.py": CALC}, 3),
+    "silenced": ({"app/calc.py": SILENT + CALC}, 3),
+    "a silencing conftest": ({"app/calc.py": CALC, "conftest.py": SILENT}, 3),
+}
+
+
+@pytest.mark.parametrize(("other", "code"), WRONG.values(), ids=WRONG)
+def test_a_project_that_a_task_adds_with_a_fault_does_not_pass(
+    other: dict[str, str], code: int, new_repo: NewRepo
+) -> None:
+    done = add_files(new_repo(ROOTS["beside"]), lay_second(**other))
+    assert done.code == code, done.out
+
+
+def test_settings_that_leave_out_a_test_of_the_new_project_are_asked_about(new_repo: NewRepo) -> None:
+    settings = PROJECT["pyproject.toml"].replace("markers =", "testpaths = ['tests']\nmarkers =")
+    repo = new_repo(ROOTS["beside"])
+    hidden = {"app/test_more.py": PROJECT["tests/test_calc.py"].replace("== 3", "== 4")}
+    done = add_files(repo, lay_second(**{"pyproject.toml": settings, **hidden}))
+    assert done.code == 75, done.out
+
+
+@pytest.mark.parametrize("name", ["tests/pyproject.toml", "pytest.ini"])
+def test_settings_that_a_task_puts_among_tests_are_asked_about(name: str, new_repo: NewRepo) -> None:
+    toml, ini = '[tool.pytest.ini_options]\naddopts = "-k two"\n', "[pytest]\naddopts = -k two\n"
+    settings = ini if name.endswith("ini") else toml
+    repo = new_repo(ROOTS["below"])
+    done = add_files(repo, {name: settings, "tests/test_two.py": "def test_two():\n    assert True\n"})
+    assert done.code == 75, done.out
+
+
+def lay_module(folder: str, name: str, code: str = "return a + b") -> dict[str, str]:
+    """Return the files of a Go package that adds, with its test."""
+    test = "func TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fail()\n\t}\n}\n"
+    test = f'package {name}\n\nimport "testing"\n\n{test}'
+    text = f"package {name}\n\nfunc Add(a, b int) int {{\n\t{code}\n}}\n"
+    return {f"{folder}add.go": text, f"{folder}add_test.go": test}
+
+
+TOP = {"go.mod": "module top\n\ngo 1.19\n", **lay_module("", "top"), **lay_module("sub/", "sub")}
+
+
+@needs_go
+@pytest.mark.parametrize(("code", "end"), [("return a + b", 4), ("return a - b", 3)])
+def test_a_go_module_that_a_task_adds_is_tested_at_once(code: str, end: int, new_repo: NewRepo) -> None:
+    repo = new_repo(TOP)
+    files = {"two/go.mod": "module two\n\ngo 1.19\n", **lay_module("two/", "two", code)}
+    done = add_files(repo, files, evidence="ev-0004")
+    assert done.code == end, done.out
+    assert any("(cd two && go test ./...)" in each["command"] for each in repo.evidence())
+    if end == 4:  # no test sees a version that a new go.mod names
+        assert done.json["caveats"] == ["unproved"]
+        assert repo.run("verify", repo.folder.name).code == 0
+
+
+@needs_go
+def test_a_go_module_laid_over_packages_with_tests_takes_none_of_them_away(new_repo: NewRepo) -> None:
+    repo = new_repo(TOP)
+    done = add_files(repo, {"sub/go.mod": "module top/sub\n\ngo 1.19\n", **lay_module("sub/two/", "two")})
+    assert done.code == 3, done.out
+    assert "top/sub::TestAdd" in done.out
+
+
+def lay_package(name: str, code: str = "a + b") -> dict[str, str]:
+    """Return the files of a package of npm that adds, with its test."""
+    test = (
+        "const test = require('node:test'), assert = require('node:assert');\n"
+        "const { add } = require('../index.js');\n\n"
+        "test('adds', () => assert.equal(add(1, 2), 3));\n"
+    )
+    return {
+        f"packages/{name}/package.json": f'{{"name": "{name}", "scripts": {{"test": "node --test"}}}}\n',
+        f"packages/{name}/index.js": f"exports.add = (a, b) => {code};\n",
+        f"packages/{name}/test/{name}.test.js": test,
+    }
+
+
+SCRIPTS = {"said": ', "scripts": {"test": "npm test --workspaces"}'}
+
+
+@pytest.mark.skipif(not shutil.which("npm"), reason="runs npm")
+@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
+def test_packages_of_a_workspace_are_tested_and_proved(script: str, new_repo: NewRepo) -> None:
+    top = {"package.json": f'{{"name": "top", "workspaces": ["packages/*"]{script}}}\n'}
+    repo = new_repo({**top, **lay_package("one"), **lay_package("two", "a - b")})
+    turns = play.edit("packages/two/index.js", "a - b", "a + b")
+    done = run_turns(repo, play.TEXT, *turns)
+    assert done.code == 0, done.out
+    (proof,) = done.json["proof"]
+    assert proof["tests"] == ["packages/two/test/two.test.js::adds"]
+
+
+@pytest.mark.skipif(not shutil.which("npm"), reason="runs npm")
+@pytest.mark.parametrize(("code", "end"), [("a + b", 0), ("a - b", 3)])
+def test_a_package_that_a_task_adds_to_a_workspace_is_tested_at_once(
+    code: str, end: int, new_repo: NewRepo
+) -> None:
+    top = {"package.json": f'{{"name": "top", "workspaces": ["packages/*"]{SCRIPTS["said"]}}}\n'}
+    done = add_files(new_repo({**top, **lay_package("one")}), lay_package("two", code))
+    assert done.code == end, done.out

@@ -21,6 +21,7 @@ from agentflow.verdict.diff.other_tests import find_added_tests
 from agentflow.verdict.diff.python_tests import find_changed_tests, has_only_lost_functions
 from agentflow.verdict.diff.tampering import TextDiff, find_tampering, list_changed_lines
 from agentflow.verdict.mixed_files import extract_checks, has_parts, is_shared, mix
+from agentflow.verdict.projects import find_new_projects, is_put_among_tests
 from agentflow.verdict.same.equivalence import is_document
 from agentflow.verdict.same.program import find_renamed, is_same_program
 from agentflow.verdict.surface import Kind, find_kind, find_kind_for_verdict, is_document_path
@@ -73,6 +74,8 @@ class Inspection(Record):
     """The names that became others, where that is all that changed."""
     lines: tuple[Hunk, ...] = ()
     """The changed lines of the product."""
+    new_projects: tuple[str, ...] = ()
+    """The folders of projects that are new, each with a slash at its end."""
     suppressed: tuple[str, ...] = ()
     """New comments by which the product keeps a required check from looking."""
 
@@ -84,6 +87,9 @@ def inspect_change(git: Git, task: TaskState) -> Inspection:
     """Return what the files that differ show about a change."""
     found = read_changed_texts(git, *task.trees, _TEXT_BYTES)
     changed = [one for each in found for one in _to_changed(each, task.surface)]
+    before = git.list_paths(task.trees[0])
+    changed = [_see_settings(each, before) for each in changed]
+    settings = (each.path for each in changed if each.kind is Kind.RUNNER and not each.before)
     code = {each.path for each in changed if not each.kind}
     tests, spoken = (_tests(git, task), _find_spoken(git, task, changed)) if code else ((), ())
     findings = find_tampering(changed, tests, spoken)
@@ -95,6 +101,7 @@ def inspect_change(git: Git, task: TaskState) -> Inspection:
         same_behaviour=is_same_program(git, task, found),
         changed_tests=_find_changed_tests(found, changed),
         new_fixtures=_find_new_fixtures(found, task.surface),
+        new_projects=find_new_projects(task.surface, settings, before),
         suppressed=_find_suppressions(task, changed),
         dependencies=_dependencies(git, task, [each.path for each in found if find_manifest(each.path)]),
         renamed=find_renamed(git, task, found),
@@ -213,6 +220,13 @@ def _to_changed(each: ChangedTexts, surface: Surface) -> tuple[TextDiff, ...]:
     before, after = (extract_checks(each.path, text) for text in (each.before, each.after))
     part = TextDiff(path=each.path, before=before, after=after, kind=Kind.TESTS)
     return (whole,) if before == after else (part, whole)
+
+
+def _see_settings(change: TextDiff, before: Iterable[str]) -> TextDiff:
+    """Return a change, which is one of settings although a folder of tests has the file."""
+    is_new_test = change.kind is Kind.TESTS and not change.before
+    is_setting = is_new_test and is_put_among_tests(change.path, before)
+    return change.replace(kind=Kind.RUNNER) if is_setting else change
 
 
 def _add_findings(each: TextDiff, findings: tuple[Remark, ...]) -> TextDiff:

@@ -13,14 +13,16 @@ from types import MappingProxyType
 
 from agentflow.core.check_command import list_moves
 from agentflow.core.evidence import RED, CheckName, CheckRun, TestOutcome
+from agentflow.core.languages import is_source
 from agentflow.core.record import Record
-from agentflow.core.test_ids import get_test_file
+from agentflow.core.test_ids import get_test_file, get_test_function, is_test_in
 from agentflow.core.verdict import Tampering
 from agentflow.redact import list_some
 from agentflow.verdict.case import list_left_out
-from agentflow.verdict.diff.python_tests import find_moved_tests
+from agentflow.verdict.diff.python_tests import find_altered_functions, find_moved_tests, strip_to_names
 from agentflow.verdict.diff.tampering import TextDiff
 from agentflow.verdict.mixed_files import read_checker_settings
+from agentflow.verdict.projects import get_folder
 from agentflow.verdict.surface import Kind
 from agentflow.verdict.syntax import NO_PYTHON
 
@@ -70,7 +72,9 @@ class Weakening(Record):
     """Changes that change no result of today; later changes are judged by them."""
 
 
-def find_weakening(changes: Sequence[TextDiff], judged: Iterable[JudgedCheck]) -> Weakening:
+def find_weakening(
+    changes: Sequence[TextDiff], judged: Iterable[JudgedCheck], new_projects: Collection[str] = ()
+) -> Weakening:
     """Return what the change did to the checks, judged by what the original ones show on the new code."""
     runs = tuple(judged)
     moved = _find_moved_files(changes, runs)
@@ -79,7 +83,7 @@ def find_weakening(changes: Sequence[TextDiff], judged: Iterable[JudgedCheck]) -
         line for each in runs for line in (*_find_lost_tests(each, changes, moved), *_other_results(each))
     ]
     asked += _list_differing_moves(changes, runs)
-    asked += _untold(changes, runs)
+    asked += _untold(changes, runs, new_projects)
     told = [line for change in changes for line in _describe_weakening(change)]
     aids = [each for each in changes if asked and not each.before and each.kind is not Kind.TESTS]
     new = [line for each in aids for line in _describe(each)]
@@ -158,14 +162,22 @@ def _is_hidden(base: CheckRun, final: CheckRun, held: CheckRun) -> bool:
     return bool(base.outcomes) or not held.green
 
 
-def _untold(changes: Sequence[TextDiff], judged: Sequence[JudgedCheck]) -> Iterator[str]:
-    """Yield the changes that the results of the original checks cannot reveal."""
+def _untold(
+    changes: Sequence[TextDiff], judged: Sequence[JudgedCheck], new_projects: Collection[str]
+) -> Iterator[str]:
+    """Yield the changes that the results of the original checks cannot reveal.
+
+    The settings in a new project concern its own tests alone, and leave none of these out.
+    """
     tests = [each for each in judged if each.base.check.name is CheckName.TESTS]
     commands = [run.check.command for each in tests for run in (each.base, each.final)]
     is_named = all(each.base.outcomes for each in tests)
     has_new_tests = any(each.kind is Kind.TESTS and each.after for each in changes)
     for change in changes:
-        is_steering = can_steer_tests(change.path, change.kind, change.before, change.after, commands)
+        is_own = change.kind is Kind.RUNNER and get_folder(change.path) in new_projects
+        is_steering = not is_own and can_steer_tests(
+            change.path, change.kind, change.before, change.after, commands
+        )
         is_read = bool(change.before) and change.kind is not Kind.UNKNOWN
         is_uncounted = (
             not is_named and is_read and bool(Counter(change.before.split()) - Counter(change.after.split()))
@@ -185,6 +197,26 @@ def _describe_weakening(change: TextDiff) -> list[str]:
     if change.kind is Kind.TESTS:
         return [each.describe() for each in change.findings if each.kind in _LOST and change.before]
     return _describe(change) if change.before or change.findings else []
+
+
+def shows_all_tests(
+    folder: str, changes: Iterable[TextDiff], base: CheckRun | None, final: CheckRun | None
+) -> bool:
+    """Return whether each test in the changed files of a new project gave a result, or none of them did."""
+    now, known = final.outcomes if final else {}, base.outcomes if base else {}
+    shown = [test for test in now if test not in known]
+    files = [each for each in changes if each.kind is Kind.TESTS and each.path.startswith(folder)]
+    found = {each.path: [test for test in shown if is_test_in(test, (each.path,))] for each in files}
+    is_none = not any(found.values())
+    return bool(now) and (is_none or all(_is_shown(each, found[each.path]) for each in files))
+
+
+def _is_shown(file: TextDiff, shown: Collection[str]) -> bool:
+    functions = find_altered_functions("", file.after) if file.path.endswith(".py") else None
+    if functions is None:
+        return bool(shown) or not (file.after and is_source(file.path))
+    defined = {name for name in strip_to_names(functions) if name.startswith("test")}
+    return defined <= {get_test_function(test) for test in shown}
 
 
 def can_steer_tests(path: str, kind: Kind | None, before: str, after: str, commands: Iterable[str]) -> bool:

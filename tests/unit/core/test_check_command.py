@@ -46,14 +46,36 @@ def test_each_part_runs_in_its_folder_and_any_of_them_can_fail(tmp_path: Path) -
     assert (done.returncode, done.stdout.split()) == (1, [str(tmp_path / "a"), str(tmp_path)])
 
 
-def test_a_part_whose_folder_is_gone_is_left_out_and_one_of_a_new_folder_takes_its_place() -> None:
+def test_a_part_whose_folder_is_gone_is_left_out_and_a_new_project_has_one_of_its_own() -> None:
     before = "r=0; { pytest -q; } || r=1; (cd a && pytest -q) || r=1; exit $r"
-    assert fit_command(before, ["a/b.py", "new/c.py"], "cd new && pytest -q") == before
+    assert fit_command(before, ["a/b.py", "new/c.py"]) == before
     assert fit_command(before, ["b.py"]) == "pytest -q"
-    found = "r=0; { npm test; } || r=1; (cd new && pytest -q) || r=1; exit $r"
-    assert fit_command(before, ["new/c.py"], found) == before.replace("cd a", "cd new")
-    ignoring = before.replace("{ pytest -q", "{ pytest -q --ignore=a")
-    assert fit_command(ignoring, ["new/c.py"], found).startswith(
-        "r=0; { pytest -q --ignore=a --ignore=new; }"
+    apart = before.replace("pytest -q; }", "pytest -q --ignore=new; }")
+    added = apart.replace("; exit", "; (cd new && pytest -q) || r=1; exit")
+    assert fit_command(before, ["a/b.py", "new/c.py"], "cd new && pytest -q") == added
+    found = "r=0; { npm test; } || r=1; (cd new && go test ./...) || r=1; exit $r"
+    assert fit_command(before, ["new/c.py"], found) == before.replace(
+        "cd a && pytest -q", "cd new && go test ./..."
     )
     assert fit_command("cd a && pytest -q", ["b.py"]) == ""
+
+
+@pytest.mark.parametrize(
+    "program", [".venv/bin/python", "PYTHONPATH=src .venv/bin/python", "'my env/bin/python'"]
+)
+def test_no_program_that_comes_with_a_new_project_runs_its_tests(program: str) -> None:
+    found = f"cd new && {program} -m pytest -q"
+    assert fit_command("pytest -q", ["new/c.py"], found) == "pytest -q --ignore=new"
+    assert fit_command("cd a && pytest -q", ["a/b.py", "new/c.py"], found) == "cd a && pytest -q"
+    outer = found.replace(program, "../.venv/bin/python")
+    assert fit_command("pytest -q", ["new/c.py"], outer).endswith(f"({outer}) || r=1; exit $r")
+
+
+@pytest.mark.parametrize(
+    ("test", "is_new"),
+    [("new/t.py", False), ("new/in/t.py", True), ("newer/t.py", True), ("new/gone.py", True)],
+)
+def test_a_folder_where_tests_of_other_parts_are_is_no_new_project(test: str, is_new: bool) -> None:
+    before = "r=0; { pytest -q; } || r=1; (cd new/in && pytest -q) || r=1; exit $r"
+    files = ["new/c.py", "new/t.py", "new/in/t.py", "newer/t.py"]
+    assert (fit_command(before, files, "cd new && pytest -q", [test]) != before) is is_new

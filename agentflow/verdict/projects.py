@@ -1,0 +1,56 @@
+"""Projects that a task adds: their parts of the checks, and whether tests were there before."""
+
+from collections.abc import Collection, Iterable
+from pathlib import PurePosixPath
+
+from agentflow.checks.repository import PYTEST_SETTINGS
+from agentflow.core.check_command import fit_command
+from agentflow.core.evidence import Check, Surface
+from agentflow.core.languages import PYTHON
+from agentflow.core.regex import compile_glob
+from agentflow.verdict.surface import Kind, find_kind
+
+_HOLDING = frozenset({Kind.TESTS, Kind.SETTING, Kind.NAMED})
+"""The kinds of files that hold tests, or start some."""
+_COLLECTED = compile_glob(f"{{{','.join(PYTHON.tests)}}}")
+
+
+def list_tests(surface: Surface, paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the paths that are tests by their name, by settings or by the command of a check."""
+    return tuple(path for path in paths if find_kind(path, surface) in _HOLDING)
+
+
+def may_add_project(surface: Surface, before: Collection[str], now: Iterable[str]) -> bool:
+    """Return whether there are tests in a folder that held none before, not even further down."""
+    known = {*before}
+    new = list_tests(surface, (path for path in now if path not in known))
+    return bool(new) and not _list_folders(new) <= _list_folders(list_tests(surface, before))
+
+
+def _list_folders(paths: Iterable[str]) -> set[PurePosixPath]:
+    return {folder for path in paths for folder in PurePosixPath(path).parents}
+
+
+def fit_check(check: Check, files: Iterable[str], found: Iterable[Check], tests: Collection[str]) -> Check:
+    """Return a check of before with the parts of new projects, as they are found now."""
+    now = next((each for each in found if each.name is check.name), None)
+    command = fit_command(check.command, files, now.command if now else "", tests)
+    return check.replace(command=command or check.command, left_out=check.left_out or (now and now.left_out))
+
+
+def find_new_projects(surface: Surface, new: Iterable[str], before: Iterable[str]) -> tuple[str, ...]:
+    """Return the folders of new settings where no test was before, each with a slash at its end."""
+    folders = {get_folder(path) for path in new}
+    tests = list_tests(surface, before) if folders else ()
+    return tuple(each for each in sorted(folders) if not any(test.startswith(each) for test in tests))
+
+
+def is_put_among_tests(new: str, before: Iterable[str]) -> bool:
+    """Return whether a new file is settings of pytest in a folder where it collects tests already."""
+    folder, is_named = get_folder(new), new.rpartition("/")[2] in PYTEST_SETTINGS
+    return is_named and any(path.startswith(folder) and _COLLECTED.fullmatch(path) for path in before)
+
+
+def get_folder(path: str) -> str:
+    """Return the folder of a file, with a slash at its end; empty for the root."""
+    return path[: path.rfind("/") + 1]
