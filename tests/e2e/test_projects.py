@@ -270,6 +270,30 @@ def test_a_go_module_laid_over_packages_with_tests_takes_none_of_them_away(new_r
     assert "top/sub::TestAdd" in done.out
 
 
+RENAMED = "mv two/app/calc.py two/app/sums.py && sed -i 's/app.calc/app.sums/' two/tests/*.py"
+RENAMING = {
+    "in the project alone": (RENAMED, 0),
+    "and in another project": (f"{RENAMED} && sed -i 's/app.calc/app.sums/' one/tests/*.py", 3),
+    "and the code changed": (f"{RENAMED} && sed -i 's/2 \\* a/a + a/' two/app/sums.py", 75),
+}
+
+
+@pytest.mark.parametrize(("command", "code"), RENAMING.values(), ids=RENAMING)
+def test_a_module_that_is_renamed_in_a_project_is_proved(command: str, code: int, new_repo: NewRepo) -> None:
+    done = run_command(new_repo(lay_several()), command, "rename two/app/calc.py to two/app/sums.py")
+    assert done.code == code, done.out
+    assert code or [each["kind"] for each in done.json["proof"]] == ["rename"]
+
+
+def test_a_module_of_a_project_that_a_script_beside_it_names_is_not_proved_by_renaming(
+    new_repo: NewRepo,
+) -> None:
+    script = "import sys\n\nsys.path.insert(0, 'two')\n\nimport app.calc\n\nprint(app.calc.add(1, 2))\n"
+    repo = new_repo({**lay_several(), "show.py": script})
+    done = run_command(repo, RENAMED, "rename two/app/calc.py to two/app/sums.py")
+    assert done.code == 75, done.out
+
+
 def lay_package(name: str, code: str = "a + b") -> dict[str, str]:
     """Return the files of a package of npm that adds, with its test."""
     test = (

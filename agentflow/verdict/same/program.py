@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePosixPath
 
+from agentflow.core.check_command import list_part_folders
+from agentflow.core.evidence import CheckName
 from agentflow.core.languages import is_source
 from agentflow.core.task import TaskState
 from agentflow.verdict.same.comments import (
@@ -133,8 +135,45 @@ def find_renamed(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -
     is_moved = not names and len(set(paths) ^ {*now}) == _MOVED
     if not (names or is_moved) or len(paths) > _RENAMED_FILES or (names and sorted(paths) != sorted(now)):
         return {}
-    before, after = git.read_files(base, paths, _TEXT_BYTES), git.read_files(tree, now, _TEXT_BYTES)
+    sides = git.read_files(base, paths, _TEXT_BYTES), git.read_files(tree, now, _TEXT_BYTES)
+    project = _find_project(task, changes)
+    before, after = (_take_files(task, project, texts) for texts in sides)
     if is_moved:
-        return find_moved_module(before, after)
+        moved = find_moved_module(before, after)
+        return moved if moved and not (project and _is_named_outside(git, task, project, moved)) else {}
     is_left = git.find_mentions(tree, names) or git.find_mentions(base, names.values())
     return names if not is_left and is_renamed(before, after, names) else {}
+
+
+def _list_projects(task: TaskState) -> tuple[str, ...]:
+    """Return the folders that are tested by themselves, each with a slash at its end."""
+    commands = (item.check.command for item in task.baseline if item.check.name is CheckName.TESTS)
+    return tuple(folder for command in commands for folder in list_part_folders(command))
+
+
+def _find_project(task: TaskState, changes: Iterable[ChangedTexts]) -> str:
+    """Return the innermost project that has all changed files but documents; empty for the root."""
+    paths = [each.path for each in changes if not is_document(each)]
+    around = (each for each in _list_projects(task) if all(path.startswith(each) for path in paths))
+    return max(around, key=len, default="")
+
+
+def _take_files(task: TaskState, project: str, texts: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the texts of a project as its own code sees them, and those of Python in no project at all."""
+    mine = {path.removeprefix(project): text for path, text in texts.items() if path.startswith(project)}
+    apart = (project, *_list_projects(task))
+    others = (path for path in texts if path.endswith(".py") and not path.startswith(apart))
+    return mine | {f"../{path}": texts[path] for path in others}
+
+
+def _is_named_outside(git: Git, task: TaskState, project: str, moved: Mapping[str, str]) -> bool:
+    """Return whether a file outside a project may mean its module, by the old name or by the new one.
+
+    Code of another project means its own modules, unless it names the project too.
+    """
+    base, tree = task.trees
+    others = tuple(folder for folder in _list_projects(task) if not project.startswith(folder))
+    said = (*git.find_mentions(base, moved), *git.find_mentions(tree, moved.values()))
+    naming = {*git.find_mentions(tree, [PurePosixPath(project).name])}
+    outside = (path for path in said if not (path.startswith(project) or is_document_path(path)))
+    return any(path in naming or not path.startswith(others) for path in outside)
