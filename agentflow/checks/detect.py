@@ -12,6 +12,7 @@ from agentflow.core.check_command import CommandPart
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.languages import LANGUAGES, CheckRule, Language
 from agentflow.core.regex import compile_glob, regex
+from agentflow.redact import list_some
 from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.run import Sandbox
 
@@ -84,11 +85,30 @@ def find_node_checks(repository: Repository) -> Iterator[Check]:
     scripts = get_table(package, "scripts")
     for name, script in _SCRIPTS:
         body = scripts.get(script)
-        if isinstance(body, str) and body.strip() and _NO_TEST not in body:
+        if _is_script(body):
             yield require(name, _script(tool, script), f"script {script!r} in package.json", missing)
+        elif name is CheckName.TESTS and tool == "npm" and (places := _list_tested(repository)):
+            command = "npm test --workspaces --if-present"
+            yield require(name, command, f"script {script!r} in {list_some(places)}", missing)
     typed = "typescript" in get_table(package, "dependencies") | get_table(package, "devDependencies")
     if typed and repository.has("tsconfig.json"):
         yield require(CheckName.TYPES, f"{_LOCAL_TSC[tool]} --noEmit", "tsconfig.json", missing)
+
+
+def _list_tested(repository: Repository) -> list[str]:
+    """Return the manifests of packages in an npm workspace that have a script for tests."""
+    said = repository.package.get("workspaces")
+    globs = get_table(said).get("packages") if isinstance(said, dict) else said
+    named = [each for each in globs if isinstance(each, str)] if isinstance(globs, list) else []
+    patterns = [compile_glob(f"{each.removeprefix('./').rstrip('/')}/package.json") for each in named]
+    found = (name for name in repository.files if any(each.fullmatch(name) for each in patterns))
+    folders = (name.removesuffix("package.json") for name in found if not _APART.search(name))
+    scripts = ((each, get_table(repository.within(each).package, "scripts")) for each in folders)
+    return [f"{each}package.json" for each, said in scripts if _is_script(said.get("test"))]
+
+
+def _is_script(body: object) -> bool:
+    return isinstance(body, str) and bool(body.strip()) and _NO_TEST not in body
 
 
 def find_table_checks(repository: Repository) -> Iterator[Check]:

@@ -308,7 +308,7 @@ def lay_package(name: str, code: str = "a + b") -> dict[str, str]:
     }
 
 
-SCRIPTS = {"said": ', "scripts": {"test": "npm test --workspaces"}'}
+SCRIPTS = {"said": ', "scripts": {"test": "npm test --workspaces"}', "unsaid": ""}
 
 
 @pytest.mark.skipif(not shutil.which("npm"), reason="runs npm")
