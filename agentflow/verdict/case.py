@@ -198,7 +198,8 @@ def list_left_out(base: CheckRun | None, run: CheckRun) -> frozenset[str]:
     """Return the tests of before that may be of a project which is gone, so that its part of the check is."""
     if base is None:
         return frozenset()
-    gone = tuple({*list_part_folders(base.check.command)} - {*list_part_folders(run.check.command)})
+    left = list_part_folders(run.check.command) if run.evidence else ()
+    gone = tuple({*list_part_folders(base.check.command)} - {*left})
     return frozenset(
         test for test in base.tests_with_result if gone and (test.startswith(gone) or not is_file_named(test))
     )

@@ -237,7 +237,8 @@ def _find_weakening(case: Case, seen: Inspection) -> Weakening:
         for side in (case.before, case.after, case.select(checks=Side.BASE))
     )
     # where all projects of before are gone, nothing of a check could run as it stood
-    held = {name: run for name, run in final.items() if list_left_out(base.get(name), run)} | held
+    apart = (run for name, run in final.items() if list_left_out(base.get(name), run) or not run.evidence)
+    held = {run.check.name: run for run in apart} | held
     both = [name for name in base if name in final and name in held]
     judged = [JudgedCheck(base=base[name], final=final[name], held=held[name]) for name in both]
     tests = (base.get(CheckName.TESTS), final.get(CheckName.TESTS))

@@ -1,13 +1,14 @@
-"""Projects that a task adds: their parts of the checks, and whether tests were there before."""
+"""Projects that a task adds or removes: their parts of the checks, and whether tests were there before."""
 
 from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
 
 from agentflow.checks.repository import PYTEST_SETTINGS
-from agentflow.core.check_command import fit_command
+from agentflow.core.check_command import fit_command, list_part_folders
 from agentflow.core.evidence import Check, Surface
 from agentflow.core.languages import PYTHON
 from agentflow.core.regex import compile_glob
+from agentflow.redact import list_some
 from agentflow.verdict.surface import Kind, find_kind
 
 _HOLDING = frozenset({Kind.TESTS, Kind.SETTING, Kind.NAMED})
@@ -32,10 +33,16 @@ def _list_folders(paths: Iterable[str]) -> set[PurePosixPath]:
 
 
 def fit_check(check: Check, files: Iterable[str], found: Iterable[Check], tests: Collection[str]) -> Check:
-    """Return a check of before with the parts of new projects, as they are found now."""
+    """Return a check of before with the parts of new projects, as they are found now.
+
+    It cannot run where the folders of all its parts are gone.
+    """
     now = next((each for each in found if each.name is check.name), None)
     command = fit_command(check.command, files, now.command if now else "", tests)
-    return check.replace(command=command or check.command, left_out=check.left_out or (now and now.left_out))
+    if not command:
+        gone = list_some([folder[:-1] for folder in list_part_folders(check.command)])
+        return check.replace(missing=f"its folder is gone: {gone}")
+    return check.replace(command=command, left_out=check.left_out or (now and now.left_out))
 
 
 def find_new_projects(surface: Surface, new: Iterable[str], before: Iterable[str]) -> tuple[str, ...]:

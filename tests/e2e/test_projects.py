@@ -153,6 +153,17 @@ def test_a_project_that_is_removed_with_its_tests_is_asked_about(new_repo: NewRe
     assert "one/tests/test_calc.py::" not in report
 
 
+@pytest.mark.parametrize("command", ["python3 -m pytest -q", "echo fine"], ids=["named", "uncounted"])
+def test_a_folder_that_the_users_own_command_needs_is_asked_about_once_it_is_gone(
+    command: str, new_repo: NewRepo
+) -> None:
+    repo = new_repo({**lay_several(), ".claude/test-command": f"cd two && {command}\n"})
+    assert repo.run("trust", "--yes").code == 0
+    done = run_command(repo, "rm -r two", "remove the project two, nobody uses it")
+    assert done.code == 75, done.out
+    assert "tests no longer runs: its folder is gone: two" in (repo.folder / "report.md").read_text("utf-8")
+
+
 @pytest.mark.parametrize("projects", [("two",), ("one", "two")])
 def test_a_project_that_moves_with_its_tests_is_proved_by_them(
     projects: tuple[str, ...], new_repo: NewRepo

@@ -145,6 +145,8 @@ def _other_results(judged: JudgedCheck) -> Iterator[str]:
     if not held.list_ids(*RED) - base.list_ids(*RED):
         for test in sorted((base.tests_with_result & final.tests_with_result) - held.tests_with_result):
             yield f"{test} gives no result as it stood before the task"
+    if base.evidence and final.evidence is None:
+        yield f"{base.check.name} no longer runs: {final.check.missing}"
     hidden = Counter(held.findings) - Counter(final.findings)
     if hidden and not final.outcomes:
         found = list_some(sorted(hidden), 1)
