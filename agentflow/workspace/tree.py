@@ -236,9 +236,7 @@ class TreeWriter:
             raw = call(
                 "ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z", env=env
             )
-        found = tuple(
-            os.fsdecode(path) for path in raw.split(b"\0") if path and not path.startswith(b".claude/")
-        )
+        found = tuple(os.fsdecode(path) for path in _list_outermost(raw) if not path.startswith(b".claude/"))
         self._ignored = (seen, found) if seen is not None and seen == look_through(self.origin.root) else None
         return found
 
@@ -260,6 +258,18 @@ class TreeWriter:
             env = {**make_private_git(self.origin.root, self.origin.source, folder), **self._objects}
             write_rules(self.origin.freeze(call), folder, self._attributes)
             yield env | hide_home(folder)
+
+
+def _list_outermost(raw: bytes) -> Iterator[bytes]:
+    """Yield the ignored entries that lie in no other; git also lists what an ignored folder itself ignores.
+
+    A virtual environment is such a folder: from Python 3.13 on, it has an ignore file of its own.
+    """
+    above = b""
+    for path in filter(None, raw.split(b"\0")):
+        if not (above and path.startswith(above)):
+            yield path
+            above = path if path.endswith(b"/") else b""
 
 
 def read_work_tree(root: Path, listing: Listing, hash_name: str) -> tuple[IndexEntry, ...] | None:

@@ -175,10 +175,12 @@ def test_large_ignored_files_and_what_tools_make_are_not_kept(repo: Repo) -> Non
         {
             "ignored/build/made": "x",
             "node_modules/a/index.js": "x",
+            "venv/.gitignore": "*\n",
+            "venv/pyvenv.cfg": "x",
             ".gitignore": "*.log\nignored/\nnode_modules\n",
         }
     )
-    names = "big.log ignored/build/made node_modules/a/index.js"
+    names = "big.log ignored/build/made node_modules/a/index.js venv/pyvenv.cfg"
     repo.task(script=crew(*play.MENDED, shell(f"rm {names} ignored/x")))
     assert repo.run("undo", repo.folder.name).code == 0
     assert repo.read("ignored/x") == "ignored"
