@@ -11,7 +11,7 @@ from agentflow.verdict.tokens import CLOSES, OPENS, Tokens, blank_out, to_tokens
 
 _TOKEN = re.compile(
     r"#?[A-Za-z_$][\w$]*|\d[\w.]*|\x01+|'[a-z_]\w*|<<=|>>>=?|>>=|\*\*=?|\.\.[.=]?|===|!==|=>|->|::|&&=?|\|\|=?|\?\?=?"
-    r"|\?\.|<=|>=|==|!=|<<|>>|\+\+|--|[-+*/%&|^]=|[^\s\w]"
+    r"|\?\.(?!\d)|<=|>=|==|!=|<<|>>|\+\+|--|[-+*/%&|^]=|[^\s\w]"
 )
 _GIVEN_TYPES = re.compile(r"(?<=[\w$])<[^<>;(){}=]*(?:<[^<>;(){}=]*>[^<>;(){}=]*)*>(?=\()")
 """Types between a function's name and its arguments."""
@@ -46,6 +46,8 @@ class Asks(StrEnum):
     TRUTH_OF_BOOLEANS = "booleans"
     """Any other value is no condition."""
     ABSENCE = "absence"
+    END = "end"
+    """Nothing: it is enough that there is a value, since nothing before it threw."""
 
 
 class Spot(Record):

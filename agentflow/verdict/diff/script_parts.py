@@ -21,6 +21,7 @@ from agentflow.verdict.tokens import CLOSES, OPENS, Tokens
 _SETS = frozenset({"??=", "||=", "&&="})
 """What is right of them is taken only for some values of what is left."""
 _ASKS = frozenset({"if", "while"})
+_BEFORE_BLOCKS = frozenset({"else", "try", "do", "finally"})
 _HEADS = frozenset({*_ASKS, "for", "await", "switch", "with"})
 _SAYS_OPTIONAL = frozenset({":", ",", ")", ";", "]", "}", "="})
 _KEYWORDS = frozenset(
@@ -40,11 +41,10 @@ _NO_RESULT = frozenset(
 )
 """Tokens that do not stand between the parameters of a function and its body."""
 _BEFORE_VALUES = frozenset({"=", "(", "[", ",", "return", "default", "??", *_SETS, *JOINS})
-_NEVER = re.compile(
-    r"[\s{:]*(?:const \w+: never = [\w.]+;\s*throw\b[^;]*;"
-    r"|(?:return |throw )?\w*(?i:never|unreachable|exhausti)\w*\([^;]*\);)[\s}]*"
-)
+_NEVER = re.compile(r"[\s{:]*const \w+: never = [\w.]+;\s*throw\b[^;]*;[\s}]*")
 """What stands where the types leave no value that could arrive."""
+_GIVES_UP = re.compile(r"[\s{:]*(?:return |throw )?(?P<name>\w+)\((?P<value>\w*)[^;]*\);[\s}]*")
+_NAMED_NEVER = re.compile(r"(?i)never|unreachable|exhausti")
 _DEMANDS_NEVER = re.compile(r"\(\s*\w+: never\b[^{}]*\{\s*throw\b[^;]*;?\s*\}")
 """A function that no value can be given to, and that throws."""
 _CONSTANT = re.compile(r"true|false|[\d.]+")
@@ -66,6 +66,7 @@ def find_script_parts(code: Tokens) -> Iterator[Spot]:
 
 def _find_question(code: Tokens, start: int, end: int) -> Asks:
     is_number = code.get_word(start - 2) == "Number" and code.get_word(end) == ")"
+    is_number = is_number or _is_behind_sign(code, start)
     other = Asks.ABSENCE if code.get_word(end) == "??" else Asks.TRUTH
     return Asks.TRUTH_OF_BOOLEANS if is_number else other
 
@@ -79,10 +80,25 @@ def _find_conditions(code: Tokens, place: int, word: str) -> Iterator[tuple[int,
     elif word == "!" and code.get_word(place - 1) != "!":
         if not _ends_operand(code, place - 1):
             yield place, end_of_operand(code, place + 1)
-    elif word in _ASKS and code.get_word(place + 1) == "(" and not _is_member(code, place):
+    elif word in _ASKS and code.get_word(place + 1) == "(" and not is_member(code, place):
         yield extend(code, code.partners[place + 1] - 1, ())
     elif word == "(" and code.get_word(place - 1) == "Number":
         yield place + 1, code.partners[place]
+    elif word == "+" and _is_sign(code, place):
+        end = end_of_operand(code, place + 1)
+        is_whole = code.words[place + 1] == "(" and code.partners[place + 1] == end - 1
+        yield place + 1 + is_whole, end - is_whole
+
+
+def _is_behind_sign(code: Tokens, start: int) -> bool:
+    at = start - 1 - (code.get_word(start - 1) == "(")
+    return code.get_word(at) == "+" and _is_sign(code, at)
+
+
+def _is_sign(code: Tokens, place: int) -> bool:
+    """Return whether a plus makes a number of what follows, such as of a comparison."""
+    is_first = not is_operand(code, place - 1) and code.get_word(place - 1) not in ("++", "--")
+    return is_first and code.get_word(place + 1) not in ("+", "++", "-", "--", "!")
 
 
 def _is_operator(code: Tokens, place: int) -> bool:
@@ -91,7 +107,7 @@ def _is_operator(code: Tokens, place: int) -> bool:
         return code.get_word(place - 1) not in ("as", ".", "?.")
     if _begins_line(code, place) or not (is_apart(code, place) or _is_single(code, place)):
         return False
-    return _is_operand(code, place - 1) or code.get_word(place - 1) == "!"
+    return is_operand(code, place - 1) or code.get_word(place - 1) == "!"
 
 
 def _is_single(code: Tokens, place: int) -> bool:
@@ -113,18 +129,18 @@ def _asks_for_key(code: Tokens, place: int) -> bool:
     """Return whether `in` asks; behind the first name in square brackets it lists the keys of a type."""
     around = code.around[place]
     is_mapped = code.has_types and code.get_word(around) == "[" and around == place - 2
-    return _is_operand(code, place - 1) and not is_mapped and not _is_member(code, place)
+    return is_operand(code, place - 1) and not is_mapped and not is_member(code, place)
 
 
 def _begins_line(code: Tokens, place: int) -> bool:
     return not code.bare[: code.places[place]].rpartition("\n")[2].strip()
 
 
-def _is_member(code: Tokens, place: int) -> bool:
+def is_member(code: Tokens, place: int) -> bool:
     return code.get_word(place - 1) in (".", "?.")
 
 
-def _is_operand(code: Tokens, place: int) -> bool:
+def is_operand(code: Tokens, place: int) -> bool:
     """Return whether a token is the last one of an operand."""
     word = code.get_word(place)
     is_name = re.fullmatch(r"#?[\w$]+", word) is not None and word not in _KEYWORDS
@@ -133,7 +149,7 @@ def _is_operand(code: Tokens, place: int) -> bool:
 
 def _ends_operand(code: Tokens, place: int) -> bool:
     """Return whether an operand ends with a token, and what follows stands close to it."""
-    return _is_operand(code, place) and code.find_end(place) == code.places[place + 1]
+    return is_operand(code, place) and code.find_end(place) == code.places[place + 1]
 
 
 def _is_question(code: Tokens, place: int) -> bool:
@@ -142,18 +158,45 @@ def _is_question(code: Tokens, place: int) -> bool:
         return True
     follows = code.get_word(place + 1)
     is_close = code.bare[code.places[place] - 1].strip() != ""
-    if follows in _SAYS_OPTIONAL or (is_close and follows in ("(", "<")):
+    if follows in _SAYS_OPTIONAL or (is_close and follows in ("(", "<") and _names_member(code, place)):
         return False
     at, depth = place - 1, 0
     while at >= 0:
         word = code.words[at]
-        if word == "extends" and not _is_member(code, at):
+        if word == "extends" and not is_member(code, at):
             return False
         if (not depth and word in (",", ":", "?", "=", ";", *JOINS)) or word in OPENS:
             return True
         depth = max(depth + word.count(">") * (word != "=>") - word.count("<"), 0)
         at = code.partners[at] - 1 if word in CLOSES else at - 1
     return True
+
+
+def _names_member(code: Tokens, place: int) -> bool:
+    """Return whether a name before a token begins a member of a type or a class, and not a statement."""
+    at, around = begin_of_operand(code, place - 1), code.around[place]
+    while is_operand(code, at - 1) and code.words[at - 1] not in CLOSES:
+        at -= 1
+    is_first = code.get_word(at - 1) in ("{", "}", ";", ",") or _begins_line(code, at)
+    return is_first and code.get_word(around) == "{" and not _is_block(code, around)
+
+
+def _is_block(code: Tokens, place: int) -> bool:
+    """Return whether a brace opens a block of statements."""
+    is_headed = code.get_word(place - 1) == ")" and code.get_word(code.partners[place - 1] - 1) in _HEADS
+    return is_headed or code.get_word(place - 1) in _BEFORE_BLOCKS or _is_body(code, place)
+
+
+def begin_of_operand(code: Tokens, place: int) -> int:
+    """Return where an operand begins that ends with a token, such as a call of a member."""
+    place = code.partners[place] if code.words[place] in CLOSES else place
+    while place > 0:
+        is_chained = is_member(code, place) or code.words[place] in (".", "?.")
+        is_called = code.words[place] in ("(", "[") and is_operand(code, place - 1)
+        if not (is_chained or is_called):
+            break
+        place = code.partners[place - 1] if code.words[place - 1] in CLOSES else place - 1
+    return place
 
 
 def _find_arms(code: Tokens, place: int, word: str) -> Iterator[Spot]:
@@ -168,9 +211,9 @@ def _find_arms(code: Tokens, place: int, word: str) -> Iterator[Spot]:
     elif word == "{" and place and _is_body(code, place):
         yield from _to_arm(code, place, place, code.partners[place])
     elif word in _SETS or (word == ")" and _leads_to_expression(code, place)):
-        yield to_spot(code, place + 1, _end_of_result(code, place + 1), is_arm=True)
+        yield to_spot(code, place + 1, end_of_result(code, place + 1), is_arm=True)
     elif word == "=>" and code.get_word(place + 1) != "{" and _is_function(code, place):
-        end = _end_of_result(code, place + 1)
+        end = end_of_result(code, place + 1)
         if _are_paired(code, place + 1, end):
             yield to_spot(code, place + 1, end, is_arm=True)
 
@@ -184,7 +227,7 @@ def _leads_to_expression(code: Tokens, place: int) -> bool:
 def _begins_loop(code: Tokens, place: int) -> bool:
     """Return whether a token is the last one before the head of a loop over values or with a counter."""
     place -= code.get_word(place) == "await"
-    return code.get_word(place) == "for" and not _is_member(code, place)
+    return code.get_word(place) == "for" and not is_member(code, place)
 
 
 def _to_arm(code: Tokens, first: int, opening: int, end: int) -> Iterator[Spot]:
@@ -194,8 +237,25 @@ def _to_arm(code: Tokens, first: int, opening: int, end: int) -> Iterator[Spot]:
     text = code.bare[begin:last]
     head = code.text[code.text.rfind("\n", 0, code.places[first]) + 1 : last + 1]
     is_idle = _IDLE.fullmatch(text) or text.lstrip().startswith("\x01")
-    if not (is_idle or _NEVER.fullmatch(code.text[begin:last]) or _DEMANDS_NEVER.search(head)):
+    if not (is_idle or _is_for_no_value(code, first, code.text[begin:last]) or _DEMANDS_NEVER.search(head)):
         yield spot
+
+
+def _is_for_no_value(code: Tokens, first: int, text: str) -> bool:
+    """Return whether TypeScript lets no value reach an arm: it is handed to what takes none.
+
+    Of a function of another file only its name tells, so that it has to end a `switch` over that value.
+    """
+    found = _GIVES_UP.fullmatch(text) if code.has_types else None
+    if found is None:
+        return code.has_types and _NEVER.fullmatch(text) is not None
+    name = re.escape(found["name"])
+    if re.search(rf"\b(?:function|const|let|var)\s+{name}\b", code.text):
+        return re.search(rf"\b{name}\s*(?:=\s*)?\(\s*\w+\s*:\s*never\b", code.text) is not None
+    around = code.around[first]
+    is_last = code.words[first] == "default" and code.get_word(around - 1) == ")"
+    subject = code.get_word(code.partners[around - 1] + 1) if is_last else ""
+    return found["value"] == subject and _NAMED_NEVER.search(found["name"]) is not None
 
 
 def _to_block(code: Tokens, first: int, opening: int, end: int) -> Spot:
@@ -240,7 +300,7 @@ def _is_body(code: Tokens, place: int) -> bool:
         return _is_body_behind(code, code.partners[place - 1])
     if before == "catch":
         return True
-    is_typed = code.has_types and (_is_operand(code, place - 1) or before.startswith(">"))
+    is_typed = code.has_types and (is_operand(code, place - 1) or before.startswith(">"))
     closing = _find_result(code, place) if is_typed else 0
     return closing > 0 and _is_body_behind(code, code.partners[closing])
 
@@ -249,7 +309,7 @@ def _is_body_behind(code: Tokens, opening: int) -> bool:
     """Return whether brackets, from their opening, hold the parameters of the body behind them."""
     at = opening - 1
     word = code.get_word(at)
-    if word in _HEADS and not _is_member(code, at):
+    if word in _HEADS and not is_member(code, at):
         return _begins_loop(code, at)
     while re.fullmatch(r"[\w$.]+", code.get_word(at)) and code.get_word(at) not in ("extends", "function"):
         at -= 1
@@ -314,7 +374,7 @@ def _is_value(code: Tokens, place: int) -> bool:
     return before in _BEFORE_VALUES and not _TYPE.search(statement)
 
 
-def _end_of_result(code: Tokens, place: int) -> int:
+def end_of_result(code: Tokens, place: int) -> int:
     """Return where the expression ends that a function returns."""
     at, asked, angles = place, 0, 0
     while at < len(code.words) and code.words[at] not in (";", *CLOSES):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from agentflow.core.languages import C_FAMILY, RUST, SCRIPTS, SHELL, TYPESCRIPT
 from agentflow.verdict.diff.conditions import Asks, Spot, find_spots, is_on, read_code
+from agentflow.verdict.diff.script_omissions import find_omissions
 from agentflow.verdict.diff.script_parts import find_script_parts
 from agentflow.verdict.probes.branches import Branch, Watched, shorten
 from agentflow.verdict.probes.breaking import find_changed_lines
@@ -58,7 +59,7 @@ function {word}{typed} {{
   try {{
     const seen = ({word}.seen ??= new Set()), isTrue = asks === '{absence}' ? value == null : value;
     const isBoth = asks === '{booleans}' && typeof value !== 'boolean';
-    for (const each of arguments.length < 2 ? 'r' : isBoth ? '01' : isTrue ? '1' : '0') {{
+    for (const each of arguments.length < 2 || asks === '{end}' ? 'r' : isBoth ? '01' : isTrue ? '1' : '0') {{
       if (seen.has(`${{part}}-${{each}}`)) continue;
       seen.add(`${{part}}-${{each}}`);
       const place = /(?:file:\\/\\/|\\()(\\/[^\\n]*?):\\d+:\\d+/.exec(new Error().stack);
@@ -127,7 +128,7 @@ def record_change(change: ChangedTexts, word: str, first: int) -> Watched | None
 def _find_spots(change: ChangedTexts) -> Iterator[Spot]:
     code = read_code(change.path, change.after)
     if code is not None:
-        yield from find_script_parts(code) if code.is_script else find_spots(code)
+        yield from (*find_script_parts(code), *find_omissions(code)) if code.is_script else find_spots(code)
 
 
 def _is_known(text: str, known: str) -> bool:
@@ -165,7 +166,9 @@ def _words_for(path: str, spot: Spot, number: int, word: str) -> tuple[str, str]
         arm = (f"{{ {call} ", " }") if spot.closes else (f" {call}", "")
         return arm if spot.is_arm else (f"{word}({number}, Some(", "))")
     call = f"{word}({number})"
-    if spot.is_arm:
+    if spot.is_arm and not spot.closes and spot.asks is Asks.END:
+        return f"; {call};", ""
+    if spot.is_arm and spot.asks is Asks.TRUTH:
         return (f"({call}, ", ")") if spot.closes else (f" {call};", "")
     return f"{word}({number}, (", "))" if spot.asks is Asks.TRUTH else f"), '{spot.asks}')"
 
@@ -184,6 +187,7 @@ def _frame(change: ChangedTexts, text: str, word: str, load: int, most: int) -> 
     kinds = {
         "file": json.dumps(f"/{names['name']}"),
         "absence": Asks.ABSENCE,
+        "end": Asks.END,
         "booleans": Asks.TRUTH_OF_BOOLEANS,
     }
     text += _SCRIPT.format(**names, **kinds, typed=_TYPED if is_typed else _UNTYPED)
