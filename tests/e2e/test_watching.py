@@ -38,6 +38,7 @@ EVIDENCE = {
     *("id", "task_id", "iteration", "role", "by", "check", "command", "cwd", "exit_code", "timed_out"),
     *("started_at", "seconds", "stdout_sha256", "bytes", "tree_before", "tree_after", "surface", "code"),
     *("sandbox", "changed", "tests", "tries", "flaky", "surroundings", "reads_file", "taken_from", "stalled"),
+    "import_errors",
 }
 SCRIPT = play.mending()
 
