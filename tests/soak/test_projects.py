@@ -1,0 +1,41 @@
+"""What repositories with several projects are changed to, beyond the cases that CI runs."""
+
+from tests.support import projects
+from tests.support.repo import NewRepo
+
+
+def test_the_only_project_that_moves_with_its_tests_is_proved_by_them(new_repo: NewRepo) -> None:
+    repo = new_repo(projects.lay_project("two", **{"app/calc.py": projects.RIGHT}))
+    done = projects.run_command(repo, "mkdir libs && mv two libs/two", "move the project two to libs/two")
+    assert done.code == 0, done.out
+    again = repo.run("verify", repo.folder.name)
+    assert again.code == 0, again.out
+
+
+def test_a_project_that_moves_without_one_of_its_tests_is_asked_about(new_repo: NewRepo) -> None:
+    repo = new_repo(projects.lay_several())
+    weaker = "sed -i 's/== 3/!= 0/' libs/two/tests/test_calc.py"
+    done = projects.run_command(
+        repo, f"mkdir libs && mv two libs/two && {weaker}", "move the project two to libs/two"
+    )
+    assert done.code == 75, done.out
+    assert "two/tests/test_calc.py::test_add is gone" in (repo.folder / "report.md").read_text("utf-8")
+
+
+def test_code_that_silences_its_runner_is_caught_in_a_project_that_moved(new_repo: NewRepo) -> None:
+    repo = new_repo({**projects.lay_several(), "silent.txt": projects.SILENT})
+    wrong = "(cat silent.txt; sed 's/a + b/a - b/' two/app/calc.py) > x && mv x two/app/calc.py"
+    done = projects.run_command(
+        repo, f"{wrong} && mkdir libs && mv two libs/two", "move the project two to libs/two"
+    )
+    assert done.code == 3, done.out
+    assert "tampers with the test runner" in done.out
+
+
+def test_a_module_of_a_project_that_a_script_beside_it_names_is_not_proved_by_renaming(
+    new_repo: NewRepo,
+) -> None:
+    script = "import sys\n\nsys.path.insert(0, 'two')\n\nimport app.calc\n\nprint(app.calc.add(1, 2))\n"
+    repo = new_repo({**projects.lay_several(), "show.py": script})
+    done = projects.run_command(repo, projects.RENAMED, "rename two/app/calc.py to two/app/sums.py")
+    assert done.code == 75, done.out
