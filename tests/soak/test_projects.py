@@ -1,5 +1,7 @@
 """What repositories with several projects are changed to, beyond the cases that CI runs."""
 
+import pytest
+
 from tests.support import projects
 from tests.support.repo import NewRepo
 
@@ -30,6 +32,31 @@ def test_code_that_silences_its_runner_is_caught_in_a_project_that_moved(new_rep
     )
     assert done.code == 3, done.out
     assert "tampers with the test runner" in done.out
+
+
+@pytest.mark.parametrize("root", ["below", "below unittest"])
+def test_a_project_that_a_task_adds_below_another_is_tested_at_once(root: str, new_repo: NewRepo) -> None:
+    repo = new_repo(projects.ROOTS[root])
+    done = projects.add_files(repo, projects.lay_second())
+    assert done.code == 0, done.out
+    again = repo.run("verify", repo.folder.name)
+    assert again.code == 0, again.out
+
+
+RENAMED_WITH_MORE = {
+    "in another project": ("sed -i 's/app.calc/app.sums/' one/tests/*.py", 3),
+    "in the code": ("sed -i 's/2 \\* a/a + a/' two/app/sums.py", 75),
+}
+
+
+@pytest.mark.parametrize(("command", "code"), RENAMED_WITH_MORE.values(), ids=list(RENAMED_WITH_MORE))
+def test_a_module_that_is_renamed_beside_another_change_is_not_proved(
+    command: str, code: int, new_repo: NewRepo
+) -> None:
+    repo = new_repo(projects.lay_several())
+    task = "rename two/app/calc.py to two/app/sums.py"
+    done = projects.run_command(repo, f"{projects.RENAMED} && {command}", task)
+    assert done.code == code, done.out
 
 
 def test_a_module_of_a_project_that_a_script_beside_it_names_is_not_proved_by_renaming(

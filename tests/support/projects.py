@@ -112,11 +112,6 @@ def lay_module(folder: str, name: str, code: str = "return a + b") -> dict[str, 
 
 TOP = {"go.mod": "module top\n\ngo 1.19\n", **lay_module("", "top"), **lay_module("sub/", "sub")}
 RENAMED = "mv two/app/calc.py two/app/sums.py && sed -i 's/app.calc/app.sums/' two/tests/*.py"
-RENAMING = {
-    "in the project alone": (RENAMED, 0),
-    "and in another project": (f"{RENAMED} && sed -i 's/app.calc/app.sums/' one/tests/*.py", 3),
-    "and the code changed": (f"{RENAMED} && sed -i 's/2 \\* a/a + a/' two/app/sums.py", 75),
-}
 
 
 def lay_package(name: str, code: str = "a + b") -> dict[str, str]:
