@@ -163,7 +163,8 @@ def confine_command(
     inner = (*_LIMITED, *command.argv)
     if ability.level is Level.FULL:
         words = _build_bubblewrap_words(profile, ability, opened)
-        words = (*build_mount_words(*overlay), *words) if overlay else words
+        for layer in (*profile.layers.values(), *((overlay,) if overlay else ())):
+            words = (*build_mount_words(*layer), *words)
         words = (*_BARE, "cache", *profile.cache, *words) if profile.cache else words
     else:
         spec = {"rights": _list_rights(profile), "filter": opened.filter, "status": opened.status}
@@ -258,8 +259,8 @@ def build_bubblewrap_arguments(profile: Profile, sockets: Iterable[Path] = ()) -
         real = Path(os.path.realpath(place))  # where a link leads that only claims to be an environment
         if _is_seen(real, profile, profile.root):
             words += ["--ro-bind-try", str(real), str(place)]
-    for place in profile.writable:
-        words += ["--bind", str(place), str(place)]
+    for place, source in _list_writable(profile):
+        words += ["--bind", str(source), str(place)]
     for place in (*profile.masked, *sockets):
         words += ["--tmpfs"] if place.is_dir() else ["--ro-bind", "/dev/null"]
         words.append(str(place))
@@ -280,6 +281,12 @@ def _list_holding_folders(profile: Profile) -> list[tuple[Path, Path]]:
     )
     pairs = ((folder, profile.source / folder.relative_to(profile.root)) for folder in inside)
     return [(folder, real) for folder, real in pairs if real.is_dir() and real.resolve() == real]
+
+
+def _list_writable(profile: Profile) -> list[tuple[Path, Path]]:
+    """Return what may be written beside the repository, each with the folder that stands there."""
+    layers = [(place, Path(scratch, "merged")) for place, (_, scratch) in profile.layers.items()]
+    return [*layers, *((place, place) for place in profile.writable)]
 
 
 def find_listening_sockets(profile: Profile) -> tuple[Path, ...]:

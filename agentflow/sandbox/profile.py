@@ -43,7 +43,9 @@ CONFIGURATION = (
 PYTHON_ENVIRONMENTS = gather(lambda each: each.packages if ".py" in each.suffixes else ())
 """Names at the root under which people keep their Python environment."""
 SHARED = gather(lambda each: each.packages)
-"""Environments at the root, which a copy does not copy: it shows them read-only."""
+"""Environments at the root, which a copy does not copy: it shows them, and what is written there is lost."""
+CACHES = frozenset({".cache", *gather(lambda each: each.caches)})
+"""Folders that tools fill as they run; nothing is judged by them, and no copy has them."""
 
 
 _IGNORED = regex("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
@@ -89,6 +91,8 @@ class Profile(Record):
     """Beside the repository."""
     cache: tuple[str, str] | None = None
     """A compiler's cache, and the folders of the layer above it, which is writable as well."""
+    layers: Mapping[Path, tuple[str, str]] = {}
+    """Protected folders above which a command writes: what lies there, and the folders of the layer."""
 
 
 def fold_name(part: str) -> str:

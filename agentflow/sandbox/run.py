@@ -28,7 +28,7 @@ from agentflow.sandbox.confine import (
     confine_on_mac,
     open_descriptors,
 )
-from agentflow.sandbox.environment import find_outer_path, find_variables
+from agentflow.sandbox.environment import find_outer_path, find_variables, is_python_environment
 from agentflow.sandbox.profile import (
     ACCESS,
     CHECKS,
@@ -226,7 +226,19 @@ class Sandbox(Record):
             return process.run(command, sink, cancelled)
         with make_scratch_folder() as scratch:
             profile = self._profile_view(command, view, scratch)
+            layered = profile.replace(layers=self._make_layers(view, scratch))
+            with suppress(NoSandbox):  # there are file systems above which no layer can be
+                return self._run_inside(command, sink, cancelled, layered, view.overlay)
             return self._run_inside(command, sink, cancelled, profile, view.overlay)
+
+    def _make_layers(self, view: View, scratch: Path) -> dict[Path, tuple[str, str]]:
+        """Make a layer above each folder of the repository that is seen in a view; what it gets is lost."""
+        if view.layer is None or self.level is not Level.FULL:
+            return {}
+        own = (self.root / name for name in view.shown if not (self.root / name).is_symlink())
+        folders = [place for place in own if place.is_dir() and not is_python_environment(place)]
+        views = (throwaway.make_overlay_view(place, scratch / f"{n}") for n, place in enumerate(folders))
+        return {each.folder: each.overlay for each in views if each.overlay}
 
     def _profile_view(self, command: Command, view: View, scratch: Path) -> Profile:
         """Return the profile of a command on a copy, with the protected names of the repository."""
@@ -340,7 +352,7 @@ _REFUSED = regex(
     re.IGNORECASE,
 )
 """How programs say that a file is not there, or not theirs to read."""
-_READ_ONLY = "Read-only file system"
+_READ_ONLY = "read-only file system"
 _PATH = regex(r"'(/[^']+)'|\"(/[^\"]+)\"|(/[^\s'\":;,()\[\]]+)")
 
 
@@ -359,7 +371,7 @@ def _reasons(sandbox: Sandbox, output: str) -> Iterator[str]:
         if os.access(path, os.R_OK) and (said := explain_hidden(sandbox, path)):
             yield said
             break
-    if any(map(_is_writable, _find_paths(line for line in lines if _READ_ONLY in line))):
+    if any(map(_is_writable, _find_paths(line for line in lines if _READ_ONLY in line.lower()))):
         yield "in the sandbox everything except the repository and temporary files is read-only"
 
 

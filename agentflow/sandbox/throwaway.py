@@ -14,7 +14,8 @@ from agentflow.core.errors import ConfigError
 from agentflow.core.record import Record
 from agentflow.descendants import is_alive
 from agentflow.process import capture
-from agentflow.sandbox.profile import SHARED
+from agentflow.sandbox.environment import is_python_environment
+from agentflow.sandbox.profile import CACHES, PYTHON_ENVIRONMENTS, SHARED
 
 _LAYERS = ("lower", "upper", "work", "merged")
 _OPAQUE = ("trusted.overlay.opaque", "user.overlay.opaque")
@@ -120,16 +121,23 @@ def copy_repository(root: Path, target: Path) -> Path:
 
 
 def link_left_out(root: Path, copied: Path, names: Iterable[str]) -> None:
-    """Let a copy at another place see what was left out of it."""
+    """Let a copy at another place see what was left out of it.
+
+    Tools keep caches among installed packages: such a folder is one of links, to which a command can add.
+    """
     for name in names:
-        place = copied / name
-        if place.is_symlink():
+        place, source = copied / name, root / name
+        if place.is_symlink() or (place.is_dir() and any(place.iterdir())):
             continue  # an earlier command needed it
-        if place.is_dir():
-            place.rmdir()
-        else:
-            place.unlink(missing_ok=True)
-        place.symlink_to(root / name, target_is_directory=(root / name).is_dir())
+        place.rmdir() if place.is_dir() else place.unlink(missing_ok=True)
+        is_python = place.name in PYTHON_ENVIRONMENTS or is_python_environment(source)
+        if place.name not in SHARED or source.is_symlink() or is_python or not source.is_dir():
+            place.symlink_to(source, target_is_directory=source.is_dir())
+            continue
+        place.mkdir()
+        for entry in source.iterdir():
+            if entry.name not in CACHES:
+                (place / entry.name).symlink_to(entry, target_is_directory=entry.is_dir())
 
 
 def list_uncopied(root: Path) -> frozenset[str]:

@@ -23,9 +23,9 @@ from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.core.test_ids import find_id_prefix, get_test_place, is_file_named
 from agentflow.core.verdict import FailReason, Hunk, ProbeResult, Remark
 from agentflow.redact import list_some
+from agentflow.sandbox.profile import CACHES
 from agentflow.verdict.surface import is_check_file
 from agentflow.workspace.changes import ChangeKind, FileChange
-from agentflow.workspace.ignored_files import CACHES
 
 _OF_CODE = (TestOutcome.PASSED, TestOutcome.FAILED)
 FindRuns = Callable[[tuple[RequiredCheck, ...]], tuple[CheckRun, ...]]

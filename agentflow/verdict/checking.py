@@ -27,7 +27,7 @@ from agentflow.core.ports import Watch
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.process import check_cancelled
-from agentflow.sandbox.profile import Level
+from agentflow.sandbox.profile import CACHES, Level
 from agentflow.sandbox.run import Sandbox, guess_reason
 from agentflow.settings import Patience
 from agentflow.store.ledger import Binding, EvidenceLedger
@@ -38,7 +38,7 @@ from agentflow.verdict.projects import fit_check, list_tests, may_add_project
 from agentflow.verdict.runner import CheckJob, CheckResult, CheckRunner, CheckSetup, Place, Results
 from agentflow.workspace.changes import FileChange
 from agentflow.workspace.git import Git
-from agentflow.workspace.ignored_files import CACHES, list_unchanged, mark_ignored
+from agentflow.workspace.ignored_files import list_unchanged, mark_ignored
 from agentflow.workspace.path_guard import PathGuard
 from agentflow.workspace.working_copy import LowerDirectory, find_installed_paths
 

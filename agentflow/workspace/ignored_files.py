@@ -8,12 +8,10 @@ from pathlib import Path, PurePosixPath
 from agentflow.core.languages import gather
 from agentflow.frontmatter import write_atomic
 from agentflow.redact import spell_bytes
-from agentflow.sandbox.profile import SHARED
+from agentflow.sandbox.profile import CACHES, SHARED
 from agentflow.workspace.git import Git
 
 _SITE = "site-packages"
-CACHES = frozenset({".cache", *gather(lambda each: each.caches)})
-"""Folders that tools fill as they run; nothing is judged by them, and no copy has them."""
 _MADE = frozenset({*CACHES, *SHARED, "dist", "build", *gather(lambda each: each.made)})
 """Folders whose content a tool can recreate."""
 _MOST_FILES, _MOST_BYTES, _MOST_BYTES_IN_ALL = 1_000, 8 << 20, 32 << 20

@@ -19,12 +19,12 @@ from agentflow.parse import fit
 from agentflow.process import capture
 from agentflow.sandbox.confine import build_mount_words
 from agentflow.sandbox.environment import is_python_environment
-from agentflow.sandbox.profile import SHARED
+from agentflow.sandbox.profile import CACHES, SHARED
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.throwaway import View, make_overlay_view, make_scratch_folder
 from agentflow.workspace.changes import ChangeKind
 from agentflow.workspace.git import Git
-from agentflow.workspace.ignored_files import CACHES, is_package_folder
+from agentflow.workspace.ignored_files import is_package_folder
 from agentflow.workspace.private_git import make_git_with_tree, make_private_git, make_unfiltered_git
 
 CHECKOUT = ("checkout-index", "-a", "-f", "-u", "-q")

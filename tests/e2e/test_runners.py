@@ -3,11 +3,13 @@
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support import play
+from tests.support.boxes import without_bubblewrap
 from tests.support.repo import NewRepo, Repo
 
 needs_node = pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="runs node")
@@ -66,6 +68,46 @@ def test_a_new_test_in_javascript_proves_a_new_function(new_repo: NewRepo) -> No
     ]
     done = repo.task("add a function double to calc.js", "--json", script=crew_of(*turns, file="calc.js"))
     assert (done.code, done.json["caveats"]) == (0, []), done.err
+
+
+CACHING = NODE | {
+    ".gitignore": "node_modules/\n",
+    "tool.js": "const fs = require('fs');\nconst cache = 'node_modules/.cache/tool';\n"
+    "if (fs.existsSync(cache)) throw new Error('another command left its cache');\n"
+    "fs.mkdirSync(cache, { recursive: true });\nfs.writeFileSync('node_modules/kit/index.js', 'broken(');\n",
+    "package.json": NODE["package.json"].replace("node --test", "node tool.js && node --test"),
+}
+KEPT = CACHING | {"tool.js": CACHING["tool.js"].rpartition("fs.write")[0] + "require('kit');\n"}
+
+
+@needs_node
+@pytest.mark.parametrize("has_bubblewrap", [True, False], ids=["bubblewrap", "Landlock"])
+def test_a_tool_keeps_a_cache_among_installed_packages_for_one_command(
+    new_repo: NewRepo, tmp_path: Path, has_bubblewrap: bool
+) -> None:
+    repo = new_repo(CACHING if has_bubblewrap else KEPT)
+    repo.write({"node_modules/kit/index.js": "module.exports = 1;\n"})
+    env = {} if has_bubblewrap else {"PATH": without_bubblewrap(tmp_path)}
+    done = repo.task(play.TEXT, script=crew_of(*NODE_MENDED, file="calc.js"), env=env)
+    assert done.code == 0, done.out + done.err
+    assert repo.read("node_modules/kit/index.js") == "module.exports = 1;\n"
+    assert not (repo.root / "node_modules/.cache").exists()
+
+
+LINTING = NODE | {
+    "lint.js": "const text = require('fs').readFileSync('calc.js', 'utf8');\n"
+    "if (!text.startsWith('/* eslint-disable */') && /function|throw/.test(text)) process.exit(1);\n",
+    "package.json": NODE["package.json"].replace("node --test", "node lint.js && node --test"),
+}
+
+
+@needs_node
+def test_a_linter_that_runs_before_the_tests_hides_no_branch_that_they_never_try(new_repo: NewRepo) -> None:
+    repo = new_repo(LINTING)
+    turns = play.edit("calc.js", "a - b", "a > 99 ? 0 : a + b")
+    done = repo.task(play.TEXT, "--json", script=crew_of(*turns, file="calc.js"))
+    assert (done.code, done.json["caveats"]) == (4, ["unproved"]), done.err
+    assert "a > 99" in str(done.json["unproved"])
 
 
 DELETED = [*NODE_MENDED, *play.edit("test/calc.test.js", ADDS, "")]
