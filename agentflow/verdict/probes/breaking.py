@@ -10,7 +10,7 @@ from secrets import randbelow, token_hex
 from agentflow.checks.run import Shown
 from agentflow.core.check_command import CommandPart
 from agentflow.core.evidence import Check, CheckName, TestOutcome
-from agentflow.core.languages import find_language
+from agentflow.core.languages import SCRIPTS, find_language
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.verdict.syntax import (
@@ -72,6 +72,14 @@ def break_change(change: ChangedTexts, marks: Marks) -> str:
         return _break_python(change, marks) or refuse(change.after, marks.word)
     statement = _statement(change.path, marks.word)
     return _break_braces(change, statement) or _fail_at_end(change, statement, marks.word)
+
+
+def hide_from_linters(path: str, text: str) -> str:
+    """Return a file of which linters say nothing; its lines keep their numbers.
+
+    A command may run a linter before the tests, which would never begin.
+    """
+    return f"/* eslint-disable */ {text}" if path.endswith(SCRIPTS) and not text.startswith("#!") else text
 
 
 def refuse(text: str, word: str) -> str:

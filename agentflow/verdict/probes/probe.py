@@ -8,7 +8,7 @@ from agentflow.checks.dependencies import find_manifest
 from agentflow.checks.run import Shown
 from agentflow.checks.surroundings import Manner
 from agentflow.core.check_command import list_moves
-from agentflow.core.evidence import RED, Check, CheckRun, Side, TestOutcome
+from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.core.test_ids import find_id_prefix
@@ -17,7 +17,7 @@ from agentflow.verdict.case import Case, find_hook_files, find_tests
 from agentflow.verdict.diff.inspection import Inspection
 from agentflow.verdict.mixed_files import is_shared
 from agentflow.verdict.probes.branches import Watched
-from agentflow.verdict.probes.breaking import Marks, Planted, has_mark, is_silent
+from agentflow.verdict.probes.breaking import Marks, Planted, has_mark, hide_from_linters, is_silent
 from agentflow.verdict.probes.go_branches import CountedGo
 from agentflow.verdict.probes.oracle import Clone, find_softened, has_failed_clone, has_passing
 from agentflow.verdict.proofs import find_proof
@@ -31,6 +31,8 @@ _PATIENCE = 5
 """A probe may take so many times longer than the run without it."""
 _LEAST_SECONDS = 20.0
 _TEXT_BYTES = 200_000
+_ON_CODE = frozenset({ProbeKind.BROKEN_CODE, ProbeKind.UNTRIED, ProbeKind.TESTS_ONLY, ProbeKind.WITHOUT_HUNK})
+"""The kinds whose files hold code; a comment before a test may be what its runner obeys."""
 
 
 class ProbeContext(Record):
@@ -70,6 +72,8 @@ class ProbeContext(Record):
         took = run.evidence.seconds if run.evidence else 0.0
         limit = max(_LEAST_SECONDS, _PATIENCE * took)
         check = run.check.replace(timeout=min(limit, run.check.timeout))
+        if check.name is CheckName.TESTS and kind in _ON_CODE:
+            files = {path: text and hide_from_linters(path, text) for path, text in files.items()}
         return Probe(kind=kind, check=check, tree=self.trees[code is Side.FINAL], files=files, code=code)
 
     def list_product_files(self) -> tuple[ChangedTexts, ...]:

@@ -57,20 +57,21 @@ __attribute__((constructor)) static void {word}_load(void) {{
 _SCRIPT = """
 function {word}{typed} {{
   try {{
-    const seen = ({word}.seen ??= new Set()), isTrue = asks === '{absence}' ? value == null : value;
-    const isBoth = asks === '{booleans}' && typeof value !== 'boolean';
-    for (const each of arguments.length < 2 || asks === '{end}' ? 'r' : isBoth ? '01' : isTrue ? '1' : '0') {{
-      if (seen.has(`${{part}}-${{each}}`)) continue;
-      seen.add(`${{part}}-${{each}}`);
-      const place = /(?:file:\\/\\/|\\()(\\/[^\\n]*?):\\d+:\\d+/.exec(new Error().stack);
-      const file = typeof __filename === 'string' ? __filename : place ? decodeURI(place[1]) : '';
-      const at = file.endsWith({file}) ? file.slice(0, file.lastIndexOf('/')) : process.cwd();
-      const fs = process.getBuiltinModule?.('node:fs') ?? require('node:fs');
-      for (const left of ['{load}-r', `${{part}}-${{each}}`]) {{
-        fs.closeSync(fs.openSync(`${{at}}/{word}-${{left}}`, 'a'));
-      }}
-    }}
-  }} catch {{}}
+    var seen = {word}.seen || ({word}.seen = {{}}), isTrue = asks === '{absence}' ? value == null : value;
+    var isBoth = asks === '{booleans}' && typeof value !== 'boolean';
+    var ends = arguments.length < 2 || asks === '{end}' ? 'r' : isBoth ? '01' : isTrue ? '1' : '0';
+    ends.split('').forEach(function (end) {{
+      if (seen[part + end]) return;
+      seen[part + end] = true;
+      var place = /(?:file:\\/\\/|\\()(\\/[^\\n]*?):\\d+:\\d+/.exec(new Error().stack);
+      var file = typeof __filename === 'string' ? __filename : place ? decodeURI(place[1]) : '';
+      var at = file.endsWith({file}) ? file.slice(0, file.lastIndexOf('/')) : process.cwd();
+      var fs = process.getBuiltinModule ? process.getBuiltinModule('fs') : require('fs');
+      ['{load}-r', part + '-' + end].forEach(function (left) {{
+        fs.closeSync(fs.openSync(at + '/{word}-' + left, 'a'));
+      }});
+    }});
+  }} catch (error) {{}}
   return value;
 }}
 {word}({load});
