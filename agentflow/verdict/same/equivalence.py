@@ -9,7 +9,7 @@ import typing
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
-from types import MappingProxyType
+from types import CodeType, MappingProxyType
 
 from agentflow.core.regex import regex
 from agentflow.verdict.same.comments import (
@@ -106,8 +106,25 @@ def is_equal_but_examples(change: ChangedTexts, own: frozenset[str] = frozenset(
 
 def _is_alike(old: ast.Module, new: ast.Module) -> bool:
     """Return whether two programs are the same but for names of local variables."""
-    bare = (_without_local_names(ast.parse(text), text) for text in map(ast.unparse, (old, new)))
-    return len({ast.dump(each) for each in bare}) == 1
+    bare = [_without_local_names(ast.parse(text), text) for text in map(ast.unparse, (old, new))]
+    return len({ast.dump(each) for each in bare}) == 1 or len(set(map(_compile, bare))) == 1
+
+
+def _compile(tree: ast.Module) -> tuple[object, ...]:
+    """Return the instructions of a program, with its assertions and without; lines do not count."""
+    for node in ast.walk(tree):
+        if hasattr(node, "lineno"):
+            place = {"lineno": 1, "end_lineno": 1, "col_offset": 0, "end_col_offset": 0}
+            vars(node).update(place)
+    return tuple(_list_parts(compile(tree, "", "exec", dont_inherit=True, optimize=each)) for each in (0, 1))
+
+
+def _list_parts(code: CodeType) -> tuple[object, ...]:
+    """Return all that running a code object depends on."""
+    constants = (_list_parts(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts)
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+    names = (code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    return (code.co_code, code.co_exceptiontable, *counts, *names, *constants)
 
 
 def is_description(change: ChangedTexts) -> bool:

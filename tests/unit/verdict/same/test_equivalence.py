@@ -53,6 +53,15 @@ EQUAL = {
     ),
     "form": replaced(("-(-total // size)", "-(\n        -total // size\n    )")),
     "quotes": changed("a = 'x'\n", 'a = "x"\n'),
+    "no else behind a return": changed(
+        "def f(n):\n    if n:\n        return 1\n    else:\n        return g(n)\n",
+        "def f(n):\n    if n:\n        return 1\n    return g(n)\n",
+    ),
+    "two conditions as one": changed(
+        "def f(n):\n    if n:\n        if n > 2:\n            return 3\n    return n\n",
+        "def f(n):\n    if n and n > 2:\n        return 3\n    return n\n",
+    ),
+    "a return of nothing": changed("def f():\n    g()\n", "def f():\n    g()\n    return None\n"),
     "type hints": replaced(
         ("total, size)", "total: int, size: int) -> int"), ("unit=None", "unit: str | None = None")
     ),
@@ -125,6 +134,10 @@ NOT_EQUAL = {
     "a comment above the interpreter": changed(
         "#!/usr/bin/env python3\nx = 1\n", "# said\n#!/usr/bin/env python3\nx = 1\n"
     ),
+    "another number that is equal": changed("def f():\n    return 1\n", "def f():\n    return True\n"),
+    "a negative zero": changed("def f():\n    return 0.0\n", "def f():\n    return -0.0\n"),
+    "what holds for assertions": changed("def f():\n    if __debug__:\n        g()\n", "def f():\n    g()\n"),
+    "a comparison": changed("def f(n):\n    return n > 1\n", "def f(n):\n    return n >= 1\n"),
     "other ends of lines": changed("x = 1\n", "x = 1\r\n"),
     "a rule for another checker": replaced(("# rounded up", "# ty: ignore")),
     "prices in a folder of documents": changed("0.19", "0.99", "shop/docs/rates.txt"),
