@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from agentflow.core.languages import PYTHON, SCRIPTS, is_source
 
@@ -58,6 +58,12 @@ def is_test_in(test: str, paths: Iterable[str]) -> bool:
         or any(test.startswith(f"{module}.") for module in list_module_names(path))
         for path in paths
     )
+
+
+def may_be_test_in(test: str, paths: Collection[str]) -> bool:
+    """Return whether one of these files may have a test, as far as its id tells."""
+    is_told = is_file_named(test) or all(path.endswith(".py") for path in paths)
+    return is_test_in(test, paths) or not is_told
 
 
 def find_test_files(paths: Iterable[str], tests: Iterable[str]) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """The case of a change, gathered: its checks as they are now and as they were, its proof and its probes."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from anyio import to_thread
@@ -21,7 +21,7 @@ from agentflow.core.evidence import (
 )
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
-from agentflow.core.test_ids import get_test_function, is_file_named, is_test_in
+from agentflow.core.test_ids import get_test_function, is_test_in, may_be_test_in
 from agentflow.core.verdict import ProbeResult, Remark, Tampering
 from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.profile import CHECKS
@@ -351,13 +351,7 @@ class Grounds(Record):
             return {}
         if not base.outcomes and not base.green and not paths:
             return {WHOLE: TestOutcome.FAILED}
-        return {test: base.outcomes[test] for test in base.list_ids(*RED) if not _may_lie_in(test, paths)}
-
-
-def _may_lie_in(test: str, paths: Collection[str]) -> bool:
-    """Return whether a test may lie in one of these files, as far as its id tells."""
-    is_told = is_file_named(test) or all(path.endswith(".py") for path in paths)
-    return is_test_in(test, paths) or not is_told
+        return {test: base.outcomes[test] for test in base.list_ids(*RED) if not may_be_test_in(test, paths)}
 
 
 def _find_touched(change: TextDiff, tests: Iterable[str]) -> set[str]:

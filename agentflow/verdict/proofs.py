@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome
-from agentflow.core.test_ids import find_id_prefix
+from agentflow.core.test_ids import find_id_prefix, may_be_test_in
 from agentflow.core.verdict import FailReason, Hunk, ProbeEnd, ProbeKind, ProbeResult, Proof, ProofKind
 from agentflow.redact import list_some
-from agentflow.verdict.case import Case
+from agentflow.verdict.case import Case, find_tests
 
 _Results = tuple[ProbeResult, ...]
 
@@ -37,11 +37,21 @@ def find_unproved(case: Case, found: Collection[Proof]) -> tuple[str, ...]:
     if is_covered or (found and not hunks):
         return ()
     lines = [f"{hunk.place}: {_explain_wanted(case, hunk)}" for hunk in hunks]
+    unseen = {path: command for path in case.tested if (command := _find_blind_command(case, path))}
     if not lines:
-        lines = [f"{path}: let {_list_new(case, path)} fail when the code is broken" for path in case.tested]
+        paths = [path for path in case.tested if path not in unseen]
+        lines = [f"{path}: let {_list_new(case, path)} fail when the code is broken" for path in paths]
+    lines += [f"{path}: none of its tests ran: `{unseen[path]}` finds none there" for path in unseen]
     if not lines:
         lines = [f"{path}: nothing that runs here shows what it does: read the diff" for path in case.unshown]
     return tuple(lines) or ("add a test that fails without this change and passes with it",)
+
+
+def _find_blind_command(case: Case, path: str) -> str:
+    """Return the command that names all tests it runs, and none in a file of tests; else empty."""
+    run = find_tests(case.after)
+    is_blind = run and run.outcomes and not any(may_be_test_in(test, (path,)) for test in run.outcomes)
+    return run.check.command if run and is_blind else ""
 
 
 def _list_new(case: Case, path: str) -> str:

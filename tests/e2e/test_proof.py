@@ -185,3 +185,22 @@ def test_no_copy_reads_what_a_linked_environment_leads_to(tmp_path: Path) -> Non
     task = attempt.repo.folder.name
     verified, replayed = attempt.repo.run("verify", task), attempt.repo.run("replay", task)
     assert (verified.code, replayed.code) == (0, 0), (verified.out, replayed.out)
+
+
+def test_a_new_test_that_the_runner_does_not_find_is_named(new_repo: NewRepo) -> None:
+    first = "import unittest\n\nfrom calc import double\n\n\nclass CalcTest(unittest.TestCase):\n"
+    repo = new_repo(
+        {
+            "calc.py": play.GREEN["calc.py"],
+            "test_calc.py": f"{first}    def test_double(self):\n        self.assertEqual(double(2), 4)\n",
+        }
+    )
+    new = "from calc import triple\n\n\ndef test_triple():\n    assert triple(2) == 6\n"
+    turns = [
+        *play.edit("calc.py", "def double", "def triple(a):\n    return 3 * a\n\n\ndef double"),
+        play.turn(play.call("Write", file_path="test_triple.py", content=new)),
+    ]
+    done = repo.task("--json", "add triple to calc.py", script=crew(*turns))
+
+    assert (done.code, done.json["caveats"]) == (4, ["unproved"]), done.err
+    assert "test_triple.py: none of its tests ran: `" in str(done.json["unproved"])
