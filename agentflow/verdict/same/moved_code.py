@@ -30,7 +30,6 @@ _STARTED = regex(r"__|test|conftest|setup|main|app|wsgi|asgi|manage|settings|(?:
 """Names of modules that programs look for."""
 _CALLED = regex(r"__|pytest_|test|Test|set_?[uU]p|tear_?[dD]own|load_tests")
 """Names of functions and classes that programs look for in a module."""
-_CONFTEST = "conftest.py"
 _SIMPLE = Definition | ast.Assign | ast.AnnAssign
 """Top-level statements that do not affect the other definitions of a module."""
 
@@ -38,8 +37,7 @@ _SIMPLE = Definition | ast.Assign | ast.AnnAssign
 def find_moved(before: _Texts, after: _Texts) -> tuple[str, ...]:
     """Return the functions and classes that stand in another module, if only imports of them differ beside.
 
-    The texts are those of all Python files by path. Every name in what moved means the same where it stands;
-    a fixture of pytest may stand in a conftest where no other test asks for one of its name.
+    The texts are those of all Python files by path. Every name in what moved means the same where it stands.
     """
     changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
     try:
@@ -51,8 +49,7 @@ def find_moved(before: _Texts, after: _Texts) -> tuple[str, ...]:
         if move is None or not all(move.is_kept(was, now) for was, now in sides):
             return ()
         trees = [ast.parse(text) for text in before.values()]
-        news = (path for path in after.keys() - before.keys() if not move.brings_fixtures(path))
-        is_clear = all(_is_free(path, before, trees) for path in news)
+        is_clear = all(_is_free(path, before, trees) for path in after.keys() - before.keys())
         is_same = is_clear and all(map(move.means_the_same, move.homes))
         is_same = is_same and not any(_tells_home(tree) or move.is_reached_from(tree) for tree in trees)
         return tuple(move.homes) if is_same else ()
@@ -157,7 +154,6 @@ class _Move(Record):
     def _misses_nothing(self, was: _Module, now: _Module) -> bool:
         """Return whether nothing imports a name that its module no longer has."""
         gone = {*was.imported, *was.defined} - {*now.imported, *now.defined}
-        gone -= {name for name in gone & self.homes.keys() if self._is_found(name)}
         said = frozenset[str]().union(
             *map(_variables, now.body), *(text.split() for text in list_strings(*now.body))
         )
@@ -188,30 +184,7 @@ class _Move(Record):
             is_free = used not in was.bound and used not in now.bound
             if used.startswith("__") or not (is_free or (is_same and used in was.imported)):
                 return False
-        return (
-            self._is_found(name)
-            or self._is_back(name)
-            or (_only_binds(was.defined[name]) and not self._is_said(name))
-        )
-
-    def brings_fixtures(self, path: str) -> bool:
-        """Return whether a conftest has nothing but fixtures that stood beside it."""
-        came = [name for name, (_, now) in self.homes.items() if now.path == path]
-        folders = {PurePosixPath(self.homes[name][0].path).parent for name in came}
-        is_beside = folders == {PurePosixPath(path).parent} and path.endswith(_CONFTEST)
-        return is_beside and all(map(self._is_found, came))
-
-    def _is_found(self, name: str) -> bool:
-        """Return whether a moved definition is a pytest fixture that the same tests, and no others, use."""
-        was, now = self.homes[name]
-        folder, node = PurePosixPath(now.path).parent, was.defined[name]
-        is_above = PurePosixPath(now.path).name == _CONFTEST and folder in PurePosixPath(was.path).parents
-        others = (
-            ast.parse(text)
-            for path, text in self.texts.items()
-            if path not in (was.path, now.path) and folder in PurePosixPath(path).parents
-        )
-        return is_above and _is_fixture(node) and not any(_asks_for(name, tree) for tree in others)
+        return self._is_back(name) or (_only_binds(was.defined[name]) and not self._is_said(name))
 
     def _is_back(self, name: str) -> bool:
         """Return whether the old module imports the moved definition back."""
@@ -264,27 +237,6 @@ def _stores(node: ast.stmt, names: Mapping[str, object]) -> bool:
 def _only_binds(node: Definition) -> bool:
     is_made = isinstance(node, ast.ClassDef) and bool(node.bases or node.keywords)
     return not node.decorator_list and not is_made
-
-
-def _is_fixture(node: Definition) -> bool:
-    """Return whether a function is a pytest fixture that is used on request only and requests no other."""
-    if not isinstance(node, ast.FunctionDef) or len(node.decorator_list) != 1:
-        return False
-    mark = node.decorator_list[0]
-    keywords = {each.arg for each in mark.keywords} if isinstance(mark, ast.Call) else set()
-    called = mark.func if isinstance(mark, ast.Call) else mark
-    return ast.unparse(called) == "pytest.fixture" and keywords <= {"scope"} and not _takes(node, node.name)
-
-
-def _takes(node: ast.AST, name: str) -> bool:
-    return any(isinstance(each, ast.arg) and each.arg == name for each in ast.walk(node))
-
-
-def _asks_for(name: str, tree: ast.Module) -> bool:
-    """Return whether a test, or what helps tests, may take a fixture of a name, or have one of its own."""
-    is_said = any(re.search(rf"\b{name}\b", text) for text in list_strings(*tree.body))
-    defined = (each.name for each in ast.walk(tree) if isinstance(each, Definition))
-    return is_said or _takes(tree, name) or name in defined
 
 
 def _tells_home(tree: ast.Module) -> bool:

@@ -119,54 +119,6 @@ def test_a_new_module_stands_in_front_of_no_other() -> None:
     assert not is_moved(before, {**BACK, "shapes/round/__init__.py": CIRCLE})
 
 
-KEPT = '@pytest.fixture\ndef kept(tmp_path):\n    return tmp_path / "a"\n'
-KEEPING = "import pytest\n\n\n{}def test(kept):\n    assert not kept.exists()\n"
-FIXTURE = {"tests/test_a.py": KEEPING.format(f"{KEPT}\n\n"), "tests/test_b.py": "def test():\n    pass\n"}
-SHARED = {
-    **FIXTURE,
-    "tests/test_a.py": KEEPING.format("").removeprefix("import pytest\n\n\n"),
-    "tests/conftest.py": f"import pytest\n\n\n{KEPT}",
-}
-
-
-def test_a_fixture_moves_to_a_conftest() -> None:
-    assert is_moved(FIXTURE, SHARED)
-    above = {**SHARED, "conftest.py": SHARED["tests/conftest.py"]}
-    del above["tests/conftest.py"]
-    assert not is_moved(FIXTURE, above)
-    known = {"conftest.py": "import pytest\n"}
-    assert is_moved({**FIXTURE, **known}, above)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [('"a"', '"b"'), ("fixture", "fixture(autouse=True)"), ("import pytest", "import pytest, os")],
-)
-def test_a_fixture_that_is_another_is_no_move(old: str, new: str) -> None:
-    assert not is_moved(FIXTURE, but(SHARED, "tests/conftest.py", old, new))
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        "def test(kept):\n    assert kept\n",
-        "import pytest\n\n\n@pytest.mark.usefixtures('kept')\ndef test():\n    pass\n",
-        "def kept():\n    pass\n",
-    ],
-)
-def test_a_fixture_that_others_would_find_too_is_no_move(other: str) -> None:
-    texts = {"tests/test_b.py": other}
-    assert not is_moved({**FIXTURE, **texts}, {**SHARED, **texts})
-
-
-def test_a_fixture_for_all_tests_is_no_move() -> None:
-    before, after = (
-        {path: text.replace("fixture", "fixture(autouse=True)") for path, text in side.items()}
-        for side in (FIXTURE, SHARED)
-    )
-    assert not is_moved(before, after)
-
-
 @pytest.mark.parametrize("name", ["test_area", "pytest_configure", "__getattr__", "setup_module"])
 def test_what_programs_look_for_by_its_name_is_no_move(name: str) -> None:
     code = f"def {name}(other):\n    return 1\n"
