@@ -364,6 +364,7 @@ def _list_suffixes(*names: str) -> tuple[str, ...]:
 
 
 C_FAMILY = _list_suffixes("C", "C++")
+GO = _list_suffixes("Go")
 RUST = _list_suffixes("Rust")
 SHELL = _list_suffixes("shell")
 TYPESCRIPT = _list_suffixes("TypeScript")

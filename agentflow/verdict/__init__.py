@@ -14,6 +14,5 @@
   (which decide nothing), `ending` (how the task ends, and the words for it);
 - who asks all of them: `gather` for a task that runs, `reverify` for a record.
 
-`syntax` reads Python for all of them, `tokens` other languages (`script_text` scripts that may hold markup),
-and `core/test_ids` the ids of tests.
+`syntax` reads Python for all of them, `tokens` other languages, and `core/test_ids` the ids of tests.
 """

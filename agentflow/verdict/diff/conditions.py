@@ -4,17 +4,9 @@ import re
 from collections.abc import Collection, Iterator
 from enum import StrEnum
 
-from agentflow.core.languages import C_FAMILY, SCRIPTS, TYPESCRIPT
 from agentflow.core.record import Record
-from agentflow.verdict.script_text import blank_script
-from agentflow.verdict.tokens import CLOSES, OPENS, Tokens, blank_out, to_tokens
+from agentflow.verdict.tokens import CLOSES, OPENS, Tokens
 
-_TOKEN = re.compile(
-    r"#?[A-Za-z_$][\w$]*|\d[\w.]*|\x01+|'[a-z_]\w*|<<=|>>>=?|>>=|\*\*=?|\.\.[.=]?|===|!==|=>|->|::|&&=?|\|\|=?|\?\?=?"
-    r"|\?\.(?!\d)|<=|>=|==|!=|<<|>>|\+\+|--|[-+*/%&|^]=|[^\s\w]"
-)
-_GIVEN_TYPES = re.compile(r"(?<=[\w$])<[^<>;(){}=]*(?:<[^<>;(){}=]*>[^<>;(){}=]*)*>(?=\()")
-"""Types between a function's name and its arguments."""
 COMPARES = frozenset({"==", "!=", "===", "!==", "<", ">", "<=", ">=", "instanceof"})
 ANGLE_BRACKETS = frozenset({"<", ">"})
 JOINS = frozenset({"&&", "||"})
@@ -61,19 +53,6 @@ class Spot(Record):
     closes: bool = True
     """An arm that is an expression needs brackets of its own."""
     asks: Asks = Asks.TRUTH
-
-
-def read_code(path: str, text: str) -> Tokens | None:
-    """Return a program as tokens; None where it cannot be told for certain what is code."""
-    is_script = path.endswith(SCRIPTS)
-    bare = blank_script(path, text) if is_script else blank_out(path, text, "\x01")
-    if bare is None:
-        return None
-    if path.endswith(TYPESCRIPT):
-        bare = _GIVEN_TYPES.sub(lambda found: " " * len(found[0]), bare)
-    if path.endswith(C_FAMILY):
-        bare = re.sub(r"(?m)^[ \t]*#[^\n]*", lambda found: " " * len(found[0]), bare)
-    return to_tokens(path, text, bare, _TOKEN)
 
 
 def to_spot(code: Tokens, start: int, end: int, *, is_arm: bool = False, closes: bool = True) -> Spot:

@@ -10,9 +10,10 @@ from typing import TypeVar
 
 from agentflow.core.languages import SCRIPTS, is_source
 from agentflow.core.regex import regex
-from agentflow.verdict.diff.conditions import find_comparisons, read_code
+from agentflow.verdict.diff.conditions import find_comparisons
 from agentflow.verdict.diff.number_conditions import find_compared, is_narrow, read_condition
 from agentflow.verdict.syntax import get_last_word, read_python
+from agentflow.verdict.tokens import read_code
 
 _EVERYDAY = frozenset(
     {

@@ -8,7 +8,7 @@ from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.probes.branches import shorten
 from agentflow.verdict.probes.breaking import find_changed_lines
-from agentflow.verdict.tokens import Tokens, read_tokens
+from agentflow.verdict.tokens import Tokens, read_code
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _BRANCHES = re.compile(r"\{|&&|\|\||\b(?:if|else|for|case|default)\b")
@@ -80,7 +80,7 @@ class CountedGo(Record):
 
     def _find_conditions(self) -> Iterator[tuple[Block, int, int]]:
         """Yield each condition of an `if`, and where what follows begins and ends."""
-        code = read_tokens(self.change.path, self.change.after)
+        code = read_code(self.change.path, self.change.after)
         if code is None:
             return
         for place in code.find_places("if"):

@@ -8,7 +8,6 @@ from agentflow.core.evidence import Check, CheckName, CheckRun, Side, find_same_
 from agentflow.core.languages import PROBED, SCRIPTS
 from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.case import find_tests
-from agentflow.verdict.diff.conditions import read_code
 from agentflow.verdict.judge import has_no_failure
 from agentflow.verdict.probes.branches import Watched, watch_change
 from agentflow.verdict.probes.breaking import Canary, Marks, break_change, make_canary, plant_names, refuse
@@ -21,6 +20,7 @@ from agentflow.verdict.proofs import explain_silence, find_proof
 from agentflow.verdict.surface import Kind, find_kind, is_check_file
 from agentflow.verdict.syntax import is_too_deep
 from agentflow.verdict.target_tests import are_python_tests, find_python_part, narrow, narrow_quietly
+from agentflow.verdict.tokens import read_code
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _Results = tuple[ProbeResult, ...]

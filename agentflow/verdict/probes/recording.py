@@ -5,12 +5,12 @@ import re
 from collections.abc import Iterable, Iterator
 
 from agentflow.core.languages import C_FAMILY, RUST, SCRIPTS, SHELL, TYPESCRIPT
-from agentflow.verdict.diff.conditions import Asks, Spot, find_spots, is_on, read_code
+from agentflow.verdict.diff.conditions import Asks, Spot, find_spots, is_on
 from agentflow.verdict.diff.script_omissions import find_omissions
 from agentflow.verdict.diff.script_parts import find_script_parts
 from agentflow.verdict.probes.branches import Branch, Watched, shorten
 from agentflow.verdict.probes.breaking import find_changed_lines
-from agentflow.verdict.tokens import blank_out
+from agentflow.verdict.tokens import blank_out, read_code
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _Insertion = tuple[int, int, int, str]

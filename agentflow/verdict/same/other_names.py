@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from agentflow.core.languages import COMPONENTS, SCRIPTS
-from agentflow.verdict.tokens import OPENS, Tokens, read_tokens
+from agentflow.core.languages import COMPONENTS, GO, RUST, SCRIPTS
+from agentflow.verdict.tokens import OPENS, Tokens, read_code
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]\w*|[a-z]")
 _CONTROL = frozenset({"if", "for", "while", "switch", "with", "catch", "return", "match", "else"})
@@ -51,7 +51,9 @@ def _string(code: Tokens, place: int) -> str:
 
 def restore_local_names(path: str, before: str, after: str) -> str | None:
     """Return the new text with the old names of local variables; None if other names differ too."""
-    old, new = read_tokens(path, before), read_tokens(path, after)
+    if not path.endswith((*SCRIPTS, *RUST, *GO)):
+        return None
+    old, new = read_code(path, before), read_code(path, after)
     if old is None or new is None or len(old.words) != len(new.words):
         return None
     differing = {
@@ -124,7 +126,7 @@ def _is_member(code: Tokens, place: int, start: int) -> bool:
     is_short = last in ("{", ",") and following in (",", "}") and code.get_word(code.around[place]) == "{"
     is_key = following == ":" and last in ("{", ",", ";", "}", ")", "(", "") and not is_given
     is_method = following == "(" and code.get_word(code.partners[place + 1] + 1) in ("{", ":")
-    is_path = last in (".", "::", "'", "break", "continue", "goto", "#") or following in ("::", "!")
+    is_path = last in (".", "?.", "::", "'", "break", "continue", "goto", "#") or following in ("::", "!")
     is_label = following == ":" and last in ("{", ";", "}")
     return is_short or is_key or is_method or is_path or is_label
 
@@ -158,7 +160,7 @@ def _is_variable(code: Tokens, place: int) -> bool:
     """Return whether a name is declared here, before any other use in its block."""
     begin, last = code.around[place], code.get_word(place - 1)
     is_declared = last in ("let", "const") or (last == "mut" and code.get_word(place - 2) == "let")
-    if not is_declared or code.path.endswith(".go") or code.get_word(place + 1) not in ("=", ":"):
+    if not is_declared or code.path.endswith(GO) or code.get_word(place + 1) not in ("=", ":"):
         return False
     name, end = code.get_word(place), place + 1
     while end < code.partners[begin] and code.get_word(end) != ";":
@@ -204,7 +206,7 @@ def is_function_of_scripts(name: str, texts: Mapping[str, str], is_document: Cal
     """
     said = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
     where = [path for path, text in texts.items() if said.search(text) and not is_document(path)]
-    scripts = [read_tokens(path, text) for path, text in texts.items() if path.endswith(SCRIPTS)]
+    scripts = [read_code(path, text) for path, text in texts.items() if path.endswith(SCRIPTS)]
     if not where or not all(path.endswith(SCRIPTS) for path in where):
         return False
     others = [path for path in texts if path.endswith((*COMPONENTS, ".html"))]

@@ -39,6 +39,10 @@ OTHER: Mapping[str, tuple[str, ...]] = {
         *(OFF.replace("cents - cut", "{ cut }").replace("cut", name) for name in ("cut", "less")),
     ),
     "a property": ("a.js", *(f"function f(x) {{\n  return x.{name};\n}}\n" for name in "yz")),
+    "a property beside a parameter": (
+        "a.js",
+        *(f"function f(x, {name}) {{\n  return x?.{name};\n}}\n" for name in "yz"),
+    ),
     "a name in a template": (
         "a.js",
         *(f"function f({name}) {{\n  return `${{{name}}}`;\n}}\n" for name in ("cut", "less")),
