@@ -94,7 +94,10 @@ def watch_change(change: ChangedTexts, word: str, first: int) -> Watched | None:
     """Return changed Python code that records its tried branches; None if it has none."""
     try:
         before, tree = ast.parse(change.before), ast.parse(change.after)
-        watch = _Watch(change, word, first, _list_known(before))
+        old = change.replace(before="", after=change.before)
+        known = _Watch(old, word, first, frozenset())
+        known.visit(before)
+        watch = _Watch(change, word, first, frozenset(known.seen))
         watch.may_be_told = _list_bound(tree, find_changed_lines(change))
         tree = ast.fix_missing_locations(watch.visit(tree))
         _insert(tree, ast.parse(_RECORDER.format(word=word, loaded=first - 1)).body)
@@ -120,6 +123,8 @@ class _Watch(ast.NodeTransformer):
         self._word = word
         self._first = first
         self._known = known
+        self.seen = set[tuple[str, str]]()
+        """All that was looked at, each with its function: what is in it on the old code is not new."""
         self._owner = ""
         self._recorded = set[int]()
         self.may_be_told = frozenset[str]()
@@ -127,9 +132,9 @@ class _Watch(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: AnyFunction) -> ast.AST:
         owner, self._owner = self._owner, node.name
-        is_new = not _is_empty(node) and (node.name, ast.dump(node.args)) not in self._known
+        is_new = self._is_unknown(node.args)
         self.generic_visit(node)
-        if is_new:
+        if is_new and not _is_empty(node):
             node.body.insert(skip_docstring(node), self._mark(node))
         self._owner = owner
         return node
@@ -247,7 +252,12 @@ class _Watch(ast.NodeTransformer):
     def _is_new(self, node: ast.expr | ast.pattern) -> bool:
         """Return whether a node is on a changed line and was not in the same function before."""
         lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-        return not self._lines.isdisjoint(lines) and (self._owner, ast.dump(node)) not in self._known
+        return self._is_unknown(node) and not self._lines.isdisjoint(lines)
+
+    def _is_unknown(self, node: ast.AST) -> bool:
+        told = (self._owner, ast.dump(node))
+        self.seen.add(told)
+        return told not in self._known
 
     def _mark(self, node: ast.AST) -> ast.stmt:
         return ast.Expr(value=self._call(node, ""))
@@ -259,13 +269,6 @@ class _Watch(ast.NodeTransformer):
         self.parts.append(Branch(path=self._path, line=line, text="" if value is None else shorten(text)))
         arguments: list[ast.expr] = [ast.Constant(value=number), *([] if value is None else [value])]
         return ast.Call(func=ast.Name(id=self._word, ctx=ast.Load()), args=arguments, keywords=[])
-
-
-def _list_known(tree: ast.Module) -> frozenset[tuple[str, str]]:
-    """Return the conditions and signatures of a module's functions, each with the function's name."""
-    return frozenset(
-        (owner, ast.dump(part)) for owner, node in _with_owners(tree, "") for part in _find_decisions(node)
-    )
 
 
 def _list_bound(tree: ast.Module, lines: Collection[int]) -> frozenset[str]:
@@ -309,44 +312,6 @@ def _list_computed_defaults(tree: ast.Module) -> frozenset[str]:
 def _names_in(target: ast.expr) -> Iterator[str]:
     """Yield the names and attributes that an assignment binds."""
     yield from filter(None, map(get_last_word, ast.walk(target)))
-
-
-def _with_owners(node: ast.AST, owner: str) -> Iterator[tuple[str, ast.AST]]:
-    for each in ast.iter_child_nodes(node):
-        inner = each.name if isinstance(each, AnyFunction) else owner
-        yield inner, each
-        yield from _with_owners(each, inner)
-
-
-def _find_decisions(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the conditions, loops and patterns of a node."""
-    match node:
-        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test):
-            yield from _leaves(test)
-        case ast.For(iter=part) | ast.AsyncFor(iter=part):
-            yield part
-        case ast.FunctionDef(args=part) | ast.AsyncFunctionDef(args=part):
-            yield part
-        case ast.ExceptHandler(type=kind):
-            yield kind or ast.Constant(value=None)
-        case ast.comprehension(ifs=conditions):
-            yield from (leaf for each in conditions for leaf in _leaves(each))
-        case ast.match_case(pattern=pattern, guard=guard):
-            yield from (pattern, *(_leaves(guard) if guard else ()))
-        case ast.Lambda() | ast.BoolOp() | ast.Compare():
-            yield from _leaves(node)
-        case _:
-            pass
-
-
-def _leaves(node: ast.expr) -> Iterator[ast.expr]:
-    """Yield the conditions joined by `and`, `or` and `not`."""
-    if isinstance(node, ast.BoolOp):
-        yield from (leaf for each in node.values for leaf in _leaves(each))
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        yield from _leaves(node.operand)
-    else:
-        yield node
 
 
 def _is_told(node: ast.expr, word: str) -> bool:
