@@ -34,9 +34,6 @@ _MAKES_HELP = frozenset({"SUPPRESS", "_actions", "format_help", "format_usage", 
 """Names whose use does more with the help of an option than show it."""
 _SHOWN = {"add_argument": ("help",), "add_parser": ("help",), "ArgumentParser": ("description", "epilog")}
 """Arguments of argparse that are only shown to people."""
-_MAKES_PARSERS = frozenset(
-    {"ArgumentParser", "add_subparsers", "add_parser", "add_argument_group", "add_mutually_exclusive_group"}
-)
 _ENDS_LOOPS = frozenset({"next", "StopIteration", "__next__"})
 
 
@@ -280,30 +277,14 @@ def _blank_help(side: ast.Module) -> None:
     words = list_words(side)
     if "argparse" not in words or not _MAKES_HELP.isdisjoint(words):
         return
-    parsers = _list_parsers(side)
     for node in ast.walk(side):
         match node:
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=word)) if word in _SHOWN:
-                for each in node.keywords if owner in parsers else ():
+            case ast.Call(func=ast.Attribute(attr=word)) if word in _SHOWN:
+                for each in node.keywords:
                     if each.arg in _SHOWN[word]:
                         each.value = _blank(each.value)
             case _:
                 pass
-
-
-def _list_parsers(side: ast.Module) -> frozenset[str]:
-    """Return the names that only ever mean argparse or what its calls return."""
-    imports = [each for node in side.body if isinstance(node, ast.Import) for each in node.names]
-    bound, made = Counter[str](), Counter(each.name for each in imports if each.name == "argparse")
-    for node in ast.walk(side):
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Attribute(attr=word))):
-                made[name] += word in _MAKES_PARSERS
-            case _:
-                pass
-        read = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-        bound.update([] if read else [str(getattr(node, field, "")) for field in ("id", "arg", "name")])
-    return frozenset(name for name in made if bound[name] == made[name])
 
 
 def _blank(node: ast.expr) -> ast.expr:

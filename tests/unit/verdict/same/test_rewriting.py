@@ -161,10 +161,6 @@ OTHER = {
     "another option": (OPTIONS, OPTIONS.replace("--to", "--at")),
     "help that is filled in": (OPTIONS, OPTIONS.replace("were", "%(default)s")),
     "help that is not shown": (OPTIONS, OPTIONS.replace("'were it goes'", "argparse.SUPPRESS")),
-    "help of something else": tuple(
-        OPTIONS.replace("parser = argparse.ArgumentParser()", "parser = make(argparse)").replace("were", word)
-        for word in ("were", "where")
-    ),
     "a default": tuple(OPTIONS.replace("help='were", f"default='{word}") for word in ("were", "where")),
 }  # fmt: skip
 
