@@ -14,7 +14,6 @@ from agentflow.core.evidence import (
     CheckName,
     CheckRun,
     Side,
-    Surface,
     TestOutcome,
     describe_end,
     find_longest,
@@ -42,18 +41,17 @@ from agentflow.verdict.diff.tampering import TextDiff
 from agentflow.verdict.diff.weakening import JudgedCheck, Weakening, find_weakening, shows_all_tests
 from agentflow.verdict.earlier_runs import WHOLE
 from agentflow.verdict.judge import has_no_failure
-from agentflow.verdict.mixed_files import has_parts, is_shared, mix
+from agentflow.verdict.mixed_sides import lay_new_checks, lay_original_checks
 from agentflow.verdict.paths import UNREAD, is_open, observe_after
 from agentflow.verdict.probes.plan import plan_canaries, plan_probes
 from agentflow.verdict.probes.probe import Probe, ProbeContext
 from agentflow.verdict.proofs import find_blind_checks, find_proof, find_turned, is_renaming, list_tried_lines
 from agentflow.verdict.runner import CheckJob, Results, run_apart
-from agentflow.verdict.surface import Kind, is_check_file, is_kept_original
+from agentflow.verdict.surface import Kind, is_check_file
 from agentflow.verdict.target_tests import find_target_tests, narrow
 from agentflow.workspace.changes import ChangeKind, FileChange
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import describe_changes, is_ignore_file, list_unseen, mark_ignored
-from agentflow.workspace.mixed_tree import TreeSplit, mix_trees
 
 
 async def run_required(context: JudgeContext, task: TaskState) -> TaskState:
@@ -76,8 +74,7 @@ async def run_required(context: JudgeContext, task: TaskState) -> TaskState:
 
 def _as_before(context: JudgeContext, task: TaskState) -> tuple[CheckJob, ...]:
     """Return the run of the original checks on the new code, if the checks changed."""
-    base, now = task.trees
-    tree = mix_trees(context.git, now, base, split_by(task.surface))
+    tree, now = lay_original_checks(context.git, task), task.trees[1]
     if tree == now:
         return ()
     checks = context.checking.list_left(task, context.git.list_paths(now))
@@ -102,8 +99,7 @@ async def _run_proof(context: JudgeContext, task: TaskState, case: Case) -> Task
     if seen.new_fixtures and not _is_read_by_tests_alone(context, task, seen.new_fixtures):
         seen = seen.replace(new_fixtures=())
     if not (seen.changed_tests or seen.new_fixtures):
-        tree = mix_trees(context.git, *task.trees, split_by(task.surface))
-        task = task.replace(fresh=await run_fail_to_pass(context, task, case, tree))
+        task = task.replace(fresh=await run_fail_to_pass(context, task, case))
         case = case.replace(runs=list_runs(task, context.checking.find_runs))
     probing = ProbeContext(git=context.git, task=task, case=case, inspection=seen)
     return task.replace(probes=await run_probes(context, task, probing, plan_probes))
@@ -116,15 +112,6 @@ def _is_read_by_tests_alone(context: JudgeContext, task: TaskState, paths: Itera
         return False
     readers = [{reader for name, reader in reads.by_code if name == path and reader} for path in paths]
     return all(found and all(is_check_file(task.surface, each) for each in found) for found in readers)
-
-
-def split_by(surface: Surface) -> TreeSplit:
-    """Return how the checks of one tree are laid over the code of another."""
-    return TreeSplit(
-        belongs=partial(is_kept_original, surface),
-        is_shared=lambda path: is_shared(path) or has_parts(surface, path),
-        mix=mix,
-    )
 
 
 def build_case(
@@ -364,8 +351,8 @@ def _find_touched(change: TextDiff, tests: Iterable[str]) -> set[str]:
     return told if is_clear else mine  # whatever else changed may be part of every test
 
 
-async def run_fail_to_pass(context: JudgeContext, task: TaskState, case: Case, tree: str) -> Results:
-    """Run the tests that may prove the change on the old code, which `tree` holds under the new checks.
+async def run_fail_to_pass(context: JudgeContext, task: TaskState, case: Case) -> Results:
+    """Run the tests that may prove the change on the old code under the new checks.
 
     Where only new tests prove it, they run on the code now in the same way: both show the same tests alone.
     """
@@ -379,6 +366,7 @@ async def run_fail_to_pass(context: JudgeContext, task: TaskState, case: Case, t
     grounds = Grounds(base=base, final=final, changes=context.inspections.of(task).checks)
     if (check := grounds.asked) is None:
         return ()
+    tree = lay_new_checks(context.git, task)
     anew = CheckJob(checks=(check,), tree=tree, surface=Side.FINAL, code=Side.BASE, runs_anew=True)
     before = anew.replace(earlier=grounds.earlier, longest=grounds.longest)
     (fresh,) = await context.checking.run(task, before)

@@ -40,8 +40,9 @@ from agentflow.verdict.case import Case, find_hook_files, is_written_by_hooks, l
 from agentflow.verdict.diff.inspection import NO_INSPECTION, Inspection, inspect_change, make_approval_id
 from agentflow.verdict.earlier_runs import find_check, list_differing_results
 from agentflow.verdict.ending import conclude
-from agentflow.verdict.gather import PlanProbes, add_inspection, build_case, split_by
+from agentflow.verdict.gather import PlanProbes, add_inspection, build_case
 from agentflow.verdict.judge import judge
+from agentflow.verdict.mixed_sides import lay_new_checks, lay_original_checks
 from agentflow.verdict.paths import join_surfaces, observe_base
 from agentflow.verdict.probes.plan import plan_canaries, plan_probes
 from agentflow.verdict.probes.probe import ProbeContext
@@ -51,7 +52,6 @@ from agentflow.verdict.surface import find_surface, is_kept_original
 from agentflow.verdict.target_tests import narrow, read_tests
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import list_unchanged, mark_ignored
-from agentflow.workspace.mixed_tree import mix_trees
 from agentflow.workspace.path_guard import PathGuard
 from agentflow.workspace.working_copy import find_import_paths, lay_out, share_environments, to_pythonpath
 
@@ -161,11 +161,10 @@ class Examination:
         if self._trees is None:
             return {}
         base, tree = self._trees
-        how = split_by(self._task.surface)
         return {
             (Side.BASE, Side.BASE): base,
-            (Side.BASE, Side.FINAL): mix_trees(self._git, tree, base, how),
-            (Side.FINAL, Side.BASE): mix_trees(self._git, base, tree, how),
+            (Side.BASE, Side.FINAL): lay_original_checks(self._git, self._task),
+            (Side.FINAL, Side.BASE): lay_new_checks(self._git, self._task),
             (Side.FINAL, Side.FINAL): tree,
         }
 

@@ -1,5 +1,7 @@
 """What repositories with several projects are changed to, beyond the cases that CI runs."""
 
+import shutil
+
 import pytest
 
 from tests.support import projects
@@ -66,3 +68,22 @@ def test_a_module_of_a_project_that_a_script_beside_it_names_is_not_proved_by_re
     repo = new_repo({**projects.lay_several(), "show.py": script})
     done = projects.run_command(repo, projects.RENAMED, "rename two/app/calc.py to two/app/sums.py")
     assert done.code == 75, done.out
+
+
+UNTESTED = {
+    "a file": {"two/other.go": "package two\n\nfunc Sub(a, b int) int {\n\treturn a + b\n}\n"},
+    "a branch": projects.lay_module("two/", "two", "if a > 9 {\n\t\treturn 7\n\t}\n\treturn a + b"),
+    "the test": {"two/add_test.go": 'package two\n\nimport "testing"\n\nfunc TestAdd(t *testing.T) {}\n'},
+}
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="runs go")
+@pytest.mark.parametrize("wrong", UNTESTED.values(), ids=list(UNTESTED))
+def test_a_go_module_that_a_task_adds_proves_no_more_than_its_tests_try(
+    wrong: dict[str, str], new_repo: NewRepo
+) -> None:
+    repo = new_repo(projects.TOP)
+    files = {"two/go.mod": "module two\n\ngo 1.19\n", **projects.lay_module("two/", "two")}
+    done = projects.add_files(repo, files | wrong, evidence="ev-0004")
+    assert done.code == 4, done.out
+    assert "no test sees which version" not in done.out
