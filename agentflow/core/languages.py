@@ -350,8 +350,7 @@ def find_language(path: str) -> Language | None:
 
 def find_lexer(path: str) -> Lexer | None:
     """Return the expressions for a file's language, or None for a language without any."""
-    language = find_language(path)
-    return language.lexer if language else None
+    return language.lexer if (language := find_language(path)) else None
 
 
 def gather(values: Callable[[Language], Iterable[str]]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
+from string import Formatter
 
 from agentflow.verdict.same.inlining import (
     GUARDS,
@@ -54,6 +55,7 @@ def to_one_form(old: ast.Module, new: ast.Module, own: Collection[str]) -> tuple
             _gather_loops(function)
             _put_in_variables(function, inertness)
         _list_what_is_joined(side)
+        _FormatCalls().visit(side)
         ast.fix_missing_locations(side)
     return old, new
 
@@ -270,6 +272,46 @@ def _cannot_end(node: ast.GeneratorExp, bound: Collection[str]) -> bool:
         for each in calls
     )
     return known and _ENDS_LOOPS.isdisjoint(list_words(node)) and not has_kind(node, PAUSES)
+
+
+class _FormatCalls(ast.NodeTransformer):
+    """Writes each call of `format` on a text as a formatted text, where no order can matter."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        match node:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Constant(value=str(text)), attr="format"), keywords=[]
+            ):
+                values = _fill_in(text, node.args) if _are_plain(node.args) else None
+                return node if values is None else ast.JoinedStr(values=values)
+            case _:
+                return node
+
+
+def _are_plain(parts: list[ast.expr]) -> bool:
+    """Return whether no part has an effect on what the other parts show."""
+    apart = [each for each in parts if not isinstance(each, ast.Constant)]
+    is_starred = any(isinstance(each, ast.Starred) for each in parts)
+    return not is_starred and (len(apart) < 2 or all(isinstance(each, ast.Name) for each in apart))
+
+
+def _fill_in(text: str, parts: list[ast.expr]) -> list[ast.expr] | None:
+    """Return the values of a formatted text; None unless each part stands in it once and in order."""
+    values, left = list[ast.expr](), list(parts)
+    try:
+        for before, field, form, conversion in Formatter().parse(text):
+            values += [ast.Constant(value=before)] if before else []
+            if field is None:
+                continue
+            if field or "{" in (form or "") or not left:
+                return None
+            spec = ast.JoinedStr(values=[ast.Constant(value=form)]) if form else None
+            asked = ord(conversion) if conversion else -1
+            values.append(ast.FormattedValue(value=left.pop(0), conversion=asked, format_spec=spec))
+    except ValueError:
+        return None
+    return None if left else values
 
 
 def _blank_help(side: ast.Module) -> None:

@@ -49,6 +49,11 @@ SAME = {
     "a variable that is used at once": (ONCE, of("return len(g(words))")),
     "a variable that is returned": (of("found = g(words)", "return found"), of("return g(words)")),
     "as the owner of a method": (of("found = g(words)", "return found.h(1)"), of("return g(words).h(1)")),
+    "a text that is formatted": (
+        of("return 'of {}: {:>3} {{}} {!r}'.format(words, 1, words)"),
+        of("return f'of {words}: {1:>3} {{}} {words!r}'"),
+    ),
+    "the result of a call in a text": (of("return '{}!'.format(g(words))"), of("return f'{g(words)}!'")),
     "help of an option": (OPTIONS, OPTIONS.replace("were", "where")),
 }
 OTHER = {
@@ -158,6 +163,12 @@ OTHER = {
         ONCE.replace("g(", "locals("), of("return len(locals(words))")
     ),
     "the walrus": (of("found = (w := words)", "return g(w, found)"), of("return g(w, (w := words))")),
+    "a text that is formatted otherwise": (of("return '{:>4}'.format(words)"), of("return f'{words:>3}'")),
+    "a text that is formatted before a call": (
+        of("return '{}{}'.format(words, words.pop())"),
+        of("return f'{words}{words.pop()}'"),
+    ),
+    "a value that is given too much": (of("return '{}'.format(words, 1)"), of("return f'{words}'")),
     "another option": (OPTIONS, OPTIONS.replace("--to", "--at")),
     "help that is filled in": (OPTIONS, OPTIONS.replace("were", "%(default)s")),
     "help that is not shown": (OPTIONS, OPTIONS.replace("'were it goes'", "argparse.SUPPRESS")),
