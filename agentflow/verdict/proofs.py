@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome
+from agentflow.core.languages import is_source
 from agentflow.core.test_ids import find_id_prefix, may_be_test_in
 from agentflow.core.verdict import FailReason, Hunk, ProbeEnd, ProbeKind, ProbeResult, Proof, ProofKind
 from agentflow.redact import list_some
@@ -50,8 +51,9 @@ def find_unproved(case: Case, found: Collection[Proof]) -> tuple[str, ...]:
 def _find_blind_command(case: Case, path: str) -> str:
     """Return the command that names all tests it runs, and none in a file of tests; else empty."""
     run = find_tests(case.after)
-    is_blind = run and run.outcomes and not any(may_be_test_in(test, (path,)) for test in run.outcomes)
-    return run.check.command if run and is_blind else ""
+    if run is None or not run.outcomes or not is_source(path):
+        return ""
+    return "" if any(may_be_test_in(test, (path,)) for test in run.outcomes) else run.check.command
 
 
 def _list_new(case: Case, path: str) -> str:

@@ -204,3 +204,30 @@ def test_a_new_test_that_the_runner_does_not_find_is_named(new_repo: NewRepo) ->
 
     assert (done.code, done.json["caveats"]) == (4, ["unproved"]), done.err
     assert "test_triple.py: none of its tests ran: `" in str(done.json["unproved"])
+
+
+READING = """import pathlib
+
+import pytest
+
+from calc import double
+
+LINES = pathlib.Path(__file__).with_name("cases.txt").read_text().split()
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_case(line):
+    assert double(int(line)) % 2 == 0
+"""
+
+
+def test_a_test_that_fails_by_luck_proves_no_new_data(new_repo: NewRepo) -> None:
+    repo = new_repo({**play.GREEN, "tests/test_cases.py": READING, "tests/cases.txt": "1\n2\n"})
+    repo.write({"tests/test_odd.py": odd(repo, 4)}).commit()
+    edit = play.edit("tests/cases.txt", "2\n", "2\n3\n")
+    script = [play.role("implementer", *edit, play.submit("tests/cases.txt")), play.verified("ev-0002")]
+
+    done = repo.task("--no-sandbox", "--json", "add a case to tests/cases.txt", script=script)
+
+    assert not any("test_odd" in str(each) for each in done.json["proof"])
+    assert done.code in (0, 4), done.err
