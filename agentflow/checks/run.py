@@ -10,7 +10,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from agentflow.checks.code_coverage import Load, count_go, read_go_coverage
 from agentflow.checks.observing import ReadObserver, Reads, install_hook, keep_hook, watch_folders
 from agentflow.checks.printed import (
     Told,
@@ -88,8 +87,6 @@ class Shown(Record):
     """The files that it read, where that was observed."""
     import_errors: Mapping[str, str] = MappingProxyType({})
     """The failing tests that an import error ended, each with that error."""
-    ran: Mapping[str, Load] = MappingProxyType({})
-    """How Go ran each file, where that was counted."""
 
     def list_ids(self, *outcomes: TestOutcome) -> frozenset[str]:
         """Return the tests that came to one of these."""
@@ -110,7 +107,7 @@ def execute(
     `env` is added last, such as the import path of a copy.
     """
     watch = watch or CheckWatch()
-    job = _Job(check=check, sandbox=sandbox, is_counted=manner is Manner.COUNTED)
+    job = _Job(check=check, sandbox=sandbox)
     with make_scratch_folder() as scratch:
         is_observed = manner is Manner.OBSERVED
         is_needed = is_observed or watch.longest
@@ -123,7 +120,6 @@ def execute(
         reads = observer.collect_reads() if observer and is_observed else None
         raw = sink.read_text("utf-8", "replace")
         told = (_read_tests(job, scratch, raw) if check.name is CheckName.TESTS else None) or Told()
-        ran = read_go_coverage(check.command, scratch, sandbox.folders)
         ended = observer.find_stalled() if observer else ()
         finished = finished.replace(stalled=tuple(test for test in ended if test in told.outcomes))
     finished = _readable(finished, sink, raw) if job.is_json else finished
@@ -134,7 +130,6 @@ def execute(
         findings=count_findings(check.name, raw.replace(f"{sandbox.place}/", "")),
         import_errors=told.import_errors,
         reads=reads,
-        ran=ran,
     )
 
 
@@ -144,8 +139,6 @@ class _Job(Record):
     check: Check
     sandbox: Sandbox
     observer: ReadObserver | None = None
-    is_counted: bool = False
-    """The code that runs is counted."""
 
     @property
     def is_json(self) -> bool:
@@ -171,7 +164,6 @@ class _Job(Record):
         """Return the command with the options by which its runner tells of each test."""
         said = keep_hook(self.check.command, self.observer) if self.observer else self.check.command
         said = _part_reports(said, scratch)
-        said = count_go(said, scratch, self.sandbox.folders) if self.is_counted and self.is_json else said
         return ask_for_json(add_report(said, self.package, scratch)) if self._is_tests else said
 
     def set_up_reports(self, scratch: Path) -> dict[str, str]:

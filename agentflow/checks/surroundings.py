@@ -34,8 +34,6 @@ class Manner(StrEnum):
     """The files that the check reads are recorded."""
     ELSEWHERE = "elsewhere"
     """The surroundings are others: another order of sets, a temporary folder with files."""
-    COUNTED = "counted"
-    """The surroundings are others, and Go counts the code that runs."""
 
 
 def make_environment(check: Check, sandbox: Sandbox, scratch: Path) -> dict[str, str]:
@@ -58,7 +56,7 @@ def make_environment(check: Check, sandbox: Sandbox, scratch: Path) -> dict[str,
 
 def make_other_surroundings(scratch: Path, manner: Manner) -> dict[str, str]:
     """Return the variables by which the surroundings of a run are others; none if it is a plain one."""
-    if manner not in (Manner.ELSEWHERE, Manner.COUNTED):
+    if manner is not Manner.ELSEWHERE:
         return {}
     folder = scratch / "tmp"
     folder.mkdir()

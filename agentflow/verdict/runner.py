@@ -93,10 +93,10 @@ class Place(Record):
             return shown
         return shown.replace(execution=shown.execution.replace(changed=self.stage.list_changes()))
 
-    def try_elsewhere(self, check: Check, manner: Manner = Manner.ELSEWHERE) -> tuple[Shown, str]:
+    def try_elsewhere(self, check: Check) -> tuple[Shown, str]:
         """Return what a check shows and prints in other surroundings, on which no result may depend."""
         with make_scratch_folder() as scratch:
-            shown = self.run(check, sink := scratch / "output", manner)
+            shown = self.run(check, sink := scratch / "output", Manner.ELSEWHERE)
             return shown, sink.read_text("utf-8", "replace")
 
     def run_again(

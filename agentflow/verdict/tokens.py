@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
 
-from agentflow.core.languages import C_FAMILY, MARKUP_FREE, RUST, SCRIPTS, TYPESCRIPT, Lexer, find_lexer
+from agentflow.core.languages import C_FAMILY, GO, MARKUP_FREE, RUST, SCRIPTS, TYPESCRIPT, Lexer, find_lexer
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 
@@ -78,6 +78,10 @@ class Tokens(Record):
     @property
     def is_c(self) -> bool:
         return self.path.endswith(C_FAMILY)
+
+    @property
+    def is_go(self) -> bool:
+        return self.path.endswith(GO)
 
     @property
     def is_rust(self) -> bool:

@@ -11,7 +11,6 @@ from agentflow.verdict.case import find_tests
 from agentflow.verdict.judge import has_no_failure
 from agentflow.verdict.probes.branches import Watched, watch_change
 from agentflow.verdict.probes.breaking import Canary, Marks, break_change, make_canary, plant_names, refuse
-from agentflow.verdict.probes.go_branches import count_branches
 from agentflow.verdict.probes.hunks import Piece, split_change, take_back
 from agentflow.verdict.probes.of_tests import probe_expectations, probe_tests_alone
 from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
@@ -191,7 +190,7 @@ def _watch_branches(
 ) -> Iterator[Probe]:
     """Yield the proving tests, then all tests, on code that records which of its branches they try.
 
-    Where tests fail on such code, only Python records once more, and Go counts.
+    Where tests fail on such code, only Python records once more.
     """
     told = [each for each in known if each.kind is ProbeKind.UNTRIED]
     missed = [each for each in told if each.end is ProbeEnd.NOT_APPLIED]
@@ -200,15 +199,13 @@ def _watch_branches(
     due = product if is_open and len(told) - len(missed) < len(checks) else ()
     watched = tuple(_watch(due))
     if missed:
-        due = () if all(each.path.endswith(".py") for each in watched) else due
-        watched = tuple(_watch(tuple(each for each in due if each.path.endswith(".py"))))
-    counted = tuple(found for each in due if (found := count_branches(each)))
-    if watched or counted:
+        python = tuple(each for each in watched if each.path.endswith(".py"))
+        watched = python if len(python) < len(watched) else ()
+    if watched:
         run, tests = checks[len(told) - len(missed)]
         files = {each.path: each.text for each in watched}
-        subjects = dict.fromkeys((*files, *(each.change.path for each in counted)))
         made = context.plan(ProbeKind.UNTRIED, run, files)
-        yield made.replace(subjects=tuple(subjects), tests=tests, watched=watched, counted=counted)
+        yield made.replace(subjects=tuple(files), tests=tests, watched=watched)
 
 
 def _watch(product: tuple[ChangedTexts, ...]) -> Iterator[Watched]:

@@ -6,9 +6,9 @@ from secrets import token_hex
 
 from agentflow.checks.dependencies import find_manifest
 from agentflow.checks.run import Shown
-from agentflow.checks.surroundings import Manner
 from agentflow.core.check_command import list_moves
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
+from agentflow.core.languages import GO
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.core.test_ids import find_id_prefix
@@ -18,7 +18,6 @@ from agentflow.verdict.diff.inspection import Inspection
 from agentflow.verdict.mixed_files import is_shared
 from agentflow.verdict.probes.branches import Watched
 from agentflow.verdict.probes.breaking import Marks, Planted, has_mark, hide_from_linters, is_silent
-from agentflow.verdict.probes.go_branches import CountedGo
 from agentflow.verdict.probes.oracle import Clone, find_softened, has_failed_clone, has_passing
 from agentflow.verdict.proofs import find_proof
 from agentflow.verdict.runner import Place
@@ -127,7 +126,6 @@ class Probe(Record):
     with_controls: Check | None = None
     """The check to run once more if a clone passes."""
     watched: tuple[Watched, ...] = ()
-    counted: tuple[CountedGo, ...] = ()
     planted: tuple[Planted, ...] = ()
     is_unreadable: bool = False
     """No run can be made of its files."""
@@ -140,8 +138,7 @@ class Probe(Record):
         """Run the check in a copy of the tree."""
         if self.is_unreadable:
             return self.leave_out()
-        manner = Manner.COUNTED if self.counted else Manner.ELSEWHERE
-        shown, said = place.try_elsewhere(self.check, manner)
+        shown, said = place.try_elsewhere(self.check)
         if self.with_controls is None or not has_passing(self.clones, shown.outcomes):
             return self.read(shown, said)
         whole = self.with_controls.replace(timeout=self.check.timeout)
@@ -191,11 +188,7 @@ class Probe(Record):
                 is_red = not softened if self.clones else self._is_red(shown, is_each=True)
                 applied = not self.clones or has_failed_clone(self.clones, shown.outcomes)
             case ProbeKind.UNTRIED:
-                applied = any(each.is_loaded(shown.execution.changed) for each in self.watched) or any(
-                    each.is_loaded(shown.ran) for each in self.counted
-                )
-                applied = applied and self.tests.isdisjoint(shown.list_ids(*RED))
-                is_red = not self._list_untried(shown)
+                return self._end_watched(shown)
             case ProbeKind.PLANTED:
                 is_red, applied = bool(self._places(said)) is (self.code is Side.BASE), True
             case ProbeKind.BROKEN_CODE | ProbeKind.WITHOUT_HUNK:
@@ -204,9 +197,18 @@ class Probe(Record):
             return ProbeEnd.NOT_APPLIED
         return ProbeEnd.RED_AS_IT_MUST if is_red else ProbeEnd.SILENT
 
+    def _end_watched(self, shown: Shown) -> ProbeEnd:
+        """Return how a run on watched code ended; of Go what no test program has is not tried."""
+        is_of_go = any(each.path.endswith(GO) for each in self.watched)
+        if is_of_go and not self.tests <= shown.list_ids(TestOutcome.PASSED):
+            return ProbeEnd.UNREADABLE  # what is asked may be of a type of its own
+        is_loaded = any(each.is_loaded(shown.execution.changed) for each in self.watched)
+        if not self.tests.isdisjoint(shown.list_ids(*RED)) or not (is_of_go or is_loaded):
+            return ProbeEnd.NOT_APPLIED
+        return ProbeEnd.SILENT if self._list_untried(shown) else ProbeEnd.RED_AS_IT_MUST
+
     def _list_untried(self, shown: Shown) -> tuple[Hunk, ...]:
-        watched = (hunk for each in self.watched for hunk in each.list_untried(shown.execution.changed))
-        return (*watched, *(hunk for each in self.counted for hunk in each.list_untried(shown.ran)))
+        return tuple(hunk for each in self.watched for hunk in each.list_untried(shown.execution.changed))
 
     def _list_tried(self, shown: Shown) -> tuple[Hunk, ...]:
         return tuple(hunk for each in self.watched for hunk in each.list_tried(shown.execution.changed))

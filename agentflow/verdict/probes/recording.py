@@ -4,8 +4,9 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 
-from agentflow.core.languages import C_FAMILY, RUST, SCRIPTS, SHELL, TYPESCRIPT
+from agentflow.core.languages import C_FAMILY, GO, RUST, SCRIPTS, SHELL, TYPESCRIPT
 from agentflow.verdict.diff.conditions import Asks, Spot, find_spots, is_on
+from agentflow.verdict.diff.go_conditions import find_go_spots
 from agentflow.verdict.diff.script_omissions import find_omissions
 from agentflow.verdict.diff.script_parts import find_script_parts
 from agentflow.verdict.probes.branches import Branch, Watched, shorten
@@ -94,6 +95,34 @@ fn {word}(part: usize, value: Option<bool>) -> bool {{
     value.unwrap_or(true)
 }}
 """
+_GO_IMPORTS = '; import ({word}os "os"; {word}strconv "strconv"; {word}atomic "sync/atomic")'
+_GO_PACKAGE = re.compile(r"(?m)^package[ \t]+\w+")
+_GO = """
+var {word}at, _ = {word}os.Getwd()
+var {word}seen [3 * {most}]uint32
+
+func {word}leave(part int, which int) {{
+	if {word}atomic.CompareAndSwapUint32(&{word}seen[3*(part-{load})+which], 0, 1) {{
+		name := {word}at + "/{word}-" + {word}strconv.Itoa(part) + "-" + "01r"[which:which+1]
+		if file, err := {word}os.Create(name); err == nil {{
+			file.Close()
+		}}
+	}}
+}}
+
+func {word}ran(part int) {{ {word}leave(part, 2) }}
+
+func {word}(part int, value bool) bool {{
+	if value {{
+		{word}leave(part, 1)
+	}} else {{
+		{word}leave(part, 0)
+	}}
+	return value
+}}
+
+func init() {{ {word}leave({load}, 2) }}
+"""
 _SHELL = """\
 {word}_at=$PWD
 case $0 in */{name}) {word}_at=$(cd "${{0%/*}}" && pwd) ;; esac
@@ -106,7 +135,7 @@ case $0 in */{name}) {word}_at=$(cd "${{0%/*}}" && pwd) ;; esac
 
 def record_change(change: ChangedTexts, word: str, first: int) -> Watched | None:
     """Return changed code that records what is tried; None if there is nothing to try."""
-    if not change.path.endswith((*C_FAMILY, *SCRIPTS, *RUST, *SHELL)):
+    if not change.path.endswith((*C_FAMILY, *GO, *SCRIPTS, *RUST, *SHELL)):
         return None
     is_shell = change.path.endswith(SHELL)
     found = _find_shell_spots(change.after) if is_shell else _find_spots(change)
@@ -128,7 +157,9 @@ def record_change(change: ChangedTexts, word: str, first: int) -> Watched | None
 
 def _find_spots(change: ChangedTexts) -> Iterator[Spot]:
     code = read_code(change.path, change.after)
-    if code is not None:
+    if code is not None and code.is_go:
+        yield from find_go_spots(code)
+    elif code is not None:
         yield from (*find_script_parts(code), *find_omissions(code)) if code.is_script else find_spots(code)
 
 
@@ -162,6 +193,8 @@ def _insert(path: str, spot: Spot, number: int, word: str) -> Iterable[_Insertio
 def _words_for(path: str, spot: Spot, number: int, word: str) -> tuple[str, str]:
     if path.endswith(C_FAMILY):
         return (f" {word}({number}, -1);", "") if spot.is_arm else (f"{word}({number}, !!(", "))")
+    if path.endswith(GO):
+        return (f" {word}ran({number});", "") if spot.is_arm else (f"{word}({number}, bool(", "))")
     if path.endswith(RUST):
         call = f"{word}({number}, None);"
         arm = (f"{{ {call} ", " }") if spot.closes else (f" {call}", "")
@@ -180,6 +213,10 @@ def _frame(change: ChangedTexts, text: str, word: str, load: int, most: int) -> 
     if change.path.endswith(C_FAMILY):
         is_plain = change.path.endswith((".c", ".h"))
         return _C.format(**names, c="" if is_plain else '"C" ') + text
+    if change.path.endswith(GO):
+        package = _GO_PACKAGE.search(blank_out(change.path, text) or "")
+        end = package.end() if package else 0
+        return text[:end] + _GO_IMPORTS.format(**names) + text[end:] + _GO.format(**names)
     if change.path.endswith(RUST):
         return text + _RUST.format(**names)
     if change.path.endswith(SHELL):

@@ -13,11 +13,13 @@ from agentflow.workspace.mixed_tree import ChangedTexts
 SCRIPT = "function pages(total, size) {{\n{}}}\n\nmodule.exports = {{ pages }};\n"
 PROGRAM = "int left = 40;\n\nint pages(int total, int size) {{\n{}}}\n"
 MAIN = "int pages(int, int);\nint main(void) {{ {} return 0; }}\n"
+GO = "package main\n\nfunc pages(total, size int) int {{\n{}}}\n"
 CRATE = "pub fn pages(total: i64, size: i64) -> i64 {{\n{}}}\n"
 SHELL = "pages() {{\n{}}}\n"
 COMMANDS = {
     "a.js": "node -e \"const {{ pages }} = require('./a.js'); {}\"",
     "a.c": "cc -Wall -Wextra -Werror -o main a.c main.c && ./main",
+    "a.go": "go run a.go main.go",
     "a.rs": "rustc --edition 2021 -o main main.rs && ./main",
     "a.sh": "sh -euc '. ./a.sh; {}'",
 }
@@ -30,6 +32,7 @@ def untried(folder: Path, path: str, after: str, calls: str, before: str = "") -
         return []
     (folder / path).write_text(watched.text)
     (folder / "main.c").write_text(MAIN.format(calls))
+    (folder / "main.go").write_text(f"package main\n\nfunc main() {{ {calls} }}\n")
     (folder / "main.rs").write_text(f"mod a;\nuse a::pages;\nfn main() {{ {calls} }}\n")
     command = COMMANDS[path].format(calls)
     program = command.split()[0]
@@ -113,6 +116,36 @@ ONE_WAY = {
         "pages(7, 3);",
         "5: that runs this",
     ),
+    "a joined condition in Go": (
+        "a.go",
+        lines(GO, "if left := size; total > 3 && left > 0 {", "    return left", "}", "return total"),
+        "pages(7, 3); pages(1, 3)",
+        "4: in which `left > 0` is false",
+    ),
+    "a value that is asked in Go": (
+        "a.go",
+        lines(GO, "a := map[int]int{7: 3}", "if _, ok := a[total]; ok {", "    return 1", "}", "return 0"),
+        "pages(7, 3)",
+        "5: in which `ok` is false",
+    ),
+    "an arm in Go": (
+        "a.go",
+        lines(GO, "switch total {", "case 1, 2:", "    return size", "default:", "    return 0", "}"),
+        "pages(7, 3)",
+        "5: that runs this",
+    ),
+    "a loop in Go": (
+        "a.go",
+        lines(GO, "for at := range make([]int, total) {", "    size += at", "}", "return size"),
+        "pages(0, 3)",
+        "4: that runs this",
+    ),
+    "a function in Go": (
+        "a.go",
+        lines(GO, "go func() {", "    println(size)", "}", "return total").replace("go func", "_ = func"),
+        "pages(0, 3)",
+        "4: that runs this",
+    ),
     "an index in Rust": (
         "a.rs",
         lines(CRATE, "[total, size][usize::from(size > 2)]"),
@@ -178,6 +211,39 @@ BOTH_WAYS = {
         "pages(1, 2); pages(2, 1)",
     ),
     "C": ("a.c", lines(PROGRAM, "return total > size ? size : total;"), "pages(1, 2); pages(2, 1);"),
+    "Go": (
+        "a.go",
+        lines(
+            GO,
+            "type flag bool",
+            "const most = 3",
+            'names := map[string]bool{"few": total < most, "many": total >= most}',
+            "for at := 0; at < 2; at++ {",
+            '    if flag(names["few"]) || total == size {',
+            "        size = -size",
+            "    } else if total == (struct{ a int }{4}).a {",
+            "        size++",
+            "    } else {",
+            "        size--",
+            "    }",
+            "}",
+            "done := make(chan error, 1)",
+            "go func() { done <- nil }()",
+            "fails := func() error {",
+            "    if err := <-done; err != nil {",
+            "        return err",
+            "    }",
+            "    return nil",
+            "}",
+            "_ = fails()",
+            "switch {",
+            "case size > 2:",
+            "    return size",
+            "}",
+            "return total",
+        ),
+        "pages(1, 2); pages(3, 3); pages(4, 5); pages(9, 2)",
+    ),
     "Rust": ("a.rs", lines(CRATE, "i64::from(total > size)"), "pages(1, 2); pages(2, 1);"),
     "shell": ("a.sh", lines(SHELL, '[ "$1" -gt 3 ] && echo many || echo few'), "pages 1; pages 7"),
 }
@@ -193,7 +259,7 @@ NOTHING = {
     "a type": ("a.rs", lines(CRATE, "let all: Vec<i64> = Vec::<i64>::new();", "all.len() as i64")),
     "a constant": ("a.rs", "pub const A: bool = 2 > 1;\n\npub const fn few(all: u8) -> bool { all < 3 }\n"),
     "what the linter of C reads": ("a.c", "#if LEFT > 1\n#endif\n"),
-    "another language": ("a.go", "func pages() bool { return 1 > 2 }\n"),
+    "another language": ("a.rb", "def pages() 1 > 2 end\n"),
     "what cannot be read for certain": ("a.c", 'char *text = R"(a > b)"; int a() { return 1 > 2; }\n'),
 }  # fmt: skip
 
