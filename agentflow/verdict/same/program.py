@@ -103,22 +103,18 @@ def _is_needed(git: Git, tree: str, changes: tuple[ChangedTexts, ...], own: Coll
         return True
     for each in (each for each in changes if each.path.endswith(".py")):
         names = find_dropped_names(each.before, each.after, own)
-        functions = {name for name, kind in names.items() if kind == "function"}
-        brought = find_extracted(each.before, each.after) - functions
-        if brought and git.find_mentions(tree, brought):
+        private = find_extracted(each.before, each.after) | {
+            name for name, kind in names.items() if kind == "function"
+        }
+        if private and not {*git.find_mentions(tree, private)} <= {each.path}:
             return True
-        saying = [path for path in git.find_mentions(tree, names) if path != each.path] if names else []
-        if functions and git.find_mentions(tree, functions) != (each.path,):
+        naming = git.find_mentions(tree, names) if names else ()
+        paths = [path for path in (git.list_paths(tree) if private else naming) if path.endswith(".py")]
+        texts = git.read_files(tree, paths, _TEXT_BYTES)
+        others = (text for path, text in texts.items() if path in naming and path != each.path)
+        if any(is_taken(each.path, names, text) for text in others):
             return True
-        paths = (
-            [path for path in git.list_paths(tree) if path.endswith(".py")]
-            if functions or brought
-            else saying
-        )
-        others = git.read_files(tree, paths, _TEXT_BYTES)
-        if any(is_taken(each.path, names, text) for path, text in others.items() if path in saying):
-            return True
-        if (functions or brought) and any(map(may_look_up, others.values())):
+        if private and any(map(may_look_up, texts.values())):
             return True
     return False
 
