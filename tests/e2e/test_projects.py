@@ -102,6 +102,7 @@ def test_a_project_that_a_task_adds_is_tested_at_once(new_repo: NewRepo) -> None
     assert done.code == 0, done.out
     (proof,) = done.json["proof"]
     assert proof["tests"] == ["two/tests/test_calc.py"]
+    assert "the checks changed" not in (repo.folder / "report.md").read_text("utf-8")
     again = repo.run("verify", repo.folder.name)
     assert again.code == 0, again.out
 

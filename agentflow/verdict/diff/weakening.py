@@ -78,12 +78,12 @@ def find_weakening(
     """Return what the change did to the checks, judged by what the original ones show on the new code."""
     runs = tuple(judged)
     moved = _find_moved_files(changes, runs)
-    changes = [each for each in changes if each.path not in moved]
+    changes = [each for each in changes if each.path not in moved and not _is_own(each, new_projects)]
     asked = [
         line for each in runs for line in (*_find_lost_tests(each, changes, moved), *_other_results(each))
     ]
     asked += _list_differing_moves(changes, runs)
-    asked += _untold(changes, runs, new_projects)
+    asked += _untold(changes, runs)
     told = [line for change in changes for line in _describe_weakening(change)]
     aids = [each for each in changes if asked and not each.before and each.kind is not Kind.TESTS]
     new = [line for each in aids for line in _describe(each)]
@@ -164,22 +164,19 @@ def _is_hidden(base: CheckRun, final: CheckRun, held: CheckRun) -> bool:
     return bool(base.outcomes) or not held.green
 
 
-def _untold(
-    changes: Sequence[TextDiff], judged: Sequence[JudgedCheck], new_projects: Collection[str]
-) -> Iterator[str]:
-    """Yield the changes that the results of the original checks cannot reveal.
+def _is_own(change: TextDiff, new_projects: Collection[str]) -> bool:
+    """Return whether settings concern the tests of a new project alone, and leave none of these out."""
+    return change.kind is Kind.RUNNER and get_folder(change.path) in new_projects
 
-    The settings in a new project concern its own tests alone, and leave none of these out.
-    """
+
+def _untold(changes: Sequence[TextDiff], judged: Sequence[JudgedCheck]) -> Iterator[str]:
+    """Yield the changes that the results of the original checks cannot reveal."""
     tests = [each for each in judged if each.base.check.name is CheckName.TESTS]
     commands = [run.check.command for each in tests for run in (each.base, each.final)]
     is_named = all(each.base.outcomes for each in tests)
     has_new_tests = any(each.kind is Kind.TESTS and each.after for each in changes)
     for change in changes:
-        is_own = change.kind is Kind.RUNNER and get_folder(change.path) in new_projects
-        is_steering = not is_own and can_steer_tests(
-            change.path, change.kind, change.before, change.after, commands
-        )
+        is_steering = can_steer_tests(change.path, change.kind, change.before, change.after, commands)
         is_read = bool(change.before) and change.kind is not Kind.UNKNOWN
         is_uncounted = (
             not is_named and is_read and bool(Counter(change.before.split()) - Counter(change.after.split()))
