@@ -44,14 +44,18 @@ _COMMENT = regex(r"//[^\n]*")
 
 
 def detect(
-    sandbox: Sandbox, files: tuple[str, ...], settled: Collection[CheckName] = ()
+    sandbox: Sandbox,
+    files: tuple[str, ...],
+    settled: Collection[CheckName] = (),
+    added: Collection[str] = (),
 ) -> tuple[Check, ...]:
     """Return the required checks, one a name, in the order they are run.
 
     `files` are those git does not ignore, relative to the root; no other is read. The check of a settled
-    name is known already: no program is asked for it, and it may be left out.
+    name is known already: no program is asked for it, and it may be left out. A folder that was added is
+    tested by its own settings of pytest where those of the root leave it out.
     """
-    return merge_required(_find_all(sandbox, files, (), settled))
+    return merge_required(_find_all(sandbox, files, (), settled, added))
 
 
 def detect_quick(sandbox: Sandbox, files: tuple[str, ...], changed: Collection[str]) -> tuple[Check, ...]:
@@ -65,10 +69,14 @@ def limit_checks(checks: Iterable[Check], timeouts: Mapping[CheckName, float]) -
 
 
 def _find_all(
-    sandbox: Sandbox, files: tuple[str, ...], changed: Collection[str], settled: Collection[CheckName] = ()
+    sandbox: Sandbox,
+    files: tuple[str, ...],
+    changed: Collection[str],
+    settled: Collection[CheckName] = (),
+    added: Collection[str] = (),
 ) -> list[Check]:
     repository = Repository(sandbox=sandbox, files=files, known=frozenset(files))
-    found = [*find_python_checks(repository, changed, settled)]
+    found = [*find_python_checks(repository, changed, settled, added)]
     found += (*find_node_checks(repository), *find_table_checks(repository))
     if not any(check.name is CheckName.TESTS for check in found):
         found += make_checks(repository)

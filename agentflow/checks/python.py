@@ -89,14 +89,17 @@ class Tools(Record):
 
 
 def find_python_checks(
-    repository: Repository, changed: Collection[str] = (), settled: Collection[CheckName] = ()
+    repository: Repository,
+    changed: Collection[str] = (),
+    settled: Collection[CheckName] = (),
+    added: Collection[str] = (),
 ) -> tuple[Check, ...]:
     """Return what must hold in the Python part of a repository; of changed files, only their own tests.
 
     To ask which tools there are takes a start of Python, so none is asked for a name that is settled.
     """
     tests = {} if CheckName.TESTS in settled else _read_tests(repository)
-    projects = _find_projects(repository, tests)
+    projects = _find_projects(repository, tests, added)
     beside = {name: text for name, text in tests.items() if not name.startswith(tuple(projects))}
     own = _own(tests, changed)
     runner = None if CheckName.TESTS in settled else _runner(repository, beside, projects)
@@ -209,16 +212,19 @@ def _pytest_settings(repository: Repository) -> tuple[_Wanted, ...]:
     return _configuration(repository, "pytest", ("pytest.ini", ".pytest.ini", "pytest.toml"), sections)
 
 
-def _find_projects(repository: Repository, tests: Iterable[str]) -> dict[str, str]:
-    """Return the outermost folders of tests with settings of pytest, and these; none where the root has some.
+def _find_projects(repository: Repository, tests: Collection[str], added: Collection[str]) -> dict[str, str]:
+    """Return the outermost folders of tests with settings of pytest, and these.
 
-    Each folder ends with a slash.
+    Where the root has some, they are those added folders that it leaves out. Each ends with a slash.
     """
     above = {f"{folder}/" for name in tests for folder in PurePosixPath(name).parents[:-1]}
     ends = tuple(f"/{name}" for name in PYTEST_SETTINGS)
     above &= {f"{posixpath.dirname(name)}/" for name in repository.files if name.endswith(ends)}
+    if _pytest_settings(repository):
+        seen = [name for name in tests if repository.is_in_test_paths(name)]
+        above &= {folder for folder in added if not any(name.startswith(folder) for name in seen)}
     found: dict[str, str] = {}
-    for folder in () if _pytest_settings(repository) else sorted(above):
+    for folder in sorted(above):
         settings = () if folder.startswith(tuple(found)) else _pytest_settings(repository.within(folder))
         found.update((folder, each.reason) for each in settings)
     return found

@@ -34,7 +34,7 @@ from agentflow.store.ledger import Binding, EvidenceLedger
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.case import find_hook_files
 from agentflow.verdict.earlier_runs import PATIENCE, EarlierRuns, encode_reads, find_flaky
-from agentflow.verdict.projects import fit_check, list_tests, may_add_project
+from agentflow.verdict.projects import find_added_projects, fit_check, list_tests, may_add_project
 from agentflow.verdict.runner import CheckJob, CheckResult, CheckRunner, CheckSetup, Place, Results
 from agentflow.workspace.changes import FileChange
 from agentflow.workspace.git import Git
@@ -148,7 +148,8 @@ class Checking:
         earlier = self._git.list_paths(task.base_tree) if before and task.base_tree else ()
         settled = known - {each.name for each in before if each not in left}
         settled = set() if may_add_project(task.surface, earlier, files) else settled
-        all_found = apply_own_commands(detect(self._sandbox, files, settled), self._said)
+        added = find_added_projects(task.surface, earlier, files) if earlier else ()
+        all_found = apply_own_commands(detect(self._sandbox, files, settled, added), self._said)
         found = (check for check in all_found if check.name not in known)
         tests = list_tests(task.surface, earlier)
         fitted = (fit_check(check, files, all_found, tests) for check in before)

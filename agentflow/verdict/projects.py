@@ -52,6 +52,13 @@ def find_new_projects(surface: Surface, new: Iterable[str], before: Iterable[str
     return tuple(each for each in sorted(folders) if not any(test.startswith(each) for test in tests))
 
 
+def find_added_projects(surface: Surface, before: Collection[str], now: Iterable[str]) -> tuple[str, ...]:
+    """Return the folders that new settings of pytest make projects, each with a slash at its end."""
+    known = {*before}
+    new = (path for path in now if path not in known and path.rpartition("/")[2] in PYTEST_SETTINGS)
+    return find_new_projects(surface, new, before)
+
+
 def is_put_among_tests(new: str, before: Iterable[str]) -> bool:
     """Return whether a new file is settings of pytest in a folder where it collects tests already."""
     folder, is_named = get_folder(new), new.rpartition("/")[2] in PYTEST_SETTINGS

@@ -46,7 +46,7 @@ from agentflow.verdict.mixed_sides import lay_new_checks, lay_original_checks
 from agentflow.verdict.paths import join_surfaces, observe_base
 from agentflow.verdict.probes.plan import plan_canaries, plan_probes
 from agentflow.verdict.probes.probe import ProbeContext
-from agentflow.verdict.projects import list_tests
+from agentflow.verdict.projects import find_added_projects, list_tests
 from agentflow.verdict.runner import Place
 from agentflow.verdict.surface import find_surface, is_kept_original
 from agentflow.verdict.target_tests import narrow, read_tests
@@ -76,9 +76,9 @@ class Copies(Record):
             sandbox = share_environments(self.sandbox.replace(root=folder), self.git.root, seen)
             yield Place(sandbox=sandbox, imports=_imports(self, folder), stage=stage)
 
-    def require(self, place: Place, tree: str) -> tuple[Check, ...]:
-        """Return the required checks of a tree in its copy."""
-        return apply_own_commands(detect(place.sandbox, self.git.list_paths(tree)), self.said)
+    def require(self, place: Place, tree: str, added: tuple[str, ...]) -> tuple[Check, ...]:
+        """Return the required checks of a tree in its copy, with those of added projects."""
+        return apply_own_commands(detect(place.sandbox, self.git.list_paths(tree), (), added), self.said)
 
 
 def _imports(copies: Copies, place: Path) -> str:
@@ -225,7 +225,9 @@ class Examination:
     def _require(self, place: Place, tree: str) -> tuple[Check, ...]:
         """Return the required checks of a tree, of which a copy is laid out."""
         if tree not in self._required:
-            self._required[tree] = self._copies.require(place, tree)
+            before, now = (self._git.list_paths(each) for each in ((self._trees or (tree,))[0], tree))
+            added = find_added_projects(self._task.surface, before, now)
+            self._required[tree] = self._copies.require(place, tree, added)
         return self._required[tree]
 
     def _require_now(self) -> tuple[Check, ...]:

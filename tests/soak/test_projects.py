@@ -45,6 +45,26 @@ def test_a_project_that_a_task_adds_below_another_is_tested_at_once(root: str, n
     assert again.code == 0, again.out
 
 
+NARROW = {
+    "pyproject.toml": '[tool.pytest.ini_options]\ntestpaths = ["tests"]\n',
+    "pytest.ini": "[pytest]\ntestpaths =\n    ./tests/\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("other", "code"), [({}, 0), *projects.WRONG.values()], ids=["right", *projects.WRONG]
+)
+@pytest.mark.parametrize("settings", NARROW)
+def test_a_project_that_a_task_adds_where_the_root_looks_for_no_tests_is_tested_at_once(
+    settings: str, other: dict[str, str], code: int, new_repo: NewRepo
+) -> None:
+    repo = new_repo({**projects.ROOTS["below"], settings: NARROW[settings]})
+    done = projects.add_files(repo, projects.lay_second(**other))
+    assert done.code == code, done.out
+    again = repo.run("verify", repo.folder.name)
+    assert again.code == 0, again.out
+
+
 RENAMED_WITH_MORE = {
     "in another project": ("sed -i 's/app.calc/app.sums/' one/tests/*.py", 3),
     "in the code": ("sed -i 's/2 \\* a/a + a/' two/app/sums.py", 75),
