@@ -144,8 +144,7 @@ class Checking:
         """
         before = tuple(item.check for item in task.baseline)
         known = {*(check.name for check in before), *(override.check for override in task.overrides)}
-        left = self.list_left(task, files)
-        earlier = self._git.list_paths(task.base_tree) if before and task.base_tree else ()
+        left, earlier = self.list_left(task, files), self._list_earlier(task)
         settled = known - {each.name for each in before if each not in left}
         settled = set() if may_add_project(task.surface, earlier, files) else settled
         added = find_added_projects(task.surface, earlier, files) if earlier else ()
@@ -156,10 +155,15 @@ class Checking:
         return (*fitted, *limit_checks(found, self._bounds.timeouts))
 
     def list_left(self, task: TaskState, files: tuple[str, ...]) -> tuple[Check, ...]:
-        """Return the checks from before the task, without the parts whose project is gone."""
+        """Return the checks from before that can still run, without the parts whose project is gone."""
+        tests = list_tests(task.surface, self._list_earlier(task))
         checks = (item.check for item in task.baseline)
-        fitted = ((check, fit_command(check.command, files)) for check in checks)
-        return tuple(check.replace(command=command) for check, command in fitted if command)
+        able = (check for check in checks if fit_command(check.command, files, tests=tests))
+        return tuple(check.replace(command=fit_command(check.command, files)) for check in able)
+
+    def _list_earlier(self, task: TaskState) -> tuple[str, ...]:
+        """Return the files from before the task, where any check is known from then."""
+        return self._git.list_paths(task.base_tree) if task.baseline and task.base_tree else ()
 
     def read_repository(self, files: tuple[str, ...]) -> Repository:
         """Return the repository as check detection reads it."""

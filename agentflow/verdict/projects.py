@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
 
 from agentflow.checks.repository import PYTEST_SETTINGS
-from agentflow.core.check_command import fit_command, list_part_folders
+from agentflow.core.check_command import fit_command, list_gone_folders
 from agentflow.core.evidence import Check, Surface
 from agentflow.core.languages import PYTHON
 from agentflow.core.regex import compile_glob
@@ -38,10 +38,11 @@ def fit_check(check: Check, files: Iterable[str], found: Iterable[Check], tests:
     It cannot run where the folders of all its parts are gone.
     """
     now = next((each for each in found if each.name is check.name), None)
-    command = fit_command(check.command, files, now.command if now else "", tests)
+    names = frozenset(files)
+    command = fit_command(check.command, names, now.command if now else "", tests)
     if not command:
-        gone = list_some([folder[:-1] for folder in list_part_folders(check.command)])
-        return check.replace(missing=f"its folder is gone: {gone}")
+        gone = sorted(folder[:-1] for folder in list_gone_folders(check.command, names, tests))
+        return check.replace(missing=f"its folder is gone: {list_some(gone)}")
     return check.replace(command=command, left_out=check.left_out or (now and now.left_out))
 
 

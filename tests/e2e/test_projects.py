@@ -88,6 +88,15 @@ def test_a_folder_that_the_users_own_command_needs_is_asked_about_once_it_is_gon
     assert "tests no longer runs: its folder is gone: two" in (repo.folder / "report.md").read_text("utf-8")
 
 
+def test_a_folder_of_unittest_tests_that_is_removed_is_asked_about(new_repo: NewRepo) -> None:
+    files = {f"{name}/test_{name}.py": play.CALC["tests/test_calc.py"] for name in ("one", "two")}
+    done = projects.run_command(
+        new_repo({**play.GREEN, **files}), "rm -r two", "remove the folder two, nobody needs it"
+    )
+    assert done.code == 75, done.out
+    assert "test_two.CalcTest.test_add is gone" in done.out
+
+
 def test_a_project_that_moves_with_its_tests_is_proved_by_them(new_repo: NewRepo) -> None:
     repo = new_repo(projects.lay_several())
     done = projects.run_command(repo, "mkdir libs && mv two libs/two", "move the project two to libs/two")

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tests.support import projects
+from tests.support import play, projects
 from tests.support.repo import NewRepo
 
 
@@ -43,6 +43,30 @@ def test_a_project_that_a_task_adds_below_another_is_tested_at_once(root: str, n
     assert done.code == 0, done.out
     again = repo.run("verify", repo.folder.name)
     assert again.code == 0, again.out
+
+
+NAMING = [
+    "(cd one && python3 -m pytest -q); (cd two && python3 -m pytest -q)",
+    "cd one && true; cd ../two && true",
+]
+
+
+@pytest.mark.parametrize("change", ["rm -r two", "mv two three"])
+@pytest.mark.parametrize("command", NAMING)
+def test_a_folder_that_the_users_own_command_names_among_others_is_asked_about_once_it_is_gone(
+    command: str, change: str, new_repo: NewRepo
+) -> None:
+    repo = new_repo({**projects.lay_several(), ".claude/test-command": f"{command}\n"})
+    assert repo.run("trust", "--yes").code == 0
+    wrong = f"sed -i 's/a + b/a - b/' one/app/calc.py && {change}"
+    turn = play.turn(play.call("Bash", command=wrong))
+    done = projects.run_turns(repo, "take the project two away", turn)
+    assert done.code == 75, done.out
+    report = (repo.folder / "report.md").read_text("utf-8")
+    assert "tests no longer runs: its folder is gone: two" in report
+    (waiting,) = repo.state()["pending"]
+    assert repo.run("approve", waiting["id"]).code == 0
+    assert repo.run("resume").code == 4
 
 
 NARROW = {

@@ -61,6 +61,26 @@ def test_a_part_whose_folder_is_gone_is_left_out_and_a_new_project_has_one_of_it
 
 
 @pytest.mark.parametrize(
+    ("command", "is_gone"),
+    [
+        ("(cd one && pytest); (cd two && pytest)", True),
+        ("cd one && pytest; cd ../two && pytest", True),
+        ("pytest one 'two/tests'", True),
+        ("make -C ./two/ test", True),
+        ("pytest one --ignore=two", False),
+        ("pytest one two/other", False),
+        ("pytest", False),
+    ],
+)
+def test_a_command_that_names_a_folder_whose_tests_are_gone_is_left_out(command: str, is_gone: bool) -> None:
+    tests = ["one/tests/t.py", "two/tests/t.py"]
+    assert fit_command(command, tests, "", tests) == command
+    assert (fit_command(command, tests[:1], "", tests) == "") is is_gone
+    both = join_commands([command, "pytest one"])
+    assert (fit_command(both, tests[:1], "", tests) == "pytest one") is is_gone
+
+
+@pytest.mark.parametrize(
     "program", [".venv/bin/python", "PYTHONPATH=src .venv/bin/python", "'my env/bin/python'"]
 )
 def test_no_program_that_comes_with_a_new_project_runs_its_tests(program: str) -> None:
