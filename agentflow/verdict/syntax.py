@@ -114,6 +114,15 @@ def list_module_paths(module: str, tops: Iterable[str] = ("", "src/")) -> Iterat
     yield from (f"{top}{place}{end}" for top in tops for end in (".py", "/__init__.py"))
 
 
+def is_literal(node: ast.expr) -> bool:
+    """Return whether an expression is made of constants, and so has no effect."""
+    try:
+        ast.literal_eval(node)
+    except (*NO_PYTHON, TypeError):
+        return False
+    return True
+
+
 def is_constant(node: ast.stmt | None) -> bool:
     """Return whether a statement is nothing but a constant, such as a docstring."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
@@ -187,3 +196,22 @@ def may_reach_by_name(tree: ast.Module) -> bool:
             case _:
                 pass
     return False
+
+
+def is_empty(node: AnyFunction) -> bool:
+    """Return whether a function has no body to try, such as an abstract one."""
+    rest = [each for each in node.body if not is_constant(each)]
+    return all(isinstance(each, ast.Pass) or _is_unimplemented(each) for each in rest)
+
+
+def _is_unimplemented(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Raise) and node.exc is not None and "NotImplemented" in ast.unparse(node.exc)
+
+
+def insert_ahead(tree: ast.Module, added: Iterable[ast.stmt]) -> None:
+    """Add statements behind the docstring and the future imports."""
+    place = skip_docstring(tree)
+    for at, node in enumerate(tree.body):
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            place = at + 1
+    tree.body[place:place] = list(added)

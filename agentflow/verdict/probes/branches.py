@@ -4,19 +4,26 @@ Code that is right today, for this caller or most of the time has a branch that 
 """
 
 import ast
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.probes.breaking import find_changed_lines
-from agentflow.verdict.syntax import NO_PYTHON, AnyFunction, get_last_word, is_constant, skip_docstring
+from agentflow.verdict.probes.choices import CHOOSERS, ValueChoice, find_choice, find_ignored, shorten
+from agentflow.verdict.syntax import (
+    NO_PYTHON,
+    AnyFunction,
+    get_last_word,
+    insert_ahead,
+    is_empty,
+    skip_docstring,
+)
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _RAN, _TRUE, _FALSE = "r", "1", "0"
 _BOOLEAN = (ast.Compare, ast.BoolOp)
 _PLAIN = (ast.Constant, ast.BinOp, ast.Compare, ast.Dict, ast.List, ast.Set, ast.JoinedStr)
 """Values that are neither true nor false, or are recorded where they stand."""
-_SIGNS_SHOWN = 60
 _RECORDER = """
 def {word}(part, value=NotImplemented, kind=object, seen=set(), at=__import__("os").path.abspath(__file__)):
     import os
@@ -46,6 +53,8 @@ class Branch(Record):
     line: int
     text: str
     """A condition as it is written; empty for a branch."""
+    words: tuple[str, str] = ("is true", "is false")
+    """What a test has to show of it; empty for what none need show."""
 
     def to_hunk(self, wanted: str) -> Hunk:
         return Hunk(path=self.path, line=self.line, end=self.line, wanted=wanted)
@@ -68,12 +77,12 @@ class Watched(Record):
     def list_untried(self, left: Collection[str]) -> Iterator[Hunk]:
         """Yield what no test tried, with the test that would."""
         for number, part in enumerate(self.parts, self.first):
-            missing = [each for each in (_TRUE, _FALSE) if not self._has(left, number, each)]
+            pairs = zip(part.words, (_TRUE, _FALSE), strict=True)
+            missing = [words for words, each in pairs if words and not self._has(left, number, each)]
             if not part.text and not self._has(left, number, _RAN):
                 yield part.to_hunk("that runs this")
             elif part.text and missing:
-                outcomes = " or ".join({_TRUE: "true", _FALSE: "false"}[each] for each in missing)
-                yield part.to_hunk(f"in which `{part.text}` is {outcomes}")
+                yield part.to_hunk(f"in which `{part.text}` {' or '.join(missing)}".replace("or is", "or"))
 
     def list_tried(self, left: Collection[str]) -> Iterator[Hunk]:
         """Yield the conditions that were both true and false."""
@@ -83,11 +92,6 @@ class Watched(Record):
 
     def _has(self, left: Collection[str], number: int, outcome: str) -> bool:
         return any(path.endswith(f"{self.word}-{number}-{outcome}") for path in left)
-
-
-def shorten(text: str) -> str:
-    """Return code as it is told."""
-    return text if len(text) <= _SIGNS_SHOWN else f"{text[:_SIGNS_SHOWN]}..."
 
 
 def watch_change(change: ChangedTexts, word: str, first: int) -> Watched | None:
@@ -100,7 +104,7 @@ def watch_change(change: ChangedTexts, word: str, first: int) -> Watched | None:
         watch = _Watch(change, word, first, frozenset(known.seen))
         watch.may_be_told = _list_bound(tree, find_changed_lines(change))
         tree = ast.fix_missing_locations(watch.visit(tree))
-        _insert(tree, ast.parse(_RECORDER.format(word=word, loaded=first - 1)).body)
+        insert_ahead(tree, ast.parse((_RECORDER + CHOOSERS).format(word=word, loaded=first - 1)).body)
         text = ast.unparse(tree)
     except NO_PYTHON:
         return None
@@ -134,7 +138,7 @@ class _Watch(ast.NodeTransformer):
         owner, self._owner = self._owner, node.name
         is_new = self._is_unknown(node.args)
         self.generic_visit(node)
-        if is_new and not _is_empty(node):
+        if is_new and not is_empty(node):
             node.body.insert(skip_docstring(node), self._mark(node))
         self._owner = owner
         return node
@@ -192,6 +196,22 @@ class _Watch(ast.NodeTransformer):
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         node.slice = self._number(node.slice)
+        return self.visit_Call(node)
+
+    def visit_Call(self, node: ast.Call | ast.Subscript) -> ast.AST:
+        """Return a call or a slice that records what it chooses."""
+        if _is_told(node, self._word):
+            self.generic_visit(node)
+            return node
+        is_new, text = self._is_new(node), ast.unparse(node)
+        self.generic_visit(node)
+        choice = find_choice(node) if is_new else None
+        return self._choose(node, text, choice) if choice else node
+
+    def visit_withitem(self, node: ast.withitem) -> ast.AST:
+        choice = find_ignored(node.context_expr) if self._is_new(node.context_expr) else None
+        if choice is not None:
+            node.context_expr = self._choose(node.context_expr, ast.unparse(node.context_expr), choice)
         self.generic_visit(node)
         return node
 
@@ -262,6 +282,11 @@ class _Watch(ast.NodeTransformer):
     def _mark(self, node: ast.AST) -> ast.stmt:
         return ast.Expr(value=self._call(node, ""))
 
+    def _choose(self, node: ast.expr, text: str, choice: ValueChoice) -> ast.Call:
+        number = self._first + len(self.parts)
+        self.parts.append(Branch(path=self._path, line=node.lineno, text=shorten(text), words=choice.words))
+        return choice.to_call(self._word, number)
+
     def _call(self, node: ast.AST, text: str, value: ast.expr | None = None) -> ast.Call:
         self._recorded.add(id(value))
         number = self._first + len(self.parts)
@@ -316,7 +341,7 @@ def _names_in(target: ast.expr) -> Iterator[str]:
 
 def _is_told(node: ast.expr, word: str) -> bool:
     """Return whether a condition already calls the recorder."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == word
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.startswith(word)
 
 
 def _is_for_types(node: ast.expr) -> bool:
@@ -329,22 +354,3 @@ def _is_guard(node: ast.If) -> bool:
         return False
     parts = [each for each in ast.walk(node.body[0]) if isinstance(each, ast.expr)]
     return all(isinstance(each, ast.Call | ast.Name | ast.Attribute) for each in parts)
-
-
-def _is_empty(node: AnyFunction) -> bool:
-    """Return whether a function has no body to try, such as an abstract one."""
-    rest = [each for each in node.body if not is_constant(each)]
-    return all(isinstance(each, ast.Pass) or _is_unimplemented(each) for each in rest)
-
-
-def _is_unimplemented(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Raise) and node.exc is not None and "NotImplemented" in ast.unparse(node.exc)
-
-
-def _insert(tree: ast.Module, recorder: Iterable[ast.stmt]) -> None:
-    """Add the recorder behind the docstring and the future imports."""
-    place = skip_docstring(tree)
-    for at, node in enumerate(tree.body):
-        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
-            place = at + 1
-    tree.body[place:place] = list(recorder)

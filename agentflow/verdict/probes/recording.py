@@ -9,8 +9,9 @@ from agentflow.verdict.diff.conditions import Asks, Spot, find_spots, is_on
 from agentflow.verdict.diff.go_conditions import find_go_spots
 from agentflow.verdict.diff.script_omissions import find_omissions
 from agentflow.verdict.diff.script_parts import find_script_parts
-from agentflow.verdict.probes.branches import Branch, Watched, shorten
+from agentflow.verdict.probes.branches import Branch, Watched
 from agentflow.verdict.probes.breaking import find_changed_lines
+from agentflow.verdict.probes.choices import shorten
 from agentflow.verdict.tokens import blank_out, read_code
 from agentflow.workspace.mixed_tree import ChangedTexts
 
