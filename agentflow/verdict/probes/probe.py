@@ -200,7 +200,8 @@ class Probe(Record):
     def _end_watched(self, shown: Shown) -> ProbeEnd:
         """Return how a run on watched code ended; of Go what no test program has is not tried."""
         is_of_go = any(each.path.endswith(GO) for each in self.watched)
-        if is_of_go and not self.tests <= shown.list_ids(TestOutcome.PASSED):
+        is_python = all(each.path.endswith(".py") for each in self.watched)
+        if not (is_python or self.tests <= shown.list_ids(TestOutcome.PASSED)):
             return ProbeEnd.UNREADABLE  # what is asked may be of a type of its own
         is_loaded = any(each.is_loaded(shown.execution.changed) for each in self.watched)
         if not self.tests.isdisjoint(shown.list_ids(*RED)) or not (is_of_go or is_loaded):
