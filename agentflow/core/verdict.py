@@ -101,6 +101,8 @@ class ProbeKind(StrEnum):
     """The proving tests, with other values expected."""
     UNTRIED = "untried"
     """The tests, while the changed code records which of its branches and conditions run."""
+    OTHER_RESULT = "other_result"
+    """The tests, with a new function that returns something else."""
     PLANTED = "planted"
     """A linter or type checker, with an unknown name planted in each function it should report."""
     TESTS_ONLY = "tests_only"
@@ -109,21 +111,19 @@ class ProbeKind(StrEnum):
     @property
     def meaning(self) -> str:
         """What is wrong on purpose, in words for people."""
-        match self:
-            case ProbeKind.CANARY:
-                return "tests that always fail"
-            case ProbeKind.BROKEN_CODE:
-                return "with the changed code broken"
-            case ProbeKind.WITHOUT_HUNK:
-                return "without a part of the change"
-            case ProbeKind.ORACLE:
-                return "with other values expected"
-            case ProbeKind.UNTRIED:
-                return "with each new branch and condition watched"
-            case ProbeKind.PLANTED:
-                return "with an unknown name planted"
-            case ProbeKind.TESTS_ONLY:
-                return "new and changed tests with all code broken"
+        return _BROKEN[self]
+
+
+_BROKEN = {
+    ProbeKind.CANARY: "tests that always fail",
+    ProbeKind.BROKEN_CODE: "with the changed code broken",
+    ProbeKind.WITHOUT_HUNK: "without a part of the change",
+    ProbeKind.ORACLE: "with other values expected",
+    ProbeKind.UNTRIED: "with each new branch and condition watched",
+    ProbeKind.OTHER_RESULT: "with a new function that returns something else",
+    ProbeKind.PLANTED: "with an unknown name planted",
+    ProbeKind.TESTS_ONLY: "new and changed tests with all code broken",
+}
 
 
 class ProbeEnd(StrEnum):

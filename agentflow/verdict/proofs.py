@@ -211,7 +211,17 @@ def list_hunks(results: _Results) -> tuple[Hunk, ...]:
         for hunk in each.hunks:
             found[hunk] = found.get(hunk, False) or each.end is ProbeEnd.RED_AS_IT_MUST
     untried = (hunk for hunk in _last_watch(results) if not hunk.proved)
-    return (*(hunk.replace(proved=proved) for hunk, proved in found.items()), *untried)
+    unchecked = _list_unchecked(results)
+    return (*(hunk.replace(proved=proved) for hunk, proved in found.items()), *unchecked, *untried)
+
+
+def _list_unchecked(results: _Results) -> tuple[Hunk, ...]:
+    """Return the new functions of which no test noticed that they return something else."""
+    ends: dict[Hunk, set[ProbeEnd]] = {}
+    for each in (each for each in results if each.kind is ProbeKind.OTHER_RESULT):
+        for hunk in each.hunks:
+            ends.setdefault(hunk, set()).add(each.end)
+    return tuple(hunk for hunk, found in ends.items() if found - {ProbeEnd.NOT_APPLIED} == {ProbeEnd.SILENT})
 
 
 def list_tried_lines(results: _Results) -> frozenset[tuple[str, int]]:

@@ -29,6 +29,7 @@ READING = CODE.replace(
 )
 TITLE = '\n\ndef title(number):\n    return f"page {number}"\n'
 UPPER = TITLE.replace("page {number}", "Page {number}")
+SIZES_TEST = "from pager.core import SIZES\n\n\ndef test_small():\n    assert SIZES['small'] == 10\n"
 TITLE_TEST = "from pager.core import title\n\n\ndef test_title():\n    assert title(3) == 'page 3'\n"
 
 
@@ -82,6 +83,22 @@ CASES = {
         4,
         {"pager/core.py": RIGHT.replace("(number - 1) * size", "(number - 1) * size if size < 50 else 0")},
         "pager/core.py:9: add a test that fails without it",
+    ),
+    "a new function whose result no test looks at": Case(
+        4,
+        {
+            "pager/core.py": RIGHT + TITLE,
+            "tests/test_title.py": TITLE_TEST.replace("title(3) == 'page 3'", "isinstance(title(3), str)"),
+        },
+        "pager/core.py:13-14: add a test that checks what `title` returns",
+    ),
+    "a table of which tests need one row": Case(
+        4,
+        {
+            "pager/core.py": RIGHT + "\n\nSIZES = {'small': 10, 'large': 50}\n",
+            "tests/test_sizes.py": SIZES_TEST,
+        },
+        "pager/core.py:13: add a test that fails without `'large': 50`",
     ),
     "a change in two places that tests both need": Case(
         0,
@@ -179,6 +196,8 @@ CASES = {
 SHORT = (
     "a result that equals everything",
     "a second function with a bug",
+    "a new function whose result no test looks at",
+    "a table of which tests need one row",
     "code that is nested too deep to be changed, and a test that is nearly so",
     "a linter that no longer looks at the changed code",
     "node: what compares is replaced",

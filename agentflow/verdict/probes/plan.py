@@ -1,20 +1,22 @@
 """The probes that a change needs: a function of its case and of the probes so far."""
 
 from collections.abc import Iterator
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import PurePosixPath
 
 from agentflow.core.evidence import Check, CheckName, CheckRun, Side, find_same_check
 from agentflow.core.languages import PROBED, SCRIPTS
-from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult
+from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.case import find_tests
 from agentflow.verdict.judge import has_no_failure
 from agentflow.verdict.probes.branches import Watched, watch_change
 from agentflow.verdict.probes.breaking import Canary, Marks, break_change, make_canary, plant_names, refuse
-from agentflow.verdict.probes.hunks import Piece, split_change, take_back
+from agentflow.verdict.probes.hunks import split_change, take_back
 from agentflow.verdict.probes.of_tests import probe_expectations, probe_tests_alone
+from agentflow.verdict.probes.other_results import find_new_functions
 from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
 from agentflow.verdict.probes.recording import record_change
+from agentflow.verdict.probes.rows import split_tables
 from agentflow.verdict.proofs import explain_silence, find_proof
 from agentflow.verdict.surface import Kind, find_kind, is_check_file
 from agentflow.verdict.syntax import is_too_deep
@@ -25,9 +27,12 @@ from agentflow.workspace.mixed_tree import ChangedTexts
 _Results = tuple[ProbeResult, ...]
 _SEEING = (CheckName.LINT, CheckName.TYPES)
 _TEXT_BYTES = 200_000
+_UNNOTICED = (ProbeEnd.SILENT, ProbeEnd.NOT_APPLIED)
 _MOST_PIECES = 8
 _PIECES_SECONDS = 30.0
 """The time of all pieces of a change, one after the other; there are fewer where a run takes long."""
+_MORE_SECONDS = 12.0
+"""The time of all rows of new tables, and that of all new functions."""
 
 
 def plan_canaries(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
@@ -87,7 +92,7 @@ def plan_probes(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
             *probe_expectations(context),
         )
     )
-    later = (_break_for_others, _plant_names, _without, _watch_branches)
+    later = (_break_for_others, _plant_names, _without, _watch_branches, _change_results)
     return (*first, *(probe for plan in later for probe in plan(context, product, known)))
 
 
@@ -173,16 +178,47 @@ def _without(context: ProbeContext, product: tuple[ChangedTexts, ...], known: _R
     """Yield the checks with one piece of the change taken back, until one of them fails."""
     checks = list(_provers(context))
     told = [each for each in known if each.kind is ProbeKind.WITHOUT_HUNK]
-    pieces = _pieces(context, product) if checks else ()
-    if len(pieces) < 2:
-        return
-    for piece in pieces:
-        hunks = tuple(hunk.lines for hunk in piece.hunks)
+    for hunks, files in _take_parts_back(context, product) if checks else ():
         mine = [each for each in told if each.hunks == hunks]
         if all(each.end is ProbeEnd.SILENT for each in mine) and len(mine) < len(checks):
             run, tests = checks[len(mine)]
-            made = context.plan(ProbeKind.WITHOUT_HUNK, run, take_back(piece))
+            made = context.plan(ProbeKind.WITHOUT_HUNK, run, files)
             yield made.replace(subjects=tuple(hunk.place for hunk in hunks), hunks=hunks, tests=tests)
+
+
+def _take_parts_back(
+    context: ProbeContext, product: tuple[ChangedTexts, ...]
+) -> Iterator[tuple[tuple[Hunk, ...], dict[str, str | None]]]:
+    """Yield the parts of a change, each with the files without it, and the rows of its tables."""
+    pieces = split_change(product, _count_affordable(context, _PIECES_SECONDS))
+    for piece in pieces if len(pieces) > 1 else ():
+        yield tuple(hunk.lines for hunk in piece.hunks), take_back(piece)
+    for rows in split_tables(product, _count_affordable(context, _MORE_SECONDS)):
+        yield (rows.hunk,), rows.take_out()
+
+
+def _change_results(
+    context: ProbeContext, product: tuple[ChangedTexts, ...], known: _Results
+) -> Iterator[Probe]:
+    """Yield the checks with one new function that returns something else, until one of them fails.
+
+    The proving tests may not call it, and others may.
+    """
+    checks = [(run, tests) for run, tests in _provers(context) if tests]
+    told = [each for each in known if each.kind is ProbeKind.OTHER_RESULT]
+    functions = (
+        islice(find_new_functions(product), _count_affordable(context, _MORE_SECONDS)) if checks else ()
+    )
+    for function in functions:
+        mine = [each for each in told if each.hunks == (function.hunk,)]
+        if {each.end for each in mine} <= {*_UNNOTICED} and len(mine) < len(checks):
+            run, tests = checks[len(mine)]
+            word = make_word()
+            marks = Marks(word=word, loaded=word, reached=make_word())
+            files = {function.hunk.path: function.make_other(marks)}
+            made = context.plan(ProbeKind.OTHER_RESULT, run, files)
+            subjects, hunks = (function.hunk.place,), (function.hunk,)
+            yield made.replace(subjects=subjects, hunks=hunks, tests=tests, marks=marks)
 
 
 def _watch_branches(
@@ -219,12 +255,11 @@ def _watch(product: tuple[ChangedTexts, ...]) -> Iterator[Watched]:
             first += len(watched.parts) + 1
 
 
-def _pieces(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> tuple[Piece, ...]:
-    """Return the change in pieces, in fewer pieces if the proving checks are slow."""
+def _count_affordable(context: ProbeContext, time: float) -> int:
+    """Return how many runs of the proving checks there is time for, one after the other."""
     runs = context.case.select(again=True) or context.case.select(code=Side.BASE) or context.case.after
     seconds = max((run.evidence.seconds for run in runs if run.evidence), default=0.0)
-    most = min(_MOST_PIECES, int(_PIECES_SECONDS / max(seconds, 0.1)))
-    return split_change(product, most)
+    return min(_MOST_PIECES, int(time / max(seconds, 0.1)))
 
 
 def _provers(context: ProbeContext) -> Iterator[tuple[CheckRun, frozenset[str]]]:

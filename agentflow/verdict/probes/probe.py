@@ -191,7 +191,7 @@ class Probe(Record):
                 return self._end_watched(shown)
             case ProbeKind.PLANTED:
                 is_red, applied = bool(self._places(said)) is (self.code is Side.BASE), True
-            case ProbeKind.BROKEN_CODE | ProbeKind.WITHOUT_HUNK:
+            case ProbeKind.BROKEN_CODE | ProbeKind.WITHOUT_HUNK | ProbeKind.OTHER_RESULT:
                 is_red, applied = self._is_red(shown), self._was_there(shown, said)
         if not applied:
             return ProbeEnd.NOT_APPLIED

@@ -1,0 +1,110 @@
+"""New Python functions that return something else: whoever checks their results has to notice."""
+
+import ast
+from collections.abc import Iterator
+
+from agentflow.core.record import Record
+from agentflow.core.verdict import Hunk
+from agentflow.verdict.probes.breaking import Marks
+from agentflow.verdict.syntax import AnyFunction, insert_ahead, is_empty, parse_python
+from agentflow.workspace.mixed_tree import ChangedTexts
+
+_OTHER = """
+def {word}(function):
+    import functools, inspect, pathlib
+    def other(value):
+        kind = type(value)
+        if kind is bool:
+            return not value
+        if kind in (int, float):
+            return -1 - value
+        if kind in (str, bytes):
+            return value + kind(b"~" if kind is bytes else "~")
+        if kind is list:
+            return [*map(other, value), None]
+        if kind is tuple and value:
+            return tuple(map(other, value))
+        if kind is dict:
+            return {{**{{key: other(part) for key, part in value.items()}}, "~": None}}
+        return value
+    def tell(value):
+        found = other(value)
+        if found is not value:
+            try:
+                pathlib.Path(__file__).with_name({reached!r}).touch()
+            except OSError:
+                pass
+        return found
+    @functools.wraps(function)
+    def call(*args, **named):
+        return tell(function(*args, **named))
+    @functools.wraps(function)
+    async def wait(*args, **named):
+        return tell(await function(*args, **named))
+    @functools.wraps(function)
+    def give(*args, **named):
+        for value in function(*args, **named):
+            yield tell(value)
+    if inspect.isasyncgenfunction(function):
+        return function
+    if inspect.iscoroutinefunction(function):
+        return wait
+    return give if inspect.isgeneratorfunction(function) else call
+"""
+
+
+class NewFunction(Record):
+    """A function or method that a change adds to a Python file."""
+
+    change: ChangedTexts
+    place: tuple[int, int]
+    """Its line and column."""
+    hunk: Hunk
+
+    def make_other(self, marks: Marks) -> str:
+        """Return the file in which the function returns something else, which it marks as reached."""
+        tree = ast.parse(self.change.after)
+        for node in ast.walk(tree):
+            if isinstance(node, AnyFunction) and (node.lineno, node.col_offset) == self.place:
+                node.decorator_list.append(ast.Name(id=marks.word, ctx=ast.Load()))
+        insert_ahead(tree, ast.parse(_OTHER.format(word=marks.word, reached=marks.reached)).body)
+        return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def find_new_functions(changes: tuple[ChangedTexts, ...]) -> Iterator[NewFunction]:
+    """Yield the functions that a change adds and whose results may be changed; none that has only moved."""
+    python = [each for each in changes if each.path.endswith(".py")]
+    old = {ast.dump(node) for each in python for _, node in _list_functions(each.before)}
+    for change in python:
+        known = {name for name, _ in _list_functions(change.before)}
+        for name, node in _list_functions(change.after):
+            if name not in known and ast.dump(node) not in old and not _is_left_alone(node):
+                hunk = Hunk(
+                    path=change.path,
+                    line=node.lineno,
+                    end=node.end_lineno or node.lineno,
+                    wanted=f"that checks what `{name}` returns",
+                )
+                yield NewFunction(change=change, place=(node.lineno, node.col_offset), hunk=hunk)
+
+
+def _list_functions(text: str) -> Iterator[tuple[str, AnyFunction]]:
+    """Yield the functions of a module and of its classes, each with its whole name."""
+    owners: list[tuple[str, ast.Module | ast.ClassDef]] = [("", parse_python(text))]
+    for begin, owner in owners:
+        for node in owner.body:
+            if isinstance(node, ast.ClassDef):
+                owners.append((f"{begin}{node.name}.", node))
+            elif isinstance(node, AnyFunction):
+                yield f"{begin}{node.name}", node
+
+
+def _is_left_alone(node: AnyFunction) -> bool:
+    """Return whether a function has no result that tells, or one that a decorator takes apart."""
+    if is_empty(node) or node.name == "__hash__":
+        return True
+    if any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(node)):
+        return bool(node.decorator_list)
+    given = [each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value]
+    is_same = len({*map(ast.dump, given)}) == 1 and isinstance(given[0], ast.Constant)
+    return not given or is_same
