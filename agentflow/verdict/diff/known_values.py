@@ -37,6 +37,10 @@ _ARROW = "=>"
 """The sign that leads from a pattern to a result; in JavaScript it begins a function."""
 _SPOKEN = regex(r"(?<![\w.,#/-])\d[\d_]*(?:,\d+)*(?:\.\d+)?(?![\w/-]|[.,]\d)")
 """A number in a text for people; that of a version or of an address, as 1.2.3, is none."""
+_WORD = regex(r"(?<![\w\"'`(./-])[A-Za-z][\w-]*(?![\w\"'`(./-]*[\"'`(])")
+"""A word in a text for people, neither quoted nor given to a function as an example."""
+_ROW = regex(r"[\"']([\w-]+)[\"']\s*:(?!:)[^:?]*,?\s*")
+"""A row of a table that leads from a word to something."""
 _RESULT = regex(r"=>|\breturn\b|\becho\b")
 """Signs that lead from a condition to its result on the same line."""
 _BETWEEN = regex(r"[|,;:=\t{}\[\]\"'\\]+")
@@ -69,6 +73,7 @@ class Known:
         self._all = frozenset[Value]().union(*rows)
         usual = {_number(number) for text in code for _, _, number in _LITERAL.findall(text) if number}
         self._usual = usual | {value for line in spoken for value in self._read_spoken(line)}
+        self._words = frozenset(word for line in spoken for word in _WORD.findall(line))
 
     def _read_spoken(self, line: str) -> Iterator[float]:
         """Yield the numbers of a line that stand beside no other of the same line of a test."""
@@ -76,6 +81,10 @@ class Known:
         told = {value for value in found if value not in (0, 1)}
         rows = [row for row in self._rows if len(told & row) > 1] if len(told) > 1 else []
         yield from (value for value in found if not any(value in row for row in rows))
+
+    def are_named(self, values: Iterable[object]) -> bool:
+        """Return whether values are words that people use: what they ask for, and no examples of it."""
+        return self._words.issuperset(values)
 
     def list_odd(self, values: Iterable[object]) -> frozenset[Value]:
         """Return the values that code and tests hardly share by chance."""
@@ -153,6 +162,9 @@ def find_known_rows(path: str, added: Sequence[tuple[int, str]], known: Known) -
             yield line, text
     for place, (line, text) in enumerate(added):
         if not _DECIDES.search(text) and (_ARROW not in text or path.endswith(SCRIPTS)):
+            continue
+        row = _ROW.fullmatch(text.strip())
+        if row and known.are_named(row.groups()):
             continue
         near = [after for at, after in added[place : place + _WINDOW] if at < line + _WINDOW]
         values = _values_of(text)
@@ -343,6 +355,8 @@ def _is_table_of_tests(keys: Sequence[ast.expr | None], values: Sequence[ast.exp
     """Return whether a table leads from values of the tests to what they expect, and from nothing else."""
     given = [key for key in keys if key is not None]
     if not given or len(given) < len(keys) or not all(map(_is_constant, (*given, *values))):
+        return False
+    if len(given) > 1 and known.are_named(value for key in given for value in _constants(key)):
         return False
     found = known.list_odd(value for key in given for value in _constants(key))
     results = _plain(value for each in values for value in _constants(each))

@@ -246,6 +246,22 @@ def test_a_number_that_code_had_or_people_speak_of_is_no_news(code: str, spoken:
     assert bool(list(find_known_lines("", after, known))) is is_known
 
 
+@pytest.mark.parametrize(
+    ("spoken", "is_known"),
+    [
+        ("add tax(country) for DE, FR and IT", False),
+        ("add tax(country) for DE and FR", True),
+        ("add tax(country): tax('DE'), tax('FR') and tax('IT')", True),
+    ],
+)
+def test_a_table_of_words_that_people_ask_for_is_no_news(spoken: str, is_known: bool) -> None:
+    known = Known(["assert tax('DE') == 19\nassert tax('FR') == 20\nassert tax('IT') == 22\n"], (), [spoken])
+    table = '"DE": 19, "FR": 20, "IT": 22'
+    assert bool(list(find_known_lines("", f"TAXES = {{{table}}}\n", known))) is is_known
+    rows = table.replace(", ", ",\n").splitlines()
+    assert bool(list(find_known_rows("a.go", [*enumerate(rows)], known))) is is_known
+
+
 def test_a_file_of_what_stands_in_the_tests_is_found() -> None:
     assert list(find_copied_rows("a  b|a-b\n", OTHERS)) == [(1, "a  b|a-b")]
     assert list(find_copied_rows("a  b|a-b\nc  d|c-d\n", OTHERS)) == []
