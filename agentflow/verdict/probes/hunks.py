@@ -11,7 +11,14 @@ from agentflow.core.languages import gather
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.same.equivalence import is_document, is_equal_but_examples, is_same_behaviour
-from agentflow.verdict.syntax import Definition, find_first_line, name_imported, read_python
+from agentflow.verdict.syntax import (
+    AnyFunction,
+    Definition,
+    find_first_line,
+    is_literal,
+    name_imported,
+    read_python,
+)
 from agentflow.workspace.mixed_tree import ChangedTexts, find_differences
 
 _FRAME = re.compile(r"(?=.*\S)[\s()\[\]{};,]*(?:(?:else|try|finally)\s*[:{]?|end|fi|done)?\s*")
@@ -216,7 +223,42 @@ def _core(text: str) -> str:
 def _is_neutral(piece: Piece) -> bool:
     """Return whether a piece cannot change what the program does."""
     taken = (each.replace(before=_without(each, piece), modes=(each.modes[1],) * 2) for each in piece.changes)
-    return all(map(_is_equal, taken))
+    return all(map(_is_equal, taken)) or _drops_unused(piece)
+
+
+def _drops_unused(piece: Piece) -> bool:
+    """Return whether a piece only removes plain values of names that their function no longer uses."""
+    change, tree = piece.hunks[0].change, read_python(textwrap.dedent(piece.removed))
+    if piece.added.strip() or not change.path.endswith(".py") or not tree or not tree.body:
+        return False
+    names = [_read_plain(node) for node in tree.body]
+    before, after = read_python(change.before), read_python(change.after)
+    owners = {_find_function(before, hunk.old[0] + 1) for hunk in piece.hunks} if before else {""}
+    left = [each for each in ast.walk(after) if isinstance(each, AnyFunction)] if after else []
+    mine = [each for each in left if {each.name} == owners]
+    words = {*re.findall(r"\w+", ast.unparse(mine[0]))} if len(mine) == 1 else {""}
+    return all(names) and words.isdisjoint((*names, "", "locals", "vars", "eval", "exec"))
+
+
+def _read_plain(node: ast.stmt) -> str:
+    """Return the name to which a statement gives a plain value; empty for any other statement."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            return name if is_literal(value) else ""
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+            return name if is_literal(value) else ""
+        case _:
+            return ""
+
+
+def _find_function(tree: ast.Module, line: int) -> str:
+    """Return the name of the innermost function around a line; empty for none."""
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, AnyFunction) and node.lineno < line <= (node.end_lineno or 0)
+    ]
+    return max(around, key=lambda node: node.lineno).name if around else ""
 
 
 def _is_equal(change: ChangedTexts) -> bool:

@@ -99,3 +99,20 @@ def test_a_file_that_is_gone_comes_back() -> None:
     change = a_change("", before=OLD)
     (piece,) = split_change([change], 8)
     assert take_back(piece) == {"calc.py": OLD}
+
+
+@pytest.mark.parametrize(
+    ("gone", "is_piece"),
+    [
+        ("    found = []\n", False),
+        ("    found: list = []\n", False),
+        ("    found, other = [], 0\n", True),
+        ("    found = check(b)\n", True),
+        ("    b = 0\n", True),
+        ("    b.append([])\n", True),
+    ],
+)
+def test_a_plain_value_that_nothing_uses_any_more_is_no_piece(gone: str, is_piece: bool) -> None:
+    old = OLD.replace("    return b\n", f"{gone}    print()\n    return b\n")
+    new = OLD.replace("    return b\n", "    print()\n    return b + 1\n")
+    assert places(a_change(new, old)) == (["calc.py:9", "calc.py:10"] if is_piece else ["calc.py:10"])
