@@ -52,11 +52,15 @@ def count_names(*nodes: ast.AST) -> Counter[str]:
     return found
 
 
+def count_bound_names(*nodes: ast.AST) -> Counter[str]:
+    """Return how often code binds each name or otherwise uses it beside reading it."""
+    read = (each for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name))
+    return count_names(*nodes) - Counter(each.id for each in read if isinstance(each.ctx, ast.Load))
+
+
 def find_bound_names(*nodes: ast.AST) -> frozenset[str]:
     """Return the names that code binds or otherwise uses beside reading them."""
-    read = (each for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name))
-    loads = Counter(each.id for each in read if isinstance(each.ctx, ast.Load))
-    return frozenset(count_names(*nodes) - loads)
+    return frozenset(count_bound_names(*nodes))
 
 
 def _list_extracted(side: ast.Module, other: ast.Module) -> list[ast.FunctionDef]:

@@ -4,7 +4,6 @@ import ast
 import builtins
 import re
 import sys
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from string import Formatter
@@ -14,6 +13,7 @@ from agentflow.verdict.same.inlining import (
     PAUSES,
     SCOPES,
     Filled,
+    count_bound_names,
     count_names,
     find_bound_names,
     is_handed,
@@ -205,21 +205,13 @@ class _Inertness:
     """The expressions that have no effect, cannot fail, and do not depend on what is evaluated before."""
 
     def __init__(self, side: ast.Module, own: Collection[str]) -> None:
-        tops = [node for node in side.body if isinstance(node, ast.Import | ast.ImportFrom | AnyFunction)]
-        self._once = {name for name, times in Counter(map(_name_bound, tops)).items() if times == 1}
-        bound = [name for node in side.body if node not in tops for name in find_bound_names(node)]
-        inner = [
-            name
-            for node in tops
-            if isinstance(node, AnyFunction)
-            for name in find_bound_names(*node.body, node.args)
-        ]
-        self._bound = {*bound, *inner}
-        self._is_open = any("*" in count_names(node) for node in tops)
-        self._own = own
-        self._modules = {
-            _name_bound(node): node.names[0].name for node in tops if isinstance(node, ast.Import)
-        }
+        imports = [node for node in side.body if isinstance(node, ast.Import | ast.ImportFrom)]
+        functions = {node.name for node in side.body if isinstance(node, AnyFunction)}
+        self._tops = functions | {name_imported(each) for node in imports for each in node.names}
+        self._bound = count_bound_names(side)
+        modules = (each for node in imports if isinstance(node, ast.Import) for each in node.names)
+        library = sys.stdlib_module_names - {*own}
+        self._modules = {name_imported(each) for each in modules if each.name in library}
 
     def is_inert(self, function: AnyFunction, node: ast.expr) -> bool:
         match node:
@@ -228,22 +220,14 @@ class _Inertness:
             case ast.Name(id=name) if name in list_parameters(function):
                 return is_handed(node, function)
             case ast.Name(id=name):
-                is_builtin = hasattr(builtins, name) and name not in self._once
-                return not self._is_open and name not in self._bound and (is_builtin or name in self._once)
+                is_known = name in self._tops or hasattr(builtins, name)
+                return "*" not in self._bound and is_known and self._bound[name] == (name in self._tops)
             case ast.Attribute(value=ast.Constant(value=str()), attr=attr):
                 return hasattr(str, attr)
             case ast.Attribute(value=ast.Name(id=name) as module):
-                home = self._modules.get(name, "")
-                return home in sys.stdlib_module_names - {*self._own} and self.is_inert(function, module)
+                return name in self._modules and self.is_inert(function, module)
             case _:
                 return False
-
-
-def _name_bound(node: ast.stmt) -> str:
-    """Return the name that an import or a definition binds; empty for an import of several names."""
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return name_imported(node.names[0]) if len(node.names) == 1 else ""
-    return str(getattr(node, "name", ""))
 
 
 # what is joined, and what is told to people
