@@ -1,5 +1,6 @@
 """Import errors that end tests, and which of them no change of the code mends."""
 
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
@@ -10,17 +11,23 @@ from agentflow.core.languages import is_test_path
 from agentflow.core.regex import regex
 
 _KINDS = r"(?:ModuleNotFoundError|ImportError|(?:importlib\.metadata\.)?PackageNotFoundError): "
-_ENDS_WITH = regex(rf"(?:E\s+)?(?P<error>{_KINDS}.+)")
+_OF_NODE = r"Cannot find (?:module|package) '[^'\n]+'"
+_ENDS_WITH = regex(rf"(?:E\s+)?(?P<error>{_KINDS}.+|fixture '\w+' not found)")
 _OF_PYTEST = regex(r"(?m)^E\s+.*$")
-_PRINTED = regex(rf"(?m)^(?:.*\s)?(?P<error>{_KINDS}.+)$")
+_PRINTED = regex(rf"(?m)^(?:.*\s)?(?P<error>{_KINDS}.+|{_OF_NODE})")
+_SAID_BY_NODE = regex(rf"(?m)^\s*(?:\w*Error(?: \[\w+\])?: )?(?P<error>{_OF_NODE})")
 _MODULE = regex(r"ModuleNotFoundError: No module named '(?P<name>[\w.]+)'")
 _PACKAGE = regex(r".*PackageNotFoundError: No package metadata was found for (?P<name>[\w.-]+)")
 _NAME = regex(r"ImportError: cannot import name '\w+' from '(?P<module>[\w.]+)' \((?P<place>.+)\)")
+_FIXTURE = regex(r"fixture '(?P<name>\w+)' not found")
+_NODE_PACKAGE = regex(r"Cannot find (?:module|package) '(?P<name>(?:@[\w.-]+/)?[\w-][\w.-]*)(?:/[^']*)?'")
+_PLUGINS = regex(r"(?m)(?:^\s*|[\"'])(pytest_\w+)")
 _PLACES = ("/site-packages/", "/dist-packages/")
 _WORDS = regex(r"[A-Za-z_]\w*")
+_PACKAGES = regex(r"@?\w[\w./-]*\w")
 _LISTS = ("requirements-dev.txt", "requirements.txt")
 _MANIFESTS = regex(
-    r"(?:.*/)?(?:pyproject\.toml|setup\.(?:py|cfg)|tox\.ini|Pipfile|[\w.-]*requirements[\w.-]*)"
+    r"(?:.*/)?(?:pyproject\.toml|package\.json|setup\.(?:py|cfg)|tox\.ini|Pipfile|[\w.-]*requirements[\w.-]*)"
 )
 
 
@@ -28,6 +35,12 @@ def find_import_error(traceback: str) -> str:
     """Return the import error that a traceback ends with, as pytest or Python prints it; or empty."""
     lines = _OF_PYTEST.findall(traceback) or traceback.strip().splitlines()
     found = _ENDS_WITH.fullmatch(lines[-1].strip()) if lines else None
+    return found["error"] if found else ""
+
+
+def find_node_error(text: str) -> str:
+    """Return the error by which node or jest says that a module is missing; or empty."""
+    found = _SAID_BY_NODE.search(text)
     return found["error"] if found else ""
 
 
@@ -39,18 +52,28 @@ def list_import_errors(output: str) -> frozenset[str]:
 def find_foreign_errors(errors: Iterable[str], repository: Repository, task: str) -> Mapping[str, str]:
     """Return the errors that are the environment's fault, each with the package to install, or empty.
 
-    A module is the project's if the repository has its name, or if the task names it and no manifest does.
+    A module is the project's if the repository has its name, or if the task names it and no manifest does. A
+    fixture is a plugin's where manifests name plugins and no file defines it.
     """
     paths = [PurePosixPath(path) for path in repository.files]
     own = {name for path in paths for name in (*path.parts, path.stem)}
     declared = _read_manifests(repository)
-    named = {word for word in _WORDS.findall(task) if word.lower() not in declared}
-    kept = ((error, _find_wanted(error, own | named, repository)) for error in dict.fromkeys(errors))
-    return MappingProxyType({error: wanted for error, wanted in kept if wanted is not None})
+    words = {*_WORDS.findall(task), *_PACKAGES.findall(task)}
+    named = {word for word in words if word.lower().replace("-", "_") not in declared}
+    own |= named | _list_packages(repository)
+    plugins = " ".join(sorted({name.replace("_", "-") for name in _PLUGINS.findall(declared)}))
+    found = {error: _find_wanted(error, own, repository) for error in errors}
+    for error in found:
+        fixture = _FIXTURE.fullmatch(error)
+        if fixture and plugins and not (fixture["name"] in named or _defines(fixture["name"], repository)):
+            found[error] = plugins
+    return MappingProxyType({error: wanted for error, wanted in found.items() if wanted is not None})
 
 
 def _find_wanted(error: str, own: set[str], repository: Repository) -> str | None:
     """Return what to install against an error, empty where nothing helps; None if the project may mend it."""
+    if found := _NODE_PACKAGE.fullmatch(error):
+        return None if found["name"] in own else found["name"]
     if found := _MODULE.fullmatch(error):
         module = found["name"].partition(".")[0]
         return None if module in own | sys.stdlib_module_names else module
@@ -62,6 +85,20 @@ def _find_wanted(error: str, own: set[str], repository: Repository) -> str | Non
             return module
         return "" if found["place"] == "unknown location" and _is_of_tests(module, repository) else None
     return None
+
+
+def _defines(fixture: str, repository: Repository) -> bool:
+    """Return whether a Python file of the repository may define a fixture of pytest."""
+    places = re.compile(rf"\bdef {fixture}\b|\bname\s*=\s*[\"']{fixture}[\"']")
+    return any(places.search(repository.read(path)) for path in repository.files if path.endswith(".py"))
+
+
+def _list_packages(repository: Repository) -> frozenset[str]:
+    """Return the names of the packages of JavaScript that the repository holds."""
+    folders = (
+        path.removesuffix("package.json") for path in repository.files if path.endswith("package.json")
+    )
+    return frozenset(str(repository.within(each).package.get("name")) for each in folders)
 
 
 def _is_of_tests(module: str, repository: Repository) -> bool:
@@ -85,7 +122,12 @@ def describe_foreign_errors(errors: Mapping[str, str], repository: Repository) -
     )
     told += [f"not installed: {', '.join(packages)}"] * bool(packages)
     told += sorted(each for each in errors if _NAME.fullmatch(each))
-    others = {wanted for wanted in errors.values() if wanted} - {"-e ."}
+    fixtures = sorted(found["name"] for each in errors if (found := _FIXTURE.fullmatch(each)))
+    told += [f"no plugin of pytest that is installed has {', '.join(fixtures)}"] * bool(fixtures)
+    absent = sorted({errors[each] for each in errors if _NODE_PACKAGE.fullmatch(each)})
+    others = {wanted for wanted in errors.values() if wanted} - {"-e .", *absent}
     listed = next((f"-r {name}" for name in _LISTS if repository.has(name)), "")
     wanted = ["-e ."] * ("-e ." in errors.values()) + [listed or " ".join(sorted(others))] * bool(others)
-    return "; ".join(told) + (f": pip install {' '.join(wanted)}" if wanted else "")
+    said = ["; ".join(told) + (f": pip install {' '.join(wanted)}" if wanted else "")] * bool(told)
+    said += [f"{', '.join(absent)} is not installed: npm install"] * bool(absent)
+    return "; ".join(said)

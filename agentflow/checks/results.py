@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 from xml.parsers import expat
 
-from agentflow.checks.import_errors import find_import_error
+from agentflow.checks.import_errors import find_import_error, find_node_error
 from agentflow.core.evidence import RED, CheckName, TestCounts, TestOutcome
 from agentflow.core.regex import regex
 
@@ -215,7 +215,7 @@ def read_reports(scratch: Path, roots: Iterable[Path]) -> Mapping[str, TestOutco
     `roots` are where the repository may have lain.
     """
     found: Outcomes = {}
-    begins = tuple(f"{place}/" for root in roots for place in (root, root.resolve()))
+    begins = _list_begins(roots)
     texts = [_text(path) for path in sorted(scratch.glob("*-*-*.jsonl"))]
     for text in texts:
         _add(found, _lines(text), begins)
@@ -223,6 +223,26 @@ def read_reports(scratch: Path, roots: Iterable[Path]) -> Mapping[str, TestOutco
     _add(found, _suites(whole), begins)
     is_told = bool(whole) or any(texts)
     return {test: find_worst(outcomes) for test, outcomes in found.items()} if is_told else None
+
+
+def read_reported_import_errors(scratch: Path, roots: Iterable[Path]) -> dict[str, str]:
+    """Return the tests of JavaScript, and their files, that a missing module ended, each with that error."""
+    begins, found = _list_begins(roots), dict[str, list[str]]()
+    for file, names, said in _list_failures(scratch):
+        found.setdefault(_name_test(file, names, begins), []).append(find_node_error(said))
+    return {test: errors[0] for test, errors in found.items() if all(errors)}
+
+
+def _list_failures(scratch: Path) -> Iterator[tuple[str, Sequence[str], str]]:
+    """Yield what failed by a reporter of ours, and the files that jest or vitest could not load."""
+    lines = (line for path in sorted(scratch.glob("*-*-*.jsonl")) for line in _text(path).splitlines())
+    for told in map(_parse_json, lines):
+        if told.get("outcome") == "failed":
+            names = [str(name) for name in told.get("names", ())]
+            yield str(told.get("file", "")), names, str(told.get("error", ""))
+    for suite in _records(_parse_json(_text(scratch / _WHOLE)).get("testResults")):
+        if not suite.get("assertionResults"):
+            yield str(suite.get("name", "")), (), str(suite.get("message", ""))
 
 
 def _text(path: Path) -> str:
@@ -234,11 +254,20 @@ def _add(
     found: Outcomes, tests: Iterable[tuple[str, Sequence[str], TestOutcome]], begins: Sequence[str]
 ) -> None:
     for file, names, outcome in tests:
-        path = file.removeprefix("file://")
-        path = next((path.removeprefix(begin) for begin in begins if path.startswith(begin)), path)
-        name = " > ".join(names)
-        is_file = not name or any(name == f"{begin}{path}" for begin in begins)
-        found.setdefault(path if is_file else f"{path}::{name}", []).append(outcome)
+        found.setdefault(_name_test(file, names, begins), []).append(outcome)
+
+
+def _list_begins(roots: Iterable[Path]) -> tuple[str, ...]:
+    return tuple(f"{place}/" for root in roots for place in (root, root.resolve()))
+
+
+def _name_test(file: str, names: Sequence[str], begins: Sequence[str]) -> str:
+    """Return the id of a test, or of a file that stands for all of its tests."""
+    path = file.removeprefix("file://")
+    path = next((path.removeprefix(begin) for begin in begins if path.startswith(begin)), path)
+    name = " > ".join(names)
+    is_file = not name or any(name == f"{begin}{path}" for begin in begins)
+    return path if is_file else f"{path}::{name}"
 
 
 def _lines(text: str) -> Iterator[tuple[str, Sequence[str], TestOutcome]]:

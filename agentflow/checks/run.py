@@ -31,6 +31,7 @@ from agentflow.checks.results import (
     is_refused,
     read_junit,
     read_junit_import_errors,
+    read_reported_import_errors,
     read_reports,
 )
 from agentflow.checks.surroundings import (
@@ -264,10 +265,11 @@ def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
         python |= _tell_from_root(read_junit(report), part.folder, job.sandbox.folders)
         errors |= _tell_from_root(read_junit_import_errors(report), part.folder, job.sandbox.folders)
     names_python = _UNITTEST.search(command) or _PYTEST.search(command)
-    reported = read_reports(scratch, (job.sandbox.place, job.sandbox.root))
+    roots = (job.sandbox.place, job.sandbox.root)
+    reported, lacking = read_reports(scratch, roots), read_reported_import_errors(scratch, roots)
     told = [
         Told(outcomes=each, number=count_outcomes(each), import_errors=found)
-        for each, found in ((python or None, errors), (reported, {}))
+        for each, found in ((python or None, errors), (reported, lacking))
         if each is not None
     ]
     told += [go] if (go := read_go(output)) and job.is_json else []

@@ -69,6 +69,47 @@ def test_a_folder_that_the_users_own_command_names_among_others_is_asked_about_o
     assert repo.run("resume").code == 4
 
 
+SUMS = (
+    "const test = require('node:test'), assert = require('node:assert');\n"
+    "const {{ add }} = require('../index.js');\n{}\n"
+)
+LACKING = {
+    "fixture": {
+        "calc.py": projects.CALC,
+        "requirements-dev.txt": "pytest\npytest-mock\n",
+        "tests/test_calc.py": "from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n",
+        "tests/test_more.py": "def test_more(mocker):\n    assert mocker\n",
+    },
+    "module": {
+        "package.json": '{"scripts": {"test": "node --test"}, "dependencies": {"left-pad": "1"}}\n',
+        "index.js": "exports.add = (a, b) => a - b;\n",
+        "test/a.test.js": SUMS.format("test('adds', () => assert.equal(add(1, 2), 3));"),
+        "test/b.test.js": SUMS.format("require('left-pad');"),
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "sum_of", "end"),
+    [
+        ("fixture", "a + b", 4),
+        ("fixture", "a * b + 9", 3),
+        ("module", "a + b", 4),
+        ("module", "a * b + 9", 3),
+        ("module", "require('left-pad') && a + b", 3),
+    ],
+)
+def test_what_this_machine_lacks_is_no_fault_of_the_change(
+    kind: str, sum_of: str, end: int, new_repo: NewRepo
+) -> None:
+    repo = new_repo(LACKING[kind])
+    (path,) = {"calc.py", "index.js"} & LACKING[kind].keys()
+    done = projects.run_turns(repo, play.TEXT, *play.edit(path, "a - b", sum_of))
+    assert done.code == end, done.out
+    report = (repo.folder / "report.md").read_text("utf-8")
+    assert "tests cannot run as a whole here" in report
+
+
 NARROW = {
     "pyproject.toml": '[tool.pytest.ini_options]\ntestpaths = ["tests"]\n',
     "pytest.ini": "[pytest]\ntestpaths =\n    ./tests/\n",

@@ -49,6 +49,10 @@ _OLDER = "ImportError: cannot import name 'Cold' from 'frozen' (/venv/lib/site-p
 _NO_PACKAGE = "ImportError: cannot import name 'unittest' from 'tests' (unknown location)"
 _NO_PART = "ImportError: cannot import name 'unittest' from 'pager' (unknown location)"
 _NEITHER = "ModuleNotFoundError: frozen is neither here nor in the repository"
+_LACKING = "Cannot find module 'left-pad/sub'"
+_OF_SCOPE = "Cannot find package '@frozen/parts'"
+_FIXTURE = "fixture 'mocker' not found"
+_NO_PLUGIN = "no plugin of pytest that is installed has mocker"
 FILES = ("src/pager/core.py", "tests/test_a.py", "tests/test_b.py")
 
 
@@ -64,6 +68,12 @@ FILES = ("src/pager/core.py", "tests/test_a.py", "tests/test_b.py")
         ((_OLDER,), "", f"{_OLDER}: pip install frozen"),
         ((_NO_PACKAGE,), "", _NO_PACKAGE),
         ((_NO_PART,), "", ""),
+        ((_LACKING, _OF_SCOPE), "", "@frozen/parts, left-pad is not installed: npm install"),
+        ((_LACKING, _FOREIGN), "", f"{_NEITHER}: pip install frozen; left-pad is not installed: npm install"),
+        ((_LACKING,), "use left-pad", ""),
+        (("Cannot find module './left-pad'", "Cannot find module '@/core'"), "", ""),
+        (("Cannot find module 'pager/core'",), "", ""),
+        ((_FIXTURE,), "", ""),
         ((_LOST, "ModuleNotFoundError: No module named 'os.lost'"), "", ""),
     ],
 )
@@ -76,8 +86,35 @@ def test_tests_that_need_what_is_not_installed_cannot_run(
     assert find_blockage(run, "", known, None, task) == said
 
 
+_DEFINED = "import pytest\n\n\n@pytest.fixture(name='mocker')\ndef make():\n    pass\n"
+
+
 @pytest.mark.parametrize(
-    ("output", "said"), [(_FOREIGN, f"{_NEITHER}: pip install frozen"), (f"{_FOREIGN}\n{_LOST}", "")]
+    ("needs", "conftest", "task", "said"),
+    [
+        ("pytest>=8\npytest-mock>=3\npytest-cov\n", "", "", f"{_NO_PLUGIN}: pip install -r requirements.txt"),
+        ("pytest>=8\n", "", "", ""),
+        ("pytest-mock\n", _DEFINED, "", ""),
+        ("pytest-mock\n", "", "write the fixture mocker", ""),
+    ],
+)
+def test_a_fixture_is_a_plugins_where_the_project_names_plugins_and_does_not_define_it(
+    checkout: Any, needs: str, conftest: str, task: str, said: str
+) -> None:
+    files = {"requirements.txt": needs, "tests/conftest.py": conftest, "tests/test_a.py": ""}
+    checkout.write(files)
+    known = repository(checkout).replace(files=tuple(files), known=frozenset(files))
+    run = before(TESTS, {"t": TestOutcome.ERROR}, import_errors={"t": _FIXTURE})
+    assert find_blockage(run, "", known, None, task) == said
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        (_FOREIGN, f"{_NEITHER}: pip install frozen"),
+        (f"{_FOREIGN}\n{_LOST}", ""),
+        (f"Error: {_LACKING}\nRequire stack", "left-pad is not installed: npm install"),
+    ],
 )
 def test_where_tests_have_no_names_what_is_printed_tells(checkout: Any, output: str, said: str) -> None:
     known = repository(checkout).replace(files=FILES)

@@ -1,10 +1,11 @@
+import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentflow.checks.results import add_report, read_reports
+from agentflow.checks.results import add_report, read_reported_import_errors, read_reports
 from agentflow.checks.run import Shown, execute
 from agentflow.core.evidence import Check, CheckName, TestCounts, TestOutcome
 
@@ -99,6 +100,38 @@ def test_node_tells_each_of_its_tests_and_each_file_that_does_not_load(project: 
     assert found.outcomes == {**TOLD, "test/broken.test.js": FAILED}
     assert found.counts == TestCounts(passed=2, failed=2, skipped=2)
     assert "AssertionError" in Path(found.execution.output).read_text("utf-8")
+
+
+@needs_node
+def test_the_tests_of_node_that_a_missing_module_ended_are_told(project: Any) -> None:
+    begin = "const test = require('node:test');\n"
+    project.write(
+        {
+            "package.json": "{}",
+            "test/a.test.js": f"{begin}require('left-pad');\n",
+            "test/b.test.mjs": "import '@some/left-pad/sub';\n",
+            "test/c.test.js": f"{begin}test('late', () => require('left-pad'));\n"
+            "test('other', () => { throw new Error('x'); });\n",
+            "test/d.test.js": "console.error(\"Cannot find 'x'\"); process.exit(1);\n",
+        }
+    )
+    assert shown(project, "node --test").import_errors == {
+        "test/a.test.js": "Cannot find module 'left-pad'",
+        "test/b.test.mjs": "Cannot find package '@some/left-pad'",
+        "test/c.test.js::late": "Cannot find module 'left-pad'",
+    }
+
+
+def test_a_file_that_jest_cannot_load_for_want_of_a_module_is_told(tmp_path: Path) -> None:
+    lost = {"name": "/place/a.test.js", "status": "failed", "assertionResults": []}
+    said = [
+        {**lost, "message": "  Test suite failed to run\n\n    Cannot find module 'x' from 'a.test.js'\n"},
+        {**lost, "name": "/place/b.test.js", "message": "SyntaxError: Cannot find module 'x'"},
+        {**lost, "name": "/place/c.test.js", "message": "it says: Cannot find module 'x'"},
+    ]
+    (tmp_path / "runner.json").write_text(json.dumps({"testResults": said}))
+    found = read_reported_import_errors(tmp_path, [Path("/place")])
+    assert found == {"a.test.js": "Cannot find module 'x'", "b.test.js": "Cannot find module 'x'"}
 
 
 @needs_node

@@ -70,6 +70,7 @@ _TRACEBACK = f"tests/test_m.py:1: in &lt;module&gt;\n    import x\nE   {_LACKS}"
         (f'<failure message="{_LACKS}">{_TRACEBACK}\n\nlib.py:3: ModuleNotFoundError</failure>', _LACKS),
         (f'<failure message="{_LACKS}"/>', _LACKS),
         (f'<error message="collection failure">ImportError while importing\n{_TRACEBACK}</error>', _LACKS),
+        ("<error>E       fixture 'x' not found\n>       available: y</error>", "fixture 'x' not found"),
         (f"<error>{_TRACEBACK}\n\nWhile handling it:\nE   AttributeError: y</error>", ""),
         (f"<failure>{_TRACEBACK}</failure><error>E   OSError: z</error>", ""),
         (f"<failure>E   AssertionError: assert 1 == 2</failure><system-err>{_LACKS}</system-err>", ""),
