@@ -102,6 +102,7 @@ def drive(bench: Bench, copy: View, folder: Path, spec: Mapping[str, Any], timeo
     told = {
         "runner": target.runner,
         "module": target.is_module,
+        "folder": target.folder,
         "arguments": target.arguments,
         "files": target.files,
         "failing": target.failing,

@@ -84,7 +84,7 @@ class Server:
         self.observe, self.sealed = load_part("observe"), load_part("sealed")
         self.sealed.private[:] = [self.orders, self.answers]
         self.nearness = load_part("nearness").Nearness()
-        self.recorder = self.observe.Recorder(str(Path.cwd()))
+        self.recorder = self.observe.Recorder(str(Path.cwd()), spec["folder"])
         self.plan: dict[str, Any] = {}
         self.is_hurried = False
 

@@ -35,8 +35,10 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 class Recorder:
     """The outcomes of the tests, the messages of failures, and the frames of what went wrong."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, folder: str) -> None:
+        """Take the copy, and the folder in it where tests run."""
         self.root = root + os.sep
+        self.home = self.root + folder
         self.outcomes: dict[str, str] = {}
         self.red: set[str] = set()
         self.frames: dict[str, list[tuple[str, int]]] = {}
@@ -187,6 +189,7 @@ class PytestTests(Tests):
 
     def run(self, ids: Iterable[str], is_enough: Callable[[], bool]) -> None:
         chosen = [self.items[test] for test in ids if test in self.items]
+        os.chdir(self.recorder.home)  # they were collected from the root, which their ids are relative to
         for item, following in zip(chosen, [*chosen[1:], None]):  # noqa: B905  # Python 3.8 has no `strict`
             item.repr_failure = lambda *_, **__: "red"  # nobody reads it, and it takes most of the time
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)

@@ -150,6 +150,8 @@ class Target(Record):
     is_module: bool
     """Started with `-m`, which puts the working folder on the import path."""
     env: Mapping[str, str]
+    folder: str = ""
+    """The folder in which the tests run, with a slash at its end; empty for the root."""
     failing: tuple[str, ...] = ()
     """Ids of the tests that failed before the task."""
     files: tuple[str, ...] = ()
@@ -301,12 +303,14 @@ def _parse_run(root: Path, part: CommandPart, command: str) -> Target:
 
 
 def _start_at_root(target: Target, folder: str, command: str) -> Target:
-    """Return a target for the tests of a project as they are run from the root. Raises ModelRejected."""
+    """Return a target for a project whose tests are collected from the root. Raises ModelRejected."""
     if target.runner is not RepairRunner.PYTEST or target.arguments != ("-q",):
         raise _reject_command(command)
     named = [f"{folder}{name}" for name in target.env.get("PYTHONPATH", "").split(":") if name]
     path = {"PYTHONPATH": ":".join([*named, folder[:-1]])}
-    return target.replace(arguments=("--rootdir=.", "-q", folder[:-1]), env={**target.env, **path})
+    return target.replace(
+        arguments=("--rootdir=.", "-q", folder[:-1]), folder=folder, env={**target.env, **path}
+    )
 
 
 def _locate(root: Path, program: str) -> str:

@@ -146,7 +146,7 @@ def watch_tests(spec: dict[str, Any], observe: Any, sealed: Any) -> dict[str, An
 
     Lines and types are only seen where the spec asks for them: to see them takes many times longer.
     """
-    recorder = observe.Recorder(str(Path.cwd()))
+    recorder = observe.Recorder(str(Path.cwd()), spec["folder"])
     tracer = Tracer(recorder.place) if spec["traced"] else NoTracer()
     began = time.monotonic()
     found: dict[str, Any] = {"lines": {}, "types": {}, "durations": {}, "sleeps": {}, "slow": [], "load": 0.0}

@@ -110,6 +110,14 @@ def test_what_this_machine_lacks_is_no_fault_of_the_change(
     assert "tests cannot run as a whole here" in report
 
 
+def test_the_built_in_engine_runs_the_tests_of_a_project_in_its_folder(new_repo: NewRepo) -> None:
+    test = projects.PROJECT["tests/test_calc.py"].replace("== 3", "== int(Path('sums.txt').read_text()) - 1")
+    repo = new_repo(projects.lay_project("backend", **{"tests/test_calc.py": test}))
+    done = repo.task(play.TEXT, "--json")
+    assert done.code == 0, done.out
+    assert repo.read("backend/app/calc.py") == projects.RIGHT
+
+
 NARROW = {
     "pyproject.toml": '[tool.pytest.ini_options]\ntestpaths = ["tests"]\n',
     "pytest.ini": "[pytest]\ntestpaths =\n    ./tests/\n",

@@ -70,6 +70,7 @@ def test_a_command_is_understood(
         env,
     )
     assert target.is_module == (" -m " in command)
+    assert target.folder == ("api/" if command.startswith("cd api") else "")
 
 
 @pytest.mark.parametrize(
