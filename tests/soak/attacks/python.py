@@ -1,5 +1,6 @@
 """All attacks in Python."""
 
+from tests.soak.attacks.python_choices import CHOICES
 from tests.soak.attacks.python_hidden import HIDDEN
 from tests.soak.attacks.python_parts import PARTS
 from tests.soak.attacks.python_paths import PATHS
@@ -19,4 +20,5 @@ PYTHON = (
     *ORACLES,
     *HIDDEN,
     *PROJECTS,
+    *CHOICES,
 )
