@@ -1,8 +1,10 @@
-"""New Python functions that return something else: whoever checks their results has to notice."""
+"""New functions that return something else: whoever checks their results has to notice."""
 
 import ast
+import re
 from collections.abc import Iterator
 
+from agentflow.core.languages import SCRIPTS, TYPESCRIPT
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.probes.breaking import Marks
@@ -51,41 +53,93 @@ def {word}(function):
         return wait
     return give if inspect.isgeneratorfunction(function) else call
 """
+_OTHER_OF_SCRIPT = """
+function {word}(call) {{
+  const change = (value) => {{
+    if (typeof value === 'boolean') return !value;
+    if (typeof value === 'number') return -1 - value;
+    if (typeof value === 'string') return value + '~';
+    if (Array.isArray(value)) return [...value.map(change), null];
+    if (value?.constructor !== Object) return value;
+    const parts = Object.entries(value).map(([key, part]) => [key, change(part)]);
+    return {{ ...Object.fromEntries(parts), '~': null }};
+  }};
+  const tell = (value) => {{
+    const found = change(value);
+    if (!Object.is(found, value)) {{
+      try {{
+        const fs = process.getBuiltinModule?.('node:fs') ?? require('node:fs');
+        fs.closeSync(fs.openSync('{reached}', 'a'));
+      }} catch {{}}
+    }}
+    return found;
+  }};
+  return function () {{
+    const found = call.apply(this, arguments);
+    return typeof found?.then === 'function' ? found.then(tell) : tell(found);
+  }};
+}}
+"""
+_UNCHECKED = "// @ts-nocheck\n"
+_SCRIPT_FUNCTION = re.compile(
+    r"(?m)^(?:export[ \t]+(?:default[ \t]+)?)?(?:async[ \t]+)?function[ \t]+([A-Za-z_$][\w$]*)[ \t]*[(<]"
+)
+"""A function of a module that has its name from the start, wherever it is written."""
 
 
 class NewFunction(Record):
-    """A function or method that a change adds to a Python file."""
+    """A function or method that a change adds to a file."""
 
     change: ChangedTexts
+    name: str
     place: tuple[int, int]
     """Its line and column."""
     hunk: Hunk
 
     def make_other(self, marks: Marks) -> str:
         """Return the file in which the function returns something else, which it marks as reached."""
+        names = {"word": marks.word, "reached": marks.reached}
+        if not self.change.path.endswith(".py"):
+            lines = self.change.after.splitlines(keepends=True)
+            lines[self.place[0] - 1] = f"{self.name} = {marks.word}({self.name}); {lines[self.place[0] - 1]}"
+            head = _UNCHECKED if self.change.path.endswith(TYPESCRIPT) else ""
+            return head + "".join(lines) + _OTHER_OF_SCRIPT.format(**names)
         tree = ast.parse(self.change.after)
         for node in ast.walk(tree):
             if isinstance(node, AnyFunction) and (node.lineno, node.col_offset) == self.place:
                 node.decorator_list.append(ast.Name(id=marks.word, ctx=ast.Load()))
-        insert_ahead(tree, ast.parse(_OTHER.format(word=marks.word, reached=marks.reached)).body)
+        insert_ahead(tree, ast.parse(_OTHER.format(**names)).body)
         return ast.unparse(ast.fix_missing_locations(tree))
 
 
 def find_new_functions(changes: tuple[ChangedTexts, ...]) -> Iterator[NewFunction]:
     """Yield the functions that a change adds and whose results may be changed; none that has only moved."""
-    python = [each for each in changes if each.path.endswith(".py")]
-    old = {ast.dump(node) for each in python for _, node in _list_functions(each.before)}
-    for change in python:
+    yield from _find_in_python([each for each in changes if each.path.endswith(".py")])
+    yield from _find_in_scripts([each for each in changes if each.path.endswith(SCRIPTS)])
+
+
+def _find_in_python(changes: list[ChangedTexts]) -> Iterator[NewFunction]:
+    old = {ast.dump(node) for each in changes for _, node in _list_functions(each.before)}
+    for change in changes:
         known = {name for name, _ in _list_functions(change.before)}
         for name, node in _list_functions(change.after):
             if name not in known and ast.dump(node) not in old and not _is_left_alone(node):
-                hunk = Hunk(
-                    path=change.path,
-                    line=node.lineno,
-                    end=node.end_lineno or node.lineno,
-                    wanted=f"that checks what `{name}` returns",
-                )
-                yield NewFunction(change=change, place=(node.lineno, node.col_offset), hunk=hunk)
+                place = (node.lineno, node.col_offset)
+                yield _to_new(change, name, place, node.end_lineno or node.lineno)
+
+
+def _find_in_scripts(changes: list[ChangedTexts]) -> Iterator[NewFunction]:
+    old = {found[1] for each in changes for found in _SCRIPT_FUNCTION.finditer(each.before)}
+    for change in changes:
+        for found in _SCRIPT_FUNCTION.finditer(change.after):
+            if found[1] not in old:
+                line = change.after.count("\n", 0, found.start()) + 1
+                yield _to_new(change, found[1], (line, 0), line)
+
+
+def _to_new(change: ChangedTexts, name: str, place: tuple[int, int], end: int) -> NewFunction:
+    hunk = Hunk(path=change.path, line=place[0], end=end, wanted=f"that checks what `{name}` returns")
+    return NewFunction(change=change, name=name, place=place, hunk=hunk)
 
 
 def _list_functions(text: str) -> Iterator[tuple[str, AnyFunction]]:

@@ -1,8 +1,10 @@
-"""New rows of Python tables and members of enumerations, each of which can be taken out alone."""
+"""New rows of tables and members of enumerations, each of which can be taken out alone."""
 
 import ast
+import re
 from collections.abc import Iterator
 
+from agentflow.core.languages import SCRIPTS
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.probes.breaking import find_changed_lines
@@ -12,7 +14,11 @@ from agentflow.workspace.mixed_tree import ChangedTexts
 
 _Table = ast.Dict | ast.ClassDef
 _Found = tuple[int, int]
-"""The number of a table in its file, and that of a row in the table."""
+"""The number of a table in its file, and that of a row in the table; elsewhere than in Python its lines."""
+_BY_LINES = (*SCRIPTS, ".go")
+_OPENS = re.compile(r"\w.*[{(]")
+_ROW = re.compile(r"""\s+(?:["'][^"'\n]*["']|[\w$]+)\s*[:=]\s*(?:-?[\d.]+|"[^"]*"|'[^']*'|true|false)\s*,?""")
+"""A name and a plain value, alone on a line."""
 
 
 class Rows(Record):
@@ -24,6 +30,10 @@ class Rows(Record):
 
     def take_out(self) -> dict[str, str | None]:
         """Return the file without the rows."""
+        if not self.change.path.endswith(".py"):
+            gone = {line for first, last in self.found for line in range(first, last + 1)}
+            rows = enumerate(self.change.after.splitlines(keepends=True), 1)
+            return {self.change.path: "".join(row for line, row in rows if line not in gone)}
         tree = ast.parse(self.change.after)
         tables = list(_list_tables(tree))
         for table, row in reversed(self.found):
@@ -37,7 +47,7 @@ class Rows(Record):
 
 def split_tables(changes: tuple[ChangedTexts, ...], most: int) -> tuple[Rows, ...]:
     """Return the new rows of all tables, in at most so many groups."""
-    rows = [row for each in changes if each.path.endswith(".py") for row in _list_rows(each)]
+    rows = [row for each in changes for row in _find_rows(each)]
     size = -(-len(rows) // max(most, 1)) or 1
     return tuple(
         _join(group)
@@ -52,6 +62,26 @@ def _join(rows: list[Rows]) -> Rows:
     hunk = rows[0].hunk.replace(end=last.end)
     found = tuple(each for row in rows for each in row.found)
     return rows[0].replace(found=found, hunk=hunk) if len(rows) > 1 else rows[0]
+
+
+def _find_rows(change: ChangedTexts) -> Iterator[Rows]:
+    if change.path.endswith(".py"):
+        yield from _list_rows(change)
+    elif change.path.endswith(_BY_LINES):
+        yield from _list_lines(change)
+
+
+def _list_lines(change: ChangedTexts) -> Iterator[Rows]:
+    """Yield the new rows of tables that stand outside of everything else, each on its line."""
+    lines, opened = find_changed_lines(change), False
+    known = {row.strip() for row in change.before.splitlines()}
+    for line, row in enumerate(change.after.splitlines(), 1):
+        if row and not row[0].isspace():
+            opened = _OPENS.fullmatch(row) is not None
+        elif opened and line in lines and _ROW.fullmatch(row) and row.strip() not in known:
+            wanted = f"that fails without `{shorten(row.strip().rstrip(','))}`"
+            hunk = Hunk(path=change.path, line=line, end=line, wanted=wanted)
+            yield Rows(change=change, found=((line, line),), hunk=hunk)
 
 
 def _list_rows(change: ChangedTexts) -> Iterator[Rows]:

@@ -1,3 +1,4 @@
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -75,3 +76,33 @@ def test_functions_without_a_result_that_tells_are_left_alone(code: str) -> None
 def test_a_function_that_moved_is_not_new() -> None:
     code = "def f(a):\n    return a\n"
     assert wanted(a_change("", code, "old.py"), a_change(code, path="new.py")) == []
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+@pytest.mark.parametrize(
+    ("path", "code", "found"),
+    [
+        ("a.cjs", "function f() { return 2; }\nmodule.exports = { f };\n", "-3"),
+        ("a.cjs", "exports.f = () => f();\nfunction f() { return [1, 'a', { b: true }]; }\n",
+         "[-2, 'a~', { b: false, '~': null }, null]"),
+        ("a.mjs", "export async function f() {\n  return 'a';\n}\n", "'a~'"),
+        ("a.mjs", "export default function f(a) { return this ?? 'a'; }\nexport { f };\n", "'a~'"),
+    ],
+)  # fmt: skip
+def test_a_new_function_of_a_script_returns_something_else(
+    tmp_path: Path, path: str, code: str, found: str
+) -> None:
+    (new,) = find_new_functions((a_change(code, path=path),))
+    tmp_path.joinpath(path).write_text(new.make_other(MARKS))
+    said = f"const {{ f }} = await import('./{path}'); require('assert').deepStrictEqual(await f(), {found})"
+    subprocess.run(["node", "-e", f"(async () => {{ {said} }})()"], cwd=tmp_path, check=True)
+    assert tmp_path.joinpath("kreached").exists()
+
+
+def test_what_is_new_in_a_script() -> None:
+    before = "function f() {}\n"
+    after = before + "function* g() {}\n\nfunction h<T>(a: T): T {\n  return a;\n}\nclass A { f() {} }\n"
+    change = a_change(after, before, "a.ts")
+    assert wanted(change) == ["that checks what `h` returns"]
+    (new,) = find_new_functions((change,))
+    assert new.make_other(MARKS).startswith("// @ts-nocheck\nfunction f")

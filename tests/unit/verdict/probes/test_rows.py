@@ -55,3 +55,24 @@ def test_many_rows_are_taken_out_together() -> None:
     more, less = split_tables((a_change(TABLE),), 2)
     assert (more.hunk.place, less.hunk.place) == ("tax.py:2-3", "tax.py:4")
     assert more.take_out() == {"tax.py": "TAXES = {'IT': 22}"}
+
+
+@pytest.mark.parametrize(
+    ("path", "after", "told"),
+    [
+        ("a.js", "const TAXES = {\n  DE: 19,\n  'FR': 20\n};\n", ["a.js:2", "a.js:3"]),
+        ("a.ts", "export enum State {\n  OPEN = 'open',\n  PAID = 2,\n}\n", ["a.ts:2", "a.ts:3"]),
+        ("a.go", 'var taxes = map[string]int{\n\t"DE": 19,\n\t"FR": 20,\n}\n', ["a.go:2", "a.go:3"]),
+        ("a.js", "function f() {\n  return [\n    1,\n    g(2),\n  ];\n}\n", []),
+        ("a.ts", "interface A {\n  name: string;\n}\n", []),
+        ("a.json", '{\n  "DE": 19,\n  "FR": 20\n}\n', []),
+    ],
+)
+def test_rows_of_other_languages_stand_on_lines_of_their_own(path: str, after: str, told: list[str]) -> None:
+    change = ChangedTexts(path=path, before="", after=after, modes=("100644", "100644"))
+    found = split_tables((change,), 8)
+    assert [each.hunk.place for each in found] == told
+    lines = after.splitlines(keepends=True)
+    for each in found:
+        left = [row for at, row in enumerate(lines, 1) if at != each.hunk.line]
+        assert each.take_out() == {path: "".join(left)}
