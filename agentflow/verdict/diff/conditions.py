@@ -40,6 +40,8 @@ class Asks(StrEnum):
     ABSENCE = "absence"
     END = "end"
     """Nothing: it is enough that there is a value, since nothing before it threw."""
+    ORDER = "order"
+    """Which of two values is less."""
 
 
 class Spot(Record):
@@ -53,6 +55,9 @@ class Spot(Record):
     closes: bool = True
     """An arm that is an expression needs brackets of its own."""
     asks: Asks = Asks.TRUTH
+    told: str = ""
+    """What is asked, unless it is the text from start to end."""
+    words: tuple[str, str] = ("is true", "is false")
 
 
 def to_spot(code: Tokens, start: int, end: int, *, is_arm: bool = False, closes: bool = True) -> Spot:

@@ -17,7 +17,7 @@ _BEFORE_PATTERNS = frozenset({"const", "let", "var", "(", ","})
 
 
 def find_omissions(code: Tokens) -> Iterator[Spot]:
-    """Yield values that may be absent, defaults of parts, and where blocks end that an error may leave."""
+    """Yield values that may be absent, bounds, defaults of parts, and the ends of what is tried."""
     for place, word in enumerate(code.words):
         if word == "?." and (spot := _find_absence(code, place)):
             yield spot
@@ -25,6 +25,33 @@ def find_omissions(code: Tokens) -> Iterator[Spot]:
             yield to_spot(code, place + 1, end_of_result(code, place + 1), is_arm=True)
         elif word == "try" and code.get_word(place + 1) == "{" and not is_member(code, place):
             yield from _find_end(code, place + 1)
+        elif word == "Math" and (bound := _find_bound(code, place)):
+            yield bound
+
+
+def _find_bound(code: Tokens, place: int) -> Spot | None:
+    """Return the two values of `Math.min` or `Math.max`, of which one decides."""
+    name, opening = code.get_word(place + 2), place + 3
+    if name not in ("min", "max") or code.get_word(place + 1) != "." or code.get_word(opening) != "(":
+        return None
+    closing = code.partners[opening]
+    signs = [
+        at for at in range(opening, closing) if code.words[at] in (",", "...") and code.around[at] == opening
+    ]
+    if len(signs) != 1 or code.words[signs[0]] != "," or signs[0] == closing - 1:
+        return None
+    words = [f"is `{_read(code, *ends)}`" for ends in ((opening + 1, signs[0]), (signs[0] + 1, closing))]
+    return to_spot(code, opening + 1, closing).replace(
+        around=(code.places[place], code.find_end(closing)),
+        asks=Asks.ORDER,
+        told=_read(code, place, closing + 1),
+        words=tuple(words if name == "min" else words[::-1]),
+    )
+
+
+def _read(code: Tokens, start: int, end: int) -> str:
+    """Return some tokens as they are written, on one line."""
+    return " ".join(code.text[code.places[start] : code.find_end(end - 1)].split())
 
 
 def _find_absence(code: Tokens, place: int) -> Spot | None:

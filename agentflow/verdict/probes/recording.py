@@ -61,7 +61,9 @@ function {word}{typed} {{
   try {{
     var seen = {word}.seen || ({word}.seen = {{}}), isTrue = asks === '{absence}' ? value == null : value;
     var isBoth = asks === '{booleans}' && typeof value !== 'boolean';
-    var ends = arguments.length < 2 || asks === '{end}' ? 'r' : isBoth ? '01' : isTrue ? '1' : '0';
+    var isApart = asks === '{order}' && !Object.is(value[0], value[1]);
+    var order = isApart ? (value[0] < value[1] ? '1' : '0') : '', found = isBoth ? '01' : isTrue ? '1' : '0';
+    var ends = arguments.length < 2 || asks === '{end}' ? 'r' : asks === '{order}' ? order : found;
     ends.split('').forEach(function (end) {{
       if (seen[part + end]) return;
       seen[part + end] = true;
@@ -176,8 +178,8 @@ def _bare(text: str) -> str:
 def _tell(change: ChangedTexts, spot: Spot) -> Branch:
     line = change.after.count("\n", 0, spot.start) + 1
     text = " ".join(change.after[spot.start : spot.end].split())
-    told = shorten(text) + " == null" * (spot.asks is Asks.ABSENCE)
-    return Branch(path=change.path, line=line, text="" if spot.is_arm else told)
+    told = shorten(spot.told or text) + " == null" * (spot.asks is Asks.ABSENCE)
+    return Branch(path=change.path, line=line, text="" if spot.is_arm else told, words=spot.words)
 
 
 def _insert(path: str, spot: Spot, number: int, word: str) -> Iterable[_Insertion]:
@@ -205,6 +207,8 @@ def _words_for(path: str, spot: Spot, number: int, word: str) -> tuple[str, str]
         return f"; {call};", ""
     if spot.is_arm and spot.asks is Asks.TRUTH:
         return (f"({call}, ", ")") if spot.closes else (f" {call};", "")
+    if spot.asks is Asks.ORDER:
+        return f"...{word}({number}, [", f"], '{spot.asks}')"
     return f"{word}({number}, (", "))" if spot.asks is Asks.TRUTH else f"), '{spot.asks}')"
 
 
@@ -227,6 +231,7 @@ def _frame(change: ChangedTexts, text: str, word: str, load: int, most: int) -> 
         "file": json.dumps(f"/{names['name']}"),
         "absence": Asks.ABSENCE,
         "end": Asks.END,
+        "order": Asks.ORDER,
         "booleans": Asks.TRUTH_OF_BOOLEANS,
     }
     text += _SCRIPT.format(**names, **kinds, typed=_TYPED if is_typed else _UNTYPED)

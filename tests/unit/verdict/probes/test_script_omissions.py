@@ -52,6 +52,11 @@ OMISSIONS = {
         ),
         ["1:", "5:", "6:", "6: a"],
     ),
+    "bounds": (
+        "a.js",
+        rows("save(Math.min(a, f(b, 2)), Math.max(...all), Math.max(a), Math.min(a, b, c));"),
+        ["1: Math.min(a, f(b, 2))"],
+    ),
     "numbers by a sign": (
         "a.js",
         "save(+Object.is(a, b), 1 + +c, +(d.e), 1 + f, +2, g++ + h);\n",

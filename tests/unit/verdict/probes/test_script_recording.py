@@ -141,6 +141,8 @@ WRONG_SOMEWHERE = {
         body(f"const of = {{ odd: each => 0, even: () => {RIGHT} }}", "return of.even()"),
         ["2: that runs this"],
     ),
+    "a bound": (body(f"return Math.min({RIGHT}, 99)"), [f"2: in which `Math.min({RIGHT}, 99)` is `99`"]),
+    "a lower bound": (body(f"return Math.max(2, {RIGHT})"), [f"2: in which `Math.max(2, {RIGHT})` is `2`"]),
 }  # fmt: skip
 
 
@@ -157,6 +159,7 @@ TRIED = {
     "no branch": (BEFORE, body(f"return {RIGHT}")),
     "both ways": (BEFORE, body("if (total % size === 0) {", "  return total / size", "}", f"return {RIGHT}")),
     "both ways, and words behind": (BEFORE, body(f"return total % size ? {RIGHT} : {WRONG} // ? : {{}}")),
+    "both of a bound": (BEFORE, body("return Math.max(total % size, 0.5)")),
     "nothing to do": (BEFORE, body(f"const log = () => {{}}; try {{ log() }} catch {{}} return {RIGHT}")),
     "for ever": (BEFORE, body("while (true) {", f"  return {RIGHT}", "}")),
     "nothing but the end of a switch": (
