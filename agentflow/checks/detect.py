@@ -8,9 +8,9 @@ from typing import Any
 
 from agentflow.checks.python import find_python_checks
 from agentflow.checks.repository import Repository, choose_quick_checks, get_table, merge_required, require
-from agentflow.core.check_command import CommandPart
+from agentflow.core.check_command import CommandPart, join_parts
 from agentflow.core.evidence import Check, CheckName
-from agentflow.core.languages import LANGUAGES, CheckRule, Language
+from agentflow.core.languages import LANGUAGES, CheckRule, Language, gather
 from agentflow.core.regex import compile_glob, regex
 from agentflow.redact import list_some
 from agentflow.sandbox.environment import find_program
@@ -40,6 +40,7 @@ _CARGO = regex(r"^cargo \w+")
 _APART = regex(r"(?:^|/)(?:vendor|testdata|node_modules|[._][^/]*)/")
 """Folders that no tool of a language looks into."""
 _USES = regex(r"(?m)^use[ \t]*(?:\(([^)]*)\)|[ \t](\S+))")
+_LISTED = regex(r"(?m)^[ \t]*-[ \t]*[\"']?([^\"'\s#!][^\"'\s#]*)")
 _COMMENT = regex(r"//[^\n]*")
 
 
@@ -95,19 +96,28 @@ def find_node_checks(repository: Repository) -> Iterator[Check]:
         body = scripts.get(script)
         if _is_script(body):
             yield require(name, _script(tool, script), f"script {script!r} in package.json", missing)
-        elif name is CheckName.TESTS and tool == "npm" and (places := _list_tested(repository)):
-            command = "npm test --workspaces --if-present"
-            yield require(name, command, f"script {script!r} in {list_some(places)}", missing)
+        elif name is CheckName.TESTS and (places := _list_tested(repository, tool)):
+            reason = f"script {script!r} in {list_some(places)}"
+            yield require(name, _test_packages(tool, places), reason, missing)
     typed = "typescript" in get_table(package, "dependencies") | get_table(package, "devDependencies")
     if typed and repository.has("tsconfig.json"):
         yield require(CheckName.TYPES, f"{_LOCAL_TSC[tool]} --noEmit", "tsconfig.json", missing)
 
 
-def _list_tested(repository: Repository) -> list[str]:
-    """Return the manifests of packages in an npm workspace that have a script for tests."""
+def _test_packages(tool: str, places: Iterable[str]) -> str:
+    """Return how the packages of a workspace are tested, by their manifests."""
+    if tool == "npm":
+        return "npm test --workspaces --if-present"
+    folders = (each.removesuffix("package.json") for each in places)
+    return join_parts(CommandPart(command=_script(tool, "test"), folder=folder) for folder in folders)
+
+
+def _list_tested(repository: Repository, tool: str) -> list[str]:
+    """Return the manifests of packages in a workspace that have a script for tests."""
     said = repository.package.get("workspaces")
     globs = get_table(said).get("packages") if isinstance(said, dict) else said
     named = [each for each in globs if isinstance(each, str)] if isinstance(globs, list) else []
+    named += _LISTED.findall(repository.read("pnpm-workspace.yaml")) if tool == "pnpm" else []
     patterns = [compile_glob(f"{each.removeprefix('./').rstrip('/')}/package.json") for each in named]
     found = (name for name in repository.files if any(each.fullmatch(name) for each in patterns))
     folders = (name.removesuffix("package.json") for name in found if not _APART.search(name))
@@ -121,7 +131,7 @@ def _is_script(body: object) -> bool:
 
 def find_table_checks(repository: Repository) -> Iterator[Check]:
     """Yield the checks of the table of languages for which there is a manifest, in its folder."""
-    for language in LANGUAGES:
+    for language in (each for each in LANGUAGES if each.rules):
         for module, prefix in _find_modules(language, repository):
             for rule in language.rules:
                 place = _place_of(rule, language, module)
@@ -134,20 +144,33 @@ def find_table_checks(repository: Repository) -> Iterator[Check]:
 def _find_modules(language: Language, repository: Repository) -> Iterator[tuple[Repository, str]]:
     """Yield the root and each module below it that commands at the root leave out, with their begin.
 
-    A module counts if it has tests, or if the workspace names it.
+    A module counts if it has tests, or if the workspace names it. Where a language knows no workspace, these
+    are the outermost folders of modules, if the root itself says nothing of what it is.
     """
-    ends = tuple(f"/{name}" for name in language.manifests) if language.workspace else ()
-    found = (name for name in repository.files if ends and name.endswith(ends))
-    folders = [f"{posixpath.dirname(name)}/" for name in found if not _APART.search(name)]
+    ends = tuple(f"/{name}" for name in language.manifests)
+    found = (name for name in repository.files if name.endswith(ends) and not _APART.search(name))
+    folders = list(dict.fromkeys(f"{posixpath.dirname(name)}/" for name in found))
+    if not language.workspace:
+        inner = {one for one in folders for other in folders if one != other and one.startswith(other)}
+        folders = [] if _is_described(repository) else [each for each in folders if each not in inner]
     if not folders:
         yield repository, ""
         return
     named = frozenset(_read_workspace(repository.read(language.workspace)))
-    tests = compile_glob(f"{{{','.join(language.tests)}}}")
     for folder in ("", *folders):
         module = repository.within(folder, folders)
-        if not folder or folder in named or any(map(tests.fullmatch, module.files)):
+        if not folder or folder in named or _has_tests(language, module):
             yield module, language.outside if named and folder not in named else ""
+
+
+def _is_described(repository: Repository) -> bool:
+    """Return whether the root says what it is, by a manifest of any language or how make tests it."""
+    return repository.has(*gather(lambda each: each.manifests)) or repository.make_test is not None
+
+
+def _has_tests(language: Language, module: Repository) -> bool:
+    tests = (rule for rule in language.rules if rule.name is CheckName.TESTS)
+    return any(_place_of(rule, language, module) is not None for rule in tests)
 
 
 def _read_workspace(text: str) -> Iterator[str]:

@@ -118,6 +118,27 @@ def test_the_built_in_engine_runs_the_tests_of_a_project_in_its_folder(new_repo:
     assert repo.read("backend/app/calc.py") == projects.RIGHT
 
 
+def lay_crate(name: str, code: str = "a + b") -> dict[str, str]:
+    test = f"#[test]\nfn adds_{name}() {{\n    assert_eq!({name}::add(1, 2), 3);\n}}\n"
+    return {
+        f"{name}/Cargo.toml": f'[package]\nname = "{name}"\nversion = "0.1.0"\nedition = "2021"\n',
+        f"{name}/src/lib.rs": f"pub fn add(a: i32, b: i32) -> i32 {{\n    {code}\n}}\n",
+        f"{name}/tests/add.rs": test,
+    }
+
+
+@pytest.mark.skipif(not shutil.which("cargo"), reason="runs cargo")
+@pytest.mark.parametrize(("code", "end"), [("a + b", 0), ("a * b", 3)])
+def test_crates_without_a_manifest_above_them_are_tested_each_in_its_folder(
+    code: str, end: int, new_repo: NewRepo
+) -> None:
+    files = {".gitignore": "target/\nCargo.lock\n", **lay_crate("one"), **lay_crate("two", "a - b")}
+    done = projects.run_turns(
+        new_repo(files), play.TEXT, *play.edit("two/src/lib.rs", "a - b", code), evidence="ev-0004"
+    )
+    assert done.code == end, done.out
+
+
 NARROW = {
     "pyproject.toml": '[tool.pytest.ini_options]\ntestpaths = ["tests"]\n',
     "pytest.ini": "[pytest]\ntestpaths =\n    ./tests/\n",

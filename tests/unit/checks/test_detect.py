@@ -34,6 +34,7 @@ RUFF = "python3 -m ruff"
 EACH = "r=0; (cd api && {0} ./...) || r=1; (cd lib && {0} ./...) || r=1; exit $r"
 PYTEST_Q = "python3 -m pytest -q"
 DISCOVER = "python3 -m unittest discover -v"
+CRATE = {"core/Cargo.toml": "", "core/src/lib.rs": "#[test]\n"}
 RAW = [
     ("nothing at all", {}, {}, ()),
     ("python without tests", {"a.py": "x = 1\n", **pyproject("[project]\nname='a'\n")}, {}, ()),
@@ -282,6 +283,54 @@ RAW = [
         },
         {TYPES: "cargo check --workspace --all-targets", TESTS: "cargo test --workspace"},
         ("cargo",),
+    ),
+    (
+        "crates without a root",
+        {
+            "a/Cargo.toml": "[workspace]\n",
+            "a/in/Cargo.toml": "",
+            "a/in/src/lib.rs": "#[test]\n",
+            "b/Cargo.toml": "",
+            "b/tests/b.rs": "#[test]\n",
+            "c/Cargo.toml": "",
+        },
+        {
+            TYPES: "r=0; (cd a && cargo check --workspace --all-targets) || r=1; "
+            "(cd b && cargo check --all-targets) || r=1; exit $r",
+            TESTS: "r=0; (cd a && cargo test --workspace) || r=1; (cd b && cargo test) || r=1; exit $r",
+        },
+        ("cargo",),
+    ),
+    (
+        "a crate beside what make tests",
+        {"Makefile": "test:\n\ttrue\n", **CRATE},
+        {TESTS: "make test"},
+        ("make",),
+    ),
+    ("a crate beside another manifest", {"pyproject.toml": "", **CRATE}, {}, ()),
+    (
+        "packages of a pnpm workspace",
+        {
+            "package.json": '{"packageManager": "pnpm@9.0.0"}',
+            "pnpm-workspace.yaml": "packages:\n  - 'libs/*'\n  - \"app\"\n  - '!libs/old'\n",
+            **{
+                f"{name}/package.json": '{"scripts": {"test": "node --test"}}'
+                for name in ("app", "libs/a", "c")
+            },
+        },
+        {TESTS: "r=0; (cd app && pnpm test) || r=1; (cd libs/a && pnpm test) || r=1; exit $r"},
+        ("pnpm",),
+    ),
+    (
+        "packages of a yarn workspace",
+        {
+            "package.json": '{"workspaces": ["libs/*"]}',
+            "yarn.lock": "",
+            "libs/a/package.json": '{"scripts": {"test": "node --test"}}',
+            "libs/b/package.json": "{}",
+        },
+        {TESTS: "cd libs/a && yarn test"},
+        ("yarn",),
     ),
     ("go without tests", {"go.mod": "", "a.go": ""}, {LINT: "go vet ./..."}, ("go",)),
     (

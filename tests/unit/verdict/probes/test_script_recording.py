@@ -10,10 +10,8 @@ import pytest
 from agentflow.verdict.probes.recording import record_change
 from agentflow.workspace.mixed_tree import ChangedTexts
 
-BEFORE = (
-    "function pages (total, size) {\n  return Math.floor(total / size)\n}\n\nmodule.exports = { pages }\n"
-)
 RIGHT, WRONG = "Math.ceil(total / size)", "Math.floor(total / size)"
+BEFORE = f"function pages (total, size) {{\n  return {WRONG}\n}}\n\nmodule.exports = {{ pages }}\n"
 CALLS = "pages(7, 3); pages(6, 3)"
 TYPES = re.compile(r"<T>|\??: (?:number|boolean|string|T)(?:\[\])?(?=[,);= ])| as const\b|(?<=\w)!(?= < )")
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="runs node")
@@ -33,8 +31,7 @@ def untried(folder: Path, after: str, *calls: str, before: str = BEFORE, path: s
     for call in calls or (CALLS,):
         code = f"const {{ pages }} = require('./pages.js'); {call}"
         subprocess.run(["node", "-e", code], cwd=folder, check=True)
-    left = [each.name for each in folder.iterdir()]
-    assert watched.is_loaded(left)
+    assert watched.is_loaded(left := [each.name for each in folder.iterdir()])
     return [f"{hunk.line}: {hunk.wanted}" for hunk in watched.list_untried(left)]
 
 
