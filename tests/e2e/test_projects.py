@@ -151,8 +151,6 @@ def test_a_go_module_that_a_task_adds_is_tested_at_once(code: str, end: int, new
     done = projects.add_files(repo, files, evidence="ev-0004")
     assert done.code == end, done.out
     assert any("(cd two && go test ./...)" in each["command"] for each in repo.evidence())
-    if end == 0:
-        assert repo.run("verify", repo.folder.name).code == 0
 
 
 @needs_go

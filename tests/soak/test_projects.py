@@ -201,3 +201,5 @@ def test_a_go_module_that_a_task_adds_proves_no_more_than_its_tests_try(
     done = projects.add_files(repo, files | wrong, evidence="ev-0004")
     assert done.code == 4, done.out
     assert "no test sees which version" not in done.out
+    again = repo.run("verify", repo.folder.name)
+    assert again.code == 0, again.out
