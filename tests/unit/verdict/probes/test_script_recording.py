@@ -31,7 +31,8 @@ def untried(folder: Path, after: str, *calls: str, before: str = BEFORE, path: s
     for call in calls or (CALLS,):
         code = f"const {{ pages }} = require('./pages.js'); {call}"
         subprocess.run(["node", "-e", code], cwd=folder, check=True)
-    assert watched.is_loaded(left := [each.name for each in folder.iterdir()])
+    left = [each.name for each in folder.iterdir()]
+    assert watched.is_loaded(left)
     return [f"{hunk.line}: {hunk.wanted}" for hunk in watched.list_untried(left)]
 
 
@@ -52,10 +53,7 @@ WRONG_SOMEWHERE = {
         body(f"const name = '💶ü'; return process.uptime() < 60 ? {RIGHT} : {WRONG}"),
         [f"2: {EARLY}"],
     ),
-    "a return before": (
-        body(f"if (process.uptime() < 60) return {RIGHT}", f"return {WRONG}"),
-        [f"2: {EARLY}"],
-    ),
+    "a return": (body(f"if (process.uptime() < 60) return {RIGHT}", f"return {WRONG}"), [f"2: {EARLY}"]),
     "over several lines": (
         body("return total &&", "  process.uptime() < 60", f"  ? {RIGHT}", f"  : {WRONG}"),
         ["2: in which `total` is false", f"3: {EARLY}"],
