@@ -17,6 +17,7 @@ _HEADS = frozenset({"if", "for", "switch", "select", "func"})
 """Words whose block begins on their line."""
 _LAST = re.compile(r"\w+|[)\]}]|\+\+|--|\x01+")
 """Tokens with which a line of Go may end a statement."""
+_PART_OF_TYPE = re.compile(r"[A-Za-z_]\w*|[.*]")
 _PASSED_ON = re.compile(
     r"\{\s*return (?:(?:nil|false|-?[01]|\"\"|[\w.*\[\]]+\{\}), )*"
     r"(?:err|fmt\.Errorf\(\"[^\"\n]*%w[^\"\n]*\"[^\n]*\berr\))\s*\}"
@@ -71,12 +72,23 @@ def _find_arm(code: Tokens, place: int, block: int) -> int:
 
 def _find_block(code: Tokens, place: int) -> int:
     """Return the brace that begins the block of a head; 0 where it has none."""
-    at = place + 1
-    while at < len(code.words) and code.words[at] not in CLOSES and not _ends_line(code, at):
-        if code.words[at] == "{" and code.words[at - 1] not in ("interface", "struct"):
+    at, is_function = place + 1, code.words[place] == "func"
+    if is_function and code.get_word(place - 1) == "]" and not _ends_line(code, place):
+        return 0  # a list of functions
+    while at < len(code.words) and code.words[at] not in (":", *CLOSES) and not _ends_line(code, at):
+        is_type = code.words[at - 1] in ("interface", "struct")
+        if code.words[at] == "{" and not is_type and (is_function or not _is_value(code, at)):
             return at
         at = code.partners.get(at, at) + 1
     return 0
+
+
+def _is_value(code: Tokens, place: int) -> bool:
+    """Return whether a brace begins a value, since the type before it has brackets."""
+    before = place - 1
+    while _PART_OF_TYPE.fullmatch(code.get_word(before)):
+        before -= 1
+    return code.get_word(place - 1) == "}" or (code.get_word(before) == "]" and before < place - 1)
 
 
 def _skip_first(code: Tokens, place: int, block: int) -> int:
@@ -98,10 +110,10 @@ def _passes_on(code: Tokens, block: int) -> bool:
 
 def _extend(code: Tokens, place: int) -> tuple[int, int]:
     """Return the part around a token up to what joins conditions, or to the ends of its statement."""
-    start = code.partners[place] if code.get_word(place) in CLOSES else place
+    place = code.partners[place] if code.get_word(place) in CLOSES else place
+    start, end = place, place
     while start > 0 and not _is_stop(code, start - 1, OPENS) and not _ends_line(code, start):
         start = code.partners[start - 1] if code.words[start - 1] in CLOSES else start - 1
-    end = place
     while end < len(code.words) and not _is_stop(code, end, CLOSES) and not _is_block(code, end):
         if end > place and _ends_line(code, end):
             break

@@ -128,6 +128,18 @@ ONE_WAY = {
         "pages(7, 3)",
         "5: in which `ok` is false",
     ),
+    "an operand in brackets in Go": (
+        "a.go",
+        lines(GO, "a := map[int]bool{1: true}", "if a[total] || a[size] {", "    return 1", "}", "return 0"),
+        "pages(7, 3); pages(1, 3)",
+        "5: in which `a[size]` is true",
+    ),
+    "a kind of function in Go": (
+        "a.go",
+        lines(GO, "switch any(total).(type) {", "case func():", "    return []int{1}[0]", "}", "return size"),
+        "pages(7, 3)",
+        "5: that runs this",
+    ),
     "an arm in Go": (
         "a.go",
         lines(GO, "switch total {", "case 1, 2:", "    return size", "default:", "    return 0", "}"),
@@ -218,6 +230,9 @@ BOTH_WAYS = {
             "type flag bool",
             "const most = 3",
             'names := map[string]bool{"few": total < most, "many": total >= most}',
+            'for range []string{"all"} {',
+            "    size += 0",
+            "}",
             "for at := 0; at < 2; at++ {",
             '    if flag(names["few"]) || total == size {',
             "        size = -size",
