@@ -54,6 +54,7 @@ _DOCUMENT_NAME = regex(
 )
 _DOCUMENT_FOLDERS = frozenset({"doc", "docs", "documentation"})
 _DOCUMENT_ENDINGS = frozenset({".md", ".rst", ".adoc", ".markdown"})
+_IMPORTING = (Kind.TESTS, Kind.START)
 _STARTED = regex(r"\bpython[\d.]*(?:[ \t]+-[A-Za-z]+)*[ \t]+-m[ \t]+([A-Za-z_][\w.]*)")
 _FIRST_IMPORTED = regex(r"(?:src/)?([A-Za-z_]\w*)(?:\.py|/.+)")
 _RUNNERS = frozenset({"pytest", "_pytest", "pluggy", "iniconfig", "xdist", "pytest_cov", "coverage", "nose"})
@@ -61,6 +62,10 @@ _SCRIPT = regex(r"(?<![\w./-])(?:\./)?((?:[\w.-]+/)*[\w-]+\.\w+)")
 _SCRIPT_FOLDERS = frozenset({"script", "scripts", "bin", "tool", "tools", "ci", "hack", "dev", "build"})
 _PROGRAM = regex(r"(?<![\w./-])\./([\w./-]*\w)(?![\w.])")
 """A file that is started by its path."""
+_IMPORTED = regex(r"(?m)^[ \t]*(?:from|import)[ \t]+([A-Za-z_][\w.]*)(?:[ \t]+import[ \t]+(\w+))?")
+_ASSERTS = regex(
+    r"(?m)^(?:import|from) (?:pytest|unittest)\b|^def (?:assert|check|expect)_\w+\(|\braise AssertionError\b"
+)
 _PLUGINS = regex(r"(?m)^pytest_plugins\b[^=]*=\s*(\[[^\]]*\]|\([^)]*\)|[\"'][^\"']*[\"'])")
 _OPTION = regex(r"(?<![\w-])-p[\s\"',=]*([A-Za-z_][\w.]*)")
 _MODULE = regex(r"[A-Za-z_][\w.]*")
@@ -143,7 +148,7 @@ def find_surface(
 ) -> Surface:
     """Return the check files of a repository, as it stands before the task."""
     checks = tuple(checks)
-    named = {*_scripts(repository, checks), *_plugins(repository)}
+    named = {*_scripts(repository, checks), *_plugins(repository), *_aids(repository)}
     return Surface(
         named=tuple(sorted(named & repository.known)),
         added=added,
@@ -202,6 +207,19 @@ def _recipes(repository: Repository) -> tuple[str, ...]:
     """Return what the scripts of package.json and the test target of a Makefile run."""
     scripts = get_table(repository.package, "scripts")
     return (*map(str, scripts.values()), *(repository.make_test or ())[1:])
+
+
+def _aids(repository: Repository) -> Iterator[str]:
+    """Yield the modules that tests import and that contain assertions."""
+    bare = Surface()
+    tests = [
+        name for name in repository.files if name.endswith(".py") and find_kind(name, bare) in _IMPORTING
+    ]
+    found = {match for name in tests for match in _IMPORTED.findall(repository.read(name))}
+    modules = {each for module, name in found for each in (module, f"{module}.{name}")}
+    for path in sorted({path for module in modules for path in list_module_paths(module)} & repository.known):
+        if _ASSERTS.search(repository.read(path)):
+            yield path
 
 
 def _plugins(repository: Repository) -> Iterator[str]:

@@ -126,6 +126,17 @@ def test_plugins_that_pytest_is_told_to_load_belong_to_the_checks(tmp_path: Path
     assert named(tmp_path, files) == {"src/pkg/probes.py", "pkg/watch.py", "other/place/__init__.py"}
 
 
+def test_a_module_that_asserts_for_tests_is_one_of_the_checks_and_the_product_is_not(tmp_path: Path) -> None:
+    files = {
+        "tests/test_a.py": "from pkg import aid\nfrom pkg import raising\nfrom pkg.core import parse\n",
+        "pkg/aid.py": "def check_same(a, b):\n    assert a == b\n",
+        "pkg/raising.py": "def same(a, b):\n    if a != b:\n        raise AssertionError(a)\n",
+        "pkg/core.py": "try:\n    import fast\nexcept AssertionError:\n    fast = None\n",
+    }
+
+    assert named(tmp_path, files) == {"pkg/aid.py", "pkg/raising.py"}
+
+
 def test_a_damaged_package_file_names_nothing(tmp_path: Path) -> None:
     assert named(tmp_path, {"package.json": '{"scripts": ', "run.sh": ""}) == set()
 
