@@ -9,11 +9,17 @@ from collections.abc import Collection, Iterator
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.probes.breaking import find_changed_lines
-from agentflow.verdict.probes.choices import CHOOSERS, ValueChoice, find_choice, find_ignored, shorten
+from agentflow.verdict.probes.choices import (
+    CHOOSERS,
+    ValueChoice,
+    find_choice,
+    find_ignored,
+    find_rounds,
+    shorten,
+)
 from agentflow.verdict.syntax import (
     NO_PYTHON,
     AnyFunction,
-    get_last_word,
     insert_ahead,
     is_empty,
     skip_docstring,
@@ -22,8 +28,6 @@ from agentflow.workspace.mixed_tree import ChangedTexts
 
 _RAN, _TRUE, _FALSE = "r", "1", "0"
 _BOOLEAN = (ast.Compare, ast.BoolOp)
-_PLAIN = (ast.Constant, ast.BinOp, ast.Compare, ast.Dict, ast.List, ast.Set, ast.JoinedStr)
-"""Values that are neither true nor false, or are recorded where they stand."""
 _RECORDER = """
 def {word}(part, value=NotImplemented, kind=object, seen=set(), at=__import__("os").path.abspath(__file__)):
     import os
@@ -102,7 +106,6 @@ def watch_change(change: ChangedTexts, word: str, first: int) -> Watched | None:
         known = _Watch(old, word, first, frozenset())
         known.visit(before)
         watch = _Watch(change, word, first, frozenset(known.seen))
-        watch.may_be_told = _list_bound(tree, find_changed_lines(change))
         tree = ast.fix_missing_locations(watch.visit(tree))
         insert_ahead(tree, ast.parse((_RECORDER + CHOOSERS).format(word=word, loaded=first - 1)).body)
         text = ast.unparse(tree)
@@ -124,6 +127,7 @@ class _Watch(ast.NodeTransformer):
         self.parts: list[Branch] = []
         self._path = change.path
         self._lines = find_changed_lines(change)
+        self._source = change.after.encode().splitlines()
         self._word = word
         self._first = first
         self._known = known
@@ -131,8 +135,6 @@ class _Watch(ast.NodeTransformer):
         """All that was looked at, each with its function: what is in it on the old code is not new."""
         self._owner = ""
         self._recorded = set[int]()
-        self.may_be_told = frozenset[str]()
-        """New names whose value may be true or false, though nothing says so where they are used."""
 
     def visit_FunctionDef(self, node: AnyFunction) -> ast.AST:
         owner, self._owner = self._owner, node.name
@@ -189,36 +191,45 @@ class _Watch(ast.NodeTransformer):
         self.generic_visit(node)
         return node
 
-    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        node.left, node.right = (self._number(each) for each in (node.left, node.right))
-        self.generic_visit(node)
-        return node
-
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        node.slice = self._number(node.slice)
+        is_name = isinstance(node.slice, ast.Name | ast.Attribute | ast.Call)
+        if is_name and self._is_new(node.slice) and not _is_told(node.slice, self._word):
+            node.slice = self._record(node.slice)
         return self.visit_Call(node)
 
-    def visit_Call(self, node: ast.Call | ast.Subscript) -> ast.AST:
-        """Return a call or a slice that records what it chooses."""
-        if _is_told(node, self._word):
-            self.generic_visit(node)
-            return node
-        is_new, text = self._is_new(node), ast.unparse(node)
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        """Return an assignment that records whether it changes its name."""
+        choice = find_choice(node, self._tell) if self._is_new(node) else None
         self.generic_visit(node)
-        choice = find_choice(node) if is_new else None
-        return self._choose(node, text, choice) if choice else node
+        if choice is None:
+            return node
+        assigned = ast.Assign(targets=[node.target], value=self._choose(node, choice))
+        return ast.copy_location(assigned, node)
+
+    def visit_Call(self, node: ast.Call | ast.Subscript | ast.BinOp) -> ast.AST:
+        """Return a call, a slice or an operation that records what it chooses."""
+        is_new = not _is_told(node, self._word) and self._is_new(node)
+        choice = find_choice(node, self._tell) if is_new else None
+        self.generic_visit(node)
+        return self._choose(node, choice) if choice else node
+
+    visit_BinOp = visit_Call
 
     def visit_withitem(self, node: ast.withitem) -> ast.AST:
         choice = find_ignored(node.context_expr) if self._is_new(node.context_expr) else None
         if choice is not None:
-            node.context_expr = self._choose(node.context_expr, ast.unparse(node.context_expr), choice)
+            node.context_expr = self._choose(node.context_expr, choice)
         self.generic_visit(node)
         return node
 
-    def visit_For(self, node: ast.For | ast.AsyncFor) -> ast.AST:
+    def visit_For(self, node: ast.For) -> ast.AST:
+        choice = find_rounds(node) if self._is_new(node.iter) else None
+        if choice is not None:
+            node.iter = self._choose(node.iter, choice)
         return self._branch(node, node.iter)
 
-    visit_AsyncFor = visit_For
+    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.AST:
+        return self._branch(node, node.iter)
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.AST:
         return self._branch(node, node.type or ast.copy_location(ast.Constant(value=None), node))
@@ -244,32 +255,15 @@ class _Watch(ast.NodeTransformer):
             node.operand = self._condition(node.operand)
             return node
         is_told = isinstance(node, ast.Constant) or _is_told(node, self._word) or _is_for_types(node)
-        return node if is_told or not self._is_new(node) else self._call(node, ast.unparse(node), node)
-
-    def _number(self, node: ast.expr) -> ast.expr:
-        """Return an operand or a place in a table, which records its outcome where that is true or false."""
-        match node:
-            case ast.Compare() | ast.UnaryOp(op=ast.Not()):
-                return self._condition(node)
-            case ast.Call(func=ast.Name(id="int" | "float"), args=[inner]):
-                node.args = [self._number(inner)]
-            case ast.Name(id=name) | ast.Attribute(attr=name) if name not in self.may_be_told:
-                pass
-            case ast.Call() | ast.Name() | ast.Attribute() if self._is_new(node) and not _is_told(
-                node, self._word
-            ):
-                return self._record(node)
-            case _:
-                pass
-        return node
+        return node if is_told or not self._is_new(node) else self._call(node, self._tell(node), node)
 
     def _record(self, node: ast.expr) -> ast.Call:
         """Return a value that records its outcome where it is true or false, and nothing else."""
-        told = self._call(node, ast.unparse(node), node)
+        told = self._call(node, self._tell(node), node)
         told.args.append(ast.Name(id="bool", ctx=ast.Load()))
         return told
 
-    def _is_new(self, node: ast.expr | ast.pattern) -> bool:
+    def _is_new(self, node: ast.expr | ast.pattern | ast.stmt) -> bool:
         """Return whether a node is on a changed line and was not in the same function before."""
         lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
         return self._is_unknown(node) and not self._lines.isdisjoint(lines)
@@ -282,61 +276,28 @@ class _Watch(ast.NodeTransformer):
     def _mark(self, node: ast.AST) -> ast.stmt:
         return ast.Expr(value=self._call(node, ""))
 
-    def _choose(self, node: ast.expr, text: str, choice: ValueChoice) -> ast.Call:
-        number = self._first + len(self.parts)
-        self.parts.append(Branch(path=self._path, line=node.lineno, text=shorten(text), words=choice.words))
-        return choice.to_call(self._word, number)
+    def _choose(self, node: ast.expr | ast.AugAssign, choice: ValueChoice) -> ast.Call:
+        number = self._add(node, self._tell(node), choice.words)
+        return ast.copy_location(choice.to_call(self._word, number), node)
 
     def _call(self, node: ast.AST, text: str, value: ast.expr | None = None) -> ast.Call:
         self._recorded.add(id(value))
-        number = self._first + len(self.parts)
-        line = getattr(node, "lineno", 1)
-        self.parts.append(Branch(path=self._path, line=line, text="" if value is None else shorten(text)))
-        arguments: list[ast.expr] = [ast.Constant(value=number), *([] if value is None else [value])]
+        number = ast.Constant(value=self._add(node, "" if value is None else text))
+        arguments: list[ast.expr] = [number, *([] if value is None else [value])]
         return ast.Call(func=ast.Name(id=self._word, ctx=ast.Load()), args=arguments, keywords=[])
 
+    def _add(self, node: ast.AST, text: str, words: tuple[str, str] = ("is true", "is false")) -> int:
+        """Add a part that is recorded, and return its number."""
+        line = getattr(node, "lineno", 1)
+        self.parts.append(Branch(path=self._path, line=line, text=text, words=words))
+        return self._first + len(self.parts) - 1
 
-def _list_bound(tree: ast.Module, lines: Collection[int]) -> frozenset[str]:
-    """Return the names that new code binds to the result of a call, and those of new properties."""
-    found, given = set[str](), _list_computed_defaults(tree)
-    for node in ast.walk(tree):
-        if getattr(node, "lineno", 0) not in lines:
-            continue
-        match node:
-            case ast.Assign(targets=targets, value=value) if not isinstance(value, _PLAIN):
-                found |= {name for target in targets for name in _names_in(target)}
-            case (
-                ast.AnnAssign(target=target, value=ast.expr() as value)
-                | ast.NamedExpr(target=target, value=value)
-                | ast.For(target=target, iter=value)
-            ) if not isinstance(value, _PLAIN):
-                found |= {*_names_in(target)}
-            case ast.FunctionDef(name=name, decorator_list=[_, *_]):
-                found.add(name)
-            case ast.arg(arg=name):
-                found |= {name} & given
-            case _:
-                pass
-    return frozenset(found)
-
-
-def _list_computed_defaults(tree: ast.Module) -> frozenset[str]:
-    """Return the parameters whose default is computed."""
-    found = set[str]()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.arguments):
-            placed = [*node.posonlyargs, *node.args][::-1]
-            pairs = [
-                *zip(placed, node.defaults[::-1], strict=False),
-                *zip(node.kwonlyargs, node.kw_defaults, strict=True),
-            ]
-            found |= {each.arg for each, value in pairs if value and not isinstance(value, _PLAIN)}
-    return frozenset(found)
-
-
-def _names_in(target: ast.expr) -> Iterator[str]:
-    """Yield the names and attributes that an assignment binds."""
-    yield from filter(None, map(get_last_word, ast.walk(target)))
+    def _tell(self, node: ast.expr | ast.AugAssign) -> str:
+        """Return code as it stands in the file."""
+        lines = self._source[node.lineno - 1 : node.end_lineno]
+        lines[-1] = lines[-1][: node.end_col_offset]
+        lines[0] = lines[0][node.col_offset :]
+        return shorten(b" ".join(lines).decode())
 
 
 def _is_told(node: ast.expr, word: str) -> bool:

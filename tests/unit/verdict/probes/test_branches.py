@@ -57,6 +57,13 @@ WRONG_SOMEWHERE = {
     "by a name as a number": body(
         "first = os.path.isdir('/')", f"return total // size + ({RIGHT} - total // size) * first"
     ),
+    "by a rest": body(f"return {RIGHT} % 10"),
+    "by adding nothing": body(f"return {RIGHT} + len(())"),
+    "by a factor in front": body(f"return min(1, size) * {RIGHT}"),
+    "by a sum in steps": body("extra = 0", "extra += total // 1000", f"return {RIGHT} + 1 - 1"),
+    "by rounds that are never used up": body(
+        "for pages in range(1000):", "    if pages * size >= total:", "        return pages"
+    ),
     "in a handler": body("try:", f"    return {RIGHT}", "except TypeError:", "    return total // size"),
     "in a loop": body("for each in os.environ.get('NOWHERE', ''):", "    return 0", f"return {RIGHT}"),
     "in a case": body("match total:", "    case 77:", "        return 0", f"return {RIGHT}"),
@@ -79,7 +86,13 @@ MENDED = body('"""Count."""', f"return {RIGHT}")
 TRIED = {
     "no condition": body(f"return {RIGHT}"),
     "both ways": body(f"return {RIGHT} if total % size else total // size"),
-    "calls that count": body("return total // size + min(1, total % size) + len(())"),
+    "calls that count": body("return total // size + min(1, total % size)"),
+    "operations that count": body("pages = total - 1", "pages += size", "return pages // size"),
+    "a pattern of numbers": body("match total:", "    case -1 + 2j | 7 | 6 | 2:", f"        return {RIGHT}"),
+    "a list that may grow": body("found = []", "found += []", f"return {RIGHT}"),
+    "rounds to the last": body(
+        "for pages in range(4):", "    if pages * size >= total:", "        return pages"
+    ),
     "both ways, by steps": body("if not total % size:", "    return total // size", f"return {RIGHT}"),
     "joined": body(f"return {RIGHT} if total % size and total > size else total // size"),
     "asserted": body("assert total >= 0", f"return {RIGHT}"),
