@@ -10,6 +10,7 @@ from itertools import pairwise
 from agentflow.core.languages import gather
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
+from agentflow.verdict.same.comments import is_for_tools
 from agentflow.verdict.same.equivalence import is_document, is_equal_but_examples, is_same_behaviour
 from agentflow.verdict.syntax import (
     AnyFunction,
@@ -24,9 +25,6 @@ from agentflow.workspace.mixed_tree import ChangedTexts, find_differences
 _FRAME = re.compile(r"(?=.*\S)[\s()\[\]{};,]*(?:(?:else|try|finally)\s*[:{]?|end|fi|done)?\s*")
 """A line that stands between others without a meaning of its own; a blank one parts them."""
 _COMMENT = re.compile(r"\s*(?://|#(?!!))")
-_OBEYED = re.compile(
-    r"//(?:go:|\s*\+build|/)|@ts-|eslint|nolint|prettier|istanbul|c8 |shellcheck|ignore|disable"
-)
 _DECLARED = re.compile(r"[A-Za-z_][\w\s*]*?\b(\w+)\([^{}]*\);")
 _HASHED = (".yml", ".yaml", ".toml", *gather(lambda each: each.suffixes if each.hashes else ()))
 
@@ -281,4 +279,4 @@ def _is_commented(change: ChangedTexts) -> bool:
 def _is_comment(path: str, line: str) -> bool:
     mark = "#" if path.endswith(_HASHED) else "//"
     begins = line.lstrip().startswith(mark) and _COMMENT.match(line) is not None
-    return not line.strip() or (begins and not _OBEYED.search(line))
+    return not line.strip() or (begins and not is_for_tools(line.strip()))

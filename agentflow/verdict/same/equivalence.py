@@ -12,14 +12,11 @@ from functools import lru_cache
 from types import CodeType, MappingProxyType
 
 from agentflow.core.regex import regex
-from agentflow.verdict.same.comments import (
-    is_equal_but_comments,
-    reads_own_texts,
-    sort_imports,
-    take_out_unused,
-)
+from agentflow.verdict.same.comments import is_equal_but_comments
 from agentflow.verdict.same.other_names import restore_local_names
+from agentflow.verdict.same.own_texts import reads_own_texts
 from agentflow.verdict.same.rewriting import to_one_form
+from agentflow.verdict.same.unused import sort_imports, take_out_unused
 from agentflow.verdict.surface import is_document_path
 from agentflow.verdict.syntax import (
     NO_PYTHON,

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
-from agentflow.verdict.same.comments import is_taken
+from agentflow.verdict.same.unused import is_taken
 from agentflow.verdict.surface import is_document_path
 from agentflow.verdict.syntax import (
     NO_PYTHON,

@@ -2,12 +2,8 @@
 
 import pytest
 
-from agentflow.verdict.same.comments import (
-    find_dropped_names,
-    is_equal_but_comments,
-    is_taken,
-    list_code_lines,
-)
+from agentflow.verdict.same.comments import is_equal_but_comments, list_code_lines
+from agentflow.verdict.same.unused import find_dropped_names, is_taken
 from agentflow.verdict.syntax import is_too_deep, may_look_up, read_python
 
 GO = "package pager\n\n// First counts.\nfunc First(n int) int {\n\treturn n * 10 // from 0\n}\n"

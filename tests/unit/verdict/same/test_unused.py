@@ -2,8 +2,8 @@ import ast
 
 import pytest
 
-from agentflow.verdict.same.comments import find_dropped_names, is_taken
 from agentflow.verdict.same.equivalence import is_same_behaviour
+from agentflow.verdict.same.unused import find_dropped_names, is_taken
 from agentflow.verdict.syntax import may_look_up
 from agentflow.workspace.mixed_tree import ChangedTexts
 
