@@ -30,15 +30,15 @@ _RAN, _TRUE, _FALSE = "r", "1", "0"
 _BOOLEAN = (ast.Compare, ast.BoolOp)
 _RECORDER = """
 def {word}(part, value=NotImplemented, kind=object, seen=set(), at=__import__("os").path.abspath(__file__)):
-    import os
     try:
         found = "r" if value is NotImplemented else "01"[bool(value)] if isinstance(value, kind) else "01"
     except Exception:
         found = "01"
+    if (part, found) in seen:
+        return value
+    import os
+    seen.add((part, found))
     for each in found:
-        if (part, each) in seen:
-            continue
-        seen.add((part, each))
         name = os.path.join(os.path.dirname(at), f"{word}-{{part}}-{{each}}")
         try:
             os.close(os.open(name, os.O_CREAT | os.O_WRONLY))

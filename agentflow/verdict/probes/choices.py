@@ -33,15 +33,20 @@ def {word}_cut(part, value, start, stop):
         {word}(part, 0, str)
     return found
 import operator as {word}_operator
-def {word}_operation(part, operate, left, right):
+def {word}_operation(part, operate, left, right, told=set()):
     found = operate(left, right)
+    if part in told:
+        return found
     try:
         if found is left and type(left).__hash__ is None:
             {word}(part, 0, str)
-        if found != left:
+        is_other, is_other_too = found != left, found != right
+        if is_other:
             {word}(part, True)
-        if found != right:
+        if is_other_too:
             {word}(part, False)
+        if is_other and is_other_too:
+            told.add(part)
     except Exception:
         {word}(part, 0, str)
     return found
@@ -51,7 +56,8 @@ def {word}_rounds(part, items):
         return items
     def give():
         for place in items:
-            {word}(part, place == items[-1], bool)
+            if place == items[-1]:
+                {word}(part, True)
             yield place
     return give()
 class {word}_ignored:
