@@ -29,7 +29,7 @@ def find_go_spots(code: Tokens) -> Iterator[Spot]:
     """Yield what may come out in two ways, and the arms and functions that may run or not."""
     seen = set[tuple[int, int]]()
     for place, word in enumerate(code.words):
-        block = _find_block(code, place) if word in _HEADS else 0
+        block = find_go_block(code, place) if word in _HEADS else 0
         if word == "if" and _passes_on(code, block):
             seen.add((_skip_first(code, place, block), block))
         for start, end in _find_parts(code, place, block):
@@ -70,7 +70,7 @@ def _find_arm(code: Tokens, place: int, block: int) -> int:
             return 0
 
 
-def _find_block(code: Tokens, place: int) -> int:
+def find_go_block(code: Tokens, place: int) -> int:
     """Return the brace that begins the block of a head; 0 where it has none."""
     at, is_function = place + 1, code.words[place] == "func"
     if is_function and code.get_word(place - 1) == "]" and not _ends_line(code, place):

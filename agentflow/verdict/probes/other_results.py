@@ -4,10 +4,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from agentflow.core.languages import SCRIPTS, TYPESCRIPT
+from agentflow.core.languages import GO, SCRIPTS, TYPESCRIPT
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.probes.breaking import Marks
+from agentflow.verdict.probes.go_results import list_go_functions, return_other
 from agentflow.verdict.syntax import AnyFunction, insert_ahead, is_empty, parse_python
 from agentflow.workspace.mixed_tree import ChangedTexts
 
@@ -99,6 +100,8 @@ class NewFunction(Record):
     def make_other(self, marks: Marks) -> str:
         """Return the file in which the function returns something else, which it marks as reached."""
         names = {"word": marks.word, "reached": marks.reached}
+        if self.change.path.endswith(GO):
+            return return_other(self.change.path, self.change.after, self.place[0], **names)
         if not self.change.path.endswith(".py"):
             lines = self.change.after.splitlines(keepends=True)
             lines[self.place[0] - 1] = f"{self.name} = {marks.word}({self.name}); {lines[self.place[0] - 1]}"
@@ -116,6 +119,7 @@ def find_new_functions(changes: tuple[ChangedTexts, ...]) -> Iterator[NewFunctio
     """Yield the functions that a change adds and whose results may be changed; none that has only moved."""
     yield from _find_in_python([each for each in changes if each.path.endswith(".py")])
     yield from _find_in_scripts([each for each in changes if each.path.endswith(SCRIPTS)])
+    yield from _find_in_go([each for each in changes if each.path.endswith(GO)])
 
 
 def _find_in_python(changes: list[ChangedTexts]) -> Iterator[NewFunction]:
@@ -135,6 +139,15 @@ def _find_in_scripts(changes: list[ChangedTexts]) -> Iterator[NewFunction]:
             if found[1] not in old:
                 line = change.after.count("\n", 0, found.start()) + 1
                 yield _to_new(change, found[1], (line, 0), line)
+
+
+def _find_in_go(changes: list[ChangedTexts]) -> Iterator[NewFunction]:
+    old = {each.text for change in changes for each in list_go_functions(change.path, change.before)}
+    for change in changes:
+        known = {each.name for each in list_go_functions(change.path, change.before)}
+        for each in list_go_functions(change.path, change.after):
+            if each.tells and each.name not in known and each.text not in old:
+                yield _to_new(change, each.name, (each.line, 0), each.end)
 
 
 def _to_new(change: ChangedTexts, name: str, place: tuple[int, int], end: int) -> NewFunction:

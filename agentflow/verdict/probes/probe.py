@@ -147,7 +147,9 @@ class Probe(Record):
 
     def read(self, shown: Shown, said: str) -> ProbeResult:
         """Return the result of a run from what it showed and printed."""
-        result = self._result(self._end(shown, said), shown.execution.seconds)
+        is_built = self.kind is ProbeKind.OTHER_RESULT and any(path.endswith(GO) for path in self.files)
+        end = self._end_built(shown, said) if is_built else self._end(shown, said)
+        result = self._result(end, shown.execution.seconds)
         if self.kind is ProbeKind.TESTS_ONLY:
             return result.replace(tests=tuple(sorted(self.tests)))
         if self.planted:
@@ -159,8 +161,7 @@ class Probe(Record):
             return result.replace(
                 softened=find_softened(self.clones, shown.outcomes), differing=tuple(differing)
             )
-        reached = self.marks is None or has_mark(self.marks.reached, self.marks.word, shown, said)
-        return result.replace(reached=reached)
+        return result.replace(reached=self._was_reached(shown, said))
 
     def leave_out(self) -> ProbeResult:
         """Return the result of a probe that is not run."""
@@ -197,6 +198,12 @@ class Probe(Record):
             return ProbeEnd.NOT_APPLIED
         return ProbeEnd.RED_AS_IT_MUST if is_red else ProbeEnd.SILENT
 
+    def _end_built(self, shown: Shown, said: str) -> ProbeEnd:
+        """Return how a run ended that compiles first: tests which fail without a result do not even begin."""
+        if self._was_reached(shown, said):
+            return ProbeEnd.RED_AS_IT_MUST if self._is_red(shown) else ProbeEnd.SILENT
+        return ProbeEnd.UNREADABLE if self._is_red(shown) else ProbeEnd.NOT_APPLIED
+
     def _end_watched(self, shown: Shown) -> ProbeEnd:
         """Return how a run on watched code ended; of Go what no test program has is not tried."""
         is_of_go = any(each.path.endswith(GO) for each in self.watched)
@@ -225,6 +232,9 @@ class Probe(Record):
             passed = self.tests & shown.list_ids(TestOutcome.PASSED)
             return not passed if is_each else passed != self.tests
         return shown.execution.exit_code != 0 or bool(shown.list_ids(*RED))
+
+    def _was_reached(self, shown: Shown, said: str) -> bool:
+        return self.marks is None or has_mark(self.marks.reached, self.marks.word, shown, said)
 
     def _was_there(self, shown: Shown, said: str) -> bool:
         """Return whether the run shows that it loaded the broken code."""

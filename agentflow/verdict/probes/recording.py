@@ -219,9 +219,7 @@ def _frame(change: ChangedTexts, text: str, word: str, load: int, most: int) -> 
         is_plain = change.path.endswith((".c", ".h"))
         return _C.format(**names, c="" if is_plain else '"C" ') + text
     if change.path.endswith(GO):
-        package = _GO_PACKAGE.search(blank_out(change.path, text) or "")
-        end = package.end() if package else 0
-        return text[:end] + _GO_IMPORTS.format(**names) + text[end:] + _GO.format(**names)
+        return frame_go(change.path, text, _GO_IMPORTS.format(**names), _GO.format(**names))
     if change.path.endswith(RUST):
         return text + _RUST.format(**names)
     if change.path.endswith(SHELL):
@@ -236,6 +234,13 @@ def _frame(change: ChangedTexts, text: str, word: str, load: int, most: int) -> 
     }
     text += _SCRIPT.format(**names, **kinds, typed=_TYPED if is_typed else _UNTYPED)
     return _put_first(text, _UNCHECKED) if is_typed else text
+
+
+def frame_go(path: str, text: str, imports: str, added: str) -> str:
+    """Return a program of Go with imports behind its first clause, on the same line, and more at its end."""
+    package = _GO_PACKAGE.search(blank_out(path, text) or "")
+    end = package.end() if package else 0
+    return text[:end] + imports + text[end:] + added
 
 
 def _put_first(text: str, added: str) -> str:
