@@ -42,6 +42,8 @@ class Asks(StrEnum):
     """Nothing: it is enough that there is a value, since nothing before it threw."""
     ORDER = "order"
     """Which of two values is less."""
+    FAULT = "fault"
+    """Whether there is one, which goes no further."""
 
 
 class Spot(Record):
@@ -226,6 +228,31 @@ def _head_of(code: Tokens, place: int) -> tuple[str, ...]:
     while start > 0 and code.words[start - 1] not in (";", "{", "}"):
         start -= 1
     return code.words[start:place] if code.words[place] == "{" else ()
+
+
+def find_bound(code: Tokens, begin: int, place: int) -> Spot | None:
+    """Return the two values of which one decides, for a name that may be `min` or `max`."""
+    name, opening = code.get_word(place), place + 1
+    if name not in ("min", "max") or code.get_word(opening) != "(":
+        return None
+    closing = code.partners[opening]
+    signs = [
+        at for at in range(opening, closing) if code.words[at] in (",", "...") and code.around[at] == opening
+    ]
+    if len(signs) != 1 or code.words[signs[0]] != "," or signs[0] == closing - 1:
+        return None
+    words = [f"is `{_read(code, *ends)}`" for ends in ((opening + 1, signs[0]), (signs[0] + 1, closing))]
+    return to_spot(code, opening + 1, closing).replace(
+        around=(code.places[begin], code.find_end(closing)),
+        asks=Asks.ORDER,
+        told=_read(code, begin, closing + 1),
+        words=tuple(words if name == "min" else words[::-1]),
+    )
+
+
+def _read(code: Tokens, start: int, end: int) -> str:
+    """Return some tokens as they are written, on one line."""
+    return " ".join(code.text[code.places[start] : code.find_end(end - 1)].split())
 
 
 def _find_arms(code: Tokens) -> Iterator[Spot]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterator
 
-from agentflow.verdict.diff.conditions import COMPARES, JOINS, Spot, to_spot
+from agentflow.verdict.diff.conditions import COMPARES, JOINS, Asks, Spot, find_bound, to_spot
 from agentflow.verdict.tokens import CLOSES, OPENS, Tokens
 
 _STOPS = frozenset(
@@ -36,8 +36,19 @@ def find_go_spots(code: Tokens) -> Iterator[Spot]:
             if start < end and (start, end) not in seen and _is_in_function(code, start):
                 seen.add((start, end))
                 yield to_spot(code, start, end)
+        if (choice := _find_choice(code, place)) and _is_in_function(code, place):
+            yield choice
         if (end := _find_arm(code, place, block)) and code.get_word(end) != "}":
             yield to_spot(code, place, end, is_arm=True, closes=False)
+
+
+def _find_choice(code: Tokens, place: int) -> Spot | None:
+    """Return what chooses without a condition: one of two bounds, or to go on after a fault."""
+    if code.get_word(place - 1) in (".", "defer"):
+        return None
+    if code.words[place : place + 3] == ("recover", "(", ")"):
+        return to_spot(code, place, place + 3).replace(asks=Asks.FAULT, words=("stops a fault", ""))
+    return find_bound(code, place, place)
 
 
 def _find_parts(code: Tokens, place: int, block: int) -> Iterator[tuple[int, int]]:

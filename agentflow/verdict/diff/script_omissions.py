@@ -2,7 +2,16 @@
 
 from collections.abc import Iterator
 
-from agentflow.verdict.diff.conditions import COMPARES, JOINS, Asks, Spot, breaks_line, is_plain, to_spot
+from agentflow.verdict.diff.conditions import (
+    COMPARES,
+    JOINS,
+    Asks,
+    Spot,
+    breaks_line,
+    find_bound,
+    is_plain,
+    to_spot,
+)
 from agentflow.verdict.diff.script_parts import begin_of_operand, end_of_result, is_member, is_operand
 from agentflow.verdict.tokens import OPENS, Tokens
 
@@ -25,33 +34,12 @@ def find_omissions(code: Tokens) -> Iterator[Spot]:
             yield to_spot(code, place + 1, end_of_result(code, place + 1), is_arm=True)
         elif word == "try" and code.get_word(place + 1) == "{" and not is_member(code, place):
             yield from _find_end(code, place + 1)
-        elif word == "Math" and (bound := _find_bound(code, place)):
+        elif (
+            word == "Math"
+            and code.get_word(place + 1) == "."
+            and (bound := find_bound(code, place, place + 2))
+        ):
             yield bound
-
-
-def _find_bound(code: Tokens, place: int) -> Spot | None:
-    """Return the two values of `Math.min` or `Math.max`, of which one decides."""
-    name, opening = code.get_word(place + 2), place + 3
-    if name not in ("min", "max") or code.get_word(place + 1) != "." or code.get_word(opening) != "(":
-        return None
-    closing = code.partners[opening]
-    signs = [
-        at for at in range(opening, closing) if code.words[at] in (",", "...") and code.around[at] == opening
-    ]
-    if len(signs) != 1 or code.words[signs[0]] != "," or signs[0] == closing - 1:
-        return None
-    words = [f"is `{_read(code, *ends)}`" for ends in ((opening + 1, signs[0]), (signs[0] + 1, closing))]
-    return to_spot(code, opening + 1, closing).replace(
-        around=(code.places[place], code.find_end(closing)),
-        asks=Asks.ORDER,
-        told=_read(code, place, closing + 1),
-        words=tuple(words if name == "min" else words[::-1]),
-    )
-
-
-def _read(code: Tokens, start: int, end: int) -> str:
-    """Return some tokens as they are written, on one line."""
-    return " ".join(code.text[code.places[start] : code.find_end(end - 1)].split())
 
 
 def _find_absence(code: Tokens, place: int) -> Spot | None:

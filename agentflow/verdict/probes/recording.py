@@ -124,8 +124,27 @@ func {word}(part int, value bool) bool {{
 	return value
 }}
 
+func {word}fault(part int, found interface{{}}) interface{{}} {{
+	{word}(part, found != nil)
+	return found
+}}
+
 func init() {{ {word}leave({load}, 2) }}
 """
+_GO_BOUND = """
+type {word}order interface {{
+	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr |
+		~float32 | ~float64 | ~string
+}}
+
+func {word}bound[T {word}order](part int, first, second T) (T, T) {{
+	if first != second {{
+		{word}(part, first < second)
+	}}
+	return first, second
+}}
+"""
+"""Only where it is called: older versions of Go cannot read it, and know neither `min` nor `max`."""
 _SHELL = """\
 {word}_at=$PWD
 case $0 in */{name}) {word}_at=$(cd "${{0%/*}}" && pwd) ;; esac
@@ -197,7 +216,7 @@ def _words_for(path: str, spot: Spot, number: int, word: str) -> tuple[str, str]
     if path.endswith(C_FAMILY):
         return (f" {word}({number}, -1);", "") if spot.is_arm else (f"{word}({number}, !!(", "))")
     if path.endswith(GO):
-        return (f" {word}ran({number});", "") if spot.is_arm else (f"{word}({number}, bool(", "))")
+        return _words_for_go(spot, number, word)
     if path.endswith(RUST):
         call = f"{word}({number}, None);"
         arm = (f"{{ {call} ", " }") if spot.closes else (f" {call}", "")
@@ -212,6 +231,15 @@ def _words_for(path: str, spot: Spot, number: int, word: str) -> tuple[str, str]
     return f"{word}({number}, (", "))" if spot.asks is Asks.TRUTH else f"), '{spot.asks}')"
 
 
+def _words_for_go(spot: Spot, number: int, word: str) -> tuple[str, str]:
+    if spot.is_arm:
+        return f" {word}ran({number});", ""
+    names = {Asks.ORDER: "bound", Asks.FAULT: "fault"}
+    if spot.asks in names:
+        return f"{word}{names[spot.asks]}({number}, ", ")"
+    return f"{word}({number}, bool(", "))"
+
+
 def _frame(change: ChangedTexts, text: str, word: str, load: int, most: int) -> str:
     """Return a program with what its calls need; its lines keep their numbers."""
     names = {"word": word, "load": load, "most": most, "name": change.path.rpartition("/")[2]}
@@ -219,7 +247,8 @@ def _frame(change: ChangedTexts, text: str, word: str, load: int, most: int) -> 
         is_plain = change.path.endswith((".c", ".h"))
         return _C.format(**names, c="" if is_plain else '"C" ') + text
     if change.path.endswith(GO):
-        return frame_go(change.path, text, _GO_IMPORTS.format(**names), _GO.format(**names))
+        added = _GO + _GO_BOUND * (f"{word}bound(" in text)
+        return frame_go(change.path, text, _GO_IMPORTS.format(**names), added.format(**names))
     if change.path.endswith(RUST):
         return text + _RUST.format(**names)
     if change.path.endswith(SHELL):
