@@ -19,8 +19,8 @@ class Lexer(Record):
     strings: tuple[str, ...]
     code: str
     """The shortest piece that is neither comment nor string."""
-    odd: str
-    """Signs that comments affect the program, or that these expressions miss some."""
+    odd: str = r"(?!)"
+    """Signs that these expressions miss some, or in scripts that comments affect the program."""
     keeps_docs: bool = False
     """Comments that document code may run as examples, or be read by a macro."""
 
@@ -125,13 +125,12 @@ _C_LEXER = Lexer(
     comment=_SLASHES,
     strings=(_STRING, _CHARACTER),
     code=r"[^\"'/]|/(?![/*])",
-    odd=r"\\[ \t]*\n|\?\?/|R\"|[0-9a-fA-F]'[0-9a-fA-F]|__LINE__|__COUNTER__|#[^\n]*<[^>\n]*/[/*]",
+    odd=r"\\[ \t]*\n|\?\?/|R\"|[0-9a-fA-F]'[0-9a-fA-F]|#[^\n]*<[^>\n]*/[/*]",
 )
 _GO_LEXER = Lexer(
     comment=_SLASHES,
     strings=(_STRING, _CHARACTER, r"`[^`]*`"),
     code=r"[^\"'`/]|/(?![/*])",
-    odd=r'"C"|\bruntime\.Callers?\b|swagger:',
 )
 _SCRIPT_LEXER = Lexer(
     comment=_SLASHES,
@@ -144,7 +143,6 @@ _RUST_LEXER = Lexer(
     comment=r"//[^\n]*|/\*(?:[^*/]|\*(?!/)|/(?!\*))*\*/",
     strings=(r'(?<!\w)[bc]?r(?P<mark>#*)".*?"(?P=mark)', r'"(?:[^"\\]|\\.)*"', r"'(?:[^'\\\n]|\\[^'\n]*'?)'"),
     code=r"[^\"'/]|'(?=[A-Za-z_]\w*(?!'))|/(?![/*])",
-    odd=r"\b(?:line|column|file|stringify)!",
     keeps_docs=True,
 )
 _SHELL_LEXER = Lexer(

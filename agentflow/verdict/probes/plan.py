@@ -5,7 +5,7 @@ from itertools import islice, zip_longest
 from pathlib import PurePosixPath
 
 from agentflow.core.evidence import Check, CheckName, CheckRun, Side, find_same_check
-from agentflow.core.languages import PROBED, SCRIPTS
+from agentflow.core.languages import GO, PROBED, SCRIPTS
 from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.case import find_tests
 from agentflow.verdict.judge import has_no_failure
@@ -97,7 +97,7 @@ def plan_probes(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
 
 
 def _find_unreadable(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> Iterator[Probe]:
-    """Yield what cannot be tried: Python nested too deep, and scripts whose code cannot be told from text."""
+    """Yield what cannot be tried: Python nested too deep, other files whose code cannot be told from text."""
     final = context.tests
     paths = tuple(each.path for each in product if _is_unreadable(each))
     if paths and final is not None:
@@ -107,7 +107,7 @@ def _find_unreadable(context: ProbeContext, product: tuple[ChangedTexts, ...]) -
 def _is_unreadable(change: ChangedTexts) -> bool:
     if change.path.endswith(".py"):
         return is_too_deep(change.after)
-    return change.path.endswith(SCRIPTS) and read_code(change.path, change.after) is None
+    return change.path.endswith((*SCRIPTS, *GO)) and read_code(change.path, change.after) is None
 
 
 def _break_change(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> Iterator[Probe]:

@@ -5,7 +5,7 @@ import io
 import tokenize
 from collections.abc import Iterator
 
-from agentflow.core.languages import find_lexer
+from agentflow.core.languages import C_FAMILY, GO, RUST, find_lexer
 from agentflow.core.regex import regex
 from agentflow.verdict.syntax import NO_PYTHON
 from agentflow.verdict.tokens import split_program
@@ -18,6 +18,12 @@ _OBEYED = regex(
     r"|sourceurl|webpack\w*|vite|flow|jsx|pragma|generated|noinspection)\b)"
 )
 """Comment lines that tools may act on."""
+_HEEDING = (
+    (GO, r'"C"|\bruntime\.Callers?\b|swagger:'),
+    (C_FAMILY, r"__LINE__|__COUNTER__"),
+    (RUST, r"\b(?:line|column|file|stringify)!"),
+)
+"""Signs that comments, or the lines that they take, affect the program."""
 _DOCUMENTED = regex(r"//[/!]|/\*[*!]")
 _TAKES_DOCS = regex(r"#\[(?!cfg\(test\)\]|test\]|allow|must_use|inline|should_panic)|macro_rules!")
 _EXAMPLE = regex(r"```|~~~|(?m:^\s*//[/!](?: {4,}|\t))|/\*[*!]")
@@ -93,7 +99,8 @@ def _list_obeyed(comment: str) -> list[str]:
 def _read(path: str, text: str) -> tuple[str, tuple[str, ...]] | None:
     """Return the code of a text, and the comments that count; None where the two cannot be told apart."""
     language, parts = find_lexer(path), split_program(path, text)
-    if language is None or parts is None:
+    is_heeded = any(path.endswith(kinds) and re.search(signs, text) for kinds, signs in _HEEDING)
+    if language is None or parts is None or is_heeded:
         return None
     code, obeyed = "", list[str]()
     keeps_docs = language.keeps_docs and _keeps_docs(parts)

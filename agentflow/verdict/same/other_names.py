@@ -18,7 +18,7 @@ _RESERVED = frozenset(
 )
 _NAMES_MATTER = frozenset(
     {
-        *("eval", "Function", "with", "toString", "Reflect", "Proxy", "type_name", "FuncForPC"),
+        *("eval", "Function", "with", "toString", "Reflect", "Proxy", "type_name", "FuncForPC", "stringify"),
         *("$inject", "angular", "awilix", "inject", "rewire", "proxyquire"),
         *("getOwnPropertyNames", "getOwnPropertyDescriptors"),
     }
