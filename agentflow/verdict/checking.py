@@ -1,6 +1,7 @@
 """The required checks of a task: which must hold, which a person skips, and their runs bound to the tree."""
 
 import getpass
+import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -27,6 +28,7 @@ from agentflow.core.ports import Watch
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.process import check_cancelled
+from agentflow.sandbox.build_cache import find_build_cache
 from agentflow.sandbox.profile import CACHES, Level
 from agentflow.sandbox.run import Sandbox, guess_reason
 from agentflow.settings import Patience
@@ -207,6 +209,7 @@ class Checking:
         """
         if not any(job.checks for job in jobs):
             return tuple(() for _ in jobs)
+        await self._fill_cache()
         setup = await self._setup(task, ignored)
         return await CheckRunner(setup, task, partial(self._keep, task)).run(*jobs)
 
@@ -216,11 +219,17 @@ class Checking:
         async with (await self._setup(task, None)).copy(tree) as place:
             yield place
 
+    async def _fill_cache(self) -> None:
+        """Let a compiler do once what it would do in each copy, also one that only the change needs."""
+        if self._sandbox.build_cache is None:
+            found = await to_thread.run_sync(find_build_cache, self._sandbox.root, os.environ)
+            self._sandbox = self._sandbox.replace(build_cache=found)
+        if fill := await to_thread.run_sync(self._sandbox.plan_fill):
+            self._store.emit(Warned(message=fill.describe()))
+            await to_thread.run_sync(self._sandbox.fill_build_cache, check_cancelled)
+
     async def _setup(self, task: TaskState, ignored: tuple[str, ...] | None) -> CheckSetup:
         if self._places is None:
-            if fill := await to_thread.run_sync(self._sandbox.plan_fill):
-                self._store.emit(Warned(message=fill.describe()))
-                await to_thread.run_sync(self._sandbox.fill_build_cache, check_cancelled)
             self._places = await to_thread.run_sync(self._find_places)
         entries, marks = await to_thread.run_sync(self._marks)
         seen = list_unchanged(entries, task.ignored, marks) if ignored is None else ignored
