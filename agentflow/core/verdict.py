@@ -135,17 +135,25 @@ class ProbeEnd(StrEnum):
     """All probes together would have taken too long."""
     UNREADABLE = "too deep"
     """Its code cannot be told from text, or lies too deep in brackets or branches to make one of it."""
+    TOO_SLOW = "too slow"
+    """The tests take too long to run them once for each part; no caveat."""
+
+
+_SHOWS_NOTHING: Mapping[ProbeEnd, str] = MappingProxyType(
+    {
+        ProbeEnd.NOT_APPLIED: "not applied: nothing shows that the changed files were read",
+        ProbeEnd.LEFT_OUT: "left out: the probes before it took too long",
+        ProbeEnd.UNREADABLE: "left out: the code cannot be read, or is nested too deep to be changed",
+        ProbeEnd.TOO_SLOW: "not run: the tests take too long to run once for each",
+    }
+)
 
 
 def describe_probe(kind: ProbeKind, end: ProbeEnd) -> str:
     """Return the result of a probe, in words for people."""
     match end:
-        case ProbeEnd.NOT_APPLIED:
-            return "not applied: nothing shows that the changed files were read"
-        case ProbeEnd.LEFT_OUT:
-            return "left out: the probes before it took too long"
-        case ProbeEnd.UNREADABLE:
-            return "left out: the code cannot be read, or is nested too deep to be changed"
+        case ProbeEnd.NOT_APPLIED | ProbeEnd.LEFT_OUT | ProbeEnd.UNREADABLE | ProbeEnd.TOO_SLOW:
+            return _SHOWS_NOTHING[end]
         case ProbeEnd.RED_AS_IT_MUST if kind is ProbeKind.UNTRIED:
             return "the tests try all of it"
         case ProbeEnd.SILENT if kind is ProbeKind.UNTRIED:

@@ -92,6 +92,16 @@ CASES = {
         },
         "pager/core.py:13-14: add a test that checks what `title` returns",
     ),
+    "more new functions than there is time for": Case(
+        0,
+        {
+            "pager/core.py": RIGHT + "".join(TITLE.replace("title", f"title{at}") for at in range(9)),
+            "tests/test_titles.py": "from pager import core\n\n\ndef test_titles():\n"
+            "    found = [getattr(core, f'title{at}')(3) for at in range(9)]\n"
+            "    assert found == ['page 3'] * 9\n",
+        },
+        "no time to see whether they notice another result of the functions in pager/core.py:45-46",
+    ),
     "a table of which tests need one row": Case(
         4,
         {
@@ -197,6 +207,7 @@ SHORT = (
     "a result that equals everything",
     "a second function with a bug",
     "a new function whose result no test looks at",
+    "more new functions than there is time for",
     "a table of which tests need one row",
     "code that is nested too deep to be changed, and a test that is nearly so",
     "a linter that no longer looks at the changed code",

@@ -7,7 +7,7 @@ from agentflow.core.check_command import CommandPart, find_part, join_parts, spl
 from agentflow.core.evidence import Check, CheckName, CheckRun
 from agentflow.core.languages import PROBED, is_source
 from agentflow.core.test_ids import get_test_function, is_test_in
-from agentflow.core.verdict import ProbeKind
+from agentflow.core.verdict import ProbeEnd, ProbeKind
 from agentflow.verdict.case import find_tests
 from agentflow.verdict.diff.other_tests import Expected, expect_other, find_expected
 from agentflow.verdict.probes.breaking import break_functions
@@ -60,7 +60,7 @@ def _clone(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
         controlled = None if whole == check else whole
         yield made.replace(tests=context.proving, clones=tuple(clones), with_controls=controlled)
     if deep:
-        yield made.replace(files={}, subjects=tuple(deep), is_unreadable=True)
+        yield made.replace(files={}, subjects=tuple(deep), unrun=ProbeEnd.UNREADABLE)
 
 
 def _by_file(context: ProbeContext) -> dict[str, list[str]]:

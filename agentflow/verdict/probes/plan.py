@@ -1,7 +1,7 @@
 """The probes that a change needs: a function of its case and of the probes so far."""
 
 from collections.abc import Iterator
-from itertools import islice, zip_longest
+from itertools import zip_longest
 from pathlib import PurePosixPath
 
 from agentflow.core.evidence import Check, CheckName, CheckRun, Side, find_same_check
@@ -101,7 +101,9 @@ def _find_unreadable(context: ProbeContext, product: tuple[ChangedTexts, ...]) -
     final = context.tests
     paths = tuple(each.path for each in product if _is_unreadable(each))
     if paths and final is not None:
-        yield context.plan(ProbeKind.BROKEN_CODE, final, {}).replace(subjects=paths, is_unreadable=True)
+        yield context.plan(ProbeKind.BROKEN_CODE, final, {}).replace(
+            subjects=paths, unrun=ProbeEnd.UNREADABLE
+        )
 
 
 def _is_unreadable(change: ChangedTexts) -> bool:
@@ -206,10 +208,13 @@ def _change_results(
     """
     checks = [(run, tests) for run, tests in _provers(context) if tests]
     told = [each for each in known if each.kind is ProbeKind.OTHER_RESULT]
-    functions = (
-        islice(find_new_functions(product), _count_affordable(context, _MORE_SECONDS)) if checks else ()
-    )
-    for function in functions:
+    functions = [*find_new_functions(product)] if checks else []
+    most = _count_affordable(context, _MORE_SECONDS)
+    rest = tuple(each.hunk.place for each in functions[most:])
+    if rest and all(each.end is not ProbeEnd.TOO_SLOW for each in told):
+        made = context.plan(ProbeKind.OTHER_RESULT, checks[0][0], {})
+        yield made.replace(subjects=rest, unrun=ProbeEnd.TOO_SLOW)
+    for function in functions[:most]:
         mine = [each for each in told if each.hunks == (function.hunk,)]
         if {each.end for each in mine} <= {*_UNNOTICED} and len(mine) < len(checks):
             run, tests = checks[len(mine)]

@@ -127,8 +127,8 @@ class Probe(Record):
     """The check to run once more if a clone passes."""
     watched: tuple[Watched, ...] = ()
     planted: tuple[Planted, ...] = ()
-    is_unreadable: bool = False
-    """No run can be made of its files."""
+    unrun: ProbeEnd | None = None
+    """Why there is no run of it."""
 
     def lay(self, git: Git) -> str:
         """Write the tree that the check runs on, and return its id."""
@@ -136,7 +136,7 @@ class Probe(Record):
 
     def run(self, place: Place) -> ProbeResult:
         """Run the check in a copy of the tree."""
-        if self.is_unreadable:
+        if self.unrun:
             return self.leave_out()
         shown, said = place.try_elsewhere(self.check)
         if self.with_controls is None or not has_passing(self.clones, shown.outcomes):
@@ -165,7 +165,7 @@ class Probe(Record):
 
     def leave_out(self) -> ProbeResult:
         """Return the result of a probe that is not run."""
-        return self._result(ProbeEnd.UNREADABLE if self.is_unreadable else ProbeEnd.LEFT_OUT, 0)
+        return self._result(self.unrun or ProbeEnd.LEFT_OUT, 0)
 
     def _result(self, end: ProbeEnd, seconds: float) -> ProbeResult:
         return ProbeResult(
