@@ -10,10 +10,10 @@ from agentflow.verdict.tokens import CLOSES, OPENS, Tokens
 COMPARES = frozenset({"==", "!=", "===", "!==", "<", ">", "<=", ">=", "instanceof"})
 ANGLE_BRACKETS = frozenset({"<", ">"})
 JOINS = frozenset({"&&", "||"})
-_ASSIGNS = frozenset(
+ASSIGNS = frozenset(
     {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "**=", "&&=", "||=", "??="}
 )
-_ENDS = frozenset({",", ";", ":", "?", "=>", "??", "..", "..=", "...", *JOINS, *_ASSIGNS})
+_ENDS = frozenset({",", ";", ":", "?", "=>", "??", "..", "..=", "...", *JOINS, *ASSIGNS})
 BITS = frozenset({"|", "&", "^"})
 """Operators that bind looser than a comparison in C and JavaScript, and tighter in Rust."""
 _BEFORE = frozenset({"return", "if", "while", "match", "in", "else", "case", "throw", "yield", "do", "const"})

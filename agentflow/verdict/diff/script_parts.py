@@ -184,7 +184,7 @@ def _names_member(code: Tokens, place: int) -> bool:
 def _is_block(code: Tokens, place: int) -> bool:
     """Return whether a brace opens a block of statements."""
     is_headed = code.get_word(place - 1) == ")" and code.get_word(code.partners[place - 1] - 1) in _HEADS
-    return is_headed or code.get_word(place - 1) in _BEFORE_BLOCKS or _is_body(code, place)
+    return is_headed or code.get_word(place - 1) in _BEFORE_BLOCKS or is_body(code, place)
 
 
 def begin_of_operand(code: Tokens, place: int) -> int:
@@ -208,7 +208,7 @@ def _find_arms(code: Tokens, place: int, word: str) -> Iterator[Spot]:
             yield _to_block(code, place, colon, end)
         elif colon:
             yield from _to_arm(code, place, colon, end)
-    elif word == "{" and place and _is_body(code, place):
+    elif word == "{" and place and is_body(code, place):
         yield from _to_arm(code, place, place, code.partners[place])
     elif word in _SETS or (word == ")" and _leads_to_expression(code, place)):
         yield to_spot(code, place + 1, end_of_result(code, place + 1), is_arm=True)
@@ -291,7 +291,7 @@ def _end_of_case(code: Tokens, colon: int) -> int:
     return len(code.words)
 
 
-def _is_body(code: Tokens, place: int) -> bool:
+def is_body(code: Tokens, place: int) -> bool:
     """Return whether a brace opens the body of a function, of a loop over values, or of a `catch`."""
     before = code.words[place - 1]
     if before == "=>":

@@ -1,14 +1,14 @@
 """New functions that return something else: whoever checks their results has to notice."""
 
 import ast
-import re
 from collections.abc import Iterator
 
-from agentflow.core.languages import GO, SCRIPTS, TYPESCRIPT
+from agentflow.core.languages import GO, SCRIPTS
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.probes.breaking import Marks
 from agentflow.verdict.probes.go_results import list_go_functions, return_other
+from agentflow.verdict.probes.script_functions import ScriptFunction, list_script_functions
 from agentflow.verdict.syntax import AnyFunction, insert_ahead, is_empty, parse_python
 from agentflow.workspace.mixed_tree import ChangedTexts
 
@@ -54,38 +54,6 @@ def {word}(function):
         return wait
     return give if inspect.isgeneratorfunction(function) else call
 """
-_OTHER_OF_SCRIPT = """
-function {word}(call) {{
-  const change = (value) => {{
-    if (typeof value === 'boolean') return !value;
-    if (typeof value === 'number') return -1 - value;
-    if (typeof value === 'string') return value + '~';
-    if (Array.isArray(value)) return [...value.map(change), null];
-    if (value?.constructor !== Object) return value;
-    const parts = Object.entries(value).map(([key, part]) => [key, change(part)]);
-    return {{ ...Object.fromEntries(parts), '~': null }};
-  }};
-  const tell = (value) => {{
-    const found = change(value);
-    if (!Object.is(found, value)) {{
-      try {{
-        const fs = process.getBuiltinModule?.('node:fs') ?? require('node:fs');
-        fs.closeSync(fs.openSync('{reached}', 'a'));
-      }} catch {{}}
-    }}
-    return found;
-  }};
-  return function () {{
-    const found = call.apply(this, arguments);
-    return typeof found?.then === 'function' ? found.then(tell) : tell(found);
-  }};
-}}
-"""
-_UNCHECKED = "// @ts-nocheck\n"
-_SCRIPT_FUNCTION = re.compile(
-    r"(?m)^(?:export[ \t]+(?:default[ \t]+)?)?(?:async[ \t]+)?function[ \t]+([A-Za-z_$][\w$]*)[ \t]*[(<]"
-)
-"""A function of a module that has its name from the start, wherever it is written."""
 
 
 class NewFunction(Record):
@@ -96,17 +64,15 @@ class NewFunction(Record):
     place: tuple[int, int]
     """Its line and column."""
     hunk: Hunk
+    of_script: ScriptFunction | None = None
 
     def make_other(self, marks: Marks) -> str:
         """Return the file in which the function returns something else, which it marks as reached."""
+        if self.of_script:
+            return self.of_script.make_other(self.change.path, self.change.after, marks.word, marks.reached)
         names = {"word": marks.word, "reached": marks.reached}
         if self.change.path.endswith(GO):
             return return_other(self.change.path, self.change.after, self.place[0], **names)
-        if not self.change.path.endswith(".py"):
-            lines = self.change.after.splitlines(keepends=True)
-            lines[self.place[0] - 1] = f"{self.name} = {marks.word}({self.name}); {lines[self.place[0] - 1]}"
-            head = _UNCHECKED if self.change.path.endswith(TYPESCRIPT) else ""
-            return head + "".join(lines) + _OTHER_OF_SCRIPT.format(**names)
         tree = ast.parse(self.change.after)
         for node in ast.walk(tree):
             if isinstance(node, AnyFunction) and (node.lineno, node.col_offset) == self.place:
@@ -133,12 +99,12 @@ def _find_in_python(changes: list[ChangedTexts]) -> Iterator[NewFunction]:
 
 
 def _find_in_scripts(changes: list[ChangedTexts]) -> Iterator[NewFunction]:
-    old = {found[1] for each in changes for found in _SCRIPT_FUNCTION.finditer(each.before)}
+    old = {found.name for each in changes for found in list_script_functions(each.path, each.before)}
     for change in changes:
-        for found in _SCRIPT_FUNCTION.finditer(change.after):
-            if found[1] not in old:
-                line = change.after.count("\n", 0, found.start()) + 1
-                yield _to_new(change, found[1], (line, 0), line)
+        for found in list_script_functions(change.path, change.after):
+            if found.name not in old:
+                line = change.after.count("\n", 0, found.start) + 1
+                yield _to_new(change, found.name, (line, 0), line).replace(of_script=found)
 
 
 def _find_in_go(changes: list[ChangedTexts]) -> Iterator[NewFunction]:
