@@ -31,6 +31,10 @@ _ODD = frozenset({"let", "yield", "function", "class", "\\"})
 _CHAIN = frozenset({".", "?.", "::"})
 
 
+IT = "\x02"
+"""No character of a program."""
+
+
 class Asks(StrEnum):
     """What of a value decides."""
 
@@ -60,6 +64,8 @@ class Spot(Record):
     told: str = ""
     """What is asked, unless it is the text from start to end."""
     words: tuple[str, str] = ("is true", "is false")
+    test: str = ""
+    """What is asked of a value, for which `IT` stands; empty where it is the value itself."""
 
 
 def to_spot(code: Tokens, start: int, end: int, *, is_arm: bool = False, closes: bool = True) -> Spot:
@@ -241,16 +247,18 @@ def find_bound(code: Tokens, begin: int, place: int) -> Spot | None:
     ]
     if len(signs) != 1 or code.words[signs[0]] != "," or signs[0] == closing - 1:
         return None
-    words = [f"is `{_read(code, *ends)}`" for ends in ((opening + 1, signs[0]), (signs[0] + 1, closing))]
+    words = [
+        f"is `{read_tokens(code, *ends)}`" for ends in ((opening + 1, signs[0]), (signs[0] + 1, closing))
+    ]
     return to_spot(code, opening + 1, closing).replace(
         around=(code.places[begin], code.find_end(closing)),
         asks=Asks.ORDER,
-        told=_read(code, begin, closing + 1),
+        told=read_tokens(code, begin, closing + 1),
         words=tuple(words if name == "min" else words[::-1]),
     )
 
 
-def _read(code: Tokens, start: int, end: int) -> str:
+def read_tokens(code: Tokens, start: int, end: int) -> str:
     """Return some tokens as they are written, on one line."""
     return " ".join(code.text[code.places[start] : code.find_end(end - 1)].split())
 

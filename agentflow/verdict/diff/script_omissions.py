@@ -1,15 +1,18 @@
 """What JavaScript and TypeScript leave out where something is missing or was thrown."""
 
+import re
 from collections.abc import Iterator
 
 from agentflow.verdict.diff.conditions import (
     COMPARES,
+    IT,
     JOINS,
     Asks,
     Spot,
     breaks_line,
     find_bound,
     is_plain,
+    read_tokens,
     to_spot,
 )
 from agentflow.verdict.diff.script_parts import begin_of_operand, end_of_result, is_member, is_operand
@@ -23,6 +26,11 @@ _HEADS = frozenset({"if", "while", "for", "with"})
 _DECIDES = frozenset({*COMPARES, *JOINS, "??", "?", "!"})
 """Signs beside a value that is a condition anyway."""
 _BEFORE_PATTERNS = frozenset({"const", "let", "var", "(", ","})
+_CUTS = frozenset({"slice", "substring", "subarray"})
+_LIMIT = re.compile(r"\d\w*|[A-Za-z_$][\w$]*(?:\.#?[\w$]+)*")
+_LEFT_BY_BREAK = frozenset({"for", "while", "switch", "await"})
+_COMPUTED = frozenset({"(", "[", "=", "=>", "++", "--", "await", "yield"})
+_LITERAL = re.compile(r"\d[\w.]*|\x01+|true|false|null")
 
 
 def find_omissions(code: Tokens) -> Iterator[Spot]:
@@ -34,12 +42,117 @@ def find_omissions(code: Tokens) -> Iterator[Spot]:
             yield to_spot(code, place + 1, end_of_result(code, place + 1), is_arm=True)
         elif word == "try" and code.get_word(place + 1) == "{" and not is_member(code, place):
             yield from _find_end(code, place + 1)
-        elif (
-            word == "Math"
-            and code.get_word(place + 1) == "."
-            and (bound := find_bound(code, place, place + 2))
-        ):
-            yield bound
+        elif spot := _find_untouched(code, place):
+            yield spot
+
+
+def _find_untouched(code: Tokens, place: int) -> Spot | None:
+    """Return a bound, a cut, the end of a loop or a default that may never matter, from its sign."""
+    match code.words[place]:
+        case "Math":
+            return _find_bound(code, place)
+        case ".":
+            return _find_cut(code, place)
+        case "for":
+            return _find_end_of_loop(code, place)
+        case "...":
+            return _find_kept(code, place)
+        case _:
+            return None
+
+
+def _find_cut(code: Tokens, place: int) -> Spot | None:
+    """Return what is cut off at a place that can be asked for twice."""
+    opening = place + 2
+    if code.get_word(place + 1) not in _CUTS or code.get_word(opening) != "(":
+        return None
+    closing = code.partners[opening]
+    signs = _find_signs(code, opening, ",")
+    limit = read_tokens(code, signs[0] + 1, closing) if len(signs) == 1 else ""
+    begin = begin_of_operand(code, place - 1) if is_operand(code, place - 1) else place
+    begin -= code.get_word(begin - 1) == "new"
+    is_whole = begin < place and code.words[begin] != "super" and "?." not in code.words[begin:place]
+    if not is_whole or not _LIMIT.fullmatch(limit):
+        return None
+    return to_spot(code, begin, place).replace(
+        around=(code.places[begin], code.find_end(closing)),
+        told=read_tokens(code, begin, closing + 1),
+        words=("cuts something off", ""),
+        test=f"{limit} < 0 || {IT}.length > {limit}",
+    )
+
+
+def _find_end_of_loop(code: Tokens, place: int) -> Spot | None:
+    """Return the condition of a loop with a counter that may always be left before it is false."""
+    opening, body = place + 1, code.partners.get(place + 1, place) + 1
+    signs = _find_signs(code, opening, ";")
+    if len(signs) != 2 or signs[1] == signs[0] + 1 or code.get_word(body) != "{":
+        return None
+    if not any(_leaves(code, at, body) for at in code.find_places("break")):
+        return None
+    around = (code.places[place], code.find_end(body))
+    return to_spot(code, signs[0] + 1, signs[1]).replace(around=around, words=("", "is false"))
+
+
+def _leaves(code: Tokens, place: int, body: int) -> bool:
+    """Return whether a `break` leaves the loop of a body, and no loop or `switch` inside of it."""
+    around = code.around[place]
+    while around > body:
+        is_headed = code.words[around - 1] == ")"
+        head = code.words[code.partners[around - 1] - 1 if is_headed else around - 1]
+        if head in _LEFT_BY_BREAK or head == "do":
+            return False
+        around = code.around[around]
+    return around == body
+
+
+def _find_kept(code: Tokens, place: int) -> Spot | None:
+    """Return what is spread over defaults in an object, of which all may always be replaced.
+
+    In a pattern nothing that is spread has a value or something spread before it.
+    """
+    opening = code.around[place]
+    before = range(opening + 1, place)
+    words = [code.words[at] for at in before]
+    is_literal = any(
+        code.words[at] == "..." or (code.words[at - 1] == ":" and _LITERAL.fullmatch(code.words[at]))
+        for at in before
+        if code.around[at] == opening
+    )
+    if code.get_word(opening) != "{" or not is_literal or not _COMPUTED.isdisjoint(words):
+        return None
+    defaults = code.text[code.find_end(opening) : code.places[place]]
+    return to_spot(code, place + 1, end_of_result(code, place + 1)).replace(
+        around=(code.places[opening], code.find_end(place + 1)),
+        told=read_tokens(code, opening, code.partners[opening] + 1),
+        words=("takes a default", ""),
+        test=f"Object.keys({{{defaults}}}).some((key) => !(key in {{ ...{IT} }}))",
+    )
+
+
+def _find_signs(code: Tokens, opening: int, sign: str) -> list[int]:
+    """Return where a sign parts what stands in a bracket."""
+    inside = range(opening, code.partners.get(opening, opening))
+    return [at for at in inside if code.words[at] == sign and code.around[at] == opening]
+
+
+def _find_bound(code: Tokens, place: int) -> Spot | None:
+    """Return the two values of `Math.min` or `Math.max`, of which one decides, or the several of a list."""
+    name, opening = code.get_word(place + 2), place + 3
+    if code.get_word(place + 1) != ".":
+        return None
+    if bound := find_bound(code, place, place + 2):
+        return bound
+    is_list = code.get_word(opening + 1) == "..." and not _find_signs(code, opening, ",")
+    if name not in ("min", "max") or code.get_word(opening) != "(" or not is_list:
+        return None
+    closing = code.partners[opening]
+    return to_spot(code, opening + 2, closing).replace(
+        around=(code.places[place], code.find_end(closing)),
+        told=read_tokens(code, place, closing + 1),
+        words=("has several values", ""),
+        test=f"!Array.isArray({IT}) || new Set({IT}).size > 1",
+    )
 
 
 def _find_absence(code: Tokens, place: int) -> Spot | None:

@@ -66,9 +66,8 @@ def find_script_parts(code: Tokens) -> Iterator[Spot]:
 
 def _find_question(code: Tokens, start: int, end: int) -> Asks:
     is_number = code.get_word(start - 2) == "Number" and code.get_word(end) == ")"
-    is_number = is_number or _is_behind_sign(code, start)
     other = Asks.ABSENCE if code.get_word(end) == "??" else Asks.TRUTH
-    return Asks.TRUTH_OF_BOOLEANS if is_number else other
+    return Asks.TRUTH_OF_BOOLEANS if is_number or _is_behind_sign(code, start) else other
 
 
 def _find_conditions(code: Tokens, place: int, word: str) -> Iterator[tuple[int, int]]:
@@ -190,12 +189,13 @@ def _is_block(code: Tokens, place: int) -> bool:
 def begin_of_operand(code: Tokens, place: int) -> int:
     """Return where an operand begins that ends with a token, such as a call of a member."""
     place = code.partners[place] if code.words[place] in CLOSES else place
-    while place > 0:
-        is_chained = is_member(code, place) or code.words[place] in (".", "?.")
-        is_called = code.words[place] in ("(", "[") and is_operand(code, place - 1)
-        if not (is_chained or is_called):
-            break
-        place = code.partners[place - 1] if code.words[place - 1] in CLOSES else place - 1
+    while place > 0 and (
+        is_member(code, place)
+        or code.words[place] in (".", "?.")
+        or (code.words[place] in ("(", "[") and is_operand(code, place - 1))
+    ):
+        place -= 1 + (code.words[place - 1] == "!")  # nothing is negated before a dot
+        place = code.partners[place] if code.words[place] in CLOSES else place
     return place
 
 

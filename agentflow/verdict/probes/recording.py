@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from agentflow.core.languages import C_FAMILY, GO, RUST, SCRIPTS, SHELL, TYPESCRIPT
-from agentflow.verdict.diff.conditions import Asks, Spot, find_spots, is_on
+from agentflow.verdict.diff.conditions import IT, Asks, Spot, find_spots, is_on
 from agentflow.verdict.diff.go_conditions import find_go_spots
 from agentflow.verdict.diff.script_omissions import find_omissions
 from agentflow.verdict.diff.script_parts import find_script_parts
@@ -15,8 +15,8 @@ from agentflow.verdict.probes.choices import shorten
 from agentflow.verdict.tokens import blank_out, read_code
 from agentflow.workspace.mixed_tree import ChangedTexts
 
-_Insertion = tuple[int, int, int, str]
-"""The place of a text that is put in, two numbers that order those of one place, and the text."""
+_Insertion = tuple[int, int, int, int, str]
+"""The place of a text that is put in, three numbers that order those of one place, and the text."""
 _SHELL_WORD = re.compile(r"(?<![\w$./-])(?:if|then|elif|else|fi)(?![\w./=-])")
 _BEGINS = re.compile(r"(?:^|[;&|({\n]|\b(?:then|else|do|if|elif|while|until)[ \t])[ \t]*$")
 _JOIN = re.compile(r"&&|\|\|")
@@ -60,6 +60,7 @@ _SCRIPT = """
 function {word}{typed} {{
   try {{
     var seen = {word}.seen || ({word}.seen = {{}}), isTrue = asks === '{absence}' ? value == null : value;
+    if (test) isTrue = test(value);
     var isBoth = asks === '{booleans}' && typeof value !== 'boolean';
     var isApart = asks === '{order}' && !Object.is(value[0], value[1]);
     var order = isApart ? (value[0] < value[1] ? '1' : '0') : '', found = isBoth ? '01' : isTrue ? '1' : '0';
@@ -80,8 +81,8 @@ function {word}{typed} {{
 }}
 {word}({load});
 """
-_UNTYPED = "(part, value, asks)"
-_TYPED = "<T>(part: number, value?: T, asks?: string): T"
+_UNTYPED = "(part, value, asks, test)"
+_TYPED = "<T>(part: number, value?: T, asks?: string, test?: (it: T) => unknown): T"
 _UNCHECKED = "// @ts-nocheck\n"
 """Keeps the compiler from complaining of types that calls hide from it; it stands on the first line."""
 _RUST = """
@@ -170,7 +171,7 @@ def record_change(change: ChangedTexts, word: str, first: int) -> Watched | None
     parts = tuple(_tell(change, each) for each in spots)
     put = sorted(one for number, each in rows for one in _insert(change.path, each, number, word))
     text, end = "", 0
-    for place, _, _, added in put:
+    for place, *_, added in put:
         text += change.after[end:place] + added
         end = place
     text = _frame(change, text + change.after[end:], word, first - 1, len(rows) + 1)
@@ -205,11 +206,11 @@ def _insert(path: str, spot: Spot, number: int, word: str) -> Iterable[_Insertio
     """Return what is put in before and behind a place; what is around others stands outside of them."""
     if isinstance(spot, _ShellSpot):
         call = f"{word} {number}"
-        return [(place, 2, 0, text.format(call=call)) for place, text in spot.puts]
+        return [(place, 1, 0, 0, text.format(call=call)) for place, text in spot.puts]
     before, behind = _words_for(path, spot, number, word)
     if spot.is_arm and not spot.closes:
-        return ((spot.end, 2, 0, before),)
-    return (spot.start, 1, -spot.end, before), (spot.end, 0, -spot.start, behind)
+        return ((spot.end, 1, 0, 0, before),)
+    return (spot.start, 2, -spot.end, number, before), (spot.end, 0, -spot.start, -number, behind)
 
 
 def _words_for(path: str, spot: Spot, number: int, word: str) -> tuple[str, str]:
@@ -222,6 +223,9 @@ def _words_for(path: str, spot: Spot, number: int, word: str) -> tuple[str, str]
         arm = (f"{{ {call} ", " }") if spot.closes else (f" {call}", "")
         return arm if spot.is_arm else (f"{word}({number}, Some(", "))")
     call = f"{word}({number})"
+    if spot.test:
+        it = f"{word}it"
+        return f"{word}({number}, (", f"), '{spot.asks}', ({it}) => {spot.test.replace(IT, it)})"
     if spot.is_arm and not spot.closes and spot.asks is Asks.END:
         return f"; {call};", ""
     if spot.is_arm and spot.asks is Asks.TRUTH:

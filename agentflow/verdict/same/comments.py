@@ -19,9 +19,9 @@ _OBEYED = regex(
 )
 """Comment lines that tools may act on."""
 _HEEDING = (
-    (GO, r'"C"|\bruntime\.Callers?\b|swagger:'),
-    (C_FAMILY, r"__LINE__|__COUNTER__"),
-    (RUST, r"\b(?:line|column|file|stringify)!"),
+    (GO, regex(r'"C"|\bruntime\.Callers?\b|swagger:')),
+    (C_FAMILY, regex(r"__LINE__|__COUNTER__")),
+    (RUST, regex(r"\b(?:line|column|file|stringify)!")),
 )
 """Signs that comments, or the lines that they take, affect the program."""
 _DOCUMENTED = regex(r"//[/!]|/\*[*!]")
@@ -99,7 +99,7 @@ def _list_obeyed(comment: str) -> list[str]:
 def _read(path: str, text: str) -> tuple[str, tuple[str, ...]] | None:
     """Return the code of a text, and the comments that count; None where the two cannot be told apart."""
     language, parts = find_lexer(path), split_program(path, text)
-    is_heeded = any(path.endswith(kinds) and re.search(signs, text) for kinds, signs in _HEEDING)
+    is_heeded = any(path.endswith(kinds) and signs.search(text) for kinds, signs in _HEEDING)
     if language is None or parts is None or is_heeded:
         return None
     code, obeyed = "", list[str]()

@@ -86,6 +86,36 @@ ONE_WAY = {
         "pages(7, 3)",
         "2: in which `require('fs').existsSync('a.js')` is false",
     ),
+    "the highest of one in JavaScript": (
+        "a.js",
+        lines(SCRIPT, "const all = total", "Math.max(...[size], ...[1])", "return Math.max(...[all])"),
+        "pages(7, 3)",
+        "4: in which `Math.max(...[all])` has several values",
+    ),
+    "a cut in JavaScript": (
+        "a.js",
+        lines(SCRIPT, "const all = Array(total)", "all.slice(0, 9).at(-1)", "return all.slice(0, size)"),
+        "pages(7, 3)",
+        "3: in which `all.slice(0, 9)` cuts something off",
+    ),
+    "the end of a loop in JavaScript": (
+        "a.js",
+        lines(SCRIPT, "for (let at = 0; at < 9; at++) {", "    if (at === total) break;", "}"),
+        "pages(7, 3)",
+        "2: in which `at < 9` is false",
+    ),
+    "a default that is spread over in JavaScript": (
+        "a.js",
+        lines(SCRIPT, "const all = { total: 2, ...{ total } };", "return { ...all, ...{ size } };"),
+        "pages(7, 3)",
+        "2: in which `{ total: 2, ...{ total } }` takes a default",
+    ),
+    "behind a brace in JavaScript": (
+        "a.js",
+        lines(SCRIPT, "if (size) {size > 2 && total}"),
+        "pages(7, 3); pages(7, 0)",
+        "2: in which `size > 2` is false",
+    ),
     "a factor in C": (
         "a.c",
         lines(PROGRAM, "return total * (total > 3) + size;"),
@@ -231,7 +261,16 @@ def test_what_comes_out_one_way_only_is_told_with_its_line(
 BOTH_WAYS = {
     "JavaScript": (
         "a.js",
-        lines(SCRIPT, "return (total > size) - (total < size);"),
+        lines(
+            SCRIPT,
+            "const all = Array(total)",
+            "all.slice(0, size)",
+            "for (let at = 0; at < 2; at++) {",
+            "    if (at === total) break",
+            "}",
+            "const of = { a: 2, ...{ b: Math.max(...[total, size]) } }",
+            "return (total > size) - (total < size);",
+        ),
         "pages(1, 2); pages(2, 1)",
     ),
     "C": ("a.c", lines(PROGRAM, "return total > size ? size : total;"), "pages(1, 2); pages(2, 1);"),

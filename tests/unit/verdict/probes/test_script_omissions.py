@@ -55,7 +55,38 @@ OMISSIONS = {
     "bounds": (
         "a.js",
         rows("save(Math.min(a, f(b, 2)), Math.max(...all), Math.max(a), Math.min(a, b, c));"),
-        ["1: Math.min(a, f(b, 2))"],
+        ["1: Math.min(a, f(b, 2))", "1: Math.max(...all)"],
+    ),
+    "cuts": (
+        "a.ts",
+        rows(
+            "for (const each of all!.names.slice(0, 100)) save(each, all.substring(1), a?.b.slice(0, 1));",
+            "save(new Date().toISOString().slice(0, this.#few), all.slice(-2, -1), all.slice(0, f()));",
+        ),
+        [
+            "1:",
+            "1: a == null",
+            "1: all!.names.slice(0, 100)",
+            "2: new Date().toISOString().slice(0, this.#few)",
+        ],
+    ),
+    "ends of loops": (
+        "a.js",
+        rows(
+            "for (let at = 0; at < 9; at++) { if (a) { break; } }",
+            "for (let at = 0; at < 8; at++) { for (const each of all) { break; } }",
+            "for (let at = 0; at < 7; at++) { switch (b) { default: break; } do { break; } while (0) }",
+            "for (;;) { break; }",
+        ),
+        ["1:", "1: a", "1: at < 9", "2:", "3:"],
+    ),
+    "defaults that are spread over": (
+        "a.js",
+        rows(
+            "save({ ...none, ...all.of }, { a: 1, ...all }, { a, ...all }, { a: f(), ...all }, [...a, ...b])",
+            "const { b: c, d, ...rest } = all;",
+        ),
+        ["1: { ...none, ...all.of }", "1: { a: 1, ...all }"],
     ),
     "numbers by a sign": (
         "a.js",

@@ -13,7 +13,9 @@ from agentflow.workspace.mixed_tree import ChangedTexts
 RIGHT, WRONG = "Math.ceil(total / size)", "Math.floor(total / size)"
 BEFORE = f"function pages (total, size) {{\n  return {WRONG}\n}}\n\nmodule.exports = {{ pages }}\n"
 CALLS = "pages(7, 3); pages(6, 3)"
-TYPES = re.compile(r"<T>|\??: (?:number|boolean|string|T)(?:\[\])?(?=[,);= ])| as const\b|(?<=\w)!(?= < )")
+TYPES = re.compile(
+    r"<T>|\??: (?:number|boolean|string|T|\(.*?\) => \w+)(?:\[\])?(?=[,);= ])| as const\b|(?<=\w)!(?= < )"
+)
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="runs node")
 
 
