@@ -9,6 +9,7 @@ from agentflow.verdict.diff.conditions import IT, Asks, Spot, find_spots, is_on
 from agentflow.verdict.diff.go_conditions import find_go_spots
 from agentflow.verdict.diff.script_omissions import find_omissions
 from agentflow.verdict.diff.script_parts import find_script_parts
+from agentflow.verdict.diff.shell_parts import ShellSpot, find_shell_spots
 from agentflow.verdict.probes.branches import Branch, Watched
 from agentflow.verdict.probes.breaking import find_changed_lines
 from agentflow.verdict.probes.choices import shorten
@@ -17,17 +18,6 @@ from agentflow.workspace.mixed_tree import ChangedTexts
 
 _Insertion = tuple[int, int, int, int, str]
 """The place of a text that is put in, three numbers that order those of one place, and the text."""
-_SHELL_WORD = re.compile(r"(?<![\w$./-])(?:if|then|elif|else|fi)(?![\w./=-])")
-_BEGINS = re.compile(r"(?:^|[;&|({\n]|\b(?:then|else|do|if|elif|while|until)[ \t])[ \t]*$")
-_JOIN = re.compile(r"&&|\|\|")
-_LEFT = re.compile(
-    r"[;({\n]|&&|\|\||(?<![>&])&(?![>&])|\b(?:if|elif|while|until|then|else|do|in)\b[ \t]|\)[ \t]"
-)
-_ARM = re.compile(r"(?:\bin\b|;;)\s*\(?(?P<arm>[^()\n;]+)\)")
-_TESTS = re.compile(r"\[\[.*?\]\]|\(\(.*?\)\)", re.DOTALL)
-"""Brackets in which `&&` joins no commands."""
-_LEAVES = re.compile(r"\s*(?:\{\s*)?(?:return|exit)\b[ \t]*(?:[;}\n]|$|\$\?)|[^\n]*\$\?")
-"""Commands that need the exit code of the command before."""
 _C = """\
 extern {c}int creat(const char *, unsigned int);
 extern {c}int close(int);
@@ -150,7 +140,19 @@ _SHELL = """\
 {word}_at=$PWD
 case $0 in */{name}) {word}_at=$(cd "${{0%/*}}" && pwd) ;; esac
 {word}() {{
-    {{ true > "${word}_at/{word}-$1-$2"; }} 2>/dev/null || true
+    {{ true > "${word}_at/{word}-$1-${{2:-0}}"; }} 2>/dev/null || true
+}}
+{word}_filter() {{
+    {word}_made=$(mktemp -d) || return
+    {word}_part=$1
+    shift
+    head -c 9999999 > "${word}_made/in"
+    {word}_code=0
+    "$@" < "${word}_made/in" > "${word}_made/out" || {word}_code=$?
+    {{ [ "$(cat "${word}_made/in")" = "$(cat "${word}_made/out")" ]; }} 2>/dev/null || {word} "${word}_part" 1
+    cat "${word}_made/out"
+    rm -r "${word}_made"
+    return ${word}_code
 }}
 {word} {load} r
 """
@@ -161,7 +163,7 @@ def record_change(change: ChangedTexts, word: str, first: int) -> Watched | None
     if not change.path.endswith((*C_FAMILY, *GO, *SCRIPTS, *RUST, *SHELL)):
         return None
     is_shell = change.path.endswith(SHELL)
-    found = _find_shell_spots(change.after) if is_shell else _find_spots(change)
+    found = find_shell_spots(change.after) if is_shell else _find_spots(change)
     lines, known = find_changed_lines(change), _bare(change.before)
     spots = [each for each in found if is_on(each, change.after, lines)]
     spots = [each for each in spots if not _is_known(change.after[slice(*each.around)], known)]
@@ -204,9 +206,9 @@ def _tell(change: ChangedTexts, spot: Spot) -> Branch:
 
 def _insert(path: str, spot: Spot, number: int, word: str) -> Iterable[_Insertion]:
     """Return what is put in before and behind a place; what is around others stands outside of them."""
-    if isinstance(spot, _ShellSpot):
-        call = f"{word} {number}"
-        return [(place, 1, 0, 0, text.format(call=call)) for place, text in spot.puts]
+    if isinstance(spot, ShellSpot):
+        calls = {"call": f"{word} {number}", "filter": f"{word}_filter {number}"}
+        return [(place, 1, 0, 0, text.format(**calls)) for place, text in spot.puts]
     before, behind = _words_for(path, spot, number, word)
     if spot.is_arm and not spot.closes:
         return ((spot.end, 1, 0, 0, before),)
@@ -280,57 +282,3 @@ def _put_first(text: str, added: str) -> str:
     """Return a script with a text behind the line that names its program."""
     head, end, rest = text.partition("\n") if text.startswith("#!") else ("", "", text)
     return f"{head}{end}{added}{rest}"
-
-
-class _ShellSpot(Spot):
-    """A condition or an arm of a script."""
-
-    puts: tuple[tuple[int, str], ...] = ()
-    """The texts that are put in, each with its place, and `{call}` for the call that records."""
-
-
-def _find_shell_spots(text: str) -> Iterator[_ShellSpot]:
-    """Yield the conditions of `if`, the commands before `&&` and `||`, and the arms of `case`."""
-    masked = blank_out("a.sh", text, "\x01")
-    if masked is None:
-        return
-    masked = _TESTS.sub(lambda found: re.sub(r"[^\n]", "\x02", found[0]), masked)
-    yield from _find_ifs(text, masked)
-    for found in _ARM.finditer(masked):
-        if found["arm"].strip() != "esac":
-            puts = ((found.end(), " {call} r;"),)
-            begin = text.rfind("\n", 0, found.start("arm")) + 1
-            around = (begin, found.end())
-            yield _ShellSpot(start=found.start("arm"), end=found.end(), around=around, is_arm=True, puts=puts)
-    for found in _JOIN.finditer(masked):
-        begin = max((each.end() for each in _LEFT.finditer(masked, 0, found.start())), default=0)
-        if masked[begin : found.start()].strip() and not _LEAVES.match(masked, found.end()):
-            put = " && {call} 1 || ! {call} 0 "
-            around = (begin, found.end())
-            yield _ShellSpot(start=begin, end=found.start(), around=around, puts=((found.start(), put),))
-
-
-def _find_ifs(text: str, masked: str) -> Iterator[_ShellSpot]:
-    """Yield each condition between `if` and `then`, once what follows where it fails is found."""
-    opened = list[tuple[int, int]]()
-    for found in _SHELL_WORD.finditer(masked):
-        if not _BEGINS.search(masked, max(0, found.start() - 80), found.start()):
-            continue
-        word, place = found[0], found.end()
-        if word == "if":
-            opened.append((place, 0))
-        elif opened and word == "then":
-            opened[-1] = (opened[-1][0], found.start())
-        elif opened:
-            begin, then = opened.pop()
-            if then and not _LEAVES.match(masked, place):
-                is_last = word == "fi"
-                no = (found.start(), "else {call} 0; ") if is_last else (place, " {call} 0;")
-                yield _to_spot(text, begin, then, no)
-            if word != "fi":
-                opened.append((place, 0))
-
-
-def _to_spot(text: str, begin: int, then: int, no: tuple[int, str]) -> _ShellSpot:
-    end = begin + len(text[begin:then].rstrip(" \t\n;"))
-    return _ShellSpot(start=begin, end=end, around=(begin, then), puts=((then + 4, " {call} 1;"), no))

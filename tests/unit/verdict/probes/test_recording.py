@@ -242,6 +242,24 @@ ONE_WAY = {
         "pages 7 | cat",
         "2: in which `[ -t 1 ]` is true",
     ),
+    "a default in a shell": (
+        "a.sh",
+        lines(SHELL, "echo '${x-1}'", r'echo "${1:-none} \${z:-1} ${2-}"; echo "$((${2-0} + 1))"'),
+        "pages 7; pages 7 8",
+        "3: in which `${1:-none}` takes its default",
+    ),
+    "what stands for a value in a shell": (
+        "a.sh",
+        lines(SHELL, "cat <<X", "${1:+some}", "X", "cat <<'X'", "${1:+some}", "X").replace("    X", "X"),
+        "pages 7",
+        "3: in which `${1:+some}` is not set",
+    ),
+    "a filter in a shell": (
+        "a.sh",
+        lines(SHELL, 'yes "$1" | head -n 2 | uniq | cut -c 1-9', "case $1 in head|tail | sort) ;; esac"),
+        "pages 7; pages head",
+        "2: in which `cut -c 1-9` changes something",
+    ),
     "an arm in a shell": (
         "a.sh",
         lines(SHELL, "case $1 in", "7 | 8) echo a ;;", "*) echo b ;;", "esac"),
@@ -315,7 +333,16 @@ BOTH_WAYS = {
         "pages(1, 2); pages(3, 3); pages(4, 5); pages(9, 2)",
     ),
     "Rust": ("a.rs", lines(CRATE, "i64::from(total > size)"), "pages(1, 2); pages(2, 1);"),
-    "shell": ("a.sh", lines(SHELL, '[ "$1" -gt 3 ] && echo many || echo few'), "pages 1; pages 7"),
+    "shell": (
+        "a.sh",
+        lines(
+            SHELL,
+            '[ "$1" -gt 3 ] && echo many || echo few',
+            "few=${few:-2}",
+            r"printf '7\n2\n\000' | sort | grep $1 || echo none",
+        ),
+        "pages 1; pages 7",
+    ),
 }
 
 
