@@ -20,7 +20,7 @@ def {word}(function):
         if kind is bool:
             return not value
         if kind in (int, float):
-            return -1 - value
+            return 1 if value < 0 else value + value // 2 + 1
         if kind in (str, bytes):
             return value + kind(b"~" if kind is bytes else "~")
         if kind is list:

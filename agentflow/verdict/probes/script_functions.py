@@ -13,7 +13,7 @@ _OTHER = """
 function {word}(call, name) {{
   const change = (value) => {{
     if (typeof value === 'boolean') return !value;
-    if (typeof value === 'number') return -1 - value;
+    if (typeof value === 'number') return value < 0 ? 1 : value + Math.floor(value / 2) + 1;
     if (typeof value === 'string') return value + '~';
     if (Array.isArray(value)) return [...value.map(change), null];
     if (value?.$$typeof) return null;
