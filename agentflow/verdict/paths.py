@@ -74,8 +74,8 @@ class Observation(Record):
     """The files that were not there before the task."""
     tests: frozenset[str] = frozenset()
     """The names of the tests that ran before the task."""
-    loaded: frozenset[str] = frozenset()
-    """The checks whose imports led somewhere before the task."""
+    loaded: Mapping[str, str] = {}
+    """The texts from before the task of the checks whose imports led somewhere then."""
 
 
 def observe_paths(seen: Observation) -> Observed:
@@ -150,13 +150,13 @@ def _usual_reason(path: str, *, is_document: bool) -> str:
 
 
 def _find_shadows(
-    texts: Mapping[str, str], loaded: Collection[str], new: Collection[str]
+    texts: Mapping[str, str], loaded: Mapping[str, str], new: Collection[str]
 ) -> Mapping[str, str]:
     """Return new Python files that replace a package which checks imported before, each with the reason."""
     own = {_top_name(path) for path in texts if path not in new}
     found: dict[str, str] = {}
     for path in sorted(each for each in new if each.endswith(".py") and _top_name(each) not in own):
-        users = (by for by in sorted(loaded) if _top_name(path) in _always_imported(texts.get(by, "")))
+        users = (by for by, text in sorted(loaded.items()) if _top_name(path) in _always_imported(text))
         if user := next(users, None):
             found[path] = f"in place of what {user} imported before"
     return found
@@ -272,7 +272,7 @@ def observe_after(context: JudgeContext, task: TaskState) -> Surface:
         return surface
     reads = context.checking.find_reads(tree)
     seen = _to_observation(context.git, tree, surface, reads)
-    found = observe_paths(seen.replace(new=new, loaded=_files_loaded(context, task) if new else frozenset()))
+    found = observe_paths(seen.replace(new=new, loaded=_read_loaded(context, task) if new else {}))
     checks = {path: why for path, why in found.checks.items() if path in open_ones}
     product = {path: why for path, why in found.product.items() if path in open_ones}
     read = (*surface.read, *product, *(path for path in found.both if path in checks))
@@ -318,17 +318,16 @@ def _files_with_tests(git: Git, task: TaskState, tests: Iterable[str]) -> tuple[
     return tuple(sorted(path for path in known if not is_check_file(task.surface, path)))
 
 
-def _files_loaded(context: JudgeContext, task: TaskState) -> frozenset[str]:
-    """Return the Python files whose tests had any result before the task."""
+def _read_loaded(context: JudgeContext, task: TaskState) -> Mapping[str, str]:
+    """Return the Python files whose tests had any result before the task, with their texts from then."""
     assert task.base_tree is not None
     tests = _list_tests(context.checking.find_runs(task.baseline))
     told = [test for test in tests if not find_id_prefix(test)]
     files = {get_test_file(test) for test in told}
     modules = {module for test in files for module in accumulate(test.split("."), "{}.{}".format)}
     paths = (path for path in context.git.list_paths(task.base_tree) if path.endswith(".py"))
-    return frozenset(
-        path for path in paths if path in files or not modules.isdisjoint(list_module_names(path))
-    )
+    loaded = [path for path in paths if path in files or not modules.isdisjoint(list_module_names(path))]
+    return context.git.read_files(task.base_tree, loaded, _TEXT_BYTES)
 
 
 def _list_tests(runs: Iterable[CheckRun]) -> frozenset[str]:

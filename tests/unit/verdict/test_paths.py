@@ -210,8 +210,16 @@ def test_a_new_module_in_place_of_another_is_a_check() -> None:
     tests = frozenset({"tests/test_a.py"})
     seen = Observation(files=frozenset(files), texts=files, checks=tests, new=frozenset({"decoder.py"}))
 
-    assert observe_paths(seen.replace(loaded=tests)).checks.keys() == {"decoder.py"}
+    assert observe_paths(seen.replace(loaded={"tests/test_a.py": test})).checks.keys() == {"decoder.py"}
     assert observe_paths(seen).checks == {}
+
+
+def test_a_new_module_that_checks_import_only_now_is_no_check() -> None:
+    files = {**SHOP, "decoder.py": "def decode(): return 1\n", "tests/test_a.py": "import decoder\n"}
+    tests = frozenset({"tests/test_a.py"})
+    seen = Observation(files=frozenset(files), texts=files, checks=tests, new=frozenset({"decoder.py"}))
+
+    assert observe_paths(seen.replace(loaded={"tests/test_a.py": "import shop\n"})).checks == {}
 
 
 def test_what_tests_use_is_the_product_where_an_entry_point_beside_it_is_used_by_none() -> None:
