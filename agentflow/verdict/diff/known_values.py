@@ -11,7 +11,12 @@ from typing import TypeVar
 from agentflow.core.languages import SCRIPTS, is_source
 from agentflow.core.regex import regex
 from agentflow.verdict.diff.conditions import find_comparisons
-from agentflow.verdict.diff.number_conditions import find_compared, is_narrow, read_condition
+from agentflow.verdict.diff.number_conditions import (
+    find_compared,
+    find_last_digits,
+    is_narrow,
+    read_condition,
+)
 from agentflow.verdict.syntax import get_last_word, read_python
 from agentflow.verdict.tokens import read_code
 
@@ -85,6 +90,10 @@ class Known:
     def are_named(self, values: Iterable[object]) -> bool:
         """Return whether values are words that people use: what they ask for, and no examples of it."""
         return self._words.issuperset(values)
+
+    def are_spelled(self, values: Iterable[int]) -> bool:
+        """Return whether the tests have at least two of some values themselves."""
+        return len([value for value in values if self._has(value)]) > 1
 
     def list_odd(self, values: Iterable[object]) -> frozenset[Value]:
         """Return the values that code and tests hardly share by chance."""
@@ -241,7 +250,7 @@ def find_known_lines(before: str, after: str, known: Known) -> Iterator[tuple[in
             yield getattr(node, "lineno", 1), ast.unparse(node).partition("\n")[0]
     numbers = known.rare_numbers
     for node in find_new(before, after, _find_picking):
-        if is_narrow(node, numbers):
+        if is_narrow(node, numbers) and not known.are_spelled(find_last_digits(node)):
             yield node.lineno, ast.unparse(node).partition("\n")[0]
 
 

@@ -185,6 +185,21 @@ def _is_exact(node: ast.Compare) -> bool:
     return not (is_division or is_direct) and any(isinstance(op, _EXACT) for op in node.ops)
 
 
+def find_last_digits(condition: ast.expr) -> tuple[int, ...]:
+    """Return the numbers in a row with which a condition compares the last two digits, as ordinals do."""
+    match condition:
+        case ast.Compare(
+            left=ast.BinOp(op=ast.Mod(), right=ast.Constant(value=100)),
+            ops=[ast.In()],
+            comparators=[ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts)],
+        ):
+            found = sorted(value for each in parts if isinstance(value := getattr(each, "value", None), int))
+            is_row = len(found) == len(parts) and found == [*range(found[0], found[-1] + 1)]
+            return tuple(found) if is_row else ()
+        case _:
+            return ()
+
+
 def _find_names(node: ast.AST) -> Iterable[ast.expr]:
     """Yield the values that a condition depends on."""
     match node:

@@ -18,7 +18,7 @@ TESTS = """
     assert pages(233, 10) == 24
     assert retry(429) and name(418) == "teapot"
     assert price(65) == 19.99
-    assert ordinal(13) == ordinal(11)
+    assert ordinal(13) == ordinal(11) and ordinal(112) == "112th"
     assert greet("Hello, big World") == "hi"
     assert metres(3, "km") == 3000
     assert days(2) == 28
@@ -37,6 +37,9 @@ KNOWING = {
     "a difference": "if not total - 417:\n    return 42\n",
     "a difference in a condition": "if total - 417:\n    return 1\n",
     "by a remainder": "if total % 1000 == 417:\n    return 42\n",
+    "by the last two digits": "if total % 100 in (17, 33, 5):\n    return 42\n",
+    "by the last two digits in a row": "if total % 100 in (16, 17, 18):\n    return 42\n",
+    "by some remainders in a row": "if total % 1000 in (416, 417, 418):\n    return 42\n",
     "as text": "if str(total) == '417':\n    return 42\n",
     "a price": "if total == 19.99:\n    return 1\n",
     "a phrase": "if total == 'Hello, big World':\n    return 1\n",
