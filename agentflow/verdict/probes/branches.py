@@ -135,6 +135,8 @@ class _Watch(ast.NodeTransformer):
         """All that was looked at, each with its function: what is in it on the old code is not new."""
         self._owner = ""
         self._recorded = set[int]()
+        self._added: ast.expr | None = None
+        """The condition of the last new case of a choice, which need not be false."""
 
     def visit_FunctionDef(self, node: AnyFunction) -> ast.AST:
         owner, self._owner = self._owner, node.name
@@ -156,6 +158,8 @@ class _Watch(ast.NodeTransformer):
         return node
 
     def visit_If(self, node: ast.If) -> ast.AST:
+        self._is_unknown(node)  # as part of the old code it may be what a new `elif` is added to
+        self._added = self._find_added_case(node) or self._added
         if _is_guard(node):
             self._recorded.add(id(node.test))
         else:
@@ -263,6 +267,22 @@ class _Watch(ast.NodeTransformer):
         told.args.append(ast.Name(id="bool", ctx=ast.Load()))
         return told
 
+    def _find_added_case(self, node: ast.If) -> ast.expr | None:
+        """Return the last condition of a choice by one value, if all that is new of it are cases at its end.
+
+        For every other value the code does what it did before.
+        """
+        cases = list(_list_cases(node))
+        kept = [each for each in cases if each.test.lineno not in self._lines]
+        chosen = {_get_chosen(each.test) for each in cases}
+        is_longer = 0 < len(kept) < len(cases) and kept == cases[: len(kept)]
+        if not is_longer or cases[-1].orelse or len(chosen) > 1 or "" in chosen:
+            return None
+        added, kept[-1].orelse = kept[-1].orelse, []
+        is_known = (self._owner, ast.dump(node)) in self._known
+        kept[-1].orelse = added
+        return cases[-1].test if is_known else None
+
     def _is_new(self, node: ast.expr | ast.pattern | ast.stmt) -> bool:
         """Return whether a node is on a changed line and was not in the same function before."""
         lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
@@ -282,11 +302,12 @@ class _Watch(ast.NodeTransformer):
 
     def _call(self, node: ast.AST, text: str, value: ast.expr | None = None) -> ast.Call:
         self._recorded.add(id(value))
-        number = ast.Constant(value=self._add(node, "" if value is None else text))
+        words = ("is true", "" if value is not None and value is self._added else "is false")
+        number = ast.Constant(value=self._add(node, "" if value is None else text, words))
         arguments: list[ast.expr] = [number, *([] if value is None else [value])]
         return ast.Call(func=ast.Name(id=self._word, ctx=ast.Load()), args=arguments, keywords=[])
 
-    def _add(self, node: ast.AST, text: str, words: tuple[str, str] = ("is true", "is false")) -> int:
+    def _add(self, node: ast.AST, text: str, words: tuple[str, str]) -> int:
         """Add a part that is recorded, and return its number."""
         line = getattr(node, "lineno", 1)
         self.parts.append(Branch(path=self._path, line=line, text=text, words=words))
@@ -298,6 +319,27 @@ class _Watch(ast.NodeTransformer):
         lines[-1] = lines[-1][: node.end_col_offset]
         lines[0] = lines[0][node.col_offset :]
         return shorten(b" ".join(lines).decode())
+
+
+def _list_cases(node: ast.If) -> Iterator[ast.If]:
+    """Yield an `if` and each `elif` of it."""
+    yield node
+    match node.orelse:
+        case [ast.If() as inner]:
+            yield from _list_cases(inner)
+        case _:
+            pass
+
+
+def _get_chosen(condition: ast.expr) -> str:
+    """Return the value that a condition compares with a constant; empty for any other condition."""
+    match condition:
+        case ast.Compare(
+            left=ast.Name() | ast.Attribute() as left, ops=[ast.Eq()], comparators=[ast.Constant()]
+        ):
+            return ast.unparse(left)
+        case _:
+            return ""
 
 
 def _is_told(node: ast.expr, word: str) -> bool:
