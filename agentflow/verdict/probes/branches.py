@@ -272,7 +272,7 @@ class _Watch(ast.NodeTransformer):
 
         For every other value the code does what it did before.
         """
-        cases = list(_list_cases(node))
+        cases = _list_cases(node)
         kept = [each for each in cases if each.test.lineno not in self._lines]
         chosen = {_get_chosen(each.test) for each in cases}
         is_longer = 0 < len(kept) < len(cases) and kept == cases[: len(kept)]
@@ -321,14 +321,12 @@ class _Watch(ast.NodeTransformer):
         return shorten(b" ".join(lines).decode())
 
 
-def _list_cases(node: ast.If) -> Iterator[ast.If]:
-    """Yield an `if` and each `elif` of it."""
-    yield node
-    match node.orelse:
-        case [ast.If() as inner]:
-            yield from _list_cases(inner)
-        case _:
-            pass
+def _list_cases(node: ast.If) -> list[ast.If]:
+    """Return an `if` and each `elif` of it."""
+    cases = [node]
+    while len(rest := cases[-1].orelse) == 1 and isinstance(rest[0], ast.If):
+        cases.append(rest[0])
+    return cases
 
 
 def _get_chosen(condition: ast.expr) -> str:

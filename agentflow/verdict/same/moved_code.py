@@ -18,6 +18,7 @@ from agentflow.verdict.syntax import (
     is_constant,
     list_strings,
     list_variables,
+    list_words,
     may_reach_by_name,
     name_imported,
     read_python,
@@ -28,6 +29,8 @@ _Texts = Mapping[str, str]
 _TELLS_HOME = frozenset({"__module__", "__qualname__", "__file__", "__globals__", "__code__"})
 _STARTED = regex(r"__|test|conftest|setup|main|app|wsgi|asgi|manage|settings|(?:site|user)customize")
 """Names of modules that programs look for."""
+_MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py")
+_LISTS_PACKAGES = regex(r"\b(?:packages|py_modules|py-modules)\b")
 _CALLED = regex(r"__|pytest_|test|Test|set_?[uU]p|tear_?[dD]own|load_tests")
 """Names of functions and classes that programs look for in a module."""
 _SIMPLE = Definition | ast.Assign | ast.AnnAssign
@@ -250,26 +253,42 @@ def _variables(node: ast.AST) -> frozenset[str]:
 
 
 def find_moved_module(before: _Texts, after: _Texts) -> dict[str, str]:
-    """Return the old and the new name of the one module whose file has another name; else nothing.
+    """Return the old and the new name of the one module whose file has another name or folder; else nothing.
 
-    The file keeps its text and its folder, and everything that imports it does so by the new name.
+    The file keeps its text, and everything that imports it does so by the new name.
     """
     gone, new = sorted(before.keys() - after.keys()), sorted(after.keys() - before.keys())
+    new = [path for path in new if not is_empty_package(path, after)]
     if len(gone) != 1 or len(new) != 1 or before[gone[0]] != after[new[0]]:
         return {}
     old, now = PurePosixPath(gone[0]), PurePosixPath(new[0])
-    is_fit = old.suffix == now.suffix == ".py" and old.parent == now.parent and _is_unknown(now.stem)
-    if (
-        not is_fit
-        or not _is_unknown(old.stem)
-        or _stands_elsewhere(old, after)
-        or _stands_elsewhere(now, before)
-    ):
+    is_fit = old.suffix == now.suffix == ".py" and _is_unknown(old.stem) and _is_unknown(now.stem)
+    if not is_fit or _stands_elsewhere(old, after) or _stands_elsewhere(now, before):
         return {}
     try:
-        return {old.stem: now.stem} if _is_equal_but_imports(old, now, before, after) else {}
+        is_same = old.parent == now.parent or _may_change_folder(old, now, before, after)
+        return {old.stem: now.stem} if is_same and _is_equal_but_imports(old, now, before, after) else {}
     except NO_PYTHON:
         return {}
+
+
+def is_empty_package(path: str, texts: _Texts) -> bool:
+    """Return whether a file only makes its folder a package."""
+    return PurePosixPath(path).name == "__init__.py" and not texts.get(path, "").strip()
+
+
+def _may_change_folder(old: PurePosixPath, now: PurePosixPath, before: _Texts, after: _Texts) -> bool:
+    """Return whether a module does the same in another folder: no code and no manifest knows where it is."""
+    tree = ast.parse(before[str(old)])
+    is_placed = any(isinstance(node, ast.ImportFrom) and node.level for node in ast.walk(tree))
+    is_placed = is_placed or not _TELLS_HOME.isdisjoint(list_words(tree))
+    apart = {str(each / "__init__.py") for each in {*old.parents} ^ {*now.parents}}
+    is_run = any(
+        path in texts and not is_empty_package(path, texts) for path in apart for texts in (before, after)
+    )
+    listed = any(_LISTS_PACKAGES.search(before.get(path, "")) for path in _MANIFESTS)
+    tops = {_to_module(each).partition(".")[0] for each in (old, now)}
+    return not (is_placed or is_run or listed) and len(tops) == 1
 
 
 def _is_unknown(stem: str) -> bool:
@@ -305,7 +324,8 @@ def _is_equal_but_imports(old: PurePosixPath, now: PurePosixPath, before: _Texts
             was, tree = ast.parse(before[path]), ast.parse(after[path])
             if may_reach_by_name(was) or _reaches_otherwise(was, old.stem):
                 return False
-            _rename_imports(was, path, old, now)
+            _resolve_imports(was, path, {_to_module(old): _to_module(now)})
+            _resolve_imports(tree, path, {})
             if ast.dump(was) != ast.dump(tree):
                 return False
         elif before[path] != after[path] and not is_document_path(path):
@@ -323,10 +343,13 @@ def _reaches_otherwise(tree: ast.Module, stem: str) -> bool:
     )
 
 
-def _rename_imports(tree: ast.Module, path: str, old: PurePosixPath, now: PurePosixPath) -> None:
-    module = ".".join(part for part in old.with_suffix("").parts if part != "src")
+def _resolve_imports(tree: ast.Module, path: str, names: Mapping[str, str]) -> None:
+    """Write each import of names with the whole name of its module, some of which have another one."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module:
+        if isinstance(node, ast.ImportFrom):
             home = find_home_module(node, path.removeprefix("src/"))
-            if home == module:
-                node.module = node.module.removesuffix(old.stem) + now.stem
+            node.module, node.level = names.get(home, home), 0
+
+
+def _to_module(place: PurePosixPath) -> str:
+    return ".".join(part for part in place.with_suffix("").parts if part != "src")

@@ -9,7 +9,7 @@ from agentflow.core.languages import is_source
 from agentflow.core.task import TaskState
 from agentflow.verdict.same.equivalence import is_description, is_document, is_same_behaviour
 from agentflow.verdict.same.inlining import find_extracted
-from agentflow.verdict.same.moved_code import find_moved, find_moved_module
+from agentflow.verdict.same.moved_code import find_moved, find_moved_module, is_empty_package
 from agentflow.verdict.same.own_texts import find_reading_words, reads_texts_of_others
 from agentflow.verdict.same.renaming import find_renaming, is_renamed
 from agentflow.verdict.same.unused import find_dropped_names, is_taken
@@ -124,7 +124,7 @@ def find_renamed(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -
     """Return the names that changed, if nothing but names changed."""
     names, (base, tree) = find_renaming(changes), task.trees
     paths, now = git.list_paths(base), git.list_paths(tree)
-    is_moved = not names and len(set(paths) ^ {*now}) == _MOVED
+    is_moved = not names and len(_drop_packages(git, tree, {*paths} ^ {*now})) == _MOVED
     if not (names or is_moved) or len(paths) > _RENAMED_FILES or (names and sorted(paths) != sorted(now)):
         return {}
     sides = git.read_files(base, paths, _TEXT_BYTES), git.read_files(tree, now, _TEXT_BYTES)
@@ -135,6 +135,12 @@ def find_renamed(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -
         return moved if moved and not (project and _is_named_outside(git, task, project, moved)) else {}
     is_left = git.find_mentions(tree, names) or git.find_mentions(base, names.values())
     return names if not is_left and is_renamed(before, after, names) else {}
+
+
+def _drop_packages(git: Git, tree: str, paths: Collection[str]) -> list[str]:
+    """Return the paths without those of empty files that make a folder a package."""
+    texts = git.read_files(tree, [path for path in paths if path.endswith("__init__.py")], _TEXT_BYTES)
+    return [path for path in paths if path not in texts or not is_empty_package(path, texts)]
 
 
 def _list_projects(task: TaskState) -> tuple[str, ...]:

@@ -52,3 +52,44 @@ def test_a_module_that_changed_is_another() -> None:
     assert find_moved_module(BASE, {**after, "src/shop/core.py": after["src/shop/core.py"] + "A = 1\n"}) == {}
     assert find_moved_module(BASE, {**after, "src/shop/more.py": ""}) == {}
     assert find_moved_module(BASE, BASE) == {}
+
+
+def moved(texts: Mapping[str, str], **others: str) -> dict[str, str]:
+    after = {path: text.replace("shop.tax", "shop.money.vat") for path, text in texts.items()}
+    after["src/shop/money/vat.py"] = after.pop("src/shop/tax.py")
+    return {**after, **others}
+
+
+def test_a_module_has_another_folder() -> None:
+    package = {"src/shop/money/__init__.py": ""}
+    assert find_moved_module(BASE, moved(BASE, **package)) == {"tax": "vat"}
+    assert find_moved_module(BASE, moved(BASE)) == {"tax": "vat"}
+    relative = {**BASE, "src/shop/core.py": BASE["src/shop/core.py"].replace("shop.tax", ".tax")}
+    after = {
+        **moved(relative),
+        "src/shop/core.py": BASE["src/shop/core.py"].replace("shop.tax", ".money.vat"),
+    }
+    assert find_moved_module(relative, after) == {"tax": "vat"}
+
+
+@pytest.mark.parametrize(
+    ("extra", "package"),
+    [
+        ({}, "print('loaded')\n"),
+        ({"src/shop/tax.py": f"from . import rates\n\n\n{TAX}"}, ""),
+        ({"src/shop/tax.py": f"PLACE = __file__\n\n\n{TAX}"}, ""),
+        ({"src/shop/money/cents.py": "", "src/shop/money/__init__.py": "x = 1\n"}, "x = 1\n"),
+        ({"pyproject.toml": "[tool.setuptools]\npackages = ['shop']\n"}, ""),
+    ],
+)
+def test_a_module_that_may_do_something_else_in_another_folder_is_another(
+    extra: dict[str, str], package: str
+) -> None:
+    before = {**BASE, **extra}
+    assert find_moved_module(before, {**moved(before), "src/shop/money/__init__.py": package}) == {}
+
+
+def test_a_module_moves_in_no_other_package() -> None:
+    after = {path.replace("src/shop/tax.py", "src/money/tax.py"): text for path, text in BASE.items()}
+    after["src/shop/core.py"] = after["src/shop/core.py"].replace("shop.tax", "money.tax")
+    assert find_moved_module(BASE, after) == {}
