@@ -1,6 +1,7 @@
-"""Extracted functions: private functions of Python put back in the place of their calls."""
+"""What is extracted: private functions of Python put back in the place of their calls, and new constants."""
 
 import ast
+import builtins
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -28,6 +29,11 @@ _UNFIT = (
     *(ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.Delete, ast.Match),
 )
 """Syntax that a function must not contain to be put in the place of its calls."""
+_CONSTANT = (
+    *(ast.Constant, ast.UnaryOp, ast.BinOp, ast.Tuple),
+    *(ast.unaryop, ast.operator, ast.expr_context),
+)
+"""Syntax of a value that is the same whenever it is computed."""
 _PRIVATE = re.compile(r"_[A-Za-z]\w+")
 
 
@@ -107,6 +113,47 @@ def put_in_functions(side: ast.Module, other: ast.Module) -> ast.Module:
         if tried is not None:
             side = tried
     return side
+
+
+def find_new_constants(before: str, after: str) -> frozenset[str]:
+    """Return the constants that only the new code has and that may stand for their values."""
+    old, new = read_python(before), read_python(after)
+    return frozenset(_list_constants(new, old)) if old and new else frozenset()
+
+
+def put_in_constants(side: ast.Module, other: ast.Module) -> ast.Module:
+    """Return a side with the values of the constants that the other lacks put in the place of their names."""
+    given = _list_constants(side, other)
+    if not given:
+        return side
+    side.body = [node for node in side.body if _get_target(node) not in given]
+    return Filled(given).put_in(side)
+
+
+def _list_constants(side: ast.Module, other: ast.Module) -> dict[str, ast.expr]:
+    """Return the values of names that a module sets once, before it uses them, and the other never says."""
+    known, bound = list_words(other), count_bound_names(side)
+    found = dict[str, ast.expr]()
+    for place, node in enumerate(side.body):
+        name = _get_target(node)
+        is_first = name not in count_names(*side.body[:place])
+        if name and is_first and bound[name] == 1 and name not in known and not hasattr(builtins, name):
+            assert isinstance(node, ast.Assign | ast.AnnAssign)
+            assert node.value
+            found[name] = node.value
+    return found
+
+
+def _get_target(node: ast.stmt) -> str:
+    """Return the name that a statement gives a plain value; empty for any other statement."""
+    match node:
+        case (
+            ast.Assign(targets=[ast.Name(id=name)], value=ast.expr() as value)
+            | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+        ) if not name.startswith("__") and all(isinstance(each, _CONSTANT) for each in ast.walk(value)):
+            return name
+        case _:
+            return ""
 
 
 class _Calls(ast.NodeTransformer):

@@ -8,7 +8,7 @@ from agentflow.core.evidence import CheckName
 from agentflow.core.languages import is_source
 from agentflow.core.task import TaskState
 from agentflow.verdict.same.equivalence import is_description, is_document, is_same_behaviour
-from agentflow.verdict.same.inlining import find_extracted
+from agentflow.verdict.same.inlining import find_extracted, find_new_constants
 from agentflow.verdict.same.moved_code import find_moved, find_moved_module, is_empty_package
 from agentflow.verdict.same.own_texts import find_reading_words, reads_texts_of_others
 from agentflow.verdict.same.renaming import find_renaming, is_renamed
@@ -102,6 +102,7 @@ def _is_needed(git: Git, tree: str, changes: tuple[ChangedTexts, ...], own: Coll
         private = find_extracted(each.before, each.after) | {
             name for name, kind in names.items() if kind == "function"
         }
+        private |= find_new_constants(each.before, each.after)
         if private and not {*git.find_mentions(tree, private)} <= {each.path}:
             return True
         naming = git.find_mentions(tree, names) if names else ()

@@ -17,6 +17,7 @@ from agentflow.verdict.same.inlining import (
     count_names,
     find_bound_names,
     is_handed,
+    put_in_constants,
     put_in_functions,
 )
 from agentflow.verdict.syntax import AnyFunction, has_kind, list_parameters, list_words, name_imported
@@ -47,6 +48,7 @@ def to_one_form(old: ast.Module, new: ast.Module, own: Collection[str]) -> tuple
     if not all(_SEES_FRAMES.isdisjoint(list_words(side)) for side in (old, new)):
         return old, new
     if own:
+        new = put_in_constants(new, old)
         old, new = put_in_functions(old, new), put_in_functions(new, old)
     for side in (old, new):
         _blank_help(side)

@@ -194,3 +194,30 @@ def test_what_looks_alike_may_do_something_else(name: str) -> None:
     compile(before + after, "a.py", "exec")
     assert not tried(before, after)
     assert not tried(after, before)
+
+
+COST = "def cost(weight):\n    return 490 if weight <= 2000 else 990 + 600 * weight\n"
+NAMED = COST.replace("490", "SMALL").replace("600", "FEE")
+WRONG_CONSTANTS = {
+    "another value": f"SMALL = 491\nFEE = 600\n{NAMED}",
+    "set twice": f"SMALL = 490\nFEE = 600\n{NAMED}\n\nFEE = 700\n",
+    "set elsewhere": f"SMALL = 490\nFEE = 600\n{NAMED}\n\ndef f():\n    global FEE\n    FEE = 1\n",
+    "a name of Python": f"max = 490\n{COST.replace('490', 'max')}",
+    "a list": f"SMALL = [490]\n{COST.replace('490', 'SMALL')}",
+    "a name that is known": f"{COST.replace('490', 'weight')}",
+}
+
+
+def test_a_new_constant_stands_for_its_value() -> None:
+    whole = "def f(word, times=(-1, 60 * 60)):\n    return word in times or 'b' * 2\n"
+    after = "OFTEN = (-1, 60 * 60)\nLETTER = 'b'\n\n\n" + whole.replace("(-1, 60 * 60)", "OFTEN")
+    assert tried(whole, after.replace("'b' *", "LETTER *"))
+    assert tried(COST, f"SMALL = 490\nFEE: int = 600\n\n\n{NAMED}")
+    given = "def f(fee=600):\n    return fee\n"
+    assert not tried(given, f"{given.replace('600', 'FEE')}\n\nFEE = 600\n")  # it is set too late
+    assert not tried(f"SMALL = 490\nFEE = 600\n{NAMED}", COST)  # others may import what is gone
+
+
+@pytest.mark.parametrize("name", WRONG_CONSTANTS)
+def test_another_constant_may_do_something_else(name: str) -> None:
+    assert not tried(COST, WRONG_CONSTANTS[name])
