@@ -24,12 +24,13 @@ _LOCKS = (
     ("bun.lock", "bun"),
     ("bun.lockb", "bun"),
 )
-_SCRIPTS = (
+CHECK_SCRIPTS = (
     (CheckName.LINT, "lint"),
     (CheckName.FORMAT, "format:check"),
     (CheckName.BUILD, "build"),
     (CheckName.TESTS, "test"),
 )
+"""The scripts of package.json that are checks."""
 _LOCAL_TSC = MappingProxyType(
     {"npm": "npx --no-install tsc", "pnpm": "pnpm exec tsc", "yarn": "yarn run tsc", "bun": "bun run tsc"}
 )
@@ -92,7 +93,7 @@ def find_node_checks(repository: Repository) -> Iterator[Check]:
     tool = _package_tool(repository, package)
     missing = _lacks(repository, tool, "install Node.js" if tool == "npm" else f"npm install -g {tool}")
     scripts = get_table(package, "scripts")
-    for name, script in _SCRIPTS:
+    for name, script in CHECK_SCRIPTS:
         body = scripts.get(script)
         if _is_script(body):
             yield require(name, _script(tool, script), f"script {script!r} in package.json", missing)

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
+from agentflow.checks.detect import CHECK_SCRIPTS
 from agentflow.checks.repository import get_table
 from agentflow.core.evidence import Surface
 from agentflow.core.record import Record
@@ -29,6 +30,8 @@ _PRODUCT_SECTION = re.compile(r"metadata|options(?:\..*)?|bdist_wheel|sdist|egg_
 _CHECKER_KEYS = frozenset(
     {"scripts", "jest", "vitest", "mocha", "ava", "nyc", "c8", "eslintConfig", "eslintIgnore", "babel", "tap"}
 )
+_AROUND_SCRIPTS = ("pre", "post")
+"""The beginnings of scripts that run with another one."""
 _EXAMPLE = ">>> "
 _TEST = "test "
 _TEST_MODULE = regex(
@@ -161,11 +164,25 @@ def _mix_json(before: str, now: str) -> str:
         return before
     mixed = {key: value for key, value in new.items() if key not in _CHECKER_KEYS}
     mixed |= {key: value for key, value in old.items() if key in _CHECKER_KEYS}
+    if added := _find_free_scripts(get_table(old, "scripts"), get_table(new, "scripts")):
+        mixed["scripts"] = {**get_table(old, "scripts"), **added}
     if names := {**_names_in(new), **_names_in(old)}:
         mixed["imports"] = names  # checks load code by names that had a meaning before
     if mixed == new or (before and mixed == old):
         return now if mixed == new else before
     return json.dumps(mixed, indent=2, ensure_ascii=False) + "\n"
+
+
+def _find_free_scripts(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return the new scripts that are no check, and that no other script of before starts."""
+    said = {word for text in old.values() for word in re.findall(r"[\w-]+", str(text))}
+    said |= {script.partition(":")[0] for _, script in CHECK_SCRIPTS}
+    rest = {name: text for name, text in new.items() if name not in old}
+    return {
+        name: text
+        for name, text in rest.items()
+        if name.partition(":")[0] not in said and not name.startswith(_AROUND_SCRIPTS)
+    }
 
 
 def _names_in(document: dict[str, Any]) -> dict[str, Any]:

@@ -90,6 +90,17 @@ def test_the_scripts_of_a_package_are_as_before() -> None:
     assert '"x": "1"' in mixed
 
 
+def test_a_new_script_that_no_check_runs_is_the_products() -> None:
+    before = '{"name": "a", "scripts": {"test": "run-p unit:* && npm run e2e"}}'
+    now = before.replace("}}", ', "start": "node a.js"}}')
+
+    assert mix("package.json", before, now) == now
+    for name in ("pretest", "posttest", "prestart", "unit:slow", "e2e", "lint", "test:fast", "build"):
+        sneaked = now.replace("}}", f', "{name}": "true"}}}}')
+        assert json.loads(mix("package.json", before, sneaked)) == json.loads(now)
+    assert '"test": "run-p' in mix("package.json", before, now.replace("run-p", "true"))
+
+
 def test_a_name_by_which_tests_load_code_leads_where_it_did() -> None:
     before = '{"imports": {"#cart": "./lib/cart.js"}, "scripts": {"test": "x"}}'
     now = '{"imports": {"#cart": "./lib/plain.js", "#tax": "./lib/tax.js"}, "scripts": {"test": "x"}}'
