@@ -33,6 +33,7 @@ _CARGO_END = regex(
     r"test result: (?:ok|FAILED)\. (?P<passed>\d+) passed; (?P<failed>\d+) failed; "
     r"(?P<skipped>\d+) ignored;.*"
 )
+_CARGO_BROKEN = regex(r"error: could not compile `(?P<crate>[\w-]+)` \(lib(?: test)?\).*")
 _CARGO_WORDS = MappingProxyType({"ok": PASSED, "FAILED": FAILED, "ignored": SKIPPED})
 _LINE = regex(r" \(line \d+\)")
 _CTEST = regex(
@@ -208,8 +209,11 @@ def _read_cargo(rows: list[str]) -> Told | None:
             begun = None
     if not numbers:
         return None
-    outcomes = {name: find_worst(several) for name, several in found.items()}
-    return Told(outcomes=outcomes if is_whole else {}, number=_sum(numbers))
+    broken = {
+        f"{end['crate'].replace('-', '_')}::*": ERROR for row in rows if (end := _CARGO_BROKEN.match(row))
+    }
+    outcomes = {name: find_worst(several) for name, several in found.items()} | broken
+    return Told(outcomes=outcomes if is_whole else {}, number=_sum([*numbers, count_outcomes(broken)]))
 
 
 def _count_outcomes(outcomes: Iterable[TestOutcome]) -> TestCounts:

@@ -98,6 +98,19 @@ def test_the_last_of_several_sums_counts() -> None:
     assert told.number == TestCounts(passed=2, failed=1)
 
 
+def test_a_crate_that_cannot_be_compiled_beside_others_is_an_error() -> None:
+    text = (
+        "     Running unittests src/lib.rs (target/debug/deps/base-b15)\n\nrunning 1 test\ntest a ... ok\n\n"
+        "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s\n\n"
+        "error: could not compile `my-units` (lib test) due to 2 previous errors; 1 warning emitted\n"
+    )
+    told = read_printed(text)
+
+    assert told is not None
+    assert told.outcomes == {"base::a": TestOutcome.PASSED, "my_units::*": TestOutcome.ERROR}
+    assert told.number == TestCounts(passed=1, errors=1)
+
+
 def test_a_line_among_the_tests_of_cargo_leaves_only_their_number() -> None:
     forged = "running 2 tests\ntest a ... ok\ntest forged ... ok\n"
     end = "test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured\n"
