@@ -215,14 +215,13 @@ def _pytest_settings(repository: Repository) -> tuple[_Wanted, ...]:
 def _find_projects(repository: Repository, tests: Collection[str], added: Collection[str]) -> dict[str, str]:
     """Return the outermost folders of tests with settings of pytest, and these.
 
-    Where the root has some, they are those added folders that it leaves out. Each ends with a slash.
+    Where the root has some, they are the added folders. Each ends with a slash.
     """
     above = {f"{folder}/" for name in tests for folder in PurePosixPath(name).parents[:-1]}
     ends = tuple(f"/{name}" for name in PYTEST_SETTINGS)
     above &= {f"{posixpath.dirname(name)}/" for name in repository.files if name.endswith(ends)}
     if _pytest_settings(repository):
-        seen = [name for name in tests if repository.is_in_test_paths(name)]
-        above &= {folder for folder in added if not any(name.startswith(folder) for name in seen)}
+        above &= {*added}
     found: dict[str, str] = {}
     for folder in sorted(above):
         settings = () if folder.startswith(tuple(found)) else _pytest_settings(repository.within(folder))

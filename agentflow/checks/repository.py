@@ -10,7 +10,7 @@ from typing import Any
 from agentflow.core.check_command import join_commands
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.record import Record
-from agentflow.core.regex import compile_glob, regex
+from agentflow.core.regex import regex
 from agentflow.sandbox.run import Sandbox
 
 _READ_BYTES = 1_000_000
@@ -20,7 +20,6 @@ MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _MAKE_TEST = regex(r"(?m)^test[ \t]*:(?!=)[^\n]*(?:\n|\Z)(?P<recipe>(?:\t[^\n]*\n?)*)")
 _FOLDERS = regex(r"(?m)^[ \t]*(testpaths|norecursedirs)[ \t]*=[ \t]*(\[[^\]]*\]|[^\n]*(?:\n[ \t]+[^\n]*)*)")
 """The settings by which pytest looks for tests, in TOML and in INI files."""
-_PATHS = regex(r"[^\s\[\]\"',]+")
 
 
 class Repository(Record):
@@ -74,16 +73,6 @@ class Repository(Record):
             folder in value if key == "testpaths" else not any(glob in value for glob in skipped)
             for key, value in said
         )
-
-    def is_in_test_paths(self, name: str) -> bool:
-        """Return whether pytest looks for tests where a file is: anywhere, unless its settings say where."""
-        said = [each for file in PYTEST_SETTINGS for each in _FOLDERS.findall(self.read(file))]
-        places = [word for key, value in said if key == "testpaths" for word in _PATHS.findall(value)]
-        globs = (
-            "**" if place in (".", "./") else f"{place.removeprefix('./').rstrip('/')}{{,/**}}"
-            for place in places
-        )
-        return not places or any(compile_glob(glob).fullmatch(name) for glob in globs)
 
     @property
     def make_test(self) -> tuple[str, str] | None:

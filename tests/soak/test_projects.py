@@ -139,20 +139,35 @@ def test_crates_without_a_manifest_above_them_are_tested_each_in_its_folder(
     assert done.code == end, done.out
 
 
-NARROW = {
+@pytest.mark.skipif(not shutil.which("cargo"), reason="runs cargo")
+@pytest.mark.parametrize(("code", "end"), [("a + b", 0), ("a * b", 3), ("if a > 9 { 9 } else { a + b }", 4)])
+def test_a_crate_that_a_task_adds_beside_others_is_tested_at_once(
+    code: str, end: int, new_repo: NewRepo
+) -> None:
+    two = lay_crate("two", code)
+    two["two/src/lib.rs"] += "\n#[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n    fn adds() {\n"
+    two["two/src/lib.rs"] += "        assert_eq!(add(1, 2), 3);\n    }\n}\n"
+    del two["two/tests/add.rs"]
+    repo = new_repo({".gitignore": "target/\nCargo.lock\n", **lay_crate("one")})
+    done = projects.add_files(repo, two, evidence="ev-0004")
+    assert done.code == end, done.out
+
+
+SETTINGS = {
     "pyproject.toml": '[tool.pytest.ini_options]\ntestpaths = ["tests"]\n',
     "pytest.ini": "[pytest]\ntestpaths =\n    ./tests/\n",
+    "setup.cfg": "[tool:pytest]\naddopts = -ra\n",
 }
 
 
 @pytest.mark.parametrize(
     ("other", "code"), [({}, 0), *projects.WRONG.values()], ids=["right", *projects.WRONG]
 )
-@pytest.mark.parametrize("settings", NARROW)
-def test_a_project_that_a_task_adds_where_the_root_looks_for_no_tests_is_tested_at_once(
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_a_project_that_a_task_adds_below_a_root_with_settings_is_tested_at_once(
     settings: str, other: dict[str, str], code: int, new_repo: NewRepo
 ) -> None:
-    repo = new_repo({**projects.ROOTS["below"], settings: NARROW[settings]})
+    repo = new_repo({**projects.ROOTS["below"], settings: SETTINGS[settings]})
     done = projects.add_files(repo, projects.lay_second(**other))
     assert done.code == code, done.out
     again = repo.run("verify", repo.folder.name)
