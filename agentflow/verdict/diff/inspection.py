@@ -5,7 +5,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
@@ -34,6 +34,7 @@ _TEXT_BYTES = 1_000_000
 _LOCK_BYTES = 20_000_000
 _TEST_FILES = 1_000
 _NUMBER = regex(r"(?<![\w.])\d{2,}(?!\w)")
+_WORD = regex(r"[\w.-]{2}")
 _MOST_NUMBERS = 100
 _DOCUMENTS = 50
 _CHANGES = regex(r"(?i)change|history|news|release")
@@ -69,7 +70,7 @@ class Inspection(Record):
     changed_tests: frozenset[str] = frozenset()
     """The tests that are new or changed, by name, where nothing but tests and documents changed."""
     new_fixtures: tuple[str, ...] = ()
-    """The new files of data of the tests, where nothing else changed."""
+    """The new and longer files of data of the tests, where nothing else changed."""
     renamed: Mapping[str, str] = {}
     """The names that became others, where that is all that changed."""
     lines: tuple[Hunk, ...] = ()
@@ -134,19 +135,42 @@ def _tests_of(change: ChangedTexts) -> frozenset[str]:
 
 
 def _find_new_fixtures(changes: tuple[ChangedTexts, ...], surface: Surface) -> tuple[str, ...]:
-    """Return the changed files if all are new data of the tests."""
+    """Return the changed files if all are new or longer data of the tests."""
     is_all = all(_is_new_fixture(each, surface) for each in changes)
     return tuple(each.path for each in changes) if is_all else ()
 
 
 def _is_new_fixture(change: ChangedTexts, surface: Surface) -> bool:
-    """Return whether a file is new, belongs to the tests alone, and is no code and no setting by its name."""
+    """Return whether a file is new or longer, of the tests alone, and no code and no setting by its name."""
     name = PurePosixPath(change.path).name
-    is_new = change.modes == ("000000", "100644") and change.path not in surface.read
+    is_longer = change.modes == ("100644", "100644") and change.is_whole and _is_inserted(change)
+    is_new = (change.modes == ("000000", "100644") or is_longer) and change.path not in surface.read
     is_named = name.startswith(".") or is_shared(name) or find_kind(name, Surface()) is not None
     kind = find_kind_for_verdict(change.path, surface)
     is_of_tests = kind in (Kind.TESTS, Kind.FIXTURES, Kind.OBSERVED)
     return is_new and is_of_tests and not is_source(change.path) and not is_named
+
+
+def _is_inserted(change: ChangedTexts) -> bool:
+    """Return whether all of a file is there as before, and one piece more that changes none of its cases."""
+    before, after = change.before, change.after
+    pairs = enumerate(zip(before, after, strict=False))
+    same = next((place for place, (old, new) in pairs if old != new), min(len(before), len(after)))
+    return any(_is_put_at(place, before, after) for place in (same, before.rfind("\n", 0, same) + 1))
+
+
+def _is_put_at(place: int, before: str, after: str) -> bool:
+    left = before[place:]
+    added = after[place : len(after) - len(left)]
+    edges = (before[:place][-1:] + added[:1], added[-1:] + left[:1])
+    return after.endswith(left) and not any(map(_WORD.fullmatch, edges)) and _is_whole(added)
+
+
+def _is_whole(added: str) -> bool:
+    """Return whether a piece closes no bracket that it does not open, and begins on its outermost level."""
+    depths = [*accumulate({"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(sign, 0) for sign in added)]
+    indents = [len(line) - len(line.lstrip()) for line in added.splitlines() if line.strip()]
+    return bool(indents) and min(depths) == depths[-1] == 0 and indents[0] == min(indents)
 
 
 def _dependencies(git: Git, task: TaskState, paths: list[str]) -> tuple[Difference, ...]:

@@ -148,17 +148,21 @@ def _of_python(
 
 
 def _of_fixtures(context: ProbeContext, final: CheckRun) -> Iterator[Probe]:
-    """Yield the new cases of tests that were there with broken code, then without each file for them."""
+    """Yield the new cases of tests that were there with broken code, then with each file as it was."""
     known = _tests_before(context)
     functions = {test.partition("[")[0] for test in known if "[" in test}
     tests = context.passed - known
     check, broken = narrow_quietly(final.check, tests), _break_product(context, is_python=True)
     files = context.inspection.new_fixtures
+    before = context.git.read_files(context.trees[0], files, _TEST_BYTES)
     is_clear = bool(tests) and all(test.partition("[")[0] in functions for test in tests)
     if is_clear and broken and check != final.check and len(files) <= _MOST_FIXTURES:
         made = context.plan(ProbeKind.TESTS_ONLY, final.replace(check=check), broken).replace(tests=tests)
         without = made.replace(kind=ProbeKind.WITHOUT_HUNK)
-        yield from (made, *(without.replace(files={path: None}, subjects=(path,)) for path in files))
+        yield from (
+            made,
+            *(without.replace(files={path: before.get(path)}, subjects=(path,)) for path in files),
+        )
 
 
 def _tests_before(context: ProbeContext) -> frozenset[str]:
