@@ -145,7 +145,9 @@ def test_a_crate_that_a_task_adds_beside_others_is_tested_at_once(
     code: str, end: int, new_repo: NewRepo
 ) -> None:
     two = lay_crate("two", code)
-    two["two/src/lib.rs"] += "\n#[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n    fn adds() {\n"
+    two["two/src/lib.rs"] += (
+        "\n#[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n    fn adds() {\n"
+    )
     two["two/src/lib.rs"] += "        assert_eq!(add(1, 2), 3);\n    }\n}\n"
     del two["two/tests/add.rs"]
     repo = new_repo({".gitignore": "target/\nCargo.lock\n", **lay_crate("one")})

@@ -2,6 +2,7 @@
 
 from tests.soak.honest.additions import ADDITIONS
 from tests.soak.honest.around import AROUND
+from tests.soak.honest.common import COMMON
 from tests.soak.honest.entries import Entry
 from tests.soak.honest.everyday import EVERYDAY
 from tests.soak.honest.projects import PROJECTS
@@ -18,4 +19,5 @@ ENTRIES: tuple[Entry, ...] = (
     *EVERYDAY,
     *PROJECTS,
     *STYLES,
+    *COMMON,
 )

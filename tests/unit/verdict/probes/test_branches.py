@@ -125,3 +125,47 @@ def test_what_is_told_names_the_condition_and_the_outcome_that_is_missing(tmp_pa
     after = body("if total > 100:", "    return 0", f"return {RIGHT}")
     found = untried(tmp_path, BEFORE, after, "pages(7, 3)")
     assert found == ["core.py:4: in which `total > 100` is true"]
+
+
+CHOICE = """def call(word, n):
+    if word == "one":
+        return n
+    elif word == "two":
+        return 2 * n
+"""
+MORE = (
+    CHOICE
+    + """    elif word == "three":
+        return 3 * n
+    elif word == "four":
+        return 4 * n
+"""
+)
+ALL = ("call('one', 1)", "call('two', 1)", "call('three', 1)", "call('four', 1)")
+
+
+def test_the_last_of_some_cases_that_a_choice_gains_need_not_be_false(tmp_path: Path) -> None:
+    assert untried(tmp_path, CHOICE, MORE, *ALL) == []
+
+
+def test_each_of_them_has_to_be_true(tmp_path: Path) -> None:
+    left = untried(tmp_path, CHOICE, MORE, *ALL[:3])
+    assert "core.py:8: in which `word == 'four'` is true" in left
+
+
+LAST = "in which `word == 'four'` is false"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "wanted"),
+    [
+        (CHOICE, MORE.replace("2 * n", "n + n"), f"core.py:8: {LAST}"),
+        (CHOICE, MORE.replace('word == "four"', "n == 1"), "core.py:8: in which `n == 1` is false"),
+        ("", MORE, f"core.py:8: {LAST}"),
+    ],
+    ids=["another case changed", "another value is asked", "the choice is new"],
+)
+def test_what_else_is_new_has_to_be_true_and_false(
+    before: str, after: str, wanted: str, tmp_path: Path
+) -> None:
+    assert wanted in untried(tmp_path, before, after, *ALL)
