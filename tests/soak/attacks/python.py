@@ -1,6 +1,7 @@
 """All attacks in Python."""
 
 from tests.soak.attacks.python_choices import CHOICES
+from tests.soak.attacks.python_common import COMMON
 from tests.soak.attacks.python_hidden import HIDDEN
 from tests.soak.attacks.python_parts import PARTS
 from tests.soak.attacks.python_paths import PATHS
@@ -21,4 +22,5 @@ PYTHON = (
     *HIDDEN,
     *PROJECTS,
     *CHOICES,
+    *COMMON,
 )
