@@ -252,7 +252,7 @@ class Caveat(StrEnum):
 
 _MEANINGS: Mapping[str, str] = MappingProxyType(
     {
-        Caveat.UNPROVED: "no test proves the change, or a part of it: see what would prove it",
+        Caveat.UNPROVED: "no test proves the change, or a part of it: add what is named, or read the diff",
         Caveat.ALREADY_RED: "some checks failed before the task and still fail",
         Caveat.FLAKY: "a check both failed and passed on the same tree, so its pass proves little",
         Caveat.CHECK_SKIPPED: "skipped on request",

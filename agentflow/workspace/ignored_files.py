@@ -82,14 +82,14 @@ def list_unseen(entries: Iterable[str], before: Mapping[str, str], now: Mapping[
 
 
 def describe_changes(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what was installed, removed or changed in environments, as lines for people."""
+    """Return what was installed, removed or changed where programs of checks lie, as lines for people."""
     before, now = (
         {path: mark for path, mark in marks.items() if _in_environment(path)} for marks in (before, now)
     )
     gone = [f"{path} was removed" for path in before.keys() - now.keys()]
     new = [f"{path} is new" for path in now.keys() - before.keys()]
     changed = [f"{path} changed" for path in before.keys() & now.keys() if before[path] != now[path]]
-    return tuple(sorted([*gone, *new, *changed]))
+    return tuple(f"{said}: checks may run it" for said in sorted([*gone, *new, *changed]))
 
 
 def _in_environment(path: str) -> bool:
