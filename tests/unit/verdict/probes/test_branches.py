@@ -141,7 +141,7 @@ MORE = (
         return 4 * n
 """
 )
-ALL = ("call('one', 1)", "call('two', 1)", "call('three', 1)", "call('four', 1)")
+ALL = ("call('one', 5)", "call('two', 5)", "call('three', 5)", "call('four', 5)")
 
 
 def test_the_last_of_some_cases_that_a_choice_gains_need_not_be_false(tmp_path: Path) -> None:
@@ -150,17 +150,17 @@ def test_the_last_of_some_cases_that_a_choice_gains_need_not_be_false(tmp_path: 
 
 def test_each_of_them_has_to_be_true(tmp_path: Path) -> None:
     left = untried(tmp_path, CHOICE, MORE, *ALL[:3])
-    assert "core.py:8: in which `word == 'four'` is true" in left
+    assert 'core.py:8: in which `word == "four"` is true' in left
 
 
-LAST = "in which `word == 'four'` is false"
+LAST = 'in which `word == "four"` is false'
 
 
 @pytest.mark.parametrize(
     ("before", "after", "wanted"),
     [
         (CHOICE, MORE.replace("2 * n", "n + n"), f"core.py:8: {LAST}"),
-        (CHOICE, MORE.replace('word == "four"', "n == 1"), "core.py:8: in which `n == 1` is false"),
+        (CHOICE, MORE.replace('word == "four"', "n == 5"), "core.py:8: in which `n == 5` is false"),
         ("", MORE, f"core.py:8: {LAST}"),
     ],
     ids=["another case changed", "another value is asked", "the choice is new"],
