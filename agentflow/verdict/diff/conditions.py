@@ -185,7 +185,8 @@ def _is_closure(code: Tokens, place: int) -> bool:
 
 def end_of_operand(code: Tokens, place: int) -> int:
     """Return where an operand ends: a name or a bracket with all that is called and read of it."""
-    while code.get_word(place) in ("!", "-", "+", "--", "++", "typeof", "await", "new"):
+    signs = ("!", "-", "+", "--", "++", "typeof", "await", "new")
+    while code.get_word(place) in signs and code.get_word(place + 1) != ".":
         place += 1
     place = code.partners.get(place, place) + 1
     while code.get_word(place) in ("(", "[", *_CHAIN) or (code.is_script and code.get_word(place) == "!"):

@@ -93,6 +93,11 @@ OMISSIONS = {
         "save(+Object.is(a, b), 1 + +c, +(d.e), 1 + f, +2, g++ + h);\n",
         ["1: Object.is(a, b)", "1: c", "1: d.e"],
     ),
+    "what a function is called with": (
+        "a.js",
+        "if (!new.target) save(!new Map().size);\n",
+        ["1: !new.target", "1: !new Map().size"],
+    ),
     "values that no type leaves": (
         "a.ts",
         rows(
