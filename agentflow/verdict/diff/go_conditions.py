@@ -23,6 +23,8 @@ _PASSED_ON = re.compile(
     r"(?:err|fmt\.Errorf\(\"[^\"\n]*%w[^\"\n]*\"[^\n]*\berr\))\s*\}"
 )
 """A block that passes on an error of another function, as an exception is in other languages."""
+_MESSAGE = re.compile(r"func \([^()]*\) Error\(\) string \{\s*return [^\n]*?\s*\}\n")
+"""The method that every kind of error has to have."""
 
 
 def find_go_spots(code: Tokens) -> Iterator[Spot]:
@@ -75,6 +77,8 @@ def _find_arm(code: Tokens, place: int, block: int) -> int:
             return end + 1 if code.get_word(end) == ":" else 0
         case "else" if code.get_word(place + 1) == "{":
             return place + 2
+        case "func" if _MESSAGE.match(code.text, code.places[place]):
+            return 0
         case "for" | "func" if block:
             return block + 1
         case _:

@@ -8,7 +8,7 @@ from agentflow.verdict.diff.go_conditions import find_go_block
 from agentflow.verdict.probes.recording import frame_go
 from agentflow.verdict.tokens import Tokens, read_code
 
-_IMPORTS = '; import ({word}errors "errors"; {word}os "os"; {word}reflect "reflect"; {word}unsafe "unsafe")'
+_IMPORTS = '; import ({word}os "os"; {word}reflect "reflect"; {word}unsafe "unsafe")'
 _OTHER = """
 var {word}at, _ = {word}os.Getwd()
 var {word}kind = {word}reflect.TypeOf((*error)(nil)).Elem()
@@ -70,14 +70,10 @@ func {word}other(value {word}reflect.Value) bool {{
 	case kind == {word}reflect.Array || kind == {word}reflect.Struct:
 		return {word}parts(value)
 	case kind == {word}reflect.Ptr || kind == {word}reflect.Func || kind == {word}reflect.Interface:
-		if value.IsNil() && value.Type() != {word}kind {{
+		if value.IsNil() {{
 			return false
 		}}
-		other := {word}reflect.Zero(value.Type())
-		if value.IsNil() {{
-			other = {word}reflect.ValueOf({word}errors.New("~"))
-		}}
-		value.Set(other)
+		value.Set({word}reflect.Zero(value.Type()))
 	default:
 		return false
 	}}
@@ -102,9 +98,9 @@ func {word}parts(value {word}reflect.Value) bool {{
 """
 """Numbers grow, so that a test which only wants one above another does not notice; a pointer becomes nil.
 
-An error changes only where it is the only result, and what is returned beside one does not.
+So does an error that is the only result. Beside another result it stays, and so does that where there is one.
 """
-_LEFT_ALONE = frozenset({"Error", "Close", "Write"})
+_LEFT_ALONE = frozenset({"Error", "Write"})
 """Methods whose results hardly any caller looks at, as rightly as it may be."""
 _CONSTANT = r"(?:-?\d[\w.]*|\"[^\"\n]*\"|true|false|nil)"
 _CONSTANTS = re.compile(rf"{_CONSTANT}(?:, {_CONSTANT})*")

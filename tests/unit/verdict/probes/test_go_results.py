@@ -51,7 +51,7 @@ def run(folder: Path, code: str, call: str) -> str:
         ("func (p *P) f() P { return *p }\n", '(&P{1, "a"}).f()', "{2 a~}"),
         ("func f[T any](a T) (*T, func(T) T, map[int]struct{}) { return &a, nil, map[int]struct{}{1: {}} }\n",
          "f(1)", "<nil> <nil> map[]"),
-        ("func f(a error) error { return a }\n", "f(nil), f(bad)", "~ <nil>"),
+        ("func f(a error) error { return a }\n", "f(nil), f(bad)", "<nil> <nil>"),
         ("func f(a int) (int, error) {\n\tif a > 1 {\n\t\treturn 3, bad\n\t}\n\treturn a, nil\n}\n",
          "func() int { a, _ := f(2); return a }(), func() int { a, _ := f(1); return a }()", "3 2"),
     ],
