@@ -70,6 +70,7 @@ class Spot(Record):
 
 def to_spot(code: Tokens, start: int, end: int, *, is_arm: bool = False, closes: bool = True) -> Spot:
     """Return the place of some tokens; an arm is known by the line in which it begins."""
+    start = min(start, len(code.words) - 1)  # code may end where something has to follow
     first, last = code.places[start], code.find_end(end - 1)
     before, behind = code.places[max(start - 1, 0)], code.find_end(min(end, len(code.words) - 1))
     around = (code.text.rfind("\n", 0, first) + 1, last) if is_arm else (before, behind)

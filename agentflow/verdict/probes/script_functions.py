@@ -55,6 +55,8 @@ _BEFORE_NAMES = frozenset(
 )
 _CHANGES = frozenset({"push", "unshift", "delete"})
 """Methods that are called for what they do, whatever they return."""
+_THIS = frozenset({("this", ";"), ("this", "}")})
+"""What is returned so that calls can be chained."""
 _CONSTANT = re.compile(r"true|false|null|undefined|[\d.]+|\x01+")
 
 
@@ -109,8 +111,9 @@ def _gives_result(code: Tokens, place: int) -> bool:
             return False
         place = code.partners.get(place, place) + 1
     end = code.partners.get(place, place)
-    pairs = zip(code.words[place:end], code.words[place + 1 : end + 1], strict=True)
-    return any(word == "return" and follows not in (";", "}") for word, follows in pairs)
+    returns = [at for at in range(place, end) if code.words[at] == "return"]
+    given = ((code.get_word(at + 1), code.get_word(at + 2)) for at in returns)
+    return any(first not in (";", "}") and (first, last) not in _THIS for first, last in given)
 
 
 def _opens_body(code: Tokens, place: int) -> bool:

@@ -132,6 +132,8 @@ def test_what_is_new_in_a_script() -> None:
         "const f = (a) => all.push(a);\nconst g = () => a.b++;\n",
         "type F = (a: B) => C;\ninterface A {\n  f(a: B): C;\n  g: (a: B) => C;\n}\ndeclare let f: F;\n",
         "class A {\n  constructor() { return all; }\n  abstract f(a: B): C;\n  set g(a) { return; }\n}\n",
+        "const f = () => { return }",
+        "class A {\n  f() { return this }\n  g() { if (a) return; return this; }\n}\n",
         "class A {\n  private g: (a: B) => C;\n  #f() { return 1; }\n  *h() { return 1; }\n}\n",
         "{\n  const f = () => 1;\n}\nfunction g() {\n  all((a) => a);\n}\nconst a = { f: () => 1 };\n",
     ],

@@ -98,6 +98,7 @@ OMISSIONS = {
         "if (!new.target) save(!new Map().size);\n",
         ["1: !new.target", "1: !new Map().size"],
     ),
+    "what has no end": ("a.js", "a ||=", ["1:"]),
     "values that no type leaves": (
         "a.ts",
         rows(
