@@ -8,21 +8,9 @@ from types import MappingProxyType
 from typing import Literal
 
 from agentflow.core.evidence import CheckName
+from agentflow.core.lexers import C_LEXER, GO_LEXER, RUST_LEXER, SCRIPT_LEXER, SHELL_LEXER, Lexer
 from agentflow.core.record import Record
 from agentflow.core.regex import to_expression
-
-
-class Lexer(Record):
-    """Expressions that split a program into comments, strings and code."""
-
-    comment: str
-    strings: tuple[str, ...]
-    code: str
-    """The shortest piece that is neither comment nor string."""
-    odd: str = r"(?!)"
-    """Signs that these expressions miss some, or in scripts that comments affect the program."""
-    keeps_docs: bool = False
-    """Comments that document code may run as examples, or be read by a macro."""
 
 
 class CheckRule(Record):
@@ -103,59 +91,6 @@ class Language(Record):
     lexer: Lexer | None = None
 
 
-_SLASHES = r"//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/"
-_STRING = r'"(?:[^"\\\n]|\\.)*"'
-_CHARACTER = r"'(?:[^'\\\n]|\\.)+'"
-_HOLE = r"\$\{[\w.\s()+\-*%?:,\[\]]*\}"
-_REGEX = r"/(?![*/])(?:[^/\\\[\n]|\\[^\n]|\[(?:[^\]\\\n]|\\[^\n])*\])+/[a-z]*"
-_SCRIPT_STRINGS = (
-    r'"(?:[^"\\\n]|\\[^\n])*"',
-    r"'(?:[^'\\\n]|\\[^\n])*'",
-    rf"`(?:[^`\\$]|\\.|\$(?!\{{)|{_HOLE})*`",
-    rf"(?:(?<=[(,=:\[!&|?;>])|(?<=\breturn)|(?<=^))\s*{_REGEX}",
-)
-_KEYWORDS = r"\b(?:typeof|case|in|of|delete|void|throw|new|await|yield|do|else|instanceof)\s*/(?![/*])"
-_DIVISION = r"(?<=[\w\]]) ?/(?![/*])|(?<=\)) ?/(?![/*])(?=[^/\"'`\n]*(?:\n|\Z))"
-_HERE_DOCUMENT = (
-    r"<<-?[ \t]*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)(?![^\n]*<<)[^\n]*\n"
-    r"(?:.*?\n)?\t*(?P=end)(?=\n|\Z)"
-)
-_SHELL_INNER = r"(?:[^()\"'`\\#]|\"[^\"`\\()]*\"|'[^'\n]*')*"
-_C_LEXER = Lexer(
-    comment=_SLASHES,
-    strings=(_STRING, _CHARACTER),
-    code=r"[^\"'/]|/(?![/*])",
-    odd=r"\\[ \t]*\n|\?\?/|R\"|[0-9a-fA-F]'[0-9a-fA-F]|#[^\n]*<[^>\n]*/[/*]",
-)
-_GO_LEXER = Lexer(
-    comment=_SLASHES,
-    strings=(_STRING, _CHARACTER, r"`[^`]*`"),
-    code=r"[^\"'`/]|/(?![/*])",
-)
-_SCRIPT_LEXER = Lexer(
-    comment=_SLASHES,
-    strings=_SCRIPT_STRINGS,
-    code=rf"{_DIVISION}|[^\"'`/]",
-    odd=r"<!--|-->|</|/>|\+\+ ?/|-- ?/|__filename|import\.meta|\.stack\b|\bcallee\b|Function\.prototype|"
-    + _KEYWORDS,
-)
-_RUST_LEXER = Lexer(
-    comment=r"//[^\n]*|/\*(?:[^*/]|\*(?!/)|/(?!\*))*\*/",
-    strings=(r'(?<!\w)[bc]?r(?P<mark>#*)".*?"(?P=mark)', r'"(?:[^"\\]|\\.)*"', r"'(?:[^'\\\n]|\\[^'\n]*'?)'"),
-    code=r"[^\"'/]|'(?=[A-Za-z_]\w*(?!'))|/(?![/*])",
-    keeps_docs=True,
-)
-_SHELL_LEXER = Lexer(
-    comment=r"(?:(?<=\n)|(?<![\s\S]))[ \t]*#(?!!)[^\n]*",
-    strings=(
-        _HERE_DOCUMENT,
-        rf"\"(?:[^\"\\$`\n]|\\[^\n]|\$\({_SHELL_INNER}\)|\$\(\([^()\"'`\\]*\)\)|\$(?!\())*\"",
-        r"'[^'\n]*'",
-    ),
-    code=r"(?<=\S)#|(?<![\s\S])#!|(?<!\s)[ \t]+#[^\n\"'`\\]*|<(?!<)|[^\"'`\\#<]|\\.",
-    odd=r"\\\n[ \t]*(?:#|\n)|BASH_SOURCE|LINENO|\bset -[a-z]*v"
-    r"|(?:sed|grep|awk|head|tail|cat|cut|<)[^\n]*\$\{?0",
-)
 _THROWS = 'if (true) throw new RuntimeException("{word}");'
 _SCRIPT_FAILS = 'throw new Error("{word}");'
 _SCRIPTS = "{js,jsx,ts,tsx,mjs,cjs,mts,cts}"
@@ -199,9 +134,9 @@ LANGUAGES: tuple[Language, ...] = (
         made=(".next",),
         breaks=_SCRIPT_FAILS,
         fails_at="end",
-        lexer=_SCRIPT_LEXER,
+        lexer=SCRIPT_LEXER,
     ),
-    Language(name="TypeScript", suffixes=(".ts", ".mts", ".cts"), breaks=_SCRIPT_FAILS, lexer=_SCRIPT_LEXER),
+    Language(name="TypeScript", suffixes=(".ts", ".mts", ".cts"), breaks=_SCRIPT_FAILS, lexer=SCRIPT_LEXER),
     Language(name="JavaScript", suffixes=(".jsx",), breaks=_SCRIPT_FAILS),
     Language(name="TypeScript", suffixes=(".tsx",), breaks=_SCRIPT_FAILS),
     Language(name="Vue", suffixes=(".vue",)),
@@ -239,7 +174,7 @@ LANGUAGES: tuple[Language, ...] = (
             part="00",
         ),
         breaks='panic("{word}")',
-        lexer=_GO_LEXER,
+        lexer=GO_LEXER,
     ),
     Language(
         name="Rust",
@@ -272,7 +207,7 @@ LANGUAGES: tuple[Language, ...] = (
         settings=("{,.}clippy.toml", ".config/nextest.toml"),
         made=("target",),
         breaks='panic!("{word}");',
-        lexer=_RUST_LEXER,
+        lexer=RUST_LEXER,
     ),
     Language(
         name="Java",
@@ -313,11 +248,11 @@ LANGUAGES: tuple[Language, ...] = (
         breaks='echo "{word}" >&2; exit 97',
         fails_at="begin",
         hashes=True,
-        lexer=_SHELL_LEXER,
+        lexer=SHELL_LEXER,
     ),
     Language(name="PHP", suffixes=(".php",), breaks='throw new \\Exception("{word}");'),
-    Language(name="C", suffixes=(".c", ".h"), breaks="", lexer=_C_LEXER),
-    Language(name="C++", suffixes=(".cc", ".cpp", ".hpp"), breaks="", lexer=_C_LEXER),
+    Language(name="C", suffixes=(".c", ".h"), breaks="", lexer=C_LEXER),
+    Language(name="C++", suffixes=(".cc", ".cpp", ".hpp"), breaks="", lexer=C_LEXER),
     Language(name="Ruby", suffixes=(".rb",), tests=("*_spec.rb",), breaks="", hashes=True),
     Language(name="Perl", suffixes=(".pl",), breaks="", hashes=True),
     Language(name="Lua", suffixes=(".lua",), breaks=""),

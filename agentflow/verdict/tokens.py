@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
 
-from agentflow.core.languages import C_FAMILY, GO, MARKUP_FREE, RUST, SCRIPTS, TYPESCRIPT, Lexer, find_lexer
+from agentflow.core.languages import C_FAMILY, GO, MARKUP_FREE, RUST, SCRIPTS, TYPESCRIPT, find_lexer
+from agentflow.core.lexers import Lexer
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 

@@ -1,10 +1,10 @@
 """Conditions, arms, defaults and filters of shell scripts."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from agentflow.verdict.diff.conditions import Spot
-from agentflow.verdict.tokens import blank_out, split_program
+from agentflow.verdict.tokens import split_program
 
 _SHELL_WORD = re.compile(r"(?<![\w$./-])(?:if|then|elif|else|fi)(?![\w./=-])")
 _BEGINS = re.compile(r"(?:^|[;&|({\n]|\b(?:then|else|do|if|elif|while|until)[ \t])[ \t]*$")
@@ -39,10 +39,11 @@ class ShellSpot(Spot):
 
 def find_shell_spots(text: str) -> Iterator[ShellSpot]:
     """Yield the conditions of `if`, the commands before `&&` and `||`, and the arms of `case`."""
-    masked = blank_out("a.sh", text, "\x01")
-    if masked is None:
+    parts = split_program("a.sh", text)
+    if parts is None:
         return
-    yield from _find_defaults(text)
+    masked = "".join(_mask(kind, part) for kind, part in parts)
+    yield from _find_defaults(text, parts)
     yield from _find_filters(text, masked)
     masked = _TESTS.sub(lambda found: re.sub(r"[^\n]", "\x02", found[0]), masked)
     yield from _find_ifs(text, masked)
@@ -60,10 +61,19 @@ def find_shell_spots(text: str) -> Iterator[ShellSpot]:
             yield ShellSpot(start=begin, end=found.start(), around=around, puts=((found.start(), put),))
 
 
-def _find_defaults(text: str) -> Iterator[ShellSpot]:
+def _mask(kind: str, part: str) -> str:
+    """Return a part with signs for what is no code; a document in the script keeps its lines."""
+    if kind == "code":
+        return part
+    return re.sub(
+        r"[^\n]" if part.startswith("<<") else r"[\s\S]", " " if kind == "comment" else "\x01", part
+    )
+
+
+def _find_defaults(text: str, parts: Iterable[tuple[str, str]]) -> Iterator[ShellSpot]:
     """Yield the variables that have something in their place for the case that they are not set, or set."""
     start = 0
-    for kind, part in split_program("a.sh", text) or ():
+    for kind, part in parts:
         is_expanded = kind == "code" or (kind == "string" and not _NOT_EXPANDED.match(part))
         for found in _DEFAULT.finditer(part) if is_expanded else ():
             begin, end = start + found.start(), text.find("}", start + found.end()) + 1

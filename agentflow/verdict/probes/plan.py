@@ -5,7 +5,7 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 
 from agentflow.core.evidence import Check, CheckName, CheckRun, Side, find_same_check
-from agentflow.core.languages import GO, PROBED, SCRIPTS
+from agentflow.core.languages import PROBED
 from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.case import find_tests
 from agentflow.verdict.judge import has_no_failure
@@ -15,13 +15,12 @@ from agentflow.verdict.probes.hunks import split_change, take_back
 from agentflow.verdict.probes.of_tests import probe_expectations, probe_tests_alone
 from agentflow.verdict.probes.other_results import find_new_functions
 from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
-from agentflow.verdict.probes.recording import record_change
+from agentflow.verdict.probes.recording import is_unreadable, record_change
 from agentflow.verdict.probes.rows import split_tables
 from agentflow.verdict.proofs import explain_silence, find_proof
 from agentflow.verdict.surface import Kind, find_kind, is_check_file
 from agentflow.verdict.syntax import is_too_deep
 from agentflow.verdict.target_tests import are_python_tests, find_python_part, narrow, narrow_quietly
-from agentflow.verdict.tokens import read_code
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _Results = tuple[ProbeResult, ...]
@@ -109,7 +108,7 @@ def _find_unreadable(context: ProbeContext, product: tuple[ChangedTexts, ...]) -
 def _is_unreadable(change: ChangedTexts) -> bool:
     if change.path.endswith(".py"):
         return is_too_deep(change.after)
-    return change.path.endswith((*SCRIPTS, *GO)) and read_code(change.path, change.after) is None
+    return is_unreadable(change.path, change.after)
 
 
 def _break_change(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> Iterator[Probe]:

@@ -13,9 +13,10 @@ from agentflow.verdict.diff.shell_parts import ShellSpot, find_shell_spots
 from agentflow.verdict.probes.branches import Branch, Watched
 from agentflow.verdict.probes.breaking import find_changed_lines
 from agentflow.verdict.probes.choices import shorten
-from agentflow.verdict.tokens import blank_out, read_code
+from agentflow.verdict.tokens import blank_out, read_code, split_program
 from agentflow.workspace.mixed_tree import ChangedTexts
 
+_RECORDED = (*C_FAMILY, *GO, *SCRIPTS, *RUST, *SHELL)
 _Insertion = tuple[int, int, int, int, str]
 """The place of a text that is put in, three numbers that order those of one place, and the text."""
 _C = """\
@@ -160,7 +161,7 @@ case $0 in */{name}) {word}_at=$(cd "${{0%/*}}" && pwd) ;; esac
 
 def record_change(change: ChangedTexts, word: str, first: int) -> Watched | None:
     """Return changed code that records what is tried; None if there is nothing to try."""
-    if not change.path.endswith((*C_FAMILY, *GO, *SCRIPTS, *RUST, *SHELL)):
+    if not change.path.endswith(_RECORDED):
         return None
     is_shell = change.path.endswith(SHELL)
     found = find_shell_spots(change.after) if is_shell else _find_spots(change)
@@ -178,6 +179,12 @@ def record_change(change: ChangedTexts, word: str, first: int) -> Watched | None
         end = place
     text = _frame(change, text + change.after[end:], word, first - 1, len(rows) + 1)
     return Watched(text=text, path=change.path, parts=parts, word=word, first=first)
+
+
+def is_unreadable(path: str, text: str) -> bool:
+    """Return whether a file could be recorded but for code that cannot be told from text."""
+    read = split_program if path.endswith(SHELL) else read_code
+    return path.endswith(_RECORDED) and read(path, text) is None
 
 
 def _find_spots(change: ChangedTexts) -> Iterator[Spot]:

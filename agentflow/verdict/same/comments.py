@@ -5,7 +5,7 @@ import io
 import tokenize
 from collections.abc import Iterator
 
-from agentflow.core.languages import C_FAMILY, GO, RUST, find_lexer
+from agentflow.core.languages import C_FAMILY, GO, RUST, SHELL, find_lexer
 from agentflow.core.regex import regex
 from agentflow.verdict.syntax import NO_PYTHON
 from agentflow.verdict.tokens import split_program
@@ -22,6 +22,7 @@ _HEEDING = (
     (GO, regex(r'"C"|\bruntime\.Callers?\b|swagger:')),
     (C_FAMILY, regex(r"__LINE__|__COUNTER__")),
     (RUST, regex(r"\b(?:line|column|file|stringify)!")),
+    (SHELL, regex(r"BASH_SOURCE|LINENO|\bset -[a-z]*v|(?:sed|grep|awk|head|tail|cat|cut|<)[^\n]*\$\{?0")),
 )
 """Signs that comments, or the lines that they take, affect the program."""
 _DOCUMENTED = regex(r"//[/!]|/\*[*!]")

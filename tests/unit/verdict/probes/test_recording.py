@@ -230,6 +230,17 @@ ONE_WAY = {
         "pages 7",
         '2: in which `[ "$1" -gt 3 ]` is false',
     ),
+    "an if beside texts in a shell": (
+        "a.sh",
+        lines(
+            SHELL,
+            "text='it\nif # there'",
+            'place="$(dirname "$(echo "/$1/$2" `echo a`)")" # it\'s there',
+            'if [ "$1" -gt 3 ]; then echo `expr "$1" + "$2"` "$text" "$place"; fi',
+        ),
+        "pages 7 3",
+        '5: in which `[ "$1" -gt 3 ]` is false',
+    ),
     "an else in a shell": (
         "a.sh",
         lines(SHELL, "if false; then echo a", 'elif [ "$1" -gt 3 ]; then echo b', "else echo c", "fi"),
