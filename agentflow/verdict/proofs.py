@@ -66,7 +66,7 @@ def _list_new(case: Case, path: str) -> str:
 
 def _explain_wanted(case: Case, hunk: Hunk) -> str:
     if hunk.path in case.unread:
-        return "nothing that runs here reads this new file: read it, or add a test that needs it"
+        return "nothing that runs here reads this new file: look at it yourself, or add a test that needs it"
     if any(each.path == hunk.path and (each.added or each.moved) for each in case.dependencies):
         return "no test sees which version is named: install it, run the tests, and read what is new in it"
     return f"add a test {hunk.wanted}"

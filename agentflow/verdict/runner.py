@@ -91,7 +91,8 @@ class Place(Record):
         shown = execute(check, self.sandbox, sink, watch=watch, env=env, manner=manner)
         if self.stage is None:
             return shown
-        return shown.replace(execution=shown.execution.replace(changed=self.stage.list_changes()))
+        changed = (*shown.execution.changed, *self.stage.list_changes())
+        return shown.replace(execution=shown.execution.replace(changed=changed))
 
     def try_elsewhere(self, check: Check) -> tuple[Shown, str]:
         """Return what a check shows and prints in other surroundings, on which no result may depend."""

@@ -44,7 +44,7 @@ AROUND: tuple[Entry, ...] = (
                 "            self.account.withdraw(1)\n\n\nif __name__"),
            Edit("tests/test_account.py", "import unittest\n", "import unittest\nfrom unittest import mock\n"))),
     Entry("a new file that nothing reads", "stray", FLAT.but(_SHORTEN), "fix shorten in slug.py",
-          (_FIXED, Put("scratch.csv", "title,slug\nA,a\n")), ends=_CAVEAT, caveat="nothing reads this new file"),
+          (_FIXED, Put("scratch.csv", "title,slug\nA,a\n")), ends=_CAVEAT, caveat="nothing that runs here reads this new file"),
     Entry("a version is raised in both places", "version", SRC, "bump the version to 1.0.1",
           (Edit("pyproject.toml", '"1.0.0"', '"1.0.1"'), Edit("src/invoice/__init__.py", '"1.0.0"', '"1.0.1"')), ends=_EITHER, caveat="unproved"),
     Entry("a version is raised, with a test of it", "version", SRC, "set the version to 1.1.0 and test that the two places agree",
