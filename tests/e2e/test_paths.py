@@ -43,7 +43,7 @@ RATES = json.loads(Path('shop/rates.json').read_text())
 
 
 def total(cart):
-    return sum(cart) * RATES['all']
+    return RATES['all'] - sum(cart)
 """
 TOTALLED = unit("from shop import total", line="self.assertEqual(total([1, 2]), 3)")
 
@@ -137,7 +137,7 @@ HONEST: dict[str, tuple[Files, Turns, str, str, str]] = {
             "shop/rates.json": '{"all": 2}\n',
             "tests/test_cart.py": TOTALLED,
         },
-        play.edit("shop/rates.json", "2", "1"),
+        play.edit("shop/rates.json", "2", "6"),
         "shop/rates.json",
         "product",
         "read by shop/__init__.py and by no check",
@@ -145,7 +145,7 @@ HONEST: dict[str, tuple[Files, Turns, str, str, str]] = {
     "a file that the product reads from now on": (
         {**SHOP, "tests/test_cart.py": TOTALLED},
         [
-            *written("shop/rates.json", '{"all": 1}\n'),
+            *written("shop/rates.json", '{"all": 6}\n'),
             *play.edit("shop/cart.py", CART, RATED),
         ],
         "shop/rates.json",
