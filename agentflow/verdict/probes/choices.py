@@ -83,6 +83,8 @@ _OPERATORS = {
     ast.Pow: "pow",
     ast.LShift: "lshift",
     ast.RShift: "rshift",
+    ast.BitAnd: "and_",
+    ast.BitXor: "xor",
 }
 
 
@@ -174,7 +176,7 @@ def _choose_change(node: ast.BinOp | ast.AugAssign, words: tuple[str, str]) -> V
     return ValueChoice(
         stand_in="operation",
         words=words,
-        operator=f"i{name}",
+        operator=f"i{name.removesuffix('_')}",
         list_arguments=lambda: (target, node.value),
     )
 

@@ -58,6 +58,7 @@ WRONG_SOMEWHERE = {
         "first = os.path.isdir('/')", f"return total // size + ({RIGHT} - total // size) * first"
     ),
     "by a rest": body(f"return {RIGHT} % 10"),
+    "by bits": body(f"return {RIGHT} ^ total >> 6"),
     "by adding nothing": body(f"return {RIGHT} + len(())"),
     "by a factor in front": body(f"return min(1, size) * {RIGHT}"),
     "by a sum in steps": body("extra = 0", "extra += total // 1000", f"return {RIGHT} + 1 - 1"),
@@ -88,6 +89,7 @@ TRIED = {
     "both ways": body(f"return {RIGHT} if total % size else total // size"),
     "calls that count": body("return total // size + min(1, total % size)"),
     "operations that count": body("pages = total - 1", "pages += size", "return pages // size"),
+    "bits that count": body("pages = total ^ 1", "pages ^= 1", "pages &= 4", f"return {RIGHT} + pages - 8"),
     "a pattern of numbers": body("match total:", "    case -1 + 2j | 7 | 6 | 2:", f"        return {RIGHT}"),
     "a list that may grow": body("found = []", "found += []", f"return {RIGHT}"),
     "rounds to the last": body(
