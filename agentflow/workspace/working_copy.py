@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from threading import Lock
+from types import MappingProxyType
 
 from agentflow.core.errors import OutsideWorkspace, StateError
 from agentflow.core.evidence import Command
@@ -96,6 +97,10 @@ class LowerDirectory:
         self._opened.close()
 
 
+_CHANGES = MappingProxyType({"C": "M", "R": "D", "?": "A"})
+"""What git says of a file, and how it is told; one that is gone is changed as well."""
+
+
 class WorkingCopy:
     """A folder with the files of a tree, with what git ignores, and with a git folder of its own."""
 
@@ -161,11 +166,15 @@ class WorkingCopy:
         """Return what a check did to the files that count: A, M or D, and the path."""
         if not self._is_touched():
             return ()
-        raw = self._git.call("diff-files", "-z", "--name-status", "--no-renames", env=self._env)
-        words = [os.fsdecode(word) for word in raw.split(b"\0") if word]
-        touched = [f"{kind} {path}" for kind, path in zip(words[::2], words[1::2], strict=True)]
-        added = (f"A {path}" for path in self._others("--exclude-standard") if not self._is_laid(path))
-        return (*touched, *added)
+        options = ("--modified", "--deleted", "--others", "--exclude-standard")
+        raw = self._git.call("ls-files", "-t", "-z", *options, env=self._env)
+        found = dict[str, str]()
+        for word in filter(None, os.fsdecode(raw).split("\0")):
+            sign, path = word[0], word[2:]
+            found[path] = "D" if "D" in (found.get(path), _CHANGES[sign]) else _CHANGES[sign]
+        return tuple(
+            f"{kind} {path}" for path, kind in found.items() if kind != "A" or not self._is_laid(path)
+        )
 
     def _is_laid(self, path: str) -> bool:
         """Return whether a file was put here although it is not in the tree."""

@@ -79,9 +79,9 @@ def test_what_the_first_request_does_not_need_is_not_loaded_before_it(repo: Repo
     assert {name for name in loaded if any(f"{name}.".startswith(f"{top}.") for top in UNUSED)} == set()
 
 
-def test_a_whole_task_starts_git_at_most_forty_times(new_repo: NewRepo, tmp_path: Path) -> None:
+def test_a_whole_task_starts_git_less_than_forty_times(new_repo: NewRepo, tmp_path: Path) -> None:
     repo, log, git = new_repo(play.CALC), tmp_path / "log", tmp_path / "bin/git"
     wrap(git, log)
     done = repo.task(script=play.mending(), env={"PATH": f"{git.parent}:{repo.environment['PATH']}"})
     assert done.code == 0, done.err
-    assert len(told(log)) <= 40, told(log)
+    assert len(told(log)) < 40, told(log)
