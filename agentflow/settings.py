@@ -171,6 +171,8 @@ class Settings(Record):
     """The same for `verify --quick`."""
     check_retry: dict[Fault, Patience] = {}
     """How often a check runs again, by the kind of fault."""
+    required: tuple[CheckName, ...] = ()
+    """Linters and type checkers without which no result is 0: `lint`, `types`."""
     surface: SurfaceGlobs = SurfaceGlobs()
     """Globs of further files that count as checks, and of files that do not."""
     routing: Routing = Routing()
@@ -208,6 +210,8 @@ class Project(Record):
 
     checks: dict[CheckName, Annotated[str, Meta(min_length=1)] | Skip] = {}
     """A command in place of the detected one, or why the check is skipped."""
+    required: tuple[CheckName, ...] = ()
+    """As in the user's settings."""
     routing: Routing = Routing()
     limits: TaskLimits = TaskLimits()
     surface: SurfaceGlobs = SurfaceGlobs()
@@ -280,6 +284,7 @@ def tighten(project: Project, settings: Settings) -> Project:
     limits = project.limits
     fewer = min(limits.iterations or settings.max_iterations, settings.max_iterations)
     return Project(
+        required=project.required,
         routing=Routing(requires=project.routing.requires),
         limits=limits.replace(iterations=fewer),
         surface=SurfaceGlobs(add=project.surface.add),

@@ -61,11 +61,15 @@ def load_trust_here(root: Path) -> TrustRecord:
 
 def load_well_known(root: Path) -> WellKnown:
     """Return what the repository's trusted files say about its checks."""
-    said, checks = read_well_known(root, load_trust_here(root).covers), load_project(root).checks
+    said, project = read_well_known(root, load_trust_here(root).covers), load_project(root)
+    checks, required = project.checks, {*project.required, *load_settings(os.environ).required}
     commands = {name: word for name, word in checks.items() if isinstance(word, str)}
     skips = {name: word.skip for name, word in checks.items() if isinstance(word, Skip)}
     return said.replace(
-        commands={**said.commands, **_to_words(commands)}, skips={**said.skips, **_to_words(skips)}
+        commands={**said.commands, **_to_words(commands)},
+        skips={**said.skips, **_to_words(skips)},
+        # how code is formatted is a part of `lint`
+        required=frozenset(CheckName.LINT if name is CheckName.FORMAT else name for name in required),
     )
 
 

@@ -198,6 +198,8 @@ class WellKnown(Record):
     """Ids of tests whose failure does not count."""
     skips: Mapping[CheckName, Word] = {}
     """The reason for each check that is not run."""
+    required: frozenset[CheckName] = frozenset()
+    """The checks that have to run and pass although they only look."""
 
 
 def read_well_known(root: Path, trusted: Callable[[str], bool]) -> WellKnown:
@@ -215,7 +217,8 @@ def apply_own_commands(checks: Iterable[Check], said: WellKnown) -> tuple[Check,
     """Return checks of which those are the repository's own commands that it names."""
     others = (check for check in checks if check.name not in said.commands)
     named = (require(name, word.text, word.file) for name, word in said.commands.items())
-    return tuple(sorted((*others, *named), key=lambda check: list(CheckName).index(check.name)))
+    found = sorted((*others, *named), key=lambda check: list(CheckName).index(check.name))
+    return tuple(check.replace(required=check.name in said.required) for check in found)
 
 
 def _lines(root: Path, name: str, trusted: Callable[[str], bool]) -> list[str]:

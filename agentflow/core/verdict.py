@@ -135,6 +135,8 @@ class ProbeEnd(StrEnum):
     """All probes together would have taken too long."""
     UNREADABLE = "too deep"
     """Its code cannot be told from text, or lies too deep in brackets or branches to make one of it."""
+    TIMED_OUT = "timed out"
+    """Its time limit ended it, and the same tests without it were not fast: a busy machine may be why."""
     TOO_SLOW = "too slow"
     """The tests take too long to run them once for each part; no caveat."""
 
@@ -144,6 +146,7 @@ _SHOWS_NOTHING: Mapping[ProbeEnd, str] = MappingProxyType(
         ProbeEnd.NOT_APPLIED: "not applied: nothing shows that the changed files were read",
         ProbeEnd.LEFT_OUT: "left out: the probes before it took too long",
         ProbeEnd.UNREADABLE: "left out: the code cannot be read, or is nested too deep to be changed",
+        ProbeEnd.TIMED_OUT: "ended by its time limit, which shows nothing",
         ProbeEnd.TOO_SLOW: "not run: the tests take too long to run once for each",
     }
 )
@@ -152,7 +155,7 @@ _SHOWS_NOTHING: Mapping[ProbeEnd, str] = MappingProxyType(
 def describe_probe(kind: ProbeKind, end: ProbeEnd) -> str:
     """Return the result of a probe, in words for people."""
     match end:
-        case ProbeEnd.NOT_APPLIED | ProbeEnd.LEFT_OUT | ProbeEnd.UNREADABLE | ProbeEnd.TOO_SLOW:
+        case _ if end in _SHOWS_NOTHING:
             return _SHOWS_NOTHING[end]
         case ProbeEnd.RED_AS_IT_MUST if kind is ProbeKind.UNTRIED:
             return "the tests try all of it"
@@ -160,7 +163,7 @@ def describe_probe(kind: ProbeKind, end: ProbeEnd) -> str:
             return "the tests do not try all of it"
         case ProbeEnd.RED_AS_IT_MUST:
             return "failed, as it must"
-        case ProbeEnd.SILENT:
+        case _:
             return "passed, although it had to fail"
 
 
@@ -191,6 +194,7 @@ class FailReason(StrEnum):
     """Why a change failed, as a person reads it; `{check}` and `{about}` are filled in."""
 
     NOTHING_CHANGED = "nothing was changed"
+    NOTHING_ASKED_CHANGED = "nothing that was asked for changed: {about}"
     CHECKS_CHANGED = "the checks were changed: {about}"
     CHANGED_LATER = "changed after the checks began: {about}"
     CHANGED_IN_COPY = "changed by a check or a judge in its own copy: {about}"

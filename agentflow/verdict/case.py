@@ -23,6 +23,7 @@ from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.core.test_ids import find_id_prefix, get_test_place, is_file_named
 from agentflow.core.verdict import FailReason, Hunk, ProbeResult, Remark
 from agentflow.redact import list_some
+from agentflow.routing.wanted import Wanted
 from agentflow.sandbox.profile import CACHES
 from agentflow.verdict.surface import is_check_file
 from agentflow.workspace.changes import ChangeKind, FileChange
@@ -48,6 +49,8 @@ class Case(Record):
     """Tests that may show what it is about: they have to turn green unless others prove the change."""
     same_behaviour: bool = False
     """Only documents, comments, form or annotations differ, so that no test could tell."""
+    wanted: Wanted = Wanted.UNCLEAR
+    """What the words of the task ask for."""
     altered: tuple[FileChange, ...] = ()
     """The files that checks and judges changed in their own copies."""
     overrides: tuple[Override, ...] = ()

@@ -21,7 +21,8 @@ from agentflow.core.evidence import (
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
 from agentflow.core.test_ids import get_test_function, is_test_in, may_be_test_in
-from agentflow.core.verdict import ProbeResult, Remark, Tampering
+from agentflow.core.verdict import ProbeEnd, ProbeResult, Remark, Tampering
+from agentflow.routing.wanted import find_wanted
 from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.profile import CHECKS
 from agentflow.verdict.case import (
@@ -47,7 +48,7 @@ from agentflow.verdict.probes.plan import plan_canaries, plan_probes
 from agentflow.verdict.probes.probe import Probe, ProbeContext
 from agentflow.verdict.proofs import find_blind_checks, find_proof, find_turned, is_renaming, list_tried_lines
 from agentflow.verdict.runner import CheckJob, Results, run_apart
-from agentflow.verdict.surface import Kind, is_check_file
+from agentflow.verdict.surface import Kind, is_check_file, is_document_path
 from agentflow.verdict.target_tests import find_target_tests, narrow
 from agentflow.workspace.changes import ChangeKind, FileChange
 from agentflow.workspace.git import Git
@@ -134,6 +135,7 @@ def build_case(
         unread=tuple(path for path, why in task.surface.product.items() if why == UNREAD),
         targets=targets.asked,
         guessed=targets.guessed,
+        wanted=find_wanted(task.task, [each.path for each in changes if is_document_path(each.path)]),
         overrides=task.overrides,
         blocked=task.blocked,
         unable=frozenset(task.unable),
@@ -293,6 +295,10 @@ async def run_probes(
 async def _run(context: JudgeContext, task: TaskState, probe: Probe) -> ProbeResult:
     async with context.checking.copy(task, probe.lay(context.git)) as place:
         result = await to_thread.run_sync(probe.run, place)
+    if result.end is ProbeEnd.TIMED_OUT:
+        async with context.checking.copy(task, probe.tree) as place:
+            if await to_thread.run_sync(probe.is_fast_without, place):
+                result = result.replace(end=ProbeEnd.RED_AS_IT_MUST)
     context.checking.emit(Probed(**copy_shared(result, Probed)))
     return result
 

@@ -18,9 +18,11 @@ from agentflow.core.role import Claim, Judgement, Review, ReviewVerdict, Severit
 from agentflow.core.task import GateStatus, Phase, TaskState
 from agentflow.core.verdict import Caveat, FailReason, ProofKind, Verdict
 from agentflow.redact import list_some
+from agentflow.routing.wanted import Wanted
 from agentflow.verdict.case import Case, describe_drift, find_faults, list_left_out
 from agentflow.verdict.notes import list_notes
 from agentflow.verdict.proofs import (
+    describe_unmet,
     explain_silence,
     find_loaded_now,
     find_proofs,
@@ -31,9 +33,6 @@ from agentflow.verdict.proofs import (
     list_late,
 )
 from agentflow.workspace.changes import FileChange
-
-_LOOKING = (CheckName.LINT, CheckName.FORMAT, CheckName.TYPES)
-"""The checks that read the code and run none of it."""
 
 
 def judge(case: Case) -> Verdict:
@@ -89,7 +88,8 @@ def has_no_failure(case: Case) -> bool:
 def _failures(case: Case) -> tuple[str, ...]:
     """Return what the change has to fix, whatever a person approves."""
     problems = (problem for run in case.after for problem in _problems(case, run))
-    return (*describe_drift(case.drift, case.altered), *_find_missing(case), *_list_secrets(case), *problems)
+    drift = describe_drift(case.drift, case.altered)
+    return (*drift, *_find_missing(case), *_list_secrets(case), *problems, *_find_unmet(case))
 
 
 def _explain_silence(case: Case) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ def _list_caveats(case: Case, *, is_proved: bool) -> Iterator[str]:
     yield from (Caveat.CHECK_NOT_RUN.of(name) for name in _list_not_run(case))
     able = [run for run in case.after if not case.is_blocked(run)]
     yield from _caveats_of_counts(case, able)
-    if any(not run.green and not case.is_excused(run) for run in able):
+    if any(not run.green and not case.is_excused(run) for run in able if not run.check.only_looks):
         yield Caveat.ALREADY_RED
     if any(set(run.flaky) - case.known for run in case.runs):
         yield Caveat.FLAKY
@@ -119,7 +119,7 @@ def _list_caveats(case: Case, *, is_proved: bool) -> Iterator[str]:
 
 def _list_not_run(case: Case) -> Iterator[CheckName]:
     """Yield the checks that cannot run here, or could not before the task, and tests where there are none."""
-    for run in case.after:
+    for run in (each for each in case.after if not each.check.only_looks):
         if case.is_blocked(run) or run.check.left_out or run.check.name in case.blocked:
             yield run.check.name
     if _note_no_tests(case) and not case.same_behaviour:
@@ -248,6 +248,17 @@ def _find_open_targets(case: Case) -> tuple[str, ...]:
     return tuple(line for each in wanted for line in _find_still_failing(case, *each))
 
 
+def _find_unmet(case: Case) -> tuple[str, ...]:
+    """Return why a change cannot be what was asked for: other behaviour, where it provably makes none.
+
+    An off-by-one that was "fixed" by one added comment had exit code 0.
+    """
+    met = describe_unmet(case)
+    if not met or case.wanted is not Wanted.BEHAVIOUR:
+        return ()
+    return (*_find_open_targets(case), FailReason.NOTHING_ASKED_CHANGED.of(met))
+
+
 def _fewer(base: CheckRun, run: CheckRun, held: CheckRun) -> list[str]:
     """Return whether fewer tests ran than before, where only their number is known."""
     if base.outcomes or base.counts is None or not base.counts.ran:
@@ -277,7 +288,12 @@ def _find_new_failures(case: Case, base: CheckRun | None, run: CheckRun) -> list
 def _says_the_same(base: CheckRun, run: CheckRun) -> bool:
     """Return whether a linter or type checker fails with exactly the same output as before."""
     then, now = base.evidence, run.evidence
-    if run.check.name not in _LOOKING or find_faults(run) or then is None or now is None:
+    if (
+        run.check.name not in (CheckName.LINT, CheckName.FORMAT, CheckName.TYPES)
+        or find_faults(run)
+        or then is None
+        or now is None
+    ):
         return False
     return (then.exit_code, then.stdout_sha256) == (now.exit_code, now.stdout_sha256)
 

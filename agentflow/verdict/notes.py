@@ -151,9 +151,11 @@ def _note_probes(case: Case) -> Iterator[str]:
     if tests := list_differing(found):
         yield f"fails with another order of sets or another temporary folder: {list_some(tests)}"
     if late := list_late(found):
-        unread, slow = (
-            dict.fromkeys(part for each in late if (each.end is end) for part in each.subjects)
-            for end in (ProbeEnd.UNREADABLE, ProbeEnd.LEFT_OUT)
+        unread = dict.fromkeys(
+            part for each in late if each.end is ProbeEnd.UNREADABLE for part in each.subjects
+        )
+        slow = dict.fromkeys(
+            part for each in late if each.end is not ProbeEnd.UNREADABLE for part in each.subjects
         )
         if slow:
             yield f"no time was left to see whether the checks fail without, or broken: {list_some(slow)}"

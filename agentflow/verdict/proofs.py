@@ -7,9 +7,12 @@ from agentflow.core.languages import is_source
 from agentflow.core.test_ids import find_id_prefix, may_be_test_in
 from agentflow.core.verdict import FailReason, Hunk, ProbeEnd, ProbeKind, ProbeResult, Proof, ProofKind
 from agentflow.redact import list_some
+from agentflow.routing.wanted import Wanted
 from agentflow.verdict.case import Case, find_tests
 
 _Results = tuple[ProbeResult, ...]
+_FAST = 5
+"""What takes so many times less than a limit does not come near it on a busy machine."""
 
 
 def find_proofs(case: Case) -> tuple[Proof, ...]:
@@ -31,8 +34,21 @@ def find_proofs(case: Case) -> tuple[Proof, ...]:
     return tuple(found)
 
 
+def describe_unmet(case: Case) -> str:
+    """Return in words how a change makes no behaviour other, if that is certain; else nothing."""
+    if find_proof(case):
+        return ""
+    if case.is_renaming:
+        return "only names differ"
+    if case.same_behaviour:
+        return "the program does the same as before"
+    return "only tests changed" if list_proven_tests(case.probes or ()) else ""
+
+
 def find_unproved(case: Case, found: Collection[Proof]) -> tuple[str, ...]:
     """Return the changed places that nothing proves, each with what would prove it."""
+    if case.wanted is not Wanted.FORM and (met := describe_unmet(case)):
+        return (f"{met}: read the diff, if something else was asked for",)
     hunks = [hunk for hunk in list_hunks(case.probes or ()) if not hunk.proved] if found else case.changed
     is_covered = any(each.kind is not ProofKind.FAIL_TO_PASS for each in found)
     if is_covered or (found and not hunks):
@@ -138,10 +154,16 @@ def find_turned(before: tuple[CheckRun, ...], now: tuple[CheckRun, ...]) -> list
         run = next((run for run in now if run.check.name is base.check.name), None)
         if run is None or base.evidence is None:
             continue
-        if not base.outcomes and not base.green and run.green:
+        if not base.outcomes and not base.green and run.green and not _may_be_slow(base, run):
             proven.append(str(run.check.name))
         proven.extend((base.list_ids(*RED) & run.list_ids(TestOutcome.PASSED)) | find_loaded_now(base, run))
     return proven
+
+
+def _may_be_slow(base: CheckRun, run: CheckRun) -> bool:
+    """Return whether a limit ended a run which a slower machine would have ended now, too."""
+    before, after = base.evidence, run.evidence
+    return bool(before and after and before.timed_out and after.seconds > before.seconds / _FAST)
 
 
 def find_loaded_now(base: CheckRun, run: CheckRun) -> frozenset[str]:
@@ -245,4 +267,5 @@ def list_differing(results: _Results) -> tuple[str, ...]:
 
 def list_late(results: _Results) -> tuple[ProbeResult, ...]:
     """Return the probes that were not run, for want of time or since the code cannot be read."""
-    return tuple(each for each in results if each.end in (ProbeEnd.LEFT_OUT, ProbeEnd.UNREADABLE))
+    ends = (ProbeEnd.LEFT_OUT, ProbeEnd.UNREADABLE, ProbeEnd.TIMED_OUT)
+    return tuple(each for each in results if each.end in ends)

@@ -233,10 +233,8 @@ def _list_warnings(crew: Crew, task: TaskState) -> Iterator[str]:
         name = run.check.name
         if why := task.blocked.get(name) or run.check.left_out:
             part = " as a whole" if run.tests_with_result else ""
-            yield (
-                f"{name} cannot run{part} here: {why}; without it {at_best}. "
-                f"To skip it: --skip-check {name} --reason REASON"
-            )
+            cost = f"; without it {at_best}. To skip it: --skip-check {name} --reason REASON"
+            yield f"{name} cannot run{part} here: {why}{'' if run.check.only_looks else cost}"
         elif name is CheckName.TESTS and run.green and run.counts is None:
             yield f"{explain_uncounted(run.check)}; {at_best}"
 

@@ -162,15 +162,19 @@ def test_a_change_that_prints_the_numbers_of_a_runner_is_not_counted_by_them(new
 LINTED = {**play.CALC, "ruff.toml": "line-length = 100\n"}
 
 
-def test_a_missing_tool_is_told_before_work_and_lets_a_right_change_end_with_a_caveat(
-    new_repo: NewRepo,
+@pytest.mark.parametrize("is_required", [False, True])
+def test_a_missing_linter_is_told_before_work_and_lowers_only_what_requires_it(
+    new_repo: NewRepo, is_required: bool
 ) -> None:
-    repo = new_repo(LINTED)
+    settings = {".claude/agentflow.yaml": "required: [lint]\n"} if is_required else {}
+    repo = new_repo({**LINTED, **settings})
     done = repo.task(play.TEXT, "--json", script=play.mending())
-    assert (done.code, done.json["caveats"]) == (4, ["check_not_run:lint"]), done.err
-    (said,) = told_before_work(repo)
+    found = (4, ["check_not_run:lint"]) if is_required else (0, [])
+    assert (done.code, done.json["caveats"]) == found, done.err
+    (said,) = (each for each in told_before_work(repo) if "lint" in each)
     assert "pip install ruff" in said
-    assert "--skip-check lint" in said
+    assert ("--skip-check lint" in said) is is_required
+    assert "lint cannot run here" in (repo.folder / "report.md").read_text()
     assert len(repo.runs("implementer")) == 1
 
 
@@ -200,7 +204,7 @@ def test_a_script_whose_program_is_not_installed_is_told_before_work(new_repo: N
     package = '{"name": "calc", "version": "1.0.0", "scripts": {"lint": "no-such-linter ."}}\n'
     repo = new_repo({**play.CALC, "package.json": package})
     done = repo.task(play.TEXT, "--json", script=play.mending(evidence="ev-0004"))
-    assert (done.code, done.json["caveats"]) == (4, ["check_not_run:lint"]), done.err
+    assert (done.code, done.json["caveats"]) == (0, []), done.err
     (said,) = told_before_work(repo)
     assert "no-such-linter is not found: npm install" in said
 

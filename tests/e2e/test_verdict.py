@@ -75,28 +75,29 @@ def test_nothing_changed_in_a_green_repository_is_not_verified(new_repo: NewRepo
     assert "nothing was changed" in done.out
 
 
-WORDINGS = ("document double", "say in double what it does", "improve calc.py")
-CHANGES = (
-    ("    return 2 * a", "    # twice\n    return 2 * a", 0),
-    ("def double(a):", "def double(a: int) -> int:", 0),
-    ("    return 2 * a", "    return a + a", 4),
-)
+_COMMENT = ("    return 2 * a", "    # twice\n    return 2 * a")
 
 
 @pytest.mark.parametrize(
-    ("text", "old", "new", "code"),
-    [(text, *change) for text, change in zip(reversed(WORDINGS), CHANGES, strict=True)],
+    ("text", "edit", "code"),
+    [
+        ("document double", _COMMENT, 0),
+        ("add type hints to double", ("def double(a):", "def double(a: int) -> int:"), 0),
+        ("document double", ("    return 2 * a", "    return a + a"), 4),
+        ("improve calc.py", _COMMENT, 4),
+        ("fix the off-by-one in double", _COMMENT, 1),
+    ],
 )
-def test_what_differs_decides_and_not_how_the_task_is_worded(
-    new_repo: NewRepo, text: str, old: str, new: str, code: int
+def test_a_change_that_makes_no_behaviour_other_meets_no_wish_for_other_behaviour(
+    new_repo: NewRepo, text: str, edit: tuple[str, str], code: int
 ) -> None:
     repo = new_repo(play.GREEN)
-    done = repo.task(
-        text, "--json", script=play.crew(*play.edit("calc.py", old, new), play.submit("calc.py"))
-    )
+    done = repo.task(text, "--json", script=play.crew(*play.edit("calc.py", *edit), play.submit("calc.py")))
     assert done.code == code
-    assert done.json["caveats"] == (["unproved"] if code else [])
+    assert done.json["caveats"] == (["unproved"] if code == 4 else [])
     assert done.json["files_changed"] == ["calc.py"]
+    assert ("nothing that was asked for changed" in repo.run("report", repo.folder.name).out) is (code == 1)
+    assert repo.run("verify", repo.folder.name).code == 0
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,8 @@ from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts, wri
 
 _PATIENCE = 5
 """A probe may take so many times longer than the run without it."""
+CONTROLS = 2
+"""Runs without what a probe broke, each in a fifth of its time, before its time-out is a result."""
 _LEAST_SECONDS = 20.0
 _TEXT_BYTES = 200_000
 _ON_CODE = frozenset({ProbeKind.BROKEN_CODE, ProbeKind.UNTRIED, ProbeKind.TESTS_ONLY, ProbeKind.WITHOUT_HUNK})
@@ -145,9 +147,19 @@ class Probe(Record):
         result = self.read(*place.try_elsewhere(whole))
         return result.replace(seconds=result.seconds + shown.execution.seconds)
 
+    def is_fast_without(self, place: Place) -> bool:
+        """Return whether the check ends soon on the tree as it is, so that only what was broken can hang it.
+
+        A line that nothing tests was "proved" by a run that a busy machine drove into its limit.
+        """
+        check = self.check.replace(timeout=self.check.timeout / _PATIENCE)
+        runs = (place.try_elsewhere(check)[0] for _ in range(CONTROLS))
+        return all(not shown.execution.timed_out and not self._is_red(shown) for shown in runs)
+
     def read(self, shown: Shown, said: str) -> ProbeResult:
         """Return the result of a run from what it showed and printed."""
         is_built = self.kind is ProbeKind.OTHER_RESULT and any(path.endswith(GO) for path in self.files)
+        is_built = is_built and not shown.execution.timed_out
         end = self._end_built(shown, said) if is_built else self._end(shown, said)
         result = self._result(end, shown.execution.seconds)
         if self.kind is ProbeKind.TESTS_ONLY:
@@ -179,6 +191,8 @@ class Probe(Record):
         )
 
     def _end(self, shown: Shown, said: str) -> ProbeEnd:
+        if shown.execution.timed_out and self.tests.isdisjoint(shown.list_ids(*RED)):
+            return ProbeEnd.TIMED_OUT
         match self.kind:
             case ProbeKind.CANARY:
                 is_red, applied = not is_silent(shown), True

@@ -6,6 +6,7 @@ from agentflow.core.evidence import Check, CheckName, CheckRun, Side, TestCounts
 from agentflow.core.task import Failure, Gate, GateStatus, Phase, TaskState
 from agentflow.core.verdict import Verdict
 from agentflow.routing.route import ORDER
+from agentflow.routing.wanted import Wanted
 from agentflow.verdict.case import Case
 from agentflow.workspace.changes import ChangeKind, FileChange
 from tests.unit.tools.bench import a_record
@@ -79,6 +80,7 @@ def a_case(
         runs=tuple(run.replace(**side) for run, side in sides),
         targets=frozenset(),
         probes=(),
+        wanted=Wanted.FORM,
     )
     return case.replace(**changes)
 

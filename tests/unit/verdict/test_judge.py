@@ -5,6 +5,7 @@ import pytest
 from agentflow.core.evidence import By, CheckRun, Side, TestCounts
 from agentflow.core.role import Claim, Judgement
 from agentflow.core.verdict import Caveat, Hunk, ProbeEnd, ProbeKind, ProbeResult
+from agentflow.routing.wanted import Wanted
 from agentflow.verdict.case import Case
 from agentflow.verdict.judge import judge, lower_verdict
 from agentflow.verdict.proofs import find_blind_checks
@@ -49,6 +50,7 @@ CANARY = probed(ProbeKind.CANARY)
 QUIET = (CANARY, CANARY.replace(code=Side.BASE, end=RED_AS_IT_MUST))
 SOFT = probed(ProbeKind.ORACLE, softened=("test_a: 5",))
 
+NO_LINTER = CheckRun(check=a_check(LINT, missing="ruff: pip install ruff"))
 PASSES: dict[str, Case] = {
     "a red test is green": MENDED,
     "an erroring test is green": a_case((GREEN,), (before(TESTS, {"t1": ERROR, "t2": PASSED}),)),
@@ -78,6 +80,18 @@ PASSES: dict[str, Case] = {
         (ran(TESTS, tests=TestCounts(passed=3)),),
         (before(TESTS, exit_code=1, tests=TestCounts(passed=2, failed=1)),),
     ),
+    "other behaviour was asked for, and a test proves it": a_case(
+        (GREEN,), (WAS_RED,), wanted=Wanted.BEHAVIOUR
+    ),
+    "a linter that nobody insists on is missing": a_case((GREEN, NO_LINTER), (WAS_RED, NO_LINTER)),
+    "a linter that nobody insists on complains as before": a_case(
+        (GREEN, ran(LINT, findings={"m": 2})), (WAS_RED, before(LINT, findings={"m": 2}))
+    ),
+    "a linter that nobody insists on cannot begin, as before": a_case(
+        (GREEN, ran(LINT, exit_code=127)),
+        (WAS_RED, before(LINT, exit_code=127)),
+        blocked={LINT: "eslint is not found"},
+    ),
     "some tests are skipped": a_case(
         (ran(TESTS, {"t1": PASSED, "t2": SKIPPED}),), (before(TESTS, {"t1": FAILED, "t2": SKIPPED}),)
     ),
@@ -98,7 +112,17 @@ STILL_RED = ran(TESTS, {"t1": FAILED, "t2": PASSED})
 ABSENT = CheckRun(check=a_check(BUILD, missing="hatch: pip install hatch"))
 NO_RUNNER = CheckRun(check=a_check(TESTS, missing="pytest: pip install pytest"))
 PARTLY = ran(LINT).replace(check=a_check(LINT, left_out="black: pip install black"))
+
+
+def insist(run: CheckRun) -> CheckRun:
+    return run.replace(check=run.check.replace(required=True))
+
+
 CAVEATS: dict[str, tuple[Case, tuple[str, ...]]] = {
+    "other behaviour may have been asked for": (
+        a_case((GREEN,), (WAS_GREEN,), same_behaviour=True, wanted=Wanted.UNCLEAR),
+        (Caveat.UNPROVED,),
+    ),
     "a runner that counts nothing turns green": (
         a_case((ran(TESTS),), (before(TESTS, exit_code=2),)),
         (Caveat.TESTS_NOT_COUNTED,),
@@ -125,7 +149,7 @@ CAVEATS: dict[str, tuple[Case, tuple[str, ...]]] = {
         ("check_not_run:build",),
     ),
     "a tool is missing for a part of a check": (
-        a_case((GREEN, PARTLY), (WAS_RED, before(LINT))),
+        a_case((GREEN, insist(PARTLY)), (WAS_RED, before(LINT))),
         ("check_not_run:lint",),
     ),
     "the tests' tool is missing, and something else holds": (
@@ -134,7 +158,7 @@ CAVEATS: dict[str, tuple[Case, tuple[str, ...]]] = {
     ),
     "a check that could not begin before ends so again": (
         a_case(
-            (GREEN, ran(LINT, exit_code=127)),
+            (GREEN, insist(ran(LINT, exit_code=127))),
             (WAS_RED, before(LINT, exit_code=127)),
             blocked={LINT: "eslint is not found"},
         ),
@@ -193,11 +217,13 @@ CAVEATS: dict[str, tuple[Case, tuple[str, ...]]] = {
         (Caveat.ALREADY_RED, Caveat.UNPROVED),
     ),
     "findings as before": (
-        a_case((GREEN, ran(LINT, findings={"m": 2})), (WAS_RED, before(LINT, findings={"m": 2}))),
+        a_case((GREEN, insist(ran(LINT, findings={"m": 2}))), (WAS_RED, before(LINT, findings={"m": 2}))),
         (Caveat.ALREADY_RED,),
     ),
     "fewer findings than before": (
-        a_case((GREEN, ran(LINT, findings={"m": 1})), (WAS_RED, before(LINT, findings={"m": 2, "n": 1}))),
+        a_case(
+            (GREEN, insist(ran(LINT, findings={"m": 1}))), (WAS_RED, before(LINT, findings={"m": 2, "n": 1}))
+        ),
         (Caveat.ALREADY_RED,),
     ),
     "no check at all": (a_case(()), (Caveat.CHECK_NOT_RUN.of("tests"), Caveat.UNPROVED)),
@@ -214,7 +240,7 @@ CAVEATS: dict[str, tuple[Case, tuple[str, ...]]] = {
         (Caveat.ALREADY_RED,),
     ),
     "a linter that cannot read its settings, as before": (
-        a_case((GREEN, ran(LINT, exit_code=2)), (WAS_RED, before(LINT, exit_code=2))),
+        a_case((GREEN, insist(ran(LINT, exit_code=2))), (WAS_RED, before(LINT, exit_code=2))),
         (Caveat.ALREADY_RED,),
     ),
     "failed and passed on one tree": (a_case((by_chance(),), (WAS_RED,)), (Caveat.FLAKY,)),
@@ -249,7 +275,16 @@ def swapped(run: CheckRun, **evidence: Any) -> Case:
     )
 
 
+_UNMET = a_case((GREEN,), (WAS_GREEN,), wanted=Wanted.BEHAVIOUR)
 REFUSED: dict[str, tuple[Case, str]] = {
+    "other behaviour was asked for, and none is other": (
+        _UNMET.replace(same_behaviour=True),
+        "nothing that was asked for changed: the program does the same as before",
+    ),
+    "other behaviour was asked for, and only names are other": (
+        _UNMET.replace(is_renaming=True),
+        "nothing that was asked for changed: only names differ",
+    ),
     "nothing was changed": (MENDED.replace(tree=BEFORE), "nothing was changed"),
     "evidence of another tree": (swapped(GREEN, tree_before="other"), "tests: ev-tests ran on another tree"),
     "evidence of the tree before": (

@@ -1,0 +1,84 @@
+"""Whether a task's words ask for other behaviour, or for text, names, form or tests alone."""
+
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import PurePosixPath
+
+from agentflow.core.regex import regex
+from agentflow.routing.clauses import drop_quoted
+
+
+class Wanted(StrEnum):
+    """What a change has to make different, as far as the words of its task say."""
+
+    BEHAVIOUR = "behaviour"
+    """What the program does: a change after which it provably does the same is none."""
+    FORM = "form"
+    """Documents, comments, annotations, names, layout, structure or tests."""
+    UNCLEAR = "unclear"
+
+
+_NAME_IN_CODE = regex(r"`[^`\n]*`|\"[^\"\n]*\"|\b\w*(?:[_/.]+\w+)+/?|\b\w+\(\)?|\b[a-z]+[A-Z]\w*")
+"""What the task calls code, text or a file by: a function `rename_comment` says nothing of the wish."""
+
+_COMPANION = regex(
+    r"(?:(?:,|;|\band\b|\bplus\b|^)\W*)?\b(?:with|add|write|includ(?:e|ing)|updat(?:e|ing)|document|cover)\b"
+    r"(?:[^\w.;!?\n]+(?!that\b|for\b|which\b)\w+){0,4}?[^\w.;!?\n]+"
+    r"(?:tests?|docs|documentation|changelog|docstrings?)\b[^.;!?\n]*",
+    re.IGNORECASE,
+)
+"""What comes with another wish: "…, with a test", "and add tests and documentation"."""
+
+_LEADS = regex(
+    r"\W*(?:please\W+)?(?:refactor\w*|renam\w+|document|describe|explain|mention|reformat|format|reindent|annotate"
+    r"|restructure|reorgani[sz]e|move|extract|inline|simplify|tidy|clean|reword|rephrase|translate|cover|comment)\b",
+    re.IGNORECASE,
+)
+"""An order that begins so is about text or form, whatever it names."""
+
+_FORM = regex(
+    r"\b(?:docs?|document(?:s|ed|ation)?|docstrings?|comments?|readme|changelog|guides?|manual|typos?|spelling"
+    r"|wording|grammar|prose|licen[cs]e|copyright|authors?|examples?|hints?|annotat\w+|typing|typed|mypy|pyright"
+    r"|renam\w+|naming|constants?|magic|quotes|f-?strings?|reformat\w*|format(?:ting|ter)|indent\w*|whitespace"
+    r"|blank lines?|styles?|lint\w*|isort|ruff|imports|unused|dead code|refactor\w*|restructur\w*|readab\w+"
+    r"|tid(?:y|ied)|clean\w*|extract\w*|inline|simplif\w+|duplicat\w+|moderni[sz]\w+|tests?|coverage)\b",
+    re.IGNORECASE,
+)
+
+_SPEED = regex(r"\b(?:fast(?:er)?|slow(?:ly)?|speed\w*|performan\w+|optimi[sz]\w+|memory)\b", re.IGNORECASE)
+"""A faster program does the same: no proof of equal behaviour shows that it is faster."""
+
+_DEEDS = regex(
+    r"\b(?:bugs?|crash\w*|rais(?:e|es|ing)|returns?|off.by.one|tracebacks?|exceptions?|support\w*|allow\w*|accept\w*"
+    r"|handl(?:e|es|ing)|reject\w*|pars(?:e|es|ing|er)|drops?|los(?:e|es|ing)|ignor\w+|wrongly|instead|options?"
+    r"|flags?)\b",
+    re.IGNORECASE,
+)
+"""Words for what a program does."""
+
+_WISHES = regex(
+    r"\b(?:fix|mend|repair|correct|resolve|debug|add|implement|introduce|give|let|enable|disable|prevent"
+    r"|validate|escape|should|must|may not|cannot|can't|does not|doesn't|do not|don't|is not|isn't|possible"
+    r"|wrong|broken|missing|fails?)\b",
+    re.IGNORECASE,
+)
+"""Words that want something to be otherwise, of text as well as of a program."""
+
+
+def find_wanted(task: str, documents: Iterable[str] = ()) -> Wanted:
+    """Return what a task asks for; one that names a changed document asks for text."""
+    text = drop_quoted(task)
+    names = {name for path in documents for name in (PurePosixPath(path).name, PurePosixPath(path).stem)}
+    if any(name.lower() in text.lower() for name in names if len(name) > 2):
+        return Wanted.FORM
+    text = _NAME_IN_CODE.sub(" ", text)
+    rest = _COMPANION.sub(" ", text)
+    text = rest if regex(r"\w").search(rest) else text
+    if _LEADS.match(text):
+        return Wanted.FORM
+    is_deed = bool(_DEEDS.search(text))
+    if _FORM.search(text):
+        return Wanted.UNCLEAR if is_deed else Wanted.FORM
+    is_plain = (is_deed or _WISHES.search(text)) and not _SPEED.search(text)
+    return Wanted.BEHAVIOUR if is_plain else Wanted.UNCLEAR
