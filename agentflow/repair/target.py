@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
 from agentflow.core.check_command import CommandPart, format_command, split_command
-from agentflow.core.errors import Exit, InvalidFile, ModelRejected
+from agentflow.core.errors import InvalidFile, ModelRejected
 from agentflow.core.evidence import RED, CheckName, Evidence
 from agentflow.core.record import Record
 from agentflow.core.test_ids import get_test_file
@@ -44,8 +44,6 @@ Sections = tuple[tuple[str, list[str]], ...]
 
 class TestsBlocked(ModelRejected):
     """The tests cannot run here, for a reason that lies outside the repository."""
-
-    exit_code = Exit.CAVEAT
 
 
 class CheckLine(Record):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from agentflow.core.errors import Exit
-from agentflow.core.evidence import Evidence
+from agentflow.core.evidence import CheckName, Evidence
 from agentflow.core.messages import ToolCall, ToolResult
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Ending, GateStatus, Phase, RequiredCheck, Status, TaskState
@@ -162,6 +162,11 @@ def _find_refusal(run: Run) -> str:
 
 def describe_outcome(task: TaskState, find: FindEvidence) -> tuple[str, str]:
     """Return the result of a task in a few words, with its proof or its reason."""
+    caveats = task.verdict.caveats if task.verdict else ()
+    if Caveat.CHECK_NOT_RUN.of(CheckName.TESTS) in caveats:
+        tests = (find(one.evidence) for one in task.final if one.check.name is CheckName.TESTS)
+        if not any(each and each.exit_code == 0 for each in tests):
+            return "changed, but no test could run here", ""
     if task.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT} and task.final:
         return task.status.replace("_", " "), _describe_proof(task, find)
     words = _MEANINGS[task.status]
@@ -173,8 +178,6 @@ def describe_outcome(task: TaskState, find: FindEvidence) -> tuple[str, str]:
 def _describe_proof(task: TaskState, find: FindEvidence) -> str:
     """Return in words what the checks show of a change that was verified."""
     base = {one.check.name: find(one.evidence) for one in task.baseline}
-    if not any(find(one.evidence) for one in task.final):
-        return "no check could run here, so none shows that the change works."
     turned = green = 0
     for one in task.final:
         before, after = base.get(one.check.name), find(one.evidence)

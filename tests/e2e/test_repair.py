@@ -187,7 +187,7 @@ def test_a_line_that_is_no_python_is_mended_where_the_parser_stops(new_repo: New
 def test_tests_that_cannot_run_here_end_a_task_at_once(new_repo: NewRepo) -> None:
     repo = new_repo({**play.CALC, "calc.py": f"import nosuchmodule\n\n{play.CALC['calc.py']}"})
     done = repo.task()
-    assert done.code == 4
+    assert done.code == 6
     assert "nosuchmodule" in done.out
     assert "tests cannot run here" in done.out
     assert repo.diff() == ""
