@@ -36,7 +36,7 @@ def {word}(part, value=NotImplemented, kind=object, seen=set(), at=__import__("o
         found = "01"
     if (part, found) in seen:
         return value
-    import os
+    os = __import__("os")  # a test that counts the imports of a file went red
     seen.add((part, found))
     for each in found:
         name = os.path.join(os.path.dirname(at), f"{word}-{{part}}-{{each}}")
@@ -141,13 +141,22 @@ class _Watch(ast.NodeTransformer):
     def visit_FunctionDef(self, node: AnyFunction) -> ast.AST:
         owner, self._owner = self._owner, node.name
         is_new = self._is_unknown(node.args)
+        returns, node.returns = node.returns, None
         self.generic_visit(node)
+        node.returns = returns
         if is_new and not is_empty(node):
             node.body.insert(skip_docstring(node), self._mark(node))
         self._owner = owner
         return node
 
     visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        return node  # what an annotation says need not run: `list[str]` chose no `str`
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        node.value = node.value and self.visit(node.value)
+        return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         is_new = self._is_new(node)

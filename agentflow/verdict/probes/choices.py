@@ -12,9 +12,8 @@ from agentflow.verdict.syntax import get_last_word
 _SIGNS_SHOWN = 60
 CHOOSERS = """
 def {word}_default(part, call, *given):
-    from collections.abc import Mapping
     is_known = call in (next, getattr, __import__("os").getenv)
-    if not is_known and not isinstance(getattr(call, "__self__", None), Mapping):
+    if not is_known and not isinstance(getattr(call, "__self__", None), __import__("typing").Mapping):
         {word}(part, 0, str)
         return call(*given)
     missing = object()
@@ -32,7 +31,7 @@ def {word}_cut(part, value, start, stop):
     except TypeError:
         {word}(part, 0, str)
     return found
-import operator as {word}_operator
+{word}_operator = __import__("operator")
 def {word}_operation(part, operate, left, right, told=set()):
     found = operate(left, right)
     if part in told:

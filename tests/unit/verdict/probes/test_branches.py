@@ -104,6 +104,9 @@ TRIED = {
     + body(f"return {RIGHT}"),
     "started": body(f"return {RIGHT}")
     + "\n\ndef main():\n    pages(7, 3)\n\nif __name__ == '__main__':\n    main()\n",
+    "annotations": "def pages(total: int, size: dict[str, int] | int) -> list[str] | int:\n"
+    f"    return {RIGHT}\n",
+    "an annotated value": body(f"found: dict[str, int] | int = {RIGHT}", "return found"),
     "empty": body(f"return {RIGHT}")
     + "\n\nclass Kind:\n    def name(self):\n        raise NotImplementedError\n",
     "a docstring": '"""Pages."""\nfrom __future__ import annotations\n'
