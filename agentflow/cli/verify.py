@@ -26,18 +26,21 @@ from agentflow.view.text import clip, find_width, send, span
 if TYPE_CHECKING:
     from agentflow.api.verification import VerificationRow
     from agentflow.ci.review import ReviewRemark
+    from agentflow.sandbox.run import Sandbox
     from agentflow.workspace.git import Git
 
 
 RECORDED = typer.Argument(
     None,
-    metavar="TASK|FILE",
-    help="A task, or a file that `export` wrote: run its commands again and compare.",
+    metavar="TASK|FILE|RANGE",
+    help="A task, or a file that `export` wrote: run its commands again and compare. "
+    "With --mutants: a commit, or A..B.",
 )
 QUICK = typer.Option(False, "--quick", help="Run only lint, format and the tests of changed files.")
 CHECKS_JUNIT = typer.Option(None, "--junit", metavar="FILE", help="Write the results as JUnit XML.")
 CHECKS_SARIF = typer.Option(None, "--sarif", metavar="FILE", help="Write the findings as SARIF.")
 DRY_RUN = typer.Option(False, "--dry-run", help="Only list the checks and their commands.")
+MUTANTS = typer.Option(False, "--mutants", help="Show which changed lines no test would notice.")
 CHECKS_NETWORK = typer.Option(False, "--network", help="Let the checks reach the network.")
 
 
@@ -47,6 +50,7 @@ def verify_here(
     junit: Path | None = CHECKS_JUNIT,
     sarif: Path | None = CHECKS_SARIF,
     dry_run: bool = DRY_RUN,
+    mutants: bool = MUTANTS,
     no_sandbox: bool = NO_SANDBOX,
     network: bool = CHECKS_NETWORK,
     json: bool = JSON,
@@ -56,7 +60,8 @@ def verify_here(
 
     No model is asked and no file is changed. With TASK or an exported FILE, the recorded commands run
     again on fresh copies: exit code 0 means that every result is as recorded and that the files here are
-    those that were judged.
+    those that were judged. With --mutants, one small edit after the other is made in a copy of the changed
+    code (of the files here since the last commit, or of RANGE), and the tests run: 4 if they miss one.
     """
     from agentflow.api.boundary import Wish, describe_sandbox, open_sandbox, sweep_leftovers
     from agentflow.api.verification import (
@@ -72,13 +77,15 @@ def verify_here(
     from agentflow.workspace.git import open_repository
 
     require_folders(junit, sarif)
-    git = open_home(folder, task_id) if task_id else open_repository(folder)
+    git = open_home(folder, task_id) if task_id and not mutants else open_repository(folder)
     sandbox = open_sandbox(git, Wish(no_sandbox=no_sandbox, network=network, agree=agree))
     if not json:
         for said in (*sweep_leftovers(), describe_sandbox(sandbox), *list_untrusted_checks(sandbox.root)):
             say(said)
         if not dry_run and (fill := sandbox.plan_fill()):
             say(fill.describe())
+    if mutants:
+        return _show_mutants(sandbox, git, task_id or "", json=json)
     shown = []
     found = run_checks(sandbox, is_quick=quick, dry_run=dry_run, during=_announce)
     for row in reverify_records(sandbox, task_id) if task_id else found:
@@ -91,6 +98,17 @@ def verify_here(
     else:
         show((summarize_records(shown) if task_id else summarize_checks(shown, dry_run=dry_run),))
     return choose_exit(shown)
+
+
+def _show_mutants(sandbox: "Sandbox", git: "Git", revisions: str, *, json: bool) -> int:
+    from agentflow.api.mutation import describe_mutation, find_mutation, to_values
+
+    found = find_mutation(sandbox, git, revisions, lambda said: None if json else say(said))
+    if json:
+        say_json(to_values(found))
+    else:
+        show(describe_mutation(found))
+    return Exit.CAVEAT if found.is_open else Exit.VERIFIED
 
 
 def _write_interchange(

@@ -1,7 +1,6 @@
 """Whole tables of which the short tests try some: python -m pytest tests/soak/test_sweeps.py."""
 
 from collections.abc import Callable
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from tests.e2e import (
     test_runners,
     test_tampering,
     test_undo,
-    test_verdict,
     test_verify_task,
     test_watching,
 )
@@ -156,11 +154,6 @@ def test_a_reader_who_has_gone_changes_nothing(red: Repo, words: list[str], code
 @pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
 def test_requests_go_through_the_users_proxy(new_repo: NewRepo, variable: str, transport: str) -> None:
     test_connection.test_requests_go_through_the_users_proxy(new_repo(play.LIGHT), variable, transport)
-
-
-@pytest.mark.parametrize(("text", "change"), [*product(test_verdict.WORDINGS, test_verdict.CHANGES)])
-def test_what_differs_decides(new_repo: NewRepo, text: str, change: tuple[str, str, int]) -> None:
-    test_verdict.test_what_differs_decides_and_not_how_the_task_is_worded(new_repo, text, *change)
 
 
 @pytest.mark.parametrize("name", test_ends.ENDS)

@@ -1,0 +1,193 @@
+"""The door to the grammars: which there are, and a file's tree with the places that its query names."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from agentflow.core.record import Record
+
+if TYPE_CHECKING:
+    from tree_sitter import Language, Query
+    from tree_sitter import Node as Node
+
+_QUERIES = Path(__file__).with_name("queries")
+
+
+class Grammar(Record):
+    """A language: the files it is written in, its grammar, and how it writes what operators need."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    package: str
+    """The module of the grammar."""
+    function: str = "language"
+    """Its function that returns the grammar."""
+    query: str = ""
+    """The query file, if it is not named like the language."""
+    true: str = "true"
+    false: str = "false"
+    negation: str = "!({})"
+    nothing: str = ";"
+    """A statement that does nothing."""
+    leave: str = "break;"
+    """A statement that ends a loop."""
+    empty_body: str = "{}"
+    """The body of a function that does nothing, or fails where it has to return something."""
+    rethrow: str = ""
+    """The body of a handler that passes its error on."""
+    is_loose: bool = True
+    """A call may have fewer arguments, and a value another type, without a word of a compiler."""
+
+
+GRAMMARS = (
+    Grammar(
+        name="Python",
+        suffixes=(".py", ".pyi"),
+        package="tree_sitter_python",
+        true="True",
+        false="False",
+        negation="not ({})",
+        nothing="pass",
+        leave="break",
+        empty_body="return None",
+        rethrow="raise",
+    ),
+    Grammar(
+        name="JavaScript",
+        suffixes=(".js", ".mjs", ".cjs", ".jsx"),
+        package="tree_sitter_javascript",
+        rethrow="{ throw new Error(); }",
+    ),
+    Grammar(
+        name="TypeScript",
+        suffixes=(".ts", ".mts", ".cts"),
+        package="tree_sitter_typescript",
+        function="language_typescript",
+        rethrow="{ throw new Error(); }",
+    ),
+    Grammar(
+        name="TSX",
+        suffixes=(".tsx",),
+        package="tree_sitter_typescript",
+        function="language_tsx",
+        query="typescript",
+        rethrow="{ throw new Error(); }",
+    ),
+    Grammar(
+        name="Go",
+        suffixes=(".go",),
+        package="tree_sitter_go",
+        nothing="",
+        empty_body='{ panic("") }',
+        is_loose=False,
+    ),
+    Grammar(
+        name="Rust", suffixes=(".rs",), package="tree_sitter_rust", empty_body="{ panic!() }", is_loose=False
+    ),
+    Grammar(
+        name="C",
+        suffixes=(".c", ".h"),
+        package="tree_sitter_c",
+        true="1",
+        false="0",
+        empty_body="{ return 0; }",
+        is_loose=False,
+    ),
+    Grammar(
+        name="C++",
+        suffixes=(".cpp", ".cc", ".cxx", ".hpp", ".hh", ".hxx"),
+        package="tree_sitter_cpp",
+        query="c",
+        empty_body="{ return {}; }",
+        is_loose=False,
+    ),
+    Grammar(
+        name="Java",
+        suffixes=(".java",),
+        package="tree_sitter_java",
+        empty_body="{ throw new RuntimeException(); }",
+        is_loose=False,
+    ),
+    Grammar(
+        name="Ruby",
+        suffixes=(".rb",),
+        package="tree_sitter_ruby",
+        nothing="nil",
+        leave="break",
+        empty_body="nil",
+    ),
+    Grammar(
+        name="shell",
+        suffixes=(".sh", ".bash"),
+        package="tree_sitter_bash",
+        true="true",
+        false="false",
+        negation="! {}",
+        nothing=":",
+        leave="break",
+    ),
+)
+
+
+def find_grammar(path: str) -> Grammar | None:
+    """Return the language of a file by its name, or None for one that no grammar reads."""
+    suffix = PurePosixPath(path).suffix
+    return next((each for each in GRAMMARS if suffix in each.suffixes), None)
+
+
+class SyntaxTree(Record):
+    """A file's tree: its text as bytes, and for each name of its query the nodes that have it, in order."""
+
+    grammar: Grammar
+    text: bytes
+    nodes: Mapping[str, tuple["Node", ...]]
+    broken_lines: frozenset[int]
+    """The lines, from 1, that the grammar cannot read."""
+
+    def read(self, node: "Node") -> str:
+        return self.text[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+
+def parse_source(path: str, text: str) -> SyntaxTree | None:
+    """Return the tree of a file, or None where no grammar reads it."""
+    grammar = find_grammar(path)
+    if grammar is None:
+        return None
+    from tree_sitter import Parser, QueryCursor  # noqa: PLC0415  # only where a file is judged
+
+    source = text.encode()
+    root = Parser(_load_language(grammar)).parse(source).root_node
+    found = QueryCursor(_load_query(grammar)).captures(root)
+    nodes = {name: tuple(sorted(each, key=lambda node: node.start_byte)) for name, each in found.items()}
+    return SyntaxTree(
+        grammar=grammar,
+        text=source,
+        nodes=defaultdict(tuple, nodes),
+        broken_lines=frozenset(_list_broken(root)),
+    )
+
+
+def _list_broken(node: "Node") -> list[int]:
+    if not node.has_error:
+        return []
+    if node.is_error or node.is_missing:
+        return [*range(node.start_point.row + 1, node.end_point.row + 2)]
+    return [line for child in node.children for line in _list_broken(child)]
+
+
+@cache
+def _load_language(grammar: Grammar) -> "Language":
+    from tree_sitter import Language  # noqa: PLC0415
+
+    return Language(getattr(import_module(grammar.package), grammar.function)())
+
+
+@cache
+def _load_query(grammar: Grammar) -> "Query":
+    from tree_sitter import Query  # noqa: PLC0415
+
+    name = grammar.query or grammar.name.lower()
+    return Query(_load_language(grammar), (_QUERIES / f"{name}.scm").read_text("utf-8"))

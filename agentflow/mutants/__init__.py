@@ -1,0 +1,1 @@
+"""Mutants: the code with one small edit, and whether a test notices."""

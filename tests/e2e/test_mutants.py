@@ -1,0 +1,100 @@
+"""`verify --mutants`: which changed lines of a person's own diff no test would notice."""
+
+import shutil
+
+import pytest
+
+from tests.support.repo import NewRepo
+
+_RATES = "def rate(total, member=False):\n    return total\n"
+_CHANGED = """def rate(total, member=False):
+    if member and total >= 100:
+        total = total - 10
+    return total
+"""
+_TEST = """import unittest
+
+from rates import rate
+
+
+class Rates(unittest.TestCase):
+    def test_rate(self):
+        self.assertEqual(rate(10), 10)
+"""
+_MEMBER = """
+    def test_member(self):
+        self.assertEqual(rate(200, member=True), 190)
+"""
+_OTHERS = """
+    def test_others(self):
+        self.assertEqual(rate(100, member=True), 90)
+        self.assertEqual(rate(99, member=True), 99)
+        self.assertEqual(rate(200), 200)
+"""
+
+
+def test_survivors_are_named_until_a_test_notices_each(new_repo: NewRepo) -> None:
+    repo = new_repo({"rates.py": _RATES, "test_rates.py": _TEST})
+    repo.write({"rates.py": _CHANGED, "test_rates.py": _TEST + _MEMBER})
+    done = repo.run("verify", "--mutants")
+    assert done.code == 4, done.err
+    assert "! rates.py:2  member and total >= 100 → member: no test notices" in done.out
+    assert "mutants survive. Add a test that fails on each" in done.out
+    assert repo.root.joinpath("rates.py").read_text() == _CHANGED
+    repo.write({"test_rates.py": _TEST + _MEMBER + _OTHERS})
+    done = repo.run("verify", "--mutants", "--json")
+    assert done.code == 0, done.out
+    assert done.json["killed"] == done.json["tried"] > 5
+    assert [each["grade"] for each in done.json["survived"]] == []
+
+
+def test_a_range_is_tried_as_it_was_committed(new_repo: NewRepo) -> None:
+    repo = new_repo({"rates.py": _RATES, "test_rates.py": _TEST})
+    repo.write({"rates.py": _CHANGED})
+    repo.git("commit", "-qam", "members pay less")
+    repo.write({"rates.py": _RATES})
+    done = repo.run("verify", "--mutants", "HEAD~1..HEAD", "--json")
+    assert done.code == 4, done.err
+    assert {each["line"] for each in done.json["survived"]} >= {2, 3}
+    assert repo.run("verify", "--mutants", "HEAD").code == 0  # only a line went
+
+
+@pytest.mark.parametrize(
+    ("files", "words", "said"),
+    [
+        ({}, ("nowhere",), "no such revision: nowhere"),
+        ({"test_rates.py": _TEST.replace("10), 10", "10), 11")}, (), "no test passes here"),
+    ],
+)
+def test_what_cannot_be_tried_is_one_sentence(
+    new_repo: NewRepo, files: dict[str, str], words: tuple[str, ...], said: str
+) -> None:
+    repo = new_repo({"rates.py": _RATES, "test_rates.py": _TEST})
+    repo.write({"rates.py": _CHANGED, **files})
+    done = repo.run("verify", "--mutants", *words)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_code_that_cannot_be_read_is_named(new_repo: NewRepo) -> None:
+    repo = new_repo({"rates.py": _RATES, "test_rates.py": _TEST})
+    done = repo.write({"rates.py": "def rate(:\n"}).run("verify", "--mutants")
+    assert (done.code, "not tried: rates.py:1 cannot be read" in done.out) == (4, True)
+
+
+def test_code_in_another_language_is_tried_the_same_way(new_repo: NewRepo) -> None:
+    if not shutil.which("node"):
+        pytest.skip("runs node")
+    test = "const test = require('node:test');\nconst assert = require('node:assert');\n"
+    test += "const { rate } = require('./rates');\n"
+    test += "test('plain', () => assert.strictEqual(rate(10), 10));\n"
+    start = "exports.rate = (total) => total;\n"
+    repo = new_repo(
+        {"package.json": '{"scripts": {"test": "node --test"}}', "rates.js": start, "rates.test.js": test}
+    )
+    repo.write({"rates.js": "exports.rate = (total) => (total > 100 ? total - 10 : total);\n"})
+    done = repo.run("verify", "--mutants", "--json")
+    assert done.code == 4, done.err
+    found = {(each["before"], each["after"]) for each in done.json["survived"]}
+    assert ("total > 100", "false") in found
+    assert ("total > 100", "true") not in found

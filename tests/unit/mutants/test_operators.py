@@ -1,0 +1,266 @@
+from collections.abc import Collection
+
+import pytest
+
+from agentflow.languages.grammars import GRAMMARS
+from agentflow.mutants.operators import Grade, Mutant, Operator, list_mutants, list_unreadable
+
+PYTHON = '''"""Pages."""
+import math
+
+
+def pages(items, size=10, *, strict=False):
+    """Return the number of pages."""
+    if size <= 0 or not items:
+        raise ValueError("size must be positive")
+    count = 0
+    for part in chunk(items, size):
+        count += 1
+        log.info("part %s", part)
+    try:
+        total: "int" = math.ceil(len(items) / size)
+    except TypeError:
+        total = 0
+    items.sort(key=None)
+    return total if strict else max(count, total)
+'''
+EDITS = {
+    "a.py": (
+        PYTHON,
+        """False → True
+size <= 0 or not items → False
+size <= 0 or not items → size <= 0
+or → and
+<= → >
+<= → <
+not items → items
+raise ValueError("size must be positive") → (left out)
+count += 1 → (left out)
++= → -=
+chunk(items, size) → items
+, size → (left out)
+/ → *
+len(items) / size → size
+error passed on
+items.sort(key=None) → (left out)
+strict → True
+10 → 11
+one round only""",
+    ),
+    "a.js": (
+        """export function f(a, b = 1) {
+  if (a === b && !a.x) { throw new Error('no'); }
+  for (const c of a) { b += g(c, 2); }
+  return b ? 'x' : `y`;
+}
+""",
+        """=== → !==
+&& → ||
+a === b && !a.x → true
+!a.x → a.x
+throw new Error('no'); → (left out)
++= → -=
+g(c, 2) → c
+b → false
+'x' → ""
+one round only
+b += g(c, 2); → (left out)""",
+    ),
+    "a.ts": (
+        """class A {
+  get(a: number, b: 'x' | 'y'): boolean {
+    return a > 1 && b !== 'x';
+  }
+}
+""",
+        """> → <=
+> → >=
+&& → ||
+!== → ===
+1 → 2
+body left out""",
+    ),
+    "a.tsx": (
+        """const A = (p: P) => <b>{p.n > 1 ? p.n * 2 : 0}</b>;
+""",
+        """p.n > 1 → true
+* → /
+p.n * 2 → 2""",
+    ),
+    "a.go": (
+        """package a
+func F(a int) (int, error) {
+	if a < 1 || b {
+		return 1, errors.New("x")
+	}
+	for i := 0; i < 3; i++ {
+		x += f(i)
+	}
+	defer c()
+	return a << 2, nil
+}
+""",
+        """a < 1 || b → true
+|| → &&
+a < 1 || b → b
+i < 3 → false
+x += f(i) → (left out)
+defer c() → (left out)
+<< → >>
+f(i) → i
+one round only""",
+    ),
+    "a.rs": (
+        """fn f(a: u8) -> u8 {
+    if a == 1 && !b { g(a)?; }
+    while a != 2 { a -= 1; }
+    println!("{}", a == 3);
+    a + 1
+}
+""",
+        """a == 1 && !b → false
+&& → ||
+!b → b
+g(a)?; → (left out)
+a -= 1; → (left out)
+-= → +=
++ → -""",
+    ),
+    "a.c": (
+        """int f(int a, char *b) {
+  if (a >= 2 || !b) return g(a, 1);
+  while (a--) { b[0] = 'x'; }
+  printf("%d", a);
+  return a % 2 ? 1 : 0;
+}
+""",
+        """a >= 2 || !b → 1
+|| → &&
+!b → b
+% → *
+g(a, 1) → a
+b[0] = 'x'; → (left out)
+a % 2 → 0""",
+    ),
+    "a.cpp": (
+        """bool A::f(int a) {
+  if (a == 1) { this->g(a); }
+  return a < 3 && true;
+}
+""",
+        """a == 1 → true
+this->g(a); → (left out)
+&& → ||
+true → false
+< → >=""",
+    ),
+    "A.java": (
+        """class A {
+  int f(int a) {
+    if (a == 1) { throw new E("x"); }
+    for (int i : b) { c.add(i); }
+    return a > 2 ? a - 1 : 0;
+  }
+}
+""",
+        """a == 1 → false
+throw new E("x"); → (left out)
+c.add(i); → (left out)
+a > 2 → true
+- → +
+a - 1 → (1) - (a)""",
+    ),
+    "a.rb": (
+        """def f(a)
+  return 1 if a == 2 && b
+  a += 1
+  raise E, 'no' unless z
+  g(a)
+end
+""",
+        """a == 2 && b → true
+&& → ||
+a += 1 → (left out)
++= → -=
+z → false
+g(a) → (left out)
+== → !=""",
+    ),
+    "a.sh": (
+        """f() {
+  if [ "$1" -lt 2 ]; then
+    rm "$1"
+  fi
+  a=$((b + 1))
+  test -n "$a" && go "$a"
+}
+""",
+        """-lt → -ge
+-lt → -le
+&& → ||
++ → -
+[ "$1" -lt 2 ] → true
+rm "$1" → (left out)""",
+    ),
+}
+"""For a file of each language, edits that there have to be, one a line."""
+
+
+def find_edits(path: str, text: str, lines: Collection[int] = range(1, 100)) -> dict[str, Mutant]:
+    found = list_mutants(path, text, lines)
+    assert found is not None
+    return {each.describe().partition("  ")[2]: each for each in found}
+
+
+@pytest.mark.parametrize("path", EDITS)
+def test_each_language_has_the_mutants_of_the_table(path: str) -> None:
+    text, wanted = EDITS[path]
+    assert set(wanted.split("\n")) - find_edits(path, text).keys() == set()
+
+
+def test_each_grammar_is_tried_above() -> None:
+    suffixes = {path[path.rindex(".") :] for path in EDITS}
+    assert [each.name for each in GRAMMARS if suffixes.isdisjoint(each.suffixes)] == []
+
+
+def test_what_no_test_has_to_notice_is_left_alone() -> None:
+    found = find_edits("a.py", PYTHON)
+    touched = " ".join(found)
+    assert {'"int"', 'log.info("part %s", part)', '"part %s"'}.isdisjoint(
+        each.before for each in found.values()
+    )
+    assert not any(
+        each.before.startswith('"""') for each in found.values() if each.operator is Operator.LITERAL
+    )
+    assert '"size must be positive" →' not in touched
+    assert 'ValueError("size must be positive") → "size' not in touched
+
+
+def test_every_python_mutant_is_a_program() -> None:
+    for each in find_edits("a.py", PYTHON).values():
+        compile(each.apply(PYTHON), "a.py", "exec")
+
+
+def test_only_changed_lines_are_mutated() -> None:
+    assert {each.line for each in find_edits("a.py", PYTHON, {11}).values()} == {11}
+
+
+def test_moved_bounds_and_numbers_are_weak() -> None:
+    found = find_edits("a.py", PYTHON)
+    assert found["<= → <"].grade is found["10 → 11"].grade is Grade.WEAK
+    assert found["<= → >"].grade is Grade.STRONG
+
+
+def test_an_edit_counts_bytes_and_not_letters() -> None:
+    text = "été = 'größe' + b\n"
+    assert find_edits("a.py", text)["+ → -"].apply(text) == "été = 'größe' - b\n"
+
+
+def test_lines_that_no_grammar_reads_are_told_and_left_alone() -> None:
+    text = "def f(:\n    return 1\n\n\ndef g(a):\n    return a + 1\n"
+    assert 1 in list_unreadable("a.py", text, range(1, 10))
+    assert 6 in {each.line for each in find_edits("a.py", text).values()}
+
+
+def test_a_file_of_another_language_has_no_mutants() -> None:
+    assert list_mutants("a.awk", "{ print }", {1}) is None
