@@ -221,10 +221,10 @@ class Git(Record):
 
     def find_mentions(self, tree: str, words: Iterable[str]) -> tuple[str, ...]:
         """Return the paths of the files of a tree that contain one of the words as a whole word."""
-        patterns = (part for word in words for part in ("-e", word))
-        options = ("--no-color", "--no-recurse-submodules", "-alzwF")
-        command = (*self.within, "git", *self.options, "grep", *options, *patterns, tree)
-        finished = capture(command, cwd=self.root, env=_ENVIRONMENT, timeout=300)
+        options = ("--no-color", "--no-recurse-submodules", "-alzwF", "-f", "-")
+        command = (*self.within, "git", *self.options, "grep", *options, tree)
+        patterns = os.fsencode("\n".join(words))
+        finished = capture(command, cwd=self.root, env=_ENVIRONMENT, stdin=patterns, timeout=300)
         if finished.returncode > 1:
             raise StateError(f"git grep failed: {finished.stderr.decode('utf-8', 'replace').strip()}")
         return tuple(os.fsdecode(path).partition(":")[2] for path in finished.stdout.split(b"\0") if path)
