@@ -23,7 +23,7 @@ _PATIENCE_SECONDS = 1.0
 _TICK = 0.002
 _LONG_TICK = 0.05
 _COUNT_SECONDS = 0.05
-_NICE = 10
+_NICE = 1
 _ONE_AT_A_TIME = Lock()
 """The mark is a limit of our whole process, so only one thread starts a command at a time."""
 

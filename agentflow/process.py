@@ -78,8 +78,8 @@ def capture(
     It runs in a process group of its own, out of reach of Ctrl-C, which is killed when it is cancelled.
     Raises OSError when it cannot be started, TimeoutError when it takes too long.
     """
-    with _start_short(argv, cwd, env, timeout, 0) as process:
-        said = _communicate(process, stdin, timeout, cancelled)
+    with _open_input(stdin) as given, _start_short(argv, cwd, env, timeout, given, 0) as process:
+        said = _communicate(process, timeout, cancelled)
     return subprocess.CompletedProcess(argv, process.returncode, *said)
 
 
@@ -87,14 +87,31 @@ def capture_attended(
     argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout: float
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a short program that may ask a person: it shares our terminal and its Ctrl-C."""
-    with _start_short(argv, cwd, env, timeout, None) as process:
+    with _start_short(argv, cwd, env, timeout, subprocess.DEVNULL) as process:
         said = process.communicate(timeout=timeout)
     return subprocess.CompletedProcess(argv, process.returncode, *said)
 
 
 @contextmanager
+def _open_input(given: bytes) -> Iterator[int]:
+    """Yield what a program reads its input from: a file, as a pipe would make us wait for a slow reader."""
+    if not given:
+        yield subprocess.DEVNULL
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(given)
+        file.seek(0)
+        yield file.fileno()
+
+
+@contextmanager
 def _start_short(
-    argv: Sequence[str], cwd: Path, env: Mapping[str, str] | None, timeout: float, group: int | None
+    argv: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str] | None,
+    timeout: float,
+    stdin: int,
+    group: int | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start a program, and kill it on leaving if it has not ended."""
     with mark_children():
@@ -102,7 +119,7 @@ def _start_short(
             argv,
             cwd=cwd,
             env=make_child_environment(env),
-            stdin=subprocess.PIPE,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             process_group=group,
@@ -117,18 +134,19 @@ def _start_short(
 
 
 def _communicate(
-    process: subprocess.Popen[bytes], stdin: bytes, timeout: float, cancelled: Callable[[], bool]
+    process: subprocess.Popen[bytes], timeout: float, cancelled: Callable[[], bool]
 ) -> tuple[bytes, bytes]:
-    """Return the output of a program until it ends or is cancelled. Raises TimeoutExpired."""
+    """Return what a program says until it ends; nothing if it is cancelled. Raises TimeoutExpired."""
     until = time.monotonic() + timeout
     while (left := until - time.monotonic()) > _LOOK_SECONDS:
         try:
-            return process.communicate(stdin, _LOOK_SECONDS)
+            return process.communicate(timeout=_LOOK_SECONDS)
         except subprocess.TimeoutExpired:
-            stdin = b""  # Popen keeps the rest of the first one
-        if cancelled():
-            _kill(process)
-    return process.communicate(stdin, left)
+            if cancelled():
+                _kill(process)
+                process.wait()
+                return b"", b""  # a process that it left behind may hold the pipes for hours
+    return process.communicate(timeout=max(left, 0))
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -175,10 +193,8 @@ def exchange(command: Command, given: bytes, cancelled: Callable[[], bool] = lam
     def enough() -> bool:
         return cancelled() or out.bytes + err.bytes > FLOOD_BYTES
 
-    with tempfile.TemporaryFile() as stdin:
-        stdin.write(given)
-        stdin.seek(0)
-        pipes = (stdin.fileno(), subprocess.PIPE, subprocess.PIPE)
+    with _open_input(given) as stdin:
+        pipes = (stdin, subprocess.PIPE, subprocess.PIPE)
         process, halt = _run_to_end(command, pipes, (out.add, err.add), enough)
     return ProgramOutput(
         exit_code=_exit_code(process),

@@ -112,6 +112,8 @@ class Repository(Record):
 
 def find_dot_folder(name: str) -> str:
     """Return the outermost folder of a file whose name begins with a dot; empty where there is none."""
+    if "/." not in f"/{name}":
+        return ""
     folders = PurePosixPath(name).parent
     found = (folder for folder in (*reversed(folders.parents), folders) if folder.name.startswith("."))
     return str(next(found, ""))

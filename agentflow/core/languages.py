@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Literal
 
@@ -278,7 +277,14 @@ PROBED = frozenset(suffix for suffix, language in _BY_SUFFIX.items() if language
 
 def find_language(path: str) -> Language | None:
     """Return the language that a file is written in, by its ending."""
-    return _BY_SUFFIX.get(PurePosixPath(path).suffix)
+    return _BY_SUFFIX.get(_get_suffix(path))
+
+
+def _get_suffix(path: str) -> str:
+    """Return what `PurePosixPath.suffix` does, without an object for each of many files."""
+    name = path.rpartition("/")[2]
+    dot = name.rfind(".")
+    return name[dot:] if 0 < dot < len(name) - 1 else ""
 
 
 def find_lexer(path: str) -> Lexer | None:
@@ -311,7 +317,7 @@ COMPONENTS = _list_suffixes("Vue", "Svelte")
 
 def may_be_shell(path: str) -> bool:
     """Return whether a file may be a script of a shell: its ending says so, or it has none."""
-    return PurePosixPath(path).suffix in ("", *SHELL)
+    return _get_suffix(path) in ("", *SHELL)
 
 
 TEST_PATHS = ("**/{tests,test,__tests__,spec,specs,e2e}/**", *gather(lambda each: each.tests))
@@ -330,4 +336,4 @@ def is_test_path(path: str) -> bool:
 
 def is_source(path: str) -> bool:
     """Return whether a file is a program, by its ending."""
-    return PurePosixPath(path).suffix in SOURCES
+    return _get_suffix(path) in SOURCES

@@ -18,6 +18,7 @@ _MAX_FILES = 100
 _MAX_HOPS = 4
 """How far imports lead, as in the public convention."""
 _NAMES = ("CLAUDE.md", "AGENTS.md")
+_NESTED = tuple(f"/{name}" for name in _NAMES)
 _ROOT = ("CLAUDE.md", ".claude/CLAUDE.md", "AGENTS.md", "CLAUDE.local.md")
 _RULES = ".claude/rules"
 _FENCED = regex(r"(?ms)(^ {0,3}(?P<fence>`{3,}|~{3,}).*?(?:^ {0,3}(?P=fence)[`~]*[ \t]*$|\Z))")
@@ -36,7 +37,7 @@ def load_instructions(workspace: Workspace, files: Iterable[str]) -> tuple[Instr
         _take(workspace, path, "", _MAX_HOPS, known)
     for path in _rules(workspace):
         _take(workspace, path, "", _MAX_HOPS, known)
-    nested = (path for path in files if "/" in path and PurePosixPath(path).name in _NAMES)
+    nested = (path for path in files if path.endswith(_NESTED))
     for path in sorted(nested, key=lambda path: (path.count("/"), path.rpartition("/")[0], _rank(path))):
         if not path.startswith(".claude/"):
             _take(workspace, path, path.rpartition("/")[0], _MAX_HOPS, known)

@@ -34,8 +34,8 @@ class Material(Record):
     """From the tree before the task to the tree now."""
     folder: str
     """The task's folder, relative to the repository."""
-    surface: tuple[str, ...] = ()
-    """What belonged to the checks before the task, in lines."""
+    surface: Callable[[], tuple[str, ...]] = tuple
+    """Returns what belonged to the checks before the task, in lines."""
     changed: tuple[str, ...] = ()
     """The files that differ from before the task."""
     roles: Mapping[str, Role] = {}

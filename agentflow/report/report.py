@@ -166,7 +166,7 @@ def format_report(
             "Changed only by hooks", [f"- {nest_text(path)}" for path in sorted(find_hook_files(task))]
         ),
         _list_under("Tokens and time", _tabulate_spending(spent)),
-        _list_under("What counts as checks", [f"- {nest_text(line)}" for line in material.surface]),
+        _list_under("What counts as checks", [f"- {nest_text(line)}" for line in material.surface()]),
         fence_text(make_visible(material.diff).rstrip(), "diff") if material.diff else "",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -151,7 +151,7 @@ def _list_links(folder: Path) -> list[Path]:
 
 def require_firm_links(root: Path, opened: Iterable[str] = ()) -> None:
     """Refuse a protected name whose link a command could lead elsewhere. Raises ConfigError naming it."""
-    names = [name for name in find_protected_names(root) if "/" not in name and is_protected(name, opened)]
+    names = [entry.name for entry in root.iterdir() if is_protected(entry.name, opened)]
     links = list(find_links(root, names))
     firm = {*(root / name for name in names), *(real for _, real in links)}
     for place, real in links:

@@ -225,7 +225,8 @@ def _is_there(path: Path) -> bool:
     return os.path.lexists(path)
 
 
-_UNLOCKED, _LOCKED = "agentflow-new-", "agentflow-scratch-"
+_UNLOCKED, _LOCKED, _GONE = "agentflow-new-", "agentflow-scratch-", "agentflow-gone-"
+_REMOVE = 'find "$@" -type d ! -perm -700 -execdir chmod u+rwx {} \\;; rm -rf -- "$@"'
 
 
 @contextmanager
@@ -258,9 +259,10 @@ def make_scratch_file(content: bytes) -> Iterator[None]:
 
 
 def take_abandoned() -> Iterator[Path]:
-    """Yield the folders and notes of processes that were killed, and remove each."""
+    """Yield the folders and notes of processes that were killed; they are removed in the background."""
     folder = Path(tempfile.gettempdir()).resolve()
     unlocked = (left for left in folder.glob(f"{_UNLOCKED}*") if not _is_being_made(left.name))
+    gone = [left for left in folder.glob(f"{_GONE}*") if os.access(left, os.W_OK, follow_symlinks=False)]
     for left in (*folder.glob(f"{_LOCKED}*"), *unlocked):
         try:
             descriptor = os.open(left, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -269,9 +271,12 @@ def take_abandoned() -> Iterator[Path]:
         try:
             if os.fstat(descriptor).st_uid == os.getuid() and _is_free(descriptor):
                 yield left
-                remove_scratch(left)
+                gone.append(left.rename(left.with_name(_GONE + left.name)))
         finally:
             os.close(descriptor)
+    if gone:
+        in_background = f"({_REMOVE}) </dev/null >/dev/null 2>&1 &"
+        capture(("sh", "-c", in_background, "sh", *map(str, gone)), cwd=Path("/"))
 
 
 def is_scratch(path: Path) -> bool:
@@ -319,7 +324,5 @@ def walk(root: Path) -> Iterator[tuple[str, list[str], list[str]]]:
 
 def raze(folder: Path) -> None:
     """Delete a folder as far as possible, also with paths too long for Python and folders without rights."""
-    locked = ("-type", "d", "!", "-perm", "-700", "-execdir", "chmod", "u+rwx", "{}", ";")
-    for words in (("find", str(folder), *locked), ("rm", "-rf", "--", str(folder))):
-        with suppress(OSError):
-            capture(words, cwd=folder.parent)
+    with suppress(OSError):
+        capture(("sh", "-c", _REMOVE, "sh", str(folder)), cwd=folder.parent)

@@ -131,7 +131,8 @@ def _is_kin(path: str, other: str) -> bool:
 def _leads(path: str, text: str, known: Collection[str]) -> Iterator[str]:
     words = list[str]()
     if path.endswith((".py", ".pyi")):
-        yield from _imports(path, parse_python(text), known)
+        if "import" in text:  # every way to import says so, and parsing tens of thousands of files takes long
+            yield from _imports(path, parse_python(text), known)
         words = _FILE.findall(text)
     elif may_be_shell(path):
         words = _SHELL_FILE.findall(text)

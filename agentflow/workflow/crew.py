@@ -273,9 +273,10 @@ class Crew(Record):
 
     def gather_material(self, task: TaskState) -> Material:
         """Return what a prompt or a report quotes beside the state."""
+        is_unchecked = task.tree is None or task.reads_only
         return Material(
             runs=list_runs(task, self.checking.find_runs),
-            surface=describe_surface(self.git, task) if task.tree is not None else (),
+            surface=tuple if is_unchecked else partial(describe_surface, self.git, task),
             recall=self.checking.recall,
             diff=self.make_diff(task),
             folder=f"{TASKS}/{task.task_id}",
@@ -293,6 +294,12 @@ class Crew(Record):
 
     def _list_changed_paths(self, task: TaskState) -> tuple[str, ...]:
         return tuple(change.path for change in self.list_changes(task))
+
+    @property
+    def is_confined(self) -> bool:
+        """Nothing that a role who only reads can start is able to change a file."""
+        is_free = self.servers is not None or not isinstance(self.watch, NoWatch)
+        return self.sandbox.level is Level.FULL and not is_free
 
     @property
     def judging(self) -> JudgeContext:

@@ -233,7 +233,8 @@ async def work(crew: Crew, task: TaskState) -> TaskState:
     task = crew.store.task
     if run.pause is not None:
         return suspend_for(task, run.pause.pending)
-    task = crew.take_tree(task)
+    if not (task.reads_only and crew.is_confined):  # the end has a look as well
+        task = crew.take_tree(task)
     if run.outcome is not RunOutcome.SUBMITTED:
         return end_in_phase(task, phase, end_without_result(run))
     return accept(crew, task, run.head.agent)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from agentflow.checks.python import choose_interpreter
 from agentflow.core.events import RepairTried, Warned
@@ -206,13 +206,13 @@ def _choose_excerpts(crew: Crew, task: TaskState, files: tuple[str, ...]) -> Ite
 
 def _find_named(text: str, files: tuple[str, ...]) -> Iterator[str]:
     """Yield the files that a text names, by path or by a unique file name."""
-    words = dict.fromkeys(_WORD.findall(text))
+    words = dict.fromkeys(word.removeprefix("./") for word in _WORD.findall(text))
     by_name: dict[str, list[str]] = {}
     for path in files:
-        by_name.setdefault(PurePosixPath(path).name, []).append(path)
-    known = frozenset(files)
-    for word in words:
-        path = word.removeprefix("./")
+        if (name := path.rpartition("/")[2]) in words:
+            by_name.setdefault(name, []).append(path)
+    known = frozenset(files).intersection(words)
+    for path in words:
         alike = by_name.get(path, [])
         if path in known:
             yield path

@@ -182,10 +182,12 @@ def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState
 def _look_again(crew: Crew, task: TaskState) -> TaskState:
     """Return the ended task with the tree on disk now, or without a tree if the files cannot be read."""
     try:
-        crew.snapshots.note(is_over=True)
         if task.base_tree is None:
+            crew.snapshots.note(is_over=True)
             return task
         seen = crew.take_tree(task).replace(goes_on_from=task.tree)
+        is_same = seen.tree == task.base_tree and task.reads_only and crew.is_confined
+        crew.snapshots.note(is_over=True, is_same=is_same)
         crew.make_diff(seen)
     except (StateError, OSError) as error:
         crew.store.emit(Warned(message=f"what changed is unknown, the files cannot be read: {error}"))

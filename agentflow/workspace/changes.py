@@ -47,8 +47,9 @@ def compare_entries(
     before: tuple[IndexEntry, ...], after: tuple[IndexEntry, ...], nobody: bytes
 ) -> Iterator[EntryChange]:
     """Yield the paths that differ between two trees, sorted; `nobody` is the id for a missing file."""
-    old, new = ({entry.path: entry for entry in entries} for entries in (before, after))
-    for path in sorted({entry.path for entry in {*before} ^ {*after}}):
+    first, second = {*before}, {*after}
+    old, new = ({entry.path: entry for entry in entries} for entries in (first - second, second - first))
+    for path in sorted(old.keys() | new.keys()):
         pair = (old.get(path), new.get(path))
         modes, blobs = zip(*(_spell(entry, nobody) for entry in pair), strict=True)
         yield EntryChange(kind=_find_kind(*pair), path=path, modes=modes, blobs=blobs)

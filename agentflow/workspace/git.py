@@ -131,8 +131,9 @@ class Git(Record):
         What of the repository itself is shown there is no part of the copy.
         """
         origin = self.trees.origin.to_copy(self.call, root, shown)
-        exact = TreeWriter(origin, AS_IT_IS, use_own_objects(self.source))
-        return self.replace(root=root, trees=TreeWriter(origin), exact=exact, head=None)
+        trees = TreeWriter(origin)
+        exact = TreeWriter(origin, AS_IT_IS, use_own_objects(self.source), trees)
+        return self.replace(root=root, trees=trees, exact=exact, head=None)
 
     def write_tree(self) -> str:
         """Return the id of the tree of all non-ignored files as they are on disk now.
@@ -221,10 +222,10 @@ class Git(Record):
 
     def find_mentions(self, tree: str, words: Iterable[str]) -> tuple[str, ...]:
         """Return the paths of the files of a tree that contain one of the words as a whole word."""
-        patterns = (part for word in words for part in ("-e", word))
-        options = ("--no-color", "--no-recurse-submodules", "-alzwF")
-        command = (*self.within, "git", *self.options, "grep", *options, *patterns, tree)
-        finished = capture(command, cwd=self.root, env=_ENVIRONMENT, timeout=300)
+        options = ("--no-color", "--no-recurse-submodules", "-alzwF", "-f", "-")
+        command = (*self.within, "git", *self.options, "grep", *options, tree)
+        patterns = os.fsencode("\n".join(words))
+        finished = capture(command, cwd=self.root, env=_ENVIRONMENT, stdin=patterns, timeout=300)
         if finished.returncode > 1:
             raise StateError(f"git grep failed: {finished.stderr.decode('utf-8', 'replace').strip()}")
         return tuple(os.fsdecode(path).partition(":")[2] for path in finished.stdout.split(b"\0") if path)
@@ -262,10 +263,10 @@ def _read_changes(git: Git, before: str, after: str) -> tuple[EntryChange, ...]:
 @lru_cache(maxsize=4)
 def _paths(git: Git, tree: str) -> tuple[str, ...]:
     known = git.find_entries(tree)
-    if known is not None:
-        return tuple(os.fsdecode(entry.path) for entry in known)
+    if known:
+        return tuple(os.fsdecode(b"\0".join(entry.path for entry in known)).split("\0"))
     raw = git.call("ls-tree", "-r", "-z", "--name-only", "--full-tree", tree)
-    return tuple(os.fsdecode(path) for path in raw.split(b"\0") if path)
+    return tuple(filter(None, os.fsdecode(raw).split("\0")))
 
 
 @lru_cache(maxsize=2)
@@ -319,12 +320,13 @@ def _to_git(start: Path, said: list[str], options: tuple[str, ...]) -> Git:
     named = start.absolute() / said[4 + _PLACES.index("info/exclude")]
     _require_no_link(start.absolute() / said[4 + _PLACES.index("agentflow")])
     origin = FrozenStart(root, source)
+    trees = TreeWriter(origin)
     return Git(
         root=root,
         options=options,
         source=source,
-        trees=TreeWriter(origin),
-        exact=TreeWriter(origin, AS_IT_IS, use_own_objects(source)),
+        trees=trees,
+        exact=TreeWriter(origin, AS_IT_IS, use_own_objects(source), trees),
         exclude=named,
         read=KnownTexts(),
         head=head,

@@ -7,17 +7,17 @@ import hashlib
 import os
 import re
 import shutil
+import struct
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from struct import Struct
 from typing import NamedTuple, Protocol
 
 from agentflow.core.record import Record
 from agentflow.sandbox.throwaway import make_scratch_folder
 
-_HEAD = Struct(">4sLL")
-_MODE, _ID = slice(24, 28), 40
-"""Where an entry has them; before, between and behind stands what the kernel said, which nobody believes."""
+_HEAD = struct.Struct(">4sLL")
+_ENTRY = {20: struct.Struct(">24xL12x20sH"), 32: struct.Struct(">24xL12x32sH")}
+"""Mode, id and flags of an entry; before and between stands what the kernel said, which nobody believes."""
 _EXTENDED, _STAGE, _SKIP = 0x4000, 0x3000, 0x4000
 _LONGEST = 0xFFF
 _MODES = (0o100644, 0o100755, 0o120000)
@@ -43,7 +43,7 @@ def read_index(raw: bytes, hash_name: str) -> tuple[IndexEntry, ...] | None:
     """Return the files of an index, sorted; None where git has to say what it holds."""
     try:
         found = _read(raw, hashlib.new(hash_name, usedforsecurity=False).digest_size)
-    except (IndexError, ValueError):
+    except (struct.error, ValueError):
         return None
     paths = {entry.path for entry in found}
     is_clear = len(paths) == len(found) and not any(map(_ODD.search, paths))
@@ -55,16 +55,17 @@ def _read(raw: bytes, digest: int) -> list[IndexEntry]:
     kind, version, count = raw[:4], int.from_bytes(raw[4:8]), int.from_bytes(raw[8:12])
     if kind != b"DIRC" or version not in (2, 3):
         raise ValueError(version)
-    place, found = _HEAD.size, list[IndexEntry]()
+    place, found, head = _HEAD.size, list[IndexEntry](), _ENTRY[digest]
     for _ in range(count):
-        head = raw[place : place + _ID + digest + 4]
-        flags, more = int.from_bytes(head[-4:-2]), int.from_bytes(head[-2:])
-        is_extended, mode = bool(flags & _EXTENDED), int.from_bytes(head[_MODE])
-        begin = place + len(head) - (0 if is_extended else 2)
+        mode, name, flags = head.unpack_from(raw, place)
+        begin, is_skipped = place + head.size, False
+        if flags & _EXTENDED:
+            is_skipped = bool(int.from_bytes(raw[begin : begin + 2]) & _SKIP)
+            begin += 2
         end = raw.index(b"\0", begin)
         if mode not in _MODES or flags & _STAGE:
             raise ValueError(mode)
-        found.append(IndexEntry(raw[begin:end], mode, head[_ID:-4], is_extended and bool(more & _SKIP)))
+        found.append(IndexEntry(raw[begin:end], mode, name, is_skipped))
         place += (end - place + 8) & ~7
     if any(name[:1].islower() for name in _extensions(raw, place, len(raw) - digest)):
         raise ValueError("an extension changes what the entries mean")
@@ -79,7 +80,8 @@ def _extensions(raw: bytes, place: int, end: int) -> Iterator[bytes]:
 
 def list_folders(paths: Iterable[bytes]) -> set[bytes]:
     """Return all folders that paths lead through, the top left out."""
-    return {folder for path in paths for folder in _parents(path)}
+    folders = {path.rpartition(b"/")[0] for path in paths}
+    return {folder for below in folders for folder in (below, *_parents(below))} - {b""}
 
 
 def _parents(path: bytes) -> Iterator[bytes]:
@@ -96,9 +98,9 @@ def write_index(entries: tuple[IndexEntry, ...], hash_name: str) -> bytes:
 
 def _encode_entry(entry: IndexEntry) -> bytes:
     size = min(len(entry.path), _LONGEST)
-    flags = (size | _EXTENDED, _SKIP) if entry.is_skipped else (size,)
-    head = bytes(24) + entry.mode.to_bytes(4) + bytes(12) + entry.id
-    whole = head + b"".join(flag.to_bytes(2) for flag in flags) + entry.path
+    flags = size | _EXTENDED if entry.is_skipped else size
+    head = _ENTRY[len(entry.id)].pack(entry.mode, entry.id, flags)
+    whole = (head + _SKIP.to_bytes(2) if entry.is_skipped else head) + entry.path
     return whole + bytes(8 - len(whole) % 8)
 
 

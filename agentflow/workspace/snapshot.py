@@ -53,7 +53,7 @@ def take_snapshot(git: Git, known: FileEntries | None = None) -> FileSnapshot:
         if missing:
             git.call("update-index", "-z", "--index-info", env=env, stdin=_lines(missing))
         tree = git.exact.write_within(git.call, env)
-    return to_whole_snapshot(git, tree, {path: kind for path, (kind, _) in _list_tree(git, tree).items()})
+    return to_whole_snapshot(git, tree)
 
 
 def take_commit_snapshot(git: Git) -> FileSnapshot | None:
@@ -62,7 +62,7 @@ def take_commit_snapshot(git: Git) -> FileSnapshot | None:
     if git.head is None or entries is None or git.trees.may_convert(git.call, entries):
         return None
     _make_store(git)
-    return to_whole_snapshot(git, git.head, {os.fsdecode(entry.path): f"{entry.mode:o}" for entry in entries})
+    return to_whole_snapshot(git, git.head)
 
 
 def to_snapshot(git: Git, files: FileEntries) -> FileSnapshot:
@@ -158,12 +158,15 @@ class TaskSnapshots:
         self.save(KeptSnapshots(base=snapshot, last=snapshot, ignored=ignored))
         return tree
 
-    def note(self, *, is_over: bool = False) -> None:
-        """Record the files as the task has made them; one that ended before it began made none."""
+    def note(self, *, is_over: bool = False, is_same: bool = False) -> None:
+        """Record the files as the task has made them; one that ended before it began made none.
+
+        They are not looked at where it is known that the task left them the same.
+        """
         if not self._path.exists():
             return
         kept = self.load()
-        last = take_snapshot(self._git, self.read_files(kept.base))
+        last = kept.last if is_same else take_snapshot(self._git, self.read_files(kept.base))
         self.save(kept.replace(last=last, is_open=not is_over))
 
     def read_files(self, snapshot: FileSnapshot) -> FileEntries:
@@ -198,11 +201,22 @@ def is_changed_after(place: Path, moment: float) -> bool:
     return os.lstat(place).st_ctime > moment
 
 
-def to_whole_snapshot(git: Git, tree: str, kinds: Mapping[str, str]) -> FileSnapshot:
-    modes = {path: mode for path in kinds if (mode := _find_mode(f"{git.root}/{path}")) is not None}
-    return FileSnapshot(
-        tree=tree, modes={path: mode for path, mode in modes.items() if mode != _USUAL.get(kinds[path])}
-    )
+def to_whole_snapshot(git: Git, tree: str) -> FileSnapshot:
+    above, modes = os.fsencode(git.root) + b"/", dict[str, int]()
+    for path, kind in _list_kinds(git, tree):
+        try:
+            mode = stat.S_IMODE(os.lstat(above + path).st_mode)
+        except OSError:
+            continue
+        if mode != _USUAL.get(kind):
+            modes[os.fsdecode(path)] = mode
+    return FileSnapshot(tree=tree, modes=modes)
+
+
+def _list_kinds(git: Git, tree: str) -> Iterable[tuple[bytes, str]]:
+    if (entries := git.find_entries(tree)) is not None:
+        return ((entry.path, f"{entry.mode:o}") for entry in entries)
+    return ((os.fsencode(path), kind) for path, (kind, _) in _list_tree(git, tree).items())
 
 
 @lru_cache(maxsize=2)
@@ -220,13 +234,6 @@ def _lines(files: FileEntries) -> bytes:
         f"{entry.kind} blob {entry.id}\t".encode() + os.fsencode(path) for path, entry in files.items()
     )
     return b"".join(line + b"\0" for line in lines)
-
-
-def _find_mode(place: str) -> int | None:
-    try:
-        return stat.S_IMODE(os.lstat(place).st_mode)
-    except OSError:
-        return None
 
 
 def _folder(git: Git) -> AbstractContextManager[dict[str, str]]:

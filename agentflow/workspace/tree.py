@@ -40,9 +40,9 @@ _AS_ADDED = b"1 A. "
 _ENCODING = b"working-tree-encoding"
 _OF_THE_MACHINE = Path("/etc/gitattributes")
 _LIST = ("ls-files", "-v", "-s", "-z", "--cached", "--others", "--exclude-standard")
-_DIFFERING = ("--deleted", "--modified")
-_MOST_FILES, _MOST_BYTES, _MOST_TREES = 20_000, 8 << 20, 12
-"""Of a tree that is hashed here, of a file that is read for that, and of trees that are kept in mind."""
+_LIST_DIFFERING = ("ls-files", "-v", "-z", "--deleted", "--modified", "--others", "--exclude-standard")
+_MOST_FILES, _MOST_READ, _MOST_BYTES, _MOST_TREES = 20_000, 20_000, 8 << 20, 12
+"""Of a tree that is hashed here, of files read for it, of such a file, and of trees that are kept in mind."""
 _UNLISTED = (b".git", b".claude")
 _MOST_NAMES = 3_000
 """Of a work tree that is looked through here to tell that git would list the same as before."""
@@ -60,7 +60,11 @@ class Listing(Record):
     ours: tuple[bytes, ...] = ()
     """In the index although they are never counted."""
     words: tuple[bytes, ...] = ()
-    """All that git said: a letter, what the index has, and the path."""
+    """What git said: a letter, what the index has unless only differing files are listed, and the path."""
+
+
+Differing = dict[bytes, IndexEntry | None]
+"""The files on disk that are not as the index has them, by path; None for one that is gone."""
 
 
 class Shadow(Record):
@@ -82,9 +86,17 @@ class Shadow(Record):
         self._update(self._files(found), "--add", "--remove", "--replace")
         return self._git("write-tree").decode().strip()
 
-    def list_files(self, *options: str) -> Listing:
+    def list_differing(self) -> Listing:
+        """Return what is not as an index of plain files has it."""
+        said = tuple(self._git(*_LIST_DIFFERING).split(b"\0"))
+        return Listing(
+            others=tuple(name for word in said if word[:1] == b"?" and not is_ours(name := word[2:])),
+            words=said,
+        )
+
+    def list_files(self) -> Listing:
         """Return what needs more than a look at its content."""
-        said = tuple(self._git(*_LIST, *options).split(b"\0"))
+        said = tuple(self._git(*_LIST).split(b"\0"))
         words = [word for word in said if not word.startswith(_PLAIN) or b"\t.claude/" in word]
         entries = [(word[:2], *word[2:].partition(b"\t")) for word in words if word[:1] not in (b"", b"?")]
         return Listing(
@@ -141,14 +153,20 @@ class TreeWriter:
         origin: FrozenStart,
         attributes: bytes = AS_JUDGED,
         objects: Mapping[str, str] = MappingProxyType({}),
+        like: "TreeWriter | None" = None,
     ) -> None:
         self.origin = origin
         self._attributes = attributes
         """The last word on how content is converted."""
         self._objects = objects
         """Variables that say where git keeps objects, unless in the repository."""
-        self._start: FrozenIndex | None = None
+        self._like = like
+        """The writer whose first look at the files serves as ours, where nothing converts their content."""
+        self.start: FrozenIndex | None = None
+        self._made: dict[frozenset[tuple[bytes, IndexEntry | None]], str] = {}
+        """The trees of the files by what differs from the index, the oldest first."""
         self._known: dict[str, tuple[IndexEntry, ...]] = {}
+        self._folders: tuple[tuple[IndexEntry, ...], set[bytes]] = ((), set())
         self._ignored: tuple[bytes, tuple[str, ...]] | None = None
 
     def are_committed(self, call: GitCall, head: str) -> bool:
@@ -165,11 +183,12 @@ class TreeWriter:
             # it may write down the times of what it saw, in our folder
             said = call(*_LOOK, env={**env, "GIT_OPTIONAL_LOCKS": "1"})
             rules = list_rules(self.origin.freeze(call), self._attributes)
-            self._start = self._start or read_frozen(rules, Path(env["GIT_INDEX_FILE"]))
+            self.start = self.start or read_frozen(rules, Path(env["GIT_INDEX_FILE"]))
         others = (line for line in said.split(b"\0") if line and not line.startswith(_AS_ADDED))
         if not all(line.startswith(b"? ") and is_ours(line[2:]) for line in others):
             return False
         self.remember(head, entries)
+        self._made[frozenset()] = head
         return True
 
     def find_entries(self, tree: str) -> tuple[IndexEntry, ...] | None:
@@ -189,13 +208,20 @@ class TreeWriter:
             return {entry.path for entry in entries}
         return set(call("ls-files", "-z", env=env).split(b"\0"))
 
-    def may_convert(self, call: GitCall, entries: Iterable[IndexEntry]) -> bool:
+    def may_convert(self, call: GitCall, entries: tuple[IndexEntry, ...]) -> bool:
         """Return whether an attribute may give files another content in a tree than on disk."""
-        folders = {b"", *list_folders(entry.path for entry in entries)}
-        places = [self.origin.root / os.fsdecode(folder) / ".gitattributes" for folder in folders]
-        told = [place.read_bytes() for place in places if place.is_file()]
+        above, folders = os.fsencode(self.origin.root), (b".", *self._list_folders(entries))
+        places = (b"%s/%s/.gitattributes" % (above, folder) for folder in folders)
+        # an object for each of thousands of paths takes longer than the look
+        told = [Path(os.fsdecode(place)).read_bytes() for place in places if os.path.isfile(place)]  # noqa: PTH113
         words = (*told, *self.origin.freeze(call).files.values())
         return _OF_THE_MACHINE.exists() or any(_ENCODING in text for text in words)
+
+    def _list_folders(self, entries: tuple[IndexEntry, ...]) -> set[bytes]:
+        """Return the folders of files; mostly it is asked for those of the same ones again."""
+        if self._folders[0] is not entries:
+            self._folders = (entries, list_folders(entry.path for entry in entries))
+        return self._folders[1]
 
     def write(self, call: GitCall) -> str:
         """Return the id of the tree of the files as they are on disk now."""
@@ -208,24 +234,43 @@ class TreeWriter:
         Objects are written for a tree alone that was not made or seen before.
         """
         shadow = Shadow(call=call, root=self.origin.root, env=env)
-        listing, entries = self._look(call, shadow)
-        found = hash_tree(entries, self.origin.source.hash) if entries is not None else None
-        if found in self._known:
-            return found
-        written = shadow.write(listing)
-        if entries is not None and written == found:
+        first, name = self.origin.freeze(call).entries, self.origin.source.hash
+        if first is None:
+            return shadow.write(shadow.list_files())
+        listing = shadow.list_differing()
+        differing = _read_differing(self.origin.root, listing, name)
+        if differing is None or any(entry.is_skipped for entry in first):
+            return shadow.write(_complete(listing, first))
+        key = frozenset(differing.items())
+        known = self._made.get(key)
+        entries = self._known.get(known or "") or _merge(first, differing)
+        if not self._is_plain(call, entries):
+            return shadow.write(_complete(listing, first))
+        if known:
+            return known
+        found = hash_tree(entries, name) if len(entries) <= _MOST_FILES else None
+        if found not in self._known:
+            written = shadow.write(_complete(listing, first))
+            is_same = found or differing == _read_differing(self.origin.root, listing, name)
+            if not is_same or found not in (None, written):
+                return written  # the files changed meanwhile
+            found = written
             self.remember(written, entries)
-        return written
+        while len(self._made) >= _MOST_TREES:
+            del self._made[next(iter(self._made))]
+        self._made[key] = found
+        return found
 
-    def _look(self, call: GitCall, shadow: Shadow) -> tuple[Listing, tuple[IndexEntry, ...] | None]:
-        """Return git's listing of the files, and the files of the tree if the listing names them."""
-        if self.origin.freeze(call).entries is None:
-            return shadow.list_files(), None
-        listing = shadow.list_files(*_DIFFERING)
-        entries = read_work_tree(self.origin.root, listing, self.origin.source.hash)
-        if entries is not None and self._attributes != AS_IT_IS and self.may_convert(call, entries):
-            return listing, None
-        return listing, entries
+    def _is_plain(self, call: GitCall, entries: tuple[IndexEntry, ...]) -> bool:
+        """Return whether files lie in plain folders, none behind a link, with nothing that converts them."""
+        folders, above = self._list_folders(entries), os.fsencode(self.origin.root)
+        try:
+            are_folders = all(
+                stat.S_ISDIR(os.lstat(b"%s/%s" % (above, folder)).st_mode) for folder in folders
+            )
+        except OSError:
+            return False
+        return are_folders and (self._attributes == AS_IT_IS or not self.may_convert(call, entries))
 
     def list_ignored(self, call: GitCall) -> tuple[str, ...]:
         """Return what is not part of the tree because it is ignored, our own files left out."""
@@ -245,11 +290,20 @@ class TreeWriter:
         """Yield the variables of a git folder of our own, with the rules and the index of the first time."""
         with make_scratch_folder() as folder:
             env = {**make_private_git(self.origin.root, self.origin.source, folder), **self._objects}
-            if self._start is None:
-                self._start = freeze_index(call, self.origin.freeze(call), folder, env, self._attributes)
+            if self.start is None and (start := self._take_over(call)) is not None:
+                self.start = start
+            if self.start is None:
+                self.start = freeze_index(call, self.origin.freeze(call), folder, env, self._attributes)
             else:
-                write_frozen(self._start, folder)
+                write_frozen(self.start, folder)
             yield env | hide_home(folder)
+
+    def _take_over(self, call: GitCall) -> FrozenIndex | None:
+        """Return what the other writer found at its first look, if it found the same as this one would."""
+        start, entries = self._like.start if self._like else None, self.origin.freeze(call).entries
+        if start is None or entries is None or self.may_convert(call, entries):
+            return None
+        return start.replace(files=list_rules(self.origin.freeze(call), self._attributes))
 
     @contextmanager
     def _lay_out(self, call: GitCall) -> Iterator[dict[str, str]]:
@@ -272,36 +326,38 @@ def _list_outermost(raw: bytes) -> Iterator[bytes]:
             above = path if path.endswith(b"/") else b""
 
 
-def read_work_tree(root: Path, listing: Listing, hash_name: str) -> tuple[IndexEntry, ...] | None:
-    """Return the sorted files of a tree from git's listing; None if only git can tell.
-
-    Those that differ from the index are read here, and the bytes on disk count.
-    """
-    is_odd = listing.skipped or listing.links or any(path.endswith(b"/") for path in listing.others)
-    if is_odd or len(listing.words) > _MOST_FILES:
+def _read_differing(root: Path, listing: Listing, hash_name: str) -> Differing | None:
+    """Return the files that differ from the index as they are on disk; None if only git can tell."""
+    told = [(word[:1], word[2:]) for word in listing.words if word]
+    if (
+        any(path.endswith(b"/") for path in listing.others)
+        or len(told) > _MOST_READ
+        or not {tag for tag, _ in told} <= {b"C", b"R", b"?"}
+    ):
         return None
-    told = [(word[:1], *word[2:].partition(b"\t")) for word in listing.words if word[:1] not in (b"", b"?")]
-    if not all(tag in (b"H", b"C", b"R") for tag, *_ in told):
-        return None
-    gone = {path for tag, _, _, path in told if tag == b"R"}
-    changed = {path for tag, _, _, path in told if tag == b"C"} - gone | {*listing.others}
-    found = {
-        path: IndexEntry(path, int(head[:6], 8), bytes.fromhex(head[7:-2].decode()))
-        for tag, head, _, path in told
-        if tag == b"H" and path not in changed and path not in gone and not is_ours(path)
-    }
+    gone = {path for tag, path in told if tag == b"R"}
     try:
-        found |= {path: _read_entry(root, path, hash_name) for path in changed if not is_ours(path)}
+        return {
+            path: None if path in gone else _read_entry(root, path, hash_name)
+            for _, path in told
+            if not is_ours(path)
+        }
     except (OSError, ValueError):
         return None
-    return tuple(sorted(found.values())) if _lie_in_folders(root, found) else None
 
 
-def _lie_in_folders(root: Path, paths: Iterable[bytes]) -> bool:
-    """Return whether files lie in plain folders; behind a link there is nothing of a tree."""
-    folders = list_folders(paths)
-    places = (os.path.join(os.fsencode(root), folder) for folder in folders)  # noqa: PTH118 - bytes
-    return folders.isdisjoint(paths) and all(stat.S_ISDIR(os.lstat(place).st_mode) for place in places)
+def _merge(first: Iterable[IndexEntry], differing: Differing) -> tuple[IndexEntry, ...]:
+    """Return the sorted files of a tree."""
+    kept = (entry for entry in first if entry.path not in differing and not is_ours(entry.path))
+    return tuple(sorted((*kept, *filter(None, differing.values()))))
+
+
+def _complete(listing: Listing, first: Iterable[IndexEntry]) -> Listing:
+    """Return a listing of what differs with what the index itself says of its files."""
+    return listing.replace(
+        skipped=tuple(entry.path for entry in first if entry.is_skipped),
+        ours=tuple(entry.path for entry in first if is_ours(entry.path)),
+    )
 
 
 def _read_entry(root: Path, path: bytes, hash_name: str) -> IndexEntry:

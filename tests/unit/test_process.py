@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from agentflow.core.evidence import Command, Execution
-from agentflow.process import GRACE_SECONDS, capture, make_child_environment, make_timestamp, run
+from agentflow.process import (
+    GRACE_SECONDS,
+    capture,
+    exchange,
+    make_child_environment,
+    make_timestamp,
+    run,
+)
 from agentflow.streams import KEEP_BYTES, TAIL_BYTES
 from tests.support.processes import processes
 from tests.support.repo import eventually
@@ -283,6 +290,11 @@ def test_a_program_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         run(command, tmp_path / "out")
 
 
+def test_a_command_gives_way_to_us_alone(tmp_path: Path) -> None:
+    """Beside any other busy program it gets nearly as much as that does."""
+    assert shell("sleep 0.1; nice", tmp_path).tail.strip() == str(os.nice(0) + 1)
+
+
 def test_the_time_it_took_is_told(tmp_path: Path) -> None:
     begin = time.monotonic()
     finished = shell("sleep 0.2", tmp_path)
@@ -348,9 +360,45 @@ def test_a_short_program_that_nobody_waits_for_is_ended_with_what_it_started(tmp
     begin, seconds = time.monotonic(), f"61.{os.getpid()}"
     script = ("bash", "-c", f"cat; sleep {seconds} & touch begun; wait")
     ran = capture(script, cwd=tmp_path, stdin=b"given", cancelled=(tmp_path / "begun").exists)
-    assert (ran.stdout, ran.returncode) == (b"given", -signal.SIGKILL)
+    assert ran.returncode == -signal.SIGKILL
     assert time.monotonic() - begin < 30
     eventually(lambda: processes(f"sleep {seconds}") == set())
+
+
+SLOW_READER = """
+import sys, time
+count = 0
+while chunk := sys.stdin.buffer.read1(65536):
+    count += len(chunk)
+    time.sleep(0.2 if count < 400_000 else 0)
+print(count)
+"""
+NO_READER = "import sys; sys.stdout.buffer.write(b'y' * 5_000_000)"
+GIVEN = b"x" * 5_000_000
+
+
+@pytest.mark.parametrize(
+    ("script", "stdout"),
+    [(SLOW_READER, b"5000000\n"), (NO_READER, b"y" * 5_000_000), ("import sys; sys.stdin.close()", b"")],
+    ids=["slow reader", "a writer that never reads", "a reader that leaves"],
+)
+def test_much_input_holds_nobody_up(tmp_path: Path, script: str, stdout: bytes) -> None:
+    finished = capture((sys.executable, "-c", script), cwd=tmp_path, stdin=GIVEN, timeout=40)
+    assert (finished.stdout, finished.returncode) == (stdout, 0)
+    command = Command(argv=(sys.executable, "-c", script), cwd=str(tmp_path), timeout=40)
+    said = exchange(command, GIVEN)
+    assert stdout.startswith(said.stdout)
+    assert not said.timed_out
+
+
+def test_a_program_is_cancelled_amid_its_input_whoever_else_holds_its_output(tmp_path: Path) -> None:
+    begin, seconds = time.monotonic(), f"63.{os.getpid()}"
+    script = f"setsid sleep {seconds} & head -c 1000 >begun; sleep 60"
+    ran = capture(("bash", "-c", script), cwd=tmp_path, stdin=GIVEN, cancelled=(tmp_path / "begun").exists)
+    assert (ran.stdout, ran.returncode) == (b"", -signal.SIGKILL)
+    assert time.monotonic() - begin < 30
+    for stray in processes(f"sleep {seconds}"):
+        os.kill(stray, signal.SIGKILL)
 
 
 def test_what_a_short_program_leaves_running_beside_its_pipes_goes_on(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from agentflow.sandbox import throwaway
 from agentflow.sandbox.profile import CHECKS
 from agentflow.sandbox.throwaway import make_scratch_folder, take_abandoned
 from tests.support.places import temporary_files_in
-from tests.support.repo import Repo
+from tests.support.repo import Repo, eventually
 from tests.unit.sandbox.conftest import Inside
 
 CHANGES = {
@@ -55,7 +55,7 @@ def test_the_folder_of_a_killed_process_is_cleared_away(tmp_path: Path) -> None:
     left.mkdir()
     with temporary_files_in(tmp_path), make_scratch_folder() as folder:
         assert list(take_abandoned()) == [left]
-        assert list(tmp_path.iterdir()) == [folder]
+        eventually(lambda: list(tmp_path.iterdir()) == [folder])
 
 
 def test_what_was_being_made_goes_with_the_process_that_made_it(tmp_path: Path) -> None:
@@ -66,4 +66,22 @@ def test_what_was_being_made_goes_with_the_process_that_made_it(tmp_path: Path) 
     begun.mkdir()
     with temporary_files_in(tmp_path):
         assert list(take_abandoned()) == [left]
-    assert list(tmp_path.iterdir()) == [begun]
+    eventually(lambda: list(tmp_path.iterdir()) == [begun])
+
+
+def test_nobody_waits_until_a_large_folder_of_a_killed_process_is_removed(tmp_path: Path) -> None:
+    left = tmp_path / "agentflow-scratch-left"
+    for number in range(20):
+        (left / f"d{number}").mkdir(parents=True)
+    (left / "d0").chmod(0)
+    with temporary_files_in(tmp_path):
+        assert list(take_abandoned()) == [left]
+        assert not left.exists()
+        eventually(lambda: not list(tmp_path.iterdir()))
+
+
+def test_a_removal_that_was_cut_short_is_taken_up_again(tmp_path: Path) -> None:
+    (tmp_path / "agentflow-gone-agentflow-scratch-left/x").mkdir(parents=True)
+    with temporary_files_in(tmp_path):
+        assert list(take_abandoned()) == []
+        eventually(lambda: not list(tmp_path.iterdir()))

@@ -596,3 +596,10 @@ def test_a_folder_whose_name_cannot_be_written_down_is_refused(
     capture(("git", "init", "-q"), cwd=root)
     with pytest.raises(ConfigError, match=said):
         open_repository(root)
+
+
+def test_more_words_than_a_command_line_holds_are_looked_for(place: Place) -> None:
+    place.write("src/a.py", "beta\nsome delta\n")
+    git = open_repository(place.root)
+    words = (f"word{number:040}" for number in range(60_000))
+    assert git.find_mentions(git.write_tree(), [*words, "delta"]) == ("src/a.py",)

@@ -162,3 +162,20 @@ def test_files_are_read_by_path_and_one_that_cannot_be_asked_for_is_left_out(pla
     assert "odd\nname.py" in git.list_paths(tree)
     assert git.read_files(tree, git.list_paths(tree), 3)["z.txt"] == "z\n"
     assert git.read_files(tree, ["odd\nname.py", "a.py"], 100) == {"a.py": "a = 1\n"}
+
+
+def test_a_tree_of_very_many_files_follows_each_change(place: Place) -> None:
+    (place.root / "many").mkdir()
+    for number in range(20_001):
+        (place.root / f"many/{number}").touch()
+    place.commit()
+    repository = place.open()
+    before = repository.write_tree()
+    place.write("src/b.py", "b = 2\n")
+    place.write("new.py", "n = 1\n")
+    after = repository.write_tree()
+    assert (before, after) == (place.git("rev-parse", "HEAD^{tree}").strip(), written(place))
+    assert repository.write_tree() == after
+    place.write("src/b.py", FILES["src/b.py"])
+    (place.root / "new.py").unlink()
+    assert repository.write_tree() == before
