@@ -259,6 +259,8 @@ def build_bubblewrap_arguments(profile: Profile, sockets: Iterable[Path] = ()) -
         real = Path(os.path.realpath(place))  # where a link leads that only claims to be an environment
         if _is_seen(real, profile, profile.root):
             words += ["--ro-bind-try", str(real), str(place)]
+    for place, source in profile.elsewhere.items():
+        words += ["--ro-bind-try", str(source), str(place)]
     for place, source in _list_writable(profile):
         words += ["--bind", str(source), str(place)]
     for place in (*profile.masked, *sockets):

@@ -248,7 +248,11 @@ class Sandbox(Record):
             protected += self._list_protected(find_protected_names(self.root))
         elif access is Access.WRITE:
             protected = tuple(view.place / name for name in find_protected_names(view.place))
-        return self._profile(command, access, view.place, scratch).replace(protected=protected)
+        place = Path(".git/objects", throwaway.HISTORY)
+        has_git = self.git and self.level is Level.FULL and (view.top / place).is_dir()
+        elsewhere = {self.root / place: self.git[-1] / "objects"} if has_git else {}
+        profile = self._profile(command, access, view.place, scratch)
+        return profile.replace(protected=protected, elsewhere=elsewhere)
 
     def _run_on_throwaway(
         self, command: Command, sink: Path, cancelled: IsCancelled, scratch: Path

@@ -234,6 +234,22 @@ def test_a_layer_shows_its_own_tree_and_leaves_the_files_below_alone(
     assert not stage.view.folder.exists()
 
 
+def test_a_check_reads_the_history_and_cannot_change_it(git: Git, box: Sandbox, tmp_path: Path) -> None:
+    write(git.root, {"a.txt": b"a"})
+    for words in (("add", "-A"), (*COMMIT, "one"), ("tag", "v1.0"), ("gc", "-q")):
+        assert capture(("git", *words), cwd=git.root).returncode == 0
+    places = [path for path in (git.root / ".git").rglob("*") if path.is_file()]
+    before = {path: path.read_bytes() for path in places}
+    with staged(git) as stage:
+        new = f"echo b > a.txt; git {' '.join(COMMIT)} two -a; git log --format=%s; rm -rf .git/objects/*/*"
+        words = ("sh", "-c", f"git describe --tags --dirty; {new}")
+        command = Command(argv=words, cwd=str(git.root), timeout=30)
+        within = box.replace(git=git.folders).switch_to_view(stage.view)
+        said = within.run(command, tmp_path / "output").tail
+    assert said.splitlines()[:3] == ["v1.0", "two", "one"]
+    assert {path: path.read_bytes() for path in places} == before
+
+
 def test_where_nothing_can_be_mounted_a_copy_is_written(git: Git, tmp_path: Path) -> None:
     odd = tmp_path / "a,b"  # a comma separates the options of a mount
     odd.mkdir()
