@@ -123,8 +123,9 @@ class WorkingCopy:
         They lie in a scratch folder, or in a folder that outlives the process.
         """
         outer = outer or self._opened.enter_context(make_scratch_folder())
-        layer = underlay.write_layer(self._tree, outer) if underlay else None
-        written = layer or write_tree(self._git, self._tree, outer)
+        tree = self._git.leave_out_absent(self._tree)
+        layer = underlay.write_layer(tree, outer) if underlay else None
+        written = layer or write_tree(self._git, tree, outer)
         self._git, self._env, self.view = written.git, written.env, written.view
         self.view = self.view.replace(shown=tuple(self._lay_ignored()))
         self._lay_git()

@@ -94,6 +94,24 @@ def test_a_check_sees_what_is_on_disk_whatever_a_commit_makes_of_it(git: Git, ru
     assert [change.path for change in git.list_changes(tree, git.write_tree())] == ["a.py"]
 
 
+@pytest.mark.parametrize("index", ["--no-sparse-index", "--sparse-index"])
+def test_what_a_sparse_checkout_leaves_out_is_in_the_tree_and_in_no_copy(git: Git, index: str) -> None:
+    write(git.root, {"a.py": b"a", "near/b.py": b"b", "far/c.py": b"c", "far/d.py": b"d"})
+    for words in (
+        ("add", "-A"),
+        (*COMMIT, "one"),
+        ("sparse-checkout", "set", "--cone", index, "near"),
+    ):
+        assert capture(("git", *words), cwd=git.root).returncode == 0
+    write(git.root, {"far/d.py": b"made"})
+    opened = open_repository(git.root)
+    tree = opened.write_tree()
+    assert [change.path for change in opened.list_changes(opened.head or "", tree)] == ["far/d.py"]
+    assert opened.list_paths(tree) == ("a.py", "far/d.py", "near/b.py")
+    with staged(opened, tree) as stage:
+        assert content(stage.view.place) == {"a.py": b"a", "far/d.py": b"made", "near/b.py": b"b"}
+
+
 def test_no_program_of_the_repository_is_run_for_it(git: Git, tmp_path: Path) -> None:
     canary = tmp_path / "canary"
     config = f'[filter "x"]\n\tsmudge = touch {canary}; cat\n\tclean = touch {canary}; cat\n'
