@@ -1,4 +1,4 @@
-"""The variables of a command: the repository's environment is first on PATH, ours is not on it."""
+"""The variables of a command: the repository's environment is first on PATH, ours there if need be."""
 
 import os
 import shutil
@@ -71,9 +71,16 @@ def find_shell(root: Path) -> str:
 
 
 def find_search_path(root: Path) -> str:
-    """Return PATH without our own environment's folder and without folders that a repository could fill."""
-    kept = (entry for entry in _list_entries() if _is_own(entry, root) or _is_outside(entry, root))
-    return os.pathsep.join(entry for entry in kept if not _is_ours(Path(entry).parent, root)) or os.defpath
+    """Return PATH without folders that a repository could fill, and without our own environment's folder.
+
+    That stays where pytest was installed beside us and is nowhere else: it is what the user's `python3` has.
+    """
+    kept = [entry for entry in _list_entries() if _is_own(entry, root) or _is_outside(entry, root)]
+    others = [entry for entry in kept if not _is_ours(Path(entry).parent, root)]
+    own = next((entry for entry in kept if entry not in others and shutil.which("pytest", path=entry)), None)
+    if own and find_environment(root) is None and not shutil.which("pytest", path=os.pathsep.join(others)):
+        others = kept
+    return os.pathsep.join(others) or os.defpath
 
 
 def find_outer_path(root: Path) -> str:
