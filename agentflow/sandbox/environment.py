@@ -14,6 +14,23 @@ _PLAIN: Mapping[str, str] = MappingProxyType(
     {"NO_COLOR": "1", "PY_COLORS": "0", "CLICOLOR": "0", "TERM": "dumb"}
 )
 """Switches colours off."""
+OFFLINE: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            ("COREPACK_ENABLE_NETWORK", "COREPACK_ENABLE_STRICT", "COREPACK_ENABLE_AUTO_PIN"), "0"
+        ),
+        **dict.fromkeys(("COREPACK_DEFAULT_TO_LATEST", "YARN_ENABLE_NETWORK", "YARN_ENABLE_TELEMETRY"), "0"),
+        **dict.fromkeys(("npm_config_offline", "CARGO_NET_OFFLINE", "UV_OFFLINE"), "true"),
+        "npm_config_manage_package_manager_versions": "false",  # pnpm's own fetching of the pinned version
+        "npm_config_package_manager_strict": "false",
+        "npm_config_update_notifier": "false",
+        "COMPOSER_DISABLE_NETWORK": "1",
+        "GOPROXY": "off",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_RETRIES": "0",
+    }
+)
+"""Lets package managers use what is there, where they would look for minutes for a network that is closed."""
 _PROGRAMS = ("node_modules/.bin", "vendor/bin")
 """Where packages of a repository put their programs."""
 

@@ -175,6 +175,7 @@ _HIDDEN = ("/tmp", "/var/tmp", "/run", "/sys")  # noqa: S108  # they are hidden,
 _TOOLS = (
     *(".local/bin", ".local/lib", ".local/share/uv", ".local/share/pypoetry", ".local/share/mise"),
     *(".cache/uv", ".cache/pip", ".cache/pypoetry", ".cache/go-build", ".pyenv", ".rye", ".poetry"),
+    *(".cache/node/corepack", ".local/share/pnpm", ".cache/pnpm"),
     *("miniconda3", "anaconda3", "miniforge3", ".conda", ".nvm", ".volta", ".asdf", ".bun", ".deno"),
     *(".npm/_cacache", ".yarn", ".cargo/bin", ".cargo/registry", ".cargo/git", ".cargo/env", ".rustup"),
     *("go", "sdk", ".sdkman", ".m2/repository", ".gradle/caches", ".gradle/wrapper", ".rbenv", ".gem"),
