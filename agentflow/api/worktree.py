@@ -23,6 +23,7 @@ from agentflow.settings import find_folders
 from agentflow.store.reading import TASKS, is_task_id, list_tasks, load_state
 from agentflow.store.tasks import make_task_id
 from agentflow.trust import read_content, record_trust
+from agentflow.workspace.checkout_contents import fill_checkout, switch_filters_off
 from agentflow.workspace.git import Git, open_repository
 
 _WORKTREES = Path(".claude", "worktrees")
@@ -66,12 +67,15 @@ def make_worktree(folder: Path, branch: str | None) -> Worktree:
     root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not os.path.lexists(root.parent / ".gitignore"):
         write_whole(root.parent / ".gitignore", b"*\n")
-    off = tuple(_list_switches(git))
-    warnings = tuple(_find_gaps(git, off))
+    git = switch_filters_off(git)
+    warnings = tuple(_find_gaps(git))
     git.call("worktree", "add", "--quiet", "--no-checkout", "-b", branch, str(root), "HEAD")
     made = open_repository(root)
-    made.replace(options=(*made.options, *off)).call("read-tree", "HEAD")
-    made.replace(options=(*made.options, *off)).call("checkout-index", "--all", "--force", "--quiet", "-u")
+    made = made.replace(options=git.options)
+    made.call("read-tree", "HEAD")
+    made.call("checkout-index", "--all", "--force", "--quiet", "-u")
+    if empty := fill_checkout(git, "HEAD", root):
+        warnings += (f"submodules are empty in the worktree: {list_some(empty)}",)
     _copy_own_settings(git.root, root)
     record_trust(find_folders(os.environ).config, root, load_trust_here(git.root).files)
     inner = root / folder.resolve().relative_to(git.root)
@@ -137,25 +141,10 @@ def _require_plain(root: Path) -> None:
             raise ConfigError(f"{place} is a link; agentflow makes worktrees there and follows none")
 
 
-def _list_switches(git: Git) -> Iterator[str]:
-    """Yield the options without which git would run a filter that the repository's own settings name."""
-    try:
-        said = git.call("config", "-z", "--name-only", "--show-scope", "--get-regexp", r"^filter\.")
-    except StateError:
-        return  # there is none
-    words = said.decode("utf-8", "surrogateescape").split("\0")
-    names = (
-        name for scope, name in zip(words[::2], words[1::2], strict=False) if scope in ("local", "worktree")
-    )
-    for name in dict.fromkeys(name.rpartition(".")[0] for name in names):
-        for key in ("clean=", "smudge=", "process=", "required=false"):
-            yield from ("-c", f"{name}.{key}")
-
-
-def _find_gaps(git: Git, off: tuple[str, ...]) -> Iterator[str]:
+def _find_gaps(git: Git) -> Iterator[str]:
     """Yield notes on files of the repository that the worktree lacks."""
     look = ("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all")
-    said = git.replace(options=(*git.options, *off)).call(*look)
+    said = git.call(*look)
     names = (os.fsdecode(line[3:]) for line in said.split(b"\0") if line)
     changed = [to_one_line(name) for name in names if name != ".claude/" or _has_more(git.root / name)]
     if changed:
@@ -163,8 +152,6 @@ def _find_gaps(git: Git, off: tuple[str, ...]) -> Iterator[str]:
     packages = [name for name in sorted(SHARED) if (git.root / name).is_dir()]
     if packages:
         yield f"not in the worktree, because git ignores them: {list_some(packages)}"
-    if (git.root / ".gitmodules").is_file():
-        yield "submodules are empty in the worktree"
 
 
 def _has_more(folder: Path) -> bool:

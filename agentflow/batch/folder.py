@@ -29,6 +29,7 @@ from agentflow.store.bundle import PATCH, make_patch, pack_task
 from agentflow.store.reading import list_tasks, load_events, load_state
 from agentflow.trust import drop_trust, load_trust, record_trust
 from agentflow.verdict.reverify import Copies
+from agentflow.workspace.checkout_contents import fill_checkout
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.git_fetch import check_out, commit_files, is_address
 
@@ -87,6 +88,9 @@ def _fill(task: BatchTask, begun: Path) -> None:
     require_environment(task)
     if is_address(task.repository) or (source / ".git").exists():
         check_out(task.repository, task.commit, begun)
+        if not is_address(task.repository):
+            commit = open_repository(begun).call("rev-parse", "HEAD").decode().strip()
+            fill_checkout(open_repository(source), commit, begun)
         if task.edits:
             shutil.rmtree(begun / ".git")  # the commit would tell what was edited
     elif task.commit:

@@ -19,6 +19,7 @@ from agentflow.core.evidence import CheckName, CheckRun
 from agentflow.core.record import Record
 from agentflow.core.regex import compile_glob, regex
 from agentflow.frontmatter import read_yaml
+from agentflow.sandbox.run import NETWORK_FAILURE
 
 _REMOTE = regex(
     r"\b(?:git|hg|svn|bzr)\+|\bgit@|://|^(?:github|gitlab|bitbucket|gist):|=>\s*\w|^[\w-]+/[\w.-]+(?:#|$)"
@@ -265,10 +266,6 @@ _PLUGIN = regex(
 )
 """The errors by which pytest ends before any test if a plugin that its settings need is not installed."""
 _USAGE = 4
-_OFFLINE = regex(
-    r"ENETUNREACH|EAI_AGAIN|ENOTFOUND|[Cc]ould not resolve host|Temporary failure in name resolution"
-    r"|dial tcp: lookup|[Nn]etwork is unreachable"
-)
 
 Version = tuple[int, ...]
 
@@ -309,7 +306,7 @@ def _unable(run: CheckRun, output: str, repository: Repository) -> str:
     if code == _USAGE and (lacking := _PLUGIN.search(output)):
         wanted = lacking["plugins"] or f"the one that knows {lacking['options']}"
         return f"a plugin of pytest is not installed: {wanted.strip()}"
-    return "it needs the network (--network opens it)" if _OFFLINE.search(output) else ""
+    return "it needs the network (--network opens it)" if NETWORK_FAILURE.search(output) else ""
 
 
 def _find_unfit(repository: Repository, running: Version | None) -> str:

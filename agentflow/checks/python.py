@@ -3,6 +3,7 @@
 import os
 import posixpath
 import shlex
+import shutil
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -354,7 +355,9 @@ def choose_interpreter(repository: Repository, folder: str = "") -> Interpreter:
         return Interpreter(words=("poetry", "run", "python"), installer="poetry run pip install")
     name = next((name for name in ("python3", "python") if find_program(name, root)), None)
     word = name or str(Path(sys.base_prefix, "bin", "python3"))
-    return Interpreter(words=(word,), installer=f"{shlex.quote(word)} -m pip install")
+    found = find_program(word, root) or word
+    typed = word if shutil.which(word) == found else found  # ours may be the first that the user has
+    return Interpreter(words=(word,), installer=f"{shlex.quote(typed)} -m pip install")
 
 
 def read_python_version(repository: Repository) -> tuple[int, ...] | None:

@@ -245,8 +245,7 @@ _SOCKETS = Path("/proc/net/unix")
 def build_bubblewrap_arguments(profile: Profile, sockets: Iterable[Path] = ()) -> tuple[str, ...]:
     """Return the arguments of bubblewrap; later mounts lie over earlier ones."""
     words = [*_ALONE, *(() if profile.network else ("--unshare-net",)), *_SYSTEM]
-    for place in profile.hidden:
-        words += ["--tmpfs", str(place)]
+    words += _hide(profile.hidden)
     for place in profile.readable:
         is_link = place.is_symlink()
         words += ["--symlink", str(place.readlink())] if is_link else ["--ro-bind-try", str(place)]
@@ -259,12 +258,18 @@ def build_bubblewrap_arguments(profile: Profile, sockets: Iterable[Path] = ()) -
         real = Path(os.path.realpath(place))  # where a link leads that only claims to be an environment
         if _is_seen(real, profile, profile.root):
             words += ["--ro-bind-try", str(real), str(place)]
+    for place, source in profile.elsewhere.items():
+        words += ["--ro-bind-try", str(source), str(place)]
     for place, source in _list_writable(profile):
         words += ["--bind", str(source), str(place)]
-    for place in (*profile.masked, *sockets):
-        words += ["--tmpfs"] if place.is_dir() else ["--ro-bind", "/dev/null"]
-        words.append(str(place))
-    return (*words, "--chdir", profile.cwd)
+    return (*words, *_hide((*profile.masked, *sockets)), "--chdir", profile.cwd)
+
+
+def _hide(places: Iterable[Path]) -> Iterator[str]:
+    """Yield the words that let folders and files be seen as empty."""
+    for place in places:
+        yield from ("--tmpfs",) if place.is_dir() else ("--ro-bind", "/dev/null")
+        yield str(place)
 
 
 def _list_holding_folders(profile: Profile) -> list[tuple[Path, Path]]:

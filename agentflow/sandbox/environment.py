@@ -1,4 +1,4 @@
-"""The variables of a command: the repository's environment is first on PATH, ours is not on it."""
+"""The variables of a command: the repository's environment is first on PATH, ours there if need be."""
 
 import os
 import shutil
@@ -14,6 +14,23 @@ _PLAIN: Mapping[str, str] = MappingProxyType(
     {"NO_COLOR": "1", "PY_COLORS": "0", "CLICOLOR": "0", "TERM": "dumb"}
 )
 """Switches colours off."""
+OFFLINE: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            ("COREPACK_ENABLE_NETWORK", "COREPACK_ENABLE_STRICT", "COREPACK_ENABLE_AUTO_PIN"), "0"
+        ),
+        **dict.fromkeys(("COREPACK_DEFAULT_TO_LATEST", "YARN_ENABLE_NETWORK", "YARN_ENABLE_TELEMETRY"), "0"),
+        **dict.fromkeys(("npm_config_offline", "CARGO_NET_OFFLINE", "UV_OFFLINE"), "true"),
+        "npm_config_manage_package_manager_versions": "false",  # pnpm's own fetching of the pinned version
+        "npm_config_package_manager_strict": "false",
+        "npm_config_update_notifier": "false",
+        "COMPOSER_DISABLE_NETWORK": "1",
+        "GOPROXY": "off",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_RETRIES": "0",
+    }
+)
+"""Lets package managers use what is there, where they would look for minutes for a network that is closed."""
 _PROGRAMS = ("node_modules/.bin", "vendor/bin")
 """Where packages of a repository put their programs."""
 
@@ -71,9 +88,16 @@ def find_shell(root: Path) -> str:
 
 
 def find_search_path(root: Path) -> str:
-    """Return PATH without our own environment's folder and without folders that a repository could fill."""
-    kept = (entry for entry in _list_entries() if _is_own(entry, root) or _is_outside(entry, root))
-    return os.pathsep.join(entry for entry in kept if not _is_ours(Path(entry).parent, root)) or os.defpath
+    """Return PATH without folders that a repository could fill, and without our own environment's folder.
+
+    That stays where pytest was installed beside us and is nowhere else: it is what the user's `python3` has.
+    """
+    kept = [entry for entry in _list_entries() if _is_own(entry, root) or _is_outside(entry, root)]
+    others = [entry for entry in kept if not _is_ours(Path(entry).parent, root)]
+    own = next((entry for entry in kept if entry not in others and shutil.which("pytest", path=entry)), None)
+    if own and find_environment(root) is None and not shutil.which("pytest", path=os.pathsep.join(others)):
+        others = kept
+    return os.pathsep.join(others) or os.defpath
 
 
 def find_outer_path(root: Path) -> str:

@@ -93,6 +93,8 @@ class Profile(Record):
     """A compiler's cache, and the folders of the layer above it, which is writable as well."""
     layers: Mapping[Path, tuple[str, str]] = {}
     """Protected folders above which a command writes: what lies there, and the folders of the layer."""
+    elsewhere: Mapping[Path, Path] = {}
+    """Places at which a command reads what lies at others."""
 
 
 def fold_name(part: str) -> str:

@@ -11,11 +11,14 @@ import os
 import pwd
 import re
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 
 from agentflow.core.errors import ConfigError, InvalidFile
 from agentflow.core.record import Record, encode
@@ -172,6 +175,7 @@ _HIDDEN = ("/tmp", "/var/tmp", "/run", "/sys")  # noqa: S108  # they are hidden,
 _TOOLS = (
     *(".local/bin", ".local/lib", ".local/share/uv", ".local/share/pypoetry", ".local/share/mise"),
     *(".cache/uv", ".cache/pip", ".cache/pypoetry", ".cache/go-build", ".pyenv", ".rye", ".poetry"),
+    *(".cache/node/corepack", ".local/share/pnpm", ".cache/pnpm"),
     *("miniconda3", "anaconda3", "miniforge3", ".conda", ".nvm", ".volta", ".asdf", ".bun", ".deno"),
     *(".npm/_cacache", ".yarn", ".cargo/bin", ".cargo/registry", ".cargo/git", ".cargo/env", ".rustup"),
     *("go", "sdk", ".sdkman", ".m2/repository", ".gradle/caches", ".gradle/wrapper", ".rbenv", ".gem"),
@@ -192,8 +196,29 @@ _BELONGINGS = (
 """What an interpreter needs of the folder that holds its `bin`."""
 
 
+_OF_THE_SYSTEM: Mapping[str, int] = MappingProxyType({"/etc": 9, "/var": 3, "/opt": 2, "/srv": 2, "/boot": 1})
+"""Where a system keeps what not every user may read, and how many levels deep that is looked for."""
+
+
+@lru_cache(maxsize=1)
+def _find_private() -> tuple[Path, ...]:
+    """Return what of the system only root reads, if we are root: passwords' hashes, keys, others' data."""
+    return tuple(each for top, depth in _OF_THE_SYSTEM.items() for each in _look_for_private(top, depth))
+
+
+def _look_for_private(folder: str, depth: int) -> Iterator[Path]:
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            mode = entry.stat(follow_symlinks=False).st_mode
+            is_folder = stat.S_ISDIR(mode)
+            if (is_folder or stat.S_ISREG(mode)) and not mode & (stat.S_IXOTH if is_folder else stat.S_IROTH):
+                yield Path(entry.path)
+            elif is_folder and depth > 1:
+                yield from _look_for_private(entry.path, depth - 1)
+
+
 class HiddenPlaces(Record):
-    """Folders that commands see as empty, outer ones first, and what is shown in them nevertheless."""
+    """Folders and files that commands see as empty, outer ones first, and what is shown there."""
 
     hidden: tuple[Path, ...]
     readable: tuple[Path, ...]
@@ -206,8 +231,11 @@ def find_hidden_places(root: Path, environ: Mapping[str, str], opened: Iterable[
     What the repository holds widens nothing, but for an interpreter that its environment was made with.
     """
     root = _real(root)
-    guarded = {_real(path) for path in (*_HIDDEN, *_find_homes(environ), tempfile.gettempdir())}
-    hidden = _outermost(path for path in guarded if _is_folder(path) and not path.is_relative_to(root))
+    homes = {_real(path) for path in (*_HIDDEN, *_find_homes(environ), tempfile.gettempdir())}
+    private = _find_private() if os.geteuid() == 0 else ()
+    guarded = {*homes, *private}
+    there = (*filter(_is_folder, homes), *private)
+    hidden = _outermost(path for path in there if not path.is_relative_to(root))
     tops = tuple(place for place in hidden if place != Path("/"))
     opened = tuple(opened)
     named = (

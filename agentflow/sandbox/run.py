@@ -28,7 +28,7 @@ from agentflow.sandbox.confine import (
     confine_on_mac,
     open_descriptors,
 )
-from agentflow.sandbox.environment import find_outer_path, find_variables, is_python_environment
+from agentflow.sandbox.environment import OFFLINE, find_outer_path, find_variables, is_python_environment
 from agentflow.sandbox.profile import (
     ACCESS,
     CHECKS,
@@ -107,7 +107,9 @@ class Sandbox(Record):
 
         Raises OSError when the program cannot be started, and NoSandbox when the sandbox cannot be set up.
         """
-        command = command.replace(env={**find_variables(self.root), **self.opened.environment, **command.env})
+        told = {} if self.level is Level.NONE or self.who in self.opened.network else OFFLINE
+        env = {**told, **find_variables(self.root), **self.opened.environment, **command.env}
+        command = command.replace(env=env)
         cache = self.build_cache
         if cache is not None and self.level is Level.FULL and cache.rule.variable not in command.env:
             with make_scratch_folder() as scratch:
@@ -248,7 +250,11 @@ class Sandbox(Record):
             protected += self._list_protected(find_protected_names(self.root))
         elif access is Access.WRITE:
             protected = tuple(view.place / name for name in find_protected_names(view.place))
-        return self._profile(command, access, view.place, scratch).replace(protected=protected)
+        place = Path(".git/objects", throwaway.HISTORY)
+        has_git = self.git and self.level is Level.FULL and (view.top / place).is_dir()
+        elsewhere = {self.root / place: self.git[-1] / "objects"} if has_git else {}
+        profile = self._profile(command, access, view.place, scratch)
+        return profile.replace(protected=protected, elsewhere=elsewhere)
 
     def _run_on_throwaway(
         self, command: Command, sink: Path, cancelled: IsCancelled, scratch: Path
@@ -342,8 +348,11 @@ def _require_start(opened: StartDescriptors, said: str) -> None:
 
 
 NETWORK_FAILURE = regex(
-    r"Network is unreachable|ENETUNREACH|EAI_AGAIN|[Nn]ame resolution|Name or service not known"
+    r"[Nn]etwork is unreachable|ENETUNREACH|EAI_AGAIN|ENOTFOUND|[Nn]ame resolution|Name or service not known"
     r"|[Cc]ould not resolve|Failed to establish a new connection|dial tcp"
+    r"|Network access disabled by the environment|ENOTCACHED|ERR_PNPM_NO_OFFLINE"
+    r"|blocked because of your configuration|--offline was specified"
+    r"|[Nn]etwork connectivity is disabled|Network disabled|disabled by GOPROXY=off"
 )
 _REFUSED = regex(
     r"no such file|not found|filenotfound|cannot find|does not exist|not permitted"

@@ -18,6 +18,8 @@ from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import CACHES, PYTHON_ENVIRONMENTS, SHARED
 
 _LAYERS = ("lower", "upper", "work", "merged")
+HISTORY = "history"
+"""Where the git folder of a copy shows the repository's objects, beside its own."""
 _OPAQUE = ("trusted.overlay.opaque", "user.overlay.opaque")
 """The attributes by which a layer hides the folder below it: for root, and for other users."""
 

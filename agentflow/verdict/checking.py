@@ -253,7 +253,7 @@ class Checking:
     def _marks(self) -> tuple[tuple[str, ...], dict[str, str]]:
         """Return the ignored files, and marks of those that are no cache."""
         entries = self._git.list_ignored()
-        return entries, mark_ignored(self._git.root, entries)
+        return entries, mark_ignored(self._git, entries)
 
     def _find_places(self) -> tuple[str, ...]:
         """Return the folders from which Python imports this repository's packages."""

@@ -153,7 +153,7 @@ def gather_case(context: JudgeContext, task: TaskState) -> Case:
     case = build_case(context.git, task, task.trees, context.checking.find_runs, seen)
     case = case.replace(altered=find_altered(context, task))
     entries = context.git.list_ignored()
-    now = mark_ignored(context.git.root, entries)
+    now = mark_ignored(context.git, entries)
     weakened = (*case.weakened, *describe_changes(task.ignored, now))
     hidden = list_unseen(entries, task.ignored, now)
     paths = (*(each.path for each in seen.checks), *(hunk.path for hunk in seen.lines))

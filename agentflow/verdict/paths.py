@@ -201,7 +201,7 @@ async def examine_base(context: JudgeContext, task: TaskState, *, ends_stalled: 
     job = CheckJob(checks=checks, tree=task.base_tree, surface=Side.BASE, code=Side.BASE, longest=longest)
     ignored = context.git.list_ignored()
     (baseline,) = await context.checking.run(task, job, ignored=ignored)
-    marks = mark_ignored(context.git.root, ignored)
+    marks = mark_ignored(context.git, ignored)
     task = task.replace(baseline=baseline, surface=surface, ignored=marks)
     reads, runs = context.checking.find_reads(job.tree), context.checking.find_runs(baseline)
     return task.replace(surface=observe_base(context.git, task, reads, runs))

@@ -143,7 +143,7 @@ class Examination:
         task = self._task
         here = self._git.write_tree()  # from now on the repository has the objects of the files as they are
         ignored = self._git.list_ignored()
-        self._shared = list_unchanged(ignored, task.ignored, mark_ignored(self._git.root, ignored))
+        self._shared = list_unchanged(ignored, task.ignored, mark_ignored(self._git, ignored))
         self._task, miscounted = self._recount()
         self._mixed = self._mix_trees()
         for evidence in self._evidence.values():

@@ -19,7 +19,9 @@ from agentflow.workspace.private_git import (
     GitSource,
     IndexEntry,
     make_unfiltered_git,
+    parse_entry,
     use_own_objects,
+    write_index,
 )
 from agentflow.workspace.tree import TreeWriter, is_ours
 
@@ -181,6 +183,11 @@ class Git(Record):
         """Return the files of a tree that was seen or made lately, sorted."""
         return self.trees.find_entries(tree) or self.exact.find_entries(tree)
 
+    def leave_out_absent(self, tree: str) -> str:
+        """Return the id of a tree without what a sparse checkout keeps off the disk."""
+        absent = self.trees.origin.freeze(self.call).absent
+        return _leave_out(self, tree, absent) if absent else tree
+
     def has_tree(self, tree: str) -> bool:
         """Return whether the repository has a tree."""
         try:
@@ -191,7 +198,7 @@ class Git(Record):
 
     def list_paths(self, tree: str) -> tuple[str, ...]:
         """Return the paths of all files of a tree."""
-        return _paths(self, tree)
+        return _paths(self, self.leave_out_absent(tree))
 
     def read_texts(self, objects: Iterable[str], limit: int) -> tuple[str, ...]:
         """Return the texts of files, by id or `TREE:PATH`; empty for one with more bytes than the limit."""
@@ -223,7 +230,8 @@ class Git(Record):
     def find_mentions(self, tree: str, words: Iterable[str]) -> tuple[str, ...]:
         """Return the paths of the files of a tree that contain one of the words as a whole word."""
         options = ("--no-color", "--no-recurse-submodules", "-alzwF", "-f", "-")
-        command = (*self.within, "git", *self.options, "grep", *options, tree)
+        seen = self.leave_out_absent(tree)
+        command = (*self.within, "git", *self.options, "grep", *options, seen)
         patterns = os.fsencode("\n".join(words))
         finished = capture(command, cwd=self.root, env=_ENVIRONMENT, stdin=patterns, timeout=300)
         if finished.returncode > 1:
@@ -258,6 +266,22 @@ def _read_changes(git: Git, before: str, after: str) -> tuple[EntryChange, ...]:
     return parse_changes(
         git.call("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", before, after)
     )
+
+
+@lru_cache(maxsize=8)
+def _leave_out(git: Git, tree: str, absent: frozenset[IndexEntry]) -> str:
+    entries = git.find_entries(tree)
+    if entries is None:
+        raw = git.call("ls-tree", "-r", "-z", "--full-tree", tree)
+        listed = (line.partition(b"\t") for line in raw.split(b"\0") if line)
+        entries = tuple(sorted(parse_entry(head, path) for head, _, path in listed))
+    kept = tuple(each for each in entries if each._replace(is_skipped=True) not in absent)
+    with make_scratch_folder() as folder:
+        env = make_unfiltered_git(git.source, folder / "git", git.root)
+        Path(env["GIT_INDEX_FILE"]).write_bytes(write_index(kept, git.source.hash))
+        written = git.call("write-tree", "--missing-ok", env=env).decode().strip()
+    git.trees.remember(written, kept)
+    return written
 
 
 @lru_cache(maxsize=4)

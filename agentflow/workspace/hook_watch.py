@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from agentflow.redact import spell_bytes
 from agentflow.workspace.git import Git
+from agentflow.workspace.known_contents import digest_file
 
 _OURS = (".claude/agentflow", ".claude/worktrees")
 _GONE = ""
@@ -78,7 +79,7 @@ class HookWatch:
         before, self._stamps = self._stamps, self._scan()
         for path in {path for path, _ in before.items() ^ self._stamps.items()}:
             if is_hooks and path not in self._others:
-                self._hooks[path] = self._stamps.get(path, _GONE)
+                self._hooks[path] = self._mark(path)
             else:
                 self._others.add(path)
                 self._hooks.pop(path, None)
@@ -101,10 +102,14 @@ class HookWatch:
         return found
 
     def _mark(self, path: str) -> str:
+        """Return a mark of what a file holds, which another hard link to it does not change."""
+        place = self._root / path
         try:
-            return _stamp((self._root / path).lstat())
+            said = place.lstat()
         except OSError:
             return _GONE
+        digest = digest_file(place, said)
+        return f"{said.st_mode:o}:{digest}" if digest else _stamp(said)
 
 
 def _stamp(status: os.stat_result) -> str:

@@ -10,6 +10,7 @@ from agentflow.frontmatter import write_atomic
 from agentflow.redact import spell_bytes
 from agentflow.sandbox.profile import CACHES, SHARED
 from agentflow.workspace.git import Git
+from agentflow.workspace.known_contents import KnownContents
 
 _SITE = "site-packages"
 _MADE = frozenset({*CACHES, *SHARED, "dist", "build", *gather(lambda each: each.made)})
@@ -48,17 +49,21 @@ def is_package_folder(entry: str) -> bool:
     return entry.endswith("/") and PurePosixPath(entry).name in SHARED
 
 
-def mark_ignored(root: Path, entries: Iterable[str]) -> dict[str, str]:
+def mark_ignored(git: Git, entries: Iterable[str]) -> dict[str, str]:
     """Return a mark for each ignored entry, and for each package, script and start-up file that is installed.
 
     A mark holds the sizes and times of files as the kernel keeps them; setting a time back does not hide a
-    change, for the time of that is kept too. Compiled code is left out.
+    change, for the time of that is kept too. Where the content is known to be the same, an older word of the
+    kernel counts. Compiled code is left out.
     """
+    found = {path: (entry, said) for entry in entries for path, said in _find_files(git.root, entry)}
     marks: dict[str, hashlib._Hash] = {}
-    for entry in entries:
-        for path, stamp in sorted(_find_stamps(root, entry)):
-            owner = _owner(entry, path) if is_package_folder(entry) else entry
-            marks.setdefault(owner, hashlib.sha256()).update(stamp.encode("utf-8", "surrogateescape"))
+    stamps = KnownContents(git.source.kept).stamp(git.root, {path: said for path, (_, said) in found.items()})
+    for path, stamp in sorted(stamps):
+        entry = found[path][0]
+        owner = _owner(entry, path) if is_package_folder(entry) else entry
+        line = f"{path} {stamp}\n".encode("utf-8", "surrogateescape")
+        marks.setdefault(owner, hashlib.sha256()).update(line)
     return {_to_text(owner): mark.hexdigest()[:16] for owner, mark in marks.items()}
 
 
@@ -101,30 +106,22 @@ def _to_text(path: str) -> str:
     return spell_bytes(path.encode("utf-8", "surrogateescape"))
 
 
-def _find_stamps(root: Path, entry: str) -> Iterator[tuple[str, str]]:
-    place = root / entry
-    if entry.endswith("/"):
-        yield from _files(place, entry.removesuffix("/"))
-    elif os.path.lexists(place):
-        yield entry, _stamp(entry, place.lstat())
-
-
-def _stamp(path: str, said: os.stat_result) -> str:
-    return f"{path} {said.st_mode} {said.st_size} {said.st_mtime_ns} {said.st_ctime_ns}\n"
-
-
-def _files(top: Path, name: str) -> Iterator[tuple[str, str]]:
-    """Yield the files below a folder, however deep, with what the kernel says of each."""
-    folders = [(str(top), name)]
+def _find_files(root: Path, entry: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the file of an entry, or all below a folder, however deep, with what the kernel says of each."""
+    if not entry.endswith("/"):
+        if os.path.lexists(root / entry):
+            yield entry, (root / entry).lstat()
+        return
+    folders = [(str(root / entry), entry.removesuffix("/"))]
     while folders:
         folder, shown = folders.pop()
         with os.scandir(folder) as entries:
-            for entry in entries:
-                path = f"{shown}/{entry.name}"
-                if not entry.is_dir(follow_symlinks=False):
-                    yield path, _stamp(path, entry.stat(follow_symlinks=False))
-                elif entry.name not in CACHES:
-                    folders.append((entry.path, path))
+            for each in entries:
+                path = f"{shown}/{each.name}"
+                if not each.is_dir(follow_symlinks=False):
+                    yield path, each.stat(follow_symlinks=False)
+                elif each.name not in CACHES:
+                    folders.append((each.path, path))
 
 
 def _owner(entry: str, path: str) -> str:

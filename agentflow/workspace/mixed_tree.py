@@ -127,10 +127,10 @@ def write_tree_with_entries(git: Git, tree: str, lines: Iterable[bytes]) -> str:
         if entries is None:
             env = make_git_with_tree(git.call, git.source, tree, folder / "git", git.root)
             git.call("update-index", "-z", "--index-info", env=env, stdin=b"\0".join(told) + b"\0")
-            return git.call("write-tree", env=env).decode().strip()
+            return git.call("write-tree", "--missing-ok", env=env).decode().strip()
         env = make_unfiltered_git(git.source, folder / "git", git.root)
         Path(env["GIT_INDEX_FILE"]).write_bytes(write_index(entries, git.source.hash))
-        written = git.call("write-tree", env=env).decode().strip()
+        written = git.call("write-tree", "--missing-ok", env=env).decode().strip()
     git.trees.remember(written, entries)
     return written
 

@@ -30,7 +30,8 @@ MAX_PATH = 4096
 OWN_FOLDER = ".claude/agentflow/"
 """Where our own task folders lie: readable, never listed."""
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
-_LIST = ("git", "--literal-pathspecs", "-c", "core.fsmonitor=false", "ls-files", "-co", "--exclude-standard")
+_GIT = ("git", "--literal-pathspecs", "-c", "core.fsmonitor=false")
+_LIST = (*_GIT, "ls-files", "-co", "--exclude-standard")
 _LINKED = (
     "it has {} names (hard links), and another one may lie outside of the repository; "
     "work on a copy, or break the link: cp FILE NEW && mv NEW FILE"
@@ -124,7 +125,7 @@ class PathGuard:
         except OSError as error:
             raise InvalidInput(f"{path} cannot be read: {error.strerror}") from None
         try:
-            _require_regular(path, os.fstat(descriptor))
+            self._require_regular(path, name, os.fstat(descriptor))
         except InvalidInput:
             os.close(descriptor)
             raise
@@ -150,7 +151,12 @@ class PathGuard:
         self._require_no_secret("Edit", name, name)
         try:
             with open_root(self._root) as root, open_parent(root, name) as (folder, leaf):
-                _replace(name, folder, leaf, content)
+                mode = None
+                with suppress(FileNotFoundError):
+                    status = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
+                    self._require_regular(name, name, status)
+                    mode = stat.S_IMODE(status.st_mode)
+                _replace(folder, leaf, content, mode)
         except OSError as error:
             raise ToolError(f"{name} cannot be written: {error.strerror}") from None
 
@@ -231,6 +237,19 @@ class PathGuard:
                 f'if it holds none, the user can put "{tool}({name})" under permissions.allow of '
                 "~/.claude/settings.json"
             )
+
+    def _require_regular(self, path: str, name: str, status: os.stat_result) -> None:
+        if stat.S_ISDIR(status.st_mode):
+            raise InvalidInput(f"{path} is a folder")
+        if not stat.S_ISREG(status.st_mode):
+            raise InvalidInput(f"{path} is not a regular file")
+        if status.st_nlink > 1 and not self._is_tracked(name):
+            raise InvalidInput(f"{path} is not opened: {_LINKED.format(status.st_nlink)}")
+
+    def _is_tracked(self, name: str) -> bool:
+        """Return whether git has a file, which is then nobody's secret whatever other names it has."""
+        words = (*_GIT, "ls-files", "--error-unmatch", "--", name)
+        return capture(words, cwd=self._root, env={"GIT_OPTIONAL_LOCKS": "0"}).returncode == 0
 
     def _open(self, name: str) -> int:
         # opening a pipe must not wait for its writer
@@ -313,23 +332,7 @@ def _git_folders(root: Path, known: Iterable[Path]) -> tuple[PurePosixPath, ...]
     return tuple(PurePosixPath(place.relative_to(root)) for place in inside)
 
 
-def _require_regular(path: str, status: os.stat_result) -> None:
-    if stat.S_ISDIR(status.st_mode):
-        raise InvalidInput(f"{path} is a folder")
-    if not stat.S_ISREG(status.st_mode):
-        raise InvalidInput(f"{path} is not a regular file")
-    if status.st_nlink > 1:
-        raise InvalidInput(f"{path} is not opened: {_LINKED.format(status.st_nlink)}")
-
-
-def _replace(path: str, folder: int, leaf: str, content: bytes) -> None:
-    try:
-        status = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        mode = None
-    else:
-        _require_regular(path, status)
-        mode = stat.S_IMODE(status.st_mode)
+def _replace(folder: int, leaf: str, content: bytes, mode: int | None) -> None:
     temporary = f".agentflow-{secrets.token_hex(8)}.tmp"
     # opened by hand, because a file of mkstemp would not have the mode that the umask gives
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW

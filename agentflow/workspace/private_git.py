@@ -39,6 +39,12 @@ class IndexEntry(NamedTuple):
     """Left out of the disk."""
 
 
+def parse_entry(head: bytes, path: bytes, *, is_skipped: bool = False) -> IndexEntry:
+    """Return a file as git lists it, by what begins with the mode and ends with the id."""
+    mode, *_, found = head.split()
+    return IndexEntry(path, int(mode, 8), bytes.fromhex(found.decode()), is_skipped)
+
+
 def read_index(raw: bytes, hash_name: str) -> tuple[IndexEntry, ...] | None:
     """Return the files of an index, sorted; None where git has to say what it holds."""
     try:
@@ -228,6 +234,8 @@ class FrozenRules(Record):
     """The paths of the repository's index; empty when there is none."""
     entries: tuple[IndexEntry, ...] | None = None
     """The same as files, sorted; None where only git can tell."""
+    absent: frozenset[IndexEntry] = frozenset()
+    """What a sparse checkout has left out of the disk."""
 
 
 class FrozenStart:
@@ -263,11 +271,16 @@ class FrozenStart:
             }
             raw = _content(self.source.index)
             entries = read_index(raw, self.source.hash)
+            found = FrozenRules(files=files, index=b"", entries=entries or None)
             if entries:
-                return FrozenRules(files=files, index=write_index(entries, self.source.hash), entries=entries)
-            if raw:
-                _rebuild(call, self.source.index, folder, {**env, **hide_home(folder)})
-            return FrozenRules(files=files, index=_content(folder / "index"))
+                index, skipped = write_index(entries, self.source.hash), [e for e in entries if e.is_skipped]
+            else:
+                skipped = (
+                    _rebuild(call, self.source.index, folder, {**env, **hide_home(folder)}) if raw else []
+                )
+                index = _content(folder / "index")
+            absent = (each for each in skipped if not os.path.lexists(self.root / os.fsdecode(each.path)))
+            return found.replace(index=index, absent=frozenset(absent))
 
 
 class FrozenIndex(Record):
@@ -328,8 +341,10 @@ def _of_user(call: GitCall, root: Path, env: Mapping[str, str]) -> dict[str, byt
     return {f"user/git/{name}": _content(root / named.get(key, f"{usual}/{name}")) for key, name in _USER}
 
 
-def _rebuild(call: GitCall, theirs: Path, folder: Path, env: Mapping[str, str]) -> None:
+def _rebuild(call: GitCall, theirs: Path, folder: Path, env: Mapping[str, str]) -> list[IndexEntry]:
     """Make an index with the paths of the user's, in which no content is known before git read the file.
+
+    Return what it has left out of the disk.
 
     Whoever can write the user's index can let it claim any content for a file, or for a whole folder.
     """
@@ -343,6 +358,7 @@ def _rebuild(call: GitCall, theirs: Path, folder: Path, env: Mapping[str, str]) 
     if skipped := b"\0".join(path for tag, _, _, path in entries if tag == SKIPPED):
         call("update-index", "--skip-worktree", "-z", "--stdin", env=env, stdin=skipped)
     call("write-tree", "--missing-ok", env=env)  # the index then keeps the ids of folders
+    return [parse_entry(head[:-1], path, is_skipped=True) for tag, head, _, path in entries if tag == SKIPPED]
 
 
 def _lay(files: Mapping[str, bytes], folder: Path) -> None:

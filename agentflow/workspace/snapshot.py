@@ -70,7 +70,7 @@ def to_snapshot(git: Git, files: FileEntries) -> FileSnapshot:
     with _folder(git) as env:
         git.call("read-tree", "--empty", env=env)
         git.call("update-index", "-z", "--index-info", env=env, stdin=_lines(files))
-        tree = git.call("write-tree", env=env).decode().strip()
+        tree = git.call("write-tree", "--missing-ok", env=env).decode().strip()
     modes = {path: entry.mode for path, entry in files.items() if entry.mode != _USUAL.get(entry.kind)}
     return FileSnapshot(tree=tree, modes=modes)
 

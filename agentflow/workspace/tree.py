@@ -84,7 +84,7 @@ class Shadow(Record):
         self._git("add", "-u")
         found = (*listing.others, *self._list_replacements(listing.links))
         self._update(self._files(found), "--add", "--remove", "--replace")
-        return self._git("write-tree").decode().strip()
+        return self._git("write-tree", "--missing-ok").decode().strip()
 
     def list_differing(self) -> Listing:
         """Return what is not as an index of plain files has it."""

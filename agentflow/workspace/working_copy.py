@@ -22,7 +22,7 @@ from agentflow.sandbox.confine import build_mount_words
 from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import CACHES, SHARED
 from agentflow.sandbox.run import Sandbox
-from agentflow.sandbox.throwaway import View, make_overlay_view, make_scratch_folder
+from agentflow.sandbox.throwaway import HISTORY, View, make_overlay_view, make_scratch_folder
 from agentflow.workspace.changes import ChangeKind
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import is_package_folder
@@ -123,8 +123,9 @@ class WorkingCopy:
         They lie in a scratch folder, or in a folder that outlives the process.
         """
         outer = outer or self._opened.enter_context(make_scratch_folder())
-        layer = underlay.write_layer(self._tree, outer) if underlay else None
-        written = layer or write_tree(self._git, self._tree, outer)
+        tree = self._git.leave_out_absent(self._tree)
+        layer = underlay.write_layer(tree, outer) if underlay else None
+        written = layer or write_tree(self._git, tree, outer)
         self._git, self._env, self.view = written.git, written.env, written.view
         self.view = self.view.replace(shown=tuple(self._lay_ignored()))
         self._lay_git()
@@ -214,9 +215,10 @@ class WorkingCopy:
         place = self.view.top / ".git"
         source = self._git.source
         make_private_git(self.view.place, source, place)
-        for folder in ("objects/info", "objects/pack"):
+        for folder in ("objects/info", "objects/pack", f"objects/{HISTORY}"):
             (place / folder).mkdir(parents=True)
-        (place / "objects/info/alternates").write_bytes(os.fsencode(source.objects) + b"\n")
+        others = (HISTORY.encode(), os.fsencode(source.objects))  # as mounted in the sandbox, and outside
+        (place / "objects/info/alternates").write_bytes(b"".join(each + b"\n" for each in others))
         for path in (*source.commits, source.index):
             if path.is_file():
                 shutil.copyfile(path, place / path.name)

@@ -1,6 +1,7 @@
 """`task --worktree`: the task works in a worktree of its own, and is found from the repository."""
 
 import json
+import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -210,3 +211,30 @@ def test_a_worktree_that_came_with_the_repository_is_not_entered(repo: Repo, tmp
         done = repo.run(*words)
         assert done.code == 2, words
         assert "is not a worktree of this repository" in done.err
+
+
+def test_a_worktree_has_submodules_and_what_filters_made_and_runs_no_filter(
+    repo: Repo, tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    inner = Repo(tmp_path / "inner", tmp_path / "home").write({"deep.txt": "deep\n"}).commit()
+    outer = Repo(tmp_path / "outer", tmp_path / "home").write({"lib.txt": "lib\n"}).commit()
+    local = ("-c", "protocol.file.allow=always", "submodule", "--quiet", "add")
+    outer.git(*local, str(inner.root), "inner")
+    outer.commit()
+    repo.git(*local, str(outer.root), "vendored/outer")
+    repo.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init", "--recursive")
+    repo.git("config", "filter.big.clean", "echo pointer")
+    repo.git("config", "filter.big.smudge", "echo content")
+    repo.write({".gitattributes": "*.big filter=big\n", "a.big": "content\n"})
+    os.utime(repo.root / "a.big", (1, 1))  # older than the index, as files are
+    repo.commit()
+    repo.git("config", "filter.big.smudge", f"touch '{ran}'")
+
+    done = repo.task(play.WHOLE_CREW, "--worktree", script=play.mending())
+    assert done.code == 0, done.out + done.err
+    made = find_worktree(repo)
+    names = ("a.big", "vendored/outer/lib.txt", "vendored/outer/inner/deep.txt")
+    assert [(made / name).read_text() for name in names] == ["content\n", "lib\n", "deep\n"]
+    assert "submodules" not in done.err
+    assert not ran.exists()

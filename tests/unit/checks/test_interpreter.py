@@ -82,13 +82,29 @@ class TestOurOwnEnvironment:
         project.own_python()
         assert command(project) == ".venv/bin/python -m pytest -q"
 
-    def test_is_never_found_on_path(self, checkout: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_found_on_path_where_no_other_has_pytest(
+        self, checkout: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        own = str(Path(sys.prefix, "bin"))
         checkout.write(TESTS)
-        monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.prefix, "bin")), str(checkout.programs)]))
+        monkeypatch.setenv("PATH", os.pathsep.join([own, str(checkout.programs)]))
+        assert find_search_path(checkout.root) == os.pathsep.join([own, str(checkout.programs)])
+        (tests,) = detect(checkout.sandbox, checkout.files)
+        assert (tests.command, tests.missing) == ("python3 -m pytest -q", None)
+
+        checkout.program("pytest")
         assert find_search_path(checkout.root) == str(checkout.programs)
         assert find_program("python3", checkout.root) is None
-        (tests,) = detect(checkout.sandbox, checkout.files)
-        assert tests.command == f"{sys.base_prefix}/bin/python3 -m pytest -q"
+
+    def test_is_not_where_a_hint_installs_what_another_python_lacks(
+        self, checkout: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        checkout.write({**TESTS, ".flake8": ""})
+        monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.prefix, "bin")), str(checkout.programs)]))
+        checkout.program("pytest")
+        python = checkout.fake_python(checkout.programs / "python3", "pytest")
+        missing = {str(check.name): check.missing for check in detect(checkout.sandbox, checkout.files)}
+        assert missing == {"lint": f"flake8: {python} -m pip install flake8", "tests": None}
 
     def test_is_used_where_it_is_the_repository_s_too(
         self, checkout: Any, monkeypatch: pytest.MonkeyPatch

@@ -306,6 +306,7 @@ def test_check_sees_neither_secrets_nor_our_own_environment(
     monkeypatch.setenv("PYTHONPATH", "hidden")
     monkeypatch.setenv("PYTEST_ADDOPTS", "hidden")
     own = str(Path(sys.prefix, "bin"))
+    checkout.program("pytest")
     monkeypatch.setenv("PATH", os.pathsep.join([own, str(checkout.programs)]))
     result = shown(checkout, "env", env={"PYTHONPATH": "copy"})
     lines = Path(result.execution.output).read_text().splitlines()

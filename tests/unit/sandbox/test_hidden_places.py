@@ -164,3 +164,9 @@ def test_a_git_file_opens_nothing_by_itself(inside: Inside, repo: Repo, home: Pa
     (repo.root / ".git").write_text(f"gitdir: {other.root}/.git\n")
     said = inside("explorer", f"cat {other.root}/.git/HEAD").tail
     assert "Permission denied" in said or "No such file" in said
+
+
+def test_what_only_root_reads_of_the_system_is_read_by_no_command(inside: Inside) -> None:
+    for who in ("explorer", "implementer", CHECKS):
+        said = inside(who, "cat /etc/shadow /etc/gshadow 2>/dev/null; head -c 4 /etc/passwd").tail
+        assert said == "root"

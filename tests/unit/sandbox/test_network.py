@@ -22,6 +22,13 @@ def test_the_network_is_closed(inside: Inside) -> None:
             assert "got through" in opened.tail
 
 
+def test_package_managers_do_not_look_for_a_network_that_is_closed(inside: Inside) -> None:
+    look = "echo $COREPACK_ENABLE_NETWORK $npm_config_offline $UV_OFFLINE"
+    assert inside(CHECKS, look).tail == "0 true true\n"
+    assert inside(CHECKS, look, opened=SandboxOpenings(network=(CHECKS,))).tail == "\n"
+    assert inside(CHECKS, look, opened=SandboxOpenings(environment={"UV_OFFLINE": "0"})).tail == "0 true 0\n"
+
+
 AROUND = {
     "multipath TCP": "socket.socket(2, 1, 262).connect(to)",
     "fast open by sendto": "socket.socket().sendto(b'x', 0x20000000, to)",

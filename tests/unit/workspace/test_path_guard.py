@@ -226,3 +226,21 @@ def test_a_folder_name_is_no_pattern(root: Path, fence: PathGuard) -> None:
 def test_outside_a_repository_the_listing_fails_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="not a git repository"):
         PathGuard(tmp_path).list_files()
+
+
+def test_a_tracked_file_with_another_name_is_read_and_written_as_a_file_of_its_own(
+    root: Path, fence: PathGuard
+) -> None:
+    outside = root.parent / "outside.py"
+    os.link(root / "src/a.py", outside)
+    before = outside.read_bytes()
+    with pytest.raises(InvalidInput, match="hard links"):
+        fence.read("src/a.py")
+    with pytest.raises(InvalidInput, match="hard links"):
+        fence.write("src/a.py", b"new")
+
+    subprocess.run(("git", "add", "src/a.py"), cwd=root, check=True)
+    assert fence.read("src/a.py") == before
+    fence.write("src/a.py", b"new")
+    assert fence.read("src/a.py") == b"new"
+    assert outside.read_bytes() == before

@@ -94,6 +94,24 @@ def test_a_check_sees_what_is_on_disk_whatever_a_commit_makes_of_it(git: Git, ru
     assert [change.path for change in git.list_changes(tree, git.write_tree())] == ["a.py"]
 
 
+@pytest.mark.parametrize("index", ["--no-sparse-index", "--sparse-index"])
+def test_what_a_sparse_checkout_leaves_out_is_in_the_tree_and_in_no_copy(git: Git, index: str) -> None:
+    write(git.root, {"a.py": b"a", "near/b.py": b"b", "far/c.py": b"c", "far/d.py": b"d"})
+    for words in (
+        ("add", "-A"),
+        (*COMMIT, "one"),
+        ("sparse-checkout", "set", "--cone", index, "near"),
+    ):
+        assert capture(("git", *words), cwd=git.root).returncode == 0
+    write(git.root, {"far/d.py": b"made"})
+    opened = open_repository(git.root)
+    tree = opened.write_tree()
+    assert [change.path for change in opened.list_changes(opened.head or "", tree)] == ["far/d.py"]
+    assert opened.list_paths(tree) == ("a.py", "far/d.py", "near/b.py")
+    with staged(opened, tree) as stage:
+        assert content(stage.view.place) == {"a.py": b"a", "far/d.py": b"made", "near/b.py": b"b"}
+
+
 def test_no_program_of_the_repository_is_run_for_it(git: Git, tmp_path: Path) -> None:
     canary = tmp_path / "canary"
     config = f'[filter "x"]\n\tsmudge = touch {canary}; cat\n\tclean = touch {canary}; cat\n'
@@ -232,6 +250,22 @@ def test_a_layer_shows_its_own_tree_and_leaves_the_files_below_alone(
         stage.remove()
         underlay.close()
     assert not stage.view.folder.exists()
+
+
+def test_a_check_reads_the_history_and_cannot_change_it(git: Git, box: Sandbox, tmp_path: Path) -> None:
+    write(git.root, {"a.txt": b"a"})
+    for words in (("add", "-A"), (*COMMIT, "one"), ("tag", "v1.0"), ("gc", "-q")):
+        assert capture(("git", *words), cwd=git.root).returncode == 0
+    places = [path for path in (git.root / ".git").rglob("*") if path.is_file()]
+    before = {path: path.read_bytes() for path in places}
+    with staged(git) as stage:
+        new = f"echo b > a.txt; git {' '.join(COMMIT)} two -a; git log --format=%s; rm -rf .git/objects/*/*"
+        words = ("sh", "-c", f"git describe --tags --dirty; {new}")
+        command = Command(argv=words, cwd=str(git.root), timeout=30)
+        within = box.replace(git=git.folders).switch_to_view(stage.view)
+        said = within.run(command, tmp_path / "output").tail
+    assert said.splitlines()[:3] == ["v1.0", "two", "one"]
+    assert {path: path.read_bytes() for path in places} == before
 
 
 def test_where_nothing_can_be_mounted_a_copy_is_written(git: Git, tmp_path: Path) -> None:
