@@ -16,7 +16,7 @@ from agentflow.core.evidence import RED, CheckName, CheckRun, TestOutcome
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record
 from agentflow.core.test_ids import get_test_file, get_test_function, is_test_in
-from agentflow.core.verdict import Tampering
+from agentflow.core.verdict import Remark, Tampering
 from agentflow.redact import list_some
 from agentflow.verdict.case import list_left_out
 from agentflow.verdict.diff.python_tests import find_altered_functions, find_moved_tests, strip_to_names
@@ -29,6 +29,8 @@ from agentflow.verdict.syntax import NO_PYTHON
 _LOST = frozenset(
     {Tampering.TEST_GONE, Tampering.FEWER_CASES, Tampering.SKIPPED, Tampering.WEAKER, Tampering.EXPECTATION}
 )
+_WEAKER = frozenset({Tampering.WEAKER, Tampering.SWALLOWED, Tampering.FORCED_EXIT, Tampering.EXCLUDED})
+"""What lets later faults pass, where the line is sure to do so."""
 _OTHER_TOOLS = frozenset(
     {
         *("ruff", "mypy", "black", "isort", "pylint", "flake8", "pyright", "ty", "bandit", "codespell"),
@@ -69,7 +71,9 @@ class Weakening(Record):
     asked: tuple[str, ...] = ()
     """All that was done, where a person has to approve any of it."""
     noted: tuple[str, ...] = ()
-    """Changes that change no result of today; later changes are judged by them."""
+    """Changes that change no result of today; later changes are judged by them, the weaker ones first."""
+    is_weaker: bool = False
+    """One of those that are noted is sure to let a later fault pass."""
 
 
 def find_weakening(
@@ -87,8 +91,15 @@ def find_weakening(
     told = [line for change in changes for line in _describe_weakening(change)]
     aids = [each for each in changes if asked and not each.before and each.kind is not Kind.TESTS]
     new = [line for each in aids for line in _describe(each)]
-    lines = tuple(dict.fromkeys((*asked, *new, *told)))
-    return Weakening(asked=lines) if asked else Weakening(noted=lines)
+    weaker = [] if asked else [each.describe() for change in changes for each in _list_weaker(change)]
+    lines = tuple(dict.fromkeys((*asked, *weaker, *new, *told)))
+    return Weakening(asked=lines) if asked else Weakening(noted=lines, is_weaker=bool(weaker))
+
+
+def _list_weaker(change: TextDiff) -> list[Remark]:
+    """Return what surely lets later faults pass: of tests only weaker assertions, which are theirs alone."""
+    kinds = {Tampering.WEAKER} if change.kind is Kind.TESTS else _WEAKER
+    return [each for each in change.findings if each.is_sure and each.kind in kinds and change.before]
 
 
 def _find_lost_tests(
