@@ -23,10 +23,8 @@ def compare_tests(path: str, before: str, after: str) -> Iterator[Remark]:
     if was is None or now is None:
         return
     old, new = _tests(was), _tests(now)
-    before, after = (
-        Counter(each for test in tests.values() for each in _assertions(test)) for tests in (old, new)
-    )
-    moved = {said for said, number in before.items() if after[said] >= number}
+    said = [Counter(each for test in tests.values() for each in _assertions(test)) for tests in (old, new)]
+    moved = {each for each, number in said[0].items() if said[1][each] >= number}
     for name, test in old.items():
         if name in new:
             yield from _compare_test(path, name, (test, new[name]), moved)
