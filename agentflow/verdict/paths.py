@@ -145,7 +145,7 @@ def _usual_reason(path: str, *, is_document: bool) -> str:
     if is_document:
         return "nothing that ran read it"
     if is_source(path):
-        return "source that more than the checks use"
+        return "source of the product"
     return "settings of the product; those of checkers stay" if is_shared(path) else "known by its name"
 
 

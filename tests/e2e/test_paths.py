@@ -183,7 +183,7 @@ HONEST: dict[str, tuple[Files, Turns, str, str, str]] = {
         play.edit("cart.py", " - 1", ""),
         "cart.py",
         "product",
-        "source that more than the checks use",
+        "source of the product",
     ),
     "a module beside a script": (
         {
@@ -195,7 +195,7 @@ HONEST: dict[str, tuple[Files, Turns, str, str, str]] = {
         play.edit("cart.py", " - 1", ""),
         "cart.py",
         "product",
-        "source that more than the checks use",
+        "source of the product",
     ),
     "a module named like one of the standard library": (
         {
@@ -205,7 +205,7 @@ HONEST: dict[str, tuple[Files, Turns, str, str, str]] = {
         play.edit("queue.py", " - 1", ""),
         "queue.py",
         "product",
-        "source that more than the checks use",
+        "source of the product",
     ),
     "a constant of the package": (
         {
@@ -220,7 +220,7 @@ HONEST: dict[str, tuple[Files, Turns, str, str, str]] = {
         play.edit("shop/limits.py", "10", "12"),
         "shop/limits.py",
         "product",
-        "source that more than the checks use",
+        "source of the product",
     ),
     "a helper of the product that tests use as well": (
         {
@@ -235,7 +235,7 @@ HONEST: dict[str, tuple[Files, Turns, str, str, str]] = {
         play.edit("lab.py", " - 1", ""),
         "lab.py",
         "product",
-        "source that more than the checks use",
+        "source of the product",
     ),
     "a document that nothing reads, beside a mend": (
         {**SHOP, "README.md": "# Shop\n", "tests/test_cart.py": TOTALLED},
