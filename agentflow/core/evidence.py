@@ -113,6 +113,8 @@ class Surface(Record):
     """Files beside sources that code of the product was seen to read, whoever else does."""
     late: tuple[str, ...] = ()
     """The paths of `observed` and `product` that only a run on the change revealed."""
+    own: tuple[str, ...] = ()
+    """Names of the standard library and of test runners that the repository itself used before the task."""
     is_watched: bool = False
     """True if every file that the tests opened before the task is known."""
     gap: str = ""

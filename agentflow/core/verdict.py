@@ -239,6 +239,7 @@ class Caveat(StrEnum):
     DEPENDS_ON_SURROUNDINGS = "depends_on_surroundings"
     NOT_ALL_TRIED = "not_all_tried"
     KNOWS_THE_TESTS = "knows_the_tests"
+    CHECK_WEAKENED = "check_weakened"
     DEPENDENCIES = "dependencies"
     AMBIGUOUS_REPAIR = "ambiguous_repair"
     NOT_REVIEWED = "not_reviewed"
@@ -267,6 +268,7 @@ _MEANINGS: Mapping[str, str] = MappingProxyType(
         Caveat.GREEN_WHEN_BROKEN: "these tests still pass when the changed code is broken: see the notes",
         Caveat.DEPENDS_ON_SURROUNDINGS: "a proving test fails under other conditions: see the notes",
         Caveat.NOT_ALL_TRIED: "not every probe could be run: see the notes",
+        Caveat.CHECK_WEAKENED: "a check was weakened; today's code passes the original one: see the notes",
         Caveat.DEPENDENCIES: "the dependencies changed; a person should review them: see the notes",
         Caveat.AMBIGUOUS_REPAIR: "other edits pass the same tests but differ on other inputs: see the notes",
         Caveat.NOT_REVIEWED: "a task of this class needs a review, which --no-review skipped",

@@ -82,6 +82,8 @@ class Case(Record):
     """Changes to the checks that a person has to approve."""
     check_notes: tuple[str, ...] = ()
     """Changes to the checks that change no result under the checks from before."""
+    is_weakened: bool = False
+    """One of these lets a later fault pass."""
     approval: Answer | None = None
     """The answer of a person to exactly these changes."""
     suspicions: tuple[Remark, ...] = ()

@@ -207,7 +207,7 @@ def add_inspection(case: Case, seen: Inspection) -> Case:
     found = Weakening() if case.is_renaming else _find_weakening(case, seen)
     files = dict.fromkeys(hunk.path for hunk in seen.lines)
     weakened = (*found.asked, *seen.suppressed, *find_blind_checks(case.probes or (), files))
-    return case.replace(weakened=weakened, check_notes=found.noted)
+    return case.replace(weakened=weakened, check_notes=found.noted, is_weakened=found.is_weaker)
 
 
 def _weigh(found: Remark, case: Case) -> Remark:

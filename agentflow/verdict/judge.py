@@ -113,6 +113,8 @@ def _list_caveats(case: Case, *, is_proved: bool) -> Iterator[str]:
     yield from _caveats_of_probes(case)
     if any(each.is_sure for each in case.suspicions):
         yield Caveat.KNOWS_THE_TESTS
+    if case.is_weakened:
+        yield Caveat.CHECK_WEAKENED
     if any(each.doubts for each in case.dependencies):
         yield Caveat.DEPENDENCIES
 

@@ -16,7 +16,7 @@ from agentflow.checks.repository import get_table
 from agentflow.core.evidence import Surface
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
-from agentflow.verdict.syntax import read_python
+from agentflow.verdict.syntax import Definition, read_python
 
 _PRODUCT_TABLES = frozenset({"project", "build-system", "dependency-groups"})
 _PRODUCT_TOOLS = frozenset(
@@ -315,8 +315,10 @@ def _docstrings(text: str) -> Iterator[CheckPart]:
 
 def _tests(text: str, starts: list[int], tree: ast.Module) -> Iterator[CheckPart]:
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            if not node.name.lower().startswith("test"):
+        if isinstance(node, Definition):
+            methods = node.body if isinstance(node, ast.ClassDef) and node.bases else []
+            named = (each.name for each in (node, *methods) if isinstance(each, Definition))
+            if not any(name.lower().startswith("test") for name in named):
                 continue
             begin, end = _begin(text, starts, node), _place(text, starts, node)[1]
             yield CheckPart(name=f"{_TEST}{node.name}", begin=begin, end=end, text=text[begin:end])

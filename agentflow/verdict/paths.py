@@ -13,7 +13,7 @@ from agentflow.core.evidence import STALL_SECONDS, CheckRun, Side, Surface
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
-from agentflow.core.test_ids import find_id_prefix, get_test_file, list_module_names
+from agentflow.core.test_ids import find_id_prefix, find_test_files, get_test_file, list_module_names
 from agentflow.redact import list_some
 from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.mixed_files import is_shared
@@ -87,7 +87,7 @@ def observe_paths(seen: Observation) -> Observed:
     found = {path: frozenset(named) for path, named in leads.items()}
     scripts = {path for path in seen.opened & seen.texts.keys() if not is_source(path)}
     checks = dict(find_holders(seen.texts, found, seen.checks | scripts, seen.tests))
-    checks |= find_check_only(seen.texts, found, seen.checks | scripts | checks.keys(), seen.new, seen.opened)
+    checks |= find_check_only(seen.texts, found, seen.checks | scripts | checks.keys(), seen.new)
     checks |= _find_shadows(seen.texts, seen.loaded, seen.new)
     product: dict[str, str] = {}
     judging = seen.checks | checks.keys()
@@ -145,7 +145,7 @@ def _usual_reason(path: str, *, is_document: bool) -> str:
     if is_document:
         return "nothing that ran read it"
     if is_source(path):
-        return "source that more than the checks use"
+        return "source of the product"
     return "settings of the product; those of checkers stay" if is_shared(path) else "known by its name"
 
 
@@ -225,7 +225,7 @@ def observe_base(git: Git, task: TaskState, reads: Reads | None, runs: Iterable[
     assert task.base_tree is not None
     tests = _list_tests(runs)
     seen = _to_observation(git, task.base_tree, task.surface, reads)
-    found = observe_paths(seen.replace(tests=frozenset(test for test in tests if "::" not in test)))
+    found = observe_paths(seen.replace(tests=tests))
     is_watched = reads is not None and not reads.gap and bool(reads.opened)
     return task.surface.replace(
         observed=dict(found.checks),
@@ -314,7 +314,8 @@ def _runs_doctests(task: TaskState, seen: Observation) -> bool:
 def _files_with_tests(git: Git, task: TaskState, tests: Iterable[str]) -> tuple[str, ...]:
     """Return the product files in which tests ran."""
     assert task.base_tree is not None
-    known = {get_test_file(test) for test in tests} & set(git.list_paths(task.base_tree))
+    paths = git.list_paths(task.base_tree)
+    known = {*find_test_files(paths, tests).values()} & {*paths}
     return tuple(sorted(path for path in known if not is_check_file(task.surface, path)))
 
 

@@ -3,18 +3,29 @@
 import ast
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import accumulate
 from pathlib import PurePosixPath
 
-from agentflow.core.languages import COMPONENTS, SCRIPTS, is_source, may_be_shell
+from agentflow.core.languages import COMPONENTS, GO, SCRIPTS, is_source, may_be_shell
 from agentflow.core.regex import regex
-from agentflow.verdict.syntax import find_home_module, get_last_word, list_module_paths, parse_python
+from agentflow.core.test_ids import find_test_files
+from agentflow.verdict.syntax import (
+    AnyFunction,
+    find_home_module,
+    get_last_word,
+    has_kind,
+    is_constant,
+    list_module_paths,
+    list_parameters,
+    list_variables,
+    parse_python,
+)
 
 _WEB = (*SCRIPTS, *COMPONENTS)
 """Endings of files that import each other, also without the ending."""
 _NAMED = regex(
     r"(?:from|import|require|source|include|mod|use|load)\b[\s({\"'<]*([\w./@-]+)|[\"'<]([\w./@-]+)[\"'>]"
 )
-_STARTED = regex(r"(?m)^[^#\n]*?__name__\s*==\s*[\"']__main__[\"']")
 _ASSERTS_ELSEWHERE = regex(
     r"(?:require\(|from )[\"'](?:node:)?(?:assert|chai|expect|vitest|@jest/globals|tap|ava)\b"
     r"|\*testing\.T\b|^[ \t]*\"testing\"$",
@@ -26,19 +37,17 @@ _DEFINED = regex(
     re.MULTILINE,
 )
 _ENTRY = regex(r"[\"']?[\w.-]+[\"']?\s*=\s*[\"']?([A-Za-z_][\w.]*)\s*:\s*[A-Za-z_]\w*")
-_ENTRY_NAMES = frozenset(
-    {"__main__.py", "main.py", "app.py", "manage.py", "wsgi.py", "asgi.py", "setup.py", "cli.py", "server.py"}
-)
 _PACKAGE_FILES = regex(r"\"(?:main|module|types|browser|bin|exports)\"\s*:\s*(\{[^}]*\}|\"[^\"]*\")")
 _FILE = regex(r"[\"']((?:[\w.-]+/)*[\w-]+\.\w+)[\"']")
 _SHELL_FILE = regex(r"(?<![\w./-])((?:[\w.-]+/)*[\w-]+(?:\.\w+)?)(?![\w./-])")
 _QUOTED = regex(r"\"([^\"]+)\"")
 _TOPS = ("", "src/", "lib/")
 _LIBRARIES = ("src/", "lib/", "app/", "cmd/", "internal/", "pkg/")
-_ASSERTS = regex(
-    r"(?m)^(?:import|from) (?:pytest|unittest)\b|^(?:async )?def (?:assert|check|expect)_\w+\("
-    r"|\bAssertionError\b"
-)
+_FRAMEWORK = regex(r"(?m)^(?:import|from) (?:pytest|unittest)\b|\braise AssertionError\b")
+_ASSERTING = ("assert_", "check_", "expect_")
+_RAISING = frozenset({"raises", "assertRaises", "assertRaisesRegex"})
+_GO_NAME = regex(r"(?m)^(?:func|type|var|const)[ \t]+(\w+)")
+_WORD = regex(r"[A-Za-z_]\w*")
 
 Graph = Mapping[str, frozenset[str]]
 
@@ -46,7 +55,27 @@ Graph = Mapping[str, frozenset[str]]
 def find_leads(texts: Mapping[str, str]) -> Graph:
     """Return the files that each source file names in its imports, includes and strings."""
     known = frozenset(texts)
-    return {path: frozenset(_leads(path, text, known)) - {path} for path, text in texts.items()}
+    packages = _find_packages({path: text for path, text in texts.items() if path.endswith(GO)})
+    leads = {path: packages.get(path) or {*_leads(path, text, known)} for path, text in texts.items()}
+    return {path: frozenset(named) - {path} for path, named in leads.items()}
+
+
+def _find_packages(texts: Mapping[str, str]) -> Mapping[str, set[str]]:
+    """Return what each file of Go uses: files of its own package by names in them, and other packages."""
+    folders: dict[str, set[str]] = {}
+    for path in texts:
+        folders.setdefault(path.rpartition("/")[0], set()).add(path)
+    defined = {path: frozenset(_GO_NAME.findall(text)) for path, text in texts.items()}
+    found: dict[str, set[str]] = {}
+    for path, text in texts.items():
+        words = frozenset(_WORD.findall(text))
+        found[path] = {each for each in folders[path.rpartition("/")[0]] if defined[each] & words}
+        for name in _QUOTED.findall(text):
+            ends = accumulate(reversed(name.split("/")[1:]), lambda end, part: f"{part}/{end}")
+            found[path] |= folders.get(
+                max((end for end in ends if end in folders), key=len, default=name), set()
+            )
+    return found
 
 
 def find_reachable(leads: Graph, roots: Iterable[str]) -> frozenset[str]:
@@ -62,41 +91,54 @@ def find_reachable(leads: Graph, roots: Iterable[str]) -> frozenset[str]:
 
 
 def find_check_only(
-    texts: Mapping[str, str],
-    leads: Graph,
-    checks: Collection[str],
-    new: Collection[str] = (),
-    opened: Collection[str] = (),
+    texts: Mapping[str, str], leads: Graph, checks: Collection[str], new: Collection[str] = ()
 ) -> Mapping[str, str]:
-    """Return the source files that only checks use, each with the reason.
+    """Return the source files that only checks use, and that judge or feed them, each with the reason.
 
-    Where a product is told by its manifest, its packages or its entry points, that is all that lies outside
-    of them and is used by a check that uses the product, too; else, and among new files, what asserts, holds
-    expected values only, or judges results. `opened` was read as the checks ran.
+    A file is one if it asserts, if the results of other code meet it in a test, or if it lies outside of a
+    package without which no test uses it. What a test tries by itself is product.
     """
     own = {path for path in leads if path not in checks and is_source(path)}
     inner = {path: leads[path] & own for path in own}
-    product = find_reachable(
-        inner, {path for path in own if _is_entry(path, texts[path])} | _find_declared(texts, own)
-    )
     tests = {path: leads[path] for path in checks if path in leads}
-    alone = (find_reachable({**inner, **tests}, tests) & own) - product
+    product = find_reachable(inner, find_declared(texts, own))
     users = _turn_round({**inner, **tests})
-    of_product = find_reachable(users, product) & tests.keys()
-    is_reached_otherwise = not of_product and not product.isdisjoint(opened)
+    left = (find_reachable({**inner, **tests}, tests) & own) - product
+    outside = frozenset(left - {*new}) & _find_outside(texts, tests, users, product)
     found: dict[str, str] = {}
-    for path in sorted(alone):
-        is_outside = (
-            path not in new
-            and any(_is_kin(path, other) for other in product)
-            and not _is_packaged(path, texts, product)
-            and (is_reached_otherwise or not of_product.isdisjoint(find_reachable(users, (path,))))
+    while more := {
+        path
+        for path in left - found.keys()
+        if users[path] <= tests.keys() | found.keys()
+        and (
+            path in outside
+            or _is_aid(path, texts, {by: leads[by] & own for by in users[path] & tests.keys()})
         )
-        if is_outside or _is_aid(path, texts, leads, checks, own):
+    }:
+        for path in more:
             by = min((each for each in tests if path in leads[each]), default="")
             found[path] = f"only checks lead to it: {by}" if by else "only checks lead to it"
     is_all = not own - found.keys()
     return {} if is_all else found
+
+
+def _find_outside(
+    texts: Mapping[str, str], tests: Graph, users: Graph, product: Collection[str]
+) -> frozenset[str]:
+    """Return the files outside of the packages which no test uses without a package."""
+    used = frozenset[str]().union(*tests.values())
+    first = {
+        path for path in tests if path not in used and is_source(path) and not path.endswith("conftest.py")
+    }
+    with_product = find_reachable(users, product) & first
+    apart = (path for path in users if path not in product and not _is_packaged(path, texts, product))
+    return frozenset(
+        path
+        for path in apart
+        if with_product
+        and any(_is_kin(path, other) for other in product)
+        and find_reachable(users, (path,)) & first <= with_product
+    )
 
 
 def _turn_round(leads: Graph) -> Graph:
@@ -109,17 +151,30 @@ def _turn_round(leads: Graph) -> Graph:
 
 
 def find_holders(
-    texts: Mapping[str, str], leads: Graph, checks: Collection[str], tests: Iterable[str]
+    texts: Mapping[str, str], leads: Graph, checks: Collection[str], tests: Collection[str]
 ) -> Mapping[str, str]:
-    """Return the unused source files that alone contain the names of tests which ran."""
+    """Return the sources that no other code uses and that hold tests which ran, each with the reason.
+
+    A source holds them by their ids where it uses other code, too, or alone contains the name of one.
+    """
     own = {path: text for path, text in texts.items() if path not in checks and is_source(path)}
-    used = frozenset[str]().union(*(leads[path] for path in own))
+    used = find_declared(texts, own).union(*(leads[path] for path in own))
+    apart = own.keys() - used
     found: dict[str, str] = {}
-    for name in sorted(tests):
+    for test, path in sorted(find_test_files(own, filter(_is_in_code, tests)).items()):
+        if path in apart and not leads[path].isdisjoint(own):
+            found[path] = f"holds a test: {test}"
+    for name in sorted(test for test in tests if "::" not in test):
         saying = [path for path, text in texts.items() if f'"{name}"' in text or f"'{name}'" in text]
-        if len(saying) == 1 and saying[0] in own and saying[0] not in used:
+        if len(saying) == 1 and saying[0] in apart:
             found[saying[0]] = f"contains the name of a test: {name}"
     return found
+
+
+def _is_in_code(test: str) -> bool:
+    """Return whether a test is code, by its id, and not an example in a docstring."""
+    file, _, inside = test.partition("[")[0].partition("::")
+    return "." not in inside if inside else file.rpartition(".")[2].startswith("test")
 
 
 def _is_kin(path: str, other: str) -> bool:
@@ -193,14 +248,7 @@ def _normal(start: PurePosixPath, word: str) -> str:
     return "/".join(parts)
 
 
-def _is_entry(path: str, text: str) -> bool:
-    name = path.rpartition("/")[2]
-    return name in _ENTRY_NAMES or bool(
-        path.endswith(".py") and _STARTED.search(text) and not _ASSERTS.search(text)
-    )
-
-
-def _find_declared(texts: Mapping[str, str], own: Collection[str]) -> set[str]:
+def find_declared(texts: Mapping[str, str], own: Collection[str]) -> set[str]:
     """Return the source files that a manifest declares as an entry point or as the package."""
     found: set[str] = set()
     for name in ("pyproject.toml", "setup.cfg", "setup.py"):
@@ -229,23 +277,33 @@ def _is_packaged(path: str, texts: Mapping[str, str], product: Collection[str]) 
     return any(PurePosixPath(other).parent == folder for other in product)
 
 
-def _is_aid(
-    path: str, texts: Mapping[str, str], leads: Graph, checks: Collection[str], own: Collection[str]
-) -> bool:
-    """Return whether a module only helps tests: it asserts, holds expected values, or judges results."""
+def _is_aid(path: str, texts: Mapping[str, str], users: Graph) -> bool:
+    """Return whether a module asserts, or the results of other code meet it in the tests that use it."""
     if _asserts(path, texts[path]):
         return True
-    users = [by for by in checks if path in leads.get(by, ())]
-    others = {other for by in users for other in leads[by] if other in own and other != path}
+    others = frozenset[str]().union(*users.values()) - {path}
     if not path.endswith(".py"):
         return bool(others) and any(_compares(path, texts[path], texts[by]) for by in users)
-    users = [by for by in users if by.endswith(".py")]
-    is_used = bool(users) and bool(others)
-    return is_used and (_holds_values(texts[path]) or all(_judges(path, texts[by], others) for by in users))
+    trees = [parse_python(texts[by]) for by in users if by.endswith(".py")]
+    if not trees or not others:
+        return any(_inherits(tree, _names_from(tree, {path})) for tree in trees)
+    named = [(tree, _names_from(tree, {path}), _names_from(tree, others)) for tree in trees]
+    if _holds_values(texts[path]):
+        return any(_is_expected(tree, *names) for tree, *names in named)
+    said = [_find_answers(tree, *names) for tree, *names in named]
+    is_believed = all(len(answers) == 1 and None not in answers for answers in said)
+    return any(_inherits(tree, own) for tree, own, _ in named) or (
+        is_believed and len(set().union(*said)) == 1
+    )
 
 
 def _asserts(path: str, text: str) -> bool:
-    return bool((_ASSERTS if path.endswith(".py") else _ASSERTS_ELSEWHERE).search(text))
+    if not path.endswith(".py"):
+        return bool(_ASSERTS_ELSEWHERE.search(text))
+    functions = (node for node in parse_python(text).body if isinstance(node, AnyFunction))
+    return bool(_FRAMEWORK.search(text)) or any(
+        node.name.startswith(_ASSERTING) and has_kind(node, (ast.Assert,)) for node in functions
+    )
 
 
 def _compares(path: str, text: str, test: str) -> bool:
@@ -257,22 +315,85 @@ def _compares(path: str, text: str, test: str) -> bool:
 
 def _holds_values(text: str) -> bool:
     """Return whether a module consists of named values only."""
-    body = [node for node in parse_python(text).body if not isinstance(node, ast.Import | ast.ImportFrom)]
     nodes = [
-        node for node in body if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+        node
+        for node in parse_python(text).body
+        if not (isinstance(node, ast.Import | ast.ImportFrom) or is_constant(node))
     ]
     return bool(nodes) and all(isinstance(node, ast.Assign | ast.AnnAssign) for node in nodes)
 
 
-def _judges(path: str, text: str, others: Collection[str]) -> bool:
-    """Return whether a test passes results of other code to a module and relies on its answer."""
-    tree = parse_python(text)
-    own, foreign = _names_from(tree, {path}), _names_from(tree, others)
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _first(node.func) in own]
-    words = {id(each) for node in ast.walk(tree) for each in _find_trusted(node)}
-    foreign |= {name for node in ast.walk(tree) for name in _find_given(node, foreign)}
-    judging = [call for call in calls if id(call) in words and _mentions(call, foreign)]
-    return bool(calls) and len(judging) == len(calls)
+def _inherits(tree: ast.Module, own: Collection[str]) -> bool:
+    """Return whether a class with tests is derived from a name of the module."""
+    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    return any(
+        any(isinstance(each, AnyFunction) and each.name.startswith("test") for each in node.body)
+        and any(_mentions(base, own) for base in node.bases)
+        for node in classes
+    )
+
+
+def _is_expected(tree: ast.Module, own: set[str], foreign: set[str]) -> bool:
+    """Return whether a test compares results of other code with values of the module."""
+    own, foreign = _spread(tree, own), _spread(tree, foreign)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Compare(left=left, comparators=rest):
+                sides = [left, *rest]
+            case ast.Expr(value=ast.Call(args=args)):
+                sides = args
+            case _:
+                continue
+        theirs = [_mentions(side, foreign) for side in sides]
+        mine = [_mentions(side, own) for side in sides]
+        if any(theirs) and any(
+            is_own and not is_other for is_own, is_other in zip(mine, theirs, strict=True)
+        ):
+            return True
+    return False
+
+
+def _find_answers(tree: ast.Module, own: set[str], foreign: set[str]) -> set[bool | None]:
+    """Return which answers a test demands of the module about results of other code; None for other uses."""
+    foreign = _spread(tree, foreign)
+    demands: dict[int, bool] = {}
+    for node in ast.walk(tree):  # what encloses others comes first
+        for call, answer in _list_demands(node):
+            demands.setdefault(id(call), answer)
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and _first(node.func) in own)
+    return {demands.get(id(call)) if _mentions(call, foreign) else None for call in calls}
+
+
+def _list_demands(node: ast.AST) -> Iterator[tuple[ast.expr, bool]]:
+    """Yield the expressions whose truth a statement demands, or which may fail by themselves, as it does."""
+    match node:
+        case ast.Assert(test=test):
+            yield _settle(test, answer=True)
+        case ast.Expr(
+            value=ast.Call(func=ast.Attribute(attr="assertTrue" | "assertFalse" as word), args=[test, *_])
+        ):
+            yield _settle(test, answer=word == "assertTrue")
+        case ast.Expr(value=value):
+            yield value, True
+        case ast.With(items=items, body=body) if any(
+            get_last_word(each.context_expr.func) in _RAISING
+            for each in items
+            if isinstance(each.context_expr, ast.Call)
+        ):
+            yield from ((each.value, False) for each in body if isinstance(each, ast.Expr))
+
+
+def _settle(test: ast.expr, *, answer: bool) -> tuple[ast.expr, bool]:
+    """Return an expression without what turns its answer round, and the answer that is left."""
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=inner):
+            return _settle(inner, answer=not answer)
+        case ast.Compare(
+            left=left, ops=[ast.Is() | ast.Eq()], comparators=[ast.Constant(value=bool() as value)]
+        ):
+            return _settle(left, answer=answer is value)
+        case _:
+            return test, answer
 
 
 def _names_from(tree: ast.Module, paths: Collection[str]) -> set[str]:
@@ -291,23 +412,24 @@ def _names_from(tree: ast.Module, paths: Collection[str]) -> set[str]:
     return found
 
 
-def _find_given(node: ast.AST, foreign: Collection[str]) -> Iterator[str]:
-    """Yield the variables whose value comes from other code."""
-    if isinstance(node, ast.Assign) and _mentions(node.value, foreign):
-        yield from (
-            each.id for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name)
-        )
+def _spread(tree: ast.Module, names: Collection[str]) -> set[str]:
+    """Return names, and the variables and parameters of a test whose values come from them."""
+    found = {*names}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=targets, value=value) if _mentions(value, found):
+                found |= {word for each in targets for word in list_variables(each)}
+            case ast.For(target=target, iter=value) | ast.comprehension(target=target, iter=value) if (
+                _mentions(value, found)
+            ):
+                found |= {*list_variables(target)}
+            case ast.FunctionDef() if any(_mentions(mark, found) for mark in node.decorator_list):
+                found |= {*list_parameters(node)}
+    return found
 
 
 def _mentions(node: ast.AST, names: Collection[str]) -> bool:
-    return any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(node))
-
-
-def _find_trusted(node: ast.AST) -> Iterator[ast.expr]:
-    if isinstance(node, ast.Assert):
-        yield node.test.operand if isinstance(node.test, ast.UnaryOp) else node.test
-    elif isinstance(node, ast.Expr):
-        yield node.value
+    return any(name in names for name in list_variables(node))
 
 
 def _first(function: ast.expr) -> str:

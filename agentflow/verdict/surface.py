@@ -10,10 +10,12 @@ from types import MappingProxyType
 
 from agentflow.checks.dependencies import find_manifest
 from agentflow.checks.repository import MAKEFILES, PYTEST_SETTINGS, Repository, find_dot_folder, get_table
+from agentflow.core.check_command import split_command
 from agentflow.core.evidence import Check, Surface
-from agentflow.core.languages import SHELL, TEST_PATHS, gather, is_source
+from agentflow.core.languages import GO, PYTHON, SCRIPTS, SHELL, TEST_PATHS, gather, is_source
 from agentflow.core.regex import compile_glob, regex, to_expression
 from agentflow.verdict.mixed_files import is_shared
+from agentflow.verdict.reach import find_declared, find_leads
 from agentflow.verdict.syntax import list_module_paths
 
 
@@ -54,20 +56,37 @@ _DOCUMENT_NAME = regex(
 )
 _DOCUMENT_FOLDERS = frozenset({"doc", "docs", "documentation"})
 _DOCUMENT_ENDINGS = frozenset({".md", ".rst", ".adoc", ".markdown"})
-_IMPORTING = (Kind.TESTS, Kind.START)
-_STARTED = regex(r"\bpython[\d.]*(?:[ \t]+-[A-Za-z]+)*[ \t]+-m[ \t]+([A-Za-z_][\w.]*)")
-_FIRST_IMPORTED = regex(r"(?:src/)?([A-Za-z_]\w*)(?:\.py|/.+)")
-_RUNNERS = frozenset({"pytest", "_pytest", "pluggy", "iniconfig", "xdist", "pytest_cov", "coverage", "nose"})
-_SCRIPT = regex(r"(?<![\w./-])(?:\./)?((?:[\w.-]+/)*[\w-]+\.\w+)")
-_SCRIPT_FOLDERS = frozenset({"script", "scripts", "bin", "tool", "tools", "ci", "hack", "dev", "build"})
+_FIRST_IMPORTED = regex(r"(?:src/)?([A-Za-z_]\w*)(?:/.+)?(?:\.[\w-]+)*\.(?:pyc?|pyd|so)")
+_SHELL_SCRIPT = regex(
+    rf"(?<![\w./-])(?:\./)?((?:[\w.-]+/)*[\w-]+(?:{'|'.join(map(re.escape, SHELL))}))(?![\w.])"
+)
 _PROGRAM = regex(r"(?<![\w./-])\./([\w./-]*\w)(?![\w.])")
 """A file that is started by its path."""
-_IMPORTED = regex(r"(?m)^[ \t]*(?:from|import)[ \t]+([A-Za-z_][\w.]*)(?:[ \t]+import[ \t]+(\w+))?")
-_ASSERTS = regex(
-    r"(?m)^(?:import|from) (?:pytest|unittest)\b|^def (?:assert|check|expect)_\w+\(|\braise AssertionError\b"
-)
 _PLUGINS = regex(r"(?m)^pytest_plugins\b[^=]*=\s*(\[[^\]]*\]|\([^)]*\)|[\"'][^\"']*[\"'])")
 _OPTION = regex(r"(?<![\w-])-p[\s\"',=]*([A-Za-z_][\w.]*)")
+_BETWEEN = regex(r"&&|\|\||[;|\n]")
+_NAME = regex(r"(?<![^\s\"'])(?!-)[\w./:-]+")
+_RUNS_TESTS = regex(r"(?:^|[\s/-])(?:\w*test|mocha|ava|tap|jest|rspec|busted|prove)(?=\s|$)")
+_INTERPRETER = regex(
+    r"(?:^|[\s@/])(?:python[\d.]*|node|deno|bun|ruby|perl|php|lua|tsx|ts-node|go|uv|ba?sh|\$[({]\w+[)}])(?=\s)"
+)
+_AS_MODULE = regex(r"(?<!\S)-m[ \t]+([\w.]+)")
+_RUNNABLE = (*PYTHON.suffixes, *SCRIPTS, *SHELL, *GO, ".rb", ".pl", ".php", ".lua")
+"""Endings of sources that an interpreter is given; a compiler's are often the product."""
+_TAKEN = frozenset(
+    {
+        "pytest",
+        "_pytest",
+        "pluggy",
+        "iniconfig",
+        "xdist",
+        "pytest_cov",
+        "coverage",
+        "nose",
+        *sys.stdlib_module_names,
+    }
+)
+"""Modules in whose place Python would import those of a repository."""
 _MODULE = regex(r"[A-Za-z_][\w.]*")
 _RULE = regex(r"(?m)^([^\s#:=][^\n:=]*):(?!=)([^\n]*(?:\n\t[^\n]*)*)")
 
@@ -81,6 +100,8 @@ def find_kind(path: str, surface: Surface) -> Kind | None:
     if path in surface.named:
         return Kind.NAMED
     kind = _usual(path)
+    if kind is None and (name := find_import_name(path)) in _TAKEN and name not in surface.own:
+        return Kind.START
     if kind is Kind.TESTS and path.endswith(".py") and find_dot_folder(path) not in ("", *surface.folders):
         return None
     return Kind.OBSERVED if kind is None and path in surface.observed else kind
@@ -109,16 +130,14 @@ def is_check_file(surface: Surface, path: str) -> bool:
 @lru_cache(maxsize=100_000)
 def _usual(path: str) -> Kind | None:
     """Return why a path is a check file in any repository, by its name alone."""
-    if _shadows(path):
-        return Kind.START
     found = _pattern_of_kinds().fullmatch(path)
     return Kind[found.lastgroup] if found and found.lastgroup else None
 
 
-def _shadows(path: str) -> bool:
-    """Return whether Python would import a file in place of a runner's or the standard library's module."""
+def find_import_name(path: str) -> str:
+    """Return the name under which Python would import a file at its top level; empty where it would not."""
     found = _FIRST_IMPORTED.fullmatch(path)
-    return found is not None and (found[1] in _RUNNERS or found[1] in sys.stdlib_module_names)
+    return found[1] if found else ""
 
 
 @cache
@@ -147,19 +166,24 @@ def find_surface(
     repository: Repository, checks: Iterable[Check], added: tuple[str, ...], removed: tuple[str, ...]
 ) -> Surface:
     """Return the check files of a repository, as it stands before the task."""
-    checks = tuple(checks)
-    named = {*_scripts(repository, checks), *_plugins(repository), *_aids(repository)}
+    lines = tuple(
+        (part.folder, line)
+        for check in checks
+        for part in split_command(check.command)
+        for line in _expand(repository, part.command)
+    )
+    named = {*_list_programs(repository, lines), *_find_started(repository, lines), *_plugins(repository)}
     return Surface(
         named=tuple(sorted(named & repository.known)),
         added=added,
         removed=removed,
-        folders=tuple(sorted(set(_dot_folders(repository, checks)))),
+        folders=tuple(sorted(set(_dot_folders(repository, " ".join(line for _, line in lines))))),
+        own=tuple(sorted(_TAKEN & set(map(find_import_name, repository.files)))),
     )
 
 
-def _dot_folders(repository: Repository, checks: Iterable[Check]) -> Iterator[str]:
-    """Yield the dot folders with Python tests that a check or the settings of pytest name."""
-    commands = " ".join(text for text in (*(check.command for check in checks), *_recipes(repository)))
+def _dot_folders(repository: Repository, commands: str) -> Iterator[str]:
+    """Yield the dot folders with Python tests that the checks' commands or the settings of pytest name."""
     hidden = (name for name in repository.files if name.endswith(".py") and find_dot_folder(name))
     yield from (
         find_dot_folder(name)
@@ -168,17 +192,12 @@ def _dot_folders(repository: Repository, checks: Iterable[Check]) -> Iterator[st
     )
 
 
-def _scripts(repository: Repository, checks: Iterable[Check]) -> Iterator[str]:
-    """Yield the scripts that the commands of checks start."""
-    commands = (check.command for check in checks)
-    for text in (*commands, *_recipes(repository)):
-        for name in _SCRIPT.findall(text):
-            parts = PurePosixPath(name).parts
-            if name.endswith(SHELL) or not _SCRIPT_FOLDERS.isdisjoint(parts[:-1]):
-                yield name
-        for program in _PROGRAM.findall(text):
-            yield from (program, *_find_built(repository, program))
-        yield from (path for module in _STARTED.findall(text) for path in _main_of(repository, module))
+def _list_programs(repository: Repository, lines: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield what the commands of checks start by its path, and the scripts of a shell that they name."""
+    for folder, line in lines:
+        yield from (folder + name for name in _SHELL_SCRIPT.findall(line))
+        for program in _PROGRAM.findall(line):
+            yield from (folder + program, *_find_built(repository, program))
 
 
 def _find_built(repository: Repository, program: str) -> Iterator[str]:
@@ -194,32 +213,43 @@ def _find_built(repository: Repository, program: str) -> Iterator[str]:
     yield from mine if len(sources) > len(mine) else ()
 
 
-def _main_of(repository: Repository, module: str) -> Iterator[str]:
-    """Yield the file that `python -m MODULE` starts, if other code is left for it to check."""
-    if "." in module:
-        return
-    others = (name for name in repository.files if name.endswith(".py") and not name.startswith(f"{module}/"))
-    if any(find_kind(name, Surface()) is None for name in others if name != f"{module}.py"):
-        yield from (f"{module}/__main__.py", f"{module}.py")
+def _find_started(repository: Repository, lines: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yield the sources that the commands of checks run, if other code is left and does not use them."""
+    started = {path for folder, line in lines for path in _list_started(repository, folder, line)}
+    own = {name for name in repository.files if is_source(name) and find_kind(name, Surface()) is None}
+    if started and own - started:
+        texts = {name: repository.read(name) for name in {*own, *PYTEST_SETTINGS, "package.json"}}
+        leads = find_leads(texts)
+        yield from started - find_declared(texts, own).union(*(leads[name] for name in own - started))
 
 
-def _recipes(repository: Repository) -> tuple[str, ...]:
-    """Return what the scripts of package.json and the test target of a Makefile run."""
-    scripts = get_table(repository.package, "scripts")
-    return (*map(str, scripts.values()), *(repository.make_test or ())[1:])
+def _expand(repository: Repository, command: str) -> Iterator[str]:
+    """Yield the lines of a command, of the scripts of package.json and of the recipe that it starts."""
+    scripts, known, todo = get_table(repository.package, "scripts"), set[str](), [command]
+    while todo:
+        yield from (lines := _BETWEEN.split(todo.pop()))
+        words = {*_NAME.findall(" ".join(lines))}
+        new = {*scripts} & words - known
+        todo += [str(scripts[name]) for name in sorted(new)]
+        todo += (repository.make_test or ())[1:] if "make" in words - known else ()
+        known |= {*new, "make"}
 
 
-def _aids(repository: Repository) -> Iterator[str]:
-    """Yield the modules that tests import and that contain assertions."""
-    bare = Surface()
-    tests = [
-        name for name in repository.files if name.endswith(".py") and find_kind(name, bare) in _IMPORTING
-    ]
-    found = {match for name in tests for match in _IMPORTED.findall(repository.read(name))}
-    modules = {each for module, name in found for each in (module, f"{module}.{name}")}
-    for path in sorted({path for module in modules for path in list_module_paths(module)} & repository.known):
-        if _ASSERTS.search(repository.read(path)):
-            yield path
+def _list_started(repository: Repository, folder: str, line: str) -> list[str]:
+    """Return the source that a line of a command runs; all that it names if it runs tests."""
+    is_test, start = _RUNS_TESTS.search(line), _INTERPRETER.search(line)
+    if "doctest" in line or not (is_test or start):
+        return []
+    words = _NAME.findall(line[0 if is_test or not start else start.end() :])
+    modules = words if "unittest" in words else _AS_MODULE.findall(line)
+    found = list[str]()
+    for word in words:
+        shorter = [".".join(word.split(".")[:end]) for end in range(word.count(".") + 1, 0, -1)]
+        names = [each for module in shorter if word in modules for each in list_module_paths(module, ("",))]
+        mains = [f"{word.replace('.', '/')}/__main__.py"] if word in modules else []
+        places = (folder + each for each in (word.removeprefix("./").partition("::")[0], *mains, *names))
+        found += [place for place in places if place in repository.known and place.endswith(_RUNNABLE)][:1]
+    return found if is_test else found[:1]
 
 
 def _plugins(repository: Repository) -> Iterator[str]:

@@ -126,7 +126,7 @@ def test_at_a_terminal_only_a_yes_approves_it(says: tuple[str, ...], code: int, 
     if code == 75:
         assert "! suspended: approval checks-" in seen.text
     assert "the checks themselves were changed" in seen.text
-    assert "! tests/test_core.py:10: assertion weaker or gone: test_last_page" in seen.text
+    assert "tests/test_core.py:10: assertion weaker or gone: test_last_page" in seen.text
     assert "with the original checks: tests exit 1, 6 passed" in seen.text
     assert ("the test is right" in attempt.report) is (code == 8)
 
@@ -202,13 +202,15 @@ def test_the_user_says_what_else_belongs_to_the_checks(tmp_path: Path) -> None:
     assert "qa/limits.py: the user's settings changed" in done.out
 
 
-def test_a_softer_test_whose_first_version_holds_is_told_and_not_asked_about(tmp_path: Path) -> None:
+def test_a_softer_test_whose_first_version_holds_is_a_caveat_and_not_asked_about(tmp_path: Path) -> None:
     softer = TESTS.replace("assert pages(40, 10) == 4", "assert pages(40, 10)")
     attempt = Attempt(tmp_path, BASE)
 
-    done = attempt.run(TASK, {"pager/core.py": RIGHT, "tests/test_core.py": softer})
+    done = attempt.run(TASK, {"pager/core.py": RIGHT, "tests/test_core.py": softer}, "--json")
 
-    assert done.code == 0, done.out
+    assert done.code == 4, done.out
+    assert done.json["caveats"] == ["check_weakened"]
+    assert "check_weakened" in attempt.report
     assert "the original ones pass as well: tests/test_core.py:6: assertion weaker or gone" in attempt.report
 
 

@@ -4,6 +4,7 @@ import ast
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from agentflow.core.regex import regex
 from agentflow.core.test_ids import get_test_function
 from agentflow.core.verdict import Remark, Tampering
 from agentflow.verdict.syntax import AnyFunction, get_last_word, is_constant, parse_python, read_python
@@ -12,6 +13,7 @@ _SKIPS = frozenset(
     {"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "skipTest", "importorskip"}
 )
 _WEAK_METHODS = frozenset({"assertTrue", "assertIsNotNone", "assertIsNone", "assertFalse", "assertIn"})
+_WORD = regex(r"\w+|[\[{][\]}]")
 _LOOSE = frozenset({"approx", "ANY", "isclose", "assertAlmostEqual", "match"})
 
 
@@ -21,9 +23,11 @@ def compare_tests(path: str, before: str, after: str) -> Iterator[Remark]:
     if was is None or now is None:
         return
     old, new = _tests(was), _tests(now)
+    said = [Counter(each for test in tests.values() for each in _assertions(test)) for tests in (old, new)]
+    moved = {each for each, number in said[0].items() if said[1][each] >= number}
     for name, test in old.items():
         if name in new:
-            yield from _compare_test(path, name, test, new[name])
+            yield from _compare_test(path, name, (test, new[name]), moved)
         else:
             yield Remark(kind=Tampering.TEST_GONE, path=path, line=None, text=name)
     for name, test in new.items():
@@ -37,7 +41,10 @@ def _tests(tree: ast.Module) -> Mapping[str, AnyFunction]:
     return dict(sorted(found.items(), key=lambda each: each[0].count(".")))
 
 
-def _compare_test(path: str, name: str, old: AnyFunction, new: AnyFunction) -> Iterator[Remark]:
+def _compare_test(
+    path: str, name: str, versions: tuple[AnyFunction, AnyFunction], moved: Collection[str]
+) -> Iterator[Remark]:
+    old, new = versions
     if added := sorted(_marks(new) - _marks(old)):
         yield Remark(kind=Tampering.SKIPPED, path=path, line=new.lineno, text=f"{name}: {', '.join(added)}")
     if _cases(new) < _cases(old):
@@ -45,19 +52,18 @@ def _compare_test(path: str, name: str, old: AnyFunction, new: AnyFunction) -> I
         yield Remark(kind=Tampering.FEWER_CASES, path=path, line=new.lineno, text=said)
     if _leaves_early(new) and not _leaves_early(old):
         yield Remark(kind=Tampering.SKIPPED, path=path, line=new.lineno, text=f"{name}: returns at once")
-    yield from _compare_assertions(path, name, old, new)
-
-
-def _compare_assertions(path: str, name: str, old: AnyFunction, new: AnyFunction) -> Iterator[Remark]:
     before, now = Counter(_assertions(old)), Counter(_assertions(new))
-    lost, gained = list((before - now).elements()), list((now - before).elements())
+    lost = [each for each in (before - now).elements() if each not in moved]
+    gained = list((now - before).elements())
     if not lost:
         if gained or ast.dump(old) == ast.dump(new):
             return
         if len(_statements(new)) != len(_statements(old)) or _inputs(old) - _inputs(new):
             yield Remark(kind=Tampering.EXPECTATION, path=path, line=new.lineno, text=f"{name}: other input")
         return
-    weaker = len(gained) < len(lost) or any(map(_is_weak, gained)) > any(map(_is_weak, lost))
+    words = [{*_WORD.findall(" ".join(said))} for said in (lost, gained)]
+    is_fewer = len(gained) < len(lost) and not words[0] <= words[1]
+    weaker = is_fewer or any(map(_is_weak, gained)) > any(map(_is_weak, lost))
     kind = Tampering.WEAKER if weaker else Tampering.EXPECTATION
     said = f"{lost[0]} -> {gained[0]}" if gained else lost[0]
     yield Remark(kind=kind, path=path, line=new.lineno, text=f"{name}: {said}")

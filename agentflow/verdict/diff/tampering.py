@@ -29,6 +29,7 @@ _SNAPSHOT = re.compile(
 _LITERAL = re.compile(
     r"(?<![\w.])(?:0[xX][0-9a-fA-F]+|\d{2,}(?:\.\d+)?|\"[^\"\n]{3,}\"|'[^'\n]{3,}')(?![\w.])"
 )
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ROW_FILES = (
     *(".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".csv", ".tsv", ".txt", ".xml", ".md", ".rst"),
 )
@@ -90,10 +91,12 @@ def _look(changed: TextDiff, known: frozenset[str], values: Known) -> Iterator[R
             pattern = _either(rule.lines)
             is_new = not pattern.search(changed.before)
             for line, text in added:
-                if pattern.search(text):
+                if pattern.search(text) and not _is_raised(rule, changed, text):
                     is_setting = rule.kind == "detects" and is_setting_row(text, pattern)
                     kind = Tampering.SETTING if is_setting else Tampering[rule.kind.upper()]
-                    yield _to_finding(kind, changed, line, text, rule.sure and is_new)
+                    yield _to_finding(
+                        kind, changed, line, text, rule.sure and (is_new or place is _Where.SURFACE)
+                    )
     if place is _Where.CODE:
         yield from _find_repeated(changed, added, known)
         yield from _find_knowing(changed, added, values)
@@ -102,6 +105,15 @@ def _look(changed: TextDiff, known: frozenset[str], values: Known) -> Iterator[R
         yield Remark(kind=Tampering.REFRESHED, path=changed.path, line=None, text="")
     elif changed.path.endswith(".py"):
         yield from compare_tests(changed.path, changed.before, changed.after)
+
+
+def _is_raised(rule: _Rule, changed: TextDiff, text: str) -> bool:
+    """Return whether a line of a check's settings only has a higher number than before."""
+    if not (rule.sure and changed.kind):
+        return False
+    old = (line for line in changed.before.splitlines() if _NUMBER.sub("", line) == _NUMBER.sub("", text))
+    numbers = [float(each) for each in _NUMBER.findall(text)]
+    return any([float(each) for each in _NUMBER.findall(line)] < numbers for line in old)
 
 
 def _find_repeated(

@@ -16,7 +16,7 @@ from agentflow.core.evidence import RED, CheckName, CheckRun, TestOutcome
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record
 from agentflow.core.test_ids import get_test_file, get_test_function, is_test_in
-from agentflow.core.verdict import Tampering
+from agentflow.core.verdict import Remark, Tampering
 from agentflow.redact import list_some
 from agentflow.verdict.case import list_left_out
 from agentflow.verdict.diff.python_tests import find_altered_functions, find_moved_tests, strip_to_names
@@ -29,6 +29,8 @@ from agentflow.verdict.syntax import NO_PYTHON
 _LOST = frozenset(
     {Tampering.TEST_GONE, Tampering.FEWER_CASES, Tampering.SKIPPED, Tampering.WEAKER, Tampering.EXPECTATION}
 )
+_WEAKER = frozenset({Tampering.WEAKER, Tampering.SWALLOWED, Tampering.FORCED_EXIT, Tampering.EXCLUDED})
+"""What lets later faults pass, where the line is sure to do so."""
 _OTHER_TOOLS = frozenset(
     {
         *("ruff", "mypy", "black", "isort", "pylint", "flake8", "pyright", "ty", "bandit", "codespell"),
@@ -53,6 +55,10 @@ _VALUES = frozenset(
 )
 
 
+_Result = tuple[str, str]
+"""The id of a test, or nothing, and what happened."""
+
+
 class JudgedCheck(Record):
     """A check before the task, and twice after it."""
 
@@ -69,7 +75,9 @@ class Weakening(Record):
     asked: tuple[str, ...] = ()
     """All that was done, where a person has to approve any of it."""
     noted: tuple[str, ...] = ()
-    """Changes that change no result of today; later changes are judged by them."""
+    """Changes that change no result of today; later changes are judged by them, the weaker ones first."""
+    is_weaker: bool = False
+    """One of those that are noted is sure to let a later fault pass."""
 
 
 def find_weakening(
@@ -79,21 +87,29 @@ def find_weakening(
     runs = tuple(judged)
     moved = _find_moved_files(changes, runs)
     changes = [each for each in changes if each.path not in moved and not _is_own(each, new_projects)]
-    asked = [
-        line for each in runs for line in (*_find_lost_tests(each, changes, moved), *_other_results(each))
+    results = [
+        each for run in runs for each in (*_find_lost_tests(run, changes, moved), *_other_results(run))
     ]
+    asked, told_of = _describe_results(results, changes)
     asked += _list_differing_moves(changes, runs)
     asked += _untold(changes, runs)
-    told = [line for change in changes for line in _describe_weakening(change)]
+    told = [line for change in changes for line in _describe_weakening(change, told_of)]
     aids = [each for each in changes if asked and not each.before and each.kind is not Kind.TESTS]
     new = [line for each in aids for line in _describe(each)]
-    lines = tuple(dict.fromkeys((*asked, *new, *told)))
-    return Weakening(asked=lines) if asked else Weakening(noted=lines)
+    weaker = [] if asked else [each.describe() for change in changes for each in _list_weaker(change)]
+    lines = tuple(dict.fromkeys((*asked, *weaker, *new, *told)))
+    return Weakening(asked=lines) if asked else Weakening(noted=lines, is_weaker=bool(weaker))
+
+
+def _list_weaker(change: TextDiff) -> list[Remark]:
+    """Return what surely lets later faults pass: of tests only weaker assertions, which are theirs alone."""
+    kinds = {Tampering.WEAKER} if change.kind is Kind.TESTS else _WEAKER
+    return [each for each in change.findings if each.is_sure and each.kind in kinds and change.before]
 
 
 def _find_lost_tests(
     judged: JudgedCheck, changes: Sequence[TextDiff], moved: Collection[str]
-) -> Iterator[str]:
+) -> Iterator[_Result]:
     """Yield the tests that would still give a result as they were, and no longer run."""
     base, final, held = judged.base, judged.final, judged.held
     apart = list_left_out(base, final)
@@ -109,10 +125,34 @@ def _find_lost_tests(
     }
     found |= {test for test in lost & passed if any(each.startswith(f"{test}[") for each in news)}
     for test in sorted(lost - found):
-        yield f"{test} {'is skipped now' if test in final.outcomes else 'is gone'}"
+        yield test, "is skipped now" if test in final.outcomes else "is gone"
     before, after, as_it_stood = (run.counts.ran if run.counts else 0 for run in (base, final, held))
     if not base.outcomes and after < min(before, as_it_stood):
-        yield f"{base.check.name}: {before} tests ran before, {after} now"
+        yield "", f"{base.check.name}: {before} tests ran before, {after} now"
+
+
+def _describe_results(
+    results: Iterable[_Result], changes: Iterable[TextDiff]
+) -> tuple[list[str], frozenset[Remark]]:
+    """Return a line for each test of the source, however many inherit it, and the changes that these tell."""
+    remarks: dict[str, dict[str, Remark]] = {}
+    for found in (found for each in changes for found in each.findings if found.kind in _LOST):
+        remarks.setdefault(get_test_function(found.text.partition(":")[0]), {})[found.path] = found
+    groups: dict[tuple[str, str], list[_Result]] = {}
+    for test, said in results:
+        name, own = get_test_function(test), get_test_file(test)
+        known = remarks.get(name, {})
+        source = own if own in known or len(known) != 1 else next(iter(known))
+        groups.setdefault((source, name if test else said), []).append((test, said))
+    lines, told_of = list[str](), set[Remark]()
+    for (source, name), group in groups.items():
+        tests, ends = (list(dict.fromkeys(each)) for each in zip(*group, strict=True))
+        others = f" (and {len(tests) - 1} more of this test)" if tests[1:] else ""
+        remark = remarks.get(name, {}).get(source)
+        told_of |= {remark} if remark else set()
+        where = f" ({remark.describe()})" if remark and remark.line else ""
+        lines.append(f"{tests[0]}{others} {' and '.join(ends)}{where}".strip())
+    return lines, frozenset(told_of)
 
 
 def _list_moved(path: str, judged: JudgedCheck) -> Iterator[str]:
@@ -137,22 +177,22 @@ def _list_differing_moves(changes: Sequence[TextDiff], runs: Sequence[JudgedChec
     yield from (line for each in moved for line in _describe(each))
 
 
-def _other_results(judged: JudgedCheck) -> Iterator[str]:
+def _other_results(judged: JudgedCheck) -> Iterator[_Result]:
     """Yield what only the original checks complain about on the new code."""
     base, final, held = judged.base, judged.final, judged.held
     for test in sorted(held.list_ids(*RED) - final.list_ids(*RED)):
-        yield f"{test} fails as it stood before the task"
+        yield test, "fails as it stood before the task"
     if not held.list_ids(*RED) - base.list_ids(*RED):
         for test in sorted((base.tests_with_result & final.tests_with_result) - held.tests_with_result):
-            yield f"{test} gives no result as it stood before the task"
+            yield test, "gives no result as it stood before the task"
     if base.evidence and final.evidence is None:
-        yield f"{base.check.name} no longer runs: {final.check.missing}"
+        yield "", f"{base.check.name} no longer runs: {final.check.missing}"
     hidden = Counter(held.findings) - Counter(final.findings)
     if hidden and not final.outcomes:
         found = list_some(sorted(hidden), 1)
-        yield f"{held.check.name} fails with the settings from before the task: {found}"
+        yield "", f"{held.check.name} fails with the settings from before the task: {found}"
     elif _is_hidden(base, final, held):
-        yield f"{held.check.name} fails with the settings from before the task"
+        yield "", f"{held.check.name} fails with the settings from before the task"
 
 
 def _is_hidden(base: CheckRun, final: CheckRun, held: CheckRun) -> bool:
@@ -191,10 +231,11 @@ def _describe(change: TextDiff) -> list[str]:
     return found or [f"{change.path}: {change.kind} {'changed' if change.before else 'is new'}"]
 
 
-def _describe_weakening(change: TextDiff) -> list[str]:
-    """Return what one file of the checks lost, or may have lost."""
+def _describe_weakening(change: TextDiff, told_of: Collection[Remark]) -> list[str]:
+    """Return what one file of the checks lost, or may have lost, beside what is told of already."""
     if change.kind is Kind.TESTS:
-        return [each.describe() for each in change.findings if each.kind in _LOST and change.before]
+        lost = [each for each in change.findings if each.kind in _LOST and change.before]
+        return [each.describe() for each in lost if each not in told_of]
     return _describe(change) if change.before or change.findings else []
 
 

@@ -204,6 +204,23 @@ def test_a_source_that_alone_says_the_name_of_a_test_is_a_check() -> None:
     assert observe_paths(seen.replace(tests=frozenset({"lower bound"}))).checks == {}
 
 
+CHECK = "from calc import total\n\n\nclass Cart(TestCase):\n    def test_a(self): pass\n"
+TEST_IDS = {
+    "by pytest": ("check.py::Cart::test_a[x.y]", CHECK, {"check.py"}),
+    "by unittest": ("check.Cart.test_a", CHECK, {"check.py"}),
+    "an example": ("check.py::check.Cart", CHECK, set()),
+    "beside what it tests": ("check.py::test_a", "def one(): return 1\n\n\ndef test_a(): pass\n", set()),
+}
+
+
+@pytest.mark.parametrize(("test", "text", "wanted"), TEST_IDS.values(), ids=TEST_IDS)
+def test_a_source_with_tests_of_other_code_is_a_check(test: str, text: str, wanted: set[str]) -> None:
+    files = {**FLAT, "check.py": text}
+    seen = Observation(files=frozenset(files), texts=files, checks=frozenset(), tests=frozenset({test}))
+
+    assert observe_paths(seen).checks.keys() == wanted
+
+
 def test_a_new_module_in_place_of_another_is_a_check() -> None:
     test = "import decoder\nfrom shop import total\n"
     files = {**SHOP, "decoder.py": "def decode(): return 1\n", "tests/test_a.py": test}
@@ -222,16 +239,61 @@ def test_a_new_module_that_checks_import_only_now_is_no_check() -> None:
     assert observe_paths(seen.replace(loaded={"tests/test_a.py": "import shop\n"})).checks == {}
 
 
-def test_what_tests_use_is_the_product_where_an_entry_point_beside_it_is_used_by_none() -> None:
-    files = {
-        "main.py": "",
-        "calc.py": "def add(): return 1\n",
-        "tests/test_calc.py": "from calc import add\n",
-    }
-    beside = {"tests/test_main.py": "import main\n"}
-    calling = {"tests/test_calc.py": "from calc import add\nimport main\n"}
+BESIDE = {
+    "a script": {"other.py": "if __name__ == '__main__':\n    print(1)\n"},
+    "setup.py": {"setup.py": "from setuptools import setup\n\nsetup(py_modules=['calc'])\n"},
+    "a hook": {".claude/hooks/log.py": "import json, sys\n\njson.load(sys.stdin)\n"},
+    "settings of documents": {"docs/conf.py": "project = 'calc'\n"},
+    "a script that tests use": {"main.py": "", "tests/test_main.py": "import calc\nimport main\n"},
+    "a package that another test uses": {**SHOP, "tests/test_shop.py": "from shop import total\n"},
+}
+
+
+@pytest.mark.parametrize("opened", [set[str](), {"other.py", "setup.py"}])
+@pytest.mark.parametrize("files", BESIDE.values(), ids=BESIDE)
+def test_what_a_test_tries_by_itself_is_product_whatever_lies_beside_it(
+    files: dict[str, str], opened: set[str]
+) -> None:
+    test = {"tests/test_calc.py": "from calc import total\n\n\ndef test_a():\n    assert total([1]) == 1\n"}
+
+    assert observed({**FLAT, **test, **files}, opened=opened).checks == {}
+
+
+TRIED = {
+    "a predicate with both answers": (
+        "def free(a): return not a\n",
+        "assert free(total([]))\n    assert not free(total([1]))",
+    ),
+    "a guard that refuses": (
+        "def free(a): return not a\n",
+        "free(total([]))\n    with pytest.raises(ValueError):\n        free(total([1]))",
+    ),
+    "a constant that other code is given": (
+        "CASES = 1\n",
+        "assert total([CASES]) == 1\n    assert CASES == 1",
+    ),
+    "a function with an unlucky name": (
+        "def rate(a): return 1\n\n\ndef check_rate(a): return a > 0\n",
+        "assert rate(total([1])) == 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(("aid", "lines"), TRIED.values(), ids=TRIED)
+def test_what_tests_try_beside_other_code_is_product(aid: str, lines: str) -> None:
+    files = {**SHOP, "shop/aid.py": aid, "tests/test_a.py": a_test("shop", "shop.aid", lines)}
 
     assert observed(files).checks == {}
-    assert observed({**files, **beside}).checks == {}
-    assert observed({**files, **calling}).checks.keys() == {"calc.py"}
-    assert observed(files, opened={"main.py"}).checks.keys() == {"calc.py"}
+
+
+def test_files_of_a_go_package_use_each_other_by_their_names() -> None:
+    files = {
+        "flag.go": "package set\n\ntype Set struct{}\n",
+        "ip.go": "package set\n\nfunc (s *Set) IP() string { return Twice(Set{}) }\n",
+        "twice.go": 'package set\n\nfunc Twice(s Set) string { return "" }\n',
+        "lost.go": 'package set\n\nimport "testing"\n\nfunc Same(t *testing.T, a, b string) {}\n',
+        "a_test.go": 'package set\n\nimport (\n\t"flag"\n\t"testing"\n)\n\n'
+        "func TestA(t *testing.T) { Same(t, Twice(Set{}), flag.Arg(0)) }\n",
+    }
+
+    assert observed(files).checks.keys() == {"lost.go"}

@@ -25,6 +25,8 @@ KINDS = {
     "pytest.py": Kind.START,
     "_pytest/runner.py": Kind.START,
     "src/json.py": Kind.START,
+    "types.ts": None,
+    "io/reader.go": None,
     "pager/json.py": None,
     "src/pager/pytest.py": None,
     "tests/fixtures/orders.json": Kind.FIXTURES,
@@ -70,8 +72,8 @@ def repository(folder: Path, files: dict[str, str]) -> Repository:
     return Repository(sandbox=unboxed(folder), files=tuple(files), known=frozenset(files))
 
 
-def named(folder: Path, files: dict[str, str], command: str = "true") -> set[str]:
-    checks = (Check(name=CheckName.TESTS, command=command, timeout=1.0, reason=""),)
+def named(folder: Path, files: dict[str, str], *commands: str) -> set[str]:
+    checks = [Check(name=CheckName.TESTS, command=each, timeout=1.0, reason="") for each in commands]
     return set(find_surface(repository(folder, files), checks, (), ()).named)
 
 
@@ -86,7 +88,7 @@ def test_scripts_that_a_check_runs_belong_to_the_checks(tmp_path: Path) -> None:
         "Makefile": "test: build\n\tbash ci/all.sh src/main.py\n",
     }
 
-    assert named(tmp_path, files, "python scripts/check.py src/main.py") == {
+    assert named(tmp_path, files, "python scripts/check.py src/main.py", "npm test", "make test") == {
         "scripts/check.py",
         "tools/run.js",
         "run.sh",
@@ -110,7 +112,7 @@ def test_a_program_that_is_built_for_tests_alone_is_a_check(
     tmp_path: Path, makefile: str, is_check: bool
 ) -> None:
     files = {"Makefile": makefile, "t/run.c": "int main(void) { return 0; }\n", "clip.c": ""}
-    assert ("t/run.c" in named(tmp_path, files)) is is_check
+    assert ("t/run.c" in named(tmp_path, files, "make test")) is is_check
 
 
 def test_plugins_that_pytest_is_told_to_load_belong_to_the_checks(tmp_path: Path) -> None:
@@ -126,15 +128,49 @@ def test_plugins_that_pytest_is_told_to_load_belong_to_the_checks(tmp_path: Path
     assert named(tmp_path, files) == {"src/pkg/probes.py", "pkg/watch.py", "other/place/__init__.py"}
 
 
-def test_a_module_that_asserts_for_tests_is_one_of_the_checks_and_the_product_is_not(tmp_path: Path) -> None:
-    files = {
-        "tests/test_a.py": "from pkg import aid\nfrom pkg import raising\nfrom pkg.core import parse\n",
-        "pkg/aid.py": "def check_same(a, b):\n    assert a == b\n",
-        "pkg/raising.py": "def same(a, b):\n    if a != b:\n        raise AssertionError(a)\n",
-        "pkg/core.py": "try:\n    import fast\nexcept AssertionError:\n    fast = None\n",
-    }
+CALC = {"calc.py": "", "more.py": ""}
+NAMED_BY_COMMANDS = {
+    "a script": ({"check.py": "import calc\n"}, "python3 -u check.py", {"check.py"}),
+    "in a recipe": (
+        {"check.py": "", "Makefile": "test:\n\t$(PYTHON) check.py calc.py\n"}, "make test", {"check.py"}
+    ),
+    "by unittest": ({"check.py": ""}, "python3 -m unittest check.CartTest -v", {"check.py"}),
+    "by node": ({"check.js": "", "cart.js": ""}, "node --test check.js", {"check.js"}),
+    "by scripts of npm": (
+        {"check.js": "", "package.json": '{"scripts": {"test": "npm run all", "all": "node check.js"}}'},
+        "npm test",
+        {"check.js"},
+    ),
+    "in a folder": ({"a/check.py": "", "a/b.py": ""}, "cd a && python3 check.py", {"a/check.py"}),
+    "a server is started otherwise": (
+        {"bin/app.js": "", "package.json": '{"scripts": {"test": "tap", "start": "node bin/app.js"}}'},
+        "npm test",
+        set(),
+    ),
+    "the product's own entry": (
+        {"app.js": "", "a.js": "", "package.json": '{"main": "app.js", "scripts": {"test": "node app.js"}}'},
+        "npm test",
+        set(),
+    ),
+    "what other code uses": ({"main.py": "import calc\n"}, "python3 calc.py", set()),
+    "what a linter looks at": ({}, "ruff check calc.py && pytest -q --cov calc", set()),
+    "examples": ({}, "python3 -m doctest calc.py", set()),
+}  # fmt: skip
 
-    assert named(tmp_path, files) == {"pkg/aid.py", "pkg/raising.py"}
+
+@pytest.mark.parametrize(("files", "command", "wanted"), NAMED_BY_COMMANDS.values(), ids=NAMED_BY_COMMANDS)
+def test_what_the_command_of_the_tests_runs_is_a_check(
+    files: dict[str, str], command: str, wanted: set[str], tmp_path: Path
+) -> None:
+    assert named(tmp_path, {**CALC, **files}, command) == wanted
+
+
+def test_a_module_of_the_product_may_be_named_like_one_of_the_standard_library(tmp_path: Path) -> None:
+    here = repository(tmp_path, {"queue.py": "", "types/index.ts": "", "src/json/__init__.py": ""})
+    surface = find_surface(here, (), (), ())
+
+    paths = ("queue.py", "types/more.ts", "src/json/more.py", "ast.py", "pytest.py")
+    assert [find_kind(path, surface) for path in paths] == [None, None, None, Kind.START, Kind.START]
 
 
 def test_a_damaged_package_file_names_nothing(tmp_path: Path) -> None:

@@ -43,8 +43,7 @@ def test_a_test_that_is_gone_or_skipped_is_asked_about() -> None:
 
     assert asked(base=base, final=final, held=base) == [
         "tests/test_a.py::test_y is skipped now",
-        "tests/test_a.py::test_z is gone",
-        "tests/test_a.py::test_z fails as it stood before the task",
+        "tests/test_a.py::test_z is gone and fails as it stood before the task",
     ]
 
 
@@ -54,9 +53,45 @@ def test_a_test_that_goes_on_under_another_name_is_not_gone() -> None:
 
     assert asked(renamed, base=GREEN, final=shown(test_y=PASSED), held=GREEN) == []
     assert asked(other, base=GREEN, final=shown(test_y=PASSED), held=GREEN) == [
-        "tests/test_a.py::test_x is gone",
-        "tests/test_a.py: test removed: test_x",
+        "tests/test_a.py::test_x is gone"
     ]
+
+
+def test_one_test_of_the_source_is_one_line_however_many_classes_inherit_it() -> None:
+    names = ("A::test_x", "B::test_x", "C::test_x[1]")
+    base = shown(**dict.fromkeys((*names, "B::test_y"), PASSED))
+    held = shown(**dict.fromkeys((*names, "B::test_y"), FAILED))
+    mixin = change("tests/mixin.py", BODY, BODY.replace("== 1", "== 2"))
+
+    changed = "tests/mixin.py:1: different result expected: test_x: assert f() == 1 -> assert f() == 2"
+    assert asked(mixin, base=base, final=base, held=held) == [
+        f"tests/test_a.py::A::test_x (and 2 more of this test) fails as it stood before the task ({changed})",
+        "tests/test_a.py::B::test_y fails as it stood before the task",
+    ]
+
+
+LATER = {
+    "a weaker assertion": ("tests/test_a.py", BODY, BODY.replace(" == 1", ""), True),
+    "one that moved": ("tests/test_a.py", BODY, "def test_y():\n    assert f() == 1\n", False),
+    "two in one": (
+        "tests/test_a.py",
+        BODY + "    assert g() == 2\n",
+        "def test_x():\n    assert (f(), g()) == (1, 2)\n",
+        False,
+    ),
+    "another expectation": ("tests/test_a.py", BODY, BODY.replace("== 1", "== 2"), False),
+    "a lower threshold": (".coveragerc", "[report]\nfail_under = 95\n", "[report]\nfail_under = 5\n", True),
+    "a higher threshold": (".coveragerc", "[report]\nfail_under = 9\n", "[report]\nfail_under = 95\n", False),
+    "a step that may fail": (".github/workflows/ci.yml", "a: 1\n", "a: 1\ncontinue-on-error: true\n", True),
+    "a step more": (".github/workflows/ci.yml", "a: 1\n", "a: 1\n- run: python -m build\n", False),
+}
+
+
+@pytest.mark.parametrize(("path", "before", "after", "is_weaker"), LATER.values(), ids=LATER)
+def test_what_lets_later_faults_pass_is_weaker(path: str, before: str, after: str, is_weaker: bool) -> None:
+    seen = found(change(path, before, after), base=GREEN, final=GREEN, held=GREEN)
+
+    assert (seen.asked, seen.is_weaker) == ((), is_weaker)
 
 
 def test_a_test_that_becomes_parametrised_is_not_gone() -> None:
