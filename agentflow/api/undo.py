@@ -276,7 +276,7 @@ def _require_verified(task: TaskState) -> tuple[str, str]:
 
 def _write_message(task: TaskState, diff: str) -> str:
     """Return the commit message: what was changed, what was asked for, and trailers."""
-    asked = to_one_line(task.task, _MESSAGE_CHARS)
+    asked = to_one_line(task.title, _MESSAGE_CHARS)
     summary = to_one_line(task.change.summary, _MESSAGE_CHARS) if task.change else ""
     subject = to_one_line(_FIRST_SENTENCE.split(summary or asked, 1)[0].rstrip("."), _SUBJECT_CHARS)
     word = _WORD.match(subject)
