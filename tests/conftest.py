@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.toolchains import NOT_RUN, can_build
+
 _FOR_SANDBOXES = "import coverage.cmdline, mcp.server.mcpserver"
 """What programs of tests import where they may not write: there each start of them would compile it."""
 
@@ -26,6 +28,13 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["PATH"] = os.pathsep.join((*first, os.environ["PATH"]))
     if getattr(config.option, "numprocesses", 0) and config.args_source is config.ArgsSource.TESTPATHS:
         _compile_once(config.rootpath / "tests")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose toolchain cannot build here what the test is about."""
+    for name in (str(each) for mark in item.iter_markers("needs") for each in mark.args):
+        if not can_build(name):
+            pytest.skip(NOT_RUN.format(name))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

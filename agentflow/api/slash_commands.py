@@ -228,9 +228,12 @@ def _expand(place: _Place, command: PromptCommand, typed: str, rest: str) -> Exp
         text = f"{text}\n\nARGUMENTS: {rest}"
     texts = (f'<file path="{name}">\n{held}\n</file>' for name, held in files.items())
     tools = None if command.tools is None else tuple(map(str, command.tools))
+    purpose = redact_text(f"{command.description} {rest}".strip()) if command.description else ""
     return ExpandedCommand(
         text=redact_text("\n\n".join((text, *texts))),
-        invoked=Invocation(typed=typed, file=str(command.path), tools=tools, model=command.model),
+        invoked=Invocation(
+            typed=typed, file=str(command.path), tools=tools, model=command.model, purpose=purpose
+        ),
         warnings=tuple(f"/{command.called}: {warning}" for warning in dict.fromkeys(warnings)),
     )
 

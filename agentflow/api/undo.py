@@ -1,9 +1,11 @@
 """Undo a task, commit its change, or cancel it from outside."""
 
 import os
+import re
 import signal
 import textwrap
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from agentflow.core.errors import AgentflowError, Exit, StateError, TaskLocked
 from agentflow.core.events import CheckStarted, EvidenceRecorded, Warned
 from agentflow.core.pending import Consent
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.core.task import Ending, Status, TaskState
 from agentflow.redact import list_some, to_one_line
 from agentflow.store.journal import load_runs
@@ -26,7 +29,7 @@ from agentflow.store.reading import (
 )
 from agentflow.store.tasks import TaskStore
 from agentflow.verdict.case import find_hook_files
-from agentflow.workspace.commit import CommitResult, plan_commit, write_commit
+from agentflow.workspace.commit import AcceptDiff, CommitResult, plan_commit, write_commit
 from agentflow.workspace.git import Git, open_repository
 from agentflow.workspace.snapshot import (
     Death,
@@ -211,20 +214,50 @@ def _end(start: Path, store: TaskStore) -> None:
 
 _PROVED = (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
 _SUBJECT_CHARS = 72
+_MESSAGE_CHARS = 2000
+_FIRST_SENTENCE = regex(r"(?<=[.;])\s")
+_WORD = regex(r"[a-z]+(?=[\s,:;]|$)")
+"""A first word that may be no name; one that the diff has is one as well."""
 
 
-def commit_task(folder: Path, task_id: str | None = None, *, branch: str | None = None) -> CommitResult:
+def accept_nothing(_shown: str) -> bool:
+    """Answer as nobody would who was not asked."""
+    return False
+
+
+class CommitAnswers(Record):
+    """What a person says to a commit that is not simply what was verified; each is asked when it matters."""
+
+    accept_caveat: Callable[[str], bool] = accept_nothing
+    accept_diff: AcceptDiff = accept_nothing
+
+
+def commit_task(
+    folder: Path,
+    task_id: str | None = None,
+    *,
+    branch: str | None = None,
+    answers: CommitAnswers | None = None,
+) -> CommitResult:
     """Commit exactly what a verified task changed, on the current or on a new branch.
 
     Raises StateError where the task is not verified, was undone, or cannot be told apart from other changes.
     """
-    git = open_repository(folder)
+    answers, git = answers or CommitAnswers(), open_repository(folder)
     found = find(git.root, task_id)
     with hold_writer_lock(git.root):
         require_own(git, found)
         task = load_state(found)
         base, final = _require_verified(task)
-        return write_commit(git, plan_commit(git, base, final), _write_message(task), branch)
+        plan = plan_commit(git, base, final)
+        caveats = "; ".join(task.verdict.caveats) if task.verdict else ""
+        if task.status is Status.VERIFIED_WITH_CAVEAT and not answers.accept_caveat(caveats):
+            raise StateError(
+                f"task {task.task_id} is verified with a caveat ({caveats}), so nothing was committed",
+                hint=f"agentflow commit {task.task_id} --accept-caveat",
+            )
+        message = _write_message(task, git.make_diff(base, final))
+        return write_commit(git, plan, message, branch, answers.accept_diff)
 
 
 def _require_verified(task: TaskState) -> tuple[str, str]:
@@ -241,11 +274,19 @@ def _require_verified(task: TaskState) -> tuple[str, str]:
     return task.base_tree, task.tree
 
 
-def _write_message(task: TaskState) -> str:
-    """Return the commit message: the task as its subject, what was changed, and trailers."""
-    subject = to_one_line(task.task, _SUBJECT_CHARS)
-    summary = textwrap.fill(to_one_line(task.change.summary, 2000), 72) if task.change else ""
-    parts = (subject[:1].upper() + subject[1:], summary, _write_trailers(task))
+def _write_message(task: TaskState, diff: str) -> str:
+    """Return the commit message: what was changed, what was asked for, and trailers."""
+    asked = to_one_line(task.title, _MESSAGE_CHARS)
+    summary = to_one_line(task.change.summary, _MESSAGE_CHARS) if task.change else ""
+    subject = to_one_line(_FIRST_SENTENCE.split(summary or asked, 1)[0].rstrip("."), _SUBJECT_CHARS)
+    word = _WORD.match(subject)
+    is_name = word is None or re.search(rf"\b{re.escape(word[0])}\b", diff)
+    body = (summary if subject != summary.rstrip(".") else "", f"Task: {asked}" if summary else "")
+    parts = (
+        subject if is_name else subject[0].upper() + subject[1:],
+        *(textwrap.fill(text, 72) for text in body),
+        _write_trailers(task),
+    )
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

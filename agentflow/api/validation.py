@@ -12,7 +12,7 @@ from typing import Any
 from agentflow.api.content import choose_shipped, list_skill_folders
 from agentflow.api.trust import read_project_file
 from agentflow.api.trust_items import place_role, place_skill
-from agentflow.core.errors import AgentflowError, InvalidFile, ToolError
+from agentflow.core.errors import AgentflowError, InvalidFile, OutsideWorkspace, ToolError
 from agentflow.core.hook import Hook, Script
 from agentflow.core.record import Record
 from agentflow.core.role import Role
@@ -35,6 +35,7 @@ from agentflow.trust import read_content
 
 ERROR = "error"
 WARNING = "warning"
+NOTE = "note"
 _KEY = re.compile(r"[\w.]+(\[\d+\][\w.]*)*")
 _SOLE = (
     ("one-writer", frozenset({"Write", "Edit", "fs"}), "implementer"),
@@ -318,6 +319,11 @@ def _check_links(skill: Skill) -> Iterator[Problem]:
     for number, target in _list_links(read_skill_file(skill, SKILL_FILE)):
         try:
             read_skill_file(skill, target)
+        except OutsideWorkspace:
+            message = (
+                f"link to {target}: lies outside the skill's folder, so roles cannot read it by this link"
+            )
+            yield _make_problem(skill.source, message, number, NOTE)
         except ToolError as error:
             if not (skill.folder / target).is_dir():
                 message = f"link to {target}: {str(error).removeprefix(target).lstrip(': ')}"

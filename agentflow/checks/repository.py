@@ -9,6 +9,7 @@ from typing import Any
 
 from agentflow.core.check_command import join_commands
 from agentflow.core.evidence import Check, CheckName
+from agentflow.core.file_text import decode_file
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
 from agentflow.sandbox.run import Sandbox
@@ -60,7 +61,7 @@ class Repository(Record):
             return ""
         try:
             with path.open("rb") as file:
-                return file.read(_READ_BYTES).decode("utf-8", "replace")
+                return decode_file(file.read(_READ_BYTES)).shown
         except OSError:
             return ""
 
@@ -226,5 +227,5 @@ def apply_own_commands(checks: Iterable[Check], said: WellKnown) -> tuple[Check,
 def _lines(root: Path, name: str, trusted: Callable[[str], bool]) -> list[str]:
     if not trusted(name):
         return []
-    rows = (row.strip() for row in (root / name).read_text("utf-8", "replace").splitlines())
+    rows = (row.strip() for row in decode_file((root / name).read_bytes()).shown.splitlines())
     return [row for row in rows if row and not row.startswith("#")]

@@ -11,6 +11,7 @@ from typing import Any
 from agentflow.api.decisions import parse_edited_input, record_decision
 from agentflow.cli.printing import show
 from agentflow.core.errors import UsageError
+from agentflow.core.file_text import decode_file
 from agentflow.core.pending import (
     APPROVED,
     Answer,
@@ -223,7 +224,8 @@ def _diff_of_call(item: Pending, root: Path) -> list[str]:
     given = item.input
     try:
         path = root / given["file_path"]
-        before = path.read_text("utf-8") if path.is_file() and path.resolve().is_relative_to(root) else ""
+        is_own = path.is_file() and path.resolve().is_relative_to(root)
+        before = decode_file(path.read_bytes()).shown if is_own else ""
     except (KeyError, TypeError, OSError, ValueError):
         return []
     after = _apply_edit(item.tool, given, before)

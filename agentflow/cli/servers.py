@@ -35,7 +35,7 @@ def list_servers(json: bool = JSON, folder: Path = FOLDER) -> None:
         say_json([_to_row(entry) for entry in found.all])
         return
     for entry in found.all:
-        say(f"{entry.name:<20} {entry.source:<8} {entry.problem or 'ready'}")
+        say(f"{entry.name:<20} {entry.source:<8} {entry.problem or 'configured'}")
         if entry.does:
             say(f"{'':<20} {to_one_line(entry.does, 300)}")
     for warning in found.warnings:
@@ -44,6 +44,8 @@ def list_servers(json: bool = JSON, folder: Path = FOLDER) -> None:
         say(_NO_SERVER)
     elif not has_sdk():
         say(MISSING)
+    else:
+        say("agentflow mcp test starts each, and shows what it offers.")
 
 
 def _to_row(entry: ServerEntry) -> dict[str, object]:
@@ -162,6 +164,8 @@ def _show(one: ServerTrial, *, is_accepted: bool) -> None:
         mark = "" if tool.name not in one.changed else " (accepted now)" if is_accepted else " (changed)"
         reads = ", only reads" if tool.reads else ""
         say(f"  {name_tool(one.name, tool.name)}{reads}{mark}: {to_one_line(tool.description, 200)}")
+    for name in map(to_one_line, one.listing.unreadable):
+        say(f"  {name}: left out, because its description is not what the protocol asks for")
     for resource in one.listing.resources:
         say(f"  resource {to_one_line(resource.uri)}: {to_one_line(resource.description or resource.name)}")
     for prompt in one.listing.prompts:

@@ -119,7 +119,7 @@ def _say_what_waits(chat: Chat) -> None:
     task = recall_task(chat, chat.saved.last)
     if task is None or not (task.status in RESUMABLE or task.active):
         return
-    say(f"Not finished: {to_one_line(task.task, 60)}. /resume in the session continues it.")
+    say(f"Not finished: {to_one_line(task.title, 60)}. /resume in the session continues it.")
 
 
 def _handle(chat: Chat, typed: str) -> Chat:

@@ -32,18 +32,20 @@ from agentflow.cli.arguments import (
     find_phase,
     read_words,
 )
-from agentflow.cli.printing import say, say_json
+from agentflow.cli.printing import say, say_json, show
 from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.pending import Budget
 from agentflow.process import capture
-from agentflow.redact import make_visible, to_one_line
+from agentflow.redact import list_some, make_visible, to_one_line
 from agentflow.settings import find_bundled
-from agentflow.view.text import send
+from agentflow.view.text import line, send, span
 
 if TYPE_CHECKING:
+    from agentflow.api.undo import CommitAnswers
     from agentflow.workspace.commit import CommitResult
 
 EXAMPLE = "invoicing"
+_DIFF_ROWS = 60
 _AUTHOR = ("-c", "user.name=agentflow demo", "-c", "user.email=demo@localhost", "-c", "commit.gpgSign=false")
 
 
@@ -183,11 +185,31 @@ def _commit_newest(folder: Path, code: int, branch: str | None = None) -> None:
     from agentflow.api.undo import commit_task
 
     if code == Exit.VERIFIED:
-        committed = commit_task(folder, branch=branch)
+        committed = commit_task(folder, branch=branch, answers=_ask_at_terminal())
         told = f"committed {committed.commit[:10]} {committed.subject}"
     else:
         told = "not committed: the change is not verified without a caveat"
     send(make_visible(f"{told}\n"), sys.stderr)
+
+
+def _ask_at_terminal(*, caveat: bool = False, hook_changes: bool = False) -> "CommitAnswers":
+    """Return the answers that options give; a person at a terminal is asked for the others."""
+    from agentflow.api.undo import CommitAnswers
+    from agentflow.view.status import style_diff_row
+
+    def confirm(question: str) -> bool:
+        return sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm(question, default=False, err=True)
+
+    def accept_diff(diff: str) -> bool:
+        show((line(span(row, style_diff_row(row))) for row in diff.splitlines()[:_DIFF_ROWS]), sys.stderr)
+        return hook_changes or confirm("A git hook changed this after verification. Commit it like this?")
+
+    return CommitAnswers(
+        accept_caveat=lambda caveats: (
+            caveat or confirm(f"The task ended with a caveat: {make_visible(caveats)}. Commit it?")
+        ),
+        accept_diff=accept_diff,
+    )
 
 
 def ask(
@@ -327,11 +349,17 @@ def _find_part(root: Path, path: Path, focus: str | None) -> str:
 
 
 BRANCH = typer.Option(None, "--branch", metavar="NAME", help="Commit on a new branch that begins at HEAD.")
+ACCEPT_CAVEAT = typer.Option(False, "--accept-caveat", help="Commit although the task ended with a caveat.")
+ACCEPT_HOOK_CHANGES = typer.Option(
+    False, "--accept-hook-changes", help="Commit what git hooks change, which was not verified."
+)
 
 
 def commit(
     task_id: str | None = TASK,
     branch: str | None = BRANCH,
+    accept_caveat: bool = ACCEPT_CAVEAT,
+    accept_hook_changes: bool = ACCEPT_HOOK_CHANGES,
     json: bool = JSON,
     folder: Path = FOLDER,
 ) -> None:
@@ -345,7 +373,8 @@ def commit(
 
     root = open_home(folder, task_id).root
     found = find_task_folder(root, task_id, prefer=lambda task: task.tree != task.base_tree)
-    committed = commit_task(root, found.name, branch=branch)
+    answers = _ask_at_terminal(caveat=accept_caveat, hook_changes=accept_hook_changes)
+    committed = commit_task(root, found.name, branch=branch, answers=answers)
     if json:
         say_json(committed)
     else:
@@ -360,4 +389,5 @@ def _tell_commit(committed: "CommitResult") -> None:
     if not committed.branch:
         say("HEAD is on no branch: git switch -c NAME keeps the commit on one.")
     if committed.changed_by_hooks:
-        say("A git hook changed what was committed: it is no longer exactly what was verified.")
+        names = list_some(committed.files_changed_by_hooks)
+        say(f"A git hook changed {names} after verification; agentflow verify runs the checks on it.")

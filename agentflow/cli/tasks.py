@@ -71,7 +71,7 @@ def find_task_folder(
     if prefer is not None and not (state and prefer(state)):
         preferred = ((path, other) for path, other in _states(root) if prefer(other))
         found, state = next(preferred, (found, state))
-    words = f": {to_one_line(state.task, 60)}" if state else ""
+    words = f": {to_one_line(state.title, 60)}" if state else ""
     send(make_visible(f"the newest task, {found.name}{words}") + "\n", sys.stderr)
     return found
 

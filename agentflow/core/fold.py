@@ -143,7 +143,10 @@ def _add_answer(run: Run, entry: CallAnswered) -> Run:
         answers=answers,
         tool_calls=run.tool_calls + (entry.made and not submits),
         made=run.made + entry.made,
-        refused_by=(*run.refused_by, *filter(None, (entry.refused_by,))),
+        refused_by={
+            **run.refused_by,
+            **({entry.refused_by: entry.result.content} if entry.refused_by else {}),
+        },
         rejected=run.rejected + (submits and entry.result.is_error),
         changes={**run.changes, **entry.changes},
         todo_turn=run.turns if "todos" in entry.changes else run.todo_turn,
@@ -171,7 +174,7 @@ def _add_results(run: Run) -> Run:
         answers=(),
         started=(),
         invalid_turns=0 if run.made else run.invalid_turns + 1,
-        refused_by=() if run.made else tuple(dict.fromkeys(run.refused_by)),
+        refused_by={} if run.made and not run.finalized else run.refused_by,
     )
     answer = _find_direct_answer(run)
     if answer is None:
@@ -206,7 +209,7 @@ def _hand_over(run: Run, entry: HandedOver) -> Run:
         finalized=False,
         rejected=0,
         invalid_turns=0,
-        refused_by=(),
+        refused_by={},
     )
 
 

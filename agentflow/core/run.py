@@ -304,8 +304,8 @@ class Run(Record):
     """Submissions that did not fit."""
     invalid_turns: int = 0
     """Turns in a row in which no call could be made."""
-    refused_by: tuple[str, ...] = ()
-    """Who refused calls in those turns."""
+    refused_by: dict[str, str] = {}
+    """Who refused calls in those turns, each with the last words."""
     made: int = 0
     """Calls of the newest reply that were made."""
     changes: dict[str, Any] = {}

@@ -162,6 +162,8 @@ class Invocation(Record):
     """The tools that it leaves to every role; None for all."""
     model: str | None = None
     """The model of every role, or None where the command names none."""
+    purpose: str = ""
+    """What its file says that it is for, with the words behind its name; the task's class comes from it."""
 
 
 class TaskMessage(Record):
@@ -304,6 +306,11 @@ class TaskState(Record):
     pause_after: Phase | None = None
     """The phase after which the task waits to be resumed."""
     parallel: MaybeParallel = ONE_AT_A_TIME
+
+    @property
+    def title(self) -> str:
+        """The words by which people know the task: what was typed, not what a command made of it."""
+        return self.invoked.typed if self.invoked else self.task
 
     @property
     def trees(self) -> tuple[str, str]:

@@ -25,9 +25,11 @@ from mcp.types import (
     EmbeddedResource,
     ImageContent,
     Implementation,
+    JSONRPCResponse,
     ResourceLink,
     TextContent,
     TextResourceContents,
+    Tool,
     jsonrpc_message_adapter,
 )
 
@@ -58,8 +60,9 @@ class ServerEnded(ToolError):
 class Connection:
     """A server that answers."""
 
-    def __init__(self, name: str, client: Client, secrets: tuple[str, ...]) -> None:
+    def __init__(self, name: str, client: Client, secrets: tuple[str, ...], unreadable: list[str]) -> None:
         self._name = name
+        self._unreadable = unreadable
         self._client = client
         self._secrets = secrets
 
@@ -85,6 +88,7 @@ class Connection:
                 for each in prompts
             ),
             server=f"{about.name} {about.version}" if about else "",
+            unreadable=tuple(dict.fromkeys(self._unreadable)),
         )
 
     async def _collect(self, ask: Callable[..., Any], key: str) -> list[Any]:
@@ -168,8 +172,42 @@ async def _connect(
     for logger in map(logging.getLogger, ("mcp", "client")):
         logger.disabled = True  # what goes wrong is told by the errors
     ours = Implementation(name="agentflow", version=__version__)
-    async with Client(transport, client_info=ours, cache=None) as client:
-        yield Connection(name, client, secrets)
+    unreadable = list[str]()
+    async with Client(_drop_bad_tools(transport, unreadable), client_info=ours, cache=None) as client:
+        yield Connection(name, client, secrets, unreadable)
+
+
+@asynccontextmanager
+async def _drop_bad_tools(
+    transport: AbstractAsyncContextManager[Any], unreadable: list[str]
+) -> AsyncIterator[tuple[Any, Any]]:
+    """Yield the streams of a server; a tool that the SDK cannot read would cost all the others."""
+    outgoing, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+
+    async def pass_on(messages: MemoryObjectReceiveStream[SessionMessage | Exception]) -> None:
+        async with outgoing:
+            async for each in messages:
+                if isinstance(each, SessionMessage) and isinstance(each.message, JSONRPCResponse):
+                    _keep_readable_tools(each.message.result, unreadable)
+                await outgoing.send(each)
+
+    async with transport as (from_server, to_server), anyio.create_task_group() as group:
+        group.start_soon(pass_on, from_server)
+        yield incoming, to_server
+        group.cancel_scope.cancel()
+
+
+def _keep_readable_tools(result: dict[str, Any], unreadable: list[str]) -> None:
+    """Leave the tools of a listing that are described as the protocol asks; note the names of the others."""
+    listed, kept = result.get("tools"), list[object]()
+    for each in listed if isinstance(listed, list) else ():
+        try:
+            Tool.model_validate(each, by_name=False)
+            kept.append(each)
+        except ValueError:
+            unreadable.append(str(each.get("name", "")) if isinstance(each, dict) else "")
+    if isinstance(listed, list):
+        result["tools"] = kept
 
 
 @asynccontextmanager

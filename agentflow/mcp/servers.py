@@ -178,7 +178,10 @@ class Servers:
             server.problem = to_one_line(describe_failure(error), 300)
         if server.problem:
             server.problem += self._read_log(server.entry.name)
-        elif is_checked:
+            return
+        for tool in map(to_one_line, server.listing.unreadable):
+            self._warn(f"MCP server {server.entry.name}: tool {tool!r} has no readable description; left out")
+        if is_checked:
             self._leave_out_changed(server)
 
     async def _serve(self, server: _Server, *, task_status: TaskStatus[None]) -> None:

@@ -73,6 +73,8 @@ class ServerListing(Record):
     prompts: tuple[ServerPrompt, ...] = ()
     server: str = ""
     """Its own name and version."""
+    unreadable: tuple[str, ...] = ()
+    """The tools that are not described as the protocol asks."""
 
 
 class CallResult(Record):

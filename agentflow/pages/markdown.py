@@ -68,7 +68,7 @@ def format_comment(page: TaskPage) -> str:
     """Return a task as a comment: its result and the reason, the rest in parts that open."""
     state = page.snapshot.state if page.snapshot else None
     _, status, tone = describe_status(page)
-    title = f": {escape_markdown(state.task, 120)}" if state else ""
+    title = f": {escape_markdown(state.title, 120)}" if state else ""
     parts = [f"### {_MARKS.get(tone, '❌')} {escape_markdown(status)}{title}"]
     parts += [f"Cannot be read: {to_code(problem)}" for problem in page.problems]
     if state is not None:

@@ -115,7 +115,7 @@ def wrap_document(title: str, body: str, source: str) -> str:
 
 def _make_title(page: TaskPage) -> str:
     state = page.snapshot.state if page.snapshot else None
-    return f"{describe_status(page)[1]}: {to_one_line(state.task, 80)}" if state else page.task_id
+    return f"{describe_status(page)[1]}: {to_one_line(state.title, 80)}" if state else page.task_id
 
 
 def describe_status(page: TaskPage) -> tuple[str, str, str]:

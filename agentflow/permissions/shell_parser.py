@@ -51,6 +51,12 @@ _PLAIN_EXPANSION = regex(
 )
 _DASH = regex(rb"(?<=[ \t])-(?=[ \t]*<<)")
 """The parser loses this word, unless it is escaped."""
+_FIXED_TEXT = regex(
+    r"\$\(\s*cat\s+<<\s*(?:'(\w+)'|\"(\w+)\"|\\(\w+))[ \t]*\n(?P<text>(?:.*\n)?)(?P<end>\w+)\s*\)", re.DOTALL
+)
+"""A substitution that gives a quoted here-document, which the shell leaves as it is written."""
+_REDEFINE = frozenset({".", "source", "eval", "enable", "hash", "export", "declare", "typeset", "shopt"})
+"""Commands after which `cat` may be another program."""
 _NUMERIC = regex(r"-(?:eq|ne|lt|le|gt|ge)")
 
 
@@ -80,6 +86,8 @@ class _Reader:
         self.commands: list[SimpleCommand] = []
         self.redirections: list[Redirection] = []
         self.document = ""
+        self.fixed: list[Node] = []
+        """The substitutions whose text is known; the parser cannot mistake where these end."""
 
     def read(self) -> None:
         import tree_sitter_bash  # noqa: PLC0415  # loaded only where a command is judged
@@ -90,6 +98,8 @@ class _Reader:
             raise TooComplex("it cannot be parsed")
         if _BLANK.fullmatch(self.raw[: top.start_byte]) is None or top.end_byte != len(self.raw):
             raise TooComplex("it cannot be parsed to its end")
+        nodes = [node for node in _walk_nodes(top) if node.type == "command_substitution"]
+        self.fixed = [node for node in nodes if _find_fixed_text(self._text(node)) is not None]
         self._walk(top, 0)
         _require_plain_numbers(top)
 
@@ -207,7 +217,10 @@ class _Reader:
         """Take a here-document whose end is certain and whose text the shell leaves alone."""
         body = next((child for child in node.children if child.type == "heredoc_body"), node)
         begin, end = (body.start_byte, body.end_byte) if body is not node else (0, 0)
-        if (self.raw[:begin] + self.raw[end:]).count(b"<<") > 1:
+        others = bytearray(self.raw)
+        for known in ((begin, end), *((each.start_byte, each.end_byte) for each in self.fixed)):
+            others[slice(*known)] = b" " * (known[1] - known[0])
+        if others.count(b"<<") > 1:
             raise TooComplex("where its here-documents end is not clear")
         _require_certain_end(node)
         text = self.raw[begin:end].decode()
@@ -243,11 +256,23 @@ class _Reader:
         for child in node.children[1:-1]:
             if child.type in ("string_content", '"'):
                 continue
-            text += _unquote_text(self.raw[at : child.start_byte].decode()) + UNKNOWN_TEXT
-            self._word(child, depth)
+            text += _unquote_text(self.raw[at : child.start_byte].decode())
+            text += self._read_expansion(child, depth)
             at = child.end_byte
         text += _unquote_text(self.raw[at : node.end_byte - 1].decode())
         return ShellWord(text=text, loose=is_open_ended(text))
+
+    def _read_expansion(self, node: "Node", depth: int) -> str:
+        """Return what an expansion in quotes gives; that is known of a here-document that `cat` repeats."""
+        names = {command.words[0].text for command in self.commands if command.words}
+        is_cat = names.isdisjoint(_REDEFINE) and not any(command.assigned for command in self.commands)
+        found, ran, document = _find_fixed_text(self._text(node)), len(self.commands), self.document
+        self._word(node, depth)
+        if found is None or not is_cat or b"function" in self.raw or b"()" in self.raw[: node.start_byte]:
+            return UNKNOWN_TEXT
+        del self.commands[ran:]
+        self.document = document
+        return found
 
     def _join_parts(self, node: "Node", depth: int) -> ShellWord:
         _require_no_gaps(node, _NOTHING)
@@ -274,6 +299,15 @@ _EXPANDED = regex(r"\$\w+|\$\{\w+\}|\\[^\n]")
 """What is replaced in a here-document without running anything."""
 _FILLING = frozenset({b"read", b"mapfile", b"readarray", b"printf", b"getopts"})
 """Commands that give a variable any text."""
+
+
+def _find_fixed_text(substitution: str) -> str | None:
+    """Return the text that a substitution gives if that is a quoted here-document whose end is certain."""
+    found = _FIXED_TEXT.fullmatch(substitution)
+    if found is None or found["end"] not in found.groups()[:3]:
+        return None
+    is_certain = all(line.strip() != found["end"] for line in found["text"].splitlines())
+    return found["text"].rstrip("\n") if is_certain else None
 
 
 def _require_no_gaps(node: "Node", allowed: re.Pattern[bytes] = _BLANK) -> None:

@@ -42,6 +42,10 @@ class VersionComparison(Record):
 
     inputs: tuple[str, ...] = ()
     outcomes: tuple[tuple[str, ...], ...] = ()
+    before: tuple[str, ...] = ()
+    """What the code does that is to be repaired."""
+    sizes: tuple[int, ...] = ()
+    """The parts of the code of each version."""
 
 
 class RepairChoice(Record):
@@ -73,7 +77,10 @@ def choose_repair(
             return choice
         kept = [at for at, each in enumerate(left) if each in confirmed or each not in asked]
         left = tuple(left[at] for at in kept)
-        seen = seen.replace(outcomes=tuple(seen.outcomes[at] for at in kept) if seen.outcomes else ())
+        seen = seen.replace(
+            outcomes=tuple(seen.outcomes[at] for at in kept) if seen.outcomes else (),
+            sizes=tuple(seen.sizes[at] for at in kept) if seen.sizes else (),
+        )
     return None
 
 
@@ -83,14 +90,17 @@ def rank_survivors(survivors: Sequence[Candidate], seen: VersionComparison) -> R
     vectors = [tuple(each[:count]) for each in seen.outcomes] or [() for _ in survivors]
     votes = [Counter(vector[at] for vector in vectors if vector) for at in range(count)]
 
-    def place(index: int) -> tuple[bool, int, int, int, int, int]:
-        """Rank by weight, then by how few inputs end in an error, then by how many versions agree."""
+    def place(index: int) -> tuple[bool, int, int, int, int, int, int]:
+        """Rank by weight, by new errors, by how much code is added, then by how many versions agree."""
         vector, candidate = vectors[index], survivors[index]
         agreed = sum(votes[at][outcome] for at, outcome in enumerate(vector))
         weight = candidate.weight + (_FAULTY if index in faulty else 0)
-        return candidate.is_special, weight, candidate.cost, len(errors[index]), -agreed, index
+        size = seen.sizes[index] if seen.sizes else 0
+        return candidate.is_special, weight, candidate.cost, len(errors[index]), size, -agreed, index
 
     errors = [_find_errors(vector) for vector in vectors]
+    if set[int]().union(*errors) >= _find_errors(seen.before[:count]):  # else the tests are about such errors
+        errors = [found - _find_errors(seen.before) for found in errors]
     faulty = {
         at
         for at, found in enumerate(errors)
@@ -172,13 +182,19 @@ def compare_survivors(
         return VersionComparison()
     (path,) = paths
     try:
-        return fit(VersionComparison, run(make_order(sources.read(path), path, survivors)))
+        seen = fit(VersionComparison, run(make_order(sources.read(path), path, survivors)))
     except Mismatch:
         return VersionComparison()
+    codes = (parse_code(apply_mutation(sources.read(path), each.mutation)) for each in survivors)
+    sizes = tuple(
+        sum(isinstance(node, ast.expr | ast.stmt) for node in ast.walk(code.tree)) if code else 0
+        for code in codes
+    )
+    return seen.replace(outcomes=seen.outcomes[:-1], before=(*seen.outcomes[-1:], ())[0], sizes=sizes)
 
 
 def make_order(raw: bytes, path: str, survivors: Sequence[Candidate]) -> dict[str, Any]:
-    """Return what the driver is asked: versions of a file, and where the first has the functions edited."""
+    """Return what the driver is asked: versions of a file, its own last, and where the first is edited."""
     versions = [apply_mutation(raw, each.mutation) for each in survivors]
     before, after = (_list_functions(each) for each in (raw, versions[0]))
     lines = {each.mutation.line for each in survivors}
@@ -187,7 +203,7 @@ def make_order(raw: bytes, path: str, survivors: Sequence[Candidate]) -> dict[st
     return {
         "path": path,
         "functions": [after[at].start for at in edited],
-        "versions": [each.decode("utf-8", "replace") for each in versions],
+        "versions": [each.decode("utf-8", "replace") for each in (*versions, raw)],
     }
 
 

@@ -97,14 +97,17 @@ def _arithmetic(code: Code, node: ast.BinOp) -> Iterator[Mutation]:
     yield code.swap(node, left, "extra increment" if is_step else "extra operand", 1 if is_step else 3)
     yield code.swap(node, right, "extra operand", 4)
     if isinstance(node.op, ast.Mult | ast.Div | ast.FloorDiv | ast.Mod):
-        for each in (node.left, node.right):
-            yield from _step(code, each)
+        is_odd = not isinstance(
+            node.op, ast.Mult
+        )  # what is divided is off by one more often than the divisor
+        yield from _step(code, node.left, 3)
+        yield from _step(code, node.right, 3 + is_odd)
 
 
-def _step(code: Code, operand: ast.expr) -> Iterator[Mutation]:
+def _step(code: Code, operand: ast.expr, weight: int) -> Iterator[Mutation]:
     if isinstance(operand, ast.Name | ast.Attribute | ast.Call):
-        yield code.swap(operand, f"({code.get_text(operand)} + 1)", "missing increment", 3)
-        yield code.swap(operand, f"({code.get_text(operand)} - 1)", "missing decrement", 3)
+        yield code.swap(operand, f"({code.get_text(operand)} + 1)", "missing increment", weight)
+        yield code.swap(operand, f"({code.get_text(operand)} - 1)", "missing decrement", weight)
 
 
 def _assignment(code: Code, node: ast.AugAssign) -> Iterator[Mutation]:

@@ -88,7 +88,7 @@ def _format_document(task: TaskState) -> str:
         ),
     )
     parts = [
-        f"# {make_visible(task.task.strip().splitlines()[0])}",
+        f"# {make_visible(task.title.strip().splitlines()[0])}",
         f"Task {task.task_id}, tree {task.base_tree}.",
     ]
     parts.extend("\n".join((f"## {title}", "", *(lines or [f"- {no}"]))) for title, lines, no in sections)
@@ -144,7 +144,7 @@ def format_report(
     assert task.ending is not None
     runs = material.runs
     parts = [
-        f"# {task.ending.status}: {make_visible(_find_first_line(task.task))}",
+        f"# {task.ending.status}: {make_visible(_find_first_line(task.title))}",
         _describe_facts(task),
         _describe_intent(told),
         _describe_answer(task),

@@ -163,7 +163,7 @@ def classify_task(task: TaskState, table: Table) -> tuple[TaskState, Classified]
 
 def classify_words(task: TaskState, table: Table) -> Classification:
     """Return the classification of a task's words, in the class that the person named, if any."""
-    found = classify(task.task, table)
+    found = classify((task.invoked.purpose if task.invoked else "") or task.task, table)
     found = use_named_class(found, task.named_class, table) if task.named_class else found
     return found if task.spares_tokens else keep_all_roles(found, table)
 

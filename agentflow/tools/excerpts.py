@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from agentflow.core.errors import ToolError
+from agentflow.core.file_text import decode_file
 from agentflow.core.messages import ToolCall
 from agentflow.core.ports import Workspace
 from agentflow.core.regex import regex
@@ -12,6 +13,7 @@ from agentflow.core.role import Finding
 from agentflow.core.task import Excerpt
 from agentflow.core.tool import Effect, ToolContext
 from agentflow.redact import redact_text
+from agentflow.tools.files import is_binary
 from agentflow.tools.inputs import list_exchanges, list_files_shown
 
 WHOLE_LINES = 80
@@ -136,5 +138,5 @@ def _lines(workspace: Workspace, path: str) -> tuple[str, ...]:
         content = workspace.read(path)
     except ToolError:
         return ()
-    text = "" if b"\0" in content else redact_text(content.decode("utf-8", "replace"))
+    text = "" if is_binary(content) else redact_text(decode_file(content).shown)
     return tuple(line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")) if text else ()

@@ -9,6 +9,7 @@ from typing import IO, Annotated, Any
 from msgspec import Meta
 
 from agentflow.core.errors import InvalidInput, NotAllowed
+from agentflow.core.file_text import UTF8, FileText, decode_file, has_wide_letters
 from agentflow.core.ports import Workspace
 from agentflow.core.record import Record
 from agentflow.core.regex import compile_glob
@@ -23,6 +24,7 @@ MAX_READ_CHARS = 2000
 SNIFFED = 8000
 """A NUL among the first bytes makes a file binary, as for git."""
 _BOM = "\ufeff"
+_LOST = "\ufffd"
 _NUMBERED = re.compile(r"\s*\d+\t")
 
 FilePath = Annotated[str, Meta(min_length=1)]
@@ -48,7 +50,7 @@ class WriteInput(Record):
 
 def is_binary(content: bytes) -> bool:
     """Return whether git would take a file for binary."""
-    return b"\0" in content[:SNIFFED]
+    return b"\0" in content[:SNIFFED] and not has_wide_letters(content)
 
 
 def read(wanted: ReadInput, context: ToolContext) -> Output:
@@ -56,8 +58,8 @@ def read(wanted: ReadInput, context: ToolContext) -> Output:
     with context.workspace.open(wanted.file_path) as file:
         if os.fstat(file.fileno()).st_size > MAX_READ_BYTES:
             return _page(wanted, file)
-    content = _text_bytes(context.workspace, wanted.file_path)
-    lines = redact_text(content.decode("utf-8", "replace")).removeprefix(_BOM).split("\n")
+    file_text = _read_text(context.workspace, wanted.file_path)
+    lines = redact_text(file_text.shown).split("\n")
     if not lines[-1]:
         lines.pop()
     if not lines:
@@ -66,22 +68,23 @@ def read(wanted: ReadInput, context: ToolContext) -> Output:
         raise InvalidInput(f"{wanted.file_path} has only {len(lines)} lines, offset is {wanted.offset}")
     last = min(len(lines), wanted.offset - 1 + wanted.limit)
     shown = [_number_line(number, lines[number - 1]) for number in range(wanted.offset, last + 1)]
-    return Output(content="\n".join((*shown, _place(wanted.offset, last, len(lines)))))
+    place = _place(wanted.offset, last, len(lines)) + _describe_encoding(file_text)
+    return Output(content="\n".join((*shown, f"[{place}]")))
 
 
 def edit(wanted: EditInput, context: ToolContext) -> Output:
     """Replace exact text that occurs once in a file you have read."""
     path = context.workspace.to_relative(wanted.file_path)
-    content = _text_bytes(context.workspace, path)
-    text = content.decode("utf-8", "surrogateescape")
-    old, new = _unix(wanted.old_string), _unix(wanted.new_string)
+    file_text = _read_text(context.workspace, path)
+    text = file_text.text
+    old, new = map(_unix, (wanted.old_string, wanted.new_string))
     if old == new:
         raise InvalidInput("old_string and new_string are the same")
     pattern = r"\r?\n".join(re.escape(line) for line in old.split("\n"))
     _require_target(path, text, pattern, wanted)
     changed, count = re.subn(pattern, lambda found: _with_endings(new, found.group(), text), text)
     _require_own(path, context.role)
-    context.workspace.write(path, _encode(changed))
+    context.workspace.write(path, _encode(path, file_text, changed))
     return Output(content=f"edited {path}: {count} replacement{'s' * (count > 1)}")
 
 
@@ -89,14 +92,17 @@ def write(wanted: WriteInput, context: ToolContext) -> Output:
     """Create a file with its folders, or replace one you have read."""
     path = context.workspace.to_relative(wanted.file_path)
     _require_own(path, context.role)
-    text, verb = wanted.content, "created"
+    text, verb, file_text = wanted.content, "created", FileText(text="")
     if (context.workspace.root / path).exists():
-        old = _text_bytes(context.workspace, path).decode("utf-8", "surrogateescape")
+        file_text = _read_text(context.workspace, path)
+        old, text = file_text.text, text.removeprefix(_BOM if file_text.mark else "")
+        if file_text.is_broken and text.count(_LOST) > old.count(_LOST):
+            raise InvalidInput(f"{path} has bytes that are not UTF-8, which Write would destroy: use Edit")
         holds_secret = redact_text(old) != old  # which the role saw as a mark
         if holds_secret and text.count(MARK) > old.count(MARK):
             raise InvalidInput(f"{path} holds a secret, shown as {MARK}, that Write would destroy: use Edit")
-        text, verb = _in_form_of(old, text), "replaced"
-    context.workspace.write(path, _encode(text))
+        text, verb = _unix(text).replace("\n", "\r\n") if _is_crlf(old) else text, "replaced"
+    context.workspace.write(path, _encode(path, file_text, text))
     lines = text.count("\n") + (not text.endswith("\n") and bool(text))
     return Output(content=f"{verb} {path}: {lines} line{'s' * (lines != 1)}")
 
@@ -129,23 +135,23 @@ def _require_own(path: str, role: Role) -> None:
         raise NotAllowed(f"{role.name} may write only {', '.join(role.write_paths)}, and {path} is not there")
 
 
-def _text_bytes(workspace: Workspace, path: str) -> bytes:
+def _read_text(workspace: Workspace, path: str) -> FileText:
     content = workspace.read(path)
     if is_binary(content):
         raise InvalidInput(f"{path} is binary")
-    return content
+    return decode_file(content)
 
 
 def _page(wanted: ReadInput, file: IO[bytes]) -> Output:
     """Show some lines of a file that is too large to be taken as a whole."""
-    if is_binary(file.read(SNIFFED)):
+    if b"\0" in file.read(SNIFFED):
         raise InvalidInput(f"{wanted.file_path} is binary")
     file.seek(0)
     rest = iter(lambda: file.readline(MAX_READ_BYTES), b"")
     taken = b"".join(islice(rest, wanted.offset - 1, wanted.offset - 1 + wanted.limit))
     if not taken:
         raise InvalidInput(f"{wanted.file_path} has fewer lines than {wanted.offset}")
-    lines = redact_text(taken.decode("utf-8", "replace")).removesuffix("\n").split("\n")
+    lines = redact_text(decode_file(taken).shown).removesuffix("\n").split("\n")
     last = wanted.offset + len(lines) - 1
     shown = [_number_line(number, line) for number, line in enumerate(lines, wanted.offset)]
     more = f"; go on with offset {last + 1}" if next(rest, b"") else ", the last ones"
@@ -160,8 +166,16 @@ def _number_line(number: int, line: str) -> str:
 
 def _place(first: int, last: int, count: int) -> str:
     if last < count:
-        return f"[lines {first} to {last} of {count}; go on with offset {last + 1}]"
-    return f"[{count} lines]" if first == 1 else f"[lines {first} to {last} of {count}]"
+        return f"lines {first} to {last} of {count}; go on with offset {last + 1}"
+    return f"{count} lines" if first == 1 else f"lines {first} to {last} of {count}"
+
+
+def _describe_encoding(found: FileText) -> str:
+    if not found.is_known:
+        return "; encoding unknown, each byte is shown as Latin-1: add ASCII only"
+    if found.is_broken:
+        return f"; some bytes are not UTF-8 and shown as {_LOST}: change other lines, with Edit"
+    return "" if found.encoding == UTF8 else f"; encoding {found.encoding}, which Edit and Write keep"
 
 
 def _require_target(path: str, text: str, pattern: str, wanted: EditInput) -> None:
@@ -206,14 +220,14 @@ def _with_endings(new: str, replaced: str, text: str) -> str:
     return new.replace("\n", "\r\n") if _is_crlf(replaced if "\n" in replaced else text) else new
 
 
-def _in_form_of(old: str, new: str) -> str:
-    """Return a whole new text with the line endings and the byte order mark of the old one."""
-    body = _unix(new).replace("\n", "\r\n") if _is_crlf(old) else new
-    return _BOM + body if old.startswith(_BOM) and not body.startswith(_BOM) else body
-
-
-def _encode(text: str) -> bytes:
+def _encode(path: str, file_text: FileText, text: str) -> bytes:
     try:
-        return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        raise InvalidInput("the text holds half of a surrogate pair, which no file can hold") from None
+        return file_text.encode(text)
+    except UnicodeEncodeError as error:
+        if file_text.encoding == UTF8 and error.encoding == UTF8:
+            raise InvalidInput("the text holds half of a surrogate pair, which no file can hold") from None
+        name = file_text.encoding if file_text.is_known else "of an unknown encoding"
+        raise InvalidInput(
+            f"{path} is {name}, in which {error.object[error.start]!a} cannot be written: "
+            "leave it out, or convert the file first"
+        ) from None

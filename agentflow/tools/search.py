@@ -22,8 +22,8 @@ from agentflow.core.regex import compile_glob, regex
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.process import capture
 from agentflow.redact import redact_text
-from agentflow.tools.files import is_binary
-from agentflow.workspace.path_guard import is_hidden
+from agentflow.tools.files import SNIFFED
+from agentflow.workspace.path_guard import compose, is_hidden, offer_near
 
 MAX_PATHS = 200
 MAX_RESULTS = 100
@@ -86,7 +86,9 @@ class Query(Record):
         """Return the files to search; one that is named is searched even if git ignores it."""
         if self.is_one_file:
             return (self.below,)
-        named = (path for path in self.workspace.list_files(self.below) if self.paths.fullmatch(path))
+        named = (
+            path for path in self.workspace.list_files(self.below) if self.paths.fullmatch(compose(path))
+        )
         # what a link leads to is searched itself, or is no text of this repository: a device, another folder
         return (path for path in named if not os.path.islink(_full(self, path)))  # noqa: PTH114
 
@@ -119,10 +121,9 @@ def glob(wanted: GlobInput, context: ToolContext) -> Output:
     """List files by name; a pattern without a slash matches at any depth."""
     below = _require_existing(wanted.path, context)
     prefix = "" if below == "." else f"{below}/"
-    pattern = compile_glob(wanted.pattern.removeprefix(f"{context.workspace.root}/"))
-    found = [
-        path for path in context.workspace.list_files(below) if pattern.fullmatch(path.removeprefix(prefix))
-    ]
+    pattern = compile_glob(compose(wanted.pattern.removeprefix(f"{context.workspace.root}/")))
+    files = context.workspace.list_files(below)
+    found = [path for path in files if pattern.fullmatch(compose(path.removeprefix(prefix)))]
     return _to_output(found, MAX_PATHS, "no files match")
 
 
@@ -131,7 +132,7 @@ def grep(wanted: GrepInput, context: ToolContext) -> Output:
     query = Query(
         workspace=context.workspace,
         regex=compile_regex(wanted.pattern, ignore_case=wanted.ignore_case, multiline=wanted.multiline),
-        paths=compile_glob(wanted.glob or "**"),
+        paths=compile_glob(compose(wanted.glob or "**")),
         below=_require_existing(wanted.path, context),
         multiline=wanted.multiline,
     )
@@ -152,7 +153,7 @@ def _require_existing(path: str, context: ToolContext) -> str:
     below = context.workspace.to_relative(path)
     place = context.workspace.root / below
     if not place.exists():
-        raise InvalidInput(f"{path}: no such file or folder")
+        raise InvalidInput(f"{path}: no such file or folder{offer_near(context.workspace, below)}")
     if not place.is_dir():
         with context.workspace.open(below):
             pass  # whoever names a file that may not be opened is told why
@@ -226,7 +227,7 @@ def run_git_grep(query: Query) -> tuple[FoundLine, ...] | None:
         if said is None:
             return None
         found.extend(place for place in _parse_output(said) if not is_hidden(place[0]))
-    return _confirm(query, (place for place in found if query.paths.fullmatch(place[0])))
+    return _confirm(query, (place for place in found if query.paths.fullmatch(compose(place[0]))))
 
 
 def _git(query: Query, *arguments: str) -> bytes | None:
@@ -300,7 +301,7 @@ def _full(query: Query, path: str) -> str:
 
 def _text(query: Query, path: str) -> str | None:
     content = query.workspace.peek(path)
-    if content is None or is_binary(content):
+    if content is None or b"\0" in content[:SNIFFED]:
         return None
     text = redact_text(content.decode("utf-8", "replace"))
     return _LINE_END.sub("", text) if "\r" in text else text

@@ -125,7 +125,7 @@ _WITHOUT_RESULT: Mapping[RunOutcome, Ending] = MappingProxyType(
             "the {role} gave no valid result: it submitted an invalid result twice{refused}"
         ),
         RunOutcome.CONFUSED: fail(
-            "stopped: every tool call of the {role}'s last three turns was refused{by}"
+            "stopped: {by} refused each of the {role}'s last three tool calls: {words}"
         ),
         RunOutcome.NO_SUBMISSION: fail(_NO_SUBMISSION),
         RunOutcome.ANSWERED: fail(_NO_SUBMISSION),
@@ -142,10 +142,12 @@ def end_without_result(run: Run) -> Ending:
     """Return how a task ends if its role gave no usable result."""
     ending = _WITHOUT_RESULT[run.outcome or RunOutcome.ERROR]
     why = run.halt or run.stop or ""
-    by = f" (by {', '.join(run.refused_by)})" if run.refused_by else ""
+    words = to_one_line(next(iter(run.refused_by.values()), "they did not fit"), _REFUSAL)
+    by = " and ".join(run.refused_by) or "agentflow"
     refused = _find_refusal(run)
-    refused = f"; its last one was refused: {refused}" if refused else ""
-    places = {"{role}": run.head.role, "{by}": by, "{refused}": refused, "{why}": why}
+    who = f"{by} refused its last one" if run.refused_by else "its last one was refused"
+    refused = f"; {who}: {refused}" if refused else ""
+    places = {"{role}": run.head.role, "{by}": by, "{words}": words, "{refused}": refused, "{why}": why}
     reason = ending.reason
     for place, text in places.items():
         reason = reason.replace(place, text)

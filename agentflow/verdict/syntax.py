@@ -44,7 +44,7 @@ def _read_levels(text: str) -> ast.Module:
     """Return the tree of Python code, if what follows can walk through it."""
     sys.setrecursionlimit(max(sys.getrecursionlimit(), _FRAMES))
     with warnings.catch_warnings(action="ignore"):
-        tree = ast.parse(text)
+        tree = ast.parse(text.removeprefix("\ufeff"))
     level: list[ast.AST] = [tree]
     for _ in range(_MOST_LEVELS):
         level = [child for node in level for child in ast.iter_child_nodes(node)]

@@ -43,12 +43,8 @@ def draw_status(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:
     iteration = f"{state.iteration} of {state.max_iterations}"
     return (
         _draw_interruption(state) if left else _draw_standing(state),
-        label_row("task", span(to_one_line(state.task, _TEXT), Style.BOLD)),
-        *(
-            ()
-            if state.invoked is None
-            else (label_row("typed", span(to_one_line(state.invoked.typed, _TEXT))),)
-        ),
+        label_row("task", span(to_one_line(state.title, _TEXT), Style.BOLD)),
+        *((label_row("prompt", span(to_one_line(state.task, _TEXT))),) if state.invoked else ()),
         label_row("started", span(_describe_time(snapshot, at_work=at_work))),
         label_row("class", span(f"{state.task_complexity}, route {route}")),
         label_row("model", span(state.model)),

@@ -56,7 +56,7 @@ def describe_task(folder: Path, *, at_work: bool) -> TaskRow:
     return TaskRow(
         task_id=folder.name,
         started_at=state.started_at,
-        task=to_one_line(state.task, _MOST_WORDS),
+        task=to_one_line(state.title, _MOST_WORDS),
         status=name_status(state, at_work=at_work),
         verdict=_VERDICTS.get(state.status),
         exit_code=int(state.ending.exit_code) if state.ending else None,

@@ -92,7 +92,7 @@ async def notify(crew: Crew, task: TaskState) -> None:
         await _fire(crew, task, Point.NOTIFICATION, partial(_to_notice, item))
     if waiting or task.ending is None:
         return
-    ended = f"agentflow: {task.status.replace('_', ' ')}: {to_one_line(task.task, _SHOWN)}"
+    ended = f"agentflow: {task.status.replace('_', ' ')}: {to_one_line(task.title, _SHOWN)}"
     said = Notified(message=ended, notification_type="idle_prompt")
     await _fire(crew, task, Point.NOTIFICATION, lambda: said)
 

@@ -1,7 +1,7 @@
 """One commit of exactly a task's change; other changes of the user, staged or not, stay as they are."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,14 @@ _LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
 _REGULAR = ("100644", "100755")
 _SUBMODULE = "160000"
 _BY_HAND = "commit this task by hand, after you have looked at `git diff`"
+_FIRST = "make the first commit: git add -A && git commit"
+_TRIES = 3
+"""A formatter leaves its own result as it is; what changes it each time is no formatter."""
+_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg")
+_ACCEPT = (
+    "agentflow commit --accept-hook-changes commits what the hook makes of it; "
+    "agentflow verify then runs the checks on that"
+)
 _WHO = 'tell it: git config --global user.name "Your Name"; git config --global user.email you@example.com'
 
 
@@ -50,8 +58,13 @@ class CommitResult(Record):
     """Empty where HEAD is on no branch."""
     subject: str
     files: tuple[str, ...]
-    changed_by_hooks: bool
+    changed_by_hooks: bool = False
     """A git hook of the repository committed something else than the task's change."""
+    files_changed_by_hooks: tuple[str, ...] = ()
+
+
+AcceptDiff = Callable[[str], bool]
+"""Returns whether a person wants the commit although git hooks changed it like this after verification."""
 
 
 def plan_commit(git: Git, base: str, final: str) -> CommitPlan:
@@ -61,6 +74,8 @@ def plan_commit(git: Git, base: str, final: str) -> CommitPlan:
     """
     before, after = _read_change(git, base, final)
     paths = tuple(before)
+    if git.head is None and any(before.values()):
+        raise StateError("this repository has no commit yet that the change could follow", hint=_FIRST)
     _refuse_submodules(git, paths)
     head, index = _read_head(git, paths), _read_index(git, paths)
     plan = CommitPlan(
@@ -72,37 +87,132 @@ def plan_commit(git: Git, base: str, final: str) -> CommitPlan:
     return plan
 
 
-def write_commit(git: Git, plan: CommitPlan, message: str, branch: str | None) -> CommitResult:
+def write_commit(
+    git: Git, plan: CommitPlan, message: str, branch: str | None, accept: AcceptDiff
+) -> CommitResult:
     """Commit a plan on the current or on a new branch. The repository's git hooks run, as in `git commit`.
 
-    Raises StateError with what git or a hook said; nothing is changed then.
+    Raises StateError with what git or a hook said, or where what hooks change is not accepted; then nothing
+    is changed.
     """
     repo = _open(git)
     _refuse_unfinished(repo)
     _refuse_changed_hooks(repo, plan)
     left = None if branch is None else _switch_branch(git, repo, branch)
+    before = {path: _read_file(git, path) for path in plan.commit}
     with make_scratch_folder() as folder:
-        environment = {"GIT_INDEX_FILE": str(folder / "index")}
         (folder / "message").write_text(message, "utf-8")
         try:
-            expected = _fill_index(git, plan, environment)
-            _run(repo, "commit", "--quiet", "--file", str(folder / "message"), env=environment)
+            verified, tree = _commit_as_accepted(git, plan, before, folder, accept)
         except StateError:
+            _put_back(git, before)
             if left is not None:
                 _run(repo, "symbolic-ref", "HEAD", left)
                 _run(repo, "branch", "--quiet", "-D", str(branch))
             raise
-    git.call("update-index", "-z", "--index-info", stdin=_to_index_lines(git, plan.index))
+        changed = tuple(os.fsdecode(each.path) for each in git.compare(verified, tree))
+        if changed:
+            said = _run(repo, "show", "-s", "--format=%B", "HEAD")
+            (folder / "message").write_text(
+                f"{said.strip()}\nAgentflow-Changed-By-Hook: {', '.join(changed)}\n"
+            )
+            amended = ("--amend", "--no-verify", "--quiet", "--file", str(folder / "message"))
+            _run(repo, "commit", *amended, env={"GIT_INDEX_FILE": str(folder / "index")})
+    index = {**plan.index, **_follow_hooks(git, plan, repo.git.rev_parse("HEAD"), changed)}
+    git.call("update-index", "-z", "--index-info", stdin=_to_index_lines(git, index))
     with suppress(StateError):  # says only that files differ from the index
         git.call("update-index", "-q", "--refresh", env={"GIT_OPTIONAL_LOCKS": "1"})
-    head = repo.git.rev_parse("HEAD")
     return CommitResult(
-        commit=head,
+        commit=repo.git.rev_parse("HEAD"),
         branch=repo.git.branch("--show-current"),
         subject=message.splitlines()[0],
-        files=tuple(sorted(plan.commit)),
-        changed_by_hooks=repo.git.rev_parse("HEAD^{tree}") != expected,
+        files=tuple(sorted({*plan.commit, *changed})),
+        changed_by_hooks=bool(changed),
+        files_changed_by_hooks=changed,
     )
+
+
+def _commit_as_accepted(
+    git: Git, plan: CommitPlan, before: Mapping[str, bytes | None], folder: Path, accept: AcceptDiff
+) -> tuple[str, str]:
+    """Commit a plan, with what hooks make of it if that is accepted; return its own tree and that."""
+    repo, entries, verified = _open(git), plan.commit, ""
+    start = repo.git.rev_parse("HEAD") if git.head else None
+    environment = {"GIT_INDEX_FILE": str(folder / "index")}
+    words = ("commit", "--quiet", "--file", str(folder / "message"))
+    for _ in range(_TRIES):
+        expected = _fill_index(git, entries, environment)
+        verified = verified or expected
+        accepted = {verified, expected}
+        refusal = None
+        try:
+            _run(repo, *words, env=environment)
+        except StateError as error:
+            refusal = error
+            entries = _add_hook_changes(git, entries, before)
+            tree = _fill_index(git, entries, environment)
+            before = {path: _read_file(git, path) for path in before}
+        else:
+            tree = repo.git.rev_parse("HEAD^{tree}")
+        if tree not in accepted and not accept(git.make_diff(verified, tree)):
+            if refusal is None:
+                made = repo.git.rev_parse("HEAD")  # no other commit follows it yet
+                _run(repo, "update-ref", *(("HEAD", start, made) if start else ("-d", "HEAD", made)))
+            names = list_some(os.fsdecode(each.path) for each in git.compare(verified, tree))
+            said = f"\n{refusal}" if refusal else ""
+            raise StateError(
+                f"a git hook changed {names} after verification, so nothing was committed{said}", hint=_ACCEPT
+            )
+        if refusal is None:
+            return verified, tree
+        if tree == expected:
+            raise refusal
+    raise StateError("the git hooks refuse the commit and change its files each time they run")
+
+
+def _add_hook_changes(
+    git: Git, entries: Entries, before: Mapping[str, bytes | None]
+) -> dict[str, Blob | None]:
+    """Return the files of a commit with what hooks have changed on disk since."""
+    found = dict(entries)
+    for path, blob in entries.items():
+        was, now = before[path], _read_file(git, path)
+        if blob is None or was is None or now is None or was == now:
+            continue
+        base, theirs = (blob.replace(object=_store(git, path, content)) for content in (was, now))
+        try:
+            found[path] = _merge(git, base, blob, theirs)
+        except StateError:
+            raise StateError(
+                f"a git hook changed lines of {path} that you have changed too", hint=_BY_HAND
+            ) from None
+    return found
+
+
+def _follow_hooks(git: Git, plan: CommitPlan, made: str, changed: Sequence[str]) -> dict[str, Blob | None]:
+    """Return the user's index for files that hooks changed: what was as the plan has it follows them."""
+    if not changed:
+        return {}
+    head, current, index = _read_head(git, changed), _read_head(git, changed, made), _read_index(git, changed)
+    found = dict[str, Blob | None]()
+    for path in changed:
+        with suppress(StateError):
+            found[path] = _merge(
+                git, plan.commit.get(path, head[path]), plan.index.get(path, index[path]), current[path]
+            )
+    return found
+
+
+def _read_file(git: Git, path: str) -> bytes | None:
+    place = git.root / path
+    return place.read_bytes() if place.is_file() and not place.is_symlink() else None
+
+
+def _put_back(git: Git, before: Mapping[str, bytes | None]) -> None:
+    """Give files of the task the content that they had before hooks ran."""
+    for path, content in before.items():
+        if content is not None and _read_file(git, path) != content:
+            (git.root / path).write_bytes(content)
 
 
 def _read_change(git: Git, base: str, final: str) -> tuple[Entries, Entries]:
@@ -123,9 +233,12 @@ def _to_stored(git: Git, path: str, mode: str, entry: str) -> Blob | None:
         return None
     if mode not in _REGULAR:
         return Blob(mode=mode, object=entry)
-    content = git.call("cat-file", "blob", entry)
-    stored = git.call("hash-object", "-w", "--stdin", f"--path={path}", stdin=content)
-    return Blob(mode=mode, object=stored.decode().strip())
+    return Blob(mode=mode, object=_store(git, path, git.call("cat-file", "blob", entry)))
+
+
+def _store(git: Git, path: str, content: bytes) -> str:
+    """Store a file as `git add` would; return the id."""
+    return git.call("hash-object", "-w", "--stdin", f"--path={path}", stdin=content).decode().strip()
 
 
 def _refuse_submodules(git: Git, paths: Sequence[str]) -> None:
@@ -138,10 +251,11 @@ def _refuse_submodules(git: Git, paths: Sequence[str]) -> None:
         raise StateError(f"the task changed files of another repository: {list_some(found)}", hint=_BY_HAND)
 
 
-def _read_head(git: Git, paths: Sequence[str]) -> Entries:
-    if git.head is None or not paths:
+def _read_head(git: Git, paths: Sequence[str], made: str | None = None) -> Entries:
+    commit = made or git.head
+    if commit is None or not paths:
         return dict.fromkeys(paths)
-    raw = git.call("ls-tree", "-z", "--full-tree", "HEAD", "--", *paths, env=_LITERAL)
+    raw = git.call("ls-tree", "-z", "--full-tree", commit, "--", *paths, env=_LITERAL)
     return dict.fromkeys(paths) | dict(_read_entries(raw, kind=1))
 
 
@@ -192,11 +306,10 @@ def _merge(git: Git, base: Blob | None, ours: Blob | None, theirs: Blob | None) 
     return Blob(mode=mode, object=stored.decode().strip())
 
 
-def _fill_index(git: Git, plan: CommitPlan, environment: Mapping[str, str]) -> str:
-    """Fill an index with HEAD and a plan, and return its tree."""
-    if git.head is not None:
-        git.call("read-tree", "HEAD", env=environment)
-    git.call("update-index", "-z", "--index-info", env=environment, stdin=_to_index_lines(git, plan.commit))
+def _fill_index(git: Git, entries: Entries, environment: Mapping[str, str]) -> str:
+    """Fill an index with HEAD and the files of a commit, and return its tree."""
+    git.call("read-tree", *(("--empty",) if git.head is None else ("HEAD",)), env=environment)
+    git.call("update-index", "-z", "--index-info", env=environment, stdin=_to_index_lines(git, entries))
     with suppress(StateError):
         git.call("update-index", "-q", "--refresh", env=environment)
     return git.call("write-tree", env=environment).decode().strip()
@@ -226,7 +339,7 @@ def _run(repo: "Repo", *words: str, env: Mapping[str, str] | None = None) -> str
             said = "\n".join(str(part).strip() for part in (error.stderr, error.stdout) if part)
             if words[0] == "commit" and not _is_identity_known(repo):
                 raise StateError("git does not know the author of the commit", hint=_WHO) from None
-            raise StateError(f"git {words[0]} failed: {_unwrap(said)}") from None
+            raise StateError(f"git {words[0]} failed: {_unwrap(said) or _blame_hooks(repo)}") from None
 
 
 def _is_identity_known(repo: "Repo") -> bool:
@@ -240,7 +353,14 @@ def _is_identity_known(repo: "Repo") -> bool:
 
 def _unwrap(said: str) -> str:
     """Return what git said, without the words that GitPython puts around it."""
-    return said.removeprefix("stderr: '").removeprefix("stdout: '").rstrip("'").strip() or "it said nothing"
+    return said.removeprefix("stderr: '").removeprefix("stdout: '").rstrip("'").strip()
+
+
+def _blame_hooks(repo: "Repo") -> str:
+    """Return which programs may have refused without a word."""
+    hooks = Path(repo.working_dir, repo.git.rev_parse("--git-path", "hooks"))
+    ran = [str(hooks / name) for name in _HOOKS if os.access(hooks / name, os.X_OK)]
+    return f"it said nothing; run what may have refused: {' or '.join(ran)}" if ran else "it said nothing"
 
 
 def _refuse_unfinished(repo: "Repo") -> None:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from agentflow.core.errors import ConfigError, StateError
+from agentflow.core.file_text import UTF8, decode_file, find_declared
 from agentflow.core.record import Record
 from agentflow.process import capture
 from agentflow.redact import spell_bytes
@@ -212,9 +213,10 @@ class Git(Record):
         return found
 
     def read_files(self, tree: str, paths: Iterable[str], limit: int) -> dict[str, str]:
-        """Return the texts of files of a tree by path, without any that git cannot be asked for."""
+        """Return the texts of files of a tree by path; none for a name that git cannot be asked for."""
         names = [path for path in paths if "\n" not in path]
-        return dict(zip(names, self.read_texts([f"{tree}:{path}" for path in names], limit), strict=True))
+        texts = self.read_texts([f"{tree}:{path}" for path in names], limit)
+        return {name: text.removeprefix("\ufeff") for name, text in zip(names, texts, strict=True)}
 
     def _read_batch(self, names: tuple[str, ...], limit: int) -> Iterator[tuple[int | None, str]]:
         """Yield how many bytes each file has, unless there is none, and its text within the limit."""
@@ -224,7 +226,7 @@ class Git(Record):
             begin = raw.index(b"\n", place) + 1
             said = raw[place : begin - 1].rpartition(b" ")[2]
             size = int(said) if said.isdigit() else None
-            yield size, spell_bytes(raw[begin : begin + (size or 0)]) if (size or 0) <= limit else ""
+            yield size, _to_text(raw[begin : begin + (size or 0)]) if (size or 0) <= limit else ""
             place = begin + size + 1 if size is not None else begin
 
     def find_mentions(self, tree: str, words: Iterable[str]) -> tuple[str, ...]:
@@ -416,6 +418,13 @@ def _require_no_link(kept: Path) -> None:
             raise ConfigError(
                 f"{place} is a link; agentflow keeps its state there and follows no links", hint=hint
             )
+
+
+def _to_text(content: bytes) -> str:
+    """Return what a file holds; bytes that are no letters in UTF-8, or in what it names, are escaped."""
+    found = decode_file(content)
+    is_sure = found.encoding in (UTF8, find_declared(found.text)) and not found.is_broken
+    return found.mark.decode() + found.text if is_sure else spell_bytes(content)
 
 
 def _is_text(name: str) -> bool:

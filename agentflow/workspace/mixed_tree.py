@@ -7,6 +7,7 @@ from functools import lru_cache
 from hashlib import sha1, sha256
 from pathlib import Path
 
+from agentflow.core.file_text import FileText, decode_file, encode_file
 from agentflow.core.record import Record
 from agentflow.process import capture
 from agentflow.redact import spell_bytes
@@ -23,6 +24,7 @@ from agentflow.workspace.private_git import (
 
 _GONE = b"0"
 _SHA1_CHARS = 40
+_MARK = "\ufeff"
 _REGULAR = b"100644"
 _EXECUTABLE = b"100755"
 
@@ -47,7 +49,7 @@ class ChangedTexts(Record):
     modes: tuple[str, str] = ("100644", "100644")
     """Before and after, as git writes them; all zeros where there is no such file."""
     is_whole: bool = True
-    """True if the texts are the files, byte for byte."""
+    """True if the texts are the files, byte for byte but for a byte order mark that stays."""
 
 
 def find_differences(before: Sequence[str], after: Sequence[str]) -> list[tuple[str, int, int, int, int]]:
@@ -81,20 +83,25 @@ def read_changed_texts(git: Git, before: str, after: str, limit: int) -> tuple[C
     names = [blob.decode() for entry in entries for blob in entry.blobs]
     found = git.read_texts(names, limit)
     return tuple(
-        ChangedTexts(
-            path=spell_bytes(entry.path),
-            before=old,
-            after=new,
-            modes=(entry.modes[0].decode(), entry.modes[1].decode()),
-            is_whole=_is_file(old, entry.blobs[0]) and _is_file(new, entry.blobs[1]),
-        )
+        _to_changed_texts(entry, old, new)
         for entry, old, new in zip(entries, found[::2], found[1::2], strict=True)
+    )
+
+
+def _to_changed_texts(entry: EntryChange, before: str, after: str) -> ChangedTexts:
+    mark = _MARK if all(text.startswith(_MARK) for text in (before, after) if text) else ""
+    return ChangedTexts(
+        path=spell_bytes(entry.path),
+        before=before.removeprefix(mark),
+        after=after.removeprefix(mark),
+        modes=(entry.modes[0].decode(), entry.modes[1].decode()),
+        is_whole=_is_file(before, entry.blobs[0]) and _is_file(after, entry.blobs[1]),
     )
 
 
 def _is_file(text: str, blob: bytes) -> bool:
     """Return whether a text is what a blob holds; an absent file holds the empty text."""
-    content = text.encode()
+    content = encode_file(text)
     digest = sha1 if len(blob) == _SHA1_CHARS else sha256
     found = digest(b"blob %d\0" % len(content) + content, usedforsecurity=False)
     return found.hexdigest().encode() == blob if blob.strip(b"0") else not text
@@ -107,7 +114,7 @@ def write_tree_with(git: Git, tree: str, files: Mapping[str, str | None]) -> str
     with make_scratch_folder() as folder:
         places = [folder / f"{number}.txt" for number in range(len(texts))]
         for place, text in zip(places, texts.values(), strict=True):
-            place.write_bytes(text.encode("utf-8", "surrogateescape"))
+            place.write_bytes(encode_file(text))
         named = "".join(f"{place}\n" for place in places).encode()
         blobs = git.call("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=named).split()
     lines = [
@@ -171,8 +178,8 @@ def _describe_entry(git: Git, entry: EntryChange, split: TreeSplit) -> bytes | N
     if not split.is_shared(path) or not _are_files(entry):
         return None
     first, second = (_read_text(git, *each) for each in zip(entry.modes, entry.blobs, strict=True))
-    text = split.mix(path, second, first)
-    blob = git.call("hash-object", "-w", "--stdin", stdin=text.encode("utf-8", "surrogateescape"))
+    mixed = second.encode(split.mix(path, second.text, first.text))
+    blob = git.call("hash-object", "-w", "--stdin", stdin=mixed)
     return _REGULAR + b" " + blob.strip() + b"\t" + entry.path
 
 
@@ -181,6 +188,5 @@ def _are_files(entry: EntryChange) -> bool:
     return all(mode in (_REGULAR, _EXECUTABLE) or not mode.strip(b"0") for mode in entry.modes)
 
 
-def _read_text(git: Git, mode: bytes, blob: bytes) -> str:
-    raw = git.call("cat-file", "blob", blob.decode()) if mode.strip(b"0") else b""
-    return raw.decode("utf-8", "surrogateescape")
+def _read_text(git: Git, mode: bytes, blob: bytes) -> FileText:
+    return decode_file(git.call("cat-file", "blob", blob.decode()) if mode.strip(b"0") else b"")

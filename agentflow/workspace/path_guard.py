@@ -8,8 +8,10 @@ import os
 import re
 import secrets
 import stat
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import IO
@@ -29,6 +31,8 @@ MAX_READ_BYTES = 10_000_000
 MAX_PATH = 4096
 OWN_FOLDER = ".claude/agentflow/"
 """Where our own task folders lie: readable, never listed."""
+_OFFERED = 3
+_NEAR_FILES = 5_000
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _GIT = ("git", "--literal-pathspecs", "-c", "core.fsmonitor=false")
 _LIST = (*_GIT, "ls-files", "-co", "--exclude-standard")
@@ -121,7 +125,7 @@ class PathGuard:
         try:
             descriptor = self._open(name)
         except FileNotFoundError:
-            raise InvalidInput(f"{path}: no such file") from None
+            raise InvalidInput(f"{path}: no such file{offer_near(self, name)}") from None
         except OSError as error:
             raise InvalidInput(f"{path} cannot be read: {error.strerror}") from None
         try:
@@ -164,7 +168,7 @@ class PathGuard:
         """Return the path relative to the root, links followed, as git spells it."""
         if not path or len(path) > MAX_PATH or _CONTROL.search(path):
             raise OutsideWorkspace(f"{path[:80]!r} is not a path: empty, too long, or has control characters")
-        path = self._to_own(path)
+        path = self._to_stored_form(self._to_own(path))
         try:
             self._require_no_magic(path)
             place = (self._root / path).resolve()
@@ -193,6 +197,18 @@ class PathGuard:
             return path
         is_known = given.is_relative_to(self._known_as)
         return str(given.relative_to(self._known_as)) if is_known else path
+
+    def _to_stored_form(self, path: str) -> str:
+        """Return a path with the names of the disk, which may compose the same letters in another way."""
+        if path.isascii() or os.path.lexists(self._root / path):
+            return path
+        place, names = self._root, list[str]()
+        for part in PurePosixPath(path).parts:
+            is_missing = not part.isascii() and not os.path.lexists(place / part)
+            known = place.iterdir() if is_missing and place.is_dir() else ()
+            names.append(next((each.name for each in known if compose(each.name) == compose(part)), part))
+            place /= names[-1]
+        return str(PurePosixPath(*names))
 
     def _is_listed(self, name: str) -> bool:
         if is_hidden(name) or self._find_denial(name):
@@ -294,6 +310,24 @@ class WithDeleted(Record):
 
     def list_files(self, below: str = ".") -> tuple[str, ...]:
         return self.now.list_files(below)
+
+
+def compose(name: str) -> str:
+    """Return a name in the one form that all spellings of its letters share."""
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
+def offer_near(workspace: Workspace, name: str) -> str:
+    """Return the files that a name which leads nowhere may have meant, as the end of a message."""
+    files, wanted = workspace.list_files(), PurePosixPath(name)
+    same = [path for path in files if path.rpartition("/")[2].casefold() == wanted.name.casefold()]
+    pool = (
+        files
+        if len(files) <= _NEAR_FILES
+        else [path for path in files if wanted.parent in PurePosixPath(path).parents]
+    )
+    found = same[:_OFFERED] or get_close_matches(name, pool[:_NEAR_FILES], _OFFERED, 0.75)
+    return f"; did you mean {' or '.join(found)}?" if found else ""
 
 
 def is_hidden(name: str) -> bool:

@@ -1,6 +1,5 @@
 """What a person may allow, what a machine cannot do, and what no change may bring in (A35 A72 A88 A89)."""
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -277,7 +276,7 @@ KEEPING = {
 }
 
 
-@pytest.mark.skipif(not shutil.which("npm"), reason="runs npm")
+@pytest.mark.needs("npm")
 @pytest.mark.parametrize("turns", KEEPING.values(), ids=KEEPING)
 def test_a_change_that_keeps_a_check_from_running_is_not_the_machines_fault(
     new_repo: NewRepo, turns: list[dict[str, Any]]

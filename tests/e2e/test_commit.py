@@ -62,7 +62,8 @@ def test_the_commit_holds_the_change_of_the_task_beside_edits_and_staged_files(r
     assert repo.git("diff", "--cached", "--name-only").split() == ["staged.txt"]
     assert repo.git("diff", "--name-only").split() == ["calc.py"]
     message = repo.git("log", "-1", "--format=%B")
-    assert message.splitlines()[0] == "Let add return the sum"
+    assert message.splitlines()[0] == "All tests pass"
+    assert f"Task: {play.WHOLE_CREW}" in message
     assert f"Agentflow-Task: {repo.folder.name}" in message
     assert "Agentflow-Verdict: verified" in message
     again = repo.run("commit")
@@ -74,7 +75,7 @@ def test_a_commit_on_no_branch_says_so_and_how_it_is_kept(repo: Repo) -> None:
     repo.git("checkout", "-q", "--detach")
     assert repo.task(play.WHOLE_CREW, script=play.mending()).code == 0
     first, *_, last = repo.run("commit").out.splitlines()
-    assert first == f"committed  {repo.git('rev-parse', 'HEAD')[:10]} on no branch: Let add return the sum"
+    assert first == f"committed  {repo.git('rev-parse', 'HEAD')[:10]} on no branch: All tests pass"
     assert "git switch -c NAME" in last
 
 
@@ -90,15 +91,122 @@ def test_a_new_branch_takes_the_commit_and_a_hook_that_fails_leaves_everything_a
     assert repo.git("branch", "--list", "fix/add") == ""
     assert read_files(repo.root) == before
     assert repo.git("ls-files", "--stage") == index
-    add_hook(repo, "#!/bin/sh\necho hooked >> calc.py && git add calc.py && git checkout -q calc.py\n")
+    add_hook(repo, "#!/bin/sh\nexit 1\n")
+    silent = repo.run("commit")
+    assert (silent.code, ".git/hooks/pre-commit" in silent.err) == (2, True), silent.err
+    add_hook(repo, "#!/bin/sh\ntrue\n")
     done = repo.run("commit", "--branch", "fix/add", "--json")
     assert done.code == 0, done.err
     assert done.json["branch"] == "fix/add"
-    assert done.json["changed_by_hooks"]
+    assert not done.json["changed_by_hooks"]
     for name, why in (("fix/add", "exists"), ("--upload", "not a name"), ("a..b", "not a name")):
         refused = repo.run("commit", f"--branch={name}")
         assert refused.code == 2, why
         assert "Traceback" not in refused.err
+
+
+FORMAT = "sed -i 's/a + b$/a + b  # formatted/' calc.py"
+FRAMEWORK = f"""#!/bin/sh
+git stash list >/dev/null
+git show :calc.py | grep -q formatted && exit 0
+{FORMAT}
+echo files were modified by this hook
+exit 1
+"""
+FORMATTERS = {
+    "fails once": FRAMEWORK,
+    "adds": f"#!/bin/sh\n{FORMAT} && git add calc.py\n",
+    "adds another file": f"#!/bin/sh\n{FORMAT} && echo x > made.txt && git add calc.py made.txt\n",
+}
+
+
+@pytest.mark.parametrize("kind", FORMATTERS)
+@pytest.mark.parametrize("own", ["", NEW_TAIL])
+def test_what_a_formatter_changes_after_verification_is_committed_only_if_accepted(
+    repo: Repo, kind: str, own: str
+) -> None:
+    repo.write({"calc.py": play.CALC["calc.py"] + own})
+    run_task(repo)
+    if own and kind != "fails once":
+        own = ""  # `git add` takes the whole file
+        repo.write({"calc.py": play.GREEN["calc.py"]})
+    add_hook(repo, FORMATTERS[kind])
+    before, head, index = (
+        read_files(repo.root),
+        repo.git("rev-parse", "HEAD"),
+        repo.git("ls-files", "--stage"),
+    )
+    for _ in range(2):
+        refused = repo.run("commit")
+        assert refused.code == 2
+        assert "a git hook changed calc.py" in refused.err
+        assert "+    return a + b  # formatted" in refused.err
+        assert "--accept-hook-changes" in refused.err
+        assert {**read_files(repo.root), str(repo.root / "made.txt"): b""} == {
+            **before,
+            str(repo.root / "made.txt"): b"",
+        }
+        assert (repo.git("rev-parse", "HEAD"), repo.git("ls-files", "--stage")) == (head, index)
+    done = repo.run("commit", "--accept-hook-changes", "--json")
+    assert done.code == 0, done.err
+    assert done.json["files_changed_by_hooks"][0] == "calc.py"
+    formatted = play.GREEN["calc.py"].replace("a + b", "a + b  # formatted")
+    assert repo.git("show", "HEAD:calc.py") == formatted
+    assert repo.read("calc.py") == formatted + own
+    assert repo.git("show", ":calc.py") == formatted
+    assert "Agentflow-Changed-By-Hook: calc.py" in repo.git("log", "-1", "--format=%(trailers)")
+    assert repo.git("rev-list", "--count", "HEAD").strip() == "2"
+
+
+def test_a_hook_that_refuses_what_it_formats_leaves_everything(repo: Repo) -> None:
+    run_task(repo)
+    add_hook(repo, "#!/bin/sh\necho x >> calc.py\necho no, never\nexit 1\n")
+    before = read_files(repo.root)
+    refused = repo.run("commit", "--accept-hook-changes")
+    assert (refused.code, read_files(repo.root)) == (2, before), refused.err
+    assert "each time" in refused.err
+
+
+def test_a_caveat_is_accepted_by_name(new_repo: NewRepo) -> None:
+    repo = new_repo(play.LIGHT)
+    set_author(repo)
+    run_task(repo, end=4)
+    refused = repo.run("commit")
+    assert (refused.code, "--accept-caveat" in refused.err) == (2, True), refused.err
+    assert repo.git("rev-list", "--count", "HEAD").strip() == "1"
+    assert repo.run("commit", "--accept-caveat").code == 0
+    assert "Agentflow-Verdict: verified_with_caveat" in repo.git("log", "-1", "--format=%B")
+
+
+def test_a_repository_without_a_commit_is_told_to_make_the_first(tmp_path: Path) -> None:
+    repo = Repo(tmp_path / "repo", tmp_path / "home").write(play.CALC)
+    repo.git("init", "-q")
+    set_author(repo)
+    run_task(repo)
+    refused = repo.run("commit")
+    assert (refused.code, "no commit yet" in refused.err) == (2, True), refused.err
+    assert "git add -A && git commit" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("summary", "subject"),
+    [
+        ("round up. The last page was lost.", "Round up"),
+        ("add returns the sum", "add returns the sum"),
+        ("parse_date accepts weeks", "parse_date accepts weeks"),
+        ("`pages` rounds up", "`pages` rounds up"),
+    ],
+)
+def test_the_first_line_is_what_was_done_and_names_keep_their_case(
+    repo: Repo, summary: str, subject: str
+) -> None:
+    done = play.turn(play.call("SubmitChange", summary=summary, files=["calc.py"]))
+    task = repo.task("add() is wrong!! fix it", script=play.crew(*play.MENDED, done))
+    assert task.code == 0, task.err
+    assert repo.run("commit").code == 0
+    message = repo.git("log", "-1", "--format=%B")
+    assert message.splitlines()[0] == subject
+    assert "Task: add() is wrong!! fix it" in message
 
 
 def test_what_could_not_be_committed_in_the_end_is_refused_before_the_task(repo: Repo) -> None:
@@ -135,7 +243,7 @@ def test_a_hook_that_the_task_changed_never_runs(repo: Repo) -> None:
     repo.commit().git("config", "core.hooksPath", ".githooks")
     planted = play.edit(".githooks/pre-commit", "true", "touch .git/planted")
     assert repo.task(script=play.mending(*planted)).code in {0, 4}
-    refused = repo.run("commit")
+    refused = repo.run("commit", "--accept-caveat")
     assert refused.code == 2
     assert ".githooks/pre-commit" in refused.err
     assert not (repo.root / ".git/planted").exists()
@@ -167,7 +275,7 @@ def test_line_ends_new_files_and_deleted_files_are_committed_as_git_would(
     shell = play.turn(play.call("Bash", command="rm old.txt && printf 'x\\r\\n' > new.txt"))
     done = repo.task(script=play.mending(shell, evidence="ev-0003"))
     assert done.code in {0, 4}, done.err
-    assert repo.run("commit").code == 0
+    assert repo.run("commit", "--accept-caveat").code == 0
     assert sorted(list_committed(repo)) == ["calc.py", "new.txt", "old.txt"]
     stored = subprocess.run(
         ["git", "show", "HEAD:new.txt"], cwd=repo.root, check=True, capture_output=True

@@ -26,6 +26,24 @@ def hooked(repo: Repo, commands: dict[str, str], **more: Any) -> Repo:
     return repo
 
 
+def test_a_hook_that_refuses_everything_is_named_with_its_words_at_the_end(new_repo: NewRepo) -> None:
+    repo = new_repo(play.CALC)
+    script = {"type": "command", "command": "python3 .claude/hooks/gone.py"}
+    hooks = {"PreToolUse": [{"matcher": "Glob|SubmitVerdict", "hooks": [script]}]}
+    (repo.home / ".claude").mkdir(parents=True)
+    (repo.home / ".claude/settings.json").write_text(json.dumps({"hooks": hooks}))
+    look = play.turn(play.call("Glob", pattern="*"))
+    done = repo.task(script=play.crew(look, look, look, look, play.submit("calc.py")))
+    report = (repo.tasks[-1] / "report.md").read_text()
+    assert done.code == 1
+    for said in (done.err, report):
+        assert "hook python3 .claude/hooks/gone.py refused each of the " in said
+    assert "can't open file" in report
+    repo.task(script=play.mending())
+    report = (repo.tasks[-1] / "report.md").read_text()
+    assert "hook python3 .claude/hooks/gone.py refused its last one: " in report
+
+
 def told(repo: Repo) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (repo.home / "told").read_text().splitlines()]
 

@@ -218,6 +218,38 @@ def test_a_server_that_dies_or_is_slow_is_told_to_the_model(repo: Repo) -> None:
     assert not is_running(own)
 
 
+ONE_BAD_TOOL = """
+import json, sys
+GOOD = {"name": "good", "description": "Help.", "inputSchema": {"type": "object", "properties": {}}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    info = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
+    answers = {
+        "initialize": {**info, "serverInfo": {"name": "raw", "version": "1"}},
+        "tools/list": {"tools": [{"name": "bad", "inputSchema": "none"}, GOOD, {"description": "no name"}]},
+        "tools/call": {"content": [{"type": "text", "text": "helped"}]},
+    }
+    if asked.get("method") in answers:
+        found = answers[asked["method"]]
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": found}), flush=True)
+    elif "id" in asked:
+        error = {"code": -32601, "message": "no such method"}
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "error": error}), flush=True)
+"""
+
+
+def test_one_tool_that_cannot_be_read_costs_no_other(repo: Repo) -> None:
+    server = repo.home / "raw.py"
+    server.write_text(ONE_BAD_TOOL)
+    configure(repo, raw={"command": sys.executable, "args": [str(server)]})
+    tried = repo.run("mcp", "test")
+    assert tried.code == 0, tried.out + tried.err
+    assert "mcp__raw__good" in tried.out
+    assert "bad: left out" in tried.out
+    listed = repo.run("mcp", "list")
+    assert ("ready" in listed.out, "agentflow mcp test" in listed.out) == (False, True)
+
+
 def test_rules_and_settings_say_who_calls_what(repo: Repo) -> None:
     rules = {"deny": ["mcp__small__add(a:13)", "mcp__small__Bash"], "ask": ["mcp__small__flood"]}
     repo.give_role("spare", "---\nname: spare\ndescription: d\n---\nSpare.\n")
@@ -365,7 +397,7 @@ def test_the_example_of_the_guide_runs(new_repo: NewRepo) -> None:
     assert repo.run("trust", "--yes").code == 0
     listed = repo.run("mcp", "list").out
     assert (
-        f"clock                project  ready\n{'':<20} start the MCP server clock: {sys.executable}"
+        f"clock                project  configured\n{'':<20} start the MCP server clock: {sys.executable}"
         in listed
     )
     tried = repo.run("mcp", "test", "clock")

@@ -1,6 +1,5 @@
 """What each changed path is, by what really ran: an attack, and the honest change that looks like it."""
 
-import shutil
 from typing import Any
 
 import pytest
@@ -294,7 +293,7 @@ mod tests {
 """
 
 
-@pytest.mark.skipif(not shutil.which("cargo"), reason="cargo is not here")
+@pytest.mark.needs("cargo")
 def test_the_test_module_of_a_rust_file_stays_as_it_was(new_repo: NewRepo) -> None:
     files = {
         "Cargo.toml": '[package]\nname = "shop"\nversion = "0.1.0"\nedition = "2021"\n',

@@ -1,14 +1,12 @@
 """Repositories that hold more than one project: each is tested in its folder, as a person would there."""
 
-import shutil
-
 import pytest
 
 from tests.support import play, projects
 from tests.support.repo import NewRepo
 
-needs_go = pytest.mark.skipif(not shutil.which("go"), reason="runs go")
-needs_npm = pytest.mark.skipif(not shutil.which("npm"), reason="runs npm")
+needs_go = pytest.mark.needs("go")
+needs_npm = pytest.mark.needs("npm")
 
 
 def test_a_project_in_a_folder_is_tested_there_by_its_own_python(new_repo: NewRepo) -> None:

@@ -1,6 +1,5 @@
 """Changes judged by tests that are counted in other languages, and by checks that cannot run here."""
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +10,9 @@ import pytest
 from tests.support import play
 from tests.support.boxes import without_bubblewrap
 from tests.support.repo import NewRepo, Repo
+from tests.support.toolchains import NOT_RUN, can_build
 
-needs_node = pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="runs node")
+needs_node = pytest.mark.needs("node", "npm")
 ADDS = "test('adds', () => assert.equal(add(1, 2), 3));\n"
 NODE = {
     "package.json": '{"name": "calc", "version": "1.0.0", "scripts": {"test": "node --test"}}\n',
@@ -199,8 +199,8 @@ def test_a_missing_tool_can_be_left_out_knowingly(new_repo: NewRepo) -> None:
 
 
 def test_a_script_whose_program_is_not_installed_is_told_before_work(new_repo: NewRepo) -> None:
-    if not shutil.which("npm"):
-        pytest.skip("runs npm")
+    if not can_build("npm"):
+        pytest.skip(NOT_RUN.format("npm"))
     package = '{"name": "calc", "version": "1.0.0", "scripts": {"lint": "no-such-linter ."}}\n'
     repo = new_repo({**play.CALC, "package.json": package})
     done = repo.task(play.TEXT, "--json", script=play.mending(evidence="ev-0004"))
@@ -264,8 +264,8 @@ def test_a_dry_run_says_which_checks_would_not_run(new_repo: NewRepo) -> None:
 def test_tests_that_cannot_run_here_let_the_other_checks_judge(new_repo: NewRepo) -> None:
     """The tests need another Python; what builds the program still holds."""
     package = '{"name": "calc", "version": "1.0.0", "scripts": {"build": "true"}}\n'
-    if not shutil.which("npm"):
-        pytest.skip("runs npm")
+    if not can_build("npm"):
+        pytest.skip(NOT_RUN.format("npm"))
     project = '[project]\nname = "calc"\nversion = "1"\nrequires-python = ">=3.99"\n'
     repo = new_repo({**play.CALC, "pyproject.toml": project, "package.json": package})
     right = play.edit("calc.py", "a - b", "a + b")
@@ -277,7 +277,7 @@ def test_tests_that_cannot_run_here_let_the_other_checks_judge(new_repo: NewRepo
     assert len(repo.runs("implementer")) == 1
 
 
-@pytest.mark.skipif(not shutil.which("cargo"), reason="runs cargo")
+@pytest.mark.needs("cargo")
 def test_a_bug_in_rust_is_mended_whatever_the_build_leaves(new_repo: NewRepo) -> None:
     files = {
         "Cargo.toml": '[package]\nname = "calc"\nversion = "0.1.0"\nedition = "2021"\n',
@@ -291,7 +291,7 @@ def test_a_bug_in_rust_is_mended_whatever_the_build_leaves(new_repo: NewRepo) ->
     assert (done.code, done.json["caveats"]) == (0, []), done.err
 
 
-@pytest.mark.skipif(not shutil.which("go"), reason="runs go")
+@pytest.mark.needs("go")
 def test_a_bug_in_go_is_mended_where_the_user_has_a_cache_of_builds(new_repo: NewRepo) -> None:
     files = {
         "go.mod": "module calc\n\ngo 1.19\n",
@@ -335,7 +335,7 @@ GO = {
 }
 
 
-@pytest.mark.skipif(not shutil.which("go"), reason="runs go")
+@pytest.mark.needs("go")
 def test_a_go_test_that_fails_before_it_is_edited_is_not_taken_for_flaky(new_repo: NewRepo) -> None:
     repo = new_repo(GO)
     turns = play.edit("calc_test.go", "!= 4", "!= 3")

@@ -236,7 +236,6 @@ WRONG = {
     "an unknown owner": (HEAD.replace("implementer", "cook"), 4, "there is no role cook"),
     "an unknown consumer": (HEAD.replace("planner", "cook"), 4, "there is no role cook"),
     "a dangling link": (f"{HEAD}\n[a](references/none.md)\n", 7, "link to references/none.md"),
-    "a link out": (f"{HEAD}\n[a](../../../calc.py)\n", 7, "leads out of the skill's folder"),
     "no description": (HEAD.replace("description", "license"), 1, "description: is missing"),
     "a near miss": (HEAD.replace("description", "descriptoin"), 3, "did you mean 'description'?"),
 }
@@ -252,6 +251,14 @@ def test_check_names_what_is_wrong_with_file_and_line(repo: Repo, name: str) -> 
     assert Path(problem["file"]) == repo.root / SKILL
     assert (problem["line"], said in problem["message"]) == (line, True), problem
     assert f"{SKILL}:{line}: error: " in repo.run("check").out
+
+
+def test_a_link_out_of_the_folder_of_a_skill_is_a_note(repo: Repo) -> None:
+    repo.write({SKILL: f"{HEAD}\n[a](../../../calc.py)\n"})
+    done = repo.run("check", "--json")
+    (problem,) = done.json["problems"]
+    assert (done.code, problem["severity"], problem["line"]) == (0, "note", 7), problem
+    assert "lies outside the skill's folder" in problem["message"]
 
 
 def test_check_is_content_with_what_is_right(repo: Repo) -> None:

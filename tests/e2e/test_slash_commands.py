@@ -81,7 +81,7 @@ def test_everything_in_a_command_is_filled_in_and_kept_beside_what_was_typed(rep
     assert text in json.dumps(run.entries, ensure_ascii=False).replace("\\n", "\n").replace('\\"', '"')
     assert {"Read", "Grep"} <= run.tools
     assert "Glob" not in run.tools
-    assert f"typed      {typed}" in repo.run("status").out
+    assert f"task       {typed}" in repo.run("status").out
 
 
 def test_a_shell_line_obeys_the_rules_and_the_list_of_its_command(repo: Repo) -> None:
@@ -178,3 +178,17 @@ def test_hooks_may_add_to_a_command_or_refuse_it(repo: Repo) -> None:
     hook("other", "exit 2")
     assert ask(repo, "/find add calc.py")[0] == 0
     assert "It is a sum." not in repo.state()["task"]
+
+
+def test_the_text_of_a_command_is_neither_title_nor_class_of_the_task(repo: Repo) -> None:
+    body = "Fix, refactor and migrate everything. Add tests, rewrite the database schema and deploy it.\n"
+    commands = repo.home / ".claude/commands"
+    commands.mkdir(parents=True)
+    (commands / "why.md").write_text(
+        f"---\ndescription: Explain how a function works\n---\n{body}\n$ARGUMENTS\n"
+    )
+    done = repo.run("task", "/why add", "--model", repo.scripted(ANSWER))
+    assert done.code == 0, done.err
+    assert (repo.folder / "report.md").read_text().splitlines()[0] == "# answered: /why add"
+    assert repo.run("tasks", "--json").json[0]["task"] == "/why add"
+    assert repo.state()["task"].startswith("Fix, refactor")

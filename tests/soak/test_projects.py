@@ -1,7 +1,5 @@
 """What repositories with several projects are changed to, beyond the cases that CI runs."""
 
-import shutil
-
 import pytest
 
 from tests.support import play, projects
@@ -127,7 +125,7 @@ def lay_crate(name: str, code: str = "a + b") -> dict[str, str]:
     }
 
 
-@pytest.mark.skipif(not shutil.which("cargo"), reason="runs cargo")
+@pytest.mark.needs("cargo")
 @pytest.mark.parametrize(("code", "end"), [("a + b", 0), ("a * b", 3)])
 def test_crates_without_a_manifest_above_them_are_tested_each_in_its_folder(
     code: str, end: int, new_repo: NewRepo
@@ -139,7 +137,7 @@ def test_crates_without_a_manifest_above_them_are_tested_each_in_its_folder(
     assert done.code == end, done.out
 
 
-@pytest.mark.skipif(not shutil.which("cargo"), reason="runs cargo")
+@pytest.mark.needs("cargo")
 @pytest.mark.parametrize(("code", "end"), [("a + b", 0), ("a * b", 3), ("if a > 9 { 9 } else { a + b }", 4)])
 def test_a_crate_that_a_task_adds_beside_others_is_tested_at_once(
     code: str, end: int, new_repo: NewRepo
@@ -208,7 +206,7 @@ UNTESTED = {
 }
 
 
-@pytest.mark.skipif(not shutil.which("go"), reason="runs go")
+@pytest.mark.needs("go")
 @pytest.mark.parametrize("wrong", UNTESTED.values(), ids=list(UNTESTED))
 def test_a_go_module_that_a_task_adds_proves_no_more_than_its_tests_try(
     wrong: dict[str, str], new_repo: NewRepo

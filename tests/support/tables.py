@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import yaml
 
 from tests.support import play
 from tests.support.repo import Done, Repo
+from tests.support.toolchains import can_build
 
 FOLDER = Path(__file__).parents[1] / "soak/attacks/other"
 Files = Mapping[str, str | None]
@@ -56,8 +56,8 @@ class Case:
 def _is_here(need: str) -> bool:
     """Tell whether there is a program, at least as new as the version behind its name."""
     name, _, version = need.partition(" ")
-    if shutil.which(name) is None or not version:
-        return shutil.which(name) is not None
+    if not version or not can_build(name):
+        return can_build(name)
     told = subprocess.run([name, "--version"], capture_output=True, text=True, check=True).stdout
     numbers = ([int(each) for each in re.findall(r"\d+", text)] for text in (told, version))
     return next(numbers) >= next(numbers)

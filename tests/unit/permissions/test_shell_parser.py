@@ -43,6 +43,43 @@ def test_a_command_is_all_that_it_would_run(command: str, found: list[str]) -> N
     assert texts(command) == found
 
 
+MESSAGE = 'fix: it\'s\n\nBody $x `y` (a) "b" << c'
+DOCUMENT = f"\"$(cat <<'EOF'\n{MESSAGE}\nEOF\n)\""
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        (f"git commit -m {DOCUMENT}", [f"git commit -m {MESSAGE}"]),
+        (f"git add x && git commit -m {DOCUMENT}; gh pr create -b {DOCUMENT}", None),
+        (f"git commit -m {DOCUMENT.replace(chr(39) + 'EOF' + chr(39), chr(92) + 'EOF')}", None),
+        (f"bash -c {DOCUMENT.replace(MESSAGE, 'rm x')}", ["bash -c rm x", "rm x"]),
+        (f"rm {DOCUMENT.replace(MESSAGE, '-rf')}", ["rm -rf"]),
+        ("echo \"$(cat <<'E'\nE\nrm x\nE\n)\"", ["cat", "rm x", "E", "echo ?"]),
+        ("echo \"$(cat <<'E'\nx\n E\nrm x\nE\n)\"", ["cat", "rm x", "E", "echo ?"]),
+        (f"git commit -m {DOCUMENT[1:-1]}", ["cat", "git commit -m ?"]),
+        (f"cat() {{ echo -n; }}; git commit -m {DOCUMENT}", ["echo -n", "cat", "git commit -m ?"]),
+        (f"PATH=. ; git commit -m {DOCUMENT}", ["", "cat", "git commit -m ?"]),
+        (f". ./x; git commit -m {DOCUMENT}", [". ./x", "cat", "git commit -m ?"]),
+        (f"git commit -m {DOCUMENT.replace(chr(39) + 'EOF' + chr(39), 'EOF').replace(MESSAGE, 'a')}", None),
+    ],
+)
+def test_a_quoted_here_document_in_quotes_is_fixed_text(command: str, found: list[str] | None) -> None:
+    assert found is None or texts(command) == found
+    assert is_judged(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        f"git commit -m {DOCUMENT} <<A <<B\nA\nB",
+        "# $(cat <<'X'\nbash <<A <<B\nA\nB\nX\n)",
+    ],
+)
+def test_a_here_document_whose_end_is_not_clear_is_no_fixed_text(command: str) -> None:
+    assert not is_judged(command)
+
+
 @pytest.mark.parametrize(
     ("command", "operators"),
     [

@@ -269,6 +269,27 @@ def test_one_test_that_two_edits_pass_leaves_a_rival_with_the_input_that_tells(t
     assert all("price_after(" in rival and " gives " in rival for rival in submitted["rivals"])
 
 
+FULL, PART, EMPTY = "pages([1, 2, 3, 4], 2) == 2", "pages([1, 2, 3], 2) == 2", "pages([], 2) == 0"
+
+
+@pytest.mark.parametrize("tests", [(FULL, PART), (FULL, PART, EMPTY), (FULL,)])
+def test_the_most_ordinary_edit_is_made_whatever_fails_as_before(
+    tmp_path: Path, tests: tuple[str, ...]
+) -> None:
+    """A divisor of zero fails in the code as it was: an edit that hides that is not the better one."""
+    files = {
+        "shop/__init__.py": "",
+        "shop/core.py": "def pages(items, size):\n    return len(items) // size + 1\n",
+        "tests/test_core.py": module_tests("shop.core", tests),
+    }
+    stage = Stage(tmp_path, files, UNITTEST)
+    stage.open()
+    submitted = stage.play("implementer", Repair(boxed(tmp_path))).input
+    right = ["return (len(items) - 1) // size + 1"] if PART in tests else ["return len(items) // size"]
+    assert stage.changed() == {"shop/core.py": (["return len(items) // size + 1"], right)}
+    assert bool(submitted.get("rivals")) == (EMPTY not in tests)
+
+
 def test_an_edit_that_mends_a_part_has_its_rivals_too(tmp_path: Path) -> None:
     price = "def price_after(price, rate):\n    return price * (1 - rate)\n"
     full = "def is_full(n):\n    return n > 3\n"

@@ -1,13 +1,19 @@
 import stat
+import unicodedata
 
 import pytest
 
 from agentflow.core.errors import InvalidInput, OutsideWorkspace
+from agentflow.core.file_text import decode_file
 from agentflow.core.messages import Reply, Text, ToolCall, ToolResult
 from agentflow.core.run import CallAnswered, ReplyReceived
 from agentflow.tools.files import EDIT, MAX_READ_CHARS, READ, WRITE
 from agentflow.tools.inputs import check_input
 from tests.unit.tools.bench import Bench
+
+_KEPT = "encoding {}, which Edit and Write keep"
+_UNKNOWN = "encoding unknown, each byte is shown as Latin-1: add ASCII only"
+_BROKEN = "some bytes are not UTF-8 and shown as \ufffd: change other lines, with Edit"
 
 
 def test_read_numbers_the_lines(bench: Bench) -> None:
@@ -22,7 +28,24 @@ def test_read_numbers_the_lines(bench: Bench) -> None:
         ("\n", "     1\t\n[1 lines]"),
         ("no end", "     1\tno end\n[1 lines]"),
         (b"\xef\xbb\xbfbom\r\ncrlf\r\n", "     1\tbom\n     2\tcrlf\n[2 lines]"),
-        (b"caf\xe9\n", "     1\tcaf\ufffd\n[1 lines]"),
+        (b"caf\xe9\n", "     1\tcaf\xe9\n[1 lines; encoding latin-1, which Edit and Write keep]"),
+        (b"5 \x80\n", "     1\t5 \u20ac\n[1 lines; encoding cp1252, which Edit and Write keep]"),
+        (
+            "# coding: koi8-r\n# \u0434\u0430\n".encode("koi8-r"),
+            f"     1\t# coding: koi8-r\n     2\t# \u0434\u0430\n[2 lines; {_KEPT.format('koi8-r')}]",
+        ),
+        (
+            "\u0434\u043e\u043c\n".encode("koi8-r"),
+            f"     1\t\xc4\xcf\xcd\n[1 lines; {_UNKNOWN}]",
+        ),
+        (
+            "\xe4\xf6\xfc\xdf".encode() + b"\xff",
+            f"     1\t\xe4\xf6\xfc\xdf\ufffd\n[1 lines; {_BROKEN}]",
+        ),
+        (
+            "\ufeffa\r\nb\r\n".encode("utf-16-le"),
+            "     1\ta\n     2\tb\n[2 lines; encoding utf-16-le, which Edit and Write keep]",
+        ),
         ("page\x0cbreak\u2028here\n", "     1\tpage\x0cbreak\u2028here\n[1 lines]"),
     ],
 )
@@ -248,6 +271,93 @@ def test_write_keeps_the_form_of_what_it_replaces(
     bench(READ, file_path="a.txt")
     bench(WRITE, file_path="a.txt", content=content)
     assert place.read_bytes() == after
+
+
+_XML = "<?xml version='1.0' encoding='iso-8859-1'?>\n"
+_UMLAUT = ("M\xfcn\n", "M\xfcn \xd6l\n")
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "after"),
+    [
+        (_UMLAUT[0].encode("latin-1"), *_UMLAUT, _UMLAUT[1].encode("latin-1")),
+        (_UMLAUT[0].encode(), *_UMLAUT, _UMLAUT[1].encode()),
+        (_XML.encode(), "?>\n", "?>\n\xd6\n", (_XML + "\xd6\n").encode("latin-1")),
+        (b"# coding: latin-1\n# \xdf\n", "latin-1", "utf-8", "# coding: utf-8\n# \xdf\n".encode()),
+        (
+            "\ufeffa\r\n\xf6".encode("utf-16-be"),
+            "a\n\xf6",
+            "\u0434\n",
+            "\ufeff\u0434\r\n".encode("utf-16-be"),
+        ),
+        ("\u0434\u043e\u043c a\n".encode("koi8-r"), "a", "b", "\u0434\u043e\u043c b\n".encode("koi8-r")),
+        (
+            "\xe4\xf6\xfc\xdf ".encode() + b"\xff a\n",
+            "a",
+            "\xe4",
+            "\xe4\xf6\xfc\xdf ".encode() + b"\xff \xc3\xa4\n",
+        ),
+        (b"# coding: rot13\n# a\n", "# a", "# \xf6", b"# coding: rot13\n# \xc3\xb6\n"),
+    ],
+)
+def test_edit_and_write_keep_the_encoding(
+    bench: Bench, before: bytes, old: str, new: str, after: bytes
+) -> None:
+    place = bench.file("a.txt", before)
+    shown = bench(READ, file_path="a.txt").content
+    bench(EDIT, file_path="a.txt", old_string=old, new_string=new)
+    assert place.read_bytes() == after
+    if "not UTF-8" not in shown:
+        place.write_bytes(before)
+        whole = decode_file(before).text.replace("\r\n", "\n").replace(old, new)
+        bench(WRITE, file_path="a.txt", content=whole)
+        assert place.read_bytes() == after
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "problem"),
+    [
+        (b"M\xfcn\n", "M", "\u20ac", r"a.txt is latin-1, in which '\\u20ac' cannot be written"),
+        (b"M\xfcn\n", "M", "\ufffd", r"a.txt is latin-1, in which '\\ufffd' cannot be written"),
+        ("\u0434\u043e\u043c a\n".encode("koi8-r"), "a", "\u0434", "unknown encoding"),
+        ("\u0434\u043e\u043c a\n".encode("koi8-r"), "a", "\xfc", "unknown encoding"),
+        ("\xe4\xf6\xfc\xdf a".encode() + b"\xff", "a", "\ufffd", "Write would destroy"),
+    ],
+)
+def test_letters_that_the_file_cannot_hold_are_refused(
+    bench: Bench, before: bytes, old: str, new: str, problem: str
+) -> None:
+    place = bench.file("a.txt", before)
+    bench(READ, file_path="a.txt")
+    whole = decode_file(before).shown.replace(old, new)
+    with pytest.raises(InvalidInput, match=problem):
+        bench(WRITE, file_path="a.txt", content=whole)
+    if "destroy" not in problem:
+        with pytest.raises(InvalidInput, match=problem):
+            bench(EDIT, file_path="a.txt", old_string=old, new_string=new)
+    assert place.read_bytes() == before
+
+
+def test_a_new_file_has_the_encoding_that_it_names(bench: Bench) -> None:
+    bench(WRITE, file_path="a.py", content="# coding: latin-1\n# \xdf\n")
+    assert (bench.root / "a.py").read_bytes() == b"# coding: latin-1\n# \xdf\n"
+
+
+def test_names_match_whatever_composes_their_letters(bench: Bench) -> None:
+    stored, typed = (unicodedata.normalize(form, "d\xe9j\xe0/\ud559\uc810.md") for form in ("NFD", "NFC"))
+    place = bench.file(stored, "points\n")
+    assert "points" in bench(READ, file_path=typed).content
+    bench(EDIT, file_path=str(bench.root / typed), old_string="points", new_string="marks")
+    bench(WRITE, file_path=typed, content="one\n")
+    assert place.read_text() == "one\n"
+    assert [*place.parent.iterdir()] == [place]
+
+
+@pytest.mark.parametrize("name", ["src/page.py", "lib/pages.py", "Pages.py"])
+def test_a_name_that_leads_nowhere_is_told_the_near_ones(bench: Bench, name: str) -> None:
+    bench.file("src/pages.py", "")
+    with pytest.raises(InvalidInput, match=r"no such file; did you mean src/pages.py\?"):
+        bench(READ, file_path=name)
 
 
 def test_binary_files_are_neither_edited_nor_replaced(bench: Bench) -> None:

@@ -1,4 +1,3 @@
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -40,7 +39,7 @@ def run(folder: Path, code: str, call: str) -> str:
     return subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
-@pytest.mark.skipif(shutil.which("go") is None, reason="needs go")
+@pytest.mark.needs("go")
 @pytest.mark.parametrize(
     ("code", "call", "found"),
     [
@@ -63,7 +62,7 @@ def test_a_new_function_returns_something_else_of_its_kind(
     assert tmp_path.joinpath("kreached").exists()
 
 
-@pytest.mark.skipif(shutil.which("go") is None, reason="needs go")
+@pytest.mark.needs("go")
 def test_what_has_no_other_result_of_its_kind_is_not_marked(tmp_path: Path) -> None:
     assert run(tmp_path, "func f(a *int) (*int, chan int) { return a, nil }\n", "f(nil)") == "<nil> <nil>"
     assert not tmp_path.joinpath("kreached").exists()

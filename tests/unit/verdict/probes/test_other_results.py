@@ -1,4 +1,3 @@
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -78,7 +77,7 @@ def test_a_function_that_moved_is_not_new() -> None:
     assert wanted(a_change("", code, "old.py"), a_change(code, path="new.py")) == []
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+@pytest.mark.needs("node")
 @pytest.mark.parametrize(
     ("path", "code", "call", "found"),
     [

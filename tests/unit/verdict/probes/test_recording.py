@@ -1,7 +1,6 @@
 """Changed code of other languages tells which of its conditions and arms are tried."""
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 
 from agentflow.verdict.probes.recording import record_change
 from agentflow.workspace.mixed_tree import ChangedTexts
+from tests.support.toolchains import NOT_RUN, can_build
 
 SCRIPT = "function pages(total, size) {{\n{}}}\n\nmodule.exports = {{ pages }};\n"
 PROGRAM = "int left = 40;\n\nint pages(int total, int size) {{\n{}}}\n"
@@ -36,8 +36,8 @@ def untried(folder: Path, path: str, after: str, calls: str, before: str = "") -
     (folder / "main.rs").write_text(f"mod a;\nuse a::pages;\nfn main() {{ {calls} }}\n")
     command = COMMANDS[path].format(calls)
     program = command.split()[0]
-    if shutil.which(program) is None:
-        pytest.skip(f"runs {program}")
+    if not can_build(program):
+        pytest.skip(NOT_RUN.format(program))
     env = {**os.environ, "CARGO_MANIFEST_DIR": str(folder)}
     subprocess.run(["sh", "-c", command], cwd=folder, env=env, check=True)
     left = [each.name for each in folder.iterdir()]

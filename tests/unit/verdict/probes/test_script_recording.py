@@ -1,7 +1,6 @@
 """Changed JavaScript and TypeScript tells which of its conditions and arms are tried."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -16,7 +15,7 @@ CALLS = "pages(7, 3); pages(6, 3)"
 TYPES = re.compile(
     r"<T>|\??: (?:number|boolean|string|T|\(.*?\) => \w+)(?:\[\])?(?=[,);= ])| as const\b|(?<=\w)!(?= < )"
 )
-needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="runs node")
+needs_node = pytest.mark.needs("node")
 
 
 def body(*lines: str) -> str:
