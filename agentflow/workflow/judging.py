@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from functools import partial
 
 from agentflow.core.errors import Exit
-from agentflow.core.evidence import CheckRun, summarize_evidence
+from agentflow.core.evidence import CheckRun, describe_end, summarize_evidence
 from agentflow.core.pending import Answer, Pending, PendingKind
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Ending, Failure, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.core.verdict import FailReason, Verdict
 from agentflow.process import make_timestamp
 from agentflow.routing.route import JUDGING
-from agentflow.verdict.case import Case, describe_drift
+from agentflow.verdict.case import Case, describe_drift, find_faults
 from agentflow.verdict.diff.inspection import Inspection, make_approval_id
 from agentflow.verdict.ending import end_without_result
 from agentflow.verdict.gather import (
@@ -135,9 +135,8 @@ def _fail_as_before(crew: Crew, task: TaskState, failures: tuple[Failure, ...]) 
     if known := failed.get(Phase.VERIFICATION):
         verdict = verdict.replace(passed=False, reasons=known.reasons, caveats=())
     task = task.replace(verdict=verdict)
-    for each in failures:
-        task = _add_failure(task, each.phase, each.reasons, each.evidence)
-    return task
+    again = (each.replace(iteration=task.iteration) for each in failures)
+    return task.replace(failures=(*task.failures, *again))
 
 
 def _fail_unchanged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
@@ -145,7 +144,7 @@ def _fail_unchanged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> T
     verdict = judge(gather_case(crew.judging, task))
     for phase in phases:
         task = decide_gate(task, GateStatus.FAILED, f"- {'; '.join(verdict.reasons)}", phase=phase)
-    return _add_failure(task.replace(verdict=verdict), phases[0], verdict.reasons, verdict.evidence)
+    return add_failure(task.replace(verdict=verdict), phases[0], verdict.reasons)
 
 
 def _decide_review(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
@@ -163,7 +162,7 @@ def _decide_review(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
         return decide_gate(task, GateStatus.PASSED, said, agent=agent, phase=Phase.REVIEW)
     message = "\n".join((said, *(f"- {reason}" for reason in reasons)))
     task = decide_gate(task, GateStatus.FAILED, message, agent=agent, phase=Phase.REVIEW)
-    return _add_failure(task, Phase.REVIEW, reasons, ())
+    return add_failure(task, Phase.REVIEW, reasons)
 
 
 async def _decide_verification(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
@@ -220,25 +219,39 @@ def _decide_gate(crew: Crew, task: TaskState, verdict: Verdict, run: Run | None)
         found = f"every required check passes (evidence {', '.join(verdict.evidence)})"
         message = f"- {found if verdict.evidence else 'no check was run'}{caveats}"
         return decide_gate(task, GateStatus.PASSED, message, agent=agent, phase=Phase.VERIFICATION)
-    red = (format_check(run) for run in crew.checking.find_runs(task.final) if not run.green)
-    message = "\n".join((*(f"- {reason}" for reason in verdict.reasons), *red))
+    red = [run for run in crew.checking.find_runs(task.final) if not run.green]
+    message = "\n".join((*(f"- {reason}" for reason in verdict.reasons), *map(format_check, red)))
     task = decide_gate(task, GateStatus.FAILED, message, agent=agent, phase=Phase.VERIFICATION)
-    return _add_failure(task, Phase.VERIFICATION, verdict.reasons, verdict.evidence)
+    return add_failure(task, Phase.VERIFICATION, verdict.reasons, red)
 
 
-def _add_failure(
-    task: TaskState, phase: Phase, reasons: tuple[str, ...], evidence: tuple[str, ...]
+def add_failure(
+    task: TaskState, phase: Phase, reasons: tuple[str, ...], red: Sequence[CheckRun] = ()
 ) -> TaskState:
-    """Return the task with one more failure for the implementer's next prompt."""
+    """Return the task with one more failure for the implementer's next prompt.
+
+    Its signature comes from data alone: the words of a hanging check have its seconds, those of a judge
+    are new each time.
+    """
+    judge: object = task.judgement and task.judgement.verdict
+    if phase is Phase.REVIEW and task.review is not None:
+        judge = sorted((each.severity, each.kind, each.path, each.line) for each in task.review.issues)
+    identity = (phase.value, judge, task.stop_blocks, sorted(map(_identify, red)))
     failure = Failure(
         iteration=task.iteration,
         phase=phase,
         tree=task.tree or "",
-        signature=hashlib.sha256("\n".join(reasons).encode()).hexdigest()[:16],
+        signature=hashlib.sha256(repr(identity).encode()).hexdigest()[:16],
         reasons=reasons,
-        evidence=evidence,
+        evidence=task.verdict.evidence if task.verdict and phase is not Phase.REVIEW else (),
     )
     return task.replace(failures=(*task.failures, failure))
+
+
+def _identify(run: CheckRun) -> tuple[str, ...]:
+    """Return what makes a failing run the same as an earlier one."""
+    end = describe_end(run.evidence) if run.evidence else ""
+    return (run.check.name, run.check.command, end, *sorted(find_faults(run)))
 
 
 def _describe_run(run: CheckRun) -> str:
