@@ -123,6 +123,8 @@ async def _attempt(crew: Crew, phase: Phase, prompt: RunPrompt, number: int, sav
     if saved is None or saved.outcome is None:
         crew = await crew.with_servers(phase)
     agent = crew.build_agent(store.task, phase, number, prompt.name)
+    if saved is not None and saved.outcome is None and not saved.used and saved.head.model != agent.model_id:
+        return await _attempt(crew, phase, prompt, store.task.runs + 1, None)  # its model was corrected
     if saved is None:
         run = await run_agent(agent, prompt.text, prompt.earlier)
     else:
