@@ -23,7 +23,7 @@ from agentflow.verdict.gather import (
     run_required,
     try_checks,
 )
-from agentflow.verdict.judge import add_role_caveats, judge, list_objections, lower_verdict
+from agentflow.verdict.judge import add_role_caveats, doubt, judge, list_objections, lower_verdict
 from agentflow.verdict.runner import run_apart, run_together
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import dispatch
@@ -40,6 +40,8 @@ from agentflow.workflow.task_prompt import MAX_DIFF_CHARS
 
 _NOTHING_NEW = "- not asked again: nothing changed since the last iteration failed"
 _NOT_ASKED = Gate(status=GateStatus.PENDING, message="- not asked: a required check failed")
+_WRONG_FORM = (RunOutcome.INVALID_SUBMISSION, RunOutcome.NO_SUBMISSION, RunOutcome.CONFUSED)
+"""The ends of a judge whose result cannot be taken: they make no proved work worse than a caveat."""
 _NO_ANSWER = Verdict(passed=False, reasons=(FailReason.VERIFIER_NOT_ASKED.of(),), evidence=())
 
 
@@ -152,6 +154,9 @@ def _decide_review(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
     if run is None or run.pause is not None:
         return task
     agent = run.head.agent
+    if run.outcome in _WRONG_FORM and not task.reads_only:
+        message = f"- no review counts: {end_without_result(run).reason}"
+        return decide_gate(task, GateStatus.SKIPPED, message, agent=agent, phase=Phase.REVIEW)
     if run.outcome is not RunOutcome.SUBMITTED or task.review is None:
         return end_in_phase(task, Phase.REVIEW, end_without_result(run), agent=agent)
     issues = len(task.review.issues)
@@ -175,7 +180,9 @@ async def _decide_verification(crew: Crew, task: TaskState, run: Run | None) -> 
         return task if task.pending else _decide_gate(crew, task, verdict, run)
     if verdict.passed and verdict.evidence and run is None and task.asks_verifier:
         verdict = _NO_ANSWER
-    if verdict.passed and run is not None:
+    if verdict.passed and run is not None and run.outcome in _WRONG_FORM:
+        verdict = doubt(verdict, end_without_result(run).reason)
+    elif verdict.passed and run is not None:
         if run.outcome is not RunOutcome.SUBMITTED or task.judgement is None:
             return end_in_phase(task, Phase.VERIFICATION, end_without_result(run), agent=run.head.agent)
         verdict = lower_verdict(verdict, task.judgement, crew.list_changes(task))
