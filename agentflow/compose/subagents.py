@@ -8,7 +8,7 @@ from anyio import from_thread
 from msgspec import Meta
 
 from agentflow.compose.capability import ContextChannel, FactoryInput, ToolFactoryChannel
-from agentflow.core.errors import InvalidInput, ModelRejected, NotAllowed
+from agentflow.core.errors import InvalidInput, ModelRefused, ModelRejected, NotAllowed
 from agentflow.core.fold import DELEGATE
 from agentflow.core.messages import Message, ServerToolPart, Text, ToolCall, ToolResult
 from agentflow.core.record import Record, encode
@@ -156,7 +156,7 @@ class Delegate(Record):
         request = SubagentRequest(role=role, work=work, call_id=context.call_id, brief=brief)
         try:
             run = from_thread.run(self.agents.run, request, self.settled)
-        except ModelRejected as error:
+        except (ModelRefused, ModelRejected) as error:
             return Output(content=f"{role.name} got no reply: {error}", is_error=True)
         if run.pause is not None:
             return Output(content=f"{role.name} waits", pending=run.pause.pending)

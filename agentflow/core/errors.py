@@ -3,7 +3,7 @@
 AgentflowError            has .hint and the exit code of CONTRACT section 2
   UsageError              the command line asks for something impossible
   ConfigError             InvalidFile, UnknownRole, UnknownTool, UnknownSkill
-  ModelError              ModelUnavailable, ModelRejected (PromptTooLong)
+  ModelError              ModelUnavailable (ModelRefused), ModelRejected (PromptTooLong)
   NoSandbox               there is no sandbox, and nobody allowed commands to run without one
   Halted                  a hook ended the whole task
   StateError              CorruptState, TaskNotFound, TaskLocked, TaskOver, Suspended
@@ -104,8 +104,15 @@ class ModelUnavailable(ModelError):
         """All tries that the settings allow were made; another one now would fail too."""
 
 
+class ModelRefused(ModelUnavailable):
+    """The server refuses it until a person corrects the key, the account or the settings."""
+
+    def __init__(self, message: str, *, hint: str = "", is_settled: bool = True) -> None:
+        super().__init__(message, hint=hint, is_settled=is_settled)
+
+
 PASSING_STATUSES = frozenset({408, 409, 425, 429}) | frozenset(range(500, 600))
-"""The HTTP statuses that mean ModelUnavailable."""
+"""The HTTP statuses that pass by themselves."""
 
 
 class ModelRejected(ModelError):

@@ -271,7 +271,7 @@ _MEANINGS: Mapping[str, str] = MappingProxyType(
         Caveat.CHECK_WEAKENED: "a check was weakened; today's code passes the original one: see the notes",
         Caveat.DEPENDENCIES: "the dependencies changed; a person should review them: see the notes",
         Caveat.AMBIGUOUS_REPAIR: "other edits pass the same tests but differ on other inputs: see the notes",
-        Caveat.NOT_REVIEWED: "a task of this class needs a review, which --no-review skipped",
+        Caveat.NOT_REVIEWED: "no review counts: --no-review skipped it, or the reviewer gave no valid result",
         Caveat.REVIEWER_DISAGREES: "the checks pass, but the reviewer objected without citing a line",
         Caveat.VERIFIER_DISAGREES: "the checks pass, but the verifier did not confirm the change",
     }

@@ -9,7 +9,7 @@ from typing import Any
 from anyio import from_thread, to_thread
 
 from agentflow.core.errors import Halted, InvalidInput, ModelUnavailable, NotAllowed, ToolError
-from agentflow.core.events import Answered, ToolBlocked, ToolFinished, ToolStarted
+from agentflow.core.events import Answered, ToolBlocked, ToolFinished, ToolStarted, Warned
 from agentflow.core.evidence import By
 from agentflow.core.hook import Decision, HookDecision
 from agentflow.core.messages import ToolCall, ToolResult
@@ -20,7 +20,7 @@ from agentflow.core.run import CallAnswered, Run, RunPaused
 from agentflow.core.task import Phase
 from agentflow.core.tool import Category, Effect, Output, Shell, Subject, Tool, ToolContext
 from agentflow.loop.agent import Agent
-from agentflow.loop.history import fit_input, to_writable
+from agentflow.loop.history import fit_input, fit_submission, to_writable
 from agentflow.loop.lifecycle import (
     announce_denial,
     ask_for_permission,
@@ -32,7 +32,7 @@ from agentflow.loop.open_skills import find_skill_bounds, require_allowed_by_ski
 from agentflow.parse import Mismatch
 from agentflow.permissions.role_rules import explain_role_refusal, find_scope
 from agentflow.process import check_cancelled, make_timestamp
-from agentflow.redact import redact_text, redact_values, to_one_line
+from agentflow.redact import list_some, redact_text, redact_values, to_one_line
 from agentflow.tools.inputs import check_input, spell_path
 from agentflow.tools.shell import BASH, recall_note
 from agentflow.tools.submit import KINDS, Escalation, find_misplacement
@@ -150,7 +150,7 @@ def answer_with_error(call: ToolCall, message: str) -> CallAnswered:
 def _check_call(agent: Agent, tool: Tool, given: dict[str, Any]) -> AuthorizedCall:
     """Return a call whose input fits, and which the role may make."""
     try:
-        fitted = fit_input(tool.input, given)
+        fitted = _fit(agent, tool, given)
     except Mismatch as error:
         raise InvalidInput(f"{error}. {_describe_inputs(agent, tool)}") from None
     judged = {key: value for key, value in to_builtins(fitted).items() if value is not None}
@@ -162,6 +162,16 @@ def _check_call(agent: Agent, tool: Tool, given: dict[str, Any]) -> AuthorizedCa
             if why := explain_role_refusal(role, tool, _spell(agent, tool.rule_subject, value), scope):
                 raise NotAllowed(why, by=f"the list of the {role.name}")
     return AuthorizedCall(tool=tool, given=fitted, input=judged, subject=_find_subject(agent, tool, judged))
+
+
+def _fit(agent: Agent, tool: Tool, given: dict[str, Any]) -> Record:
+    if agent.submit is None or tool.name != agent.submit.name:
+        return fit_input(tool.input, given)
+    fitted, unknown = fit_submission(tool.input, given)
+    if unknown:
+        ignored = list_some(map(to_one_line, unknown))
+        agent.observe(Warned(message=f"{tool.name} of the {agent.role.name}: ignored, not known: {ignored}"))
+    return fitted
 
 
 def _settle_approval(agent: Agent, run: Run, call: ToolCall, checked: AuthorizedCall) -> Authorization:

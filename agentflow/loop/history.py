@@ -190,6 +190,54 @@ def fit_input(kind: type[Record], value: dict[str, Any]) -> Record:
         raise
 
 
+def fit_submission(kind: type[Record], value: dict[str, Any]) -> tuple[Record, tuple[str, ...]]:
+    """Return a role's result as its type, and the keys in it that mean nothing to us.
+
+    A list that is missing is empty, and a number is a text where a text is meant: a slip of form must not
+    lose right work. Raises Mismatch.
+    """
+    try:
+        return fit_input(kind, value), ()
+    except Mismatch:
+        from msgspec.inspect import type_info  # noqa: PLC0415  # only for what does not fit
+
+        unknown: dict[str, None] = {}
+        with suppress(Mismatch):
+            return fit(kind, _shape(type_info(kind), value, "", unknown), lax=True), tuple(unknown)
+        raise
+
+
+def _shape(described: Any, value: object, place: str, unknown: dict[str, None]) -> object:
+    """Return plain data in the shape of a described type, as far as it can be meant so."""
+    match type(described).__name__:
+        case "Metadata":
+            return _shape(described.type, value, place, unknown)
+        case "UnionType" if value is not None:
+            inner = (each for each in described.types if type(each).__name__ != "NoneType")
+            return _shape(next(inner), value, place, unknown)
+        case "StrType" if type(value) is int:
+            return str(value)
+        case "VarTupleType":
+            found = _unpack(value)
+            items = found if isinstance(found, list) else [] if found is None else [found]
+            return [_shape(described.item_type, item, place, unknown) for item in items]
+        case "StructType" if isinstance(found := _unpack(value), dict):
+            fields = {field.encode_name: field for field in described.fields}
+            lists = (name for name, field in fields.items() if field.required and _is_list(field.type))
+            given = {**dict.fromkeys(lists), **found}
+            unknown.update(dict.fromkeys(f"{place}{key}" for key in given if key not in fields))
+            return {
+                key: _shape(fields[key].type, item, f"{place}{key}.", unknown)
+                for key, item in given.items()
+                if key in fields
+            }
+    return value
+
+
+def _is_list(described: Any) -> bool:
+    return type(getattr(described, "type", described)).__name__ == "VarTupleType"
+
+
 def _list_spellings(kind: type[Record], value: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield value
     inner = value.get("input")

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable
+from agentflow.core.errors import ModelError, ModelRefused, ModelRejected, ModelUnavailable
 from agentflow.core.events import Retried, Warned
 from agentflow.core.messages import Reply, Request, Usage, sum_usage
 from agentflow.core.pending import Budget
@@ -30,7 +30,6 @@ from agentflow.model.wire import (
     Api,
     BadReply,
     ErrorEvent,
-    ModelUnfit,
     NobodyThere,
     ReadReply,
     ServerAnswer,
@@ -191,14 +190,14 @@ class LiveModel:
         return request.replace(tools=(), force=None) if takes_none else request
 
     async def _attempt(self, body: bytes) -> Reply:
-        """Ask once. Raises TryFailed for what may pass, ModelRejected for what will not."""
+        """Ask once. Raises TryFailed for what may pass, ModelRefused or ModelRejected for what will not."""
         reading = _Reading(self._api, self._settings, self._on_delta)
         try:
             found, skipped = await reading.read_reply(self._source, body, stream=self._stream)
         except ErrorEvent as told:
             kind, message = told.error.get("type", ""), told.error.get("message", "")
             raise self._redact_error(to_type_error(str(kind), str(message)), reading.used) from None
-        except (TryFailed, ModelRejected) as error:
+        except (TryFailed, ModelRefused, ModelRejected) as error:
             raise self._redact_error(error, reading.used) from None
         if skipped:
             kinds = self._redact(", ".join(sorted(skipped)))
@@ -207,12 +206,10 @@ class LiveModel:
 
     def _redact_error(self, error: ModelError, used: Usage | None) -> ModelError:
         """Return an error as it may be shown, with what its try used."""
-        said = self._redact(str(error))
-        if isinstance(error, NobodyThere):
-            return NobodyThere(said, hint=error.hint)
-        if isinstance(error, TryFailed):
-            return type(error)(said, retry_after=error.retry_after, used=used)
-        return type(error)(said, hint=error.hint)
+        told = _with_reason(error, self._redact(str(error)))
+        if isinstance(told, TryFailed):
+            told.used = used
+        return told
 
     def _redact(self, text: str) -> str:
         for secret in self._source.secrets:
@@ -222,13 +219,15 @@ class LiveModel:
 
 def _may_pass_on(error: ModelError) -> bool:
     """Return whether another model of the same server may answer."""
-    return isinstance(error, ModelUnavailable | ModelUnfit) and not isinstance(error, ServerGone)
+    is_for_all = isinstance(error, ServerGone) or type(error) is ModelRefused
+    return isinstance(error, ModelUnavailable) and not is_for_all
 
 
 def _with_reason(error: ModelError, reason: str) -> ModelError:
-    if isinstance(error, ModelUnavailable):
-        return ModelUnavailable(reason, hint=error.hint, is_settled=error.is_settled)
-    return type(error)(reason, hint=error.hint)
+    """Return the same error in other words."""
+    said = copy(error)
+    said.args = (reason,)
+    return said
 
 
 class _Reading:
@@ -268,7 +267,7 @@ class _Reading:
         if kind == "text/event-stream" and self._streamed is not None:
             return await self._read_stream(answer, self._streamed, scope)
         if kind != "application/json":
-            raise ModelRejected(
+            raise ModelRefused(
                 f"this endpoint is not {self._api.title}: it sent {kind or 'something without a type'}",
                 hint=_ADDRESS,
             )
@@ -307,7 +306,7 @@ def _to_error(answer: ServerAnswer, body: bytes) -> ModelError:
     if 300 <= answer.status < 400:
         host = urlsplit(answer.headers.get("location", "")).netloc.rpartition("@")[2]
         where = f" to {host}" if host else ""
-        return ModelRejected(f"the model's endpoint redirects{where}; no redirect is followed", hint=_ADDRESS)
+        return ModelRefused(f"the model's endpoint redirects{where}; no redirect is followed", hint=_ADDRESS)
     if 200 < answer.status < 300:
         return BadReply(f"the model's endpoint answered {answer.status}")
     said: Any = decode_or_none(body.decode("utf-8", "replace"))

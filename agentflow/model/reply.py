@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from io import StringIO
 from typing import Any
 
-from agentflow.core.errors import ModelRejected, PromptTooLong
+from agentflow.core.errors import ModelRefused, ModelRejected, PromptTooLong
 from agentflow.core.messages import (
     Reply,
     ReplyPart,
@@ -252,7 +252,7 @@ _NOT_WHOLE = "its input did not arrive as a JSON object; nothing was run, make t
 
 
 def parse_body(raw: bytes) -> RawTurn:
-    """Return the turn of a reply that was not streamed. Raises BadReply, ErrorEvent, or ModelRejected."""
+    """Return the turn of a reply that was not streamed. Raises BadReply, ErrorEvent, or ModelRefused."""
     try:
         found = json.loads(raw.decode())
     except (ValueError, RecursionError):
@@ -261,7 +261,7 @@ def parse_body(raw: bytes) -> RawTurn:
     if kind == "error" and isinstance(found.get("error"), dict):
         raise ErrorEvent(found["error"])
     if kind != "message" or not isinstance(found.get("content"), list):
-        raise ModelRejected("this endpoint is not the Messages API: its answer is JSON of another kind")
+        raise ModelRefused("this endpoint is not the Messages API: its answer is JSON of another kind")
     counts = read_usage(found.get("usage"))
     if not isinstance(found.get("stop_reason"), str) or "output" not in counts:
         raise BadReply("the reply lacks what a turn ends with")

@@ -19,14 +19,14 @@ from agentflow.core.errors import (
     PASSING_STATUSES,
     InvalidFile,
     ModelError,
-    ModelRejected,
+    ModelRefused,
     ModelUnavailable,
     PromptTooLong,
 )
 from agentflow.core.record import Record, encode
 from agentflow.core.regex import regex
 from agentflow.frontmatter import write_whole
-from agentflow.model.wire import BadReply, ModelUnfit, NobodyThere, ServerGone, TryFailed
+from agentflow.model.wire import ADDRESS, BadReply, ModelUnfit, NobodyThere, ServerGone, TryFailed
 from agentflow.parse import decode
 from agentflow.settings import Retry
 
@@ -53,7 +53,7 @@ _TOO_LONG = regex(
 """What endpoints say of a request that has more tokens than the model takes."""
 _OF_THE_REPLY = "output tokens"
 _LONG = 413
-_TOOLS_HINT = "every role needs tools; give its tier a model that takes them, under models in config.yaml"
+_TOOLS_HINT = "Every role needs tools: give its tier a model that takes them, under models in config.yaml"
 _STATUS: Mapping[str, int] = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -66,11 +66,13 @@ _STATUS: Mapping[str, int] = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-_HINTS: Mapping[int, str] = {
-    401: "set ANTHROPIC_API_KEY or ANTHROPIC_AUTH_TOKEN to a credential of this endpoint",
-    403: "this credential may not use this model",
-    404: "check the endpoint's address, and the model ids under models in config.yaml",
+_REFUSALS: Mapping[int, tuple[str, str]] = {
+    401: ("your API key was rejected", "Correct it"),
+    403: ("your API key may not do this", "Correct it, or choose another model"),
+    404: ("the endpoint has no such model or address", f"Correct the model's id, or {ADDRESS}"),
 }
+"""What the refusal of a status means, and what a person can do about it."""
+_RESUME = ", then run agentflow resume"
 
 Tell = Callable[[int, str, float], None]
 """Gets each failed try: its number, the reason, and the seconds until the next."""
@@ -121,9 +123,11 @@ def to_status_error(status: int, message: str, retry_after: str | None) -> Model
     is_about_prompt = _TOO_LONG.search(message) and _OF_THE_REPLY not in message
     if status == _LONG or (status in _UNFIT and is_about_prompt):
         return PromptTooLong(said)
-    kind = ModelUnfit if status in _UNFIT else ModelRejected
+    kind = ModelUnfit if status in _UNFIT else ModelRefused
+    meaning, hint = _REFUSALS.get(status, ("the model's endpoint refused this request", "Correct that"))
     takes_no_tools = status in _UNFIT and _NO_TOOLS.search(message)
-    return kind(said, hint=_TOOLS_HINT if takes_no_tools else _HINTS.get(status, ""))
+    about = f"{status}: {message}" if message else str(status)
+    return kind(f"{meaning} ({about})", hint=f"{_TOOLS_HINT if takes_no_tools else hint}{_RESUME}")
 
 
 def to_type_error(kind: str, message: str) -> ModelError:

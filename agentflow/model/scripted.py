@@ -13,6 +13,7 @@ from agentflow.core.errors import (
     PASSING_STATUSES,
     ConfigError,
     InvalidFile,
+    ModelRefused,
     ModelRejected,
     ModelUnavailable,
     PromptTooLong,
@@ -113,7 +114,7 @@ def _fits(match: Match, request: Request) -> bool:
 
 def _reply(turn: Turn, request: Request, position: int) -> Reply:
     if turn.error is not None:
-        kind = ModelUnavailable if turn.error in PASSING_STATUSES else ModelRejected
+        kind = ModelUnavailable if turn.error in PASSING_STATUSES else ModelRefused
         raise kind(f"the model answered with error {turn.error}")
     calls = tuple(
         ToolCall(id=f"s{request.run}-{position + 1}-{number}", name=call.name, input=call.input)

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from agentflow.core.errors import ConfigError, ModelRejected, ModelUnavailable
+from agentflow.core.errors import ConfigError, ModelRefused, ModelUnavailable
 from agentflow.core.messages import Reply, Request, Usage
 from agentflow.core.record import Record
 
@@ -60,7 +60,7 @@ class Source(Protocol):
         """Texts that no message may contain."""
 
     def open(self, body: bytes, *, stream: bool) -> AbstractAsyncContextManager[ServerAnswer]:
-        """Send one request; raise TryFailed when it does not get through, ModelRejected when none will."""
+        """Send one request; raise TryFailed when it does not get through, ModelRefused when none will."""
 
     async def reach(self) -> None:
         """Open a connection early where that is cheap; raise what `open` raises."""
@@ -107,7 +107,7 @@ class Api(Protocol):
         """Return the body of a request."""
 
     def read(self, body: bytes) -> ReadReply:
-        """Return the reply of a whole answer; raise BadReply, ErrorEvent or ModelRejected."""
+        """Return the reply of a whole answer; raise BadReply, ErrorEvent, ModelRefused or ModelRejected."""
 
     def start_stream(self) -> StreamedReply | None:
         """Return a reply to which the events of a stream are added, or None where nothing is streamed."""
@@ -146,7 +146,7 @@ class ServerGone(ModelUnavailable):
     """No server was found at the address, whichever model is asked."""
 
 
-class ModelUnfit(ModelRejected):
+class ModelUnfit(ModelRefused):
     """This model cannot take the request; another one of its tier may."""
 
 
@@ -156,12 +156,12 @@ class BadReply(TryFailed):
 
 def to_connection_error(
     error: BaseException, address: str = "", *, by_proxy: bool = False
-) -> TryFailed | ModelRejected:
+) -> TryFailed | ModelRefused:
     """Return what a failed connection means: only a certificate that is not trusted stays so."""
     causes = tuple(_causes(error))
     for cause in causes:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            return ModelRejected(
+            return ModelRefused(
                 f"the endpoint's certificate is not trusted: {cause.verify_message}",
                 hint="name a private authority's file in SSL_CERT_FILE",
             )

@@ -17,6 +17,9 @@ _JOINT = regex(r"(?:,\s*|\s+)(?=(?:and then|then|and|but|so)\s)|,\s+(?!as your\b
 
 _SETTING = regex(r"(?:when|if|in|on|for|using|after|before|since|because|while|as|with|at|by)\b[^,]*,\s*")
 
+_QUOTED = regex(r"`[^`\n]*`|\"[^\"\n]*\"|(?<=\w)\([^()\n]*\)")
+"""What belongs together: quoted, or the arguments of a call."""
+
 _WORD = regex(r"\w")
 
 _FOR_SOMEBODY = regex(r"\w+\s+(?:me|us)\b")
@@ -33,12 +36,18 @@ _IN_DOCUMENT = regex(rf"\bin\s+(?:the\s+)?{_DOCUMENT}")
 
 _WITHOUT = regex(r"\bwithout\b[^,.;]*")
 
+_PART = "\x1f"
+"""Stands between the parts of a name; in a pattern it is a space."""
+
 _STATEMENT = regex(
     r"\w+(?:\s+(?!(?:that|which|who|where|if|whether|how|why|what|all|every|the|a|an)\b)\w+){0,2}\s+"
     r"(?:is|are|was|were|should|must|does|doesn't|do not|don't|fails?|crash(?:es)?|returns|raises|hangs|shows"
-    r"|needs|gives|breaks|has|cannot|can't|never|always|ignores?|loses|drops|misses|leaves|freezes|disappears)\b"
+    r"|needs|gives|breaks|has|cannot|can't|never|always|ignores?|loses|drops|misses|leaves|freezes|disappears)\b(?!\x1f)"
 )
 """A sentence whose first word is a noun that could also be an order: "search results are wrong"."""
+
+_AUXILIARY = regex(r"do\s(?!(?:it|this|that|so|the same|an?)\b)")
+"""The beginning of a question that would be an order without its question mark: "do tests use ... ?"."""
 
 _GAP = r"\W+(?:\w+\W+){0,3}?"
 
@@ -49,7 +58,7 @@ _FENCED = regex(r"^```.*?^```[^\S\n]*$", re.MULTILINE | re.DOTALL)
 
 _AFTER = ("", *" \t\n,:;.!?()\"'")
 
-_APART = regex(r"[_\u2010-\u2015]")
+_DASH = regex(r"[\u2010-\u2015]")
 
 _BEGINNING, _END = 6_000, 2_000
 """The part of a long text that is read: people say what they want before or after what they paste."""
@@ -81,20 +90,34 @@ class Clause(Record):
 
 def split_clauses(text: str, table: Table) -> tuple[Clause, ...]:
     """Return the clauses of a text in order."""
-    sentences = (sentence for sentence in _SENTENCE.split(to_plain_words(text)) if _WORD.search(sentence))
-    return tuple(clause for sentence in sentences for clause in _clauses_of(sentence, table))
+    found: list[Clause] = []
+    is_asked = False
+    for sentence in _SENTENCE.split(to_plain_words(text)):
+        if _WORD.search(sentence):
+            clauses = tuple(_clauses_of(sentence, table, is_asked=is_asked))
+            is_asked = sentence.endswith(":") and any(each.mood is Mood.QUESTION for each in clauses)
+            found += clauses
+    return tuple(found)
 
 
-def _clauses_of(sentence: str, table: Table) -> Iterator[Clause]:
-    """Yield the clauses of a sentence; a part without a verb joins the clause before it."""
-    setting = None if sentence.rstrip().endswith("?") else _SETTING.match(sentence)
+def _clauses_of(sentence: str, table: Table, *, is_asked: bool) -> Iterator[Clause]:
+    """Yield the clauses of a sentence; a part without a verb joins the clause before it.
+
+    So do the verbs of a question: "which of set, get and delete checks the key?"
+    """
+    ends_asking = sentence.rstrip().endswith("?")
+    setting = None if ends_asking else _SETTING.match(sentence)
     begin = setting.end() if setting else 0
-    current, *pieces = _JOINT.split(sentence[begin:].strip())
+    current, *pieces = _split_at_joints(sentence[begin:].strip())
     clause = _clause(current, table)
+    if ends_asking and (is_asked or _AUXILIARY.match(sentence)) and clause.mood is Mood.CHANGE:
+        clause = clause.replace(mood=Mood.QUESTION)
     clause = clause.replace(text=f"{clause.text} {sentence[:begin]}".strip())
     for piece in pieces:
+        is_asked = ends_asking and (is_asked or clause.mood is Mood.QUESTION)
         follower = _clause(piece, table)
-        if follower.mood is Mood.STATEMENT:
+        is_inside = is_asked and follower.mood is Mood.CHANGE and not find_phrases(table.requests, piece)
+        if follower.mood is Mood.STATEMENT or is_inside:
             clause = clause.replace(text=f"{clause.text} {follower.text}")
         else:
             yield clause
@@ -102,6 +125,17 @@ def _clauses_of(sentence: str, table: Table) -> Iterator[Clause]:
     if clause.text:
         is_open = clause.mood is Mood.STATEMENT and _is_question(sentence, table)
         yield clause.replace(mood=Mood.QUESTION) if is_open else clause
+
+
+def _split_at_joints(sentence: str) -> Iterator[str]:
+    """Yield the parts of a sentence between its joints; what is quoted stays whole."""
+    whole = [found.span() for found in _QUOTED.finditer(sentence) if found[0] != sentence]
+    begin = 0
+    for joint in _JOINT.finditer(sentence):
+        if not any(first < joint.start() < end for first, end in whole):
+            yield sentence[begin : joint.start()]
+            begin = joint.end()
+    yield sentence[begin:]
 
 
 def _is_question(sentence: str, table: Table) -> bool:
@@ -163,7 +197,8 @@ def drop_quoted(text: str) -> str:
 
 def to_plain_words(text: str) -> str:
     """Return the words of a text in lower case, the parts of names apart."""
-    return _APART.sub(" ", _CAMEL.sub(lambda found: found[0] or " ", text.replace("\u2019", "'"))).lower()
+    text = _CAMEL.sub(lambda found: found[0] or _PART, text.replace("\u2019", "'").replace("_", _PART))
+    return _DASH.sub(" ", text).lower()
 
 
 def find_phrases(phrases: Iterable[str], text: str) -> tuple[str, ...]:

@@ -97,7 +97,7 @@ def _new_iteration(task: TaskState) -> TaskState:
     reopened = {
         phase: Gate(status=GateStatus.PENDING)
         for phase in JUDGING
-        if task.get_gate(phase).status is not GateStatus.SKIPPED
+        if task.get_gate(phase).status is not GateStatus.SKIPPED or task.get_gate(phase).agent
     }
     return task.replace(
         iteration=task.iteration + 1,

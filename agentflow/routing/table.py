@@ -45,6 +45,7 @@ class Table(Record):
     yours: Words
     orders: Orders
     polite: Words
+    requests: Words
     kinds: dict[str, Words]
     report: Words
     files: FileWords

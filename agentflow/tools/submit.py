@@ -8,7 +8,7 @@ from msgspec import Meta
 from agentflow.core.errors import InvalidInput, ToolError
 from agentflow.core.evidence import By, Side
 from agentflow.core.pending import OWN_WORDS, PendingKind
-from agentflow.core.ports import Ledger, Workspace
+from agentflow.core.ports import Workspace
 from agentflow.core.record import Record, to_builtins
 from agentflow.core.role import (
     AnySubmission,
@@ -29,7 +29,7 @@ from agentflow.tools.inputs import spell_path
 _WEB = ("https://", "http://")
 """A page is cited by its address; whether it says so cannot be looked up here."""
 _NOTHING_TO_DO = (
-    "make the change; if nothing has to change, submit once more with the reason as summary, or use Escalate"
+    "make the change; if nothing has to change, name no file and give the reason as summary, or use Escalate"
 )
 Cited = TypeVar("Cited", Finding, Issue)
 
@@ -66,7 +66,7 @@ def _find_disorder(plan: Plan) -> Iterator[str]:
 
 
 def submit_change(wanted: Change, context: ToolContext) -> Output:
-    """Hand in the change and end; name every file that differs."""
+    """Hand in the change and end; name every file that differs, or none and why nothing has to change."""
     problems = list(_unlike(wanted, context)) if context.changed and not context.run.rejected else []
     if problems:
         raise InvalidInput("; ".join(problems))
@@ -81,10 +81,21 @@ def submit_review(wanted: Review, context: ToolContext) -> Output:
 
 def submit_verdict(wanted: Judgement, context: ToolContext) -> Output:
     """Hand in the verdict and end; VERIFIED cites checks that the program ran after the change."""
-    problems = list(_find_unfounded(wanted, context.ledger))
-    if problems:
+    named = (f"ev-{int(cited):04}" if cited.isdecimal() else cited for cited in wanted.evidence)
+    records = {cited: context.ledger.find(cited) for cited in named}
+    problems = [
+        f"{cited}: no check that the program ran after the change has this id"
+        for cited, record in records.items()
+        if record is None
+    ]
+    found = {cited: record for cited, record in records.items() if record is not None}
+    counts = (each.by is By.PROGRAM and each.code is Side.FINAL for each in found.values())
+    is_bare = wanted.verdict is Claim.VERIFIED and not any(counts)
+    if is_bare:
+        problems.append("VERIFIED has to cite a check that the program ran after the change")
+    if problems and (is_bare or not context.run.rejected):
         raise InvalidInput("; ".join(problems))
-    return _to_output("judgement", wanted)
+    return _to_output("judgement", wanted.replace(evidence=tuple(found)))
 
 
 def _tool(name: str, kind: type[Record], call: Callable[[Any, ToolContext], Output]) -> Tool:
@@ -109,7 +120,8 @@ def _unlike(wanted: Change, context: ToolContext) -> Iterator[str]:
     assert context.changed is not None
     changed, named = context.changed(), {spell_path(context.workspace, path) for path in wanted.files}
     if not changed:
-        yield f"no file differs from before the task: {_NOTHING_TO_DO}"
+        if named:
+            yield f"no file differs from before the task: {_NOTHING_TO_DO}"
         return
     if untouched := sorted(named - changed.keys()):
         yield f"named, but the same as before the task: {', '.join(untouched)}"
@@ -144,23 +156,6 @@ def find_misplacement(path: str, line: int, workspace: Workspace) -> str | None:
         return str(error)
     count = content.count(b"\n") + (bool(content) and not content.endswith(b"\n"))
     return None if line <= count else f"{path}:{line}: the file has {count} lines"
-
-
-def _find_unfounded(wanted: Judgement, ledger: Ledger) -> Iterator[str]:
-    if wanted.verdict is Claim.VERIFIED and not wanted.evidence:
-        yield "VERIFIED has to cite evidence"
-    records = {cited: ledger.find(cited) for cited in wanted.evidence}
-    newest = (Side.FINAL, Side.FINAL)
-    is_shown = any(record and (record.surface, record.code) == newest for record in records.values())
-    for cited, record in records.items():
-        if record is None:
-            yield f"{cited}: no check that the program ran after the change has this id"
-        elif wanted.verdict is not Claim.VERIFIED:
-            continue  # a verdict that only lowers may cite a command of the verifier's own
-        elif record.by is not By.PROGRAM:
-            yield f"{cited}: an agent chose that command; only what the program ran counts"
-        elif record.code is not Side.FINAL or not is_shown:
-            yield f"{cited}: it was not taken on the newest state of code and checks"
 
 
 class Option(Record):

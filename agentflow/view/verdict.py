@@ -132,7 +132,7 @@ def _draw_headline(snapshot: Snapshot) -> tuple[Line, ...]:
     said = ": ".join(filter(None, describe_outcome(snapshot.state, snapshot.find)))
     first = line(mark_status(status), span(said, style_status(status)), hang=2)
     more = snapshot.state.ending.reason.splitlines()[1:] if snapshot.state.ending else []
-    return (first, *(line("  ", to_one_line(each, _REASON), hang=4) for each in more))
+    return (first, *(line("  ", make_visible(each), hang=4) for each in more))
 
 
 def _draw_plan(state: TaskState) -> tuple[Line, ...]:

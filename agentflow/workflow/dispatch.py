@@ -11,6 +11,7 @@ from agentflow.core.record import Record
 from agentflow.core.routing import ROLE_OF
 from agentflow.core.run import Run, RunOutcome, RunPaused
 from agentflow.core.task import GateStatus, Phase, Status, TaskState
+from agentflow.core.verdict import FailReason
 from agentflow.loop.run import continue_run, run_agent
 from agentflow.model.tiers import REPAIR
 from agentflow.process import make_timestamp
@@ -123,6 +124,8 @@ async def _attempt(crew: Crew, phase: Phase, prompt: RunPrompt, number: int, sav
     if saved is None or saved.outcome is None:
         crew = await crew.with_servers(phase)
     agent = crew.build_agent(store.task, phase, number, prompt.name)
+    if saved is not None and saved.outcome is None and not saved.used and saved.head.model != agent.model_id:
+        return await _attempt(crew, phase, prompt, store.task.runs + 1, None)  # its model was corrected
     if saved is None:
         run = await run_agent(agent, prompt.text, prompt.earlier)
     else:
@@ -248,6 +251,9 @@ def accept(crew: Crew, task: TaskState, agent: str) -> TaskState:
         crew.store.emit(event)
     if task.reads_only and (ending := end_without_answer(task)):
         return end_in_phase(task, phase, ending)
+    if phase is Phase.IMPLEMENTATION and task.change is not None and not crew.list_changes(task):
+        said = f"{FailReason.NOTHING_CHANGED.of()}; the {ROLE_OF[phase]} says:\n{task.change.summary}"
+        return end_in_phase(task, phase, fail(said), agent=agent)
     if phase is Phase.PLANNING and (item := _find_unconfirmed(task)):
         task = decide_or_suspend(crew, task, item, Consent.NO if phase in task.asked else crew.consent)
     if task.status is Status.SUSPENDED:

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from functools import partial
 
 from agentflow.core.errors import Exit
-from agentflow.core.evidence import CheckRun, summarize_evidence
+from agentflow.core.evidence import CheckRun, describe_end, summarize_evidence
 from agentflow.core.pending import Answer, Pending, PendingKind
 from agentflow.core.run import Run, RunOutcome
 from agentflow.core.task import Ending, Failure, Gate, GateStatus, Phase, Status, TaskState
 from agentflow.core.verdict import FailReason, Verdict
 from agentflow.process import make_timestamp
 from agentflow.routing.route import JUDGING
-from agentflow.verdict.case import Case, describe_drift
+from agentflow.verdict.case import Case, describe_drift, find_faults
 from agentflow.verdict.diff.inspection import Inspection, make_approval_id
 from agentflow.verdict.ending import end_without_result
 from agentflow.verdict.gather import (
@@ -23,7 +23,7 @@ from agentflow.verdict.gather import (
     run_required,
     try_checks,
 )
-from agentflow.verdict.judge import add_role_caveats, judge, list_objections, lower_verdict
+from agentflow.verdict.judge import add_role_caveats, doubt, judge, list_objections, lower_verdict
 from agentflow.verdict.runner import run_apart, run_together
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import dispatch
@@ -40,6 +40,8 @@ from agentflow.workflow.task_prompt import MAX_DIFF_CHARS
 
 _NOTHING_NEW = "- not asked again: nothing changed since the last iteration failed"
 _NOT_ASKED = Gate(status=GateStatus.PENDING, message="- not asked: a required check failed")
+_WRONG_FORM = (RunOutcome.INVALID_SUBMISSION, RunOutcome.NO_SUBMISSION, RunOutcome.CONFUSED)
+"""The ends of a judge whose result cannot be taken: they make no proved work worse than a caveat."""
 _NO_ANSWER = Verdict(passed=False, reasons=(FailReason.VERIFIER_NOT_ASKED.of(),), evidence=())
 
 
@@ -135,9 +137,8 @@ def _fail_as_before(crew: Crew, task: TaskState, failures: tuple[Failure, ...]) 
     if known := failed.get(Phase.VERIFICATION):
         verdict = verdict.replace(passed=False, reasons=known.reasons, caveats=())
     task = task.replace(verdict=verdict)
-    for each in failures:
-        task = _add_failure(task, each.phase, each.reasons, each.evidence)
-    return task
+    again = (each.replace(iteration=task.iteration) for each in failures)
+    return task.replace(failures=(*task.failures, *again))
 
 
 def _fail_unchanged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> TaskState:
@@ -145,7 +146,7 @@ def _fail_unchanged(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> T
     verdict = judge(gather_case(crew.judging, task))
     for phase in phases:
         task = decide_gate(task, GateStatus.FAILED, f"- {'; '.join(verdict.reasons)}", phase=phase)
-    return _add_failure(task.replace(verdict=verdict), phases[0], verdict.reasons, verdict.evidence)
+    return add_failure(task.replace(verdict=verdict), phases[0], verdict.reasons)
 
 
 def _decide_review(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
@@ -153,6 +154,9 @@ def _decide_review(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
     if run is None or run.pause is not None:
         return task
     agent = run.head.agent
+    if run.outcome in _WRONG_FORM and not task.reads_only:
+        message = f"- no review counts: {end_without_result(run).reason}"
+        return decide_gate(task, GateStatus.SKIPPED, message, agent=agent, phase=Phase.REVIEW)
     if run.outcome is not RunOutcome.SUBMITTED or task.review is None:
         return end_in_phase(task, Phase.REVIEW, end_without_result(run), agent=agent)
     issues = len(task.review.issues)
@@ -163,7 +167,7 @@ def _decide_review(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
         return decide_gate(task, GateStatus.PASSED, said, agent=agent, phase=Phase.REVIEW)
     message = "\n".join((said, *(f"- {reason}" for reason in reasons)))
     task = decide_gate(task, GateStatus.FAILED, message, agent=agent, phase=Phase.REVIEW)
-    return _add_failure(task, Phase.REVIEW, reasons, ())
+    return add_failure(task, Phase.REVIEW, reasons)
 
 
 async def _decide_verification(crew: Crew, task: TaskState, run: Run | None) -> TaskState:
@@ -176,7 +180,9 @@ async def _decide_verification(crew: Crew, task: TaskState, run: Run | None) -> 
         return task if task.pending else _decide_gate(crew, task, verdict, run)
     if verdict.passed and verdict.evidence and run is None and task.asks_verifier:
         verdict = _NO_ANSWER
-    if verdict.passed and run is not None:
+    if verdict.passed and run is not None and run.outcome in _WRONG_FORM:
+        verdict = doubt(verdict, end_without_result(run).reason)
+    elif verdict.passed and run is not None:
         if run.outcome is not RunOutcome.SUBMITTED or task.judgement is None:
             return end_in_phase(task, Phase.VERIFICATION, end_without_result(run), agent=run.head.agent)
         verdict = lower_verdict(verdict, task.judgement, crew.list_changes(task))
@@ -220,25 +226,39 @@ def _decide_gate(crew: Crew, task: TaskState, verdict: Verdict, run: Run | None)
         found = f"every required check passes (evidence {', '.join(verdict.evidence)})"
         message = f"- {found if verdict.evidence else 'no check was run'}{caveats}"
         return decide_gate(task, GateStatus.PASSED, message, agent=agent, phase=Phase.VERIFICATION)
-    red = (format_check(run) for run in crew.checking.find_runs(task.final) if not run.green)
-    message = "\n".join((*(f"- {reason}" for reason in verdict.reasons), *red))
+    red = [run for run in crew.checking.find_runs(task.final) if not run.green]
+    message = "\n".join((*(f"- {reason}" for reason in verdict.reasons), *map(format_check, red)))
     task = decide_gate(task, GateStatus.FAILED, message, agent=agent, phase=Phase.VERIFICATION)
-    return _add_failure(task, Phase.VERIFICATION, verdict.reasons, verdict.evidence)
+    return add_failure(task, Phase.VERIFICATION, verdict.reasons, red)
 
 
-def _add_failure(
-    task: TaskState, phase: Phase, reasons: tuple[str, ...], evidence: tuple[str, ...]
+def add_failure(
+    task: TaskState, phase: Phase, reasons: tuple[str, ...], red: Sequence[CheckRun] = ()
 ) -> TaskState:
-    """Return the task with one more failure for the implementer's next prompt."""
+    """Return the task with one more failure for the implementer's next prompt.
+
+    Its signature comes from data alone: the words of a hanging check have its seconds, those of a judge
+    are new each time.
+    """
+    judge: object = task.judgement and task.judgement.verdict
+    if phase is Phase.REVIEW and task.review is not None:
+        judge = sorted((each.severity, each.kind, each.path, each.line) for each in task.review.issues)
+    identity = (phase.value, judge, task.stop_blocks, sorted(map(_identify, red)))
     failure = Failure(
         iteration=task.iteration,
         phase=phase,
         tree=task.tree or "",
-        signature=hashlib.sha256("\n".join(reasons).encode()).hexdigest()[:16],
+        signature=hashlib.sha256(repr(identity).encode()).hexdigest()[:16],
         reasons=reasons,
-        evidence=evidence,
+        evidence=task.verdict.evidence if task.verdict and phase is not Phase.REVIEW else (),
     )
     return task.replace(failures=(*task.failures, failure))
+
+
+def _identify(run: CheckRun) -> tuple[str, ...]:
+    """Return what makes a failing run the same as an earlier one."""
+    end = describe_end(run.evidence) if run.evidence else ""
+    return (run.check.name, run.check.command, end, *sorted(find_faults(run)))
 
 
 def _describe_run(run: CheckRun) -> str:

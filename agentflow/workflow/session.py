@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from agentflow.core.errors import Exit, Halted, ModelError, ModelUnavailable
+from agentflow.core.errors import Exit, Halted, ModelError, ModelRefused, ModelRejected
 from agentflow.core.hook import Decision, HookDecision
 from agentflow.core.pending import Pending, PendingKind
 from agentflow.core.points import (
@@ -78,7 +78,8 @@ async def announce_phase(crew: Crew, task: TaskState, phase: Phase) -> TaskState
 
 async def announce_model_failure(crew: Crew, task: TaskState, error: ModelError) -> None:
     """Tell hooks that the model gave no usable reply, so that the task ends or waits."""
-    kind = "server_error" if isinstance(error, ModelUnavailable) else "invalid_request"
+    is_refused = isinstance(error, ModelRefused | ModelRejected)
+    kind = "invalid_request" if is_refused else "server_error"
     if error.exit_code is Exit.LIMIT:
         kind = "rate_limit"
     failed = StopFailed(error=kind, error_details=redact_text(str(error)))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentflow.core.errors import ModelRejected, ModelUnavailable
+from agentflow.core.errors import ModelRefused, ModelRejected, ModelUnavailable
 from agentflow.settings import Price, Settings
 from tests.contract.conftest import KEY, QUICK, Ask, request
 from tests.support.messages_server import Answer, Asked, Plays, Policy, Raw, refuses, text
@@ -93,7 +93,7 @@ LASTING: dict[str, Answer] = {
 @pytest.mark.parametrize("answer", LASTING.values(), ids=LASTING)
 def test_what_another_model_would_not_mend_ends_it(ask: Ask, answer: Answer) -> None:
     said = ask(answer, GOOD, settings=LISTED)
-    assert isinstance(said.error, ModelRejected)
+    assert isinstance(said.error, ModelRefused | ModelRejected)
     assert len(said.asked) == 1
     assert said.retried == []
 
@@ -113,5 +113,5 @@ def test_each_model_costs_what_it_costs(ask: Ask) -> None:
 
 def test_an_id_of_no_list_has_no_fallback(ask: Ask) -> None:
     said = ask(refuses(404, "not_found_error"), settings=LISTED, requests=(request(model="model-2"),))
-    assert isinstance(said.error, ModelRejected)
+    assert isinstance(said.error, ModelRefused | ModelRejected)
     assert len(said.asked) == 1

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentflow.core.errors import ModelRejected, ModelUnavailable
+from agentflow.core.errors import ModelRefused, ModelRejected, ModelUnavailable
 from agentflow.core.events import Warned
 from agentflow.core.messages import (
     Message,
@@ -259,7 +259,7 @@ LASTING: dict[str, tuple[Answer, str]] = {
 @pytest.mark.parametrize(("fault", "words"), LASTING.values(), ids=LASTING)
 def test_what_will_not_pass_is_asked_once(ask: Ask, fault: Answer, words: str) -> None:
     said = ask(fault, GOOD)
-    assert isinstance(said.error, ModelRejected)
+    assert isinstance(said.error, ModelRefused | ModelRejected)
     assert words in str(said.error)
     assert len(said.asked) == 1
     assert KEY not in str(said.error) + said.error.hint
@@ -272,7 +272,7 @@ def test_a_redirect_is_not_followed_even_to_the_same_machine(ask: Ask) -> None:
         return GOOD if asked.path == elsewhere else Raw(b"", 307, (("location", elsewhere),))
 
     said = ask(policy=policy)
-    assert isinstance(said.error, ModelRejected)
+    assert isinstance(said.error, ModelRefused | ModelRejected)
     assert [asked.path for asked in said.asked] == ["/v1/messages"]
 
 

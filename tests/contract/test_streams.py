@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentflow.core.errors import ModelRejected, ModelUnavailable
+from agentflow.core.errors import ModelRefused, ModelUnavailable
 from agentflow.core.events import Warned
 from agentflow.core.messages import Text, ToolCall, Usage
 from agentflow.settings import Retry, Settings
@@ -129,7 +129,7 @@ def test_what_a_failed_try_used_is_counted(ask: Ask) -> None:
 def test_a_wrong_request_is_not_sent_again_when_the_stream_says_so(ask: Ask) -> None:
     error = {"type": "invalid_request_error", "message": "too long"}
     said = ask(Stream((*WHOLE[:4], {"type": "error", "error": error})), GOOD)
-    assert isinstance(said.error, ModelRejected)
+    assert isinstance(said.error, ModelRefused)
     assert len(said.asked) == 1
 
 

@@ -101,10 +101,11 @@ def test_a_submission_that_is_not_like_the_tree_comes_back_once(
 
 def test_a_submission_without_a_change_comes_back_with_a_way_out(new_repo: NewRepo) -> None:
     repo = new_repo(play.CALC)
-    assert repo.task("fix add in calc.py", script=[play.role("implementer", play.submit())] * 2).code == 1
+    idle = play.role("implementer", play.submit("calc.py"), play.submit("calc.py"))
+    assert repo.task("fix add in calc.py", script=[idle]).code == 1
     refused, taken = repo.runs("implementer")[0].results
     assert "no file differs from before the task" in refused["content"]
-    assert "submit once more with the reason" in refused["content"]
+    assert "name no file and give the reason as summary" in refused["content"]
     assert taken["content"] == "submitted"
 
 

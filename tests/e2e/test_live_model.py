@@ -217,8 +217,43 @@ def test_a_wrong_key_ends_with_six_and_stands_nowhere(repo: Repo) -> None:
         done = live(repo, server)
     assert done.code == 6
     assert len(server.asked) == 1
-    assert "answered 401: invalid key: [redacted]; set ANTHROPIC_API_KEY or" in done.out
+    said = "your API key was rejected (401: invalid key: [redacted]). Correct it, then run agentflow resume"
+    assert said in done.out
     assert KEY not in everything_below(repo.root) + done.out + done.err
+
+
+REFUSALS: dict[str, tuple[Answer, dict[str, Any], str]] = {
+    "a wrong key": (refuses(401, "authentication_error", "no"), {}, "your API key was rejected (401: no)"),
+    "a key without the right": (refuses(403, "permission_error", "no"), {}, "may not do this (403: no)"),
+    "an empty account": (
+        refuses(400, "invalid_request_error", "Your credit balance is too low"),
+        {},
+        "(400: Your credit balance is too low)",
+    ),
+    "no such model": (
+        refuses(404, "not_found_error", "model: big-0"),
+        {"models": {"deep": "big-0", "fast": "big-0"}},
+        "Correct the model's id",
+    ),
+}
+
+
+@pytest.mark.parametrize(("answer", "settings", "words"), REFUSALS.values(), ids=REFUSALS)
+def test_what_a_person_can_correct_suspends_the_task_and_resume_goes_on(
+    repo: Repo, answer: Answer, settings: dict[str, Any], words: str
+) -> None:
+    with serving(answer) as server:
+        done = live(repo, server, **settings)
+        again = repo.run("resume", env={"ANTHROPIC_BASE_URL": server.address})
+    assert (done.code, again.code, len(server.asked)) == (6, 6, 2)
+    assert repo.state()["status"] == "suspended"
+    assert words in done.out
+    assert "then run agentflow resume" in done.out
+    with serving(policy=honest) as server:
+        configure(repo)
+        done = repo.run("resume", "--json", env={"ANTHROPIC_BASE_URL": server.address})
+    assert (done.code, done.json["status"]) == (0, "verified"), done.err
+    assert {asked.body["model"] for asked in server.asked} <= set(MODELS.values())
 
 
 def test_a_question_that_met_a_wrong_key_is_not_answered(repo: Repo) -> None:
@@ -228,8 +263,8 @@ def test_a_question_that_met_a_wrong_key_is_not_answered(repo: Repo) -> None:
         done = repo.run("ask", "where", "is", "add", "defined?", env=places)
     assert done.code == 6
     first, *_, last = done.out.splitlines()
-    assert first.startswith("✗ not answered: the model's endpoint answered 401: ")
-    assert last == "next       agentflow log  shows each step"
+    assert first.startswith("! suspended: your API key was rejected (401: ")
+    assert last == "next       agentflow resume  continues it"
 
 
 def test_without_a_key_it_says_what_to_set(repo: Repo) -> None:
@@ -293,7 +328,7 @@ def test_an_endpoint_that_takes_no_tools_ends_it_before_any_edit(repo: Repo, rol
         done = live(repo, server, play.WHOLE_CREW)
     assert done.code == 6
     assert words in done.out
-    assert "every role needs tools" in done.out
+    assert "Every role needs tools" in done.out
     assert repo.diff() == ""
 
 

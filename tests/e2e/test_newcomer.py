@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,11 +78,50 @@ def test_a_model_that_says_done_and_did_nothing_is_told_with_the_reason(repo: Re
 def test_a_result_that_is_invalid_twice_is_told_with_the_reason(repo: Repo) -> None:
     wrong = play.turn(play.call("SubmitVerdict", verdict="SURE", evidence=[], reasons=[]))
     script = [*play.mending()[:-1], play.role("verifier", wrong, wrong)]
-    done = repo.task(script=script)
-    assert done.code == 1
-    (said,) = (row for row in done.out.splitlines() if "invalid result twice" in row)
+    done = repo.task("make the failing tests pass", "--json", script=script)
+    assert (done.code, done.json["caveats"]) == (4, ["verifier_disagrees"])
+    (said,) = (
+        row for row in (repo.folder / "report.md").read_text().splitlines() if "invalid result twice" in row
+    )
     assert "twice; its last one was refused: " in said
     assert "SURE" in said
+
+
+ISSUE = {"severity": "minor", "kind": "style", "path": "calc.py", "line": 2, "message": "terse"}
+
+
+def review(verdict: str = "APPROVED", **given: Any) -> dict[str, Any]:
+    return play.turn(play.call("SubmitReview", verdict=verdict, **given))
+
+
+JUDGES: dict[str, tuple[dict[str, Any], int, list[str]]] = {
+    "words in place of a verdict": (play.turn(text="looks fine"), 4, ["not_reviewed"]),
+    "an unknown word": (review(verdict="FINE"), 4, ["not_reviewed"]),
+    "an unknown key": (review(issues=[{**ISSUE, "suggestion": "none"}]), 0, []),
+    "no list": (review(), 0, []),
+}
+
+
+@pytest.mark.parametrize(("said", "code", "caveats"), JUDGES.values(), ids=JUDGES)
+def test_the_form_of_a_review_never_loses_proved_work(
+    repo: Repo, said: dict[str, Any], code: int, caveats: list[str]
+) -> None:
+    script = [*play.mending(), play.role("reviewer", said, said)]
+    done = repo.task("make the failing tests pass", "--json", "--review", script=script)
+    assert (done.code, done.json["caveats"]) == (code, caveats)
+    assert (code == 0) or "the reviewer gave no valid result" in (repo.folder / "report.md").read_text()
+
+
+def test_a_role_that_finds_nothing_to_change_says_so_once(repo: Repo) -> None:
+    words = "add is right:\n" + "it subtracts on purpose. " * 30 + "the end"
+    nothing = play.turn(play.call("SubmitChange", summary=words, files=[]))
+    done = repo.task(script=play.crew(nothing, play.turn(text="not asked")))
+    assert done.code == 1
+    assert done.out.startswith(
+        "✗ not verified: nothing was changed; the implementer says:\n  add is right:\n"
+    )
+    assert " ".join(done.out.split()).count("it subtracts on purpose.") == 30
+    assert repo.state()["iteration"] == 1
 
 
 def test_a_commit_without_a_name_says_how_to_give_one(repo: Repo) -> None:

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from agentflow.core import points
-from agentflow.core.errors import ModelRejected
+from agentflow.core.errors import ModelRefused
 from agentflow.core.events import Asked, Replied, RunEnded, Warned
 from agentflow.core.hook import Decision, Hook, HookDecision, HookFunction, HookResult
 from agentflow.core.messages import Message, Notice, Reply, Speaker, Stop, Text, ToolCall, ToolResult, Usage
@@ -72,7 +72,7 @@ def test_the_order_of_a_run_of_two_turns_that_submits(stage: Stage) -> None:
 def test_the_order_of_a_run_whose_second_request_fails(stage: Stage) -> None:
     seen: list[HookEvent] = []
     stage.hooks = listening(seen)
-    with pytest.raises(ModelRejected):
+    with pytest.raises(ModelRefused):
         stage.play(turn(call("Look")), Turn(error=400))
     assert [said(event) for event in seen][-6:] == [
         "PostToolUse Look",

@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 
-from agentflow.core.record import Record
-from agentflow.core.role import Change, Plan
-from agentflow.loop.history import fit_input
+from agentflow.core.record import Record, to_builtins
+from agentflow.core.role import Change, Judgement, Plan, Review
+from agentflow.loop.history import fit_input, fit_submission
 from agentflow.parse import Mismatch
 
 
@@ -83,6 +83,44 @@ def test_what_cannot_be_meant_is_a_mismatch_of_the_input_as_given(given: dict[st
 def test_nothing_is_invented_for_what_is_missing(kind: type[Record]) -> None:
     with pytest.raises(Mismatch, match="missing required field"):
         fit_input(kind, {"summary": "done"})
+
+
+ISSUE = {"severity": "minor", "kind": "style", "path": "a.py", "line": 2, "message": "terse"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "meant", "ignored"),
+    [
+        (Change, {"summary": "s"}, {"summary": "s", "files": []}, ()),
+        (Change, {"summary": "s", "files": None, "why": 1}, {"summary": "s", "files": []}, ("why",)),
+        (
+            Review,
+            {"verdict": "APPROVED", "issues": [{**ISSUE, "line": "2", "suggestion": "none"}], "score": 1},
+            {"verdict": "APPROVED", "issues": [ISSUE]},
+            ("score", "issues.suggestion"),
+        ),
+        (Review, {"verdict": "APPROVED", "issues": ISSUE}, {"verdict": "APPROVED", "issues": [ISSUE]}, ()),
+        (
+            Judgement,
+            {"verdict": "FAILED", "evidence": [3]},
+            {"verdict": "FAILED", "evidence": ["3"], "reasons": []},
+            (),
+        ),
+    ],
+)
+def test_a_slip_of_form_loses_no_result(
+    kind: type[Record], given: dict[str, Any], meant: dict[str, Any], ignored: tuple[str, ...]
+) -> None:
+    found, unknown = fit_submission(kind, given)
+    assert (to_builtins(found), set(unknown)) == (meant, set(ignored))
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"verdict": "FINE"}, {"issues": []}, {"verdict": "APPROVED", "issues": [{}]}]
+)
+def test_what_a_result_says_is_not_invented(given: dict[str, Any]) -> None:
+    with pytest.raises(Mismatch):
+        fit_submission(Review, given)
 
 
 def test_the_given_input_is_not_changed() -> None:

@@ -7,7 +7,7 @@ from email.utils import format_datetime
 import anyio
 import pytest
 
-from agentflow.core.errors import ModelError, ModelRejected, ModelUnavailable
+from agentflow.core.errors import ModelError, ModelRefused, ModelRejected, ModelUnavailable
 from agentflow.model.retry import MAX_BAD_REPLIES, parse_retry_after, persist, to_status_error, to_type_error
 from agentflow.model.wire import BadReply, TryFailed
 from agentflow.settings import Retry
@@ -115,7 +115,7 @@ def test_these_statuses_may_pass(status: int) -> None:
 
 @pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 405, 413, 422])
 def test_these_statuses_will_not(status: int) -> None:
-    assert isinstance(to_status_error(status, "", None), ModelRejected)
+    assert isinstance(to_status_error(status, "", None), ModelRefused | ModelRejected)
 
 
 @pytest.mark.parametrize(

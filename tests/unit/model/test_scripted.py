@@ -3,7 +3,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from agentflow.core.errors import ConfigError, InvalidFile, ModelRejected, ModelUnavailable
+from agentflow.core.errors import ConfigError, InvalidFile, ModelRefused, ModelUnavailable
 from agentflow.core.messages import Message, Reply, Request, Speaker, Stop, Text, ToolCall, Usage
 from agentflow.model.scripted import Entry, Match, ScriptedCall, ScriptedModel, Turn, load_script
 from agentflow.model.tiers import choose_model_id, find_tier
@@ -110,8 +110,8 @@ def test_calls_have_ids_of_their_own_and_the_usage_of_the_script() -> None:
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
-        (400, ModelRejected), (401, ModelRejected), (404, ModelRejected), (408, ModelUnavailable),
-        (429, ModelUnavailable), (500, ModelUnavailable), (529, ModelUnavailable), (600, ModelRejected),
+        (400, ModelRefused), (401, ModelRefused), (404, ModelRefused), (408, ModelUnavailable),
+        (429, ModelUnavailable), (500, ModelUnavailable), (529, ModelUnavailable), (600, ModelRefused),
     ],
 )  # fmt: skip
 def test_an_error_of_a_provider_is_raised(status: int, kind: type[Exception]) -> None:

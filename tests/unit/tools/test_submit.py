@@ -125,6 +125,7 @@ def verdict(claim: str, *cited: str) -> dict[str, Any]:
 def judged(bench: Bench) -> Bench:
     bench.ledger = Records(
         a_record("ev-1"),
+        a_record("ev-0001"),
         a_record("ev-red", exit_code=1),
         a_record("ev-agent", by=By.AGENT),
         a_record("ev-old-code", code=Side.BASE),
@@ -141,6 +142,10 @@ def judged(bench: Bench) -> Bench:
         verdict("FAILED", "ev-old-code"),
         verdict("FAILED", "ev-agent"),
         verdict("VERIFIED", "ev-1", "ev-old-checks"),
+        verdict("VERIFIED", "ev-old-checks"),
+        verdict("VERIFIED", "ev-1", "ev-agent"),
+        verdict("VERIFIED", "ev-1", "ev-old-code"),
+        verdict("VERIFIED", "1"),
         verdict("FAILED"),
         verdict("ENVIRONMENT_BLOCKED"),
     ],
@@ -152,11 +157,10 @@ def test_a_verdict_on_recorded_evidence_is_taken(judged: Bench, given: dict[str,
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        (verdict("VERIFIED"), "VERIFIED has to cite evidence"),
+        (verdict("VERIFIED"), "VERIFIED has to cite a check that the program ran"),
         (verdict("VERIFIED", "ev-1", "ev-9"), "ev-9: no check that the program ran after the change"),
-        (verdict("VERIFIED", "ev-1", "ev-agent"), "ev-agent: an agent chose that command"),
-        (verdict("VERIFIED", "ev-1", "ev-old-code"), "ev-old-code: it was not taken on the newest state"),
-        (verdict("VERIFIED", "ev-old-checks"), "ev-old-checks: it was not taken on the newest state"),
+        (verdict("VERIFIED", "ev-agent"), "VERIFIED has to cite a check that the program ran"),
+        (verdict("VERIFIED", "ev-old-code"), "VERIFIED has to cite a check that the program ran"),
         (verdict("FAILED", "ev-9"), "ev-9: no check that the program ran after the change"),
         (verdict("ENVIRONMENT_BLOCKED", "ev-9"), "ev-9: no check that the program ran after the change"),
     ],
@@ -164,6 +168,15 @@ def test_a_verdict_on_recorded_evidence_is_taken(judged: Bench, given: dict[str,
 def test_a_verdict_on_anything_else_is_refused(judged: Bench, given: dict[str, Any], problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem):
         judged(tool("SubmitVerdict"), **given)
+
+
+@pytest.mark.parametrize("claim", ["VERIFIED", "FAILED"])
+def test_a_wrong_id_is_told_once_and_then_left_out(judged: Bench, claim: str) -> None:
+    judged.run = judged.run.replace(rejected=1)
+    output = judged(tool("SubmitVerdict"), **verdict(claim, "ev-1", "ev-9"))
+    assert output.changes["judgement"]["evidence"] == ["ev-1"]
+    with pytest.raises(InvalidInput):
+        judged(tool("SubmitVerdict"), **verdict("VERIFIED", "ev-9"))
 
 
 def test_each_part_has_its_own() -> None:
