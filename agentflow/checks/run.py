@@ -1,14 +1,13 @@
 """Run one required check and read what it showed."""
 
 import hashlib
-import json
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from agentflow.checks.observing import ReadObserver, Reads, install_hook, keep_hook, watch_folders
 from agentflow.checks.printed import (
@@ -22,8 +21,10 @@ from agentflow.checks.printed import (
     read_verbose_unittest,
     undo_json,
 )
+from agentflow.checks.repository import parse_manifest
 from agentflow.checks.results import (
-    add_report,
+    MINITEST,
+    copy_reporters,
     count_findings,
     count_outcomes,
     install_reporters,
@@ -34,6 +35,7 @@ from agentflow.checks.results import (
     read_reported_import_errors,
     read_reports,
 )
+from agentflow.checks.runners import add_reports, keep_reports, make_variables
 from agentflow.checks.surroundings import (
     REPORT_FILE,
     Manner,
@@ -58,7 +60,12 @@ _LONG_SECONDS = 10.0
 TAIL_CHARS = 8_000
 _REPORT_BYTES = 64 << 20
 """A report of a hundred thousand tests has that size; a check may write as much as the disk holds."""
-_UNITTEST = regex(r"-m unittest\b")
+_UNITTEST = regex(r"-m unittest\b|\bmanage\.py test\b")
+_SILENT = (
+    (regex(r"(-m unittest(?: discover)?)(?= |$)(?![^;&|]* (?:-v|--verbose)\b)"), r"\1 -v"),
+    (regex(r"(\bmanage\.py test)(?= |$)(?![^;&|]* (?:-v|--verbosity)\b)"), r"\1 -v 2"),
+)
+"""Runs of unittest that name no test, and how they would."""
 _PRINTING = regex(r"\b(?:cargo test|ctest|go test)\b")
 """Runners of which only the output tells."""
 _PYTEST = regex(r"\bpytest\b")
@@ -146,16 +153,11 @@ class _Job(Record):
         """The command is one of `go test`, which is made to print JSON."""
         return self._is_tests and ask_for_json(self.check.command) != self.check.command
 
-    @property
-    def package(self) -> dict[str, Any]:
-        """The content of package.json; empty where there is none."""
-        texts = (folder / "package.json" for folder in reversed(self.sandbox.folders))
-        found = next((path for path in texts if path.is_file() and not path.is_symlink()), None)
-        try:
-            said = json.loads(found.read_bytes()) if found else {}
-        except (OSError, ValueError, RecursionError):
-            return {}
-        return said if isinstance(said, dict) else {}
+    def read(self, name: str) -> str:
+        """Return a file of the repository; empty where there is none."""
+        places = (each / name for each in reversed(self.sandbox.folders))
+        found = next((place for place in places if place.is_file()), None)
+        return found.read_text("utf-8", "replace") if found and not found.is_symlink() else ""
 
     @property
     def _is_tests(self) -> bool:
@@ -164,14 +166,23 @@ class _Job(Record):
     def command(self, scratch: Path) -> str:
         """Return the command with the options by which its runner tells of each test."""
         said = keep_hook(self.check.command, self.observer) if self.observer else self.check.command
-        said = _part_reports(said, scratch)
-        return ask_for_json(add_report(said, self.package, scratch)) if self._is_tests else said
+        if not self._is_tests:
+            return said
+        for silent, telling in _SILENT:
+            said = silent.sub(telling, said)
+        said = ask_for_json(add_reports(_part_reports(said, scratch), self.read, scratch))
+        return keep_reports(said, scratch)
 
     def set_up_reports(self, scratch: Path) -> dict[str, str]:
-        """Return the variables that make node's runners report, where node may run."""
-        if not self._is_tests or not is_javascript(self.check.command, self.package):
+        """Return the variables that make runners report; those of node where it may run."""
+        if not self._is_tests:
             return {}
-        return install_reporters(scratch, self.sandbox.opened.environment.get("NODE_OPTIONS", ""))
+        copy_reporters(scratch, MINITEST)
+        known = self.sandbox.opened.environment
+        found = make_variables(scratch, lambda name: known.get(name, ""))
+        if is_javascript(self.check.command, parse_manifest(self.read("package.json"))):
+            found |= install_reporters(scratch, known.get("NODE_OPTIONS", ""))
+        return found
 
 
 def _part_reports(command: str, scratch: Path) -> str:
@@ -274,9 +285,7 @@ def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
     ]
     told += [go] if (go := read_go(output)) and job.is_json else []
     is_enough = bool(told or names_python) and len(parts) == 1
-    printed = (
-        None if is_enough else read_printed(text, is_javascript_told=bool(python) or reported is not None)
-    )
+    printed = None if is_enough else read_printed(text, is_reported=bool(python) or reported is not None)
     if printed is None:
         return join_told(told) or (Told(number=TestCounts()) if names_python else None)
     is_alone = not told and not _PRINTING.search(command)

@@ -204,9 +204,9 @@ def _main_of(repository: Repository, module: str) -> Iterator[str]:
 
 
 def _recipes(repository: Repository) -> tuple[str, ...]:
-    """Return what the scripts of package.json and the test target of a Makefile run."""
+    """Return what the scripts of package.json and the test targets of Makefiles and their kin run."""
     scripts = get_table(repository.package, "scripts")
-    return (*map(str, scripts.values()), *(repository.make_test or ())[1:])
+    return (*map(str, scripts.values()), *(recipe for *_, recipe in repository.tasks))
 
 
 def _aids(repository: Repository) -> Iterator[str]:

@@ -287,8 +287,11 @@ def make_canary(check: Check, beside: str, changed: Iterable[str]) -> Canary | N
     methods = (_METHOD.format(**names, place=place, claim=claim) for place, claim in enumerate(claims))
     text = _TEXT.format(**names, modules=modules) + "".join(methods)
     path = str(PurePosixPath(beside).with_name(f"test_{names['word']}.py"))
-    option = " --tb=no" if pytest else " -v"
-    command = f"{found['start']}{option} {shlex.quote(path.removeprefix(part.folder))}"
+    words = shlex.quote(path.removeprefix(part.folder))
+    option = "--tb=no" if pytest else "-v"
+    if not pytest and found["search"].startswith("-v 2"):  # Django takes modules
+        option, words = "-v 2", words.removesuffix(".py").replace("/", ".")
+    command = f"{found['start']} {option} {words}"
     return Canary(
         path=path,
         text=text,
