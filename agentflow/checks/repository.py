@@ -2,7 +2,9 @@
 
 import configparser
 import json
+import posixpath
 import re
+import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -151,6 +153,23 @@ class Repository(Record):
         except configparser.Error:
             return configparser.ConfigParser()
         return parser
+
+
+_PYTEST_TABLE = regex(r"(?m)^\[(?:tool[.:])?pytest(?:\.ini_options)?\]")
+
+
+def find_pytest_root(read: Callable[[str], str], folder: str) -> str:
+    """Return the options by which some tests of pytest run as all of them do when it starts in a folder."""
+    home = PurePosixPath(folder or ".")
+    places = [str(home), *map(str, home.parents)]
+    for path in (posixpath.join(place, name) for place in places for name in PYTEST_SETTINGS):
+        text = read(path)
+        if text and (
+            posixpath.basename(path).lstrip(".").startswith("pytest.") or _PYTEST_TABLE.search(text)
+        ):
+            return f" -c {shlex.quote(posixpath.relpath(path, home))}"
+    root = next((place for place in places if read(posixpath.join(place, "setup.py"))), home)
+    return f" --rootdir={shlex.quote(posixpath.relpath(root, home))}"
 
 
 def find_dot_folder(name: str) -> str:

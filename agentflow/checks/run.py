@@ -21,7 +21,7 @@ from agentflow.checks.printed import (
     read_verbose_unittest,
     undo_json,
 )
-from agentflow.checks.repository import parse_manifest
+from agentflow.checks.repository import find_pytest_root, parse_manifest
 from agentflow.checks.results import (
     MINITEST,
     copy_reporters,
@@ -42,7 +42,7 @@ from agentflow.checks.surroundings import (
     make_environment,
     make_other_surroundings,
 )
-from agentflow.core.check_command import join_parts, split_command
+from agentflow.core.check_command import CommandPart, join_parts, split_command
 from agentflow.core.evidence import Check, CheckName, Command, Execution, TestCounts, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
@@ -69,6 +69,7 @@ _SILENT = (
 _PRINTING = regex(r"\b(?:cargo test|ctest|go test)\b")
 """Runners of which only the output tells."""
 _PYTEST = regex(r"\bpytest\b")
+_SOME_OF_PYTEST = regex(r"[^{};|&]*\bpytest -q(?=[^{};|&]* [\w.])(?!.*[;|&])")
 _RUNS_PYTEST = regex(r"\bpytest -q\b")
 _Of = TypeVar("_Of")
 
@@ -170,8 +171,24 @@ class _Job(Record):
             return said
         for silent, telling in _SILENT:
             said = silent.sub(telling, said)
-        said = ask_for_json(add_reports(_part_reports(said, scratch), self.read, scratch))
+        said = _part_reports(self._keep_roots(said), scratch)
+        said = ask_for_json(add_reports(said, self.read, scratch))
         return keep_reports(said, scratch)
+
+    def _keep_roots(self, command: str) -> str:
+        """Return a command in which pytest has root and settings of a whole run, whatever it is given.
+
+        A nearer manifest would be taken else, and give other ids to the same tests.
+        """
+
+        def keep(part: CommandPart) -> CommandPart:
+            found = _SOME_OF_PYTEST.match(part.command)
+            if found is None:
+                return part
+            root, rest = find_pytest_root(self.read, part.folder), part.command[found.end() :]
+            return part.replace(command=f"{found[0]}{root}{rest}")
+
+        return join_parts(map(keep, split_command(command)))
 
     def set_up_reports(self, scratch: Path) -> dict[str, str]:
         """Return the variables that make runners report; those of node where it may run."""

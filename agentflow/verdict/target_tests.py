@@ -6,15 +6,12 @@ from functools import partial
 from itertools import pairwise
 
 from agentflow.checks.runners import find_form
-from agentflow.core.check_command import CommandPart, find_part, join_parts, split_command
+from agentflow.core.check_command import PYTEST, CommandPart, find_part, join_parts, split_command
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.regex import regex
 from agentflow.core.test_ids import find_id_prefix, find_test_files, get_test_file
 from agentflow.routing.clauses import Targets, find_targets
 from agentflow.workspace.git import Git
-
-PYTEST = regex(r"(?P<start>[^{};|&]*\bpytest -q)(?: --ignore=\S+)*")
-"""A part of a command that is a run of pytest; the folders that it leaves out have runs of their own."""
 
 UNITTEST = regex(
     r"(?P<start>[^{};|&]* (?:-m unittest|manage\.py test)) (?P<search>(?:discover -v|-v 2)\b[^{};|&]*)"

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from secrets import randbelow, token_hex
 
 from agentflow.checks.run import Shown
-from agentflow.core.check_command import CommandPart
+from agentflow.core.check_command import PYTEST, CommandPart
 from agentflow.core.evidence import Check, CheckName, TestOutcome
 from agentflow.core.languages import SCRIPTS, find_language
 from agentflow.core.record import Record
@@ -22,7 +22,7 @@ from agentflow.verdict.syntax import (
     read_python,
     skip_docstring,
 )
-from agentflow.verdict.target_tests import PYTEST, UNITTEST, find_python_part
+from agentflow.verdict.target_tests import UNITTEST, find_python_part
 from agentflow.workspace.mixed_tree import ChangedTexts, find_differences
 
 _OPENS = re.compile(
