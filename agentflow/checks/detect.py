@@ -107,7 +107,12 @@ def find_node_checks(repository: Repository) -> Iterator[Check]:
     scripts = get_table(package, "scripts")
     for name, script in CHECK_SCRIPTS:
         body = scripts.get(script)
-        if _is_script(body):
+        if name is CheckName.TESTS and tool == "npm" and _is_script(body) and "posttest" in scripts:
+            command = "npm run pretest && " if "pretest" in scripts else ""
+            command += "npm test --ignore-scripts"  # what follows the tests is no test
+            yield require(name, command, f"script {script!r} in package.json", missing)
+            yield require(CheckName.LINT, "npm run posttest", "script 'posttest' in package.json", missing)
+        elif _is_script(body):
             yield require(name, _script(tool, script), f"script {script!r} in package.json", missing)
         elif name is CheckName.TESTS and (places := _list_tested(repository, tool)):
             reason = f"script {script!r} in {list_some(places)}"

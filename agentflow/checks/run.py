@@ -3,7 +3,7 @@
 import hashlib
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from types import MappingProxyType
@@ -46,7 +46,7 @@ from agentflow.core.check_command import CommandPart, join_parts, split_command
 from agentflow.core.evidence import Check, CheckName, Command, Execution, TestCounts, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
-from agentflow.core.test_ids import get_test_file
+from agentflow.core.test_ids import get_test_file, match_cases
 from agentflow.redact import strip_colours
 from agentflow.sandbox.environment import find_shell
 from agentflow.sandbox.profile import CHECKS
@@ -96,6 +96,18 @@ class Shown(Record):
     """The files that it read, where that was observed."""
     import_errors: Mapping[str, str] = MappingProxyType({})
     """The failing tests that an import error ended, each with that error."""
+
+    def match_cases(self, before: Mapping[str, TestOutcome], changed: Collection[str] = ()) -> "Shown":
+        """Return the result with the ids from before where a case is called by the time or a chance."""
+        found = match_cases(self.outcomes, before, changed)
+        if not found:
+            return self
+        functions = sorted({test.partition("[")[0] for test in found.values()})
+        return self.replace(
+            outcomes={found.get(test, test): outcome for test, outcome in self.outcomes.items()},
+            import_errors={found.get(test, test): error for test, error in self.import_errors.items()},
+            execution=self.execution.replace(matched=tuple(functions)),
+        )
 
     def list_ids(self, *outcomes: TestOutcome) -> frozenset[str]:
         """Return the tests that came to one of these."""

@@ -138,7 +138,12 @@ class ScriptCommand(Record):
 
 
 _SCRIPT_COMMANDS = (
-    ScriptCommand(command="npm (?:run )?test", manifests=("package.json",), table="scripts", separator=" --"),
+    ScriptCommand(
+        command="npm (?:run )?test(?: --ignore-scripts)?",
+        manifests=("package.json",),
+        table="scripts",
+        separator=" --",
+    ),
     ScriptCommand(command="(?:pnpm|yarn|bun) (?:run )?test", manifests=("package.json",), table="scripts"),
     ScriptCommand(
         command="composer (?:run(?:-script)? )?test",

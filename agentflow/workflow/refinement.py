@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from agentflow.checks.python import choose_interpreter
 from agentflow.core.events import RepairTried, Warned
-from agentflow.core.evidence import RED, CheckName
+from agentflow.core.evidence import RED, CheckName, describe_end
 from agentflow.core.languages import find_language, is_source
 from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind
 from agentflow.core.regex import regex
@@ -30,6 +30,7 @@ from agentflow.routing.route import (
 )
 from agentflow.routing.table import Table
 from agentflow.tools.excerpts import DEFINITION, find_definition, read_short_file
+from agentflow.verdict.case import find_faults
 from agentflow.verdict.notes import explain_uncounted
 from agentflow.verdict.paths import examine_base
 from agentflow.verdict.surface import is_check_file
@@ -237,6 +238,9 @@ def _list_warnings(crew: Crew, task: TaskState) -> Iterator[str]:
                 f"{name} cannot run{part} here: {why}; without it {at_best}. "
                 f"To skip it: --skip-check {name} --reason REASON"
             )
+        elif run.evidence and not (run.green or run.evidence.timed_out or find_faults(run)):
+            end = describe_end(run.evidence)
+            yield f"{name} fails before the change, without a failing test or finding: {end}; {at_best}"
         elif name is CheckName.TESTS and run.green and run.counts is None:
             yield f"{explain_uncounted(run.check)}; {at_best}"
 

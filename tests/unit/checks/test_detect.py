@@ -420,6 +420,12 @@ RAW = [
         ("dotnet",),
     ),
     (
+        "what npm runs after the tests",
+        package('{"scripts": {"test": "node --test", "pretest": "make", "posttest": "eslint ."}}'),
+        {LINT: "npm run posttest", TESTS: "npm run pretest && npm test --ignore-scripts"},
+        ("npm",),
+    ),
+    (
         "a deno.json beside a package with a script",
         {"deno.json": "{}", "a_test.ts": "", **package('{"scripts": {"test": "vitest run"}}')},
         {TESTS: "npm test"},
