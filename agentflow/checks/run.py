@@ -35,7 +35,7 @@ from agentflow.checks.results import (
     read_reported_import_errors,
     read_reports,
 )
-from agentflow.checks.runners import add_reports, keep_reports, make_variables
+from agentflow.checks.runners import add_reports, find_watching, keep_reports, make_variables
 from agentflow.checks.surroundings import (
     REPORT_FILE,
     Manner,
@@ -55,6 +55,8 @@ from agentflow.sandbox.throwaway import make_scratch_folder
 
 _TAIL_LINES = 40
 _LOOK_SECONDS = 0.5
+_IDLE_SECONDS = 2.0
+_ENDED = "ended once it had told its sum, since it watches for changes"
 _LONG_SECONDS = 10.0
 """A test is named after so many seconds, then after twice as many, and so on."""
 TAIL_CHARS = 8_000
@@ -135,14 +137,19 @@ def execute(
         observer = _observer(sandbox, scratch, env or {}, watch.longest) if is_needed else None
         job = job.replace(observer=observer)
         surroundings = make_other_surroundings(scratch, manner)
+        is_over = _OverWhenIdle(sink) if job.watches else lambda: False
         with watch_folders(observer, sandbox.folders) if observer and is_observed else nullcontext():
             cancelled = _follow_tests(observer, watch) if observer else watch.cancelled
-            finished = _run(job, scratch, sink, cancelled, {**surroundings, **(env or {})})
+            given = {**surroundings, **(env or {})}
+            finished = _run(job, scratch, sink, lambda: cancelled() or is_over(), given)
         reads = observer.collect_reads() if observer and is_observed else None
         raw = sink.read_text("utf-8", "replace")
         told = (_read_tests(job, scratch, raw) if check.name is CheckName.TESTS else None) or Told()
         ended = observer.find_stalled() if observer else ()
         finished = finished.replace(stalled=tuple(test for test in ended if test in told.outcomes))
+        if is_over() and not finished.timed_out and told.number is not None:
+            is_red = told.number.failed + told.number.errors > 0
+            finished = finished.replace(exit_code=int(is_red), notes=(*finished.notes, _ENDED))
     finished = _readable(finished, sink, raw) if job.is_json else finished
     return Shown(
         execution=_execution(check, sandbox, finished),
@@ -165,6 +172,11 @@ class _Job(Record):
     def is_json(self) -> bool:
         """The command is one of `go test`, which is made to print JSON."""
         return self._is_tests and ask_for_json(self.check.command) != self.check.command
+
+    @property
+    def watches(self) -> bool:
+        """The command waits for changed files in place of ending."""
+        return self._is_tests and find_watching(self.check.command, self.read) is not None
 
     def read(self, name: str) -> str:
         """Return a file of the repository; empty where there is none."""
@@ -212,6 +224,30 @@ class _Job(Record):
         if is_javascript(self.check.command, parse_manifest(self.read("package.json"))):
             found |= install_reporters(scratch, known.get("NODE_OPTIONS", ""))
         return found
+
+
+class _OverWhenIdle:
+    """Says when a command that watches for changes has told its sum and waits."""
+
+    def __init__(self, sink: Path) -> None:
+        self._sink = sink
+        self._looked = self._since = time.monotonic()
+        self._size = 0
+        self._is_over = False
+
+    def __call__(self) -> bool:
+        now = time.monotonic()
+        if self._is_over or now < self._looked + _LOOK_SECONDS:
+            return self._is_over
+        self._looked = now
+        size = self._sink.stat().st_size if self._sink.exists() else 0
+        if size != self._size:
+            self._size, self._since = size, now
+        elif size and now - self._since >= _IDLE_SECONDS:
+            told = read_printed(drop_colours(self._sink.read_text("utf-8", "replace")))
+            self._is_over = told is not None and told.number is not None
+            self._since = now
+        return self._is_over
 
 
 def _part_reports(command: str, scratch: Path) -> str:

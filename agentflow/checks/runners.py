@@ -160,6 +160,7 @@ _ALONE = tuple(
 _OWN_REPORT = regex(
     r"--(?:json|outputFile|reporters?|reporter-outfile|junit-path|log-junit)\b|--watch(?!=false)| -- "
 )
+_WATCHES = regex(r"(?:^|\s)(--watch(?:All)?(?:=true)?)(?=\s|$)")
 ReadFile = Callable[[str], str]
 
 
@@ -180,6 +181,25 @@ def get_script(manifest: dict[str, Any], table: str) -> str:
     said = said.get("command") if isinstance(said, dict) else said
     said = said[0] if isinstance(said, list) and len(said) == 1 else said
     return said.strip() if isinstance(said, str) else ""
+
+
+class Watching(Record):
+    """A test command that does not end: it waits for changed files."""
+
+    option: str
+    """By which it does so."""
+    instead: str
+    """The same command without it."""
+
+
+def find_watching(command: str, read: ReadFile) -> Watching | None:
+    """Return how a command, or the script that it runs, watches for changes; None where it ends."""
+    for part in split_command(command):
+        body = (find_script(part.command, read, part.folder) or (part.command, ""))[0]
+        if found := _WATCHES.search(body):
+            once = part.replace(command=f"{body[: found.start()]}{body[found.end() :]}".strip())
+            return Watching(option=found[1], instead=once.text)
+    return None
 
 
 def add_reports(command: str, read: ReadFile, scratch: Path) -> str:

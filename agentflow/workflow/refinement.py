@@ -10,6 +10,8 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from agentflow.checks.python import choose_interpreter
+from agentflow.checks.repository import TEST_COMMAND
+from agentflow.core.check_command import format_command
 from agentflow.core.events import RepairTried, Warned
 from agentflow.core.evidence import RED, CheckName, describe_end
 from agentflow.core.languages import find_language, is_source
@@ -232,6 +234,11 @@ def _list_warnings(crew: Crew, task: TaskState) -> Iterator[str]:
     at_best = "the result is at best exit code 4"
     for run in crew.checking.find_runs(task.baseline):
         name = run.check.name
+        if name is CheckName.TESTS and (found := crew.checking.find_watching(run.check)):
+            yield (
+                f"{name}: `{format_command(run.check.command)}` does not end, since {found.option} watches "
+                f"for changes: write `{found.instead}` into {TEST_COMMAND}"
+            )
         if why := task.blocked.get(name) or run.check.left_out:
             part = " as a whole" if run.tests_with_result else ""
             yield (

@@ -347,6 +347,19 @@ def test_a_go_test_that_fails_before_it_is_edited_is_not_taken_for_flaky(new_rep
     assert "mixed results" not in (repo.folder / "report.md").read_text("utf-8")
 
 
+@needs_node
+def test_tests_that_watch_for_changes_are_named_ended_and_counted(new_repo: NewRepo) -> None:
+    repo = new_repo(NODE | {"package.json": NODE["package.json"].replace("--test", "--test --watch")})
+    done = repo.task(play.TEXT, "--json", script=crew_of(*NODE_MENDED, file="calc.js"))
+    assert (done.code, done.json["caveats"]) == (0, []), done.err
+    (said,) = told_before_work(repo)
+    assert said == (
+        "tests: `npm test` does not end, since --watch watches for changes: "
+        "write `node --test` into .claude/test-command"
+    )
+    assert all(each["seconds"] < 60 for each in repo.evidence())
+
+
 CRASHING = NODE | {
     ".gitignore": "node_modules/\n",
     "package.json": NODE["package.json"].replace(
