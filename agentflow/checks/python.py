@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
+from agentflow.checks.own_suite import find_own_words
 from agentflow.checks.repository import PYTEST_SETTINGS, Repository, get_table, require
 from agentflow.core.check_command import CommandPart, join_commands
 from agentflow.core.evidence import Check, CheckName, Command
@@ -282,7 +283,8 @@ def _test_check(
     if runner.tool != "unittest":
         start, missing = tools.start(runner.program)
         words = own or [f"--ignore={folder[:-1]}" for folder in projects]
-        command = f"{_import_path(repository)}{start} -q{_quote(words)}"
+        suite = find_own_words(repository) if runner.tool == "pytest" and not words else ()
+        command = " ".join((f"{_import_path(repository)}{start} -q{_quote(words)}", *suite))
         return require(CheckName.TESTS, command, runner.reason, missing)
     start = f"{_import_path(repository)}{tools.interpreter.command} -m unittest discover -v"
     found = _discoveries(repository, tests) if not own else tuple(_alone(repository, name) for name in own)

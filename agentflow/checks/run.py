@@ -137,7 +137,7 @@ def execute(
         observer = _observer(sandbox, scratch, env or {}, watch.longest) if is_needed else None
         job = job.replace(observer=observer)
         surroundings = make_other_surroundings(scratch, manner)
-        is_over = _OverWhenIdle(sink) if job.watches else lambda: False
+        is_over: Callable[[], bool] = _OverWhenIdle(sink) if job.watches else _never
         with watch_folders(observer, sandbox.folders) if observer and is_observed else nullcontext():
             cancelled = _follow_tests(observer, watch) if observer else watch.cancelled
             given = {**surroundings, **(env or {})}
@@ -224,6 +224,10 @@ class _Job(Record):
         if is_javascript(self.check.command, parse_manifest(self.read("package.json"))):
             found |= install_reporters(scratch, known.get("NODE_OPTIONS", ""))
         return found
+
+
+def _never() -> bool:
+    return False
 
 
 class _OverWhenIdle:

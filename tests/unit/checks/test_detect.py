@@ -30,6 +30,8 @@ def package(text: str, *others: str) -> dict[str, str]:
 
 
 BOTH = "r=0; { python3 -m ruff check .; } || r=1; { python3 -m black --check -q .; } || r=1; exit $r"
+SUITE = {"pkg/__init__.py": "", "tests/test_a.py": PYTEST}
+WORKFLOW = "steps:\n  - name: Run pytest\n  - run: pip install pytest\n  - run: {0}\n"
 DJANGO = 'os.environ.setdefault("DJANGO_SETTINGS_MODULE", "site.settings")\n'
 RUFF = "python3 -m ruff"
 EACH = "r=0; (cd api && {0} ./...) || r=1; (cd lib && {0} ./...) || r=1; exit $r"
@@ -433,6 +435,42 @@ RAW = [
     ),
     ("bun without tests", package("{}", "bun.lock"), {}, ("bun",)),
     ("a Taskfile whose test is a variable", {"Taskfile.yml": "vars:\n  test: 1\n"}, {}, ("task",)),
+    (
+        "doctests that tox runs",
+        SUITE | {"tox.ini": "[testenv]\ncommands =\n  pytest -ra --doctest-modules {posargs:pkg tests}\n"},
+        {TESTS: f"{PYTEST_Q} --doctest-modules pkg tests"},
+        (),
+    ),
+    (
+        "what nox runs",
+        SUITE | {"noxfile.py": "def tests(session):\n    session.run('pytest', '--cov', 'pkg', 'tests')\n"},
+        {TESTS: f"{PYTEST_Q} tests"},
+        (),
+    ),
+    (
+        "what a workflow runs",
+        SUITE | {".github/workflows/ci.yml": WORKFLOW.format("python -m pytest -m 'not slow' -n 2 tests/")},
+        {TESTS: f"{PYTEST_Q} -m 'not slow' tests"},
+        (),
+    ),
+    (
+        "a workflow with a part of the tests",
+        SUITE | {".github/workflows/ci.yml": WORKFLOW.format("pytest tests -k ${{ matrix.part }}")},
+        {TESTS: PYTEST_Q},
+        (),
+    ),
+    (
+        "a workflow with several suites",
+        SUITE | {".github/workflows/ci.yml": WORKFLOW.format("pytest tests\n  - run: pytest pkg")},
+        {TESTS: PYTEST_Q},
+        (),
+    ),
+    (
+        "places that are not there",
+        SUITE | {"tox.ini": "[testenv]\ncommands = pytest --pyargs pkg\n"},
+        {TESTS: PYTEST_Q},
+        (),
+    ),
     (
         "two languages",
         {"test_a.py": PYTEST, **package('{"scripts": {"test": "jest"}}')},
