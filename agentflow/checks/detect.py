@@ -7,7 +7,15 @@ from types import MappingProxyType
 from typing import Any
 
 from agentflow.checks.python import find_python_checks
-from agentflow.checks.repository import Repository, choose_quick_checks, get_table, merge_required, require
+from agentflow.checks.repository import (
+    Repository,
+    choose_quick_checks,
+    get_table,
+    merge_required,
+    parse_manifest,
+    require,
+)
+from agentflow.checks.runners import get_script
 from agentflow.core.check_command import CommandPart, join_parts
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.languages import LANGUAGES, CheckRule, Language, gather
@@ -36,6 +44,9 @@ _LOCAL_TSC = MappingProxyType(
 )
 
 
+_RUNTIMES = ((("deno.json", "deno.jsonc"), "deno"), (("bun.lock", "bun.lockb", "bunfig.toml"), "bun"))
+_RUNTIME_TESTS = regex(r"(?:.*/)?(?:[^/]*[._])?(?:test|spec)\.[cm]?[jt]sx?")
+"""The files in which those find tests."""
 _CARGO = regex(r"^cargo \w+")
 """Beside a package at the root, cargo leaves the other members of a workspace out."""
 _APART = regex(r"(?:^|/)(?:vendor|testdata|node_modules|[._][^/]*)/")
@@ -81,7 +92,7 @@ def _find_all(
     found = [*find_python_checks(repository, changed, settled, added)]
     found += (*find_node_checks(repository), *find_table_checks(repository))
     if not any(check.name is CheckName.TESTS for check in found):
-        found += make_checks(repository)
+        found += list(_find_tasks(repository))[:1]
     return found
 
 
@@ -89,20 +100,40 @@ def find_node_checks(repository: Repository) -> Iterator[Check]:
     """Yield the scripts of package.json that are checks, and the TypeScript compiler."""
     package = repository.package
     if not package:
+        yield from _find_own_runner(repository)
         return
     tool = _package_tool(repository, package)
     missing = _lacks(repository, tool, "install Node.js" if tool == "npm" else f"npm install -g {tool}")
     scripts = get_table(package, "scripts")
     for name, script in CHECK_SCRIPTS:
         body = scripts.get(script)
-        if _is_script(body):
+        if name is CheckName.TESTS and tool == "npm" and _is_script(body) and "posttest" in scripts:
+            command = "npm run pretest && " if "pretest" in scripts else ""
+            command += "npm test --ignore-scripts"  # what follows the tests is no test
+            yield require(name, command, f"script {script!r} in package.json", missing)
+            yield require(CheckName.LINT, "npm run posttest", "script 'posttest' in package.json", missing)
+        elif _is_script(body):
             yield require(name, _script(tool, script), f"script {script!r} in package.json", missing)
         elif name is CheckName.TESTS and (places := _list_tested(repository, tool)):
             reason = f"script {script!r} in {list_some(places)}"
             yield require(name, _test_packages(tool, places), reason, missing)
+        elif name is CheckName.TESTS:
+            yield from _find_own_runner(repository)
     typed = "typescript" in get_table(package, "dependencies") | get_table(package, "devDependencies")
     if typed and repository.has("tsconfig.json"):
         yield require(CheckName.TYPES, f"{_LOCAL_TSC[tool]} --noEmit", "tsconfig.json", missing)
+
+
+def _find_own_runner(repository: Repository) -> Iterator[Check]:
+    """Yield how tests run where no script says it: by the runtime that is a runner as well."""
+    for manifests, program in _RUNTIMES:
+        if name := repository.find(*manifests):
+            task = get_script(parse_manifest(repository.read(name)), "tasks")
+            if task or any(map(_RUNTIME_TESTS.fullmatch, repository.files)):
+                missing = _lacks(repository, program, f"npm install -g {program}")
+                words = f"{program} task test" if task else f"{program} test"
+                yield require(CheckName.TESTS, words, name, missing)
+                return
 
 
 def _test_packages(tool: str, places: Iterable[str]) -> str:
@@ -134,9 +165,11 @@ def find_table_checks(repository: Repository) -> Iterator[Check]:
     """Yield the checks of the table of languages for which there is a manifest, in its folder."""
     for language in (each for each in LANGUAGES if each.rules):
         for module, prefix in _find_modules(language, repository):
+            has_tests = False  # of several ways to run them, the first that is there
             for rule in language.rules:
                 place = _place_of(rule, language, module)
-                if place is not None:
+                if place is not None and not (has_tests and rule.name is CheckName.TESTS):
+                    has_tests |= rule.name is CheckName.TESTS
                     start, missing = _start(rule, module)
                     part = CommandPart(command=prefix + start, folder=module.folder)
                     yield require(rule.name, part.text, rule.reason or module.folder + place, missing)
@@ -148,8 +181,9 @@ def _find_modules(language: Language, repository: Repository) -> Iterator[tuple[
     A module counts if it has tests, or if the workspace names it. Where a language knows no workspace, these
     are the outermost folders of modules, if the root itself says nothing of what it is.
     """
-    ends = tuple(f"/{name}" for name in language.manifests)
-    found = (name for name in repository.files if name.endswith(ends) and not _APART.search(name))
+    ends = tuple(name[1:] if name.startswith("*") else f"/{name}" for name in language.manifests)
+    below = (name for name in repository.files if "/" in name and name.endswith(ends))
+    found = (name for name in below if not _APART.search(name))
     folders = list(dict.fromkeys(f"{posixpath.dirname(name)}/" for name in found))
     if not language.workspace:
         inner = {one for one in folders for other in folders if one != other and one.startswith(other)}
@@ -165,8 +199,8 @@ def _find_modules(language: Language, repository: Repository) -> Iterator[tuple[
 
 
 def _is_described(repository: Repository) -> bool:
-    """Return whether the root says what it is, by a manifest of any language or how make tests it."""
-    return repository.has(*gather(lambda each: each.manifests)) or repository.make_test is not None
+    """Return whether the root says what it is, by a manifest of any language or a target for tests."""
+    return bool(repository.find(*gather(lambda each: each.manifests)) or repository.tasks)
 
 
 def _has_tests(language: Language, module: Repository) -> bool:
@@ -184,7 +218,7 @@ def _read_workspace(text: str) -> Iterator[str]:
 
 def _place_of(rule: CheckRule, language: Language, repository: Repository) -> str | None:
     """Return the file for which a rule applies, or None where it does not."""
-    if not repository.has(*rule.manifest) or repository.has(*rule.unless):
+    if not (manifest := repository.find(*rule.manifest)) or repository.has(*rule.unless):
         return None
     settings = [name for name in rule.settings if repository.has(name)]
     if rule.settings and not (settings or (rule.table and _has_table(rule, repository))):
@@ -192,9 +226,9 @@ def _place_of(rule: CheckRule, language: Language, repository: Repository) -> st
     if rule.files and not any(map(compile_glob(rule.files).fullmatch, repository.files)):
         return None
     programs = (name for name in repository.files if name.endswith(language.suffixes))
-    if rule.says and not any(re.search(rule.says, repository.read(name)) for name in programs):
+    if rule.says and not any(re.search(rule.says, repository.read(name)) for name in (manifest, *programs)):
         return None
-    return settings[0] if settings else rule.manifest[0]
+    return settings[0] if settings else manifest
 
 
 def _has_table(rule: CheckRule, repository: Repository) -> bool:
@@ -203,21 +237,23 @@ def _has_table(rule: CheckRule, repository: Repository) -> bool:
 
 def _start(rule: CheckRule, repository: Repository) -> tuple[str, str | None]:
     """Return the command of a rule, by the build's own starter where there is one, and what is missing."""
-    if rule.wrapper and repository.has(rule.wrapper):
+    if rule.wrapper and (repository.has(rule.wrapper) or (repository.place / rule.wrapper).is_file()):
         rest = rule.command.removeprefix(rule.programs[-1][0])
         return f"./{rule.wrapper}{rest}", _lacks(repository, *rule.runtime)
+    file, launcher = rule.launcher
+    if launcher and repository.has(file) and find_program(launcher.split()[0], repository.root):
+        return f"{launcher} {rule.command}", None
     missing = (_lacks(repository, name, hint) for name, hint in rule.programs)
     is_workspace = rule.programs[0][0] == "cargo" and "workspace" in repository.read_toml("Cargo.toml")
     command = _CARGO.sub(r"\g<0> --workspace", rule.command) if is_workspace else rule.command
     return command, next(filter(None, missing), None)
 
 
-def make_checks(repository: Repository) -> Iterator[Check]:
-    """Yield the `test` target of a Makefile, for a repository that tells its tests in no other way."""
-    if repository.make_test is not None:
-        missing = _lacks(repository, "make", "install make")
-        reason = f"target 'test' in {repository.make_test[0]}"
-        yield require(CheckName.TESTS, "make test", reason, missing)
+def _find_tasks(repository: Repository) -> Iterator[Check]:
+    """Yield the tests that a Makefile or its kin names, for a repository that tells them in no other way."""
+    for kind, name, _ in repository.tasks:
+        missing = _lacks(repository, kind.program, kind.hint)
+        yield require(CheckName.TESTS, f"{kind.program} test", f"target 'test' in {name}", missing)
 
 
 def _package_tool(repository: Repository, package: dict[str, Any]) -> str:

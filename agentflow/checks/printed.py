@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from agentflow.checks.import_errors import find_import_error
 from agentflow.checks.results import count_outcomes, find_worst
+from agentflow.checks.runners import list_totals
 from agentflow.core.evidence import TestCounts, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
@@ -52,12 +53,14 @@ _JEST = regex(r"Tests: +(?P<parts>(?:\d+ \w+, )*)(?P<total>\d+) total")
 _VITEST = regex(r" +Tests +(?P<parts>\d+ \w+(?: \| \d+ \w+)*) \((?P<total>\d+)\)")
 _NODE = regex(r"[#ℹ] (?P<word>pass|fail|cancelled|skipped|todo) (?P<number>\d+)")  # noqa: RUF001
 _MOCHA = regex(r"  (?P<number>\d+) (?P<word>passing|pending|failing)(?: \(\d+\w+\))?")
+_BUN = regex(r" (?P<number>\d+) (?P<word>pass|fail|skip|todo)")
+_IN_BLOCKS = (_NODE, _MOCHA, _BUN)
 _PART = regex(r"(?P<number>\d+) (?P<word>\w+)")
 _WORDS: Mapping[str, TestOutcome] = MappingProxyType(
     {
         **dict.fromkeys(("pass", "passed", "passing"), PASSED),
         **dict.fromkeys(("fail", "failed", "failing", "cancelled"), FAILED),
-        **dict.fromkeys(("skipped", "todo", "pending"), SKIPPED),
+        **dict.fromkeys(("skipped", "skip", "todo", "pending"), SKIPPED),
     }
 )
 _SUMMARY = regex(r"(?m)^-{70}\nRan (\d+) tests? in \d+\.\d+s$")
@@ -138,13 +141,13 @@ def _event(row: str) -> dict[str, str]:
     return event if isinstance(event.get("Action"), str) else {}
 
 
-def read_printed(text: str, *, is_javascript_told: bool = False) -> Told | None:
+def read_printed(text: str, *, is_reported: bool = False) -> Told | None:
     """Return what all runners printed of their tests, in a text without colours; None where none did.
 
-    Those of JavaScript, and TAP, are left aside where a report tells of them.
+    Those of JavaScript, TAP, and mere sums are left aside where a report tells of tests.
     """
     readers: list[Callable[[list[str]], Told | None]] = [_read_go_verbose, _read_cargo, _read_ctest]
-    readers += [] if is_javascript_told else [_read_javascript]
+    readers += [] if is_reported else [_read_javascript, _read_totals]
     rows = text.splitlines()
     return join_told(each for reader in readers if (each := reader(rows)))
 
@@ -239,9 +242,28 @@ def _of_ctest(word: str) -> TestOutcome:
     return SKIPPED if "Skipped" in word or "Disabled" in word else FAILED
 
 
+def _read_totals(rows: list[str]) -> Told | None:
+    """Return the sums of runners that print no names, or that were not to be asked for a report."""
+    numbers: list[TestCounts] = []
+    for runner, total in list_totals():
+        found = [_count_total(each) for row in rows if (each := total.fullmatch(row))]
+        numbers += found if runner.adds_up else found[-1:]
+    return Told(number=_sum(numbers)) if numbers else None
+
+
+def _count_total(told: re.Match[str]) -> TestCounts:
+    """Return the numbers of a sum; what is in none of its parts has passed."""
+    number = {word: int(said or 0) for word, said in told.groupdict().items()}
+    failed, errors = number.get("failed", 0), number.get("errors", 0) + number.get("invalid", 0)
+    skipped = number.get("skipped", 0) + number.get("omitted", 0)
+    total = sum(number.get(word, 0) for word in ("total", "doctests", "properties"))
+    passed = number.get("passed") or max(0, total - failed - errors - skipped)
+    return TestCounts(passed=passed, failed=failed, skipped=skipped, errors=errors)
+
+
 def _read_javascript(rows: list[str]) -> Told | None:
     """Return what a runner of JavaScript printed, or whatever else prints TAP; the last sum counts."""
-    sums = (_last(_JEST, rows), _last(_VITEST, rows), _blocks(_NODE, rows), _blocks(_MOCHA, rows))
+    sums = (*(_last(each, rows) for each in (_JEST, _VITEST)), *(_blocks(each, rows) for each in _IN_BLOCKS))
     found = next((each for each in sums if each is not None), None)
     tap = _read_tap(rows)
     return tap or (Told(number=_add_up(found)) if found is not None else None)

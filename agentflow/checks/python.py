@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
+from agentflow.checks.own_suite import find_own_words
 from agentflow.checks.repository import PYTEST_SETTINGS, Repository, get_table, require
 from agentflow.core.check_command import CommandPart, join_commands
 from agentflow.core.evidence import Check, CheckName, Command
@@ -22,6 +23,7 @@ from agentflow.sandbox.throwaway import make_scratch_folder
 
 _COLLECTED = tuple(glob for glob in PYTHON.tests if "*" in glob)
 """The names of test files that pytest collects by itself."""
+_MANAGE, _DJANGO = "manage.py", "DJANGO_SETTINGS_MODULE"
 _REQUIREMENTS = regex(r"(?:requirements[^/]*\.txt|requirements/[^/]+\.txt)")
 _NAMES_PYTEST = regex(r"(?m)(?:^\s*|[\"'])pytest\b")
 _NEEDS_PYTEST = regex(r"(?m)^\s*(?:import|from) pytest\b|^(?:async )?def test")
@@ -101,14 +103,17 @@ def find_python_checks(
     """
     tests = {} if CheckName.TESTS in settled else _read_tests(repository)
     projects = _find_projects(repository, tests, added)
-    beside = {name: text for name, text in tests.items() if not name.startswith(tuple(projects))}
+    site = _find_site(repository, tests, projects)
+    apart = (*projects, *([] if site is None else [site]))
+    beside = {name: text for name, text in tests.items() if not name.startswith(apart)}
     own = _own(tests, changed)
-    runner = None if CheckName.TESTS in settled else _runner(repository, beside, projects)
+    is_alone = CheckName.TESTS in settled or (site is not None and not beside)
+    runner = None if is_alone else _runner(repository, beside, projects)
     runner = None if projects and own and beside.keys().isdisjoint(own) else runner
     linters = () if CheckName.LINT in settled else _linters(repository)  # formatters are required as lint
     checkers = () if CheckName.TYPES in settled else _type_checkers(repository)
     wanted = [*linters, *checkers, *([runner] if runner else [])]
-    if not (wanted or projects):
+    if not (wanted or projects or site is not None):
         return ()
     names = dict.fromkeys(each.program for each in wanted if each.tool != "unittest")
     tools = find_tools(repository, tuple(names))
@@ -122,6 +127,7 @@ def find_python_checks(
         *(_with(tools, each, CheckName.TYPES, _arguments(repository, each.tool)) for each in checkers),
         *((_test_check(repository, tools, runner, beside, mine, projects),) if runner else ()),
         *_test_projects(repository, projects, own),
+        *([] if site is None else [_test_site(repository, site, own)]),
     )
 
 
@@ -189,7 +195,8 @@ def _src_layout(repository: Repository) -> bool:
 
 def _read_tests(repository: Repository) -> dict[str, str]:
     """Return the test files that define tests, with their text."""
-    patterns = [compile_glob(glob) for glob in _COLLECTED]
+    has_site = any(f"/{name}".endswith(f"/{_MANAGE}") for name in repository.files)
+    patterns = [compile_glob(glob) for glob in (PYTHON.tests if has_site else _COLLECTED)]
     found = (name for name in repository.files if any(each.fullmatch(name) for each in patterns))
     named = filter(repository.is_collected, found)
     texts = {name: repository.read(name) for name in named}
@@ -211,6 +218,27 @@ def _runner(repository: Repository, tests: dict[str, str], projects: Collection[
 def _pytest_settings(repository: Repository) -> tuple[_Wanted, ...]:
     sections = {"tox.ini": "pytest", "setup.cfg": "tool:pytest"}
     return _configuration(repository, "pytest", ("pytest.ini", ".pytest.ini", "pytest.toml"), sections)
+
+
+def _find_site(repository: Repository, tests: Iterable[str], projects: Collection[str]) -> str | None:
+    """Return the outermost folder of a Django project with tests that pytest is not set up for, or None."""
+    found = (name.removesuffix(_MANAGE) for name in repository.files if f"/{name}".endswith(f"/{_MANAGE}"))
+    sites = [each for each in found if _DJANGO in repository.read(each + _MANAGE)]
+    site = min(sites, key=len, default=None)
+    if site is None or site in projects or _pytest_settings(repository):
+        return None
+    return site if any(name.startswith(site) for name in tests) else None
+
+
+def _test_site(repository: Repository, site: str, own: Iterable[str]) -> Check:
+    """Return how the tests of a Django project are run; of some files, by the names of their modules."""
+    tools = find_tools(repository, ("django",), site)
+    paths = [name.removeprefix(site).removesuffix(".py") for name in own if name.startswith(site)]
+    words = _quote(path.replace("/", ".") for path in paths)
+    command = f"{tools.interpreter.command} {_MANAGE} test -v 2{words}"
+    missing = None if "django" in tools.importable else tools.start("django")[1]
+    text = CommandPart(command=command, folder=site).text
+    return require(CheckName.TESTS, text, f"{site}{_MANAGE}", missing)
 
 
 def _find_projects(repository: Repository, tests: Collection[str], added: Collection[str]) -> dict[str, str]:
@@ -256,7 +284,8 @@ def _test_check(
     if runner.tool != "unittest":
         start, missing = tools.start(runner.program)
         words = own or [f"--ignore={folder[:-1]}" for folder in projects]
-        command = f"{_import_path(repository)}{start} -q{_quote(words)}"
+        suite = find_own_words(repository) if runner.tool == "pytest" and not words else ()
+        command = " ".join((f"{_import_path(repository)}{start} -q{_quote(words)}", *suite))
         return require(CheckName.TESTS, command, runner.reason, missing)
     start = f"{_import_path(repository)}{tools.interpreter.command} -m unittest discover -v"
     found = _discoveries(repository, tests) if not own else tuple(_alone(repository, name) for name in own)

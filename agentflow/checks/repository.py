@@ -2,6 +2,9 @@
 
 import configparser
 import json
+import posixpath
+import re
+import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -16,11 +19,50 @@ from agentflow.sandbox.run import Sandbox
 
 _READ_BYTES = 1_000_000
 PYTEST_SETTINGS = ("pytest.ini", ".pytest.ini", "pytest.toml", "tox.ini", "setup.cfg", "pyproject.toml")
-MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
-"""The first that is there is the one that make reads."""
-_MAKE_TEST = regex(r"(?m)^test[ \t]*:(?!=)[^\n]*(?:\n|\Z)(?P<recipe>(?:\t[^\n]*\n?)*)")
 _FOLDERS = regex(r"(?m)^[ \t]*(testpaths|norecursedirs)[ \t]*=[ \t]*(\[[^\]]*\]|[^\n]*(?:\n[ \t]+[^\n]*)*)")
 """The settings by which pytest looks for tests, in TOML and in INI files."""
+
+
+class TaskFile(Record):
+    """A file that names commands, as make reads it, of which one may be `test`."""
+
+    names: tuple[str, ...]
+    """The first that is there is the one that is read."""
+    test: re.Pattern[str]
+    """How it defines `test`, with what that runs."""
+    program: str
+    hint: str
+
+
+_TASKFILES = ("Taskfile", "taskfile", "Taskfile.dist", "taskfile.dist")
+TASK_FILES = (
+    TaskFile(
+        names=("GNUmakefile", "makefile", "Makefile"),
+        test=regex(r"(?m)^test[ \t]*:(?!=)[^\n]*(?:\n|\Z)(?P<recipe>(?:\t[^\n]*\n?)*)"),
+        program="make",
+        hint="install make",
+    ),
+    TaskFile(
+        names=("justfile", "Justfile", ".justfile"),
+        test=regex(r"(?m)^@?test(?:[ \t][^:\n]*)?:(?!=)[^\n]*(?:\n|\Z)(?P<recipe>(?:[ \t]+[^\n]*\n?)*)"),
+        program="just",
+        hint="cargo install just",
+    ),
+    TaskFile(
+        names=tuple(f"{name}.y{end}ml" for name in _TASKFILES for end in ("", "a")),
+        test=regex(
+            r"(?ms)^tasks:.*?^(?P<indent>[ \t]+)[\"']?test[\"']?:"
+            r"(?P<recipe>[^\n]*(?:\n(?:(?P=indent)[ \t]+[^\n]*)?)*)"
+        ),
+        program="task",
+        hint="npm install -g @go-task/cli",
+    ),
+)
+MAKEFILES = TASK_FILES[0].names
+
+
+_REMARK = regex(r"(?ms)^\s*//[^\n]*$|/\*.*?\*/|,(?=\s*[}\]])")
+"""What JSON may hold in manifests that are read by a more patient reader than ours."""
 
 
 class Repository(Record):
@@ -54,6 +96,12 @@ class Repository(Record):
     def has(self, *names: str) -> bool:
         return any(name in self.known for name in names)
 
+    def find(self, *names: str) -> str:
+        """Return the first file at the top of some, of which a name may begin with `*`; else empty."""
+        ends = (name.removeprefix("*") for name in names if name.startswith("*"))
+        named = (each for end in ends for each in self.files if each.endswith(end) and "/" not in each)
+        return next((name for name in names if name in self.known), "") or next(named, "")
+
     def read(self, name: str) -> str:
         """Return the start of a file; empty when it does not count or leads out of the repository."""
         path = self.place / name
@@ -76,19 +124,16 @@ class Repository(Record):
         )
 
     @property
-    def make_test(self) -> tuple[str, str] | None:
-        """The makefile that make would take and what its target `test` runs, if it has one."""
-        name = next((name for name in MAKEFILES if self.has(name)), "")
-        found = _MAKE_TEST.search(self.read(name))
-        return (name, found["recipe"]) if found else None
+    def tasks(self) -> tuple[tuple[TaskFile, str, str], ...]:
+        """The files of commands that would be read and have one called `test`: kind, name, what it runs."""
+        read = ((each, self.find(*each.names)) for each in TASK_FILES)
+        found = ((each, name, each.test.search(self.read(name))) for each, name in read if name)
+        return tuple((each, name, test["recipe"]) for each, name, test in found if test)
 
     @property
     def package(self) -> dict[str, Any]:
         """The content of package.json; empty where there is none or it is damaged."""
-        try:
-            return get_table(json.loads(self.read("package.json") or "{}"))
-        except ValueError:
-            return {}
+        return parse_manifest(self.read("package.json"))
 
     def read_toml(self, name: str) -> dict[str, Any]:
         """Return a TOML file; empty when there is none or it is damaged."""
@@ -111,6 +156,23 @@ class Repository(Record):
         return parser
 
 
+_PYTEST_TABLE = regex(r"(?m)^\[(?:tool[.:])?pytest(?:\.ini_options)?\]")
+
+
+def find_pytest_root(read: Callable[[str], str], folder: str) -> str:
+    """Return the options by which some tests of pytest run as all of them do when it starts in a folder."""
+    home = PurePosixPath(folder or ".")
+    places = [str(home), *map(str, home.parents)]
+    for path in (posixpath.join(place, name) for place in places for name in PYTEST_SETTINGS):
+        text = read(path)
+        if text and (
+            posixpath.basename(path).lstrip(".").startswith("pytest.") or _PYTEST_TABLE.search(text)
+        ):
+            return f" -c {shlex.quote(posixpath.relpath(path, home))}"
+    root = next((place for place in places if read(posixpath.join(place, "setup.py"))), home)
+    return f" --rootdir={shlex.quote(posixpath.relpath(root, home))}"
+
+
 def find_dot_folder(name: str) -> str:
     """Return the outermost folder of a file whose name begins with a dot; empty where there is none."""
     if "/." not in f"/{name}":
@@ -118,6 +180,16 @@ def find_dot_folder(name: str) -> str:
     folders = PurePosixPath(name).parent
     found = (folder for folder in (*reversed(folders.parents), folders) if folder.name.startswith("."))
     return str(next(found, ""))
+
+
+def parse_manifest(text: str) -> dict[str, Any]:
+    """Return a manifest in JSON, which may have comments; empty where it is damaged."""
+    for each in (text, _REMARK.sub("", text)):
+        try:
+            return get_table(json.loads(each or "{}"))
+        except (ValueError, RecursionError):
+            continue
+    return {}
 
 
 def get_table(tree: object, *keys: str) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -22,22 +23,8 @@ FINDING = regex(
 )
 _LINE_NUMBER = regex(r"\bline \d+")
 _REPORTERS = Path(__file__).with_name("reporters")
-_NODE, _MOCHA, _WHOLE = "node.mjs", "mocha.cjs", "runner.json"
+_NODE, _MOCHA, MINITEST = "node.mjs", "mocha.cjs", "minitest/agentflow_plugin.rb"
 _NODE_PROGRAM = regex(r"\b(?:node|npm|npx|pnpm|yarn|bun|mocha|jest|vitest)\b")
-_SCRIPT = regex(r"(?:npm|pnpm|yarn|bun run) test")
-_ALONE = regex(
-    r"(?:cross-env )?(?:\w+=[\w./:-]+ )*(?:npx (?:--no-install )?|pnpm exec |yarn )?"
-    r"(?:node (?:--[\w=-]+ )*)?(?:(?:\./)?node_modules/(?:\.bin/|jest/bin/|vitest/))?"
-    r"(?P<runner>jest|vitest)(?:\.m?js)?(?: [^;&|<>()`$]*)?"
-)
-"""A command that is nothing but one run of one of these."""
-_OWN_REPORT = regex(r"--(?:json|outputFile|reporters?)\b|--watch(?!=false)| -- ")
-_OPTIONS = MappingProxyType(
-    {
-        "jest": "--json --outputFile={place}",
-        "vitest": "--reporter=default --reporter=json --outputFile.json={place}",
-    }
-)
 _REFUSED = regex(r"--test-reporter\S* is not allowed in NODE_OPTIONS|'--test-reporter' must match")
 _OUTCOMES = MappingProxyType(
     {
@@ -65,7 +52,11 @@ def find_worst(outcomes: Iterable[TestOutcome]) -> TestOutcome:
 
 def read_junit(text: str) -> dict[str, TestOutcome]:
     """Return the tests of a whole JUnit document; nothing of one that is cut, damaged or has a DOCTYPE."""
-    return {name: find_worst(outcomes) for name, outcomes in _read_document(text).found.items()}
+    return _settle(_read_document(text).found)
+
+
+def _settle(found: Outcomes) -> dict[str, TestOutcome]:
+    return {test: find_worst(outcomes) for test, outcomes in found.items()}
 
 
 def read_junit_import_errors(text: str) -> dict[str, str]:
@@ -75,20 +66,22 @@ def read_junit_import_errors(text: str) -> dict[str, str]:
     return {test: errors[0] for test, errors in found.items() if all(errors)}
 
 
-def _read_document(text: str) -> "_Document":
-    document = _Document()
+def _read_document(text: str, identify: Callable[[Mapping[str, str]], str] | None = None) -> "_Document":
+    """Return a document with its tests by pytest's ids, or by those of another function."""
+    document = _Document(identify or _test_id)
     try:
         document.read(text)
     except (expat.ExpatError, _Refused, ValueError):
-        return _Document()
+        return _Document(_test_id)
     return document
 
 
 class _Document:
     """The test cases of a JUnit file as they pass by."""
 
-    def __init__(self) -> None:
-        self.found: dict[str, list[TestOutcome]] = {}
+    def __init__(self, identify: Callable[[Mapping[str, str]], str]) -> None:
+        self._identify = identify
+        self.found: Outcomes = {}
         self.failures: dict[str, list[str]] = {}
         """What is said of each failure of a test."""
         self._case: str | None = None
@@ -108,7 +101,7 @@ class _Document:
 
     def _begin(self, element: str, attributes: Mapping[str, str]) -> None:
         if element == "testcase":
-            self._case = _test_id(attributes)
+            self._case = self._identify(attributes)
             self._outcomes = []
         elif element in _IN_XML:
             self._outcomes.append(_IN_XML[element])
@@ -181,8 +174,7 @@ def install_reporters(scratch: Path, options: str) -> dict[str, str]:
 
     `options` are those that node gets anyway.
     """
-    for name in (_NODE, _MOCHA):
-        (scratch / name).write_bytes((_REPORTERS / name).read_bytes())
+    copy_reporters(scratch, _NODE, _MOCHA)
     reporters = ("spec", f'"{scratch / _NODE}"')
     words = (f"--test-reporter={each} --test-reporter-destination=stdout" for each in reporters)
     return {
@@ -191,22 +183,17 @@ def install_reporters(scratch: Path, options: str) -> dict[str, str]:
     }
 
 
+def copy_reporters(scratch: Path, *names: str) -> None:
+    """Put some of our reporters into a folder."""
+    for name in names:
+        place = scratch / name
+        place.parent.mkdir(exist_ok=True)
+        place.write_bytes((_REPORTERS / name).read_bytes())
+
+
 def is_refused(output: str) -> bool:
     """Return whether node would not have our reporter: it is too old, or the command names its own."""
     return bool(_REFUSED.search(output))
-
-
-def add_report(command: str, package: Mapping[str, Any], scratch: Path) -> str:
-    """Return a command that is one run of jest or vitest with what makes it write a report beside."""
-    scripts = package.get("scripts")
-    script = scripts.get("test") if isinstance(scripts, dict) else None
-    is_script = bool(_SCRIPT.fullmatch(command)) and isinstance(script, str)
-    body = str(script).strip() if is_script else command
-    found = _ALONE.fullmatch(body)
-    if found is None or _OWN_REPORT.search(body):
-        return command
-    separator = " --" if is_script and command.startswith("npm") else ""
-    return f"{command}{separator} {_OPTIONS[found['runner']].format(place=scratch / _WHOLE)}"
 
 
 def read_reports(scratch: Path, roots: Iterable[Path]) -> Mapping[str, TestOutcome] | None:
@@ -216,13 +203,25 @@ def read_reports(scratch: Path, roots: Iterable[Path]) -> Mapping[str, TestOutco
     """
     found: Outcomes = {}
     begins = _list_begins(roots)
-    texts = [_text(path) for path in sorted(scratch.glob("*-*-*.jsonl"))]
-    for text in texts:
+    lines = [_text(path) for path in sorted(scratch.glob("*-*-*.jsonl"))]
+    wholes = [_text(path) for path in (*sorted(scratch.glob("runner*.json")), scratch / "rspec.json")]
+    documents = [_text(path) for path in (*scratch.glob("runner*.xml"), *sorted(scratch.glob("left/*.xml")))]
+    for text in lines:
         _add(found, _lines(text), begins)
-    whole = _text(scratch / _WHOLE)
-    _add(found, _suites(whole), begins)
-    is_told = bool(whole) or any(texts)
-    return {test: find_worst(outcomes) for test, outcomes in found.items()} if is_told else None
+    for text in wholes:
+        _add(found, _suites(text), begins)
+    for text in documents:
+        cases = _read_document(text, partial(_identify_case, begins))
+        for test, outcomes in cases.found.items():
+            found.setdefault(test, []).extend(outcomes)
+    return _settle(found) if any((*lines, *wholes, *documents)) else None
+
+
+def _identify_case(begins: Sequence[str], attributes: Mapping[str, str]) -> str:
+    """Return the id of a test by its file, or by its class where that is all that a runner tells."""
+    owner, name = attributes.get("classname", ""), attributes.get("name", "")
+    file = attributes.get("file") or owner
+    return _name_test(file, [name] if owner in ("", file) else [owner, name], begins)
 
 
 def read_reported_import_errors(scratch: Path, roots: Iterable[Path]) -> dict[str, str]:
@@ -240,7 +239,8 @@ def _list_failures(scratch: Path) -> Iterator[tuple[str, Sequence[str], str]]:
         if told.get("outcome") == "failed":
             names = [str(name) for name in told.get("names", ())]
             yield str(told.get("file", "")), names, str(told.get("error", ""))
-    for suite in _records(_parse_json(_text(scratch / _WHOLE)).get("testResults")):
+    wholes = (_parse_json(_text(path)) for path in sorted(scratch.glob("runner*.json")))
+    for suite in (suite for whole in wholes for suite in _records(whole.get("testResults"))):
         if not suite.get("assertionResults"):
             yield str(suite.get("name", "")), (), str(suite.get("message", ""))
 
@@ -263,7 +263,7 @@ def _list_begins(roots: Iterable[Path]) -> tuple[str, ...]:
 
 def _name_test(file: str, names: Sequence[str], begins: Sequence[str]) -> str:
     """Return the id of a test, or of a file that stands for all of its tests."""
-    path = file.removeprefix("file://")
+    path = file.removeprefix("file://").removeprefix("./")
     path = next((path.removeprefix(begin) for begin in begins if path.startswith(begin)), path)
     name = " > ".join(names)
     is_file = not name or any(name == f"{begin}{path}" for begin in begins)
@@ -280,8 +280,12 @@ def _lines(text: str) -> Iterator[tuple[str, Sequence[str], TestOutcome]]:
 
 
 def _suites(text: str) -> Iterator[tuple[str, Sequence[str], TestOutcome]]:
-    """Yield the tests of a report in jest's form, and each file that failed otherwise."""
-    for suite in _records(_parse_json(text).get("testResults")):
+    """Yield the tests of a report in RSpec's or in jest's form, and each file that failed otherwise."""
+    whole = _parse_json(text)
+    for example in _records(whole.get("examples")):
+        outcome = _OUTCOMES.get(str(example.get("status")), TestOutcome.ERROR)
+        yield str(example.get("file_path", "")), [str(example.get("full_description", ""))], outcome
+    for suite in _records(whole.get("testResults")):
         file, tests = str(suite.get("name", "")), _records(suite.get("assertionResults"))
         outcomes = [_OUTCOMES.get(str(test.get("status")), TestOutcome.ERROR) for test in tests]
         for test, outcome in zip(tests, outcomes, strict=True):

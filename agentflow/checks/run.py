@@ -1,14 +1,13 @@
 """Run one required check and read what it showed."""
 
 import hashlib
-import json
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from agentflow.checks.observing import ReadObserver, Reads, install_hook, keep_hook, watch_folders
 from agentflow.checks.printed import (
@@ -22,8 +21,10 @@ from agentflow.checks.printed import (
     read_verbose_unittest,
     undo_json,
 )
+from agentflow.checks.repository import find_pytest_root, parse_manifest
 from agentflow.checks.results import (
-    add_report,
+    MINITEST,
+    copy_reporters,
     count_findings,
     count_outcomes,
     install_reporters,
@@ -34,17 +35,18 @@ from agentflow.checks.results import (
     read_reported_import_errors,
     read_reports,
 )
+from agentflow.checks.runners import add_reports, find_watching, keep_reports, make_variables
 from agentflow.checks.surroundings import (
     REPORT_FILE,
     Manner,
     make_environment,
     make_other_surroundings,
 )
-from agentflow.core.check_command import join_parts, split_command
+from agentflow.core.check_command import CommandPart, join_parts, split_command
 from agentflow.core.evidence import Check, CheckName, Command, Execution, TestCounts, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
-from agentflow.core.test_ids import get_test_file
+from agentflow.core.test_ids import get_test_file, match_cases
 from agentflow.redact import strip_colours
 from agentflow.sandbox.environment import find_shell
 from agentflow.sandbox.profile import CHECKS
@@ -53,15 +55,23 @@ from agentflow.sandbox.throwaway import make_scratch_folder
 
 _TAIL_LINES = 40
 _LOOK_SECONDS = 0.5
+_IDLE_SECONDS = 2.0
+_ENDED = "ended once it had told its sum, since it watches for changes"
 _LONG_SECONDS = 10.0
 """A test is named after so many seconds, then after twice as many, and so on."""
 TAIL_CHARS = 8_000
 _REPORT_BYTES = 64 << 20
 """A report of a hundred thousand tests has that size; a check may write as much as the disk holds."""
-_UNITTEST = regex(r"-m unittest\b")
+_UNITTEST = regex(r"-m unittest\b|\bmanage\.py test\b")
+_SILENT = (
+    (regex(r"(-m unittest(?: discover)?)(?= |$)(?![^;&|]* (?:-v|--verbose)\b)"), r"\1 -v"),
+    (regex(r"(\bmanage\.py test)(?= |$)(?![^;&|]* (?:-v|--verbosity)\b)"), r"\1 -v 2"),
+)
+"""Runs of unittest that name no test, and how they would."""
 _PRINTING = regex(r"\b(?:cargo test|ctest|go test)\b")
 """Runners of which only the output tells."""
 _PYTEST = regex(r"\bpytest\b")
+_SOME_OF_PYTEST = regex(r"[^{};|&]*\bpytest -q(?=[^{};|&]* [\w.])(?!.*[;|&])")
 _RUNS_PYTEST = regex(r"\bpytest -q\b")
 _Of = TypeVar("_Of")
 
@@ -89,6 +99,18 @@ class Shown(Record):
     import_errors: Mapping[str, str] = MappingProxyType({})
     """The failing tests that an import error ended, each with that error."""
 
+    def match_cases(self, before: Mapping[str, TestOutcome], changed: Collection[str] = ()) -> "Shown":
+        """Return the result with the ids from before where a case is called by the time or a chance."""
+        found = match_cases(self.outcomes, before, changed)
+        if not found:
+            return self
+        functions = sorted({test.partition("[")[0] for test in found.values()})
+        return self.replace(
+            outcomes={found.get(test, test): outcome for test, outcome in self.outcomes.items()},
+            import_errors={found.get(test, test): error for test, error in self.import_errors.items()},
+            execution=self.execution.replace(matched=tuple(functions)),
+        )
+
     def list_ids(self, *outcomes: TestOutcome) -> frozenset[str]:
         """Return the tests that came to one of these."""
         return frozenset(test for test, outcome in self.outcomes.items() if outcome in outcomes)
@@ -115,14 +137,19 @@ def execute(
         observer = _observer(sandbox, scratch, env or {}, watch.longest) if is_needed else None
         job = job.replace(observer=observer)
         surroundings = make_other_surroundings(scratch, manner)
+        is_over: Callable[[], bool] = _OverWhenIdle(sink) if job.watches else _never
         with watch_folders(observer, sandbox.folders) if observer and is_observed else nullcontext():
             cancelled = _follow_tests(observer, watch) if observer else watch.cancelled
-            finished = _run(job, scratch, sink, cancelled, {**surroundings, **(env or {})})
+            given = {**surroundings, **(env or {})}
+            finished = _run(job, scratch, sink, lambda: cancelled() or is_over(), given)
         reads = observer.collect_reads() if observer and is_observed else None
         raw = sink.read_text("utf-8", "replace")
         told = (_read_tests(job, scratch, raw) if check.name is CheckName.TESTS else None) or Told()
         ended = observer.find_stalled() if observer else ()
         finished = finished.replace(stalled=tuple(test for test in ended if test in told.outcomes))
+        if is_over() and not finished.timed_out and told.number is not None:
+            is_red = told.number.failed + told.number.errors > 0
+            finished = finished.replace(exit_code=int(is_red), notes=(*finished.notes, _ENDED))
     finished = _readable(finished, sink, raw) if job.is_json else finished
     return Shown(
         execution=_execution(check, sandbox, finished),
@@ -147,15 +174,15 @@ class _Job(Record):
         return self._is_tests and ask_for_json(self.check.command) != self.check.command
 
     @property
-    def package(self) -> dict[str, Any]:
-        """The content of package.json; empty where there is none."""
-        texts = (folder / "package.json" for folder in reversed(self.sandbox.folders))
-        found = next((path for path in texts if path.is_file() and not path.is_symlink()), None)
-        try:
-            said = json.loads(found.read_bytes()) if found else {}
-        except (OSError, ValueError, RecursionError):
-            return {}
-        return said if isinstance(said, dict) else {}
+    def watches(self) -> bool:
+        """The command waits for changed files in place of ending."""
+        return self._is_tests and find_watching(self.check.command, self.read) is not None
+
+    def read(self, name: str) -> str:
+        """Return a file of the repository; empty where there is none."""
+        places = (each / name for each in reversed(self.sandbox.folders))
+        found = next((place for place in places if place.is_file()), None)
+        return found.read_text("utf-8", "replace") if found and not found.is_symlink() else ""
 
     @property
     def _is_tests(self) -> bool:
@@ -164,14 +191,67 @@ class _Job(Record):
     def command(self, scratch: Path) -> str:
         """Return the command with the options by which its runner tells of each test."""
         said = keep_hook(self.check.command, self.observer) if self.observer else self.check.command
-        said = _part_reports(said, scratch)
-        return ask_for_json(add_report(said, self.package, scratch)) if self._is_tests else said
+        if not self._is_tests:
+            return said
+        for silent, telling in _SILENT:
+            said = silent.sub(telling, said)
+        said = _part_reports(self._keep_roots(said), scratch)
+        said = ask_for_json(add_reports(said, self.read, scratch))
+        return keep_reports(said, scratch)
+
+    def _keep_roots(self, command: str) -> str:
+        """Return a command in which pytest has root and settings of a whole run, whatever it is given.
+
+        A nearer manifest would be taken else, and give other ids to the same tests.
+        """
+
+        def keep(part: CommandPart) -> CommandPart:
+            found = _SOME_OF_PYTEST.match(part.command)
+            if found is None:
+                return part
+            root, rest = find_pytest_root(self.read, part.folder), part.command[found.end() :]
+            return part.replace(command=f"{found[0]}{root}{rest}")
+
+        return join_parts(map(keep, split_command(command)))
 
     def set_up_reports(self, scratch: Path) -> dict[str, str]:
-        """Return the variables that make node's runners report, where node may run."""
-        if not self._is_tests or not is_javascript(self.check.command, self.package):
+        """Return the variables that make runners report; those of node where it may run."""
+        if not self._is_tests:
             return {}
-        return install_reporters(scratch, self.sandbox.opened.environment.get("NODE_OPTIONS", ""))
+        copy_reporters(scratch, MINITEST)
+        known = self.sandbox.opened.environment
+        found = make_variables(scratch, lambda name: known.get(name, ""))
+        if is_javascript(self.check.command, parse_manifest(self.read("package.json"))):
+            found |= install_reporters(scratch, known.get("NODE_OPTIONS", ""))
+        return found
+
+
+def _never() -> bool:
+    return False
+
+
+class _OverWhenIdle:
+    """Says when a command that watches for changes has told its sum and waits."""
+
+    def __init__(self, sink: Path) -> None:
+        self._sink = sink
+        self._looked = self._since = time.monotonic()
+        self._size = 0
+        self._is_over = False
+
+    def __call__(self) -> bool:
+        now = time.monotonic()
+        if self._is_over or now < self._looked + _LOOK_SECONDS:
+            return self._is_over
+        self._looked = now
+        size = self._sink.stat().st_size if self._sink.exists() else 0
+        if size != self._size:
+            self._size, self._since = size, now
+        elif size and now - self._since >= _IDLE_SECONDS:
+            told = read_printed(drop_colours(self._sink.read_text("utf-8", "replace")))
+            self._is_over = told is not None and told.number is not None
+            self._since = now
+        return self._is_over
 
 
 def _part_reports(command: str, scratch: Path) -> str:
@@ -274,9 +354,7 @@ def _read_tests(job: _Job, scratch: Path, output: str) -> Told | None:
     ]
     told += [go] if (go := read_go(output)) and job.is_json else []
     is_enough = bool(told or names_python) and len(parts) == 1
-    printed = (
-        None if is_enough else read_printed(text, is_javascript_told=bool(python) or reported is not None)
-    )
+    printed = None if is_enough else read_printed(text, is_reported=bool(python) or reported is not None)
     if printed is None:
         return join_told(told) or (Told(number=TestCounts()) if names_python else None)
     is_alone = not told and not _PRINTING.search(command)

@@ -11,8 +11,11 @@ _IN_FOLDER = regex(r"cd (?P<folder>'[^'\n]+'|[\w./@%+=:,-]+) && (?P<command>[^;&
 _PART = regex(r"(?:\{ (?P<here>.*?); \}|\((?P<below>cd .*?)\)) \|\| r=1; ")
 _SEVERAL = "r=0; "
 _END = "exit $r"
-_PYTEST = regex(r"[^;&|]*\bpytest -q(?: --ignore=\S+)*")
-"""A run of pytest; in the root it leaves out the folders that have parts of their own."""
+PYTEST = regex(
+    r"(?P<start>[^{};|&]*\bpytest -q(?: --doctest-modules| --doctest-glob=[^\s;|&]+"
+    r"| --import-mode=\w+| -m (?:'[^'\n]*'|\w+))*)(?: --ignore=[^\s;|&]+| [\w./][\w./@%+:,-]*)*"
+)
+"""A run of pytest with what decides how tests are found; the places where it looks can be replaced."""
 _WORD = regex(r"(?<![^\s(;&|])(?:'([\w./][^'\n]*)'|([\w./][\w./@%+:,-]*))(?![^\s);&|])")
 """A word of a command that may be a path; an option is none."""
 _ABOVE = regex(r"(?:\.\./)+")
@@ -97,9 +100,9 @@ def fit_command(command: str, files: Iterable[str], found: str = "", tests: Coll
     if not new and len(kept) == len(parts):
         return command
     apart = "".join(
-        f" --ignore={shlex.quote(part.folder[:-1])}" for part in new if _PYTEST.fullmatch(part.command)
+        f" --ignore={shlex.quote(part.folder[:-1])}" for part in new if PYTEST.fullmatch(part.command)
     )
-    wide = [part for part in kept if not part.folder and _PYTEST.fullmatch(part.command)]
+    wide = [part for part in kept if not part.folder and PYTEST.fullmatch(part.command)]
     kept = [part.replace(command=part.command + apart) if part in wide else part for part in kept]
     kept += [part for part in new if not _OWN_PROGRAM.fullmatch(part.command)]
     return join_parts(kept) if kept else ""

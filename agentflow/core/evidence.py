@@ -45,6 +45,8 @@ class Execution(Record):
     """The sandbox level it ran at."""
     stalled: tuple[str, ...] = ()
     """Tests that were ended since they used the processor for far longer than any before them."""
+    matched: tuple[str, ...] = ()
+    """Functions of which a case has another name in each run, so that it is known by their number."""
 
 
 class ProgramOutput(Record):
@@ -249,6 +251,8 @@ class Evidence(Record):
     """The task and record of an earlier run on this tree that is reused."""
     stalled: tuple[str, ...] = ()
     """Tests that were ended since they used the processor for far longer than any before them."""
+    matched: tuple[str, ...] = ()
+    """Functions of which a case has another name in each run, so that it is known by their number."""
     import_errors: Mapping[str, str] = {}
     """The failing tests that an import error ended, each with that error."""
 

@@ -18,7 +18,7 @@ class CheckRule(Record):
     name: CheckName
     command: str
     manifest: tuple[str, ...]
-    """One of these lies at the root."""
+    """One of these lies at the root; a name may begin with `*`."""
     programs: tuple[tuple[str, str], ...]
     """The programs it needs, each with an install hint; the command's own program is last."""
     reason: str = ""
@@ -32,9 +32,11 @@ class CheckRule(Record):
     files: str = ""
     """A glob that some file of the repository fits."""
     says: str = ""
-    """An expression that some program of the language has a place for."""
+    """An expression that some program of the language, or the manifest, has a place for."""
     wrapper: str = ""
-    """The build's own starter at the root, in place of the program that the command begins with."""
+    """The project's own starter, tracked or installed, in place of the program that begins the command."""
+    launcher: tuple[str, str] = ("", "")
+    """A file at the root, and the program that then starts the command."""
     runtime: tuple[str, str] = ("", "")
     """What that starter needs, and how a person gets it."""
 
@@ -96,6 +98,8 @@ _SCRIPTS = "{js,jsx,ts,tsx,mjs,cjs,mts,cts}"
 _GO = (("go", "install the Go toolchain"),)
 _CARGO = (("cargo", "install the Rust toolchain"),)
 _JDK = ("java", "install a JDK")
+_RUBY = ("ruby", "install Ruby")
+_BUNDLE = ("Gemfile.lock", "bundle exec")
 
 PYTHON = Language(
     name="Python",
@@ -211,7 +215,7 @@ LANGUAGES: tuple[Language, ...] = (
     Language(
         name="Java",
         suffixes=(".java",),
-        manifests=("pom.xml", "build.gradle"),
+        manifests=("pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"),
         rules=(
             CheckRule(
                 name=CheckName.TESTS,
@@ -225,8 +229,7 @@ LANGUAGES: tuple[Language, ...] = (
             CheckRule(
                 name=CheckName.TESTS,
                 command="gradle --no-daemon test",
-                manifest=("build.gradle", "build.gradle.kts"),
-                unless=("pom.xml",),
+                manifest=("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"),
                 files="**/src/test/**",
                 programs=(("gradle", "install Gradle"),),
                 wrapper="gradlew",
@@ -239,7 +242,24 @@ LANGUAGES: tuple[Language, ...] = (
         breaks=_THROWS,
     ),
     Language(name="Kotlin", suffixes=(".kt",), breaks=_THROWS),
-    Language(name="C#", suffixes=(".cs",), breaks=_THROWS),
+    Language(
+        name="C#",
+        suffixes=(".cs",),
+        manifests=("*.sln", "*.slnx", "*.csproj", "*.fsproj", "*.vbproj"),
+        rules=(
+            CheckRule(
+                name=CheckName.TESTS,
+                command="dotnet test",
+                manifest=("*.sln", "*.slnx", "*.csproj", "*.fsproj", "*.vbproj"),
+                files="**/*{Test,Tests}.{cs,fs,vb}proj",
+                programs=(("dotnet", "install the .NET SDK"),),
+            ),
+        ),
+        tests=("*{Test,Tests}.cs",),
+        settings=("*.runsettings",),
+        made=("obj",),
+        breaks=_THROWS,
+    ),
     Language(name="Scala", suffixes=(".scala",), breaks=_THROWS),
     Language(
         name="shell",
@@ -249,14 +269,129 @@ LANGUAGES: tuple[Language, ...] = (
         hashes=True,
         lexer=SHELL_LEXER,
     ),
-    Language(name="PHP", suffixes=(".php",), breaks='throw new \\Exception("{word}");'),
+    Language(
+        name="PHP",
+        suffixes=(".php",),
+        manifests=("composer.json", "phpunit.xml", "phpunit.xml.dist", "phpunit.dist.xml"),
+        rules=(
+            CheckRule(
+                name=CheckName.TESTS,
+                command="composer test",
+                manifest=("composer.json",),
+                says=r"""(?s)"scripts"\s*:\s*\{[^{}]*"test"\s*:""",
+                programs=(("php", "install PHP"), ("composer", "install Composer")),
+            ),
+            CheckRule(
+                name=CheckName.TESTS,
+                command="phpunit",
+                manifest=("phpunit.xml", "phpunit.xml.dist", "phpunit.dist.xml"),
+                files="**/*Test.php",
+                programs=(("phpunit", "composer install"),),
+                wrapper="vendor/bin/phpunit",
+                runtime=("php", "install PHP"),
+            ),
+        ),
+        tests=("*Test.php",),
+        settings=("phpunit*.xml{,.dist}", "phpunit.dist.xml", "phpstan.neon*"),
+        caches=(".phpunit.cache", ".phpunit.result.cache"),
+        breaks='throw new \\Exception("{word}");',
+    ),
     Language(name="C", suffixes=(".c", ".h"), breaks="", lexer=C_LEXER),
-    Language(name="C++", suffixes=(".cc", ".cpp", ".hpp"), breaks="", lexer=C_LEXER),
-    Language(name="Ruby", suffixes=(".rb",), tests=("*_spec.rb",), breaks="", hashes=True),
+    Language(
+        name="C++",
+        suffixes=(".cc", ".cpp", ".hpp"),
+        manifests=("CMakeLists.txt",),
+        rules=(
+            CheckRule(
+                name=CheckName.TESTS,
+                command="cmake -S . -B build && cmake --build build "
+                "&& ctest --test-dir build --output-on-failure",
+                manifest=("CMakeLists.txt",),
+                unless=("Makefile", "makefile", "GNUmakefile"),
+                says=r"(?im)^\s*(?:enable_testing|add_test|\w+_discover_tests|include\s*\(\s*CTest)\b",
+                programs=(("cmake", "python3 -m pip install cmake"),),
+            ),
+        ),
+        settings=("CTestConfig.cmake", "CTestCustom.cmake"),
+        breaks="",
+        lexer=C_LEXER,
+    ),
+    Language(
+        name="Ruby",
+        suffixes=(".rb",),
+        manifests=("Gemfile", "Rakefile", ".rspec"),
+        rules=(
+            CheckRule(
+                name=CheckName.TESTS,
+                command="rspec",
+                manifest=("Gemfile", "Rakefile", ".rspec"),
+                files="spec/**/*_spec.rb",
+                programs=(_RUBY, ("rspec", "gem install rspec")),
+                wrapper="bin/rspec",
+                runtime=_RUBY,
+                launcher=_BUNDLE,
+            ),
+            CheckRule(
+                name=CheckName.TESTS,
+                command="rails test",
+                manifest=("Gemfile",),
+                files="test/**/*_test.rb",
+                settings=("bin/rails",),
+                programs=(("rails", "bundle install"),),
+                wrapper="bin/rails",
+                runtime=_RUBY,
+            ),
+            CheckRule(
+                name=CheckName.TESTS,
+                command="rake test",
+                manifest=("Rakefile",),
+                files="{test,tests}/**/*{test,tests}*.rb",
+                says=r"\bTestTask\b|\btask[ (]+:?[\"']?test\b",
+                programs=(_RUBY, ("rake", "gem install rake")),
+                launcher=_BUNDLE,
+            ),
+        ),
+        tests=("*_spec.rb", "*_test.rb"),
+        settings=(".rspec", "Rakefile", ".simplecov"),
+        breaks="",
+        hashes=True,
+    ),
     Language(name="Perl", suffixes=(".pl",), breaks="", hashes=True),
     Language(name="Lua", suffixes=(".lua",), breaks=""),
-    Language(name="Swift", suffixes=(".swift",), breaks=""),
-    Language(name="Elixir", suffixes=(".ex",), breaks=""),
+    Language(
+        name="Swift",
+        suffixes=(".swift",),
+        manifests=("Package.swift",),
+        rules=(
+            CheckRule(
+                name=CheckName.TESTS,
+                command="swift test",
+                manifest=("Package.swift",),
+                files="Tests/**/*.swift",
+                programs=(("swift", "install the Swift toolchain"),),
+            ),
+        ),
+        tests=("*Tests.swift",),
+        made=(".build",),
+        breaks="",
+    ),
+    Language(
+        name="Elixir",
+        suffixes=(".ex",),
+        manifests=("mix.exs",),
+        rules=(
+            CheckRule(
+                name=CheckName.TESTS,
+                command="mix test",
+                manifest=("mix.exs",),
+                files="**/test/**/*_test.exs",
+                programs=(("mix", "install Elixir"),),
+            ),
+        ),
+        tests=("*_test.exs",),
+        made=("_build",),
+        breaks="",
+    ),
     Language(name="Elixir", suffixes=(".exs",)),
     Language(name="Haskell", suffixes=(".hs",), breaks=""),
     Language(name="OCaml", suffixes=(".ml",), breaks=""),

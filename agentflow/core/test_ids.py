@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from agentflow.core.languages import PYTHON, SCRIPTS, is_source
 
@@ -31,6 +31,38 @@ def get_test_place(test: str) -> str:
 def get_test_function(test: str) -> str:
     """Return the function of a test, without its case."""
     return re.split(r"::|\.", test.partition("[")[0])[-1]
+
+
+def match_cases(
+    now: Mapping[str, str], before: Mapping[str, str], changed: Collection[str]
+) -> dict[str, str]:
+    """Return the id from before of each case whose name holds the time or a chance; values are outcomes.
+
+    The cases of one function are matched if there are as many as before and its file is unchanged, those with
+    the same outcome first.
+    """
+    groups, older = _group_cases(now), _group_cases(before)
+    found: dict[str, str] = {}
+    for function, cases in groups.items():
+        old = older.get(function, set())
+        if cases == old or len(cases) != len(old) or get_test_file(function) in changed:
+            continue
+        new, gone = sorted(cases - old), sorted(old - cases)
+        for test in new:
+            found[test] = next((each for each in gone if before[each] == now[test]), "")
+            gone = [each for each in gone if each != found[test]]
+        found |= zip((test for test in new if not found[test]), gone, strict=True)
+    return found
+
+
+def _group_cases(tests: Iterable[str]) -> dict[str, set[str]]:
+    """Return the cases of each function that has some."""
+    found = defaultdict[str, set[str]](set)
+    for test in tests:
+        function, bracket, _ = test.partition("[")
+        if bracket:
+            found[function].add(test)
+    return found
 
 
 def find_id_prefix(test: str) -> str | None:

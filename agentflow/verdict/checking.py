@@ -19,6 +19,7 @@ from agentflow.checks.python import choose_interpreter, read_python_version
 from agentflow.checks.repository import Repository, WellKnown, apply_own_commands
 from agentflow.checks.results import count_findings
 from agentflow.checks.run import TAIL_CHARS
+from agentflow.checks.runners import Watching, find_watching
 from agentflow.core.check_command import fit_command
 from agentflow.core.errors import CorruptState, UsageError
 from agentflow.core.events import Event, Warned
@@ -188,6 +189,10 @@ class Checking:
             run.check.name: find_blockage(run, self._output(run), repository, running, task) for run in red
         }
         return {name: why for name, why in found.items() if why}
+
+    def find_watching(self, check: Check) -> Watching | None:
+        """Return how a test command watches for changes in place of ending, if it does."""
+        return find_watching(check.command, self.read_repository(PathGuard(self._git.root).list_files()).read)
 
     def find_foreign_errors(self, required: tuple[RequiredCheck, ...]) -> tuple[str, ...]:
         """Return the import errors by which tests fail and which no change of the code mends."""

@@ -263,6 +263,7 @@ def encode_reads(reads: Reads | None) -> bytes | None:
 
 def list_differing_results(evidence: Evidence, shown: Shown, then: Mapping[str, TestOutcome]) -> list[str]:
     """Return how the result differs from the recorded one; flaky tests are left out."""
+    shown = shown.match_cases(then)
     run, found, flaky = shown.execution, [], {*evidence.flaky}
     tests = sorted({*then, *shown.outcomes} - flaky)
     telling = [test for test in tests if then.get(test) is not shown.outcomes.get(test)]

@@ -19,6 +19,7 @@ def list_notes(case: Case) -> tuple[str, ...]:
         _list_leavings(case),
         _not_run(case),
         _count_skipped(case),
+        _list_matched(case),
         _still_red(case),
         _find_mixed(case),
         _unproven(case),
@@ -66,6 +67,16 @@ def _count_skipped(case: Case) -> Iterator[str]:
             yield f"{run.check.name}: {run.counts.skipped} of {number} skipped"
         elif run.evidence and run.counts is None and run.check.name is CheckName.TESTS:
             yield f"{run.check.name}: {explain_uncounted(run.check)}"
+
+
+def _list_matched(case: Case) -> Iterator[str]:
+    """Yield the tests that have other names in each run."""
+    for run in case.after:
+        if run.evidence and run.evidence.matched:
+            yield (
+                f"{run.check.name}: cases with another name in each run, known by file, function and number: "
+                f"{list_some(run.evidence.matched)}"
+            )
 
 
 def explain_uncounted(check: Check) -> str:

@@ -10,7 +10,7 @@ from agentflow.checks.observing import Reads
 from agentflow.checks.python import choose_interpreter
 from agentflow.checks.repository import KNOWN_FAILURES, Repository, WellKnown, apply_own_commands
 from agentflow.checks.results import count_findings
-from agentflow.checks.run import CheckWatch, Shown
+from agentflow.checks.run import TAIL_CHARS, CheckWatch, Shown
 from agentflow.checks.surroundings import Manner
 from agentflow.core.check_command import fit_command
 from agentflow.core.errors import CorruptState
@@ -358,6 +358,8 @@ class Examination:
             outcomes, said = self._recorded.read_outcomes(evidence), self._recorded.read_output(evidence.id)
             found = count_findings(item.check.name, said)
         else:
+            shown = shown.match_cases(self._recorded.read_outcomes(evidence))
+            said = shown.execution.tail
             outcomes, found = dict(shown.outcomes), dict(shown.findings)
             evidence = evidence.replace(tests=shown.counts, import_errors=shown.import_errors)
         return CheckRun(
@@ -365,6 +367,7 @@ class Examination:
             evidence=evidence,
             outcomes=settle_outcomes(outcomes, evidence.flaky),
             findings=found,
+            tail=said[-TAIL_CHARS:],
         )
 
 

@@ -81,6 +81,10 @@ class Place(Record):
     """The copy, which tells what a check did to its files."""
     cancelled: Callable[[], bool] = lambda: False
     pause: Callable[[float], None] = time.sleep
+    before: Mapping[str, TestOutcome] = {}
+    """The tests before the task, by which cases without a fixed name are known."""
+    changed: frozenset[str] = frozenset()
+    """The files that differ from those before the task."""
 
     def run(
         self, check: Check, sink: Path, manner: Manner = Manner.PLAIN, watch: CheckWatch | None = None
@@ -89,6 +93,7 @@ class Place(Record):
         env = {"PYTHONPATH": self.imports} if self.imports else {}
         watch = (watch or CheckWatch()).replace(cancelled=self.cancelled)
         shown = execute(check, self.sandbox, sink, watch=watch, env=env, manner=manner)
+        shown = shown.match_cases(self.before, self.changed) if check.name is CheckName.TESTS else shown
         if self.stage is None:
             return shown
         changed = (*shown.execution.changed, *self.stage.list_changes())
@@ -170,7 +175,12 @@ class CheckSetup(Record):
         stage = WorkingCopy(self.git.replace(cancelled=check_cancelled), tree, self.seen)
         try:
             await to_thread.run_sync(stage.fill, self.underlay)
+            base = self.before.get(CheckName.TESTS)
+            since = base.evidence.tree_before if base and base.evidence else None
+            changes = self.git.list_changes(since, tree) if since and since != tree else ()
             yield Place(
+                before=base.outcomes if base else {},
+                changed=frozenset(each.path for each in changes),
                 sandbox=self.sandbox.switch_to_view(stage.view),
                 imports=to_pythonpath(stage.view.place, self.places),
                 stage=stage,
@@ -286,9 +296,11 @@ class CheckRunner:
         from_thread.run_sync(self._setup.store.emit, event)  # events are numbered in one thread
 
     def _time_for(self, check: Check) -> float:
-        """Return the seconds a check may take; tests get at least three times their base run."""
+        """Return the seconds a check may take; tests get thrice their base run if that came to its end."""
         before = self._setup.before.get(check.name)
         if check.name is not CheckName.TESTS or before is None or before.evidence is None:
+            return check.timeout
+        if before.evidence.timed_out:
             return check.timeout
         return max(check.timeout, 3 * before.evidence.seconds)
 

@@ -224,15 +224,14 @@ def _find_started(repository: Repository, lines: Iterable[tuple[str, str]]) -> I
 
 
 def _expand(repository: Repository, command: str) -> Iterator[str]:
-    """Yield the lines of a command, of the scripts of package.json and of the recipe that it starts."""
+    """Yield the lines of a command, and of the scripts of package.json and the recipes that it starts."""
     scripts, known, todo = get_table(repository.package, "scripts"), set[str](), [command]
+    recipes = {each.program: recipe for each, _, recipe in repository.tasks}
     while todo:
         yield from (lines := _BETWEEN.split(todo.pop()))
-        words = {*_NAME.findall(" ".join(lines))}
-        new = {*scripts} & words - known
-        todo += [str(scripts[name]) for name in sorted(new)]
-        todo += (repository.make_test or ())[1:] if "make" in words - known else ()
-        known |= {*new, "make"}
+        new = {*scripts, *recipes} & {*_NAME.findall(" ".join(lines))} - known
+        todo += [str(each[name]) for name in sorted(new) for each in (scripts, recipes) if name in each]
+        known |= new
 
 
 def _list_started(repository: Repository, folder: str, line: str) -> list[str]:

@@ -5,17 +5,18 @@ from collections.abc import Collection, Iterable
 from functools import partial
 from itertools import pairwise
 
-from agentflow.core.check_command import CommandPart, find_part, join_parts, split_command
+from agentflow.checks.runners import find_form
+from agentflow.core.check_command import PYTEST, CommandPart, find_part, join_parts, split_command
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.regex import regex
 from agentflow.core.test_ids import find_id_prefix, find_test_files, get_test_file
 from agentflow.routing.clauses import Targets, find_targets
 from agentflow.workspace.git import Git
 
-PYTEST = regex(r"(?P<start>[^{};|&]*\bpytest -q)(?: --ignore=\S+)*")
-"""A part of a command that is a run of pytest; the folders that it leaves out have runs of their own."""
-
-UNITTEST = regex(r"(?P<start>[^{};|&]* -m unittest) (?P<search>discover -v\b[^{};|&]*)")
+UNITTEST = regex(
+    r"(?P<start>[^{};|&]* (?:-m unittest|manage\.py test)) (?P<search>(?:discover -v|-v 2)\b[^{};|&]*)"
+)
+"""The same of unittest, by itself or as Django starts it."""
 
 _OR = " or "
 _OPTIONS = ("-", "@")
@@ -23,15 +24,6 @@ _OPTIONS = ("-", "@")
 _MOST_NAMES = 50
 _MOST_CHARS = 20_000
 """A command is one argument of `bash -c`."""
-_ONE = {
-    "go test ./...": "go test ./FOLDER -run NAME",
-    "cargo test": "{} NAME",
-    "npm test": "{} -- FILE",
-    **dict.fromkeys(("pnpm test", "yarn test", "bun run test"), "{} FILE"),
-    "mvn": "{} -Dtest=CLASS#METHOD",
-    "gradle": "{} --tests CLASS.METHOD",
-}
-"""The forms in which other runners select one test, by a part of their command."""
 _IDENTIFIER = regex(r"[A-Za-z_]\w*")
 _FILE_BYTES = 1_000_000
 
@@ -114,16 +106,16 @@ def _narrow_part(part: CommandPart, tests: Collection[str], options: str) -> Com
 def describe_one_test(check: Check) -> str:
     """Return the command for one test, with placeholders in capitals; empty for an unknown runner."""
     parts = split_command(check.command)
-    found = ((part, form) for part in parts if (form := _find_form(part.command)))
+    found = ((part, form) for part in parts if (form := _form_of(part.command)))
     return next((part.replace(command=form).text for part, form in found), "")
 
 
-def _find_form(command: str) -> str:
+def _form_of(command: str) -> str:
     if found := PYTEST.fullmatch(command):
         return f"{found['start'].strip()} FILE -k NAME"
     if found := UNITTEST.fullmatch(command):
         return f"{found['start'].strip()} {found['search'].rstrip()} -k NAME"
-    return next((form for start, form in _ONE.items() if start in command), "").format(command)
+    return find_form(command)
 
 
 def read_tests(command: str) -> frozenset[str]:
@@ -137,7 +129,7 @@ def _read_part(part: CommandPart) -> Iterable[str]:
     except ValueError:
         return ()
     chosen = [after for word, after in pairwise(words) if word == "-k"]
-    if "unittest" in words:
+    if "unittest" in words or "manage.py" in words:
         return chosen
     if "-q" not in words:
         return (part.text,)

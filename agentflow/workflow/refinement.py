@@ -10,8 +10,10 @@ from itertools import islice
 from pathlib import Path
 
 from agentflow.checks.python import choose_interpreter
+from agentflow.checks.repository import TEST_COMMAND
+from agentflow.core.check_command import format_command
 from agentflow.core.events import RepairTried, Warned
-from agentflow.core.evidence import RED, CheckName
+from agentflow.core.evidence import RED, CheckName, describe_end
 from agentflow.core.languages import find_language, is_source
 from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind
 from agentflow.core.regex import regex
@@ -30,6 +32,7 @@ from agentflow.routing.route import (
 )
 from agentflow.routing.table import Table
 from agentflow.tools.excerpts import DEFINITION, find_definition, read_short_file
+from agentflow.verdict.case import find_faults
 from agentflow.verdict.notes import explain_uncounted
 from agentflow.verdict.paths import examine_base
 from agentflow.verdict.surface import is_check_file
@@ -231,10 +234,19 @@ def _list_warnings(crew: Crew, task: TaskState) -> Iterator[str]:
     at_best = "the result is at best exit code 4"
     for run in crew.checking.find_runs(task.baseline):
         name = run.check.name
+        if name is CheckName.TESTS and (found := crew.checking.find_watching(run.check)):
+            yield (
+                f"{name}: `{format_command(run.check.command)}` does not end, since {found.option} watches "
+                f"for changes: write `{found.instead}` into {TEST_COMMAND}"
+            )
         if why := task.blocked.get(name) or run.check.left_out:
             part = " as a whole" if run.tests_with_result else ""
             cost = f"; without it {at_best}. To skip it: --skip-check {name} --reason REASON"
             yield f"{name} cannot run{part} here: {why}{'' if run.check.only_looks else cost}"
+        elif run.evidence and not (run.green or run.evidence.timed_out or find_faults(run)):
+            cost = "" if run.check.only_looks else f"; {at_best}"
+            end = describe_end(run.evidence)
+            yield f"{name} fails before the change, without a failing test or finding: {end}{cost}"
         elif name is CheckName.TESTS and run.green and run.counts is None:
             yield f"{explain_uncounted(run.check)}; {at_best}"
 

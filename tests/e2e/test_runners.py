@@ -349,3 +349,76 @@ def test_a_go_test_that_fails_before_it_is_edited_is_not_taken_for_flaky(new_rep
     assert done.code == 75, done.out
     assert not any(each["flaky"] for each in repo.evidence())
     assert "mixed results" not in (repo.folder / "report.md").read_text("utf-8")
+
+
+@needs_node
+def test_tests_that_watch_for_changes_are_named_ended_and_counted(new_repo: NewRepo) -> None:
+    repo = new_repo(NODE | {"package.json": NODE["package.json"].replace("--test", "--test --watch")})
+    done = repo.task(play.TEXT, "--json", script=crew_of(*NODE_MENDED, file="calc.js"))
+    assert (done.code, done.json["caveats"]) == (0, []), done.err
+    (said,) = told_before_work(repo)
+    assert said == (
+        "tests: `npm test` does not end, since --watch watches for changes: "
+        "write `node --test` into .claude/test-command"
+    )
+    assert all(each["seconds"] < 60 for each in repo.evidence())
+
+
+CRASHING = NODE | {
+    ".gitignore": "node_modules/\n",
+    "package.json": NODE["package.json"].replace(
+        '"test":', '"build": "node node_modules/kit/run.js", "test":'
+    ),
+}
+
+
+@needs_node
+def test_a_build_that_crashes_with_and_without_the_change_is_no_failure_of_it(new_repo: NewRepo) -> None:
+    repo = new_repo(CRASHING)
+    repo.write({"node_modules/kit/run.js": "console.error(Date.now()); process.exit(1);\n"})
+    done = repo.task(play.TEXT, "--json", script=crew_of(*NODE_MENDED, file="calc.js", evidence="ev-0004"))
+    assert (done.code, done.json["caveats"]) == (4, ["already_red"]), done.err
+    (said,) = told_before_work(repo)
+    assert said.startswith("build fails before the change, without a failing test or finding: exit 1")
+
+
+@needs_node
+def test_a_build_that_crashes_in_another_way_goes_back(new_repo: NewRepo) -> None:
+    repo = new_repo(CRASHING)
+    repo.write({"node_modules/kit/run.js": "console.error(require('../../calc.js').add); process.exit(1);\n"})
+    turns = play.edit("calc.js", "(a, b) => a - b", "function add(a, b) { return a + b; }")
+    done = repo.task(play.TEXT, "--json", "--max-iterations", "1", script=crew_of(*turns, file="calc.js"))
+    assert done.code in (1, 3), done.err
+
+
+CLOCK = {
+    "calc.py": play.CALC["calc.py"],
+    ".gitignore": ".venv/\n",
+    "test_calc.py": """import time
+import pytest
+from calc import add
+
+
+def test_add():
+    assert add(1, 2) == 3
+
+
+@pytest.mark.parametrize("word", ["x", str(time.time())])
+def test_no_number(word):
+    with pytest.raises(TypeError):
+        add(word, 1)
+""",
+}
+
+
+def test_cases_that_are_called_by_the_time_are_known_by_their_number(new_repo: NewRepo) -> None:
+    repo = new_repo(CLOCK)
+    python = repo.root / ".venv/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    done = repo.task(play.TEXT, "--json", script=play.mending())
+    assert (done.code, done.json["caveats"]) == (0, []), done.err
+    assert "another name in each run" in (repo.folder / "report.md").read_text("utf-8")
+    again = repo.run("verify", done.json["task_id"])
+    assert again.code == 0, again.out

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from secrets import randbelow, token_hex
 
 from agentflow.checks.run import Shown
-from agentflow.core.check_command import CommandPart
+from agentflow.core.check_command import PYTEST, CommandPart
 from agentflow.core.evidence import Check, CheckName, TestOutcome
 from agentflow.core.languages import SCRIPTS, find_language
 from agentflow.core.record import Record
@@ -22,7 +22,7 @@ from agentflow.verdict.syntax import (
     read_python,
     skip_docstring,
 )
-from agentflow.verdict.target_tests import PYTEST, UNITTEST, find_python_part
+from agentflow.verdict.target_tests import UNITTEST, find_python_part
 from agentflow.workspace.mixed_tree import ChangedTexts, find_differences
 
 _OPENS = re.compile(
@@ -287,8 +287,11 @@ def make_canary(check: Check, beside: str, changed: Iterable[str]) -> Canary | N
     methods = (_METHOD.format(**names, place=place, claim=claim) for place, claim in enumerate(claims))
     text = _TEXT.format(**names, modules=modules) + "".join(methods)
     path = str(PurePosixPath(beside).with_name(f"test_{names['word']}.py"))
-    option = " --tb=no" if pytest else " -v"
-    command = f"{found['start']}{option} {shlex.quote(path.removeprefix(part.folder))}"
+    words = shlex.quote(path.removeprefix(part.folder))
+    option = "--tb=no" if pytest else "-v"
+    if not pytest and found["search"].startswith("-v 2"):  # Django takes modules
+        option, words = "-v 2", words.removesuffix(".py").replace("/", ".")
+    command = f"{found['start']} {option} {words}"
     return Canary(
         path=path,
         text=text,

@@ -11,7 +11,7 @@ from agentflow.core.record import Record
 LINT, FORMAT, TYPES, BUILD, TESTS = CheckName
 PYTEST = "def test_a():\n    assert True\n"
 UNITTEST = "import unittest\nclass T(unittest.TestCase):\n    def test_a(self):\n        pass\n"
-ALL_TOOLS = ("pytest", "ruff", "mypy", "pyright", "flake8", "black", "isort", "tox")
+ALL_TOOLS = ("django", "pytest", "ruff", "mypy", "pyright", "flake8", "black", "isort", "tox")
 
 
 class Fixture(Record):
@@ -30,6 +30,9 @@ def package(text: str, *others: str) -> dict[str, str]:
 
 
 BOTH = "r=0; { python3 -m ruff check .; } || r=1; { python3 -m black --check -q .; } || r=1; exit $r"
+SUITE = {"pkg/__init__.py": "", "tests/test_a.py": PYTEST}
+WORKFLOW = "steps:\n  - name: Run pytest\n  - run: pip install pytest\n  - run: {0}\n"
+DJANGO = 'os.environ.setdefault("DJANGO_SETTINGS_MODULE", "site.settings")\n'
 RUFF = "python3 -m ruff"
 EACH = "r=0; (cd api && {0} ./...) || r=1; (cd lib && {0} ./...) || r=1; exit $r"
 PYTEST_Q = "python3 -m pytest -q"
@@ -368,6 +371,107 @@ RAW = [
     ),
     ("maven without tests", {"pom.xml": "", "src/main/java/A.java": ""}, {}, ("mvn",)),
     (
+        "Django's tests without pytest",
+        {"manage.py": DJANGO, "shop/tests.py": UNITTEST, "shop/a_test.py": UNITTEST},
+        {TESTS: "python3 manage.py test -v 2"},
+        (),
+    ),
+    (
+        "Django in a folder, beside tests of its own",
+        {"site/manage.py": DJANGO, "site/shop/tests.py": UNITTEST, "test_a.py": PYTEST},
+        {TESTS: f"r=0; {{ {PYTEST_Q}; }} || r=1; (cd site && python3 manage.py test -v 2) || r=1; exit $r"},
+        (),
+    ),
+    (
+        "Django with pytest's settings",
+        {"manage.py": DJANGO, "shop/test_a.py": UNITTEST, "pytest.ini": "[pytest]\n"},
+        {TESTS: PYTEST_Q},
+        (),
+    ),
+    ("Django without tests", {"manage.py": DJANGO, "shop/models.py": ""}, {}, ()),
+    (
+        "minitest and RSpec by bundler",
+        {"Gemfile": "", "Gemfile.lock": "", "spec/a_spec.rb": "", ".rspec": ""},
+        {TESTS: "bundle exec rspec"},
+        ("bundle", "ruby"),
+    ),
+    (
+        "Rails",
+        {"Gemfile": "", "Gemfile.lock": "", "Rakefile": "", "bin/rails": "", "test/models/a_test.rb": ""},
+        {TESTS: "./bin/rails test"},
+        ("bundle", "ruby"),
+    ),
+    (
+        "a Rakefile that only builds",
+        {"Rakefile": "task :build\n", "test/a_test.rb": ""},
+        {},
+        ("rake", "ruby"),
+    ),
+    (
+        "CMake beside a Makefile",
+        {"CMakeLists.txt": "enable_testing()\n", "Makefile": "test:\n\tctest\n"},
+        {TESTS: "make test"},
+        ("cmake", "make"),
+    ),
+    ("CMake without tests", {"CMakeLists.txt": "project(a)\n"}, {}, ("cmake",)),
+    ("a solution without tests", {"A.sln": "", "A/A.csproj": ""}, {}, ("dotnet",)),
+    (
+        "one .NET project",
+        {"A.Tests.csproj": "", "T.cs": ""},
+        {TESTS: "dotnet test"},
+        ("dotnet",),
+    ),
+    (
+        "what npm runs after the tests",
+        package('{"scripts": {"test": "node --test", "pretest": "make", "posttest": "eslint ."}}'),
+        {LINT: "npm run posttest", TESTS: "npm run pretest && npm test --ignore-scripts"},
+        ("npm",),
+    ),
+    (
+        "a deno.json beside a package with a script",
+        {"deno.json": "{}", "a_test.ts": "", **package('{"scripts": {"test": "vitest run"}}')},
+        {TESTS: "npm test"},
+        ("npm", "deno"),
+    ),
+    ("bun without tests", package("{}", "bun.lock"), {}, ("bun",)),
+    ("a Taskfile whose test is a variable", {"Taskfile.yml": "vars:\n  test: 1\n"}, {}, ("task",)),
+    (
+        "doctests that tox runs",
+        SUITE | {"tox.ini": "[testenv]\ncommands =\n  pytest -ra --doctest-modules {posargs:pkg tests}\n"},
+        {TESTS: f"{PYTEST_Q} --doctest-modules pkg tests"},
+        (),
+    ),
+    (
+        "what nox runs",
+        SUITE | {"noxfile.py": "def tests(session):\n    session.run('pytest', '--cov', 'pkg', 'tests')\n"},
+        {TESTS: f"{PYTEST_Q} tests"},
+        (),
+    ),
+    (
+        "what a workflow runs",
+        SUITE | {".github/workflows/ci.yml": WORKFLOW.format("python -m pytest -m 'not slow' -n 2 tests/")},
+        {TESTS: f"{PYTEST_Q} -m 'not slow' tests"},
+        (),
+    ),
+    (
+        "a workflow with a part of the tests",
+        SUITE | {".github/workflows/ci.yml": WORKFLOW.format("pytest tests -k ${{ matrix.part }}")},
+        {TESTS: PYTEST_Q},
+        (),
+    ),
+    (
+        "a workflow with several suites",
+        SUITE | {".github/workflows/ci.yml": WORKFLOW.format("pytest tests\n  - run: pytest pkg")},
+        {TESTS: PYTEST_Q},
+        (),
+    ),
+    (
+        "places that are not there",
+        SUITE | {"tox.ini": "[testenv]\ncommands = pytest --pyargs pkg\n"},
+        {TESTS: PYTEST_Q},
+        (),
+    ),
+    (
         "two languages",
         {"test_a.py": PYTEST, **package('{"scripts": {"test": "jest"}}')},
         {TESTS: "r=0; { python3 -m pytest -q; } || r=1; { npm test; } || r=1; exit $r"},
@@ -401,6 +505,17 @@ def test_required_checks_of_a_repository(fixture: Fixture, checkout: Any) -> Non
         (package('{"scripts": {"test": "jest"}}'), TESTS, "npm: install Node.js"),
         ({"Makefile": "test:\n"}, TESTS, "make: install make"),
         ({"pom.xml": "", "src/test/A.java": ""}, TESTS, "mvn: install Maven"),
+        ({"manage.py": DJANGO, "shop/tests.py": UNITTEST}, TESTS, "django: python3 -m pip install django"),
+        (package("{}", "bun.lock", "a.test.ts"), TESTS, "bun: npm install -g bun"),
+        ({"deno.json": "{}", "a_test.ts": ""}, TESTS, "deno: npm install -g deno"),
+        ({"phpunit.xml": "", "tests/ATest.php": ""}, TESTS, "phpunit: composer install"),
+        ({".rspec": "", "spec/a_spec.rb": ""}, TESTS, "ruby: install Ruby"),
+        ({"A.Tests.csproj": ""}, TESTS, "dotnet: install the .NET SDK"),
+        ({"mix.exs": "", "test/a_test.exs": ""}, TESTS, "mix: install Elixir"),
+        ({"Package.swift": "", "Tests/A/A.swift": ""}, TESTS, "swift: install the Swift toolchain"),
+        ({"CMakeLists.txt": "enable_testing()"}, TESTS, "cmake: python3 -m pip install cmake"),
+        ({"justfile": "test:\n"}, TESTS, "just: cargo install just"),
+        ({"Taskfile.yml": "tasks:\n  test: x\n"}, TESTS, "task: npm install -g @go-task/cli"),
         ({"build.gradle": "", "gradlew": "", "src/test/A.java": ""}, TESTS, "java: install a JDK"),
     ],
 )

@@ -50,7 +50,7 @@ def test_a_runner_that_prints_no_names_is_counted(name: str) -> None:
     told = read_printed(recorded(name))
     assert told is not None
     assert (told.outcomes, told.number) == ({}, COUNTED[name])
-    assert read_printed(recorded(name), is_javascript_told=True) is None
+    assert read_printed(recorded(name), is_reported=True) is None
 
 
 def test_colours_do_not_matter() -> None:

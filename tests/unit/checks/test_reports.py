@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from agentflow.checks.results import add_report, read_reported_import_errors, read_reports
+from agentflow.checks.results import read_reported_import_errors, read_reports
 from agentflow.checks.run import Shown, execute
+from agentflow.checks.runners import add_reports, find_watching
 from agentflow.core.evidence import Check, CheckName, TestCounts, TestOutcome
 
 PASSED, FAILED, SKIPPED, ERROR, _ = TestOutcome
@@ -55,13 +56,34 @@ ADDED = {
     ("npm test", "echo jest"): "npm test",
     ("npm test", "mocha"): "npm test",
     ("make test", "jest"): "make test",
+    ("bun run test", "bun test"): "bun run test --reporter=junit --reporter-outfile=/s/runner.xml",
+    ("bun test src", ""): "bun test src --reporter=junit --reporter-outfile=/s/runner.xml",
+    ("deno test -A", ""): "deno test -A --junit-path=/s/runner.xml",
+    ("vendor/bin/phpunit --testdox", ""): "vendor/bin/phpunit --testdox --log-junit /s/runner.xml",
+    ("phpunit --log-junit x.xml", ""): "phpunit --log-junit x.xml",
 }
 
 
 @pytest.mark.parametrize(("command", "script"), ADDED)
 def test_a_script_that_is_one_run_of_a_known_runner_gets_a_report(command: str, script: str) -> None:
-    found = add_report(command, {"scripts": {"test": script}}, Path("/s"))
-    assert found == ADDED[command, script]
+    manifest = json.dumps({"scripts": {"test": script}})
+    assert add_reports(command, {"package.json": manifest}.__getitem__, Path("/s")) == ADDED[command, script]
+
+
+WATCHING = {
+    ("npm test", "jest --watchAll --ci"): ("--watchAll", "jest --ci"),
+    ("npm test", "node --test --watch"): ("--watch", "node --test"),
+    ("cd web && bun test --watch", ""): ("--watch", "cd web && bun test"),
+    ("npm test", "jest --watchAll=false"): None,
+    ("npm test", "vitest --watch-delay 3"): None,
+}
+
+
+@pytest.mark.parametrize(("command", "script"), WATCHING)
+def test_a_command_that_watches_for_changes_is_known_with_what_ends(command: str, script: str) -> None:
+    manifest = json.dumps({"scripts": {"test": script}})
+    found = find_watching(command, {"package.json": manifest}.__getitem__)
+    assert (found and (found.option, found.instead)) == WATCHING[command, script]
 
 
 @pytest.fixture

@@ -380,3 +380,31 @@ def test_compiled_code_is_found_in_a_layer_and_in_what_lies_below_it(checkout: A
     (views["clean"].top / "made/__pycache__").mkdir(parents=True)
     (views["clean"].top / "made/__pycache__/a.pyc").write_bytes(b"")
     assert told("clean")
+
+
+NESTED = {
+    "pager/pyproject.toml": "[project]\nname = 'pager'\n",
+    "pager/tests/test_m.py": "def test_a(): pass\n",
+}
+OUTER = "[tool.pytest.ini_options]\npythonpath = ['lib']\n"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        NESTED | {"tests/test_b.py": ""},
+        NESTED | {"pyproject.toml": "[project]\nname = 'mono'\n", "pager/setup.py": ""},
+        NESTED
+        | {"pyproject.toml": OUTER, "lib/kit.py": "", "pager/pytest.ini": "[pytest]\n"}
+        | {"pager/tests/test_m.py": "import kit\ndef test_a(): pass\n"},
+    ],
+    ids=["no settings", "a setup.py below", "settings below"],
+)
+def test_some_tests_of_a_repository_with_manifests_below_have_the_ids_of_a_whole_run(
+    files: dict[str, str], project: Any
+) -> None:
+    project.write(files)
+    whole, some = (
+        shown(project, f"{PYTHON} -m pytest -q{words}") for words in ("", " pager/tests/test_m.py -k test_a")
+    )
+    assert whole.outcomes == some.outcomes == {"pager/tests/test_m.py::test_a": PASSED}

@@ -388,13 +388,21 @@ REFUSED: dict[str, tuple[Case, str]] = {
     ),
     "red before and now, in other words": (
         a_case(
-            (GREEN, ran(LINT, exit_code=2, stdout_sha256="1" * 64)),
+            (GREEN, ran(LINT, exit_code=2).replace(tail="another output")),
             (WAS_RED, before(LINT, exit_code=2)),
         ),
         "lint: exit 2",
     ),
-    "red before and now, and it does not say why": (
-        a_case((GREEN, ran(BUILD, exit_code=1)), (WAS_RED, before(BUILD, exit_code=1))),
+    "red before and now, with another code": (
+        a_case((GREEN, ran(BUILD, exit_code=2)), (WAS_RED, before(BUILD, exit_code=1))),
+        "build: exit 2",
+    ),
+    "a build that the task is about fails as before": (
+        a_case(
+            (GREEN, ran(BUILD, exit_code=1)),
+            (WAS_RED, before(BUILD, exit_code=1)),
+            targets=frozenset({"build"}),
+        ),
         "build: exit 1",
     ),
     "a file changed while the checks ran": (

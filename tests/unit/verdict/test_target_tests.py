@@ -58,7 +58,7 @@ NARROW = {
 WHOLE = {
     "no test": (PART, set[str]()),
     "another runner": ("npm test", {"a.py::test_x"}),
-    "a command of the user's own": (f"{PART} tests/unit", {"a.py::test_x"}),
+    "a command of the user's own": (f"{PART} --lf tests/unit", {"a.py::test_x"}),
     "what would be an option": (PART, {"-p.py::test_x"}),
     "what would be a file of options": (PART, {"@a.py::test_x"}),
     "more than a command may hold": (UNITTEST, {f"m.A.test_{number}" for number in range(9_999)}),
