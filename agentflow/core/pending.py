@@ -105,6 +105,28 @@ class Answer(Record):
     at: str = ""
 
 
+DECISION_FORM: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "decision": {"type": "string", "title": "Decision", "enum": ["leave it waiting", "approve", "deny"]},
+        "reason": {"type": "string", "title": "Why not? The model or the report says this."},
+    },
+    "required": ["decision"],
+}
+"""The JSON schema by which another program asks a person for an approval."""
+
+
+def read_decision_form(filled: Mapping[str, Any] | None, by: str) -> Answer | None:
+    """Return the decision in a filled form; None leaves it waiting."""
+    match (filled or {}).get("decision"):
+        case "approve":
+            return Answer(approved=True, by=by)
+        case "deny":
+            return Answer(approved=False, text=str((filled or {}).get("reason") or "no reason given"), by=by)
+        case _:
+            return None
+
+
 class Consent(StrEnum):
     """The decisions that are made at once instead of waiting for a person."""
 

@@ -12,7 +12,17 @@ from agentflow import __version__
 from agentflow.api.decisions import answer_question, decide_approval
 from agentflow.api.slash_commands import load_commands_here
 from agentflow.core.errors import AgentflowError, Exit
-from agentflow.core.pending import APPROVED, OWN_WORDS, Answer, Pending, Question, to_letter
+from agentflow.core.pending import (
+    APPROVED,
+    DECISION_FORM,
+    OWN_WORDS,
+    Answer,
+    Pending,
+    PendingKind,
+    Question,
+    read_decision_form,
+    to_letter,
+)
 from agentflow.core.record import encode
 from agentflow.core.task import Status
 from agentflow.editor.updates import Updates, to_content
@@ -21,17 +31,18 @@ from agentflow.parse import decode_or_none
 from agentflow.redact import make_visible, to_one_line
 from agentflow.store.reading import find, parse_event
 from agentflow.store.sessions import SavedSession, create_session, find_session, load_sessions, save_session
+from agentflow.view.status import draw_pending
 from agentflow.view.tasks import Snapshot, load_snapshot
-from agentflow.view.text import Medium, render
+from agentflow.view.text import PLAIN_TEXT, render
 from agentflow.view.verdict import draw_verdict
 from agentflow.view.words import Detail
 from agentflow.workspace.git import Git, open_repository
 
 _BY = "a person in the editor"
 _YES, _NO = "yes", "no"
+_RESUME = "resume"
 _MOST_SHOWN = 200
 """Characters of a message in the list of sessions."""
-_PLAIN = Medium(colour=False, ascii=False, live=False)
 
 
 class _Chat:
@@ -60,13 +71,18 @@ class EditorAgent:
         self._model = ("--model", model) if model else ()
         self._chats: dict[str, _Chat] = {}
         self._client: acp.Client
+        self._shows_forms = False
 
     def on_connect(self, conn: acp.Client) -> None:
         """Keep the editor, to tell it what happens."""
         self._client = conn
 
-    async def initialize(self, **_: Any) -> schema.InitializeResponse:
+    async def initialize(
+        self, client_capabilities: schema.ClientCapabilities | None = None, **_: Any
+    ) -> schema.InitializeResponse:
         """Say what we can do; version 1 is the only one that we speak."""
+        asks = client_capabilities.elicitation if client_capabilities else None
+        self._shows_forms = asks is not None and asks.form is not None
         return schema.InitializeResponse(
             protocol_version=acp.PROTOCOL_VERSION,
             agent_capabilities=schema.AgentCapabilities(
@@ -146,14 +162,13 @@ class EditorAgent:
 
     async def _offer_commands(self, chat: _Chat) -> None:
         """Tell which commands of the user and of the repository can be called as `/name`."""
+        own = schema.AvailableCommand(name=_RESUME, description="continue the last task of this session")
         offered = [
             schema.AvailableCommand(name=one.called, description=make_visible(one.description))
             for one in load_commands_here(chat.git.root).all
         ]
-        if offered:
-            await self._client.session_update(
-                chat.saved.session_id, helpers.update_available_commands(offered)
-            )
+        shown = helpers.update_available_commands([own, *offered])
+        await self._client.session_update(chat.saved.session_id, shown)
 
     async def _say(self, chat: _Chat, text: str) -> None:
         await self._client.session_update(
@@ -165,6 +180,8 @@ class EditorAgent:
         before = chat.load_last()
         if before and before.state.pending and before.state.pending[0].kind not in APPROVED:
             answer_question(chat.git.root, before.state.task_id, (text,))
+            ended = await self._run(chat, ("resume", before.state.task_id), "")
+        elif before and text == f"/{_RESUME}":
             ended = await self._run(chat, ("resume", before.state.task_id), "")
         else:
             follows = ("--follows", chat.saved.last) if chat.saved.last else ()
@@ -197,6 +214,12 @@ class EditorAgent:
     async def _settle(self, chat: _Chat, last: Snapshot) -> bool:
         """Ask the person about everything that a task waits for; False where something stays undecided."""
         for item in last.state.pending:
+            if item.kind is PendingKind.SURFACE:
+                decision = await self._ask_about_checks(chat, last, item)
+                if decision is None:
+                    return False
+                decide_approval(chat.git.root, item.id, decision)
+                continue
             if item.kind in APPROVED:
                 said = await self._choose(
                     chat, item, "", (("Allow", _YES, "allow_once"), ("Deny", _NO, "reject_once"))
@@ -214,6 +237,19 @@ class EditorAgent:
                 return False
             answer_question(chat.git.root, last.state.task_id, [word for word in words if word])
         return True
+
+    async def _ask_about_checks(self, chat: _Chat, last: Snapshot, item: Pending) -> Answer | None:
+        """Return a person's decision about changed checks; only by a form: editors allow calls unasked."""
+        text = make_visible(render(draw_pending(last.state.replace(pending=(item,))), PLAIN_TEXT, None))
+        if self._shows_forms:
+            form = schema.ElicitationSchema.model_validate(DECISION_FORM)
+            mode = schema.ElicitationFormSessionMode(session_id=chat.saved.session_id, requested_schema=form)
+            said = await self._client.create_elicitation(text, mode)
+            filled = said.content if isinstance(said, schema.AcceptElicitationResponse) else None
+            if decision := read_decision_form(filled, _BY):
+                return decision
+        await self._say(chat, f"\n```text\n{text}```\nDecide in a terminal, then send `/{_RESUME}` here.\n")
+        return None
 
     async def _ask(self, chat: _Chat, item: Pending, question: Question) -> str | None:
         """Return the letter of the option that the person chooses."""
@@ -284,7 +320,7 @@ def _describe_end(git: Git, last: Snapshot) -> str:
     """Return how a task ended, for people: an answer as text, a verdict in a fixed font."""
     state = last.state
     diff = git.make_diff(state.base_tree, state.tree) if state.base_tree and state.tree else ""
-    text = render(draw_verdict(last, diff, detail=Detail.BRIEF), _PLAIN, None).strip()
+    text = render(draw_verdict(last, diff, detail=Detail.BRIEF), PLAIN_TEXT, None).strip()
     return f"\n{text}\n" if state.status is Status.ANSWERED else f"\n```text\n{text}\n```\n"
 
 
