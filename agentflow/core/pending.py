@@ -6,7 +6,7 @@ from typing import Any
 
 from agentflow.core.errors import UsageError
 from agentflow.core.evidence import CheckName
-from agentflow.core.record import Record
+from agentflow.core.record import Record, encode
 
 
 class PendingKind(StrEnum):
@@ -90,6 +90,11 @@ class Pending(Record):
         if len(self.questions) > 1:
             choices = " ".join(f"ANSWER{number}" for number in range(1, len(self.questions) + 1))
         return f"agentflow answer {task_id} {choices or 'WORDS'}"
+
+
+def identify_call(item: Pending) -> str:
+    """Return a text that only the very same call has."""
+    return encode([item.tool, item.input]).decode()
 
 
 class Answer(Record):

@@ -26,9 +26,10 @@ def by_mcp(attempt: Attempt, answer: ElicitResult | None = None, mode: Any = "au
     """Let a client without a person do the task and approve; return what each call came to."""
     found: list[Any] = []
 
-    async def ask(_: ClientRequestContext, asked: ElicitRequestParams) -> ElicitResult:
+    async def ask(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         assert answer is not None
-        found.append(asked.message)
+        assert context is not None
+        found.append(params.message)
         return answer
 
     async def steps() -> None:

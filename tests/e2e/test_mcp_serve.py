@@ -35,8 +35,9 @@ def test_a_client_hands_over_a_task_approves_and_gets_the_verdict(new_repo: NewR
     async def tell(progress: float, total: float | None, message: str | None) -> None:
         told.append(f"{progress} {total} {message}")
 
-    async def agree(_: ClientRequestContext, asked: ElicitRequestParams) -> ElicitResult:
-        assert "command: touch made" in asked.message
+    async def agree(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        assert context is not None
+        assert "command: touch made" in params.message
         return ElicitResult(action="accept", content={"decision": "approve"})
 
     async def drive() -> None:
