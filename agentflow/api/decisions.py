@@ -7,7 +7,7 @@ from typing import Any
 
 from agentflow.core.errors import InvalidFile, StateError, TaskNotFound, UsageError
 from agentflow.core.events import Answered, Warned
-from agentflow.core.pending import APPROVED, Answer, Budget, Pending, read_answer
+from agentflow.core.pending import APPROVED, Answer, Budget, Pending, PendingKind, read_answer
 from agentflow.core.record import Record
 from agentflow.core.task import Status
 from agentflow.parse import decode
@@ -37,9 +37,12 @@ class DecisionResult(Record):
 
 
 def decide_approval(
-    start: Path, pending_id: str, decision: Answer, *, task_id: str | None = None
+    start: Path, pending_id: str, decision: Answer, *, task_id: str | None = None, is_person: bool = True
 ) -> DecisionResult:
-    """Record a decision about a pending item of the newest task that has it; the first decision stays."""
+    """Record a decision about a pending item of the newest task that has it; the first decision stays.
+
+    Raises StateError where what is not a person approves changed checks.
+    """
     git = open_repository(start)
     with hold_writer_lock(git.root):
         folder = find_pending(git.root, pending_id, task_id)
@@ -53,6 +56,9 @@ def decide_approval(
         if item.kind not in APPROVED:
             hint = item.tell_how_to_decide(store.task.task_id)
             raise StateError(f"{pending_id} does not wait for an approval", hint=hint)
+        if item.kind is PendingKind.SURFACE and decision.approved and not is_person:
+            hint = item.tell_how_to_decide(store.task.task_id)
+            raise StateError("only a person approves changed checks", hint=hint)
         record_decision(store, item, decision)
         return DecisionResult(task_id=store.task.task_id, answer=decision, before=False)
 

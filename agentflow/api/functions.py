@@ -79,8 +79,12 @@ def answer(*words: str, task_id: str | None = None, folder: Path | str = ".") ->
 
 
 def decide(pending_id: str, *, approved: bool, reason: str = "", folder: Path | str = ".") -> DecisionResult:
-    """Approve or deny what waits for a person; `resume` then continues the task."""
-    return decide_approval(Path(folder), pending_id, Answer(approved=approved, text=reason))
+    """Approve or deny a call that waits; `resume` then continues the task.
+
+    Raises StateError for an approval of changed checks: that is a person's, given with `agentflow approve`.
+    """
+    decision = Answer(approved=approved, text=reason, by="a program")
+    return decide_approval(Path(folder), pending_id, decision, is_person=False)
 
 
 def cancel(task_id: str | None = None, *, folder: Path | str = ".") -> CancelResult:

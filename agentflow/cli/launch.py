@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -17,7 +18,7 @@ from agentflow.cli.tasks import find_task_folder
 from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.events import Replied, StoredEvent
 from agentflow.core.pending import Consent
-from agentflow.core.record import to_builtins
+from agentflow.core.record import encode, to_builtins
 from agentflow.core.task import TaskState
 from agentflow.redact import Redactor, make_visible
 from agentflow.report.material import sum_spending
@@ -143,7 +144,7 @@ def _drive(session: Session, job: Job, sink: BinaryIO | None, steering: "Steerin
         if job.plain:
             medium = medium.replace(live=False)
         if job.stream:
-            shown = Redactor(_show)
+            shown = Redactor(partial(_tell_streamed, sink) if sink and job.events == "-" else _show)
             stack.callback(shown.finish)
             model = stream_model(session.setup.model, shown.add)
             session = session.replace(setup=session.setup.replace(model=model))
@@ -169,6 +170,12 @@ def _drive(session: Session, job: Job, sink: BinaryIO | None, steering: "Steerin
     _print_result(crew, task, job)
     assert task.ending is not None
     return task.ending.exit_code
+
+
+def _tell_streamed(sink: BinaryIO, text: str) -> None:
+    """Write text as it comes among the events, for a program that shows it."""
+    if text:
+        _pass_on(encode({"type": "TextStreamed", "text": text}) + b"\n", sink)
 
 
 def _show(text: str) -> None:

@@ -19,6 +19,7 @@ from agentflow.core.pending import (
     Pending,
     PendingKind,
     Question,
+    identify_call,
     read_answer,
     to_letter,
 )
@@ -65,14 +66,10 @@ class StandingApprovals:
 
     def keep(self, item: Pending) -> None:
         """Approve the very same call from now on."""
-        self._calls.add(_identify(item))
+        self._calls.add(identify_call(item))
 
     def has(self, item: Pending) -> bool:
-        return item.kind is PendingKind.APPROVAL and _identify(item) in self._calls
-
-
-def _identify(item: Pending) -> str:
-    return encode([item.tool, item.input]).decode()
+        return item.kind is PendingKind.APPROVAL and identify_call(item) in self._calls
 
 
 def settle(store: TaskStore, approvals: StandingApprovals | None = None) -> bool:

@@ -56,6 +56,7 @@ _WIDE = 600
 _VOLATILE = (
     *("seconds", "turn", "turns", "files", "report", "model", "sandbox", "gaps"),
     *("from_tokens", "to_tokens"),  # as long as paths are
+    "runs",  # hashes of files with all of these
 )
 """Keys that differ between two runs of one task."""
 

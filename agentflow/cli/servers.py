@@ -1,25 +1,36 @@
 """`web`, `acp` and `mcp`: agentflow served to others, and the MCP servers that it uses itself."""
 
 import time
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import typer
 
 from agentflow.api.boundary import Wish, hide_secrets, open_sandbox
 from agentflow.api.content import load_rules_here
+from agentflow.api.decisions import decide_approval, find_pending
 from agentflow.api.servers import find_accepted_file, load_entries, place_servers
+from agentflow.api.worktree import open_home_of_pending
 from agentflow.cli.arguments import FOLDER, JSON, MODEL, make_group
 from agentflow.cli.printing import say, say_json
 from agentflow.core.errors import ConfigError, Exit, ToolError, UsageError
+from agentflow.core.pending import Answer
 from agentflow.core.record import Record
 from agentflow.mcp.entries import ServerEntry
 from agentflow.mcp.servers import MISSING, MISSING_FOR_SERVER, ServerPlace, Servers, find_key, has_sdk
 from agentflow.mcp.tools import ServerListing, find_changed, name_tool, record_accepted
 from agentflow.redact import to_one_line
 from agentflow.sandbox.throwaway import make_scratch_folder
+from agentflow.store.reading import load_state
+from agentflow.view.status import draw_pending
+from agentflow.view.text import PLAIN_TEXT, render
 from agentflow.workspace.git import Git, open_repository
+
+if TYPE_CHECKING:
+    from agentflow.mcp.server import WaitingItem
 
 mcp = make_group()
 _NAME = typer.Argument(None, metavar="[SERVER]", help="A name from `list`; all servers without it.")
@@ -100,14 +111,29 @@ def try_servers(
 def serve_repository(folder: Path = FOLDER) -> None:
     """Serve agentflow to an MCP client over stdin and stdout.
 
-    The client can use task, ask, status, evidence and approve.
+    The client can use task, resume, ask, status, evidence and approve, which asks the person.
     """
     root = open_repository(folder).root
     if not has_sdk():
         raise ConfigError(MISSING_FOR_SERVER)
-    from agentflow.mcp.server import serve
+    from agentflow.mcp.server import ApprovalDoor, serve
 
-    serve(root)
+    serve(root, ApprovalDoor(find=partial(_find_waiting, root), decide=partial(_decide, root)))
+
+
+def _find_waiting(root: Path, pending_id: str) -> "WaitingItem":
+    """Return what waits under an id as a terminal without colours shows it."""
+    from agentflow.mcp.server import WaitingItem
+
+    state = load_state(find_pending(open_home_of_pending(root, pending_id).root, pending_id))
+    items = tuple(item for item in state.pending if item.id == pending_id)
+    return WaitingItem(
+        task_id=state.task_id, shown=render(draw_pending(state.replace(pending=items)), PLAIN_TEXT, None)
+    )
+
+
+def _decide(root: Path, pending_id: str, decision: Answer) -> None:
+    decide_approval(open_home_of_pending(root, pending_id).root, pending_id, decision)
 
 
 def _choose(known: tuple[ServerEntry, ...], name: str | None) -> tuple[ServerEntry, ...]:

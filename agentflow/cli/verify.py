@@ -157,7 +157,7 @@ def export_bundle(
 ) -> None:
     """Write a task into one file: its record, evidence, change and model replies.
 
-    Secrets are removed. `verify FILE` and `replay FILE` work in any clone that has the commit.
+    What holds a secret is left out. `verify FILE` and `replay FILE` work in any clone that has the commit.
     """
     from agentflow.store.bundle import export_task
     from agentflow.workspace.git import open_repository
@@ -177,6 +177,8 @@ def export_bundle(
     if json:
         say_json(written)
     else:
+        if written.left_out:
+            say(f"Left out, for a secret in it: {', '.join(written.left_out)}.")
         say(
             f"Wrote {written.path} ({written.address[:16]}). Check it with `agentflow verify {written.path}`."
         )

@@ -315,6 +315,7 @@ class TaskEnded(Record, tag=True):
     reason: str
     seconds: float | None = None  # of this process; None where it was ended from outside
     report: str = ""  # its hash
+    runs: dict[str, str] | None = None  # by name, the hash of each run's file
 
 
 class TaskUndone(Record, tag=True):

@@ -6,7 +6,7 @@ from typing import Any
 
 from agentflow.core.errors import UsageError
 from agentflow.core.evidence import CheckName
-from agentflow.core.record import Record
+from agentflow.core.record import Record, encode
 
 
 class PendingKind(StrEnum):
@@ -92,6 +92,11 @@ class Pending(Record):
         return f"agentflow answer {task_id} {choices or 'WORDS'}"
 
 
+def identify_call(item: Pending) -> str:
+    """Return a text that only the very same call has."""
+    return encode([item.tool, item.input]).decode()
+
+
 class Answer(Record):
     """A person's decision about a pending item."""
 
@@ -103,6 +108,28 @@ class Answer(Record):
     by: str = ""
     comment: str = ""
     at: str = ""
+
+
+DECISION_FORM: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "decision": {"type": "string", "title": "Decision", "enum": ["leave it waiting", "approve", "deny"]},
+        "reason": {"type": "string", "title": "Why not? The model or the report says this."},
+    },
+    "required": ["decision"],
+}
+"""The JSON schema by which another program asks a person for an approval."""
+
+
+def read_decision_form(filled: Mapping[str, Any] | None, by: str) -> Answer | None:
+    """Return the decision in a filled form; None leaves it waiting."""
+    match (filled or {}).get("decision"):
+        case "approve":
+            return Answer(approved=True, by=by)
+        case "deny":
+            return Answer(approved=False, text=str((filled or {}).get("reason") or "no reason given"), by=by)
+        case _:
+            return None
 
 
 class Consent(StrEnum):

@@ -1,5 +1,7 @@
 """An agent of the Agent Client Protocol: each prompt is a task or question in a process of its own."""
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -12,35 +14,98 @@ from agentflow import __version__
 from agentflow.api.decisions import answer_question, decide_approval
 from agentflow.api.slash_commands import load_commands_here
 from agentflow.core.errors import AgentflowError, Exit
-from agentflow.core.pending import APPROVED, OWN_WORDS, Answer, Pending, Question, to_letter
+from agentflow.core.pending import (
+    APPROVED,
+    DECISION_FORM,
+    OWN_WORDS,
+    Answer,
+    Pending,
+    PendingKind,
+    Question,
+    identify_call,
+    read_decision_form,
+    to_letter,
+)
 from agentflow.core.record import encode
-from agentflow.core.task import Status
-from agentflow.editor.updates import Updates, to_content
+from agentflow.core.task import Complexity, Phase, Status
+from agentflow.editor.updates import Updates, find_waiting_call, to_content
 from agentflow.mcp.own_command import EndedCommand, run_own_command
 from agentflow.parse import decode_or_none
 from agentflow.redact import make_visible, to_one_line
-from agentflow.store.reading import find, parse_event
+from agentflow.routing.classify import QUESTION
+from agentflow.settings import load_settings
+from agentflow.store.reading import find, load_events, parse_event
 from agentflow.store.sessions import SavedSession, create_session, find_session, load_sessions, save_session
+from agentflow.view.status import draw_pending
 from agentflow.view.tasks import Snapshot, load_snapshot
-from agentflow.view.text import Medium, render
+from agentflow.view.text import PLAIN_TEXT, render
 from agentflow.view.verdict import draw_verdict
 from agentflow.view.words import Detail
 from agentflow.workspace.git import Git, open_repository
 
 _BY = "a person in the editor"
-_YES, _NO = "yes", "no"
+_YES, _NO, _ALWAYS = "yes", "no", "always"
+_RESUME = "resume"
+_MODE, _MODEL = "mode", "model"
+_PLAN, _CHANGE = "plan", "change"
+_MODES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "ask": ("Answers questions and changes no file", ("--class", QUESTION)),
+    _PLAN: (
+        "Shows a plan and changes nothing until you agree",
+        ("--class", Complexity.COMPLEX, "--pause-after", Phase.PLANNING),
+    ),
+    _CHANGE: ("Changes files and verifies the result", ()),
+}
+"""What each mode says of itself, and the options of its tasks."""
+_OWN_MODEL = "as configured"
+_CHOICES = (
+    ("Allow", _YES, "allow_once"),
+    ("Allow this call from now on", _ALWAYS, "allow_always"),
+    ("Deny", _NO, "reject_once"),
+)
 _MOST_SHOWN = 200
 """Characters of a message in the list of sessions."""
-_PLAIN = Medium(colour=False, ascii=False, live=False)
 
 
 class _Chat:
     """One session of an editor: its repository, its tasks, and the work that can be cancelled."""
 
-    def __init__(self, git: Git, saved: SavedSession) -> None:
+    def __init__(self, git: Git, saved: SavedSession, model: str) -> None:
         self.git = git
         self.saved = saved
+        self.chosen = {_MODE: _CHANGE, _MODEL: model}
+        self.allowed: set[str] = set()
+        """The calls that a person always allows, as `identify_call` has them."""
         self.work: anyio.CancelScope | None = None
+
+    @property
+    def modes(self) -> schema.SessionModeState:
+        listed = [
+            schema.SessionMode(id=name, name=name, description=said) for name, (said, _) in _MODES.items()
+        ]
+        return schema.SessionModeState(current_mode_id=self.chosen[_MODE], available_modes=listed)
+
+    @property
+    def options(self) -> list[Any]:
+        """Mode and model, which the editor lets a person choose."""
+        settings = load_settings(os.environ)
+        named = (ids if isinstance(ids, str) else ids[0] for ids in settings.models.values())
+        models = dict.fromkeys((_OWN_MODEL, self.chosen[_MODEL], "anthropic", *named, "repair"))
+        offered = {_MODE: {name: said for name, (said, _) in _MODES.items()}, _MODEL: dict.fromkeys(models)}
+        return [
+            schema.SessionConfigOptionSelect(
+                id=name,
+                name=name.capitalize(),
+                category=name,  # type: ignore[arg-type]  # both are categories of the protocol
+                type="select",
+                current_value=self.chosen[name],
+                options=[
+                    schema.SessionConfigSelectOption(value=value, name=value, description=said)
+                    for value, said in values.items()
+                ],
+            )
+            for name, values in offered.items()
+        ]
 
     def add_task(self, task_id: str, text: str) -> None:
         """Record a task that the session began, so that `agentflow --continue` knows it too."""
@@ -57,16 +122,21 @@ class EditorAgent:
     """The methods that an editor calls, by the names of the protocol."""
 
     def __init__(self, model: str | None = None) -> None:
-        self._model = ("--model", model) if model else ()
+        self._model = model or _OWN_MODEL
         self._chats: dict[str, _Chat] = {}
         self._client: acp.Client
+        self._shows_forms = False
 
     def on_connect(self, conn: acp.Client) -> None:
         """Keep the editor, to tell it what happens."""
         self._client = conn
 
-    async def initialize(self, **_: Any) -> schema.InitializeResponse:
+    async def initialize(
+        self, client_capabilities: schema.ClientCapabilities | None = None, **_: Any
+    ) -> schema.InitializeResponse:
         """Say what we can do; version 1 is the only one that we speak."""
+        asks = client_capabilities.elicitation if client_capabilities else None
+        self._shows_forms = asks is not None and asks.form is not None
         return schema.InitializeResponse(
             protocol_version=acp.PROTOCOL_VERSION,
             agent_capabilities=schema.AgentCapabilities(
@@ -79,16 +149,18 @@ class EditorAgent:
 
     async def new_session(self, cwd: str, **_: Any) -> schema.NewSessionResponse:
         """Begin a session in a repository."""
-        chat = _Chat(_open(cwd), create_session())
+        chat = _Chat(_open(cwd), create_session(), self._model)
         self._chats[chat.saved.session_id] = chat
         await self._offer_commands(chat)
-        return schema.NewSessionResponse(session_id=chat.saved.session_id)
+        return schema.NewSessionResponse(
+            session_id=chat.saved.session_id, modes=chat.modes, config_options=chat.options
+        )
 
     async def load_session(self, cwd: str, session_id: str, **_: Any) -> schema.LoadSessionResponse:
         """Take an earlier session up: tell again what was said and how each task ended."""
         git = _open(cwd)
         try:
-            chat = _Chat(git, find_session(git.root, session_id))
+            chat = _Chat(git, find_session(git.root, session_id), self._model)
         except AgentflowError as error:
             raise acp.RequestError.invalid_params({"message": str(error)}) from None
         self._chats[session_id] = chat
@@ -100,7 +172,34 @@ class EditorAgent:
                 ended = f"agentflow: {error}\n"
             await self._say(chat, ended)
         await self._offer_commands(chat)
-        return schema.LoadSessionResponse()
+        return schema.LoadSessionResponse(modes=chat.modes, config_options=chat.options)
+
+    async def set_session_mode(
+        self, mode_id: str, session_id: str, **_: Any
+    ) -> schema.SetSessionModeResponse:
+        """Let the next tasks of a session only answer, begin with a plan, or change files at once."""
+        await self.set_config_option(_MODE, session_id, mode_id)
+        return schema.SetSessionModeResponse()
+
+    async def set_config_option(
+        self, config_id: str, session_id: str, value: str | bool, **_: Any
+    ) -> schema.SetSessionConfigOptionResponse:
+        """Choose the mode or the model of a session."""
+        chat = self._require_chat(session_id)
+        is_offered = config_id == _MODEL or (config_id == _MODE and value in _MODES)
+        if not is_offered or not isinstance(value, str):
+            raise acp.RequestError.invalid_params({"message": f"{config_id} cannot be {value}"})
+        await self._switch(chat, config_id, value)
+        return schema.SetSessionConfigOptionResponse(config_options=chat.options)
+
+    async def _switch(self, chat: _Chat, name: str, value: str) -> None:
+        """Choose a mode or a model, and tell the editor."""
+        chat.chosen[name] = value
+        if name == _MODE:
+            mode = schema.CurrentModeUpdate(session_update="current_mode_update", current_mode_id=value)
+            await self._client.session_update(chat.saved.session_id, mode)
+        shown = schema.ConfigOptionUpdate(session_update="config_option_update", config_options=chat.options)
+        await self._client.session_update(chat.saved.session_id, shown)
 
     async def list_sessions(self, cwd: str | None = None, **_: Any) -> schema.ListSessionsResponse:
         """List the sessions of a repository, newest first, those of the terminal too."""
@@ -146,14 +245,13 @@ class EditorAgent:
 
     async def _offer_commands(self, chat: _Chat) -> None:
         """Tell which commands of the user and of the repository can be called as `/name`."""
+        own = schema.AvailableCommand(name=_RESUME, description="continue the last task of this session")
         offered = [
             schema.AvailableCommand(name=one.called, description=make_visible(one.description))
             for one in load_commands_here(chat.git.root).all
         ]
-        if offered:
-            await self._client.session_update(
-                chat.saved.session_id, helpers.update_available_commands(offered)
-            )
+        shown = helpers.update_available_commands([own, *offered])
+        await self._client.session_update(chat.saved.session_id, shown)
 
     async def _say(self, chat: _Chat, text: str) -> None:
         await self._client.session_update(
@@ -166,11 +264,15 @@ class EditorAgent:
         if before and before.state.pending and before.state.pending[0].kind not in APPROVED:
             answer_question(chat.git.root, before.state.task_id, (text,))
             ended = await self._run(chat, ("resume", before.state.task_id), "")
+        elif before and text == f"/{_RESUME}":
+            ended = await self._run(chat, ("resume", before.state.task_id), "")
         else:
             follows = ("--follows", chat.saved.last) if chat.saved.last else ()
-            ended = await self._run(chat, ("task", *follows, "-"), text)
+            words = _MODES[chat.chosen[_MODE]][1]
+            ended = await self._run(chat, ("task", *words, *follows, "-"), text)
         while ended.code == Exit.SUSPENDED and (last := chat.load_last()):
-            if not await self._settle(chat, last):
+            decide = self._settle if last.state.pending else self._agree_on_plan
+            if not await decide(chat, last):
                 break
             ended = await self._run(chat, ("resume", last.state.task_id), "")
         last = chat.load_last()
@@ -180,31 +282,79 @@ class EditorAgent:
             await self._say(chat, _describe_end(chat.git, last))
 
     async def _run(self, chat: _Chat, words: tuple[str, ...], text: str) -> EndedCommand:
-        """Run a command that works on a task, and show its events as they come."""
+        """Run a command that works on a task, and show what is new of its events as they come."""
         updates = Updates(chat.git.root)
+        is_new = words[0] != "resume"
+        told = 0
+        for earlier in () if is_new else load_events(find(chat.git.root, words[1])):
+            told = earlier.seq
+            tuple(updates.draw(earlier, find(chat.git.root, words[1])))
 
         async def show(line: str) -> None:
+            raw = decode_or_none(line) or {}
+            if raw.get("type") == "TextStreamed":
+                updates.has_streamed = True
+                await self._say(chat, raw["text"])
+                return
             stamped = parse_event(line.encode())
-            task_id = (decode_or_none(line) or {}).get("task_id", "")
-            if words[0] == "task":
+            if stamped and stamped.seq <= told:
+                return
+            task_id = raw.get("task_id", "")
+            if is_new:
                 chat.add_task(task_id, text)
             for update in updates.draw(stamped, find(chat.git.root, task_id)) if stamped else ():
-                await self._client.session_update(chat.saved.session_id, update)
+                own = {}  # a session has many tasks, whose calls have the same ids
+                if isinstance(update, schema.ToolCallStart | schema.ToolCallProgress):
+                    own = {"tool_call_id": f"{task_id}/{update.tool_call_id}"}
+                await self._client.session_update(chat.saved.session_id, update.model_copy(update=own))
 
-        options = ("-q", "--plain", "--events", "-", *self._model)
-        return await run_own_command(chat.git.root, (words[0], *options, *words[1:]), text, on_output=show)
+        model = ("--model", chat.chosen[_MODEL]) if chat.chosen[_MODEL] != _OWN_MODEL else ()
+        argv = (words[0], "-q", "--plain", "--stream", "--events=-", *model, *words[1:])
+        return await run_own_command(chat.git.root, argv, text, on_output=show)
+
+    async def _agree_on_plan(self, chat: _Chat, last: Snapshot) -> bool:
+        """Ask whether the plan that the task stopped after is to be carried out."""
+        plan = last.state.plan
+        if plan is None:
+            return False
+        steps = (f"{number}. {step.title}" for number, step in enumerate(plan.steps, 1))
+        text = "\n".join((plan.summary, *steps))
+        call = schema.ToolCallUpdate(
+            tool_call_id=f"plan-{last.state.task_id}",
+            title="Carry out this plan?",
+            kind="switch_mode",
+            status="pending",
+            content=to_content(text),
+        )
+        choices = (("Carry it out", _YES, "allow_once"), ("Not now", _NO, "reject_once"))
+        said = await self._request(chat, call, choices)
+        if said == _YES:
+            await self._switch(chat, _MODE, _CHANGE)
+        else:
+            await self._say(chat, f"\nNothing was changed. `/{_RESUME}` carries the plan out.\n")
+        return said == _YES
 
     async def _settle(self, chat: _Chat, last: Snapshot) -> bool:
         """Ask the person about everything that a task waits for; False where something stays undecided."""
         for item in last.state.pending:
+            if item.kind is PendingKind.SURFACE:
+                decision = await self._ask_about_checks(chat, last, item)
+                if decision is None:
+                    return False
+                decide_approval(chat.git.root, item.id, decision)
+                continue
             if item.kind in APPROVED:
-                said = await self._choose(
-                    chat, item, "", (("Allow", _YES, "allow_once"), ("Deny", _NO, "reject_once"))
+                said = (
+                    _YES
+                    if identify_call(item) in chat.allowed
+                    else await self._choose(chat, item, "", _CHOICES)
                 )
                 if said is None:
                     return False
+                if said == _ALWAYS:
+                    chat.allowed.add(identify_call(item))
                 answer = Answer(
-                    approved=said == _YES, text="" if said == _YES else "denied in the editor", by=_BY
+                    approved=said != _NO, text="denied in the editor" if said == _NO else "", by=_BY
                 )
                 decide_approval(chat.git.root, item.id, answer)
                 continue
@@ -214,6 +364,19 @@ class EditorAgent:
                 return False
             answer_question(chat.git.root, last.state.task_id, [word for word in words if word])
         return True
+
+    async def _ask_about_checks(self, chat: _Chat, last: Snapshot, item: Pending) -> Answer | None:
+        """Return a person's decision about changed checks; only by a form: editors allow calls unasked."""
+        text = make_visible(render(draw_pending(last.state.replace(pending=(item,))), PLAIN_TEXT, None))
+        if self._shows_forms:
+            form = schema.ElicitationSchema.model_validate(DECISION_FORM)
+            mode = schema.ElicitationFormSessionMode(session_id=chat.saved.session_id, requested_schema=form)
+            said = await self._client.create_elicitation(text, mode)
+            filled = said.content if isinstance(said, schema.AcceptElicitationResponse) else None
+            if decision := read_decision_form(filled, _BY):
+                return decision
+        await self._say(chat, f"\n```text\n{text}```\nDecide in a terminal, then send `/{_RESUME}` here.\n")
+        return None
 
     async def _ask(self, chat: _Chat, item: Pending, question: Question) -> str | None:
         """Return the letter of the option that the person chooses."""
@@ -229,19 +392,32 @@ class EditorAgent:
     ) -> str | None:
         """Return the id of the option that a person chooses for what waits; None where they choose none."""
         shown = [f"{key}: {_to_words(value)}" for key, value in item.shown_input.items()]
+        last = chat.load_last()
+        assert last is not None
+        call_id = find_waiting_call(last.folder, item.id)
         call = schema.ToolCallUpdate(
-            tool_call_id=item.id,
+            tool_call_id=f"{last.folder.name}/{call_id or item.id}",
             title=make_visible(f"{item.kind}: {text or item.tool or item.id}"),
             status="pending",
             content=to_content("\n".join(shown)),
             raw_input=item.input,
         )
+        return await self._request(chat, call, options)
+
+    async def _request(
+        self, chat: _Chat, call: schema.ToolCallUpdate, options: tuple[tuple[str, str, Any], ...]
+    ) -> str | None:
+        """Return the id of the option that a person chooses for a call, and end the call that asked."""
         offered = [
             schema.PermissionOption(name=make_visible(name), option_id=key, kind=kind)
             for name, key, kind in options
         ]
         reply = await self._client.request_permission(chat.saved.session_id, call, offered)
-        return reply.outcome.option_id if isinstance(reply.outcome, schema.AllowedOutcome) else None
+        said = reply.outcome.option_id if isinstance(reply.outcome, schema.AllowedOutcome) else None
+        status: schema.ToolCallStatus = "failed" if said in (None, _NO) else "completed"
+        ended = helpers.update_tool_call(call.tool_call_id, status=status)
+        await self._client.session_update(chat.saved.session_id, ended)
+        return said
 
 
 def _open(cwd: str) -> Git:
@@ -284,7 +460,7 @@ def _describe_end(git: Git, last: Snapshot) -> str:
     """Return how a task ended, for people: an answer as text, a verdict in a fixed font."""
     state = last.state
     diff = git.make_diff(state.base_tree, state.tree) if state.base_tree and state.tree else ""
-    text = render(draw_verdict(last, diff, detail=Detail.BRIEF), _PLAIN, None).strip()
+    text = render(draw_verdict(last, diff, detail=Detail.BRIEF), PLAIN_TEXT, None).strip()
     return f"\n{text}\n" if state.status is Status.ANSWERED else f"\n```text\n{text}\n```\n"
 
 

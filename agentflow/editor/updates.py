@@ -21,7 +21,7 @@ from agentflow.core.events import (
 )
 from agentflow.core.evidence import Side
 from agentflow.core.messages import ToolCall
-from agentflow.core.run import ReplyReceived, RunEntry
+from agentflow.core.run import ReplyReceived, RunEntry, RunPaused
 from agentflow.core.task import GateStatus, Phase
 from agentflow.core.tool import Category, Effect, Subject, Tool
 from agentflow.parse import decode
@@ -42,12 +42,16 @@ class Updates:
         self._tools = {tool.name: tool for tool in make_standard_toolbox().tools}
         self._phases: dict[Phase, schema.PlanEntryStatus] = {}
         self._checks: dict[tuple[str, str, Side], str] = {}
+        self.has_streamed = False
+        """The text of the next reply was shown as it came."""
 
     def draw(self, stamped: StoredEvent, folder: Path) -> Iterator[helpers.SessionUpdate]:
         """Yield the updates that show an event of the task in `folder`."""
         match stamped.event:
             case Classified() | PhaseStarted() | PhaseEnded() as event:
                 yield self._draw_plan(event)
+            case Replied() if self.has_streamed:
+                self.has_streamed = False
             case Replied(text=said) | Warned(message=said) if said.strip():
                 yield helpers.update_agent_message_text(f"{make_visible(said.strip())}\n\n")
             case ToolStarted() | ToolBlocked() as event:
@@ -150,6 +154,18 @@ def _to_status(is_error: bool) -> schema.ToolCallStatus:
 
 def to_content(text: str) -> list[helpers.ToolCallContentVariant] | None:
     return [helpers.tool_content(helpers.text_block(make_visible(text)))] if text else None
+
+
+def find_waiting_call(folder: Path, pending_id: str) -> str | None:
+    """Return the id of the call that a pending item is about; None where it is about no call."""
+    found = None
+    for path in (folder / "runs").glob("*.jsonl"):
+        for number, line in read_numbered_lines(path):
+            if b'"RunPaused"' in line:
+                entry: RunEntry = decode(RunEntry, line, f"{path}:{number}")  # type: ignore[arg-type]
+                if isinstance(entry, RunPaused) and entry.pending.id == pending_id and not entry.inside:
+                    found = entry.call_id
+    return found
 
 
 def _find_call(folder: Path, run: int, call_id: str) -> ToolCall | None:

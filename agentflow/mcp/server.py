@@ -1,30 +1,57 @@
 """This program as an MCP server over stdio: the only door to the SDK's server."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import ToolAnnotations
+from mcp.types import (
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    InputRequiredResult,
+    ToolAnnotations,
+)
 
 from agentflow import __version__
+from agentflow.core.errors import AgentflowError
+from agentflow.core.pending import DECISION_FORM, Answer, read_decision_form
+from agentflow.core.record import Record
 from agentflow.mcp.own_command import EndedCommand, TellLine, run_own_command
 from agentflow.parse import decode_or_none
 from agentflow.redact import make_visible
 
 _READS = ToolAnnotations(read_only_hint=True)
 _DECIDES = ToolAnnotations(destructive_hint=True)
+_MANY_ROUNDS = "2026-07-28"
+"""The first version of the protocol whose servers ask within the result of a call."""
 
 
-def serve(root: Path) -> None:
+class WaitingItem(Record):
+    """What a task waits for, as a person who decides on it sees it."""
+
+    task_id: str
+    shown: str
+    """Empty once it is decided."""
+
+
+class ApprovalDoor(Record):
+    """The functions through which a person's decision reaches a task."""
+
+    find: Callable[[str], WaitingItem]
+    decide: Callable[[str, Answer], object]
+
+
+def serve(root: Path, approvals: ApprovalDoor) -> None:
     """Serve tasks in one repository over stdin and stdout until the client leaves."""
     server: MCPServer[Any] = MCPServer("agentflow", version=__version__, log_level="ERROR")
-    _add_work(server, root)
+    _add_work(server, root, approvals)
     _add_reading(server, root)
     server.run()
 
 
-def _add_work(server: MCPServer[Any], root: Path) -> None:
+def _add_work(server: MCPServer[Any], root: Path, approvals: ApprovalDoor) -> None:
     """Offer the tools that begin and continue a task."""
 
     @server.tool()
@@ -32,23 +59,61 @@ def _add_work(server: MCPServer[Any], root: Path) -> None:
         """Carry out a task in this repository and verify the result with its own checks.
 
         The result is a verdict: `exit_code` 0 means verified, 4 verified with a caveat, 75 that it waits
-        for the approvals in `pending`.
+        until a person has decided on what is in `pending`.
         """
         return _require(await run_own_command(root, ("task", "--json", "-"), text, on_progress=_teller(ctx)))
 
     @server.tool(annotations=_DECIDES)
     async def approve(
         pending_id: str, ctx: Context[Any, Any], approved: bool = True, reason: str = ""
-    ) -> dict[str, Any]:
-        """Approve or deny what a task waits for, then continue the task and return its verdict.
+    ) -> dict[str, Any] | InputRequiredResult:
+        """Let the person decide on what a task waits for, then continue the task and return its verdict.
 
-        Ask the person first: this is their decision.
+        You cannot approve it yourself: the person is asked. You may deny it, with `approved` false.
         """
-        words = ("approve",) if approved else ("deny", "--reason", reason or "no reason given")
-        decided = await run_own_command(root, (*words, "--by", "MCP client", *_name(pending_id)))
-        if decided.code:
-            raise ToolError(make_visible("\n".join(decided.told)))
-        return _require(await run_own_command(root, ("resume", "--json"), on_progress=_teller(ctx)))
+        try:
+            item = approvals.find(pending_id)
+            if item.shown:
+                denied = Answer(approved=False, text=reason or "no reason given", by="MCP client")
+                said = await _ask_person(ctx, item, pending_id) if approved else denied
+                if isinstance(said, InputRequiredResult):
+                    return said
+                approvals.decide(pending_id, said)
+        except AgentflowError as error:
+            raise ToolError(make_visible("\n".join(filter(None, (str(error), error.hint))))) from None
+        words = ("resume", "--json", item.task_id)
+        return _require(await run_own_command(root, words, on_progress=_teller(ctx)))
+
+    @server.tool()
+    async def resume(ctx: Context[Any, Any], task_id: str = "") -> dict[str, Any]:
+        """Continue a task that was stopped, or for which a person has decided; the newest without an id."""
+        words = ("resume", "--json", *_name(task_id))
+        return _require(await run_own_command(root, words, on_progress=_teller(ctx)))
+
+
+async def _ask_person(
+    ctx: Context[Any, Any], item: WaitingItem, pending_id: str
+) -> Answer | InputRequiredResult:
+    """Return a person's decision, or the question that the client has to ask first.
+
+    Raises ToolError where nobody decides.
+    """
+    waits = f"{pending_id} waits for a person"
+    how = f"agentflow approve {pending_id}, or agentflow deny {pending_id} --reason R, then the tool `resume`"
+    able = ctx.client_capabilities.elicitation if ctx.client_capabilities else None
+    if able is None or (able.form is None and able.url is not None):
+        raise ToolError(f"{waits}, and this client cannot ask one. In a terminal: {how}")
+    question = ElicitRequestFormParams(message=make_visible(item.shown), requested_schema=dict(DECISION_FORM))
+    if (ctx.protocol_version or "") < _MANY_ROUNDS:
+        said = await ctx.session.elicit_form(question.message, question.requested_schema, ctx.request_id)
+    elif (found := (ctx.input_responses or {}).get(pending_id)) is None:
+        return InputRequiredResult(input_requests={pending_id: ElicitRequest(params=question)})
+    else:
+        said = ElicitResult.model_validate(found, from_attributes=True)
+    content = said.content if said.action == "accept" else None
+    if decision := read_decision_form(content, "a person, asked by the MCP client"):
+        return decision
+    raise ToolError(f"{waits}, who left it undecided. In a terminal: {how}")
 
 
 def _add_reading(server: MCPServer[Any], root: Path) -> None:

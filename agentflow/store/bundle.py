@@ -61,24 +61,25 @@ def pack_record(task: Path, target: Path) -> None:
     _write(target, {name: (task / name).read_bytes() for name in _list_files(task, _RECORD)})
 
 
-def pack_task(task: Path, target: Path, patch: bytes = b"") -> str:
-    """Write all of a task into a file and return its address, the hash of its list of hashes.
+def pack_task(task: Path, target: Path, patch: bytes = b"") -> tuple[str, tuple[str, ...]]:
+    """Write all of a task into a file; return the hash of its list of hashes, and the parts left out.
 
-    Secrets are taken out of the patch and of the replies. Raises ConfigError, also for a record that holds a
-    secret, because it cannot be changed without becoming another one.
+    A run or a patch that holds a secret is left out: changed, it would be another one. Raises ConfigError,
+    also for a record that holds a secret.
     """
     parts = {}
     for name in _list_files(task, _RECORD):
         parts[name] = (task / name).read_bytes()
         if redact_bytes(parts[name]) != parts[name]:
             raise ConfigError(f"{task / name} holds a secret, so the task is not exported")
-    parts |= {name: redact_bytes((task / name).read_bytes()) for name in _list_files(task, _REST)}
-    if patch:
-        parts[PATCH] = redact_bytes(patch)
+    rest = {name: (task / name).read_bytes() for name in _list_files(task, _REST)}
+    rest |= {PATCH: patch} if patch else {}
+    kept = {name: raw for name, raw in rest.items() if redact_bytes(raw) == raw}
+    parts |= kept
     files = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(parts.items())}
     listed = encode(BundleList(task_id=task.name, files=files))
     _write(target, {_MANIFEST: listed, **{name: parts[name] for name in files}})
-    return hashlib.sha256(listed).hexdigest()
+    return hashlib.sha256(listed).hexdigest(), tuple(sorted(rest.keys() - kept.keys()))
 
 
 def _list_files(task: Path, pattern: re.Pattern[str]) -> list[str]:
@@ -209,6 +210,8 @@ class Bundle(Record):
     path: str
     address: str = ""
     """The hash of its list of hashes; equal bundles have equal addresses."""
+    left_out: tuple[str, ...] = ()
+    """The parts that hold a secret."""
 
 
 def make_patch(git: Git, task: TaskState) -> bytes:
@@ -217,18 +220,31 @@ def make_patch(git: Git, task: TaskState) -> bytes:
     return git.call("diff-tree", *_DIFF, *trees) if all(map(git.has_tree, trees)) else b""
 
 
+def find_wrong_patch(git: Git, folder: Path, task: TaskState) -> str | None:
+    """Return why a task's patch is not its change, or nothing; None where there is nothing to compare."""
+    if not (folder / PATCH).is_file() or not git.has_tree(task.base_tree or ""):
+        return None
+    try:
+        made = git.apply_patch(task.base_tree or "", (folder / PATCH).read_bytes())
+    except StateError as error:
+        return f"{PATCH} cannot be applied: {error}"
+    return "" if made == task.tree else f"{PATCH} makes another tree than the one that was judged"
+
+
 def export_task(git: Git, record: Path, target: Path | None) -> Bundle:
     """Write a task into a file, by default one in the current folder with its name. Raises ConfigError."""
     path = target or Path(f"{record.name}{BUNDLE_SUFFIX}")
     task = load_state(record)
-    address = pack_task(record, path, make_patch(git, task))
-    return Bundle(task_id=record.name, path=str(path), address=address)
+    address, left_out = pack_task(record, path, make_patch(git, task))
+    return Bundle(task_id=record.name, path=str(path), address=address, left_out=left_out)
 
 
 def import_task(git: Git, source: Path) -> Bundle:
     """Put the task of a file among those of a repository. Raises ConfigError, UsageError or TaskLocked."""
     with hold_writer_lock(git.root), make_scratch_folder() as scratch:
         task_id = unpack_task(source, scratch)
+        if problem := find_wrong_patch(git, scratch, load_state(scratch)):
+            raise ConfigError(f"{source} is forged or damaged: {problem}")
         place = find_state_folder(git.root) / task_id
         if os.path.lexists(place):
             raise UsageError(f"the task {task_id} is already in this repository")

@@ -7,7 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from agentflow.core.errors import AgentflowError
-from agentflow.core.events import EvidenceRecorded, StoredEvent, TaskEnded, TaskUndone
+from agentflow.core.events import (
+    Event,
+    EvidenceRecorded,
+    PhaseStarted,
+    RunStarted,
+    StoredEvent,
+    TaskEnded,
+    TaskUndone,
+)
 from agentflow.core.evidence import (
     By,
     CheckName,
@@ -227,8 +235,22 @@ def find_damages(folder: Path, happened: Iterable[StoredEvent], task: TaskState)
             yield Damage(subject=path.stem, problem="no event mentions this record")
     digest = find_report_hash(happened)
     yield from _find_broken(folder, REPORT, {REPORT: digest} if digest else {})
+    yield from _find_changed_runs(folder, told)
     if not _shows(folder / STATE, task):
         yield Damage(subject=STATE, problem=f"{STATE} differs from the events")
+
+
+def _find_changed_runs(folder: Path, told: Iterable[Event]) -> Iterator[Damage]:
+    """Yield each run that is not as it was when the task ended; those of a task at work still grow."""
+    newest = [event for event in told if isinstance(event, PhaseStarted | RunStarted | TaskEnded)][-1:]
+    ends = [event.runs for event in newest if isinstance(event, TaskEnded) and event.runs is not None]
+    for runs in ends:
+        for path in sorted((folder / "runs").glob("*.jsonl")):
+            name = f"runs/{path.name}"
+            if path.name not in runs:
+                yield Damage(subject=name, problem=f"{name}: no event mentions this run")
+            else:
+                yield from _find_broken(folder, name, {name: runs[path.name]})
 
 
 def find_report_hash(happened: Iterable[StoredEvent]) -> str:

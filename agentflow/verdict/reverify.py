@@ -34,6 +34,7 @@ from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import SHARED
 from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.throwaway import make_scratch_folder
+from agentflow.store.bundle import PATCH, find_wrong_patch
 from agentflow.store.ledger import EvidenceLedger, find_damages
 from agentflow.store.reading import EVENTS, fold_state, load_events, read_evidence
 from agentflow.verdict.case import Case, find_hook_files, is_written_by_hooks, list_misused
@@ -112,6 +113,8 @@ def reverify(copies: Copies, path: Path) -> Iterator[Examined]:
             Examined(subject=one.subject, said=one.problem, differs=True)
             for one in find_damages(path, happened, task)
         ]
+        wrong = None if broken else find_wrong_patch(copies.git, path, task)
+        broken += [Examined(subject=PATCH, said=wrong, differs=True)] if wrong else []
         evidence = () if broken else read_evidence(path)
     except CorruptState as error:
         broken = [Examined(subject=EVENTS, said=str(error), differs=True)]

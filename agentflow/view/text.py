@@ -214,6 +214,9 @@ class Medium(Record):
     """A terminal on which a line can be drawn again."""
 
 
+PLAIN_TEXT = Medium(colour=False, ascii=False, live=False)
+
+
 def choose_medium(stream: TextIO, environ: Mapping[str, str]) -> Medium:
     """Decide, for one stream, what it can show."""
     terminal = stream.isatty()

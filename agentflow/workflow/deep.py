@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any
 
 import anyio
 
 from agentflow.core.errors import InvalidFile, StateError
-from agentflow.core.languages import gather
+from agentflow.core.languages import gather, is_source, is_test_path
 from agentflow.core.record import Record
 from agentflow.core.role import Findings
 from agentflow.core.run import Run, RunOutcome
@@ -22,6 +23,7 @@ from agentflow.parse import fit
 from agentflow.process import make_timestamp
 from agentflow.redact import nest_text
 from agentflow.verdict.ending import fail
+from agentflow.verdict.reach import Graph, find_leads
 from agentflow.verdict.runner import run_together
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.dispatch import RunPrompt, dispatch
@@ -50,6 +52,8 @@ ANGLES = ("structure", "architecture", "conventions", "anti-patterns", "build", 
 MOST_EXPLORERS = 16
 _FILES_EACH = 100
 _DEEP = 4
+_MOST_READ, _MOST_BYTES = 5_000, 200_000
+"""Source files that are read for their imports, and the bytes of one."""
 _MANIFESTS = frozenset(gather(lambda each: each.manifests))
 
 
@@ -65,7 +69,8 @@ async def explore_deeply(crew: Crew, task: TaskState) -> TaskState:
     """Explore from every angle at once and write the document; an angle without a result fails the task."""
     focus = task.focus or ""
     head = write_opening(task, Phase.EXPLORATION, crew.gather_material(task))
-    angles = choose_angles(crew.workspace.list_files(focus or "."), focus)
+    files = crew.workspace.list_files(focus or ".")
+    angles = choose_angles(files, focus, _find_leads_of(crew.git, task))
     prompts = tuple(each.replace(text=f"{head}\n\n{each.text}") for each in angles)
     limiter = anyio.CapacityLimiter(SIDE_BY_SIDE)
 
@@ -104,21 +109,64 @@ def _conclude(task: TaskState, seen: tuple[Exploration, ...]) -> TaskState:
     return decide_gate(task, GateStatus.PASSED, f"- {summary}")
 
 
-def choose_angles(files: tuple[str, ...], focus: str) -> tuple[RunPrompt, ...]:
-    """Return the angles for these files; `focus` is the folder they lie in, or empty."""
+def _find_leads_of(git: Git, task: TaskState) -> Graph:
+    """Return what the source files of a task's tree import; of a huge tree, those of the first files."""
+    tree = task.tree or task.base_tree
+    sources = filter(is_source, git.list_paths(tree)) if tree else ()
+    texts = git.read_files(tree or "", islice(sources, _MOST_READ), _MOST_BYTES)
+    return find_leads(texts)
+
+
+def choose_angles(
+    files: tuple[str, ...], focus: str, leads: Graph = MappingProxyType({})
+) -> tuple[RunPrompt, ...]:
+    """Return the angles for these files; `focus` is the folder they lie in, or empty.
+
+    `leads` are the files that each source file imports.
+    """
     scope = f"the folder {focus} of this repository" if focus else "this repository"
     head = read_prompt("explore/head.md").format(scope=scope)
     fixed = (RunPrompt(name=name, text=f"{head}\n\n{read_prompt(f'explore/{name}.md')}") for name in ANGLES)
     area = read_prompt("explore/area.md")
-    more = (RunPrompt(name=name, text=f"{head}\n\n{area.format(area=name)}") for name in _list_areas(files))
+    more = (
+        RunPrompt(name=name, text=f"{head}\n\n{area.format(area=name)}") for name in _list_areas(files, leads)
+    )
     return (*fixed, *islice(more, MOST_EXPLORERS - len(ANGLES)))
 
 
-def _list_areas(files: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the parts of the repository that get an explorer of their own."""
+def _list_areas(files: tuple[str, ...], leads: Graph) -> tuple[str, ...]:
+    """Return the parts of the repository that get an explorer of their own.
+
+    What nobody outside imports and no test runs, such as examples, gets none: the folders and files that are
+    used most stand in its place.
+    """
     paths = [PurePosixPath(file) for file in files]
-    finders = (_list_large, _list_deepest, _list_workspaces, _list_languages)
-    return tuple(dict.fromkeys(area for find in finders for area in find(paths)))
+    folders = dict.fromkeys(
+        area for find in (_list_large, _list_deepest, _list_workspaces) for area in find(paths)
+    )
+    if used := _list_used(files, leads):
+        kept = [area for area in folders if area in used]
+        others = [area for area in used if area not in folders]
+        folders = dict.fromkeys([*others[: len(folders) - len(kept)], *kept])
+    return (*folders, *_list_languages(paths))
+
+
+def _list_used(files: tuple[str, ...], leads: Graph) -> tuple[str, ...]:
+    """Return the folders, and then their source files, that other files or tests use, the most used first.
+
+    A folder of which one part alone is used as much is left out.
+    """
+    known, users = frozenset(files), dict[str, set[str]]()
+    for user, used in leads.items():
+        for path in used & known:
+            for area in () if is_test_path(path) else (path, *map(str, PurePosixPath(path).parents)):
+                if is_test_path(user) or not PurePosixPath(user).is_relative_to(area):
+                    users.setdefault(area, set()).add(user)
+    above = {area: str(PurePosixPath(area).parent) for area in users}
+    same = {above[area] for area in users if area not in known and users[area] == users.get(above[area])}
+    inner = {area for area in users if area in known and above[area] not in {".", *users}}
+    found = users.keys() - same - inner - {"."}
+    return tuple(sorted(found, key=lambda area: (area in known, -len(users[area]), area)))
 
 
 def _list_large(paths: list[PurePosixPath]) -> Iterator[str]:

@@ -174,6 +174,7 @@ def finish(crew: Crew, task: TaskState, began: float | None = None) -> TaskState
             reason=task.ending.reason,
             seconds=None if began is None else round(time.monotonic() - began, 3),
             report=hash_file(written),
+            runs={path.name: hash_file(path) for path in (crew.store.folder / "runs").glob("*.jsonl")},
         )
     )
     return task

@@ -19,6 +19,7 @@ from agentflow.workspace.private_git import (
     FrozenStart,
     GitSource,
     IndexEntry,
+    make_git_with_tree,
     make_unfiltered_git,
     parse_entry,
     use_own_objects,
@@ -245,6 +246,15 @@ class Git(Record):
         if before == after:
             return ""
         return _diff(self, before, after, paths)
+
+    def apply_patch(self, tree: str, patch: bytes) -> str:
+        """Return the id of the tree that a patch makes of another; nothing is kept. Raises StateError."""
+        with make_scratch_folder() as folder:
+            env = make_git_with_tree(self.call, self.source, tree, folder / "git", self.root)
+            (folder / "objects").mkdir()
+            env |= use_own_objects(self.source.replace(kept=folder))
+            self.call("apply", "--cached", "--whitespace=nowarn", "-", env=env, stdin=patch)
+            return self.call("write-tree", env=env).decode().strip()
 
     def drop_ignored(self, changes: Iterable[str]) -> tuple[FileChange, ...]:
         """Return the changes, each given as A, M or D and a path, to files that git does not ignore."""

@@ -119,6 +119,19 @@ def rename_task(parts: Parts) -> Parts:
     return {**parts, "manifest.json": json.dumps({**listed, "task_id": "../../../../evil"}).encode()}
 
 
+def change_patch(parts: Parts) -> Parts:
+    return {
+        **parts,
+        "change.patch": parts["change.patch"].replace(b"+    return a + b", b"+    return a * b"),
+    }
+
+
+def change_reply(parts: Parts) -> Parts:
+    """Let the explorer have said something else, in the same way and at the same place."""
+    (name,) = (name for name in parts if name.endswith("-explorer.jsonl"))
+    return {**parts, name: parts[name].replace(b"calc.py", b"cash.py")}
+
+
 ATTACKS: dict[str, tuple[Callable[[Parts], Parts], str]] = {
     "a changed byte": (change_byte, "evidence/ev-0002.out was changed"),
     "a changed byte in a list that agrees": (
@@ -131,6 +144,16 @@ ATTACKS: dict[str, tuple[Callable[[Parts], Parts], str]] = {
             {**parts, "events.jsonl": parts["events.jsonl"].replace(b"verified", b"verifies", 1)}
         ),
         "forged or damaged",
+    ),
+    "a forged patch": (lambda parts: list_again(change_patch(parts)), "change.patch makes another tree"),
+    "a patch that is none": (
+        lambda parts: list_again({**parts, "change.patch": b"nothing"}),
+        "change.patch cannot be applied",
+    ),
+    "forged replies": (lambda parts: list_again(change_reply(parts)), "-explorer.jsonl was changed"),
+    "replies of nobody": (
+        lambda parts: list_again({**parts, "runs/99-x.jsonl": b""}),
+        "runs/99-x.jsonl: no event mentions this run",
     ),
     "another task's name": (rename_task, "of another task"),
     "a file that is not listed": (lambda parts: {**parts, "runs/99-x.jsonl": b""}, "'runs/99-x.jsonl'"),
@@ -169,6 +192,8 @@ def test_a_file_that_is_not_as_it_was_written_is_refused_with_one_message(
     seen = clone.run("import", str(bundle))
     assert is_refused(seen, reason), seen.err
     assert not clone.tasks
+    if name not in ("no list", "another task's name"):  # these hold a record all the same
+        assert clone.run("verify", str(bundle)).code in (1, 2)
     assert not [*clone.root.parent.rglob("evil")]
 
 

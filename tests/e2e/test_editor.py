@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import acp
@@ -13,6 +14,7 @@ from acp import schema
 
 from agentflow.store.sessions import create_session, save_session
 from tests.support import play
+from tests.support.messages_server import Plays, serving, text, use
 from tests.support.repo import NewRepo, Repo, eventually
 
 Drive = Callable[[acp.Agent, "Editor"], Awaitable[None]]
@@ -56,11 +58,13 @@ class Editor:
         return "".join(update.content.text for update in self.of(schema.AgentMessageChunk))
 
 
-def drive(repo: Repo, model: str, steps: Drive, editor: Any) -> None:
+def drive(
+    repo: Repo, model: str, steps: Drive, editor: Any, more: Mapping[str, str] = MappingProxyType({})
+) -> None:
     """Start the agent as an editor does, and take these steps."""
 
     async def run() -> None:
-        env = {**repo.environment, "AGENTFLOW_MODEL": model}
+        env = {**repo.environment, "AGENTFLOW_MODEL": model, **more}
         words = ("-P", "-m", "agentflow", "acp")
         async with acp.spawn_agent_process(editor, sys.executable, *words, env=env, cwd=repo.root) as (
             agent,
@@ -108,7 +112,12 @@ def test_an_editor_sees_each_step_approves_a_call_and_goes_on_from_the_task(new_
     assert codes == ["verified", "let add return the sum, see `calc.py`"]
     (asked,) = editor.asked
     assert "touch made" in asked[0].model_dump_json()
-    assert [option.kind for option in asked[1]] == ["allow_once", "reject_once"]
+    assert [option.kind for option in asked[1]] == ["allow_once", "allow_always", "reject_once"]
+    # what was told before the question is not told again, and the call that asked is the one that ends
+    assert editor.text.count("first\n") == 1
+    begun = [one.tool_call_id for one in editor.of(schema.ToolCallStart)]
+    assert len(begun) == len({*begun})
+    assert asked[0].tool_call_id in begun
     assert {entry.status for entry in editor.of(schema.AgentPlanUpdate)[-1].entries} == {"completed"}
     calls = editor.of(schema.ToolCallStart)
     (changed, _) = (one for one in calls if one.kind == "edit" and one.content)
@@ -206,6 +215,63 @@ def test_what_cannot_be_done_is_said_in_one_message(new_repo: NewRepo) -> None:
 
     drive(repo, f"script:{repo.home}/nothing.yaml", steps, editor)
     assert not repo.tasks
+
+
+def test_a_person_chooses_mode_and_model_and_allows_a_call_for_good(new_repo: NewRepo) -> None:
+    repo, editor = new_repo(play.CALC), Editor("always")
+    (repo.home / ".claude").mkdir()
+    rules = {"permissions": {"ask": ["Bash(touch *)"]}}
+    (repo.home / ".claude/settings.json").write_text(json.dumps(rules), "utf-8")
+    touched = play.turn(play.call("Bash", command="touch made", description="d"))
+    seen: dict[str, Any] = {}
+
+    async def steps(agent: acp.Agent, editor: Editor) -> None:
+        session = await agent.new_session(cwd=str(repo.root), mcp_servers=[])
+        assert session.modes is not None
+        seen["modes"] = [mode.id for mode in session.modes.available_modes]
+        name = session.session_id
+        model = repo.scripted(play.mending(touched, touched, evidence="ev-0004"))
+        shown = await agent.set_config_option(config_id="model", session_id=name, value=model)
+        assert shown is not None
+        seen["model"] = shown.config_options[1].current_value == model
+        await agent.set_session_mode(session_id=name, mode_id="ask")
+        with pytest.raises(acp.RequestError):
+            await agent.set_session_mode(session_id=name, mode_id="nonsense")
+        await agent.prompt(prompt=text_of("let add return the sum"), session_id=name)
+        seen["asked"] = (repo.state()["status"], repo.diff())
+        await agent.set_session_mode(session_id=name, mode_id="plan")
+        editor.choice = "no"
+        await agent.prompt(prompt=text_of("let add return the sum"), session_id=name)
+        seen["planned"] = repo.diff()
+        editor.choice = "always"
+        await agent.prompt(prompt=text_of("/resume"), session_id=name)
+
+    drive(repo, "nothing", steps, editor)
+    assert seen == {
+        "modes": ["ask", "plan", "change"],
+        "model": True,
+        "asked": ("answered", ""),
+        "planned": "",
+    }
+    titles = [call.title for call, _ in editor.asked]
+    assert titles == ["Carry out this plan?", "approval: Bash"]
+    assert "+    return a + b" in repo.diff()
+
+
+def test_text_is_shown_as_it_comes_and_once(new_repo: NewRepo) -> None:
+    repo, editor = new_repo(play.CALC), Editor()
+    found = use("SubmitFindings", {"summary": "it adds", "findings": [], "open_questions": []})
+
+    async def steps(agent: acp.Agent, _: Editor) -> None:
+        session = await agent.new_session(cwd=str(repo.root), mcp_servers=[])
+        await agent.prompt(prompt=text_of("how does calc.py add?"), session_id=session.session_id)
+
+    with serving(Plays((text("I looked at it."), found))) as server:
+        address = {"ANTHROPIC_BASE_URL": server.address, "ANTHROPIC_API_KEY": "k"}
+        drive(repo, "anthropic", steps, editor, address)
+    assert editor.text.count("I looked at it.") == 1
+    assert editor.text.count("it adds") == 1
+    assert len(editor.of(schema.AgentMessageChunk)) > 2
 
 
 def test_a_question_is_answered_by_an_option_or_by_the_next_message(new_repo: NewRepo) -> None:

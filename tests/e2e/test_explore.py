@@ -95,6 +95,21 @@ def test_what_is_large_gets_more_explorers() -> None:
     assert all("folder lib of" in angle.text for angle in choose_angles(("lib/x.py",), "lib"))
 
 
+def test_code_that_is_imported_and_tested_gets_the_explorers_and_examples_none() -> None:
+    examples = [f"examples/e{number}/{name}" for name in ("pyproject.toml", "util.py") for number in range(4)]
+    sources = ["src/pager/core.py", "src/pager/text.py", "web/src/list.js", "web/package.json"]
+    leads = {
+        "src/pager/text.py": frozenset({"src/pager/core.py"}),
+        "tests/test_core.py": frozenset({"src/pager/core.py"}),
+        "web/src/list.test.js": frozenset({"web/src/list.js"}),
+        **{name.replace("util", "app"): frozenset({name}) for name in examples if name.endswith(".py")},
+    }
+    files = (*examples, *sources, *leads)
+    names = [angle.name for angle in choose_angles(files, "", leads)][len(ANGLES) :]
+    areas = [name for name in names if not name.startswith("what is written in")]
+    assert areas == ["src/pager", "web/src", "src/pager/core.py", "web/src/list.js"]
+
+
 def test_a_folder_outside_is_refused(new_repo: NewRepo) -> None:
     repo = new_repo(play.CALC)
     assert repo.run("explore", "--focus", "..").code == 2

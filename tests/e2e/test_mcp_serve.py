@@ -6,7 +6,9 @@ from typing import Any
 
 import anyio
 from mcp import Client, MCPError
+from mcp.client.context import ClientRequestContext
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.types import ElicitRequestParams, ElicitResult
 
 from tests.support import play
 from tests.support.repo import NewRepo, Repo
@@ -33,8 +35,13 @@ def test_a_client_hands_over_a_task_approves_and_gets_the_verdict(new_repo: NewR
     async def tell(progress: float, total: float | None, message: str | None) -> None:
         told.append(f"{progress} {total} {message}")
 
+    async def agree(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        assert context is not None
+        assert "command: touch made" in params.message
+        return ElicitResult(action="accept", content={"decision": "approve"})
+
     async def drive() -> None:
-        async with Client(serve(repo, script)) as client:
+        async with Client(serve(repo, script), elicitation_callback=agree) as client:
             listed = await client.list_tools()
             found["tools"] = [tool.name for tool in listed.tools]
             first = await client.call_tool("task", {"text": "let add return the sum"}, progress_callback=tell)
@@ -50,7 +57,7 @@ def test_a_client_hands_over_a_task_approves_and_gets_the_verdict(new_repo: NewR
             found["again"] = await client.call_tool("approve", {"pending_id": pending["id"]})
 
     anyio.run(drive)
-    assert found["tools"] == ["task", "approve", "ask", "status", "evidence"]
+    assert found["tools"] == ["task", "approve", "resume", "ask", "status", "evidence"]
     assert (found["first"]["exit_code"], found["first"]["status"]) == (75, "suspended")
     assert found["first"]["pending"][0]["tool"] == "Bash"
     assert any("exploration" in line for line in told), told
@@ -60,7 +67,7 @@ def test_a_client_hands_over_a_task_approves_and_gets_the_verdict(new_repo: NewR
     assert found["evidence"]["id"] == "ev-0001"
     assert found["again"].is_error
     answered = repo.events("Answered")
-    assert answered[0]["by"] == "MCP client"
+    assert answered[0]["by"] == "a person, asked by the MCP client"
 
 
 def test_a_cancelled_call_cancels_the_task_and_errors_are_told(new_repo: NewRepo) -> None:
