@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import shlex
 import sys
 import tempfile
 import traceback
@@ -18,7 +19,7 @@ from typer.main import get_command
 from agentflow import __version__
 from agentflow.cli.printing import say_error, tell_error
 from agentflow.core.errors import AgentflowError, Exit, UsageError, advise_on_os_error, describe_os_error
-from agentflow.redact import redact_text
+from agentflow.redact import redact_text, to_one_line
 from agentflow.view.text import send
 
 if TYPE_CHECKING:
@@ -266,6 +267,8 @@ _SET_UP = (
 )
 GROUPS = {"Run": _RUN, "Decide": _DECIDE, "Look": _LOOK, "Prove": _PROVE, "Set up": _SET_UP}
 COMMANDS = {command.name: command for group in GROUPS.values() for command in group}
+_EVERYDAY = ("demo", "init", "task", "ask", "status", "evidence", "resume", "commit", "undo", "verify")
+_ALL = ["help", "all"]
 
 
 class _Commands(TyperGroup):
@@ -282,15 +285,23 @@ class _Commands(TyperGroup):
         self, ctx: "Context", args: list[str]
     ) -> "tuple[str | None, ClickCommand | None, list[str]]":
         """Return the named command. Raises UsageError with the name that was meant."""
-        if not args[0].startswith("-") and args[0] not in COMMANDS:
-            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            meant = f"; did you mean {near[0]}?" if near else ""
-            raise UsageError(f"there is no command {args[0]}{meant}", hint="see agentflow --help")
-        return super().resolve_command(ctx, args)
+        if args[0].startswith("-") or args[0] in COMMANDS:
+            return super().resolve_command(ctx, args)
+        near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        is_text = len(" ".join(args).split()) > 1 and args[1:] != ["--help"]
+        start = f"to start a task: agentflow task {shlex.join(args)}"
+        hint = start if is_text else "see agentflow help all" if args[1:] else "see agentflow --help"
+        raise UsageError(f"there is no command {to_one_line(args[0], 60)}{meant}", hint=hint)
 
     def format_commands(self, _ctx: "Context", formatter: "HelpFormatter") -> None:
+        """Write nothing: the commands stand above the options."""
+
+    def format_help_text(self, ctx: "Context", formatter: "HelpFormatter") -> None:
+        super().format_help_text(ctx, formatter)
+        everyday = {"Every day": [COMMANDS[name] for name in _EVERYDAY]}
         width = max(map(len, COMMANDS))
-        for title, commands in GROUPS.items():
+        for title, commands in (GROUPS if ctx.obj == _ALL else everyday).items():
             with formatter.section(title):
                 formatter.write_dl([(each.name.ljust(width), each.summary) for each in commands])
 
@@ -298,8 +309,11 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     name="agentflow",
     cls=_Commands,
-    help="A command-line developer assistant that proves each result with the repository's own checks.",
-    epilog="`agentflow COMMAND --help` shows the options of a command and an example.",
+    help=(
+        "A command-line developer assistant that proves each result with the repository's own checks. "
+        "Without a command it opens a session."
+    ),
+    epilog="`agentflow help all` lists all commands, `agentflow help COMMAND` explains one of them.",
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     invoke_without_command=True,
@@ -349,7 +363,10 @@ def _build(command: CommandRow) -> "ClickCommand":
 def run_command(arguments: Sequence[str]) -> int:
     """Run one command; every error ends here as a message on stderr and a code."""
     try:
-        code = int(app(list(arguments), prog_name="agentflow", standalone_mode=False) or 0)
+        words = list(arguments)
+        if words[:1] == ["help"]:
+            words = [*words[1:], "--help"] if words != _ALL else ["--help"]
+        code = int(app(words, prog_name="agentflow", standalone_mode=False, obj=list(arguments)) or 0)
     except TyperException as error:
         code = _report_misuse(error, arguments)
     except AgentflowError as error:

@@ -1,6 +1,7 @@
 """What the command line takes for a text, and what it says of everything it does not take."""
 
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 import agentflow
+from agentflow.cli.commands import COMMANDS
 from agentflow.settings import find_bundled
 from tests.support import play
 from tests.support.repo import COMMAND, Done, NewRepo, Recorded, Repo
@@ -94,7 +96,13 @@ USAGE: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "no such script": (["task", play.TEXT, "--model", "script:nosuch.yaml"], ["nosuch.yaml", "No such file"]),
     "no such folder": (["task", play.TEXT, "-C", "nosuch"], ["nosuch is not a folder"]),
     "a file as a folder": (["task", play.TEXT, "-C", "notes.txt"], ["notes.txt is not a folder"]),
-    "an unknown command": (["tsak", play.TEXT], ["tsak"]),
+    "an unknown command": (["tsak"], ["no command tsak; did you mean task?", "see agentflow --help"]),
+    "the words of a task": (
+        ["fix", "the", "tests"],
+        ["no command fix", "to start a task: agentflow task fix the tests"],
+    ),
+    "the words of a task as one": (["fix the $tests"], ["to start a task: agentflow task 'fix the $tests'"]),
+    "help for no command": (["help", "fix"], ["no command fix", "see agentflow help all"]),
     "an unknown option of another command": (["status", "--jsn"], ["--jsn"]),
     "a task that is not there": (["status", "20260101T000000Z-abcd"], ["no task in this repository"]),
     "the newest of no tasks": (["log"], ["no task in this repository"]),
@@ -280,6 +288,15 @@ def test_a_command_without_its_words_shows_what_there_is(repo: Repo, words: tupl
     assert done.out == ""
     assert done.err.startswith("Usage: agentflow")
     assert done.err == repo.run(*words, "--help").out
+
+
+def test_help_begins_with_ten_commands_and_help_all_shows_the_rest(repo: Repo) -> None:
+    short, everything = repo.run("--help").out, repo.run("help", "all").out
+    assert repo.run("help").out == short
+    assert len([row for row in short.splitlines() if re.match(r"  [a-z]+  ", row)]) == 10
+    assert "agentflow help all" in short
+    assert all(f"\n  {name} " in everything for name in COMMANDS)
+    assert repo.run("help", "undo").out == repo.run("undo", "--help").out
 
 
 @pytest.mark.parametrize("command", ["", " ", "# nothing"], ids=["empty", "blank", "a comment"])
