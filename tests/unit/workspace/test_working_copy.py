@@ -254,8 +254,8 @@ def test_a_layer_shows_its_own_tree_and_leaves_the_files_below_alone(
 
 def test_a_check_reads_the_history_and_cannot_change_it(git: Git, box: Sandbox, tmp_path: Path) -> None:
     write(git.root, {"a.txt": b"a"})
-    for words in (("add", "-A"), (*COMMIT, "one"), ("tag", "v1.0"), ("gc", "-q")):
-        assert capture(("git", *words), cwd=git.root).returncode == 0
+    for line in (("add", "-A"), (*COMMIT, "one"), ("tag", "v1.0"), ("gc", "-q")):
+        assert capture(("git", *line), cwd=git.root).returncode == 0
     places = [path for path in (git.root / ".git").rglob("*") if path.is_file()]
     before = {path: path.read_bytes() for path in places}
     with staged(git) as stage:
