@@ -12,7 +12,7 @@ from agentflow.core.record import Record
 from agentflow.core.regex import regex
 
 
-class Runner(Record):
+class TestRunner(Record):
     """What is known of one runner, or of one way to start several."""
 
     name: str
@@ -34,27 +34,29 @@ class Runner(Record):
 
 _NODE_PLACE = r"(?:node (?:--[\w=-]+ )*)?(?:(?:\./)?node_modules/(?:\.bin/|jest/bin/|vitest/))?"
 _SUREFIRE = r"Tests run: (?P<total>\d+), Failures: (?P<failed>\d+), Errors: (?P<errors>\d+), "
-RUNNERS = (
-    Runner(name="jest", program=rf"{_NODE_PLACE}jest(?:\.m?js)?", report="--json --outputFile={place}.json"),
-    Runner(
+TEST_RUNNERS = (
+    TestRunner(
+        name="jest", program=rf"{_NODE_PLACE}jest(?:\.m?js)?", report="--json --outputFile={place}.json"
+    ),
+    TestRunner(
         name="vitest",
         program=rf"{_NODE_PLACE}vitest(?:\.m?js)?",
         report="--reporter=default --reporter=json --outputFile.json={place}.json",
     ),
-    Runner(
+    TestRunner(
         name="scripts of package.json",
         one={
             "npm test": "{} -- FILE",
             **dict.fromkeys(("pnpm test", "yarn test", "bun run test"), "{} FILE"),
         },
     ),
-    Runner(
+    TestRunner(
         name="bun",
         program="bun test",
         report="--reporter=junit --reporter-outfile={place}.xml",
         one={"bun test": "{} FILE -t NAME"},
     ),
-    Runner(
+    TestRunner(
         name="deno",
         program="deno test",
         report="--junit-path={place}.xml",
@@ -62,7 +64,7 @@ RUNNERS = (
         r"(?: \([^)]*\))?(?: \| (?P<skipped>\d+) ignored)?.*",
         one={"deno test": "{} FILE --filter NAME"},
     ),
-    Runner(
+    TestRunner(
         name="PHPUnit",
         program=r"(?:\./)?(?:vendor/bin/)?(?:phpunit|pest)",
         report="--log-junit {place}.xml",
@@ -72,14 +74,14 @@ RUNNERS = (
         r"(?:, [A-Z][\w ]+: \d+)*\.",
         one={"phpunit": "{} --filter NAME", "composer test": "{} -- --filter NAME"},
     ),
-    Runner(
+    TestRunner(
         name="RSpec",
         variables={"SPEC_OPTS": "--format progress --format json --out {place}/rspec.json"},
         total=r"(?P<total>\d+) examples?, (?P<failed>\d+) failures?(?:, (?P<skipped>\d+) pending)?"
         r"(?:, (?P<errors>\d+) errors? occurred outside of examples)?",
         one={"rspec": "{} FILE:LINE"},
     ),
-    Runner(
+    TestRunner(
         name="minitest",
         variables={"RUBYLIB": "{place}"},
         total=r"(?P<total>\d+) (?:runs|tests), \d+ assertions, "
@@ -87,26 +89,26 @@ RUNNERS = (
         r"(?:(?P<skipped>\d+) skips|\d+ pendings, (?P<omitted>\d+) omissions.*)",
         one={"rake test": "{} TEST=FILE", "rails test": "{} FILE:LINE"},
     ),
-    Runner(
+    TestRunner(
         name="Maven",
         leaves="*/target/*-reports/TEST-*.xml",
         total=rf"(?:\[\w+\] )?{_SUREFIRE}Skipped: (?P<skipped>\d+)",
         adds_up=True,
         one={"mvn": "{} -Dtest=CLASS#METHOD"},
     ),
-    Runner(
+    TestRunner(
         name="Gradle",
         leaves="*/build/test-results/*/TEST-*.xml",
         one={"gradle": "{} --tests CLASS.METHOD"},
     ),
-    Runner(
+    TestRunner(
         name=".NET",
         total=r"(?:Passed|Failed|Skipped)! +- Failed: +(?P<failed>\d+), Passed: +(?P<passed>\d+), "
         r"Skipped: +(?P<skipped>\d+), Total: +\d+.*",
         adds_up=True,
         one={"dotnet test": "{} --filter FullyQualifiedName~NAME"},
     ),
-    Runner(
+    TestRunner(
         name="ExUnit",
         total=r"(?:(?P<doctests>\d+) doctests?, )?(?:(?P<properties>\d+) propert\w+, )?"
         r"(?P<total>\d+) tests?, (?P<failed>\d+) failures?"
@@ -114,15 +116,15 @@ RUNNERS = (
         adds_up=True,
         one={"mix test": "{} FILE:LINE"},
     ),
-    Runner(
+    TestRunner(
         name="XCTest",
         total=r"\t? *Executed (?P<total>\d+) tests?, with (?:(?P<skipped>\d+) tests? skipped and )?"
         r"(?P<failed>\d+) failures? .*",
         one={"swift test": "{} --filter NAME"},
     ),
-    Runner(name="go", one={"go test ./...": "go test ./FOLDER -run NAME"}),
-    Runner(name="cargo", one={"cargo test": "{} NAME"}),
-    Runner(name="CTest", one={"ctest": "{} -R NAME"}),
+    TestRunner(name="go", one={"go test ./...": "go test ./FOLDER -run NAME"}),
+    TestRunner(name="cargo", one={"cargo test": "{} NAME"}),
+    TestRunner(name="CTest", one={"ctest": "{} -R NAME"}),
 )
 
 
@@ -155,7 +157,7 @@ _SCRIPT_COMMANDS = (
 )
 _BEGIN = r"(?:cross-env )?(?:\w+=[\w./:-]+ )*(?:(?:npx|bunx) (?:--no-install )?|pnpm exec |yarn )?"
 _ALONE = tuple(
-    (each, regex(rf"{_BEGIN}{each.program}(?: [^;&|<>()`$]*)?")) for each in RUNNERS if each.program
+    (each, regex(rf"{_BEGIN}{each.program}(?: [^;&|<>()`$]*)?")) for each in TEST_RUNNERS if each.program
 )
 _OWN_REPORT = regex(
     r"--(?:json|outputFile|reporters?|reporter-outfile|junit-path|log-junit)\b|--watch(?!=false)| -- "
@@ -222,7 +224,7 @@ def _find_options(command: str, folder: str, read: ReadFile, place: Path) -> str
 
 def keep_reports(command: str, scratch: Path) -> str:
     """Return a command that puts the reports which runners leave in the repository into a folder of ours."""
-    found = [each.leaves for each in RUNNERS if each.leaves and _shows(each, command)]
+    found = [each.leaves for each in TEST_RUNNERS if each.leaves and _shows(each, command)]
     if not found:
         return command
     began, place = scratch / "began", scratch / "left"
@@ -234,24 +236,26 @@ def keep_reports(command: str, scratch: Path) -> str:
     return f"({command}); r=$?; {find} {shlex.quote(str(place))} {{}} +; exit $r"
 
 
-def _shows(runner: Runner, command: str) -> bool:
+def _shows(runner: TestRunner, command: str) -> bool:
     return any(start in command for start in runner.one)
 
 
 def find_form(command: str) -> str:
     """Return how a command runs one test, with placeholders in capitals; empty for an unknown runner."""
-    forms = (form for each in RUNNERS for start, form in each.one.items() if start in command)
+    forms = (form for each in TEST_RUNNERS for start, form in each.one.items() if start in command)
     return next(forms, "").format(command)
 
 
-def list_totals() -> Iterator[tuple[Runner, Any]]:
+def list_totals() -> Iterator[tuple[TestRunner, Any]]:
     """Yield each runner that prints a sum, with the expression for it."""
-    return ((each, regex(each.total)) for each in RUNNERS if each.total)
+    return ((each, regex(each.total)) for each in TEST_RUNNERS if each.total)
 
 
 def make_variables(scratch: Path, known: Callable[[str], str]) -> dict[str, str]:
     """Return the variables by which runners report into a folder; `known` tells what they hold anyway."""
-    given = {name: value.format(place=scratch) for each in RUNNERS for name, value in each.variables.items()}
+    given = {
+        name: value.format(place=scratch) for each in TEST_RUNNERS for name, value in each.variables.items()
+    }
     return {
         name: os.pathsep.join(filter(None, (value, known(name)))) if name == "RUBYLIB" else value
         for name, value in given.items()
