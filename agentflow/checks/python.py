@@ -355,8 +355,8 @@ def choose_interpreter(repository: Repository, folder: str = "") -> Interpreter:
         return Interpreter(words=("poetry", "run", "python"), installer="poetry run pip install")
     name = next((name for name in ("python3", "python") if find_program(name, root)), None)
     word = name or str(Path(sys.base_prefix, "bin", "python3"))
-    found = find_program(word, root) or word
-    typed = word if shutil.which(word) == found else found  # ours may be the first that the user has
+    started = find_program(word, root) or word
+    typed = word if shutil.which(word) == started else started  # ours may be the first that the user has
     return Interpreter(words=(word,), installer=f"{shlex.quote(typed)} -m pip install")
 
 
