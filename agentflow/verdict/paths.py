@@ -12,6 +12,7 @@ from agentflow.checks.repository import PYTEST_SETTINGS
 from agentflow.core.evidence import STALL_SECONDS, CheckRun, Side, Surface
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record
+from agentflow.core.regex import regex
 from agentflow.core.task import TaskState
 from agentflow.core.test_ids import find_id_prefix, find_test_files, get_test_file, list_module_names
 from agentflow.redact import list_some
@@ -335,9 +336,13 @@ def _list_tests(runs: Iterable[CheckRun]) -> frozenset[str]:
     return frozenset(test for run in runs for test in run.outcomes)
 
 
+_UNWRITABLE = regex("[\ud800-\udfff]")
+"""Bytes of a name that are no UTF-8; what changes is told by another spelling, so it is never looked up."""
+
+
 def _to_observation(git: Git, tree: str, surface: Surface, reads: Reads | None) -> Observation:
     """Return the files of a tree, and which of them its tests read."""
-    paths = git.list_paths(tree)
+    paths = [path for path in git.list_paths(tree) if not _UNWRITABLE.search(path)]
     checks = frozenset(path for path in paths if is_check_file(surface, path))
     opened = reads.opened if reads else frozenset[str]()
     scripts = {path for path in opened if "." not in path.rpartition("/")[2]}

@@ -260,8 +260,8 @@ def test_a_check_reads_the_history_and_cannot_change_it(git: Git, box: Sandbox, 
     before = {path: path.read_bytes() for path in places}
     with staged(git) as stage:
         new = f"echo b > a.txt; git {' '.join(COMMIT)} two -a; git log --format=%s; rm -rf .git/objects/*/*"
-        words = ("sh", "-c", f"git describe --tags --dirty; {new}")
-        command = Command(argv=words, cwd=str(git.root), timeout=30)
+        shell = ("sh", "-c", f"git describe --tags --dirty; {new}")
+        command = Command(argv=shell, cwd=str(git.root), timeout=30)
         within = box.replace(git=git.folders).switch_to_view(stage.view)
         said = within.run(command, tmp_path / "output").tail
     assert said.splitlines()[:3] == ["v1.0", "two", "one"]
