@@ -81,8 +81,12 @@ def test_each_task_has_a_clone_of_its_own_and_leaves_patch_record_and_result(rep
     )
     junit = path.with_name("junit.xml")
     done = run(repo, path, "--jobs", "2", "--shuffle", "7", "--json", "--junit", str(junit))
-    found = {result["id"]: result for result in results(done)}
-    assert [*found] == ["first", "planted", "wrong", "nowhere"], done.err
+    printed = {result["id"]: result for result in results(done)}
+    kept = [
+        json.loads(line) for line in (path.with_suffix(".batch") / "results.jsonl").read_text().splitlines()
+    ]
+    found = {result["id"]: printed.pop(result["id"]) for result in kept}
+    assert ([*found], printed) == (["first", "planted", "wrong", "nowhere"], {}), done.err
     codes = [result["exit_code"] for result in found.values()]
     assert (done.code, codes) == (1, [0, 0, 1, 2]), done.err
     assert found["first"]["hidden"] == {"resolved": True, "reason": "exit 0"}
@@ -103,9 +107,13 @@ def test_each_task_has_a_clone_of_its_own_and_leaves_patch_record_and_result(rep
     assert (again.code, "--resume" in again.err) == (2, True)
     stamps = {place: place.stat().st_mtime_ns for place in path.with_suffix(".batch").rglob("result.json")}
     resumed = run(repo, path, "--resume", "--json")
-    assert [result["task_id"] for result in results(resumed)] == [one["task_id"] for one in found.values()]
+    assert {result["task_id"] for result in results(resumed)} == {one["task_id"] for one in found.values()}
     changed = [place.parent.name for place, stamp in stamps.items() if place.stat().st_mtime_ns != stamp]
     assert changed == ["nowhere"]
+    assert run(repo, path, "--retry", "failed").code == 2
+    tried = run(repo, path, "--resume", "--retry", "failed", "--retry", "limit", "--json")
+    known = {one["task_id"] for one in found.values()}
+    assert [one["id"] for one in results(tried) if one["task_id"] not in known] == ["wrong"]
     page = path.with_name("page.html")
     table = run(repo, path, "--resume", "--html", str(page)).out
     assert "4 tasks: 2 verified, 1 failed, 1 error" in table
