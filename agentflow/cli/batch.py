@@ -187,7 +187,6 @@ def batch(
     """
     from agentflow.batch.plan import locate_model, read_plan
     from agentflow.batch.pool import BatchOptions
-    from agentflow.batch.results import to_junit
     from agentflow.model.retry import SharedLimits
 
     choose_consent(yes=yes, no_input=no_input)
@@ -212,12 +211,7 @@ def batch(
     tasks = read_plan(plan)
     printed = set[str]()
     outcome = run_with_progress(plan, out, tasks, options, plain=plain, printed=printed if json else None)
-    if junit is not None:
-        write_result(junit, to_junit(outcome.results, outcome.missing))
-    if html is not None:
-        from agentflow.batch.page import write_batch_page
-
-        write_batch_page(html, plan, tasks, outcome)
+    write_reports(junit, html, plan, tasks, outcome)
     if json:
         for result in outcome.results:
             if result.id not in printed:  # it was there before
@@ -225,6 +219,20 @@ def batch(
     else:
         show(_tabulate_outcome(outcome))
     return outcome.exit_code
+
+
+def write_reports(
+    junit: Path | None, html: Path | None, plan: Path, tasks: "tuple[BatchTask, ...]", outcome: "BatchOutcome"
+) -> None:
+    """Write the results as the files that are wanted."""
+    if junit is not None:
+        from agentflow.batch.results import to_junit
+
+        write_result(junit, to_junit(outcome.results, outcome.missing))
+    if html is not None:
+        from agentflow.batch.page import write_batch_page
+
+        write_batch_page(html, plan, tasks, outcome)
 
 
 def choose_cluster(
@@ -292,6 +300,10 @@ def _require_possible(options: "BatchOptions") -> None:
         raise UsageError(
             "--keep does not work with --engine ray: the clones are removed on the other machines"
         )
+    assert options.cluster is not None
+    if "--network" in options.switches and (options.cluster.address or os.environ.get("RAY_ADDRESS")):
+        hint = "leave out --network, or leave out --address to use this machine alone"
+        raise UsageError("--network would let every task reach the shared cluster itself", hint=hint)
     if not {"--yes", "--no-input"} & {*options.switches}:
         hint = "--no-input denies what would be asked, --yes approves it"
         raise UsageError("a task on a Ray cluster cannot wait for you", hint=hint)

@@ -236,10 +236,10 @@ def test_a_ray_cluster_does_the_same_and_again_only_what_its_machine_lost(
     eventually(lambda: lost not in begun_for("slow"))
     out, err = process.communicate()
     found = {result["id"]: result for result in map(json.loads, out.splitlines())}
-    assert [(name, result["exit_code"]) for name, result in found.items()] == [
+    assert sorted((name, result["exit_code"]) for name, result in found.items()) == [
+        ("nowhere", 2),
         ("slow", 0),
         ("wrong", 1),
-        ("nowhere", 2),
     ], err
     assert (process.returncode, len(err.splitlines())) == (1, 3), err
     assert found["slow"]["hidden"] == {"resolved": True, "reason": "exit 0"}
@@ -304,3 +304,9 @@ def test_without_the_extra_one_line_says_how_to_install_it(repo: Repo, tmp_path:
     words = ("batch", str(plan(repo, {})), "--engine", "ray", "--no-input")
     done = repo.run(*words, command=(sys.executable, str(program)))
     assert (done.code, done.err.count("pip install 'agentflow[ray]'")) == (2, 1), done.err
+
+
+def test_a_shared_cluster_is_not_opened_to_tasks(repo: Repo) -> None:
+    words = ("--engine", "ray", "--address", "127.0.0.1:1", "--no-input", "--network")
+    refused = run(repo, plan(repo, {"id": "one"}), *words)
+    assert (refused.code, "reach the shared cluster" in refused.err) == (2, True)
