@@ -210,7 +210,9 @@ def batch(
     )
     tasks = read_plan(plan)
     printed = set[str]()
-    outcome = run_with_progress(plan, out, tasks, options, plain=plain, printed=printed if json else None)
+    outcome = run_with_progress(
+        plan, out, tasks, options, plain=plain, printed=printed if json and options.cluster is None else None
+    )
     write_reports(junit, html, plan, tasks, outcome)
     if json:
         for result in outcome.results:
