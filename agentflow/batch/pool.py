@@ -21,7 +21,7 @@ from agentflow.batch.folder import (
     run_hidden_check,
     try_lock,
 )
-from agentflow.batch.results import BatchResult, read_lost, read_result, save_result
+from agentflow.batch.results import RESULT, BatchResult, add_lost, read_lost, read_result, save_result
 from agentflow.core.errors import AgentflowError, Exit
 from agentflow.core.evidence import Command
 from agentflow.core.messages import Usage
@@ -136,6 +136,8 @@ class BatchOptions(Record):
     seed: int | None = None
     """For another order."""
     resume: bool = False
+    retry: tuple[Exit, ...] = ()
+    """A settled task with one of these exit codes is begun anew."""
     fail_fast: bool = False
     keep: bool = False
     """Keep the clones."""
@@ -159,7 +161,7 @@ class TaskPool:
         self._do = do
         self._tell = tell
         self._budget = SharedBudget(options.budget)
-        found = [(folder, read_result(folder.place)) for folder in folders]
+        found = [(folder, _read_kept_result(folder, options.retry)) for folder in folders]
         for folder, result in found:
             self._budget.spend(read_lost(folder.place))
             if result is not None and result.is_settled:
@@ -224,6 +226,17 @@ class TaskPool:
                 if reserved is not None or self._budget.is_idle:
                     return reserved
                 await self._changed.wait()
+
+
+def _read_kept_result(folder: TaskFolder, retried: tuple[Exit, ...]) -> BatchResult | None:
+    """Return a task's result; one that is to be tried again is forgotten, but for what it used."""
+    result = read_result(folder.place)
+    if result is None or not result.is_settled or result.exit_code not in retried:
+        return result
+    add_lost(folder.place, result.usage)
+    remove_clone(folder)
+    (folder.place / RESULT).unlink()
+    return None
 
 
 def read_state(folder: TaskFolder) -> TaskState | None:

@@ -14,7 +14,15 @@ from anyio.abc import TaskStatus
 
 from agentflow.batch.folder import TaskFolder
 from agentflow.batch.plan import BatchTask
-from agentflow.batch.pool import LIMITS_FOLDER, BatchOptions, DoTask, TaskPool, TellProgress, do_task
+from agentflow.batch.pool import (
+    LIMITS_FOLDER,
+    BatchOptions,
+    DoTask,
+    TaskBegun,
+    TaskPool,
+    TellProgress,
+    do_task,
+)
 from agentflow.batch.results import BatchResult, choose_batch_exit, read_result
 from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.record import Record, encode
@@ -91,13 +99,23 @@ def _lock(out: Path) -> Iterator[None]:
 def run_batch(
     folders: Sequence[TaskFolder], options: BatchOptions, tell: TellProgress, do: DoTask = do_task
 ) -> BatchOutcome:
-    """Run the tasks that have no result yet, and return what came of all of them."""
+    """Run the tasks that have no result yet, and return what came of all of them.
+
+    The file of results gets each as it comes, and at the end all in the order of the plan.
+    """
     out = folders[0].place.parent
     share_limits(out / LIMITS_FOLDER, options.limits)
     order = list(folders)
+
+    def keep(news: TaskBegun | BatchResult) -> None:
+        if isinstance(news, BatchResult):
+            with (out / RESULTS).open("ab") as file:
+                file.write(encode(news) + b"\n")
+        tell(news)
+
     if options.seed is not None:
         random.Random(options.seed).shuffle(order)  # noqa: S311  # an order, not a secret
-    pool = TaskPool(order, options, tell, do)
+    pool = TaskPool(order, options, keep, do)
     caught = anyio.run(_run, pool)
     found = [(folder.task.id, read_result(folder.place)) for folder in folders]
     results = tuple(result for _, result in found if result is not None)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,6 +48,21 @@ if TYPE_CHECKING:
     from agentflow.batch.run import BatchOutcome
 
 
+class RetryKind(StrEnum):
+    """The results after which `--retry` begins a task anew."""
+
+    FAILED = "failed"
+    LIMIT = "limit"
+    ERROR = "error"
+
+
+_RETRIED = {
+    RetryKind.FAILED: (Exit.NOT_VERIFIED, Exit.TAMPERED, Exit.BLOCKED),
+    RetryKind.LIMIT: (Exit.LIMIT,),
+    RetryKind.ERROR: (Exit.CONFIG, Exit.NO_MODEL, Exit.NO_SANDBOX, Exit.INTERNAL),
+}
+
+
 class BatchEngine(StrEnum):
     """The machines on which the tasks of a batch run."""
 
@@ -63,6 +79,9 @@ OUT = typer.Option(
 )
 JOBS = typer.Option(None, "--jobs", min=1, max=256, metavar="N", help="Tasks at once. [default: one a CPU]")
 RESUME = typer.Option(False, "--resume", help="Continue a batch that was stopped or killed, or that waits.")
+RETRY = typer.Option(
+    None, "--retry", help="With --resume: begin tasks anew that ended so. May be given several times."
+)
 BATCH_MODEL = typer.Option(None, "--model", metavar="M", help="The model of tasks that name none.")
 ALL_COST = typer.Option(
     None,
@@ -138,6 +157,7 @@ def batch(
     out: Path | None = OUT,
     jobs: int | None = JOBS,
     resume: bool = RESUME,
+    retry: list[RetryKind] | None = RETRY,
     model: str | None = BATCH_MODEL,
     max_cost: float | None = ALL_COST,
     max_tokens: int | None = ALL_TOKENS,
@@ -167,10 +187,11 @@ def batch(
     """
     from agentflow.batch.plan import locate_model, read_plan
     from agentflow.batch.pool import BatchOptions
-    from agentflow.batch.results import to_junit
     from agentflow.model.retry import SharedLimits
 
     choose_consent(yes=yes, no_input=no_input)
+    if retry and not resume:
+        raise UsageError("--retry is for a batch that ran before: add --resume")
     require_folders(junit, html)
     switches = {"--yes": yes, "--no-input": no_input, "--no-sandbox": no_sandbox, "--network": network}
     options = BatchOptions(
@@ -183,23 +204,37 @@ def batch(
         switches=tuple(name for name, is_on in switches.items() if is_on),
         seed=shuffle,
         resume=resume,
+        retry=tuple(code for kind in retry or () for code in _RETRIED[kind]),
         fail_fast=fail_fast,
         keep=keep,
     )
     tasks = read_plan(plan)
-    outcome = run_with_progress(plan, out, tasks, options, plain=plain)
+    printed = set[str]()
+    outcome = run_with_progress(
+        plan, out, tasks, options, plain=plain, printed=printed if json and options.cluster is None else None
+    )
+    write_reports(junit, html, plan, tasks, outcome)
+    if json:
+        for result in outcome.results:
+            if result.id not in printed:  # it was there before
+                say_json(result)
+    else:
+        show(_tabulate_outcome(outcome))
+    return outcome.exit_code
+
+
+def write_reports(
+    junit: Path | None, html: Path | None, plan: Path, tasks: "tuple[BatchTask, ...]", outcome: "BatchOutcome"
+) -> None:
+    """Write the results as the files that are wanted."""
     if junit is not None:
+        from agentflow.batch.results import to_junit
+
         write_result(junit, to_junit(outcome.results, outcome.missing))
     if html is not None:
         from agentflow.batch.page import write_batch_page
 
         write_batch_page(html, plan, tasks, outcome)
-    if json:
-        for result in outcome.results:
-            say_json(result)
-    else:
-        show(_tabulate_outcome(outcome))
-    return outcome.exit_code
 
 
 def choose_cluster(
@@ -216,9 +251,18 @@ def choose_cluster(
 
 
 def run_with_progress(
-    plan: Path, out: Path | None, tasks: "tuple[BatchTask, ...]", options: "BatchOptions", *, plain: bool
+    plan: Path,
+    out: Path | None,
+    tasks: "tuple[BatchTask, ...]",
+    options: "BatchOptions",
+    *,
+    plain: bool,
+    printed: set[str] | None = None,
 ) -> "BatchOutcome":
-    """Run a batch and show its progress on stderr. Raises UsageError or ConfigError."""
+    """Run a batch and show its progress on stderr; with `printed` also print each result at once as JSON.
+
+    Raises UsageError or ConfigError.
+    """
     from agentflow.batch.run import open_batch, run_batch
 
     out = (plan.with_suffix(".batch") if out is None else out).absolute()
@@ -230,11 +274,23 @@ def run_with_progress(
         _show_progress(folders, plain=plain) as tell,
         _open_engine(options, out) as (fitted, do),
     ):
-        outcome = run_batch(folders, fitted, tell, do)
+        outcome = run_batch(
+            folders, fitted, tell if printed is None else partial(_tell_json, tell, printed), do
+        )
     if outcome.missing:
         more = " and a larger limit" if outcome.exit_code is Exit.LIMIT else ""
         send(f"To continue, run the same command with --resume{more}.\n", sys.stderr)
     return outcome
+
+
+def _tell_json(tell: "TellProgress", printed: set[str], news: "TaskBegun | BatchResult") -> None:
+    """Print a result as a line of JSON, note its id, and show the progress."""
+    from agentflow.batch.results import BatchResult
+
+    if isinstance(news, BatchResult):
+        say_json(news)
+        printed.add(news.id)
+    tell(news)
 
 
 def _require_possible(options: "BatchOptions") -> None:
@@ -246,6 +302,10 @@ def _require_possible(options: "BatchOptions") -> None:
         raise UsageError(
             "--keep does not work with --engine ray: the clones are removed on the other machines"
         )
+    assert options.cluster is not None
+    if "--network" in options.switches and (options.cluster.address or os.environ.get("RAY_ADDRESS")):
+        hint = "leave out --network, or leave out --address to use this machine alone"
+        raise UsageError("--network would let every task reach the shared cluster itself", hint=hint)
     if not {"--yes", "--no-input"} & {*options.switches}:
         hint = "--no-input denies what would be asked, --yes approves it"
         raise UsageError("a task on a Ray cluster cannot wait for you", hint=hint)

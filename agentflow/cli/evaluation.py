@@ -11,10 +11,12 @@ from agentflow.cli.batch import (
     ALL_COST,
     ALL_TOKENS,
     BATCH_MODEL,
+    BATCH_PAGE,
     CLUSTER_ADDRESS,
     CPUS,
     ENGINE,
     JOBS,
+    JUNIT,
     KEEP,
     MEMORY,
     OUT,
@@ -25,8 +27,9 @@ from agentflow.cli.batch import (
     BatchEngine,
     choose_cluster,
     run_with_progress,
+    write_reports,
 )
-from agentflow.cli.printing import say_json, show
+from agentflow.cli.printing import require_folders, say_json, show
 from agentflow.core.errors import Exit, UsageError
 from agentflow.core.pending import Budget
 from agentflow.redact import format_count, list_some
@@ -63,6 +66,8 @@ def evaluate(
     keep: bool = KEEP,
     no_sandbox: bool = NO_SANDBOX,
     network: bool = NETWORK,
+    junit: Path | None = JUNIT,
+    html: Path | None = BATCH_PAGE,
     json: bool = typer.Option(False, "--json", help="Print JSON."),
     plain: bool = PLAIN,
 ) -> int:
@@ -78,6 +83,7 @@ def evaluate(
 
     if words[0] == _COMPARE:
         return _compare(words[1:], json=json)
+    require_folders(junit, html)
     cluster = choose_cluster(engine, address, cpus, memory)
     plan, tasks = _read_checked(words)
     switches = {"--no-input": True, "--no-sandbox": no_sandbox, "--network": network}
@@ -93,6 +99,7 @@ def evaluate(
         keep=keep,
     )
     outcome = run_with_progress(plan, out, tasks, options, plain=plain)
+    write_reports(junit, html, plan, tasks, outcome)
     scores = score_groups(outcome.results)
     if json:
         say_json(scores)

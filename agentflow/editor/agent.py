@@ -91,8 +91,10 @@ class _Chat:
         settings = load_settings(os.environ)
         named = (ids if isinstance(ids, str) else ids[0] for ids in settings.models.values())
         models = dict.fromkeys((_OWN_MODEL, self.chosen[_MODEL], "anthropic", *named, "repair"))
-        modes: dict[str, str | None] = {name: said for name, (said, _) in _MODES.items()}
-        offered = {_MODE: modes, _MODEL: dict.fromkeys(models)}
+        offered: dict[str, dict[str, str | None]] = {
+            _MODE: {name: said for name, (said, _) in _MODES.items()},
+            _MODEL: dict.fromkeys(models),
+        }
         return [
             schema.SessionConfigOptionSelect(
                 id=name,

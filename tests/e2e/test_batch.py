@@ -81,8 +81,12 @@ def test_each_task_has_a_clone_of_its_own_and_leaves_patch_record_and_result(rep
     )
     junit = path.with_name("junit.xml")
     done = run(repo, path, "--jobs", "2", "--shuffle", "7", "--json", "--junit", str(junit))
-    found = {result["id"]: result for result in results(done)}
-    assert [*found] == ["first", "planted", "wrong", "nowhere"], done.err
+    printed = {result["id"]: result for result in results(done)}
+    kept = [
+        json.loads(line) for line in (path.with_suffix(".batch") / "results.jsonl").read_text().splitlines()
+    ]
+    found = {result["id"]: printed.pop(result["id"]) for result in kept}
+    assert ([*found], printed) == (["first", "planted", "wrong", "nowhere"], {}), done.err
     codes = [result["exit_code"] for result in found.values()]
     assert (done.code, codes) == (1, [0, 0, 1, 2]), done.err
     assert found["first"]["hidden"] == {"resolved": True, "reason": "exit 0"}
@@ -103,9 +107,13 @@ def test_each_task_has_a_clone_of_its_own_and_leaves_patch_record_and_result(rep
     assert (again.code, "--resume" in again.err) == (2, True)
     stamps = {place: place.stat().st_mtime_ns for place in path.with_suffix(".batch").rglob("result.json")}
     resumed = run(repo, path, "--resume", "--json")
-    assert [result["task_id"] for result in results(resumed)] == [one["task_id"] for one in found.values()]
+    assert {result["task_id"] for result in results(resumed)} == {one["task_id"] for one in found.values()}
     changed = [place.parent.name for place, stamp in stamps.items() if place.stat().st_mtime_ns != stamp]
     assert changed == ["nowhere"]
+    assert run(repo, path, "--retry", "failed").code == 2
+    tried = run(repo, path, "--resume", "--retry", "failed", "--retry", "limit", "--json")
+    known = {one["task_id"] for one in found.values()}
+    assert [one["id"] for one in results(tried) if one["task_id"] not in known] == ["wrong"]
     page = path.with_name("page.html")
     table = run(repo, path, "--resume", "--html", str(page)).out
     assert "4 tasks: 2 verified, 1 failed, 1 error" in table
@@ -228,10 +236,10 @@ def test_a_ray_cluster_does_the_same_and_again_only_what_its_machine_lost(
     eventually(lambda: lost not in begun_for("slow"))
     out, err = process.communicate()
     found = {result["id"]: result for result in map(json.loads, out.splitlines())}
-    assert [(name, result["exit_code"]) for name, result in found.items()] == [
+    assert sorted((name, result["exit_code"]) for name, result in found.items()) == [
+        ("nowhere", 2),
         ("slow", 0),
         ("wrong", 1),
-        ("nowhere", 2),
     ], err
     assert (process.returncode, len(err.splitlines())) == (1, 3), err
     assert found["slow"]["hidden"] == {"resolved": True, "reason": "exit 0"}
@@ -296,3 +304,9 @@ def test_without_the_extra_one_line_says_how_to_install_it(repo: Repo, tmp_path:
     words = ("batch", str(plan(repo, {})), "--engine", "ray", "--no-input")
     done = repo.run(*words, command=(sys.executable, str(program)))
     assert (done.code, done.err.count("pip install 'agentflow[ray]'")) == (2, 1), done.err
+
+
+def test_a_shared_cluster_is_not_opened_to_tasks(repo: Repo) -> None:
+    words = ("--engine", "ray", "--address", "127.0.0.1:1", "--no-input", "--network")
+    refused = run(repo, plan(repo, {"id": "one"}), *words)
+    assert (refused.code, "reach the shared cluster" in refused.err) == (2, True)

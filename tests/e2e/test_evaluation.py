@@ -51,7 +51,10 @@ def test_a_change_that_only_pleases_the_tests_it_sees_is_told_from_one_that_is_r
     good = repo.run("eval", str(path), "--out", before, "--model", f"script:{folder}/good.yaml", "--json")
     (score,) = good.json
     assert (good.code, score["resolved"]["count"], score["unbegun"]) == (1, 1, 1), good.err
-    cheat = repo.run("eval", str(path), "--out", after, "--model", f"script:{folder}/cheat.yaml")
+    files = ("--junit", f"{folder}/junit.xml", "--html", f"{folder}/page.html")
+    cheat = repo.run("eval", str(path), "--out", after, "--model", f"script:{folder}/cheat.yaml", *files)
+    assert "<testsuite" in (folder / "junit.xml").read_text("utf-8")
+    assert "tasks" in (folder / "page.html").read_text("utf-8")
     assert "0/2 [0-66%]" in cheat.out, cheat.out
     assert max(map(len, cheat.out.splitlines())) <= 80
     (told,) = [json.loads(line) for line in (folder / "after/results.jsonl").read_text().splitlines()][:1]
