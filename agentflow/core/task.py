@@ -113,7 +113,7 @@ class Failure(Record):
     evidence: tuple[str, ...]
 
 
-class BaseBeside(Record):
+class ChecksBeside(Record):
     """The checks before a task run beside its first role."""
 
     phase: Phase
@@ -315,7 +315,7 @@ class TaskState(Record):
     pause_after: Phase | None = None
     """The phase after which the task waits to be resumed."""
     parallel: MaybeParallel = ONE_AT_A_TIME
-    beside: BaseBeside | UnsetType = UNSET
+    beside: ChecksBeside | UnsetType = UNSET
 
     @property
     def trees(self) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from agentflow.core.ports import Model, ToolSource, Watch, Workspace
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE, ROLE_OF
-from agentflow.core.task import BaseBeside, Phase, TaskMessage, TaskState
+from agentflow.core.task import ChecksBeside, Phase, TaskMessage, TaskState
 from agentflow.core.tool import Tool
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles, list_subagents
@@ -47,7 +47,7 @@ from agentflow.workspace.working_copy import to_pythonpath
 
 if TYPE_CHECKING:
     from agentflow.repair.tool import RepairSearch
-    from agentflow.workflow.base_run import BaseRun
+    from agentflow.workflow.early_checks import EarlyChecks
 
 _LEAST_COST = 1e-9
 """A limit of money that is used up: none at all would be no limit."""
@@ -101,7 +101,7 @@ class Crew(Record):
     """The number of runs that share what is left of the budget."""
     since: str | None = None
     """The tree with which the change of a step is compared; None for the tree before the task."""
-    base: "BaseRun | None" = None
+    base: "EarlyChecks | None" = None
     """The checks before the task, where its first role may begin beside them."""
     grace: float | None = None
     """How many seconds that role waits for them; None for as long as they take."""
@@ -247,7 +247,7 @@ class Crew(Record):
         )
 
     def _begins_beside(self, task: TaskState, phase: Phase) -> bool:
-        is_first = isinstance(task.beside, BaseBeside) and phase is task.beside.phase
+        is_first = isinstance(task.beside, ChecksBeside) and phase is task.beside.phase
         return is_first and task.iteration == 1
 
     def forget_base(self, task: TaskState, phase: Phase) -> TaskState:

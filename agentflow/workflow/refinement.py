@@ -32,8 +32,8 @@ from agentflow.routing.table import Table
 from agentflow.tools.excerpts import DEFINITION, find_definition, read_short_file
 from agentflow.verdict.surface import is_check_file
 from agentflow.verdict.target_tests import find_target_tests
-from agentflow.workflow.base_run import awaits_base, describe_base, examine
 from agentflow.workflow.crew import Crew
+from agentflow.workflow.early_checks import awaits_base, describe_base, examine
 from agentflow.workflow.gates import add_assumption, decide_gate, decide_or_suspend, suspend_for
 from agentflow.workflow.session import announce_instructions
 from agentflow.workflow.task_prompt import MAX_FAILING, take_last_lines

@@ -20,10 +20,10 @@ from agentflow.store.ledger import hash_file
 from agentflow.store.reading import find_last_write_time, load_events
 from agentflow.verdict.case import describe_drift, find_hook_files
 from agentflow.verdict.ending import conclude, fail
-from agentflow.workflow.base_run import BaseRun, awaits_base
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import explore_deeply
 from agentflow.workflow.dispatch import work
+from agentflow.workflow.early_checks import EarlyChecks, awaits_base
 from agentflow.workflow.gates import can_go_on, end_in_phase, pause_after, suspend
 from agentflow.workflow.refinement import refine
 from agentflow.workflow.session import (
@@ -64,7 +64,7 @@ async def _walk(crew: Crew, task: TaskState) -> TaskState:
         return await _run_route(crew, task)
     failure: Exception | None = None
     async with anyio.create_task_group() as group:
-        crew = crew.replace(base=BaseRun(group.start_soon, crew.grace or 0))
+        crew = crew.replace(base=EarlyChecks(group.start_soon, crew.grace or 0))
         if awaits_base(task) and crew.base:
             crew.base.start(crew, task)
         try:

@@ -15,7 +15,7 @@ from agentflow.core.evidence import (
 )
 from agentflow.core.role import Limits, Plan, Role, describe_results
 from agentflow.core.routing import ROLE_OF, Access
-from agentflow.core.task import BaseBeside, Excerpt, Failure, Instruction, Phase, TaskMessage, TaskState
+from agentflow.core.task import ChecksBeside, Excerpt, Failure, Instruction, Phase, TaskMessage, TaskState
 from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, select_instructions
 from agentflow.loop.prompts import read_prompt
 from agentflow.redact import list_some
@@ -55,7 +55,7 @@ def write_task_prompt(task: TaskState, phase: Phase, material: Material) -> str:
         parts = [*head, *_list_reading_parts(task, phase, material)]
     else:
         form = _format_check_line if phase in JUDGING else _format_check
-        is_beside = isinstance(task.beside, BaseBeside) and not task.baseline and phase is task.beside.phase
+        is_beside = isinstance(task.beside, ChecksBeside) and not task.baseline and phase is task.beside.phase
         before = _format_checks(_BEFORE_TASK, material.before, material, form)
         before = f"## {_BEFORE_TASK}\n{read_prompt('checks-run.md').strip()}" if is_beside else before
         parts = [*head, before, *_list_change_parts(task, phase, material)]

@@ -8,11 +8,9 @@ from agentflow.core.task import Phase, TaskState
 from agentflow.workflow.judging import add_failure
 from tests.unit.verdict.cases import FAILED, LINT, PASSED, a_task, ran
 
-HUNG = {"exit_code": -9, "timed_out": True}
-
 
 def hung(seconds: float) -> CheckRun:
-    return ran(**HUNG, seconds=seconds)
+    return ran(exit_code=-9, timed_out=True, seconds=seconds)
 
 
 def reviewed(message: str, line: int = 3) -> TaskState:

@@ -8,7 +8,7 @@ import anyio
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import Warned
 from agentflow.core.evidence import CheckName
-from agentflow.core.task import BaseBeside, Phase, TaskState
+from agentflow.core.task import ChecksBeside, Phase, TaskState
 from agentflow.routing.clauses import is_only_about_checks
 from agentflow.verdict.notes import explain_uncounted
 from agentflow.verdict.paths import examine_base
@@ -35,7 +35,7 @@ def describe_base(crew: Crew, task: TaskState) -> str:
     return "\n".join(lines) or "- no checks found in this repository"
 
 
-class BaseRun:
+class EarlyChecks:
     """Runs them in the background; the result joins the task before anything can change a file.
 
     Until then it is in no saved state, so that a task that is killed meanwhile runs them again.
@@ -72,7 +72,7 @@ class BaseRun:
         """Return the task with the result, or as one whose first role begins beside the run."""
         self.start(crew, task)
         found = await self.wait(self._grace) if self._grace else None
-        return found or task.replace(beside=BaseBeside(phase=task.steps[0]))
+        return found or task.replace(beside=ChecksBeside(phase=task.steps[0]))
 
     async def settle(self, crew: Crew) -> None:
         """Wait for the result and save it; nothing where that is done."""
@@ -81,7 +81,7 @@ class BaseRun:
             return
         found = await self.wait()
         assert found is not None
-        assert isinstance(task.beside, BaseBeside)
+        assert isinstance(task.beside, ChecksBeside)
         task = crew.store.task.replace(
             beside=task.beside.replace(is_settled=True), **{key: getattr(found, key) for key in _FOUND}
         )
@@ -97,7 +97,7 @@ class BaseRun:
 
 def awaits_base(task: TaskState) -> bool:
     """Return whether the first role works, or may go on, without the result of the base run."""
-    return isinstance(task.beside, BaseBeside) and not task.beside.is_settled
+    return isinstance(task.beside, ChecksBeside) and not task.beside.is_settled
 
 
 def _list_warnings(crew: Crew, task: TaskState) -> Iterator[str]:
