@@ -23,7 +23,7 @@ from agentflow.core.errors import Exit, StateError
 from agentflow.core.events import PersonSaid, StateChanged, StoredEvent, TaskEnded, TaskStarted
 from agentflow.core.pending import Consent
 from agentflow.core.record import Record, encode, to_builtins
-from agentflow.core.task import Status, TaskState
+from agentflow.core.task import ChecksBeside, Status, TaskState
 from agentflow.model.scripted import find_first_difference, normalize_recording
 from agentflow.parse import fit
 from agentflow.store.bundle import open_task
@@ -171,6 +171,7 @@ def _run(
 ) -> TaskState:
     """Run to the end with the recorded decisions and messages of the person."""
     crew = assemble(setup, store, Consent.SUSPEND).replace(recall_messages=recall)
+    crew = crew.replace(grace=0 if isinstance(recorded.beside, ChecksBeside) else None)
     task = anyio.run(run_phases, crew, store.task)
     while task.status is Status.SUSPENDED:
         known = [item for item in task.pending if item.id in recorded.answers]

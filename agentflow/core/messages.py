@@ -72,6 +72,8 @@ class Notice(StrEnum):
     TODOS = "todos"
     PERSON = "person"
     """A person said it while the role worked."""
+    NEWS = "news"
+    """The program learned it while the role worked."""
 
 
 class Message(Record):

@@ -2,6 +2,8 @@
 
 from enum import StrEnum
 
+from msgspec import UNSET, UnsetType
+
 from agentflow.core.errors import Exit
 from agentflow.core.evidence import Check, CheckName, Surface
 from agentflow.core.messages import Usage
@@ -109,6 +111,15 @@ class Failure(Record):
     """Equal for equal failures, whatever their timing."""
     reasons: tuple[str, ...]
     evidence: tuple[str, ...]
+
+
+class ChecksBeside(Record):
+    """The checks before a task run beside its first role."""
+
+    phase: Phase
+    """That of the role, whose task prompt does not say what they show."""
+    is_settled: bool = False
+    """Their result is in the state, and the role is told."""
 
 
 class Ending(Record):
@@ -306,6 +317,7 @@ class TaskState(Record):
     pause_after: Phase | None = None
     """The phase after which the task waits to be resumed."""
     parallel: MaybeParallel = ONE_AT_A_TIME
+    beside: ChecksBeside | UnsetType = UNSET
 
     @property
     def title(self) -> str:

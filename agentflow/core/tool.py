@@ -202,6 +202,11 @@ class Tool(Record):
         found = (given.get(key) for key, named in self.input_subjects.items() if named is kind)
         return tuple(text for value in found for text in _texts(value))
 
+    @property
+    def may_change(self) -> bool:
+        """Whether a call may change a file, or runs a command and so leaves evidence."""
+        return self.effect is not Effect.READ and self.category is not Category.STATE
+
     def is_read_only(self, given: dict[str, Any]) -> bool:
         """Return whether a call may run beside others."""
         return self.effect is Effect.READ if self.reads is None else self.reads(given)

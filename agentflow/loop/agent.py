@@ -1,6 +1,6 @@
 """An agent: a role with everything one run of it needs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,10 @@ class Surroundings(Record):
     """Notes whether hooks or the role may have changed a file."""
     take_messages: Callable[[int], tuple[str, ...]] | None = None
     """Returns the person's new messages, by the number of the run's turns."""
+    settle: Callable[[], Awaitable[None]] | None = None
+    """Waits for what has to be known before a call may change anything."""
+    take_news: Callable[[], str] | None = None
+    """Returns what became known meanwhile, to be told once."""
     changed: ListChanged | None = None
     """Returns the files that the task has changed so far."""
     repository: Path | None = None

@@ -147,7 +147,10 @@ async def ask_model(agent: Agent, run: Run) -> Run:
 
 
 def _add_messages(agent: Agent, run: Run) -> Run:
-    """Add what a person has said since the role's last turn."""
+    """Add what a person has said since the role's last turn, and what became known."""
+    news = agent.around.take_news() if agent.around.take_news else ""
+    if news and not any(news in message.text for message in run.messages):
+        run = add_notice(agent, run, news, Notice.NEWS)
     for text in agent.around.take_messages(run.turns) if agent.around.take_messages else ():
         agent.observe(PersonSaid(run=agent.around.number, turn=run.turns, text=to_one_line(text)))
         run = add_notice(agent, run, read_prompt("said.md").format(text=text), Notice.PERSON)
@@ -182,6 +185,9 @@ async def act(agent: Agent, run: Run) -> Run:
     if _is_over(agent, run, first):
         why = f"skipped: this role has ended or reached its limit, {first.name} was not run"
         return await announce_turn_end(agent, note(agent, run, answer_with_error(first, why)))
+    tools = (agent.find_tool(call.name) for call in batch)
+    if agent.around.settle and any(tool and tool.may_change for tool in tools):
+        await agent.around.settle()
     if not _only_reads(agent, first):  # an interrupted read is simply made again
         run = note(agent, run, CallsStarted(calls=tuple(call.id for call in batch)))
     reads, children = anyio.CapacityLimiter(agent.room.parallel), anyio.CapacityLimiter(PARALLEL_CHILDREN)

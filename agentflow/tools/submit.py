@@ -66,7 +66,7 @@ def _find_disorder(plan: Plan) -> Iterator[str]:
 
 
 def submit_change(wanted: Change, context: ToolContext) -> Output:
-    """Hand in the change and end; name every file that differs, or none and why nothing has to change."""
+    """Hand in the change and end; name what differs, or why nothing."""
     problems = list(_unlike(wanted, context)) if context.changed and not context.run.rejected else []
     if problems:
         raise InvalidInput("; ".join(problems))

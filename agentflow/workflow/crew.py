@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from agentflow.compose.builder import AgentFactory, SubagentPlace
 from agentflow.compose.capability import Capability
 from agentflow.compose.standard import Kit
-from agentflow.core.evidence import CheckName, CheckRun
+from agentflow.core.evidence import CheckName, CheckRun, Surface
 from agentflow.core.messages import DEFAULT_ROOM, ContextLimits
 from agentflow.core.pending import Consent
 from agentflow.core.ports import Model, ToolSource, Watch, Workspace
 from agentflow.core.record import Record
 from agentflow.core.role import Role
 from agentflow.core.routing import PIPELINE, ROLE_OF
-from agentflow.core.task import Phase, TaskMessage, TaskState
+from agentflow.core.task import ChecksBeside, Phase, TaskMessage, TaskState
 from agentflow.core.tool import Tool
 from agentflow.hooks.chain import Chain
 from agentflow.library.roles import Roles, list_subagents
@@ -47,6 +47,7 @@ from agentflow.workspace.working_copy import to_pythonpath
 
 if TYPE_CHECKING:
     from agentflow.repair.tool import RepairSearch
+    from agentflow.workflow.early_checks import EarlyChecks
 
 _LEAST_COST = 1e-9
 """A limit of money that is used up: none at all would be no limit."""
@@ -100,6 +101,10 @@ class Crew(Record):
     """The number of runs that share what is left of the budget."""
     since: str | None = None
     """The tree with which the change of a step is compared; None for the tree before the task."""
+    base: "EarlyChecks | None" = None
+    """The checks before the task, where its first role may begin beside them."""
+    grace: float | None = None
+    """How many seconds that role waits for them; None for as long as they take."""
     recall_messages: Callable[[int, int], tuple[str, ...]] | None = None
     """Returns what a person said in the recorded task, by run and turns, where a task is replayed."""
 
@@ -177,7 +182,10 @@ class Crew(Record):
         )
 
     def _offer_repair(self, task: TaskState, phase: Phase) -> Tool | None:
-        is_due = phase is Phase.IMPLEMENTATION and not task.is_first_try and self.copy is None
+        is_beside = self._begins_beside(task, phase)  # then its tools are chosen without the base run
+        is_due = (
+            phase is Phase.IMPLEMENTATION and not task.is_first_try and self.copy is None and not is_beside
+        )
         search = self.search_repair(task) if is_due else None
         if search is None:
             return None
@@ -200,6 +208,7 @@ class Crew(Record):
             angle="",
             shown=(),
             take_messages=None,
+            take_news=None,
         )
         return SubagentPlace(
             around=around,
@@ -212,6 +221,7 @@ class Crew(Record):
         ledger = self.store.ledger
         judging = phase is Phase.VERIFICATION and task.tree is not None
         implements = phase is Phase.IMPLEMENTATION
+        base = self.base if self._begins_beside(task, phase) else None
         return Surroundings(
             workspace=self._choose_workspace(task, phase),
             runner=self.sandbox.of(ROLE_OF[phase]),
@@ -230,9 +240,22 @@ class Crew(Record):
             shown=list_whole_files(task, self._list_changed_paths(task)) if implements else (),
             watch=self.watch,
             take_messages=None if phase in JUDGING else partial(self._take_messages, phase, number),
+            settle=partial(base.settle, self) if base else None,
+            take_news=partial(base.take_news, self) if base else None,
             changed=self._find_own_changes if implements else None,
             repository=self.copy.main if self.copy else None,
         )
+
+    def _begins_beside(self, task: TaskState, phase: Phase) -> bool:
+        is_first = isinstance(task.beside, ChecksBeside) and phase is task.beside.phase
+        return is_first and task.iteration == 1
+
+    def forget_base(self, task: TaskState, phase: Phase) -> TaskState:
+        """Return the task as its first role finds it, if that begins beside the checks before the task."""
+        if not self._begins_beside(task, phase):
+            return task
+        surface = Surface(added=task.surface.added, removed=task.surface.removed)
+        return task.replace(baseline=(), blocked={}, foreign_errors=(), surface=surface)
 
     def _take_messages(self, phase: Phase, number: int, turns: int) -> tuple[str, ...]:
         """Return the person's new messages, and record that a role has them."""

@@ -94,7 +94,8 @@ def explain_loss(run: Run) -> str | None:
 
 def _write_prompt(crew: Crew, phase: Phase) -> RunPrompt:
     """Return the whole task prompt, or only the news where an earlier conversation goes on."""
-    task, material = crew.store.task, crew.gather_material(crew.store.task)
+    task = crew.forget_base(crew.store.task, phase)
+    material = crew.gather_material(task)
     if earlier := _find_failed_run(crew, phase):
         return RunPrompt(name="", text=write_iteration_prompt(task, material), earlier=earlier)
     return RunPrompt(name="", text=write_task_prompt(task, phase, material))

@@ -10,10 +10,8 @@ from itertools import islice
 from pathlib import Path
 
 from agentflow.checks.python import choose_interpreter
-from agentflow.checks.repository import TEST_COMMAND
-from agentflow.core.check_command import format_command
-from agentflow.core.events import RepairTried, Warned
-from agentflow.core.evidence import RED, CheckName, describe_end
+from agentflow.core.events import RepairTried
+from agentflow.core.evidence import RED
 from agentflow.core.languages import find_language, is_source
 from agentflow.core.pending import OWN_WORDS, Consent, Pending, PendingKind
 from agentflow.core.regex import regex
@@ -32,13 +30,11 @@ from agentflow.routing.route import (
 )
 from agentflow.routing.table import Table
 from agentflow.tools.excerpts import DEFINITION, find_definition, read_short_file
-from agentflow.verdict.case import find_faults
-from agentflow.verdict.notes import explain_uncounted
-from agentflow.verdict.paths import examine_base
 from agentflow.verdict.surface import is_check_file
 from agentflow.verdict.target_tests import find_target_tests
 from agentflow.workflow.crew import Crew
-from agentflow.workflow.gates import add_assumption, decide_gate, decide_or_suspend, format_check, suspend_for
+from agentflow.workflow.early_checks import awaits_base, describe_base, examine
+from agentflow.workflow.gates import add_assumption, decide_gate, decide_or_suspend, suspend_for
 from agentflow.workflow.session import announce_instructions
 from agentflow.workflow.task_prompt import MAX_FAILING, take_last_lines
 
@@ -70,21 +66,24 @@ async def refine(crew: Crew, task: TaskState) -> TaskState:
         task = await _survey(crew, task)
         return decide_gate(task, GateStatus.PASSED, "- changes nothing, so that no check is needed")
     await crew.reach()
-    fixes_checks = is_only_about_checks(task.task)
-    task = await examine_base(crew.judging, crew.checking.add_wellknown(task), ends_stalled=fixes_checks)
+    task = crew.checking.add_wellknown(task)
+    may_begin = crew.base is not None and task.follows is None and not _depends_on_base(task, crew.table)
+    task = await (crew.base.find_soon if crew.base and may_begin else examine)(crew, task)
     task = await _survey(crew, task)
-    checking, baseline = crew.checking, task.baseline
-    foreign = checking.find_foreign_errors(baseline)
-    task = task.replace(blocked=checking.find_blocked(baseline), foreign_errors=foreign)
-    for warning in _list_warnings(crew, task):
-        crew.store.emit(Warned(message=warning))
+    if awaits_base(task):
+        return decide_gate(task, GateStatus.PASSED, "- the checks run beside the first role")
+    message, fixes_checks = describe_base(crew, task), is_only_about_checks(task.task)
     if task.follows is None:
         wanted = _find_wanted(crew, task)
         task = _shorten_route(crew, task, wanted)
         if wanted.asked and fixes_checks and not task.forced:
             task = await _try_repair(crew, task)
-    lines = [format_check(run) for run in crew.checking.find_runs(task.baseline)]
-    return decide_gate(task, GateStatus.PASSED, "\n".join(lines) or "- no checks found in this repository")
+    return decide_gate(task, GateStatus.PASSED, message)
+
+
+def _depends_on_base(task: TaskState, table: Table) -> bool:
+    """Return whether what fails before the task decides its route, or is all that it is about."""
+    return bool(classify_words(task, table).steps_if_failing) or is_only_about_checks(task.task)
 
 
 def _record_start(crew: Crew, task: TaskState) -> TaskState:
@@ -227,28 +226,6 @@ def find_languages(files: Iterable[str]) -> tuple[str, ...]:
     """Return the languages that files are written in, the main one first."""
     found = Counter(language.name for language in map(find_language, files) if language)
     return tuple(name for name, _ in found.most_common())
-
-
-def _list_warnings(crew: Crew, task: TaskState) -> Iterator[str]:
-    """Yield a warning for each check that keeps the result below verified on this machine."""
-    at_best = "the result is at best exit code 4"
-    for run in crew.checking.find_runs(task.baseline):
-        name = run.check.name
-        if name is CheckName.TESTS and (found := crew.checking.find_watching(run.check)):
-            yield (
-                f"{name}: `{format_command(run.check.command)}` does not end, since {found.option} watches "
-                f"for changes: write `{found.instead}` into {TEST_COMMAND}"
-            )
-        if why := task.blocked.get(name) or run.check.left_out:
-            part = " as a whole" if run.tests_with_result else ""
-            cost = f"; without it {at_best}. To skip it: --skip-check {name} --reason REASON"
-            yield f"{name} cannot run{part} here: {why}{'' if run.check.only_looks else cost}"
-        elif run.evidence and not (run.green or run.evidence.timed_out or find_faults(run)):
-            cost = "" if run.check.only_looks else f"; {at_best}"
-            end = describe_end(run.evidence)
-            yield f"{name} fails before the change, without a failing test or finding: {end}{cost}"
-        elif name is CheckName.TESTS and run.green and run.counts is None:
-            yield f"{explain_uncounted(run.check)}; {at_best}"
 
 
 def _find_wanted(crew: Crew, task: TaskState) -> Targets:

@@ -4,6 +4,8 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
 
+import anyio
+
 from agentflow.core.errors import Exit, Halted, ModelError, ModelUnavailable, StateError
 from agentflow.core.events import Paused, PhaseEnded, PhaseStarted, TaskEnded, TaskStarted, Warned
 from agentflow.core.points import Point
@@ -21,6 +23,7 @@ from agentflow.verdict.ending import conclude, fail
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.deep import explore_deeply
 from agentflow.workflow.dispatch import work
+from agentflow.workflow.early_checks import EarlyChecks, awaits_base
 from agentflow.workflow.gates import can_go_on, end_in_phase, pause_after, suspend
 from agentflow.workflow.refinement import refine
 from agentflow.workflow.session import (
@@ -42,12 +45,7 @@ async def run_phases(crew: Crew, task: TaskState) -> TaskState:
     task = _begin(crew, task)
     began = time.monotonic()
     try:
-        task = await start_session(crew, task)
-        while (phase := find_next_phase(task)) is not None:
-            tree, task = task.tree, await _run_phase(crew, task, phase)
-            if tree not in (None, task.tree):
-                crew.snapshots.note()
-            crew.store.save(task)
+        task = await _walk(crew, await start_session(crew, task))
         await end_session(crew, task)
         if crew.hooks.has(Point.NOTIFICATION):
             await notify(crew, _look_again(crew, task))
@@ -58,6 +56,34 @@ async def run_phases(crew: Crew, task: TaskState) -> TaskState:
     finally:
         crew.checking.close()
     return finish(crew, task, began)
+
+
+async def _walk(crew: Crew, task: TaskState) -> TaskState:
+    """Run phase after phase; checks beside which the first role may begin run in the background."""
+    if crew.grace is None and not awaits_base(task):
+        return await _run_route(crew, task)
+    failure: Exception | None = None
+    async with anyio.create_task_group() as group:
+        crew = crew.replace(base=EarlyChecks(group.start_soon, crew.grace or 0))
+        if awaits_base(task) and crew.base:
+            crew.base.start(crew, task)
+        try:
+            task = await _run_route(crew, task)
+        except Exception as error:  # noqa: BLE001  # a group would wrap it
+            failure = error
+        group.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    return task
+
+
+async def _run_route(crew: Crew, task: TaskState) -> TaskState:
+    while (phase := find_next_phase(task)) is not None:
+        tree, task = task.tree, await _run_phase(crew, task, phase)
+        if tree not in (None, task.tree):
+            crew.snapshots.note()
+        crew.store.save(task)
+    return task
 
 
 def _begin(crew: Crew, task: TaskState) -> TaskState:
@@ -89,7 +115,13 @@ async def _run_phase(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
     except ModelError as error:
         await announce_model_failure(crew, crew.store.task, error)
         task = _end_without_model(crew.store.task, error)
-    return task if task.status is Status.SUSPENDED else _end_phases(crew, task, phases, begin)
+    if task.status is Status.SUSPENDED:
+        return task
+    if phase is not Phase.REFINEMENT and task.ending is None and awaits_base(task) and crew.base:
+        crew.store.save(task)
+        await crew.base.settle(crew)
+        task = crew.store.task
+    return _end_phases(crew, task, phases, begin)
 
 
 def _end_phases(crew: Crew, task: TaskState, phases: Iterable[Phase], begin: float) -> TaskState:
@@ -106,7 +138,8 @@ def _end_without_model(task: TaskState, error: ModelError) -> TaskState:
     mark = ". " if error.hint[:1].isupper() else "; "
     reason = f"{error}{mark}{error.hint}" if error.hint else str(error)
     if isinstance(error, ModelUnavailable):
-        return suspend(task, reason, Exit.NO_MODEL)
+        gate = task.get_gate(task.current_phase).replace(message=f"- {reason}")
+        return suspend(task.with_gate(task.current_phase, gate), reason, Exit.NO_MODEL)
     status = Status.LIMIT if error.exit_code is Exit.LIMIT else Status.FAILED
     ending = Ending(status=status, exit_code=error.exit_code, reason=reason)
     return end_in_phase(task, task.current_phase, ending)

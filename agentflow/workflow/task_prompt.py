@@ -15,7 +15,7 @@ from agentflow.core.evidence import (
 )
 from agentflow.core.role import Limits, Plan, Role, describe_results
 from agentflow.core.routing import ROLE_OF, Access
-from agentflow.core.task import Excerpt, Failure, Instruction, Phase, TaskMessage, TaskState
+from agentflow.core.task import ChecksBeside, Excerpt, Failure, Instruction, Phase, TaskMessage, TaskState
 from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, select_instructions
 from agentflow.loop.prompts import read_prompt
 from agentflow.redact import list_some
@@ -38,6 +38,8 @@ _RESULTS: Mapping[Phase, Mapping[str, Any]] = MappingProxyType(
 )
 """The role's own result by its phase, which its prompt leaves out."""
 
+_BEFORE_TASK = "Checks before the task"
+
 _WRITES = {
     Access.READ: "the repository is read-only for them",
     Access.WRITE: "the repository may be written, except for .git, .claude, .agents and .mcp.json",
@@ -53,9 +55,16 @@ def write_task_prompt(task: TaskState, phase: Phase, material: Material) -> str:
         parts = [*head, *_list_reading_parts(task, phase, material)]
     else:
         form = _format_check_line if phase in JUDGING else _format_check
-        before = _format_checks("Checks before the task", material.before, material, form)
+        is_beside = isinstance(task.beside, ChecksBeside) and not task.baseline and phase is task.beside.phase
+        before = _format_checks(_BEFORE_TASK, material.before, material, form)
+        before = f"## {_BEFORE_TASK}\n{read_prompt('checks-run.md').strip()}" if is_beside else before
         parts = [*head, before, *_list_change_parts(task, phase, material)]
     return "\n\n".join(part for part in parts if part)
+
+
+def write_base_news(material: Material) -> str:
+    """Return what a role is told of the checks that ran while it began."""
+    return _format_checks(_BEFORE_TASK, material.before, material, _format_check)
 
 
 def write_iteration_prompt(task: TaskState, material: Material) -> str:

@@ -8,6 +8,7 @@ from agentflow.core.task import Phase, TaskState
 from agentflow.workflow.judging import add_failure
 from tests.unit.verdict.cases import FAILED, LINT, PASSED, a_task, ran
 
+
 def hung(seconds: float) -> CheckRun:
     return ran(exit_code=-9, timed_out=True, seconds=seconds)
 
