@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from msgspec import Meta
 
 from agentflow.core.errors import InvalidInput, ToolError
-from agentflow.core.evidence import By, Side
+from agentflow.core.evidence import By, Evidence, Side
 from agentflow.core.pending import OWN_WORDS, PendingKind
 from agentflow.core.ports import Ledger, Workspace
 from agentflow.core.record import Record, to_builtins
@@ -29,13 +29,13 @@ from agentflow.tools.inputs import spell_path
 _WEB = ("https://", "http://")
 """A page is cited by its address; whether it says so cannot be looked up here."""
 _NOTHING_TO_DO = (
-    "make the change; if nothing has to change, submit once more with the reason as summary, or use Escalate"
+    "Make the change; if none is needed, call SubmitChange again and say why in `summary`, or use Escalate."
 )
 Cited = TypeVar("Cited", Finding, Issue)
 
 
 def submit_findings(wanted: Findings, context: ToolContext) -> Output:
-    """Hand in what was found and end; each finding names a file and a line that exist."""
+    """Submit your findings and end; each finding names a file and a line that exist."""
     placed, flagged = _check_citations(wanted.findings, context)
     borne = [one for one in placed if one.place not in flagged and not one.path.startswith(_WEB)]
     unseen = [one.place for one in borne if not was_shown(context, one)]
@@ -49,7 +49,7 @@ def submit_findings(wanted: Findings, context: ToolContext) -> Output:
 
 
 def submit_plan(wanted: Plan, context: ToolContext) -> Output:
-    """Hand in the plan and end."""
+    """Submit the plan and end."""
     problems = list(_find_disorder(wanted))
     if problems and not context.run.rejected:
         raise InvalidInput("; ".join(problems))
@@ -109,12 +109,15 @@ def _unlike(wanted: Change, context: ToolContext) -> Iterator[str]:
     assert context.changed is not None
     changed, named = context.changed(), {spell_path(context.workspace, path) for path in wanted.files}
     if not changed:
-        yield f"no file differs from before the task: {_NOTHING_TO_DO}"
+        yield f"You have changed no files. {_NOTHING_TO_DO}"
         return
     if untouched := sorted(named - changed.keys()):
-        yield f"named, but the same as before the task: {', '.join(untouched)}"
+        yield f"in `files`, but unchanged: {', '.join(untouched)}"
     if unnamed := sorted(path for path, is_own in changed.items() if is_own and path not in named):
-        yield f"changed, but not named: {', '.join(unnamed)} (name it, or undo it if it does not belong here)"
+        yield (
+            f"{', '.join(unnamed)} changed but is missing from `files`. "
+            "Add it, or revert it if you changed it by mistake."
+        )
 
 
 def _check_citations(cited: tuple[Cited, ...], context: ToolContext) -> tuple[tuple[Cited, ...], list[str]]:
@@ -160,7 +163,11 @@ def _find_unfounded(wanted: Judgement, ledger: Ledger) -> Iterator[str]:
         elif record.by is not By.PROGRAM:
             yield f"{cited}: an agent chose that command; only what the program ran counts"
         elif record.code is not Side.FINAL or not is_shown:
-            yield f"{cited}: it was not taken on the newest state of code and checks"
+            yield f"{cited} ran {_name_state(record)}; cite a run of the newest code and checks"
+
+
+def _name_state(record: Evidence) -> str:
+    return "the old code" if record.code is not Side.FINAL else "the old checks"
 
 
 class Option(Record):
@@ -207,7 +214,7 @@ def ask_user(wanted: AskInput, context: ToolContext) -> Output:  # noqa: ARG001 
 
 
 def escalate(wanted: Escalation, context: ToolContext) -> Output:  # noqa: ARG001  # all tools have one signature
-    """Ask the user which of two holds where code contradicts an assumption; your work then begins again."""
+    """Ask the user to choose when the code contradicts an assumption. You start again with the answer."""
     raise ToolError("nobody answered")
 
 

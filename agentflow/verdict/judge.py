@@ -334,6 +334,6 @@ def add_role_caveats(verdict: Verdict, task: TaskState) -> Verdict:
         return verdict
     rivals = task.change.rivals if task.change is not None else ()
     ambiguous = (Caveat.AMBIGUOUS_REPAIR,) if rivals else ()
-    notes = tuple(f"passes the same tests too: {rival}" for rival in rivals)
+    notes = tuple(f"another fix also passes: {rival}" for rival in rivals)
     caveats = (*verdict.caveats, *ambiguous, *find_review_caveats(task))
     return verdict.replace(caveats=caveats, notes=(*verdict.notes, *notes))
