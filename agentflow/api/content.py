@@ -37,6 +37,7 @@ from agentflow.library.skills import (
     load_skills,
 )
 from agentflow.permissions.rules import Rules, find_denied_tools, find_named_tools, load_rules
+from agentflow.redact import format_count
 from agentflow.settings import (
     PLUGIN_MANIFEST,
     Approvals,
@@ -188,6 +189,12 @@ def _describe_no_tools(role: Role) -> str:
 def load_skills_here(root: Path) -> tuple[Skills, tuple[str, ...]]:
     """Return the skills that there are, those of plugins under the plugins' names, and warnings."""
     skills = _mark_trusted(load_skills(list_skill_folders(root)), root)
+    if theirs := [skill for skill in skills.all if skill.origin == "project"]:
+        off = (
+            "" if all(skill.trusted for skill in theirs) else "; their scripts stay off until agentflow trust"
+        )
+        told = f"{format_count(len(theirs), 'skill')} active{off}"
+        skills = skills.replace(warnings=(*skills.warnings, told))
     if not has_plugins(root):
         return skills, skills.warnings
     from agentflow.api.plugins import load_plugin_skills

@@ -89,7 +89,7 @@ def _list_skills(repository: RepositoryTrust) -> Iterator[Extension]:
             yield Extension(name=folder.name, file=file, standing=Standing.LEFT_OUT, reason=error.problem)
             continue
         notes = (
-            "" if skill.owners else "it names no owner, so every role is offered it",
+            "" if skill.owners else "active for all roles",
             "" if repository.is_trusted(file) else "its commands and hooks wait for trust",
         )
         reason = "; ".join(filter(None, notes))

@@ -299,6 +299,8 @@ def _describe(git: Git, task: TaskState) -> Iterator[str]:
     ended = f"{task.status}: {to_one_line(task.ending.reason, _LINE)}" if task.ending else str(task.status)
     yield f"- asked: {to_one_line(task.intent.goal or task.task, _LINE)}"
     yield f"  ended: {'undone, its change is gone' if task.undone else ended}"
+    for message in task.said:
+        yield f"  said meanwhile: {to_one_line(message.text, _LINE)}"
     if task.intent.constraints:
         yield f"  constraints: {to_one_line(task.intent.constraints, _LINE)}"
     if task.findings:

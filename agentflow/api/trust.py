@@ -207,7 +207,7 @@ def _list_settings(root: Path) -> Iterator[Item]:
         yield from describe_hooks(hooks, file, root)
         if rules:
             allowed = ", ".join(map(str, rules))
-            yield Item(kind="rules", file=file, does=f"allow {to_one_line(allowed)}")
+            yield Item(kind="rules", file=file, does=f"allows {to_one_line(allowed)}")
 
 
 def _list_roles(root: Path) -> Iterator[Item]:
@@ -220,12 +220,12 @@ def _list_check_files(root: Path) -> Iterator[Item]:
         try:
             said = to_builtins(read_project_file(root))
             keys = [key for key, value in said.items() if value != to_builtins(Project())[key]]
-            yield Item(kind="settings", file=PROJECT_FILE, does=f"set {', '.join(keys) or 'nothing'}")
+            yield Item(kind="settings", file=PROJECT_FILE, does=f"sets {', '.join(keys) or 'nothing'}")
         except InvalidFile as error:
             yield reject_item("settings", PROJECT_FILE, error)
     for file in _CHECK_FILES:
         if (root / file).is_file():
-            yield Item(kind="checks", file=file, does="change which checks are required")
+            yield Item(kind="checks", file=file, does="changes which checks are required")
 
 
 def _list_commands(root: Path) -> Iterator[Item]:
@@ -244,13 +244,13 @@ def _list_skill_scripts(root: Path) -> Iterator[Item]:
         for skill in find_skill_folders(place):
             yield from list_skill_hooks(skill, root)
             if commands := list_commands(skill / SKILL_FILE):
-                does = f"run, when it is opened, in the sandbox of read-only roles: {'; '.join(commands)}"
+                does = f"runs, when it is opened, in the sandbox of read-only roles: {'; '.join(commands)}"
                 file = to_relative(skill / SKILL_FILE, root)
                 yield Item(kind="skill commands", file=file, does=to_one_line(does))
     for folder in (".claude/skills", ".agents/skills"):
         for path in sorted((root / folder).glob("*/scripts/**/*"))[:_MAX_FILES]:
             if path.is_file():
-                yield Item(kind="skill script", file=to_relative(path, root), does="be run by a skill")
+                yield Item(kind="skill script", file=to_relative(path, root), does="is run by a skill")
 
 
 def _list_servers(root: Path) -> Iterator[Item]:
@@ -258,12 +258,12 @@ def _list_servers(root: Path) -> Iterator[Item]:
     if place.path.is_file():
         found = read_entries((place,), root)
         if not found.all:
-            yield Item(kind="MCP server", file=SERVERS_FILE, does="do nothing, because it names no server")
+            yield Item(kind="MCP server", file=SERVERS_FILE, does="does nothing, because it names no server")
         for entry in found.all:
-            does = f"do nothing: {entry.problem}" if entry.problem else entry.does
+            does = f"does nothing: {entry.problem}" if entry.problem else entry.does
             yield Item(kind="MCP server", file=SERVERS_FILE, does=to_one_line(does, 400))
             for script in list_server_scripts(entry, root):
-                yield Item(kind="script", file=script, does=f"be run by the MCP server {entry.name}")
+                yield Item(kind="script", file=script, does=f"is run by the MCP server {entry.name}")
 
 
 def _list_plugin_hooks(root: Path, trusted: TrustRecord) -> tuple[HookFile, ...]:

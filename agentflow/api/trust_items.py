@@ -84,17 +84,17 @@ def describe_hooks(hooks: Iterable[Hook], file: str, root: Path) -> Iterator[Ite
     for hook in hooks:
         assert isinstance(hook.body, Script)
         where = "in the sandbox of read-only roles" if hook.body.sandbox else "outside the sandbox"
-        yield Item(kind="hook", file=file, does=f"run at {hook.point}, {where}: {hook.name}")
+        yield Item(kind="hook", file=file, does=f"runs at {hook.point}, {where}: {hook.name}")
         for script in list_scripts(hook, root):
-            yield Item(kind="script", file=script, does=f"be run by a hook at {hook.point}")
+            yield Item(kind="script", file=script, does=f"is run by a hook at {hook.point}")
 
 
 def _describe_role(path: Path, root: Path) -> Item:
     """Return what a role file may do once it is trusted."""
     try:
         role, _ = read_role(path, "project")
-        part = f"play the {role.part} with" if role.part else f"be the role {role.name} with"
-        does = f"{part} {', '.join(map(str, role.tools)) or 'the tools of its caller'}"
+        adds = f"replaces the {role.part} by" if role.part else "adds"
+        does = f"{adds} agent {role.name} ({', '.join(map(str, role.tools)) or 'the tools of its caller'})"
     except InvalidFile as error:
         return reject_item("role", to_relative(path, root), error)
     return Item(kind="role", file=to_relative(path, root), does=to_one_line(does))
@@ -175,7 +175,7 @@ def describe_command(path: Path, place: "CommandFolder", root: Path) -> Item:
         command = read_command(path, place)
         lines = [part.text for part in split_body(command.body) if part.kind is PartKind.COMMAND]
         runs = f", which runs in the sandbox: {'; '.join(lines)}" if lines else ""
-        does = f"be called as /{command.called}{runs}"
+        does = f"adds command /{command.called}{runs}"
     except InvalidFile as error:
         return reject_item("command", to_relative(path, root), error)
     return Item(kind="command", file=to_relative(path, root), does=to_one_line(does))
@@ -192,7 +192,7 @@ def read_own_plugin(root: Path) -> "Plugin | None":
 def list_plugin_items(plugin: "Plugin") -> Iterator[Item]:
     """Yield an item for each part of a plugin, the files that it runs among them."""
     unused = f"; not used here: {', '.join(plugin.unused)}" if plugin.unused else ""
-    does = f"be the plugin {plugin.name} {plugin.version}".rstrip() + unused
+    does = f"adds plugin {plugin.name} {plugin.version}".rstrip() + unused
     yield Item(kind="plugin", file=PLUGIN_MANIFEST, does=to_one_line(does))
     yield from (_describe_role(path, plugin.root) for path in plugin.agents)
     from agentflow.library.slash_commands import CommandFolder
@@ -204,12 +204,12 @@ def list_plugin_items(plugin: "Plugin") -> Iterator[Item]:
         yield Item(
             kind="skill",
             file=to_relative(folder / SKILL_FILE, plugin.root),
-            does=f"be offered as {plugin.name}:{folder.name}",
+            does=f"adds skill {plugin.name}:{folder.name}",
         )
         for script in sorted(folder.glob("scripts/**/*")):
             if script.is_file():
                 yield Item(
-                    kind="skill script", file=to_relative(script, plugin.root), does="be run by a skill"
+                    kind="skill script", file=to_relative(script, plugin.root), does="is run by a skill"
                 )
     for path in plugin.hooks:
         yield from _list_hooks(path, plugin)
@@ -228,7 +228,7 @@ def _list_hooks(path: Path, plugin: "Plugin") -> Iterator[Item]:
         return
     yield from describe_hooks(hooks, file, plugin.root)
     yield from (
-        Item(kind="hooks", file=file, does=f"not be used completely: {to_one_line(said)}")
+        Item(kind="hooks", file=file, does=f"is not used completely: {to_one_line(said)}")
         for said in warnings
     )
 
@@ -239,7 +239,7 @@ def _describe_servers(servers: "PluginServers", plugin: "Plugin") -> Iterator[It
     from agentflow.library.plugins import describe_plugin_servers
 
     for name, starts in describe_plugin_servers(servers.path).items():
-        does = to_one_line(f"start the MCP server plugin_{plugin.name}_{name}: {starts}")
+        does = to_one_line(f"starts the MCP server plugin_{plugin.name}_{name}: {starts}")
         yield Item(kind="server", file=to_relative(servers.path, plugin.root), does=does)
 
 

@@ -186,7 +186,7 @@ def init(json: bool = JSON, folder: Path = FOLDER) -> None:
     from agentflow.workspace.git import open_repository
 
     git = open_repository(folder)
-    found = _find_setup(git)  # what is wrong is said before a file is written
+    found = find_setup(git)  # what is wrong is said before a file is written
     told = {"root": str(git.root), "files": _write_files(git), **found}
     if json:
         say_json(told)
@@ -238,7 +238,7 @@ def _write_settings(path: Path, root: Path) -> str:
     return "written"
 
 
-def _find_setup(git: "Git") -> dict[str, Any]:
+def find_setup(git: "Git") -> dict[str, Any]:
     """Return the checks, the sandbox and the model of this repository, and the next command."""
     from agentflow.api.boundary import Wish, describe_sandbox, open_sandbox
     from agentflow.api.trust import list_untrusted
@@ -267,13 +267,17 @@ def _draw_setup(told: dict[str, Any]) -> Iterator[Line]:
     for number, file in enumerate(told["files"]):
         name = column(file["path"], 24, Style.BOLD)
         yield label_row("" if number else "files", name, span(_STATES[file["state"]]))
-    yield from _draw_checks(told["checks"])
-    yield label_row("sandbox", span(told["sandbox"]))
-    model = _REPAIR if told["model"] == "repair" else told["model"]
-    yield label_row("model", span(model))
+    yield from draw_surroundings(told)
     if told["untrusted"]:
         yield label_row("untrusted", span(f"{', '.join(told['untrusted'])} (ignored until trusted)"))
     yield label_row("next", span(told["next"], Style.ACCENT), span(f"  {_explain_next(told)}", Style.DIM))
+
+
+def draw_surroundings(told: dict[str, Any]) -> Iterator[Line]:
+    """Yield the checks, the sandbox and the model of a repository."""
+    yield from _draw_checks(told["checks"])
+    yield label_row("sandbox", span(told["sandbox"]))
+    yield label_row("model", span(_REPAIR if told["model"] == "repair" else told["model"]))
 
 
 def _explain_next(told: dict[str, Any]) -> str:
@@ -299,7 +303,7 @@ def _draw_checks(checks: list[dict[str, Any]] | None) -> Iterator[Line]:
 
 def check(json: bool = JSON, folder: Path = FOLDER) -> int:
     """Validate settings, roles, skills and hooks. Permission rules and hook scripts are checked too."""
-    from agentflow.api.extensions import list_extensions
+    from agentflow.api.extensions import Standing, list_extensions
     from agentflow.api.trust import find_root_of
     from agentflow.api.validation import ERROR, validate
 
@@ -314,8 +318,9 @@ def check(json: bool = JSON, folder: Path = FOLDER) -> int:
         for problem in found.problems:
             say(problem.text)
         for kind, part in parts:
-            why = f": {part.reason}" if part.reason else ""
-            say(f"{to_one_line(f'{kind} {part.name}')}: {part.standing}{to_one_line(why)}  [{part.file}]")
+            stand = "" if part.standing is Standing.COUNTS and part.reason else f"{part.standing}: "
+            row = to_one_line(f"{kind} {part.name}: {stand}{part.reason}".removesuffix(": "))
+            say(f"{row}  [{part.file}]")
         numbers = {"role file": found.agents, "skill": found.skills, "hook": found.hooks}
         looked_at = ", ".join(format_count(number, noun) for noun, number in numbers.items())
         say(f"{looked_at}, {format_count(len(found.problems), 'problem')}")

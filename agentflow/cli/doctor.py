@@ -152,7 +152,8 @@ def _draw_sandbox(found: Diagnosis) -> Iterator[Line]:
         "by design", span("commands can read the whole git history, including any secrets in it", Style.DIM)
     )
     yield label_row("hidden", span(" ".join(found.hidden)))
-    yield label_row("except", span(" ".join(found.shown) or "nothing", Style.DIM))
+    if found.shown:
+        yield label_row("except", span(" ".join(found.shown), Style.DIM))
     if found.attacks:
         open_ways = sum(not held for attack in found.attacks for held in attack.held.values())
         result = span(f"{open_ways} not blocked", Style.BAD) if open_ways else span("all blocked", Style.GOOD)

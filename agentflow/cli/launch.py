@@ -19,11 +19,11 @@ from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.events import Replied, StoredEvent
 from agentflow.core.pending import Consent
 from agentflow.core.record import encode, to_builtins
-from agentflow.core.task import TaskState
+from agentflow.core.task import Status, TaskState
 from agentflow.redact import Redactor, make_visible
 from agentflow.report.material import sum_spending
 from agentflow.report.report import to_result
-from agentflow.store.reading import load_events
+from agentflow.store.reading import find, load_events, load_state
 from agentflow.store.tasks import TaskStore
 from agentflow.view.board import Board
 from agentflow.view.progress import Progress, open_region
@@ -167,7 +167,7 @@ def _drive(session: Session, job: Job, sink: BinaryIO | None, steering: "Steerin
             signals=_SIGNALS,
             pauses=None if steering is None else steering.pauses,
         )
-    _print_result(crew, task, job)
+    _print_result(crew, task, job, is_session=steering is not None)
     assert task.ending is not None
     return task.ending.exit_code
 
@@ -220,10 +220,18 @@ def _pass_on(lines: bytes, sink: BinaryIO) -> bool:
     return True
 
 
-def _print_result(crew: Crew, task: TaskState, job: Job) -> None:
+def _make_own_diff(crew: Crew, task: TaskState) -> str:
+    """Return the change of a task; none where a follow-up was stopped before it changed what was there."""
+    is_over = task.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}
+    if task.follows and not is_over and load_state(find(crew.git.root, task.follows)).tree == task.tree:
+        return ""
+    return crew.make_diff(task)
+
+
+def _print_result(crew: Crew, task: TaskState, job: Job, *, is_session: bool) -> None:
     """Print the result: on stdout, unless the events are there."""
     from agentflow.api.worktree import find_main
-    from agentflow.view.verdict import draw_verdict
+    from agentflow.view.verdict import draw_verdict, name_as_slash_commands
 
     if job.json:
         from agentflow.api.worktree import describe_kept
@@ -237,7 +245,9 @@ def _print_result(crew: Crew, task: TaskState, job: Job) -> None:
     medium, root = choose_medium(stream, os.environ), crew.git.root
     is_here = any(Path.cwd().is_relative_to(place) for place in (root, find_main(root)))
     elsewhere = "" if is_here else str(root)
-    told = draw_verdict(load_snapshot(crew.store.folder), crew.make_diff(task), elsewhere, job.detail)
+    snapshot, diff = load_snapshot(crew.store.folder), _make_own_diff(crew, task)
+    told = draw_verdict(snapshot, diff, elsewhere, job.detail, is_styled=stream.isatty())
+    told = tuple(map(name_as_slash_commands, told)) if is_session else told
     write_lines((BLANK, *told) if medium.live and job.detail is Detail.FULL else told, stream, medium)
 
 

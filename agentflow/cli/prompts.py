@@ -1,17 +1,15 @@
 """Questions and approvals at a terminal."""
 
-import difflib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from agentflow.api.decisions import parse_edited_input, record_decision
 from agentflow.cli.printing import show
 from agentflow.core.errors import UsageError
-from agentflow.core.file_text import decode_file
 from agentflow.core.pending import (
     APPROVED,
     Answer,
@@ -26,10 +24,11 @@ from agentflow.core.pending import (
 from agentflow.core.record import encode
 from agentflow.redact import make_visible
 from agentflow.store.tasks import TaskStore
+from agentflow.view.call_diff import diff_call
 from agentflow.view.status import draw_changed_checks, style_diff_row
 from agentflow.view.text import Line, Style, line, send, span
 
-SUSPEND = "s"
+_LATER = "later"
 _PERSON = "a person at the terminal"
 _EDITED = {"Bash": "command", "Edit": "new_string", "Write": "content"}
 """The part of a call's input that a person would change."""
@@ -85,7 +84,7 @@ def settle(store: TaskStore, approvals: StandingApprovals | None = None) -> bool
             send("\n", sys.stderr)
             decision = None
         if decision is None:
-            send("  Nothing was decided; it is left waiting.\n", sys.stderr)
+            send("  Not decided yet. /resume or agentflow resume asks again.\n", sys.stderr)
             return False
         record_decision(store, item, decision.replace(by=_PERSON))
     return True
@@ -107,7 +106,7 @@ class _Approval:
         self._draw(_MAX_LINES)
         while True:
             show([self._list_choices()], sys.stderr)
-            match typed := _read_line("approve? [s]: ").lower():
+            match typed := _read_line("approve? [l]: ").lower():
                 case "y" | "yes":
                     return Answer(approved=True, input=self._given)
                 case "a" if self._is_call and self._approvals is not None:
@@ -120,7 +119,7 @@ class _Approval:
                     self._edit()
                 case "m":
                     self._draw(None)
-                case "" | "s":
+                case "" | "l":
                     return None
                 case _:
                     send(f"  {make_visible(repr(typed))} is none of these.\n", sys.stderr)
@@ -129,8 +128,8 @@ class _Approval:
         choices = ["y yes", "n no"]
         if self._is_call:
             choices += ["e edit it"]
-            choices += ["a yes, also to the same call later"] if self._approvals is not None else []
-        return line("  " + " · ".join((*choices, "m show all", "s leave it waiting")), hang=2)
+            choices += ["a always this session"] if self._approvals is not None else []
+        return line("  " + " · ".join((*choices, "m show all", "l later")), hang=2)
 
     def _draw(self, most: int | None) -> None:
         rows = tuple(_draw_item(self._item, self._root, most))
@@ -178,8 +177,8 @@ def _ask(item: Pending, root: Path) -> Answer | None:
         said = []
         for question in item.questions:
             show(_draw_question(question), sys.stderr)
-            typed = _read_line(f"answer, {words}; s = leave it waiting [{item.default}]: ")
-            if typed.lower() == SUSPEND:
+            typed = _read_line(f"answer, {words}; later = decide later [{item.default}]: ")
+            if typed.lower() == _LATER:
                 return None
             said.append(typed or item.default)
         try:
@@ -205,8 +204,8 @@ def _draw_item(item: Pending, root: Path, most: int | None = None) -> Iterator[L
     if item.kind is PendingKind.SURFACE:
         yield from draw_changed_checks(item, most)
         return
-    yield line(span("? ", Style.WARN), span(f"{item.describe()}: {item.tool or ''}", Style.BOLD))
-    if item.kind is PendingKind.APPROVAL and (rows := _diff_of_call(item, root)):
+    yield line(span("? ", Style.WARN), span(item.tell_what_waits(), Style.BOLD))
+    if item.kind is PendingKind.APPROVAL and (rows := diff_call(item, root)):
         yield line("  ", span(str(item.input["file_path"]), Style.ACCENT))
         yield from _cut_rows((line(_INDENT, span(row, style_diff_row(row)), hang=5) for row in rows), most)
         return
@@ -214,33 +213,6 @@ def _draw_item(item: Pending, root: Path, most: int | None = None) -> Iterator[L
         text = value if isinstance(value, str) else encode(value).decode()
         is_command = item.tool == "Bash" and key == "command"
         yield from _cut_rows(_draw_command(text) if is_command else _draw_value(key, text), most)
-
-
-def _diff_of_call(item: Pending, root: Path) -> list[str]:
-    """Return the change by a call of Edit or Write as a diff without its heads; empty for other calls."""
-    given = item.input
-    try:
-        path = root / given["file_path"]
-        is_own = path.is_file() and path.resolve().is_relative_to(root)
-        before = decode_file(path.read_bytes()).shown if is_own else ""
-    except (KeyError, TypeError, OSError, ValueError):
-        return []
-    after = _apply_edit(item.tool, given, before)
-    if after is None or after == before:
-        return []
-    rows = difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=2)
-    return list(rows)[2:]
-
-
-def _apply_edit(tool: str | None, given: Mapping[str, Any], before: str) -> str | None:
-    """Return a file as a call would leave it; None where that is unknown."""
-    if tool == "Write" and isinstance(given.get("content"), str):
-        return str(given["content"])
-    old, new = given.get("old_string"), given.get("new_string")
-    is_edit = tool == "Edit" and isinstance(old, str) and isinstance(new, str) and bool(old)
-    if not is_edit or str(old) not in before:
-        return None
-    return before.replace(str(old), str(new), -1 if given.get("replace_all") else 1)
 
 
 def _draw_command(text: str) -> Iterator[Line]:

@@ -39,7 +39,7 @@ _CUT = (Status.CANCELLED, Status.ERROR)
 _IGNORED = frozenset(
     {
         *("Warned", "Signalled", "Retried", "Searched", "RepairTried", "Answered", "StateChanged"),
-        *("Asked", "CheckStarted", "TestRunsLong", "Probed", "TaskUndone"),
+        *("Asked", "CheckStarted", "TestRunsLong", "Probing", "Probed", "TaskUndone"),
     }
 )
 """Events about the machine, the person and the store, not about what the task did.

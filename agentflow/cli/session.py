@@ -1,5 +1,6 @@
 """`agentflow` alone at a terminal: a session of questions, tasks and follow-ups; and the list of sessions."""
 
+import difflib
 import os
 import signal
 import sys
@@ -10,7 +11,7 @@ from shlex import split as split_words
 from typing import TYPE_CHECKING, NoReturn
 
 from agentflow.cli.arguments import FOLDER, JSON
-from agentflow.cli.printing import say, say_error, say_json, tell_error
+from agentflow.cli.printing import say, say_error, say_json, show, tell_error
 from agentflow.cli.session_commands import (
     COMMAND_GROUPS,
     Chat,
@@ -22,10 +23,11 @@ from agentflow.core.errors import AgentflowError, Exit, InvalidFile, TaskNotFoun
 from agentflow.redact import format_count, list_some, to_one_line
 from agentflow.store.reading import list_tasks
 from agentflow.store.sessions import create_session, find_session, load_sessions, save_session
-from agentflow.view.words import RESUMABLE
+from agentflow.view.words import RESUMABLE, format_local
 
 if TYPE_CHECKING:
     from agentflow.cli.line_editor import LineEditor
+    from agentflow.workspace.git import Git
 
 
 def open_session(folder: Path, run: Callable[[Sequence[str]], int], *, goes_on: bool, plain: bool) -> int:
@@ -44,6 +46,7 @@ def open_session(folder: Path, run: Callable[[Sequence[str]], int], *, goes_on: 
     editor = LineEditor(git, summarize_commands(git.root), plain=plain)
     chat = Chat(root=git.root, saved=saved, plain=plain, run=run, steering=Steering(git, editor))
     say(f"agentflow in {git.root}")
+    chat = _greet(chat, git)
     say("Type a question or a task. /help lists commands, /quit leaves.")
     if goes_on:
         say(f"Continuing session {saved.session_id}, {format_count(len(saved.tasks), 'task')}.")
@@ -55,6 +58,22 @@ def open_session(folder: Path, run: Callable[[Sequence[str]], int], *, goes_on: 
         _say_what_waits(chat)
         say("Continue with: agentflow --continue")
     return chat.over
+
+
+def _greet(chat: Chat, git: "Git") -> Chat:
+    """Say which checks, sandbox and model tasks will use, and keep them for the line below the input."""
+    from agentflow.cli.config import draw_surroundings, find_setup
+
+    try:
+        told = find_setup(git)
+    except AgentflowError as error:  # the first task says it again
+        tell_error(error)
+        return chat
+    show(draw_surroundings(told))
+    checks = [check["check"] for check in told["checks"] or ()]
+    level = told["sandbox"].partition(":")[0]
+    around = (f"sandbox {'on' if level == 'full' else level}", list_some(checks) or "no checks")
+    return chat.replace(default_model=told["model"], around=" · ".join(around))
 
 
 def _take_turn(chat: Chat, editor: "LineEditor", left: str) -> tuple[Chat, str]:
@@ -127,6 +146,10 @@ def _handle(chat: Chat, typed: str) -> Chat:
     try:
         name, *words = _split(typed)
         found = next((rows[name] for rows in COMMAND_GROUPS.values() if name in rows), None)
+        if found is None and name and name not in (known := summarize_commands(chat.root)):
+            near = difflib.get_close_matches(name, known, n=1)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            raise UsageError(f"there is no command {name}{meant}", hint="/help lists them")
         return found.run(chat, words) if found else _run_message(chat, typed)
     except AgentflowError as error:
         tell_error(error)
@@ -175,19 +198,12 @@ def _run_message(chat: Chat, text: str) -> Chat:
 
 def _describe(chat: Chat) -> str:
     """Return the line below the input."""
-    from agentflow.view.tasks import name_status
-
-    newest = chat.saved.tasks[-1] if chat.saved.tasks else None
-    count = format_count(len(chat.saved.tasks), "task")
-    if newest:
-        task = recall_task(chat, newest)
-        status = name_status(task, at_work=False).replace("_", " ") if task else "one cannot be read"
-        count += f", the last {status}"
-    if chat.saved.last is None:
-        then = "the next message starts a change"
+    task = recall_task(chat, chat.saved.last)
+    if task is not None and (task.status in RESUMABLE or task.active):
+        now = "paused: /resume continues"
     else:
-        then = f"the next message continues {'it' if chat.saved.last == newest else 'the one before'}"
-    return f" {count} · {then}" + (f" · model {chat.model}" if chat.model else "")
+        now = "new change" if chat.saved.last is None else "same change, /new begins another"
+    return " " + " · ".join(filter(None, (now, chat.model or chat.default_model, chat.around)))
 
 
 def sessions(json: bool = JSON, folder: Path = FOLDER) -> None:
@@ -202,6 +218,6 @@ def sessions(json: bool = JSON, folder: Path = FOLDER) -> None:
         return
     for one in found.readable:
         count = format_count(len(one.tasks), "task")
-        say(f"{one.session_id}  {one.started_at[:16]}  {count:<9} {list_some(one.said, 3, ' · ')}")
+        say(f"{one.session_id}  {format_local(one.started_at)}  {count:<9} {list_some(one.said, 3, ' · ')}")
     if not any(found):
         say("there is no session in this repository; agentflow alone starts one")

@@ -36,6 +36,9 @@ class Chat(Record):
     """Runs a command of agentflow and tells its errors."""
     steering: "Steering"
     model: str | None = None
+    default_model: str = ""
+    around: str = ""
+    """The sandbox and the checks, in short."""
     plain: bool = False
     over: int | None = None
     """The exit code of the session, once it is over."""

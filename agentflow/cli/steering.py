@@ -73,9 +73,8 @@ class Steering:
         _say(
             span("‖ ", Style.WARN),
             span("Paused. ", Style.BOLD),
-            "Nothing is lost; the files are as they are.",
+            "Type a correction; Enter continues, s stops.",
         )
-        _say("  Enter continues. Type what should be different, or s to stop here.")
         try:
             said = self._editor.read("paused> ", default=screen.typed).strip()
         except (EOFError, KeyboardInterrupt):

@@ -37,7 +37,7 @@ def trust(
     if not json:
         for item in found:
             say(f"{_name_standing(item, left, before):<8} {item.kind:<12} {item.file}")
-            say(f"{'':<8} may {item.does}")
+            say(f"{'':<8} {item.does}")
         for note in notes:
             say(f"note     {note}")
     invalid = {item.file for item in found if item.problem}
@@ -180,7 +180,7 @@ def _decide(candidate: "PluginCandidate", differences: tuple[str, ...], *, yes: 
     say(f"{record.name} {record.version} from {record.source} {record.commit[:12]}".rstrip())
     for item in candidate.items:
         say(f"{item.kind:<12} {item.file}")
-        say(f"{'':<12} may {item.does}")
+        say(f"{'':<12} {item.does}")
     for difference in differences:
         say(f"changed      {difference}")
     question = f"use {record.name} as shown, in every repository?"

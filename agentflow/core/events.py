@@ -244,6 +244,13 @@ class TestRunsLong(Record, tag=True):
     code: Side = Side.FINAL
 
 
+class Probing(Record, tag=True):
+    """So many of the runs that have to fail are over; with all of them over, none goes on."""
+
+    done: int
+    total: int  # as far as it is known by now
+
+
 class Probed(Record, tag=True):
     kind: ProbeKind
     check: CheckName
@@ -354,6 +361,7 @@ Event = (
     | EvidenceRecorded
     | CheckStarted
     | TestRunsLong
+    | Probing
     | Probed
     | RunEnded
     | Warned

@@ -26,6 +26,7 @@ _ASKED: Mapping[PendingKind, tuple[str, ...]] = {
     PendingKind.ESCALATION: ("options", "recommended"),
 }
 """The input keys that a person sees as questions and options."""
+_VERBS = {"Edit": "edit", "Write": "write", "Bash": "run", "WebFetch": "fetch", "WebSearch": "search"}
 
 
 class Question(Record):
@@ -80,6 +81,16 @@ class Pending(Record):
     def describe(self) -> str:
         """Return in words what waits; a person approves changed checks just as a call."""
         return f"{PendingKind.APPROVAL if self.kind in APPROVED else self.kind} {self.id}"
+
+    def tell_what_waits(self) -> str:
+        """Return in one line what a person decides, and the command's word for it."""
+        if self.kind is PendingKind.SURFACE:
+            return f"changed tests or check settings (approve {self.id})"
+        if self.kind is not PendingKind.APPROVAL:
+            return f"{self.kind} (answer {self.id})"
+        subject = next((text for text in self.input.values() if isinstance(text, str)), "").partition("\n")[0]
+        verb = _VERBS.get(self.tool or "", self.tool or "")
+        return f"{verb} {subject} (approve {self.id})".replace("  ", " ")
 
     def tell_how_to_decide(self, task_id: str) -> str:
         """Return the command with which a person decides."""
@@ -141,17 +152,22 @@ class Consent(StrEnum):
     NO = "no"
     """Take defaults and deny approvals."""
 
+    @property
+    def option(self) -> str:
+        """The option with which a person gives it."""
+        return "--yes" if self is Consent.YES else "--no-input"
+
 
 def decide_now(consent: Consent, pending: Pending) -> Answer | None:
     """Return the decision that needs no person, or None where a person has to decide."""
     if consent is Consent.SUSPEND:
         return None
     if pending.kind is PendingKind.SURFACE:
-        said = f"consent {consent} never approves changed checks"
-        return Answer(approved=False, text=said, by=f"consent {consent}")
+        said = "it never approves changed tests; run again without it to decide"
+        return Answer(approved=False, text=said, by=consent.option)
     if pending.kind is PendingKind.APPROVAL:
         is_yes = consent is Consent.YES
-        return Answer(approved=is_yes, text="" if is_yes else "nobody was asked", by=f"consent {consent}")
+        return Answer(approved=is_yes, text="" if is_yes else "nobody was asked", by=consent.option)
     return read_answer(pending, [pending.default] * len(pending.questions)).replace(by="default")
 
 

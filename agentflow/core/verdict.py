@@ -7,7 +7,7 @@ from types import MappingProxyType
 from agentflow.core.evidence import CheckName, Side
 from agentflow.core.record import Record
 
-PLAUSIBLE = "plausible: it passes these checks"
+PLAUSIBLE = "only your tests vouch for this fix"
 """The claim for a change by the built-in repair engine."""
 
 
@@ -162,9 +162,9 @@ def describe_probe(kind: ProbeKind, end: ProbeEnd) -> str:
         case ProbeEnd.SILENT if kind is ProbeKind.UNTRIED:
             return "the tests do not try all of it"
         case ProbeEnd.RED_AS_IT_MUST:
-            return "failed, as it must"
+            return "failed, as expected"
         case _:
-            return "passed, although it had to fail"
+            return "passed, but should have failed"
 
 
 class ProbeResult(Record):
@@ -210,7 +210,7 @@ class FailReason(StrEnum):
     OTHER_CHECK = "{check}: {about} is not this check, run by the program on the final code"
     TIMED_OUT = "{check}: timed out after {about}"
     NO_TEST_RAN = "{check}: no test ran"
-    NOT_RUN_NOW = "{check}: ran before, not now: {about}"
+    NOT_RUN_NOW = "{check}: {about} ran before the task but not after it"
     STILL_FAILING = "{check}: still failing: {about}"
     FEWER_TESTS = "{check}: {about}"
     FAILED = "{check}: {about}"

@@ -212,7 +212,7 @@ def _parse_output(hook: Hook, text: str) -> tuple[HookResult, tuple[str, ...]]:
         result, unknown = parse_answer(hook, found)
     except Mismatch as error:
         raise Mismatch("", f"gave an answer that does not fit: {error}") from None
-    return result, (f"keys without a meaning here: {', '.join(unknown)}",) if unknown else ()
+    return result, tuple(f'field "{name}" ignored' for name in unknown)
 
 
 def _apply_exit_code(hook: Hook, said: ProgramOutput, result: HookResult, text: str) -> HookResult:

@@ -188,7 +188,7 @@ def _read(folder: Path, root: Path, name: str) -> bytes:
     fence, below = PathGuard(root), folder.relative_to(root)
     home, place = fence.to_relative(str(below)), PurePosixPath(fence.to_relative(str(below / name)))
     if home != below.as_posix() or not place.is_relative_to(home):
-        raise OutsideWorkspace(f"{name} leads out of the skill's folder")
+        raise OutsideWorkspace(f"{name} links outside the skill's folder; not readable")
     return fence.read(str(place))
 
 

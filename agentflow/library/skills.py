@@ -19,13 +19,12 @@ from agentflow.core.task import Phase
 from agentflow.frontmatter import read_yaml
 from agentflow.library.roles import Roles
 from agentflow.library.skill_file import SKILL_FILE, SKILL_TESTS, Skill, read_skill, read_skill_file
-from agentflow.redact import list_some, make_visible, to_one_line
+from agentflow.redact import make_visible, to_one_line
 from agentflow.settings import find_bundled
 
 MAX_LISTING = 4_000
 """Characters of the lines in one prompt, about 1,000 tokens; the others are found by words."""
 MAX_ROW_CHARS = 180
-_MAX_NAMES = 12
 _MAX_DEPTH = 6
 _MAX_FOLDERS = 2000
 
@@ -114,8 +113,6 @@ def load_skills(places: Iterable[SkillFolder]) -> Skills:
                 warnings.append(f"skill left out: {error}")
                 continue
             warnings.extend(_add(found, skill))
-    if theirs := sorted(skill.name for skill in found.values() if skill.origin == "project"):
-        warnings.append(f"skills of this repository are offered as text: {list_some(theirs, _MAX_NAMES)}")
     if sum(len(format_skill_line(skill)) for skill in found.values()) > MAX_LISTING:
         warnings.append(
             f"{len(found)} skills: each role is shown the nearest to the task, Skill finds the rest"

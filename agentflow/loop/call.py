@@ -1,6 +1,7 @@
 """The one path of every tool call: authorize it, run it, and record the result."""
 
 import time
+from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from shutil import copy
@@ -32,7 +33,7 @@ from agentflow.loop.open_skills import find_skill_bounds, require_allowed_by_ski
 from agentflow.parse import Mismatch
 from agentflow.permissions.role_rules import explain_role_refusal, find_scope
 from agentflow.process import check_cancelled, make_timestamp
-from agentflow.redact import list_some, redact_text, redact_values, to_one_line
+from agentflow.redact import format_count, list_some, redact_text, redact_values, to_one_line
 from agentflow.tools.inputs import check_input, spell_path
 from agentflow.tools.shell import BASH, recall_note
 from agentflow.tools.submit import KINDS, Escalation, find_misplacement
@@ -229,12 +230,11 @@ def _describe_inputs(agent: Agent, tool: Tool) -> str:
 
 def _refuse_unknown(agent: Agent, call: ToolCall) -> CallAnswered:
     """Answer a call of a tool that the role does not have."""
-    offered = ", ".join(tool.name for tool in agent.tools)
+    yours = f"Your tools: {', '.join(tool.name for tool in agent.tools)}"
     owner = agent.around.owners.get(call.name)
     if owner is None:
-        return _block(agent, call, f"there is no tool {call.name}; yours are {offered}")
-    why = "is not available here" if owner == agent.role.part else f"belongs to the {owner}"
-    blocked = _block(agent, call, f"{call.name} {why}; yours are {offered}", owner)
+        return _block(agent, call, f"There is no tool {call.name}. {yours}")
+    blocked = _block(agent, call, f"You do not have {call.name}. {yours}", owner)
     return blocked.replace(refused_by=f"the list of the {agent.role.name}")
 
 
@@ -274,18 +274,27 @@ async def answer_call(agent: Agent, run: Run, call: ToolCall) -> CallAnswered | 
             call_id=call.id,
             tool=call.name,
             is_error=made.result.is_error,
-            summary=to_one_line(made.result.content)
-            if made.result.is_error or _has_summary(agent, authorized.tool)
-            else "",
+            summary=_summarize(agent, authorized, made.result),
             seconds=made.seconds,
         )
     )
     return made
 
 
-def _has_summary(agent: Agent, tool: Tool) -> bool:
-    """Return whether an event shows the result: the text of a file and a receipt say nothing to a person."""
-    return tool is not agent.submit and not (tool.shows_file and tool.effect is Effect.READ)
+def _summarize(agent: Agent, made: AuthorizedCall, result: ToolResult) -> str:
+    """Return a result in a few words: the text of a file and a receipt say nothing to a person."""
+    tool, given = made.tool, made.input
+    if tool is agent.submit and not result.is_error:
+        return ""
+    if result.is_error or not tool.shows_file:
+        return to_one_line(result.content)
+    if tool.effect is Effect.READ:
+        return f"({format_count(result.content.count(chr(10)), 'line')})"
+    old, new = (
+        Counter(str(text).splitlines())
+        for text in (given.get("old_string", ""), given.get("new_string", given.get("content", "")))
+    )
+    return f"+{(new - old).total()} \N{MINUS SIGN}{(old - new).total()}"
 
 
 async def _make(agent: Agent, run: Run, call: ToolCall, ready: AuthorizedCall) -> CallAnswered | RunPaused:

@@ -213,12 +213,12 @@ def _drop_unknown(value: object) -> object:
 def _describe(name: str, written: _RawEntry) -> str:
     """Return what happens when a server is used, with variables by their names."""
     if written.url:
-        return f"ask the MCP server {name} at {written.url}"
+        return f"asks the MCP server {name} at {written.url}"
     given = [f"with {', '.join(sorted(written.env))}"] if written.env else []
     given += ["on the network"] if written.network else []
     given += [f"writing {', '.join(written.writable)}"] if written.writable else []
     given += [f"reading {', '.join(written.readable)}"] if written.readable else []
-    return " ".join((f"start the MCP server {name}: {written.command}", *written.args, *given))
+    return " ".join((f"starts the MCP server {name}: {written.command}", *written.args, *given))
 
 
 def _is_model_key(name: str) -> bool:

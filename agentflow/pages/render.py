@@ -8,7 +8,8 @@ from typing import Any
 
 from agentflow import __version__
 from agentflow.core.evidence import Evidence, Side, describe_end
-from agentflow.core.pending import Pending
+from agentflow.core.messages import sum_usage
+from agentflow.core.pending import Pending, PendingKind
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import Status, TaskState
 from agentflow.core.verdict import PLAUSIBLE, describe_probe, explain_caveat
@@ -19,7 +20,17 @@ from agentflow.pages.templates import fill_template, format_money, to_markup
 from agentflow.pages.turns import CallEnd, RunView
 from agentflow.redact import format_count, to_one_line
 from agentflow.verdict.ending import describe_outcome
-from agentflow.view.words import UNSANDBOXED, format_duration, is_without_change, mark_status, style_status
+from agentflow.view.call_diff import diff_call
+from agentflow.view.tasks import Snapshot
+from agentflow.view.words import (
+    UNSANDBOXED,
+    format_duration,
+    format_local,
+    is_offline,
+    is_without_change,
+    mark_status,
+    style_status,
+)
 
 LOCAL = "#{}"
 """The address of a record within the same page."""
@@ -90,11 +101,11 @@ def render_document(page: TaskPage) -> str:
         runs = tuple(
             (run, _render_run(page, run), tuple(text for _, text in _render_turns(run))) for run in page.runs
         )
-        parts["waiting"] = _render_waiting(page.snapshot.state)
+        parts["waiting"] = _render_waiting(page.snapshot)
         parts["runs"] = _render_runs(page, runs, is_open=False) if runs else ""
         parts["evidence"] = _render_evidence(page, "")
         parts["cost"] = _render_cost(page)
-    order = ("head", "waiting", "answer", "route", "diff", "checks", "plan", "runs", "evidence", "cost")
+    order = ("waiting", "head", "answer", "route", "diff", "checks", "plan", "runs", "evidence", "cost")
     body = "\n".join(parts[name] for name in order if parts.get(name))
     return wrap_document(_make_title(page), body, f"the files of task {page.task_id}")
 
@@ -128,7 +139,7 @@ def describe_status(page: TaskPage) -> tuple[str, str, str]:
     if state.status is Status.RUNNING and not page.at_work:
         return "!", "Interrupted", "warn"
     outcome, _ = describe_outcome(state, page.snapshot.find)
-    words = "Waits for you" if state.pending else outcome.partition(":")[0]
+    words = "Waiting for you" if state.pending else outcome.partition(":")[0]
     mark = mark_status(state.status).text.strip()
     return mark, words[:1].upper() + words[1:], style_status(state.status).name.lower()
 
@@ -162,27 +173,31 @@ def explain_outcome(page: TaskPage) -> str:
         return ""
     state = page.snapshot.state
     if state.undone is not None:
-        return f"The files were restored to their state before the task, {state.undone.at}."
+        return f"The files were restored to their state before the task, {format_local(state.undone.at)}."
     if state.status is Status.RUNNING:
         ended = f"Its process ended before the task did. agentflow resume {state.task_id} continues it."
-        return "It is at work." if page.at_work else ended
+        return "Running." if page.at_work else ended
     words, why = describe_outcome(state, page.snapshot.find)
     said = why or words
     is_verified = state.status in (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
-    claim = f" It was found by search and is {PLAUSIBLE}." if state.is_found and is_verified else ""
+    claim = f" It was found by search: {PLAUSIBLE}." if state.is_found and is_verified else ""
     return f"{said[:1].upper()}{said[1:]}{'' if said.endswith('.') else '.'}{claim}"
+
+
+_DIFF_TONES = {"+": "came", "-": "gone", "@": "faint"}
 
 
 def _list_facts(page: TaskPage, state: TaskState) -> Iterator[tuple[str, str, str]]:
     """Yield facts about a task, each with its label and its tone."""
-    yield "Started", f"{state.started_at.replace('T', ' ').removesuffix('Z')} UTC", ""
+    yield "Started", format_local(state.started_at), ""
     yield "Worked", format_duration(page.course.seconds), ""
-    yield "Model", state.model, ""
+    ids = dict.fromkeys(run.model for run in page.runs)
+    yield "Model", state.model if is_offline(state.model) or not ids else ", ".join(ids), ""
     route = f", {state.route.replace('_', ' ')} route" if state.route else ""
     yield "Class", f"{state.task_complexity}{route}", ""
     if not state.reads_only:
         yield "Attempts", f"{state.iteration} of at most {state.max_iterations}", ""
-    usage = state.usage
+    usage = sum_usage(role.usage for role in page.spending.roles) if page.spending.roles else state.usage
     yield "Cost", format_money(usage.cost_usd), ""
     yield "Tokens", f"{usage.tokens - usage.output:,} in, {usage.output:,} out", ""
     if state.sandbox == "none":
@@ -235,26 +250,33 @@ def _render_diff(page: TaskPage, state: TaskState) -> str:
         removed=sum(file.removed for file in page.files),
         legend=[(mark, _LEGEND[mark]) for mark in marks],
         signs=_SIGNS,
-        empty="Nothing is known to be changed yet." if is_open else "No file was changed.",
+        empty="No changes yet." if is_open else "No file was changed.",
     )
 
 
-def _render_waiting(state: TaskState) -> str:
+def _render_waiting(snapshot: Snapshot) -> str:
     """Return what waits for a person, with the commands that decide it."""
-    items = [describe_pending(item, state.task_id) for item in state.pending]
+    items = [describe_pending(item, snapshot.folder) for item in snapshot.state.pending]
     return fill_template("pages/waiting.html", items=items) if items else ""
 
 
-def describe_pending(item: Pending, task_id: str) -> Mapping[str, Any]:
-    """Return the values of a pending item that a page shows."""
+def describe_pending(item: Pending, folder: Path) -> Mapping[str, Any]:
+    """Return the values of a pending item that a page shows, the change of a file as a diff."""
     questions = [one.text for one in item.questions if one.text]
     rows = [("question", text) for text in questions]
-    rows += [(key, str(value)) for key, value in item.shown_input.items() if value not in ("", None)]
+    diff = [str(row) for row in str(item.input.get("diff", "")).split("\n") if row]
+    if item.kind is PendingKind.SURFACE:
+        rows = [("what changed", "\n".join(item.input["changes"])), ("said", item.input["why"] or "")]
+    elif diff := diff_call(item, folder.parents[2]):
+        rows = [("file", item.input["file_path"])]
+    else:
+        rows += [(key, str(value)) for key, value in item.shown_input.items() if value not in ("", None)]
     return {
-        "title": f"{item.describe()}{f': {item.tool}' if item.tool else ''}",
-        "rows": rows,
+        "title": item.tell_what_waits(),
+        "diff": [(_DIFF_TONES.get(row[0], ""), row) for row in diff if row],
+        "rows": [row for row in rows if row[1]],
         "options": item.questions[0].options,
-        "command": item.tell_how_to_decide(task_id),
+        "command": item.tell_how_to_decide(folder.name),
     }
 
 

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from agentflow.core.evidence import summarize_evidence
 from agentflow.redact import format_count, make_visible, redact_text
-from agentflow.view.words import format_duration
+from agentflow.view.words import format_duration, format_local
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _ROOMS = ("pages", "web")
@@ -42,6 +42,7 @@ def _environment() -> Environment:
         "count_of": format_count,
         "ended": summarize_evidence,
         "money": format_money,
+        "local": format_local,
     }
     made.filters.update(filters)
     return made

@@ -129,7 +129,7 @@ def _open_turn(run: RunView, event: _OfTurn) -> TurnView:
                 text=event.text, usage=event.usage, seconds=event.seconds, call_count=event.calls
             )
         case PersonSaid():
-            return turn.replace(notes=(*turn.notes, f"A person said: {event.text}"))
+            return turn.replace(notes=(*turn.notes, f"You: {event.text}"))
         case Retried():
             return turn.replace(
                 notes=(*turn.notes, f"Asked again, try {event.attempt} failed: {event.reason}")

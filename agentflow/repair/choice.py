@@ -154,9 +154,9 @@ def _describe(seen: VersionComparison, vectors: Sequence[tuple[str, ...]], best:
     own, another = (each[at].split(_PART) for each in (mine, theirs))
     if own[0] != another[0]:
         left, right = _shorten(own[0], another[0])
-        return f"{seen.inputs[at]} gives {left}, or {right}"
+        return f"for {seen.inputs[at]} this one gives {left}, that one {right}"
     left, right = _shorten(own[1], another[1])
-    return f"{seen.inputs[at]} gives {own[0]} and leaves {left}, or {right}"
+    return f"for {seen.inputs[at]} both give {own[0]}; this one leaves {left}, that one {right}"
 
 
 def _shorten(one: str, other: str) -> tuple[str, str]:

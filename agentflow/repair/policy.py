@@ -31,6 +31,7 @@ from agentflow.core.role import (
 )
 from agentflow.core.verdict import PLAUSIBLE
 from agentflow.parse import decode
+from agentflow.redact import format_count
 from agentflow.repair.bench import Hope, SearchWatch
 from agentflow.repair.case import GIVEN_UP, RepairCase, explain_failure
 from agentflow.repair.sources import read_sources
@@ -194,7 +195,8 @@ def _explore(request: Request, case: RepairCase) -> Reply:
         return _reply_with(request, [("Read", {"file_path": path}) for path in files])
     findings = tuple(Finding(claim=place.claim, path=place.path, line=place.line) for place in places)
     count = len(case.seen.reds)
-    summary = f"suspicious lines: {len(case.places)}; failing tests that execute them: {count}"
+    lines, tests = format_count(len(case.places), "suspicious line"), format_count(count, "failing test")
+    summary = f"{lines}, run by {tests}"
     result = Findings(summary=summary, findings=findings, open_questions=())
     return _reply_with(request, [_call("SubmitFindings", result)])
 
@@ -202,7 +204,7 @@ def _explore(request: Request, case: RepairCase) -> Reply:
 def _plan(case: RepairCase) -> Plan:
     edits, root = case.candidates, case.sources.root
     return Plan(
-        summary=f"try {len(edits)} edits in order, in throw-away copies; make the best that passes",
+        summary=f"{len(edits):,} candidate edits to try",
         steps=tuple(PlanStep(title=edit.title, files=(edit.path,)) for edit in edits[:_SHOWN]),
         acceptance=(
             *(f"{test} passes" for test in sorted(case.seen.reds)),
@@ -211,7 +213,7 @@ def _plan(case: RepairCase) -> Plan:
                 for shown in case.brief.before
             ),
         ),
-        risks=(f"an edit found by search is {PLAUSIBLE}",),
+        risks=(f"found by search: {PLAUSIBLE}",),
     )
 
 

@@ -15,6 +15,7 @@ from agentflow.core.test_ids import get_test_file
 from agentflow.parse import decode
 
 ADVICE = "Set ANTHROPIC_API_KEY or choose a model with --model."
+OTHER_WORK = "For other work set ANTHROPIC_API_KEY or choose a model with --model."
 
 _VARIABLE = re.compile(r"^([A-Za-z_]\w*)=(.*)$", re.DOTALL)
 
@@ -31,7 +32,7 @@ _HEADING = re.compile(r"^## +(.+?)\s*$")
 _FAILED = re.compile(r"^Iteration (\d+) failed")
 
 _CHECK = re.compile(
-    r"^- (?P<name>\w+): (?P<color>red|green)\b.*?\bevidence (?P<id>ev-\d+)"
+    r"^- (?P<name>\w+): (?P<color>red|green)\b(?:.*?\b(?P<passed>\d+) passed)?.*?\bevidence (?P<id>ev-\d+)"
     r"(?:, output in (?P<output>\.claude/agentflow/[\w-]+/evidence/ev-\d+\.out))?"
 )
 
@@ -51,6 +52,8 @@ class CheckLine(Record):
 
     name: str
     is_green: bool
+    passed: str | None
+    """How many tests passed."""
     evidence: str
     output: str | None
     """Path of its output; the record and the test ids lie beside it."""
@@ -126,6 +129,7 @@ def _parse_checks(lines: Iterable[str]) -> tuple[CheckLine, ...]:
         CheckLine(
             name=found["name"],
             is_green=found["color"] == "green",
+            passed=found["passed"],
             evidence=found["id"],
             output=found["output"],
         )
@@ -173,11 +177,12 @@ def read_target(root: Path, brief: Brief, files: Iterable[str]) -> Target:
             f"nothing that ran fails; could not run: {'; '.join(brief.not_run)}",
             hint="Install what is missing, then try again.",
         )
+    if not brief.before:
+        said = "no checks found: the built-in repair engine can only fix Python code with failing tests"
+        raise ModelRejected(said, hint=ADVICE)
     if not reds:
-        seen = "no test fails" if brief.before else "no check was found"
-        raise ModelRejected(
-            f"{seen}: the built-in repair engine can only fix Python code with failing tests", hint=ADVICE
-        )
+        passed = f"all {count} tests pass" if (count := brief.before[0].passed) else "the checks pass"
+        raise ModelRejected(f"nothing to fix: {passed}", hint=OTHER_WORK)
     known = tuple(files)
     record = read_record(root, reds[0])
     target = _parse_command(root, record.command)

@@ -255,7 +255,7 @@ def _describe_facts(task: TaskState) -> str:
         gaps = f"; not isolated: {', '.join(task.gaps)}" if task.gaps else ""
         lines.append(f"- sandbox: {nest_text(task.sandbox)}{nest_text(gaps)}")
     if task.is_found and task.ending.exit_code is Exit.VERIFIED:
-        lines.append(f"- found by the built-in repair engine; {PLAUSIBLE}, and nothing more is claimed")
+        lines.append(f"- found by the built-in repair engine: {PLAUSIBLE}")
     return "\n".join(lines)
 
 

@@ -129,7 +129,7 @@ def recall_note(offered: Iterable[ToolSpec], call_id: str) -> str:
 
 
 def recall(wanted: RecallInput, context: ToolContext) -> Output:
-    """Read on in a clipped result."""
+    """Read the rest of a truncated result."""
     if wanted.offset < 0 or not 1 <= wanted.limit <= MAX_PAGE:
         raise InvalidInput(f"offset is 0 or more, limit is 1 to {MAX_PAGE}")
     if context.call_id in context.run.recalls[MAX_CALLS:]:

@@ -28,14 +28,12 @@ from agentflow.tools.inputs import spell_path
 
 _WEB = ("https://", "http://")
 """A page is cited by its address; whether it says so cannot be looked up here."""
-_NOTHING_TO_DO = (
-    "make the change; if nothing has to change, name no file and give the reason as summary, or use Escalate"
-)
+_NOTHING_TO_DO = "Make the change; if none is needed, name no file and say why in `summary`, or use Escalate."
 Cited = TypeVar("Cited", Finding, Issue)
 
 
 def submit_findings(wanted: Findings, context: ToolContext) -> Output:
-    """Hand in what was found and end; each finding names a file and a line that exist."""
+    """Submit your findings and end; each finding names a file and a line that exist."""
     placed, flagged = _check_citations(wanted.findings, context)
     borne = [one for one in placed if one.place not in flagged and not one.path.startswith(_WEB)]
     unseen = [one.place for one in borne if not was_shown(context, one)]
@@ -49,7 +47,7 @@ def submit_findings(wanted: Findings, context: ToolContext) -> Output:
 
 
 def submit_plan(wanted: Plan, context: ToolContext) -> Output:
-    """Hand in the plan and end."""
+    """Submit the plan and end."""
     problems = list(_find_disorder(wanted))
     if problems and not context.run.rejected:
         raise InvalidInput("; ".join(problems))
@@ -121,12 +119,15 @@ def _unlike(wanted: Change, context: ToolContext) -> Iterator[str]:
     changed, named = context.changed(), {spell_path(context.workspace, path) for path in wanted.files}
     if not changed:
         if named:
-            yield f"no file differs from before the task: {_NOTHING_TO_DO}"
+            yield f"You have changed no files. {_NOTHING_TO_DO}"
         return
     if untouched := sorted(named - changed.keys()):
-        yield f"named, but the same as before the task: {', '.join(untouched)}"
+        yield f"in `files`, but unchanged: {', '.join(untouched)}"
     if unnamed := sorted(path for path, is_own in changed.items() if is_own and path not in named):
-        yield f"changed, but not named: {', '.join(unnamed)} (name it, or undo it if it does not belong here)"
+        yield (
+            f"{', '.join(unnamed)} changed but is missing from `files`. "
+            "Add it, or revert it if you changed it by mistake."
+        )
 
 
 def _check_citations(cited: tuple[Cited, ...], context: ToolContext) -> tuple[tuple[Cited, ...], list[str]]:
@@ -202,7 +203,7 @@ def ask_user(wanted: AskInput, context: ToolContext) -> Output:  # noqa: ARG001 
 
 
 def escalate(wanted: Escalation, context: ToolContext) -> Output:  # noqa: ARG001  # all tools have one signature
-    """Ask the user which of two holds where code contradicts an assumption; your work then begins again."""
+    """Ask the user to choose when the code contradicts an assumption. You start again with the answer."""
     raise ToolError("nobody answered")
 
 

@@ -39,7 +39,7 @@ class TodoChange(Record):
 
 
 def todo_write(wanted: TodoInput, context: ToolContext) -> Output:
-    """Replace all steps: one in_progress while any is open, a completed one with evidence."""
+    """Replace the whole list. Keep exactly one item in_progress; completed items need an evidence id."""
     todos = _number_todos(wanted.todos)
     _require_valid(todos, context.ledger)
     return _to_output(todos, f"{len(todos)} todo{'s' * (len(todos) != 1)} noted")

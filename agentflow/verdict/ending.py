@@ -172,6 +172,10 @@ def describe_outcome(task: TaskState, find: FindEvidence) -> tuple[str, str]:
             return "changed, but no test could run here", ""
     if task.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT} and task.final:
         return task.status.replace("_", " "), _describe_proof(task, find)
+    if task.pending:
+        return "Waiting for you", task.pending[0].tell_what_waits()
+    if task.ending and task.ending.exit_code is Exit.NO_MODEL and task.change is None:
+        return "", to_one_line(task.ending.reason[:1].upper() + task.ending.reason[1:], _REASON)
     words = _MEANINGS[task.status]
     if task.reads_only:
         words = words.replace("not verified", "not answered")

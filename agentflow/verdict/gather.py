@@ -7,7 +7,7 @@ from anyio import to_thread
 
 from agentflow.checks.dependencies import choose_audit, find_manifest
 from agentflow.checks.repository import require
-from agentflow.core.events import Probed
+from agentflow.core.events import Probed, Probing
 from agentflow.core.evidence import (
     RED,
     Check,
@@ -287,8 +287,11 @@ async def run_probes(
             if sum(each.seconds for each in known) > allowed:
                 known += tuple(probe.leave_out() for probe in batch)
                 continue
+            context.checking.emit(Probing(done=len(known), total=len(known) + len(due) - start))
             begin = (partial(_run, context, task, probe) for probe in batch)
             known += tuple(await run_apart(context.sandbox.level, *begin))
+    if known:
+        context.checking.emit(Probing(done=len(known), total=len(known)))
     return known
 
 

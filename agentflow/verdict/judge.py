@@ -363,7 +363,7 @@ def add_role_caveats(verdict: Verdict, task: TaskState) -> Verdict:
         return verdict
     rivals = task.change.rivals if task.change is not None else ()
     ambiguous = (Caveat.AMBIGUOUS_REPAIR,) if rivals else ()
-    notes = tuple(f"passes the same tests too: {rival}" for rival in rivals)
+    notes = tuple(f"another fix also passes: {rival}" for rival in rivals)
     caveats = (*verdict.caveats, *ambiguous, *find_review_caveats(task))
     gate = task.get_gate(Phase.REVIEW)
     lost = (gate.message.removeprefix("- "),) if gate.status is GateStatus.SKIPPED and gate.agent else ()

@@ -169,7 +169,7 @@ def _note_probes(case: Case) -> Iterator[str]:
             part for each in late if each.end is not ProbeEnd.UNREADABLE for part in each.subjects
         )
         if slow:
-            yield f"no time was left to see whether the checks fail without, or broken: {list_some(slow)}"
+            yield f"not checked, out of time: would the checks fail without {list_some(slow)}?"
         if unread:
             yield f"cannot be read, or is nested too deep, to see if anything can fail: {list_some(unread)}"
     yield from _list_unclear(found)
@@ -187,7 +187,7 @@ def _list_unclear(results: Iterable[ProbeResult]) -> Iterator[str]:
     """Yield what a probe could not show, which may be the repository's own doing."""
     for each in (each for each in results if each.end is ProbeEnd.TOO_SLOW):
         places = list_some(each.subjects)
-        yield f"{each.check}: no time to see whether they notice another result of the functions in {places}"
+        yield f"not checked, out of time: would the {each.check} notice a wrong result of {places}?"
     for each in (each for each in results if each.kind is ProbeKind.BROKEN_CODE):
         files = list_some(each.subjects)
         if each.end is ProbeEnd.NOT_APPLIED:

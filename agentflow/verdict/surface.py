@@ -28,7 +28,7 @@ class Kind(StrEnum):
     START = "code that runs before any test"
     BUILD = "build and CI"
     NAMED = "script, plugin or helper of the checks"
-    OBSERVED = "read or used only by the checks"
+    OBSERVED = "test code, because only tests use it"
     UNKNOWN = "nothing shows that it is product"
     SETTING = "the user's settings"
 

@@ -16,6 +16,7 @@ from agentflow.core.events import (
     Paused,
     PhaseEnded,
     PhaseStarted,
+    Probing,
     RepairTried,
     Replied,
     Retried,
@@ -36,9 +37,10 @@ from agentflow.core.regex import regex
 from agentflow.core.task import GateStatus, Phase, TaskState
 from agentflow.parse import Mismatch, fit
 from agentflow.redact import to_one_line
-from agentflow.view.words import describe_sides
+from agentflow.view.words import is_without_change
 
 _THINKING = "thinking"
+_PROBES = "probes"
 _PERCENT = regex(r"\[ *(\d+)%\]")
 _RESULT = regex(
     r"(?m)\.\.\. (?:ok|FAIL|ERROR|FAILED|ignored|skipped|expected failure)"
@@ -249,14 +251,27 @@ def _name_output(event: CheckStarted | TestRunsLong | EvidenceRecorded) -> str:
 @_update.register
 def _begin_check(event: CheckStarted, board: Board, now: float) -> Board:
     output = _name_output(event)
+    name = f"original {event.check}" if event.surface is not event.code else str(event.check)
     check = RunningCheck(
-        name=event.check,
-        command=to_one_line(format_command(event.command)) + describe_sides(event.surface, event.code),
+        name=f"{event.check} without the change" if is_without_change(event) else name,
+        command=to_one_line(format_command(event.command)),
         since=now,
         output=output,
         expected=board.expected.get(event.check, 0),
     )
     return board.replace(checks={**board.checks, output: check})
+
+
+@_update.register
+def _count_probes(event: Probing, board: Board, now: float) -> Board:
+    others = {name: check for name, check in board.checks.items() if name != _PROBES}
+    if event.done == event.total:
+        return board.replace(checks=others)
+    since = board.checks[_PROBES].since if _PROBES in board.checks else now
+    name = f"probes {event.done}/{event.total}"
+    command = "runs that must fail"
+    probes = RunningCheck(name=name, command=command, since=since, output=_PROBES, expected=0)
+    return board.replace(checks={**others, _PROBES: probes})
 
 
 @_update.register

@@ -4,7 +4,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from agentflow.core.events import PhaseEnded, PhaseStarted, RunEnded, RunStarted, Signalled, StoredEvent
+from agentflow.core.events import (
+    PhaseEnded,
+    PhaseStarted,
+    RunEnded,
+    RunStarted,
+    Signalled,
+    StoredEvent,
+    ToolFinished,
+)
 from agentflow.view.board import Board, update_board
 from agentflow.view.rows import Memory, Row, list_brief_rows, list_rows
 from agentflow.view.text import Line, Medium, Style, cut, find_width, line, render, send, span
@@ -42,7 +50,7 @@ class Progress:
         self._stream = stream
         self._medium = medium
         self._is_brief = is_brief
-        self._tell = Story(is_brief=is_brief)
+        self._tell = Story(is_brief=is_brief, shows_calls=stream.isatty())
         self._screen = screen
         self._board = board or Board()
 
@@ -53,7 +61,7 @@ class Progress:
             return
         lines = self._tell(stamped)
         width = find_width(self._stream)
-        if self._is_brief and isinstance(stamped.event, PhaseEnded):
+        if self._is_brief and isinstance(stamped.event, PhaseEnded | ToolFinished):
             lines = tuple(cut(one, width or _WIDE) for one in lines)
         if self._screen is not None:
             self._board = update_board(self._board, stamped)
@@ -107,10 +115,11 @@ class Siblings:
 class Story:
     """Turns events into lines; time counts from the first event."""
 
-    def __init__(self, *, is_brief: bool = False) -> None:
+    def __init__(self, *, is_brief: bool = False, shows_calls: bool = False) -> None:
         self._rows = list_brief_rows if is_brief else list_rows
         self._began: str | None = None
         self._memory = Memory()
+        self._memory.shows_calls = shows_calls
         self._depths: dict[int, int] = {}
         """How far each run of a sub-agent stands below the one of its phase."""
         self._siblings = Siblings()

@@ -85,7 +85,7 @@ class Painter:
         done = self._counter.count(check)
         if not check.expected:
             return Text.assemble(name, f" {done:,} done " if done else "", f" {since}  ", command)
-        told = f" {done:,} of {check.expected:,}  {since}  "
+        told = f" {done:,}/{check.expected:,}  {since}  "
         bar = ProgressBar(
             total=max(check.expected, done),
             completed=done,

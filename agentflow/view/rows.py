@@ -40,6 +40,7 @@ from agentflow.view.text import Span, Style, span
 from agentflow.view.words import (
     describe_sides,
     format_duration,
+    is_offline,
     is_without_change,
     list_reasons,
     mark_gate,
@@ -56,8 +57,8 @@ _SAID = 160
 _NOTICEABLE = 0.1
 """Seconds; what was faster needs no mention of its time."""
 _REASONS = 12
-_OFFLINE = ("repair", "script:", "replay:")
-"""Models for which the id that stands for a role's tier means nothing."""
+_SUBMITS = "Submit"
+"""The tools with which a role hands in its result begin with it."""
 _MARKS = {Style.GOOD: "✓ ", Style.DIM: "· ", Style.WARN: "! ", Style.BAD: "✗ "}
 _FINE = (RunOutcome.SUBMITTED, RunOutcome.ANSWERED)
 _USUAL = (Stop.END_TURN, Stop.TOOL_USE)
@@ -76,6 +77,8 @@ class Memory:
         """The subject of the call that ended last."""
         self.phase: Phase | None = None
         self.reads_only = False
+        self.shows_calls = False
+        """Whether the log in short has each call, as for a person at a terminal."""
         self.results: dict[CheckName, str] = {}
         """The result of each check in this phase, in short."""
         self.failed: dict[CheckName, int] = {}
@@ -94,6 +97,10 @@ def list_brief_rows(event: Event, memory: Memory) -> tuple[Row, ...]:
         event, Warned | RepairTried | Retried | PersonSaid | StepMerged | TaskUndone | TestRunsLong
     ):
         return list_rows(event, memory)
+    if isinstance(event, ToolStarted):
+        return list_rows(event, memory)
+    if isinstance(event, ToolFinished):
+        return _draw_call_in_short(event, memory)
     if isinstance(event, PhaseStarted):
         memory.phase = event.phase
         memory.results = {}
@@ -104,6 +111,17 @@ def list_brief_rows(event: Event, memory: Memory) -> tuple[Row, ...]:
     if not isinstance(event, PhaseEnded) or event.status is GateStatus.SKIPPED or memory.reads_only:
         return ()
     return _draw_phase_in_short(event, memory)
+
+
+def _draw_call_in_short(event: ToolFinished, memory: Memory) -> tuple[Row, ...]:
+    """Return what a role did, where a person follows; the end of its phase tells what it submitted."""
+    subject = to_one_line(memory.subjects.pop((event.run, event.call_id), ""), _SUBJECT)
+    if not memory.shows_calls or event.tool.startswith(_SUBMITS):
+        return ()
+    style = Style.WARN if event.is_error else Style.DIM
+    about = span(f" {subject}" if subject else "", Style.ACCENT)
+    result = span(f" {to_one_line(event.summary, _SUBJECT)}" if event.summary else "", style)
+    return ((span("  ● ", style), span(event.tool), about, result),)
 
 
 def _describe_check(event: EvidenceRecorded) -> str:
@@ -201,7 +219,7 @@ def _tell_phase_end(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
 @list_rows.register
 def _tell_run(event: RunStarted, memory: Memory) -> tuple[Row, ...]:
     agent = "" if event.agent == event.role else f" ({event.agent})"
-    model = "" if memory.model.startswith(_OFFLINE) else f"  {event.model}"
+    model = "" if is_offline(memory.model) else f"  {event.model}"
     angle = f": {event.angle}" if event.angle else ""
     return ((span("  ▸ ", Style.ACCENT), span(f"{event.role}{agent}{angle}"), span(model, Style.DIM)),)
 

@@ -17,6 +17,7 @@ from agentflow.view.words import (
     describe_tree,
     draw_sandbox,
     format_duration,
+    format_local,
     mark_evidence,
     mark_gate,
     mark_status,
@@ -66,7 +67,7 @@ def _draw_standing(state: TaskState) -> Line:
         names = list_some([to_one_line(path) for path in state.undone.kept], _KEPT)
         kept = f"; kept: {names}" if names else ""
         return line(
-            span(f"undone {state.undone.at} (was: {was})", Style.WARN),
+            span(f"undone {format_local(state.undone.at)} (was: {was})", Style.WARN),
             span(f"{kept}  {state.task_id}", Style.DIM),
         )
     return line(
@@ -92,7 +93,7 @@ def _describe_time(snapshot: Snapshot, *, at_work: bool) -> str:
     seconds = sum(spent) if spent and not at_work else count_seconds(*times)
     verb = "working" if at_work and snapshot.state.ending is None else "worked"
     took = "" if seconds is None else f", {verb} for {format_duration(seconds)}"
-    return f"{started.replace('T', ' ').removesuffix('Z')} UTC{took}"
+    return f"{format_local(started)}{took}"
 
 
 def _draw_end(state: TaskState) -> tuple[Line, ...]:
@@ -216,7 +217,7 @@ def draw_pending(state: TaskState) -> tuple[Line, ...]:
 
 
 def _draw_item(item: Pending) -> Iterator[Line]:
-    yield label_row("waits", span(f"{item.describe()}: {item.tool or ''}", Style.WARN))
+    yield label_row("waits", span(item.tell_what_waits(), Style.WARN))
     for key, value in item.shown_input.items():
         if value != "":
             yield from _draw_value(key, str(value))
@@ -245,7 +246,7 @@ def _draw_options(item: Pending) -> Iterator[Line]:
 
 def draw_changed_checks(item: Pending, most: int | None = _DIFF_LINES) -> Iterator[Line]:
     """Yield how the checks were changed, in words and as a diff, for a person who decides on it."""
-    yield label_row("waits", span(f"{item.describe()}: the checks themselves were changed", Style.WARN))
+    yield label_row("waits", span(item.tell_what_waits(), Style.WARN))
     for change in item.input["changes"]:
         yield label_row("", span("! ", Style.WARN), span(to_one_line(str(change), _MAX_VALUE)))
     for shown in item.input.get("before", ()):

@@ -10,6 +10,7 @@ from agentflow.core.verdict import PLAUSIBLE, Verdict, explain_caveat
 from agentflow.redact import format_count, list_some, make_visible, to_one_line
 from agentflow.store.reading import TASKS
 from agentflow.verdict.ending import describe_outcome
+from agentflow.view.prose import draw_markdown
 from agentflow.view.status import check_rows, draw_pending, plan_rows, style_diff_row
 from agentflow.view.tasks import Snapshot
 from agentflow.view.text import BLANK, Line, Style, clip, label_row, line, span
@@ -35,20 +36,36 @@ class FileDiff(Record):
 
 
 def draw_verdict(
-    snapshot: Snapshot, diff: str, elsewhere: str = "", detail: Detail = Detail.FULL
+    snapshot: Snapshot,
+    diff: str,
+    elsewhere: str = "",
+    detail: Detail = Detail.FULL,
+    *,
+    is_styled: bool = False,
 ) -> tuple[Line, ...]:
-    """Return what a person reads at the end of a task, with its root for a person who is `elsewhere`."""
+    """Return what a person reads at the end of a task, with its root for a person who is `elsewhere`.
+
+    An answer's Markdown is drawn where it `is_styled`, and else left as it is.
+    """
     state = snapshot.state
     is_answer = state.status is Status.ANSWERED and state.findings is not None
     match detail:
         case Detail.VERDICT:
-            return tuple(_draw_answer(state)) if is_answer else _draw_headline(snapshot)
+            return tuple(_draw_answer(state, is_styled)) if is_answer else _draw_headline(snapshot)
         case Detail.BRIEF:
             if is_answer:
-                return (*_draw_answer(state), *_draw_costs(state))
+                return (*_draw_answer(state, is_styled), *_draw_costs(state))
             return _draw_in_short(snapshot, diff, elsewhere)
         case Detail.FULL:
-            return _draw_in_full(snapshot, diff, elsewhere)
+            return _draw_in_full(snapshot, diff, elsewhere, is_styled)
+
+
+_COMMAND = re.compile(r"agentflow (status|evidence|log|resume|undo|commit|approve|deny)\b( \d{8}T\S+)?")
+
+
+def name_as_slash_commands(one: Line) -> Line:
+    """Return a line of hints as a session reads it, where each command begins with a slash."""
+    return one.replace(spans=tuple(part.replace(text=_COMMAND.sub(r"/\1", part.text)) for part in one.spans))
 
 
 def _draw_in_short(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line, ...]:
@@ -69,7 +86,7 @@ def _draw_in_short(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line,
     )
 
 
-def _draw_in_full(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line, ...]:
+def _draw_in_full(snapshot: Snapshot, diff: str, elsewhere: str, is_styled: bool) -> tuple[Line, ...]:
     state = snapshot.state
     footer = (
         label_row("used", span(_describe_usage(state))),
@@ -79,7 +96,7 @@ def _draw_in_full(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line, 
         *_draw_report_and_next(snapshot, elsewhere),
     )
     if state.status is Status.ANSWERED and state.findings is not None:
-        return (*_draw_answer(state), *footer)
+        return (*_draw_answer(state, is_styled), *footer)
     return (
         *_draw_headline(snapshot),
         *draw_pending(state),
@@ -92,12 +109,13 @@ def _draw_in_full(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line, 
     )
 
 
-def _draw_answer(state: TaskState) -> Iterator[Line]:
+def _draw_answer(state: TaskState, is_styled: bool) -> Iterator[Line]:
     """Yield the answer of a task that changed nothing: its findings, their places and open questions."""
     findings, review = state.findings, state.review
     if findings is None:
         return
-    yield from (line(span(make_visible(row))) for row in findings.summary.strip().splitlines())
+    rows = findings.summary.strip().splitlines()
+    yield from (draw_markdown("\n".join(rows)) if is_styled else (line(span(row)) for row in rows))
     yield BLANK
     for one in findings.findings:
         doubt = " (not seen by the explorer)" if one.place in state.unseen_findings else ""
@@ -254,7 +272,7 @@ def _draw_sandbox_in_short(state: TaskState) -> Iterator[Line]:
 def _draw_claim(state: TaskState) -> Iterator[Line]:
     if state.is_found and state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:
         found = f"found by the repair engine; {PLAUSIBLE}" if state.is_first_try else PLAUSIBLE
-        yield label_row("claim", span(found))
+        yield label_row("claim", span(found[:1].upper() + found[1:]))
 
 
 def _list_unproved(shown: Verdict | None) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 
-from agentflow.core.events import EvidenceRecorded
+from agentflow.core.events import CheckStarted, EvidenceRecorded
 from agentflow.core.evidence import Evidence, Side
 from agentflow.core.task import GateStatus, Status, TaskState
 from agentflow.view.text import Span, Style, span
@@ -31,6 +31,11 @@ _STATUS_STYLES: Mapping[Status, Style] = {
 }
 """All other statuses are bad."""
 _STYLE_MARKS = {Style.GOOD: "✓", Style.WARN: "!", Style.ACCENT: "▸", Style.BAD: "✗"}
+
+
+def is_offline(model: str) -> bool:
+    """Return whether the id that stands for a role's tier means nothing for a model."""
+    return model.startswith(("repair", "script:", "replay:"))
 
 
 class Detail(Enum):
@@ -85,7 +90,7 @@ def mark_evidence(evidence: Evidence | EvidenceRecorded) -> Span:
     return span("· ", Style.DIM) if is_without_change(evidence) else pass_mark(evidence.exit_code == 0)
 
 
-def is_without_change(evidence: Evidence | EvidenceRecorded) -> bool:
+def is_without_change(evidence: Evidence | EvidenceRecorded | CheckStarted) -> bool:
     """Return whether the checks of now were run on the code from before the task."""
     return evidence.code is Side.BASE and evidence.surface is Side.FINAL
 
@@ -115,6 +120,14 @@ def format_clock(seconds: float) -> str:
     hours, minutes = divmod(int(minutes), 60)
     rest = int(rest * 10) / 10  # never 60.0
     return f"{hours}:{minutes:02}:{rest:04.1f}" if hours else f"{minutes}:{rest:04.1f}"
+
+
+def format_local(at: str) -> str:
+    """Return a timestamp as the time of this machine, with the name of its zone."""
+    try:
+        return datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+    except ValueError:
+        return at
 
 
 def count_seconds(start: str, end: str) -> float | None:

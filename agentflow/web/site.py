@@ -165,7 +165,9 @@ def _render_all(page: TaskPage, failure: str) -> Parts:
     if page.snapshot is None:
         return parts
     state = page.snapshot.state
-    items = [(item, describe_pending(item, state.task_id), _list_questions(item)) for item in state.pending]
+    items = [
+        (item, describe_pending(item, page.snapshot.folder), _list_questions(item)) for item in state.pending
+    ]
     controls = fill_template(
         "web/controls.html",
         is_open=state.status in OPEN,
@@ -174,8 +176,8 @@ def _render_all(page: TaskPage, failure: str) -> Parts:
         failure=failure,
     )
     waiting = fill_template("web/waiting.html", items=items, approved=APPROVED) if items else ""
-    mine = {"waiting": waiting, "controls": controls}
-    return {"head": parts.pop("head"), **{name: text for name, text in mine.items() if text}, **parts}
+    mine = {"waiting": waiting, "head": parts.pop("head"), "controls": controls}
+    return {**{name: text for name, text in mine.items() if text}, **parts}
 
 
 def _list_questions(item: Pending) -> list[tuple[str, list[tuple[str, str]]]]:

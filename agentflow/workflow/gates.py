@@ -58,10 +58,7 @@ _OPEN = frozenset({Status.RUNNING, Status.SUSPENDED, Status.CANCELLED, Status.ER
 def suspend_for(task: TaskState, pending: Pending) -> TaskState:
     """Return the task suspended until somebody decides."""
     others = tuple(item for item in task.pending if item.id != pending.id)
-    is_surface = pending.kind is PendingKind.SURFACE
-    what = "the checks themselves were changed" if is_surface else pending.tool
-    reason = f"{pending.describe()} waits for a decision{f': {what}' if what else ''}"
-    return suspend(task.replace(pending=(*others, pending)), reason)
+    return suspend(task.replace(pending=(*others, pending)), f"waiting for you: {pending.tell_what_waits()}")
 
 
 def decide_or_suspend(crew: "Crew", task: TaskState, item: Pending, consent: Consent) -> TaskState:
@@ -142,15 +139,10 @@ def go_on(task: TaskState, *, is_told: bool) -> TaskState:
     if task.pending:
         first = task.pending[0]
         raise Suspended(
-            f"{first.describe()} waits for a decision: {first.tool or ''} {_subject(first)}".rstrip(),
+            f"waiting for you: {first.tell_what_waits()}",
             hint=first.tell_how_to_decide(task.task_id),
         )
     tree = task.goes_on_from or task.tree
     return task.replace(
         status=Status.RUNNING, ending=None, active=True, tree=tree, goes_on_from=None, undone=None
     )
-
-
-def _subject(pending: Pending) -> str:
-    found = next((value for value in pending.input.values() if isinstance(value, str)), "")
-    return found.splitlines()[0] if found else ""

@@ -255,7 +255,7 @@ def _compare_claims(task: TaskState, material: Material) -> str:
     lines = (
         ("named", claimed),
         ("named, but unchanged", claimed.keys() - changed.keys()),
-        ("changed, but not named", changed.keys() - claimed.keys()),
+        ("changed, but missing from `files`", changed.keys() - claimed.keys()),
     )
     told = (f"- {title}: {', '.join(sorted(paths))}" for title, paths in lines if paths)
     return "\n".join(("## Files that the implementer names", *told))
@@ -335,11 +335,13 @@ def take_last_lines(printed: str) -> str:
 
 def _format_check_line(run: CheckRun, material: Material) -> str:
     name, evidence = str(run.check.name), run.evidence
+    colours = ("red", "green")
     if evidence is None:
         return f"- {name}: not run ({run.check.missing})"
     if (evidence.surface, evidence.code) == (Side.BASE, Side.FINAL):
-        name = f"{name}, as they stood before the task"
-    colour = "green" if run.green else "red"
+        origin = "files" if run.check.name is CheckName.TESTS else "configuration"
+        name, colours = f"{name} with the original {origin}", ("failed", "passed")
+    colour = colours[run.green]
     output = f"{material.folder}/evidence/{evidence.id}.out"
     lines = [
         f"- {name}: {colour}, {summarize_evidence(evidence)}, evidence {evidence.id}, output in {output}",

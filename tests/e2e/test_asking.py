@@ -35,10 +35,8 @@ def task(repo: Repo, *switches: str, says: tuple[str, ...] = (), crew: list[dict
 def test_a_call_is_approved_at_the_terminal_and_the_task_goes_on(repo: Repo) -> None:
     seen = task(repo, says=("y",))
     assert seen.code == 4, seen.text
-    shown = (
-        "? approval p3-1: Edit\n  calc.py\n    @@ -1,4 +1,4 @@\n     def add(a, b):\n    -    return a - b\n"
-    )
-    assert f"{shown}    +    return a + b\n" in seen.text
+    shown = "? edit calc.py (approve p3-1)\n  calc.py\n    @@ -1,4 +1,4 @@\n     def add(a, b):\n"
+    assert f"{shown}    -    return a - b\n    +    return a + b\n" in seen.text
     assert "verified with caveat: " in seen.text
     (answered,) = repo.events("Answered")
     assert (answered["pending"], answered["approved"], answered["by"]) == (
@@ -71,7 +69,7 @@ def test_who_does_not_decide_leaves_it_waiting(repo: Repo, said: str) -> None:
     seen = task(repo, says=(said,))
     assert seen.code == 75, seen.text
     assert "Traceback" not in seen.text
-    assert "  Nothing was decided; it is left waiting.\n" in seen.text
+    assert "  Not decided yet. /resume or agentflow resume asks again.\n" in seen.text
     assert repo.state()["status"] == "suspended"
     assert repo.diff() == ""
     assert repo.run("approve", "p3-1").code == 0
@@ -91,7 +89,7 @@ def test_the_whole_input_is_seen_and_nothing_of_it_reaches_the_terminal_raw(repo
         play.plan("calc.py"),
         play.role("implementer", *play.edit("calc.py", "a - b", PLANTED), play.submit()),
     ]
-    seen = task(repo, says=("s",), crew=crew)
+    seen = task(repo, says=("l",), crew=crew)
     assert "    +    return a + b\n    +rm -rf / \\x1b[2K\n" in seen.text
     assert "\x1b[2K" not in seen.text
 
@@ -109,7 +107,7 @@ def test_several_calls_are_asked_one_after_the_other(repo: Repo) -> None:
 
 def test_resume_at_a_terminal_asks_what_still_waits(repo: Repo) -> None:
     assert repo.task(play.WHOLE_CREW, script=CREW).code == 75
-    assert at_terminal(repo, "resume", says=("s",)).code == 75
+    assert at_terminal(repo, "resume", says=("l",)).code == 75
     seen = at_terminal(repo, "resume", says=("y",))
     assert seen.code == 4, seen.text
     assert "a + b" in repo.read("calc.py")

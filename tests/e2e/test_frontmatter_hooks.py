@@ -124,8 +124,8 @@ def with_skill(new_repo: NewRepo) -> Repo:
 def test_hooks_of_a_trusted_skill_are_asked_while_it_is_open(new_repo: NewRepo) -> None:
     repo = with_skill(new_repo)
     shown = repo.run("trust")
-    assert "run at PreToolUse, outside the sandbox: .claude/guard.sh" in shown.out
-    assert "be run by a hook at PreToolUse" in shown.out
+    assert "runs at PreToolUse, outside the sandbox: .claude/guard.sh" in shown.out
+    assert "is run by a hook at PreToolUse" in shown.out
     assert "hooks.SessionStart: is not supported in the frontmatter of a skill" in shown.out + shown.err
     assert repo.run("trust", "--yes").code == 0
     turns = [

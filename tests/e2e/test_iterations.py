@@ -82,8 +82,8 @@ def test_a_conversation_that_goes_on_can_be_taken_up_anywhere(new_repo: NewRepo)
 
 
 NAMING = {
-    "not named": ([], "changed, but not named: calc.py"),
-    "not changed": (["calc.py", "README.md"], "named, but the same as before the task: README.md"),
+    "not named": ([], "calc.py changed but is missing from `files`"),
+    "not changed": (["calc.py", "README.md"], "in `files`, but unchanged: README.md"),
 }
 
 
@@ -104,8 +104,8 @@ def test_a_submission_without_a_change_comes_back_with_a_way_out(new_repo: NewRe
     idle = play.role("implementer", play.submit("calc.py"), play.submit("calc.py"))
     assert repo.task("fix add in calc.py", script=[idle]).code == 1
     refused, taken = repo.runs("implementer")[0].results
-    assert "no file differs from before the task" in refused["content"]
-    assert "name no file and give the reason as summary" in refused["content"]
+    assert "You have changed no files" in refused["content"]
+    assert "name no file and say why" in refused["content"]
     assert taken["content"] == "submitted"
 
 

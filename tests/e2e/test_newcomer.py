@@ -72,7 +72,7 @@ def test_a_signal_that_meets_git_is_an_interruption_at_once_and_no_failure_of_gi
 def test_a_model_that_says_done_and_did_nothing_is_told_with_the_reason(repo: Repo) -> None:
     done = repo.task(script=play.crew(play.submit("calc.py"), play.turn(text="done")))
     assert done.code == 1
-    assert "it ended without a submission; its last one was refused: no file differs" in done.out
+    assert "it ended without a submission; its last one was refused: You have changed no files" in done.out
 
 
 def test_a_result_that_is_invalid_twice_is_told_with_the_reason(repo: Repo) -> None:

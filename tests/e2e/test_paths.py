@@ -305,4 +305,4 @@ def test_the_test_module_of_a_rust_file_stays_as_it_was(new_repo: NewRepo) -> No
     done = played(repo, "src/lib.rs", play.edit("src/lib.rs", "2), 3)", "2), 2)"))
 
     assert done.code == 75, done.out + done.err
-    assert "tests::sums fails as it stood before the task" in str(done.json["pending"])
+    assert "tests::sums still fails with the original files" in str(done.json["pending"])

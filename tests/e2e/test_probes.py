@@ -100,7 +100,7 @@ CASES = {
             "    found = [getattr(core, f'title{at}')(3) for at in range(9)]\n"
             "    assert found == ['page 3'] * 9\n",
         },
-        "no time to see whether they notice another result of the functions in pager/core.py:45-46",
+        "not checked, out of time: would the tests notice a wrong result of pager/core.py:45-46",
     ),
     "a table of which tests need one row": Case(
         4,
@@ -134,7 +134,7 @@ CASES = {
         4,
         {"pager/core.py": RIGHT + DEEP, "tests/test_deep.py": DEEP_TEST},
         "cannot be read, or is nested too deep, to see if anything can fail: pager/core.py\n",
-        "oracle (with other values expected): tests: failed, as it must",
+        "oracle (with other values expected): tests: failed, as expected",
         "not_all_tried",
     ),
     "a linter that no longer looks at the changed code": Case(

@@ -209,7 +209,7 @@ def test_a_task_that_waits_has_a_page_that_says_how_to_decide_and_no_report_yet(
     assert "Suspended" in page.text
     assert "plan" in page.ids
     assert "implementation" in page.text
-    assert "Nothing is known to be changed yet" in page.text
+    assert "No changes yet" in page.text
     assert json.loads(repo.run("report", "--json").out)["report"].startswith("# suspended")
     lines = (repo.folder / "events.jsonl").read_bytes().splitlines(keepends=True)
     (repo.folder / "events.jsonl").write_bytes(b"".join(lines[: len(lines) // 3]))

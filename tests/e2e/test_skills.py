@@ -50,7 +50,7 @@ def test_a_folder_dropped_into_the_repository_is_offered_to_the_roles_it_names(r
     assert results(repo) == [
         '<skill name="money">\nAmounts are cents.\n\nFiles of this skill: references/rounding.md\n</skill>'
     ]
-    assert "skills of this repository are offered as text: money" in done.err
+    assert "1 skill active; their scripts stay off until agentflow trust" in done.err
 
 
 def test_an_edited_body_is_what_the_next_activation_brings(repo: Repo) -> None:
@@ -80,7 +80,7 @@ def test_a_file_of_a_skill_is_read_and_no_other(repo: Repo) -> None:
     assert repo.task(script=play.mending(*turns)).code == 4
     found, out, missing = results(repo)
     assert found == "Half even.\n"
-    assert "leads out of the skill's folder" in out
+    assert "links outside the skill's folder; not readable" in out
     assert "no such file" in missing
 
 
@@ -201,8 +201,7 @@ def test_what_a_skill_says_cannot_act_on_the_terminal(repo: Repo) -> None:
     (repo.root / ".claude/skills/a\x1b[2Jb").mkdir()
     repo.write({".claude/skills/a\x1b[2Jb/SKILL.md": "---\ndescription: d\n---\n"})
     name = next(row["name"] for row in repo.run("skills", "list", "--json").json if "money" in row["name"])
-    done = repo.task(script=play.mending())
-    ran = [repo.run("skills", "list"), repo.run("skills", "show", name), repo.run("check"), done]
+    ran = [repo.run("skills", "list"), repo.run("skills", "show", name), repo.run("check")]
     said = [each.out + each.err for each in ran]
     assert all("money" in text for text in said)
     assert [text for text in said if {"\x1b", "\x07", "\u202e"} & set(text)] == []
@@ -347,7 +346,7 @@ def test_a_command_in_a_skill_runs_for_readers_under_the_rules(repo: Repo) -> No
     body = "Here: !`echo it is $0`\nNot: !`cat calc.py`\nNor: !`touch owned` end"
     repo.write({SKILL: f"{HEAD}{body}\n"})
     assert (
-        "run, when it is opened, in the sandbox of read-only roles: echo it is $0"
+        "runs, when it is opened, in the sandbox of read-only roles: echo it is $0"
         in repo.run("trust", "--yes").out
     )
     opened = play.call("Skill", skill="money", arguments="'; touch owned'")
@@ -368,7 +367,7 @@ def test_a_command_does_not_run_for_a_role_without_a_shell_or_in_a_changed_file(
     script[1] = play.role("planner", look, submit)
     assert repo.task(script=script).code == 4
     (planner,) = repo.runs("planner")
-    assert "[echo ran was not run: Bash belongs to the implementer" in planner.results[0]["content"]
+    assert "[echo ran was not run: You do not have Bash." in planner.results[0]["content"]
     assert "ran\nexit 0" in results(repo)[0]
 
 

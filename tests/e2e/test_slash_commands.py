@@ -50,7 +50,7 @@ def test_a_command_of_a_repository_counts_after_trust_and_until_it_changes(repo:
     assert (code, repo.tasks) == (2, [])
     assert f"/find is not trusted: {COMMAND}" in said
     shown = repo.run("trust").out
-    assert 'be called as /find, which runs in the sandbox: echo "arg <$1>"; grep -rhs KEY .; touch' in shown
+    assert 'adds command /find, which runs in the sandbox: echo "arg <$1>"; grep -rhs KEY .; touch' in shown
     allow(repo)
     assert ask(repo, f"/find {EVIL} calc.py")[0] == 0
     repo.write({COMMAND: FIX + "\n!`echo more`\n"})

@@ -92,7 +92,7 @@ def test_a_script_that_forgives_failures_waits_and_denied_it_is_tampered(tmp_pat
     )
 
     assert done.code == 75
-    assert "tests fails with the settings from before the task" in attempt.waiting[0]["input"]["changes"]
+    assert "tests with the original configuration: failed" in attempt.waiting[0]["input"]["changes"]
     assert attempt.settle("deny", "--reason", "no").code == 8
 
 
@@ -124,9 +124,9 @@ def test_at_a_terminal_only_a_yes_approves_it(says: tuple[str, ...], code: int, 
     assert not seen.unused
     assert "waits      approval checks-" in seen.text
     if code == 75:
-        assert "! suspended: approval checks-" in seen.text
-    assert "the checks themselves were changed" in seen.text
-    assert "tests/test_core.py:10: assertion weaker or gone: test_last_page" in seen.text
+        assert "! Waiting for you: changed tests or check settings (approve checks-" in seen.text
+    assert "changed tests or check settings" in seen.text
+    assert "! tests/test_core.py:10: assertion weaker or gone: test_last_page" in seen.text
     assert "with the original checks: tests exit 1, 6 passed" in seen.text
     assert ("the test is right" in attempt.report) is (code == 8)
 
@@ -293,7 +293,7 @@ def test_a_red_check_goes_back_with_what_its_own_tests_showed_before(tmp_path: P
 
     assert done.code == 0, done.out + done.err
     brief = attempt.repo.runs("implementer")[1].brief
-    assert "tests, as they stood before the task" in brief
+    assert "tests with the original files" in brief
 
 
 OF_UNITTEST = """import unittest

@@ -78,7 +78,7 @@ def test_the_implementer_cannot_rewrite_the_list(new_repo: NewRepo) -> None:
     repo.task(script=crew([todos(*STEPS)], todos({"content": "mine", "status": "in_progress"})))
     ((content, is_error),) = results(repo, "implementer", "TodoWrite")
     assert is_error
-    assert "belongs to the planner" in content
+    assert "You do not have" in content
     assert [todo["title"] for todo in repo.state()["todos"]] == ["mend add", "look again"]
 
 

@@ -90,7 +90,7 @@ def test_a_task_in_it_is_verified(copy: Copy) -> None:
     assert (told["exit_code"], told["caveats"], told["unproved"]) == (0, [], [])  # no copy had the cache
     assert [each["kind"] for each in told["paths"]] == ["product"]
     report = (copy.repo.folder / "report.md").read_text("utf-8")
-    assert "- broken_code (with the changed code broken): calc.lish: failed, as it must" in report
+    assert "- broken_code (with the changed code broken): calc.lish: failed, as expected" in report
     assert "- tests: add_proves.lish\n- settings of a checker: lish.conf\n" in report
     (run,) = copy.repo.runs("implementer")
     assert "Lish" in json.dumps(run.entries)

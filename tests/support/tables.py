@@ -19,7 +19,7 @@ Files = Mapping[str, str | None]
 """Texts by path; None for a file that is not there."""
 _ASIDE = ("## Intent", "## Files changed", "## What counts as checks", "```diff")
 """Parts of a report that show any change alike."""
-_NO_FINDING = ("- fail_to_pass:", "failed, as it must", "the tests try all of it")
+_NO_FINDING = ("- fail_to_pass:", "failed, as expected", "the tests try all of it")
 """Of what a report tells of proofs and probes, what speaks for a change."""
 
 

@@ -181,18 +181,18 @@ def _other_results(judged: JudgedCheck) -> Iterator[_Result]:
     """Yield what only the original checks complain about on the new code."""
     base, final, held = judged.base, judged.final, judged.held
     for test in sorted(held.list_ids(*RED) - final.list_ids(*RED)):
-        yield test, "fails as it stood before the task"
+        yield test, "still fails with the original files"
     if not held.list_ids(*RED) - base.list_ids(*RED):
         for test in sorted((base.tests_with_result & final.tests_with_result) - held.tests_with_result):
-            yield test, "gives no result as it stood before the task"
+            yield test, "gives no result with the original files"
     if base.evidence and final.evidence is None:
         yield "", f"{base.check.name} no longer runs: {final.check.missing}"
     hidden = Counter(held.findings) - Counter(final.findings)
     if hidden and not final.outcomes:
         found = list_some(sorted(hidden), 1)
-        yield "", f"{held.check.name} fails with the settings from before the task: {found}"
+        yield "", f"{held.check.name} with the original configuration: failed: {found}"
     elif _is_hidden(base, final, held):
-        yield "", f"{held.check.name} fails with the settings from before the task"
+        yield "", f"{held.check.name} with the original configuration: failed"
 
 
 def _is_hidden(base: CheckRun, final: CheckRun, held: CheckRun) -> bool:
@@ -228,7 +228,7 @@ def _untold(changes: Sequence[TextDiff], judged: Sequence[JudgedCheck]) -> Itera
 def _describe(change: TextDiff) -> list[str]:
     """Return what was done to a file, at least that it changed or is new."""
     found = [finding.describe() for finding in change.findings]
-    return found or [f"{change.path}: {change.kind} {'changed' if change.before else 'is new'}"]
+    return found or [f"{change.path} {'changed' if change.before else 'is new'} and counts as {change.kind}"]
 
 
 def _describe_weakening(change: TextDiff, told_of: Collection[Remark]) -> list[str]:

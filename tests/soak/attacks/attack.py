@@ -89,7 +89,7 @@ def mended(new: str) -> str:
 _UNTOLD = re.compile(
     r"(?ms)^# [^\n]*\n|^## (?:Intent|Files changed|What counts as checks)\n.*?(?=^## |^```|\Z)|`[^`\n]*`"
     r"|^- (?:fail_to_pass|same_behaviour|tests_only|rename):[^\n]*\n"
-    r"|^- \w+ \([^\n]*: (?:failed, as it must|the tests try all of it|not applied)[^\n]*\n"
+    r"|^- \w+ \([^\n]*: (?:failed, as expected|the tests try all of it|not applied)[^\n]*\n"
 )
 
 

@@ -45,15 +45,15 @@ def test_the_next_request_has_the_new_prompt_and_tools_and_the_old_history(crew:
 def test_the_tools_of_the_first_are_refused_afterwards(crew: Household) -> None:
     first = named("first", "Look", "Change", "handoff_to_third")
     crew.play(first, plays("first", hand("third"), turn(call("Change"), call("Look", "a")), DONE))
-    assert crew.results()[1:] == ["there is no tool Change; yours are Look, handoff_to_second", "saw a"]
+    assert crew.results()[1:] == ["There is no tool Change. Your tools: Look, handoff_to_second", "saw a"]
 
 
 def test_nobody_gains_an_effect_that_the_first_lacks(crew: Household) -> None:
     run_it = ScriptedCall(name="Run", input={"command": "rm x"})
     play(crew, hand("second"), turn(call("Change"), run_it, call("Fetch", "a")), DONE)
     assert crew.results()[1:] == [
-        "there is no tool Change; yours are Fetch, Look, handoff_to_third",
-        "there is no tool Run; yours are Fetch, Look, handoff_to_third",
+        "There is no tool Change. Your tools: Fetch, Look, handoff_to_third",
+        "There is no tool Run. Your tools: Fetch, Look, handoff_to_third",
         "saw a",
     ]
 
@@ -106,13 +106,13 @@ def test_who_goes_on_in_a_phase_ends_it_with_the_same_submission(crew: Household
 
 def test_a_role_cannot_hand_over_to_whom_it_does_not_list(crew: Household) -> None:
     play(crew, hand("third"), DONE)
-    assert crew.results() == ["there is no tool handoff_to_third; yours are Fetch, Look, handoff_to_second"]
+    assert crew.results() == ["There is no tool handoff_to_third. Your tools: Fetch, Look, handoff_to_second"]
 
 
 def test_a_sub_agent_keeps_its_own_conversation(crew: Household) -> None:
     boss = named("boss", "Look", "Agent", "handoff_to_third")
     crew.play(boss, plays("boss", turn(delegate("third")), DONE), plays("third", hand("second"), DONE))
-    assert crew.results(2) == ["there is no tool handoff_to_second; yours are Look"]
+    assert crew.results(2) == ["There is no tool handoff_to_second. Your tools: Look"]
 
 
 def test_a_run_that_was_cut_short_at_the_handoff_goes_on_as_the_other(crew: Household) -> None:

@@ -70,7 +70,7 @@ def test_the_parent_is_told_of_those_it_may_use(crew: Household) -> None:
 
 def test_a_role_that_does_not_list_it_has_no_sub_agents(crew: Household) -> None:
     crew.play(named("boss", "Look"), plays("boss", turn(delegate("scout")), DONE))
-    assert crew.results() == ["there is no tool Agent; yours are Look"]
+    assert crew.results() == ["There is no tool Agent. Your tools: Look"]
     assert "scout" not in crew.asked("boss")[0].system
 
 

@@ -158,7 +158,7 @@ def test_a_key_without_a_meaning_is_told_and_left_out() -> None:
     said = {"decision": "deny", "mood": "bad"} | specific(Point.PRE_TOOL_USE, sessionTitle="t")
     heard = hearing(Point.PRE_TOOL_USE, said)
     assert heard.result.decision is Decision.DENY
-    assert heard.notices == ("keys without a meaning here: mood, sessionTitle",)
+    assert heard.notices == ('field "mood" ignored', 'field "sessionTitle" ignored')
 
 
 def test_an_answer_that_does_not_fit_still_blocks_with_exit_2() -> None:

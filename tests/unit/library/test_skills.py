@@ -150,7 +150,6 @@ def test_later_places_win_and_a_person_is_told(make: Make, tmp_path: Path) -> No
         make(HEAD.replace("something", below), below=below)
     found = load_skills(places)
     assert "repo/.claude" in found.find("a-skill").description  # type: ignore[union-attr]
-    assert found.warnings[-1] == "skills of this repository are offered as text: a-skill"
     assert len([warning for warning in found.warnings if "replaces" in warning]) == 4
 
 

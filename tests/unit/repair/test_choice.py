@@ -154,13 +154,13 @@ def test_what_tells_two_edits_apart_is_short_and_shows_the_difference() -> None:
         outcomes=(("1", "1", "5"), ("2", f"{long}1", "5")),
     )
     choice = rank_survivors((OPERATOR, CONSTANT), seen)
-    assert choice.differing == (f"run([1]) gives 1, or {'x' * 60}…",)
+    assert choice.differing == (f"for run([1]) this one gives 1, that one {'x' * 60}…",)
     seen = VersionComparison(inputs=("run(1)",), outcomes=((f"{long}1",), (f"{long}2",)))
     choice = rank_survivors((OPERATOR, CONSTANT), seen)
-    assert choice.differing == (f"run(1) gives …{'x' * 30}1, or …{'x' * 30}2",)
+    assert choice.differing == (f"for run(1) this one gives …{'x' * 30}1, that one …{'x' * 30}2",)
     seen = VersionComparison(inputs=("add([1])",), outcomes=(("None | ([1]) | 7",), ("None | ([1, 2]) | 8",)))
     choice = rank_survivors((OPERATOR, CONSTANT), seen)
-    assert choice.differing == ("add([1]) gives None and leaves ([1]), or ([1, 2])",)
+    assert choice.differing == ("for add([1]) both give None; this one leaves ([1]), that one ([1, 2])",)
 
 
 def run_compare(

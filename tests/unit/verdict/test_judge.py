@@ -310,7 +310,7 @@ REFUSED: dict[str, tuple[Case, str]] = {
             (before(LINT), before(TESTS, {"t1": FAILED, "t2": PASSED})),
             blocked={TESTS: "requires-python >=3.99, running 3.11"},
         ),
-        "tests: ran before, not now: t2",
+        "tests: t2 ran before the task but not after it",
     ),
     "a check that ran before is not found now": (
         a_case((GREEN, ran(LINT, exit_code=127)), (WAS_RED, before(LINT))),
@@ -332,7 +332,7 @@ REFUSED: dict[str, tuple[Case, str]] = {
     ),
     "tests that had names have none": (
         a_case((ran(TESTS, tests=TestCounts(passed=9)),), (WAS_RED,)),
-        "tests: ran before, not now: t1, t2",
+        "tests: t1, t2 ran before the task but not after it",
     ),
     "zero tests": (swapped(GREEN, tests=TestCounts()), "tests: no test ran"),
     "only skipped tests": (a_case((ran(TESTS, {"t1": SKIPPED}),), (WAS_RED,)), "tests: no test ran"),
@@ -350,16 +350,22 @@ REFUSED: dict[str, tuple[Case, str]] = {
         "new failures: t2",
     ),
     "a green suite turns red": (a_case((STILL_RED,), (WAS_GREEN,)), "tests: exit 1: t1"),
-    "a test vanished": (a_case((ran(TESTS, {"t1": PASSED}),), (WAS_RED,)), "tests: ran before, not now: t2"),
+    "a test vanished": (
+        a_case((ran(TESTS, {"t1": PASSED}),), (WAS_RED,)),
+        "tests: t2 ran before the task but not after it",
+    ),
     "the target vanished": (
         a_case((ran(TESTS, {"t2": PASSED}),), (WAS_RED,), targets=frozenset({"t1"})),
-        "tests: ran before, not now: t1",
+        "tests: t1 ran before the task but not after it",
     ),
     "the target is skipped": (
         a_case((ran(TESTS, {"t1": SKIPPED, "t2": PASSED}),), (WAS_RED,), targets=frozenset({"t1"})),
-        "tests: ran before, not now: t1",
+        "tests: t1 ran before the task but not after it",
     ),
-    "all ids vanished": (a_case((ran(TESTS),), (WAS_RED,)), "tests: ran before, not now: t1, t2"),
+    "all ids vanished": (
+        a_case((ran(TESTS),), (WAS_RED,)),
+        "tests: t1, t2 ran before the task but not after it",
+    ),
     "failed ids with exit 0": (
         a_case((ran(TESTS, {"t1": PASSED, "t2": FAILED}, exit_code=0),), (WAS_GREEN,)),
         "tests: exit 0: t2",

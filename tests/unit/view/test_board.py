@@ -14,6 +14,7 @@ from agentflow.core.events import (
     Paused,
     PhaseEnded,
     PhaseStarted,
+    Probing,
     Replied,
     RunEnded,
     RunStarted,
@@ -24,7 +25,7 @@ from agentflow.core.events import (
     ToolFinished,
     ToolStarted,
 )
-from agentflow.core.evidence import CheckName, TestCounts
+from agentflow.core.evidence import CheckName, Side, TestCounts
 from agentflow.core.messages import Stop, Usage
 from agentflow.core.pending import PendingKind
 from agentflow.core.run import RunOutcome
@@ -165,9 +166,7 @@ def test_a_check_that_runs_has_a_bar_of_its_tests_from_the_run_before(runner: st
     assert row.split() == [
         "tests",
         *[part for part in row.split() if "━" in part],
-        "3",
-        "of",
-        "10",
+        "3/10",
         "5s",
         "pytest",
         "-q",
@@ -186,7 +185,7 @@ def test_a_narrow_bar_keeps_its_name_and_its_numbers(tmp_path: Path) -> None:
     for width in (44, 60, 80):
         row = draw(*events, width=width, outputs=tmp_path)[-1]
         assert row.startswith("  tests ━")
-        assert "3 of 10" in row
+        assert "3/10" in row
 
 
 def test_without_a_run_before_the_tests_that_ended_are_counted(tmp_path: Path) -> None:
@@ -202,6 +201,29 @@ def test_a_test_that_runs_for_long_is_named_until_another_runs() -> None:
     assert ["".join(part.text for part in row) for row in told] == [
         "· tests: tests/test_a.py::test_slow has run for 10.0s"
     ]
+
+
+def test_a_run_of_checks_names_whose_checks_and_code_it_has() -> None:
+    original, old = CHECK.replace(surface=Side.BASE), CHECK.replace(code=Side.BASE)
+    assert draw(PHASE, original)[-1] == "  original tests  5s  pytest -q"
+    assert draw(PHASE, old)[-1] == "  tests without the change  5s  pytest -q"
+
+
+def test_probes_are_counted_until_the_last_is_over() -> None:
+    assert draw(PHASE, Probing(done=3, total=9))[-1] == "  probes 3/9  5s  runs that must fail"
+    assert draw(PHASE, Probing(done=3, total=9), Probing(done=9, total=9)) == draw(PHASE)
+
+
+def test_what_a_role_did_is_one_line_a_call_where_a_person_follows() -> None:
+    memory = Memory()
+    began = (call("pages.py"), done().replace(summary="(42 lines)"))
+    assert [row for event in began for row in list_brief_rows(event, memory)] == []
+    memory.shows_calls = True
+    (row,) = (row for event in began for row in list_brief_rows(event, memory))
+    assert "".join(part.text for part in row) == "  ● Read pages.py (42 lines)"
+    (row,) = list_brief_rows(done().replace(tool="Edit", summary="+3 -1"), memory)
+    assert "".join(part.text for part in row) == "  ● Edit +3 -1"
+    assert list_brief_rows(done().replace(tool="SubmitChange"), memory) == ()
 
 
 def test_a_count_goes_on_where_it_was_and_begins_anew_with_a_new_run(tmp_path: Path) -> None:

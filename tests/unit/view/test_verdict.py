@@ -135,8 +135,8 @@ def test_an_unknown_cost_is_never_a_number(cost: float | None, said: str, finish
 
 def test_only_the_embedded_model_is_called_plausible(finished: Snapshot) -> None:
     other = finished.replace(state=finished.state.replace(model="anthropic"))
-    assert "plausible: it passes these checks" in words(draw_verdict(finished, DIFF))
-    assert "plausible" not in words(draw_verdict(other, DIFF))
+    assert "Only your tests vouch for this fix" in words(draw_verdict(finished, DIFF))
+    assert "vouch" not in words(draw_verdict(other, DIFF))
 
 
 def test_a_long_diff_is_cut_after_forty_lines(finished: Snapshot) -> None:

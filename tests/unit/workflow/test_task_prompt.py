@@ -157,8 +157,8 @@ def test_only_the_newest_failure_is_told_with_its_output() -> None:
 def test_judges_see_where_the_files_say_otherwise_than_the_implementer() -> None:
     task = TASK.replace(change=Change(summary="all is well", files=("calc.py", "gone.py")))
     text = write_task_prompt(task, Phase.VERIFICATION, material(changed=("calc.py", "secret.py")))
-    said = "- named: calc.py, gone.py\n- named, but unchanged: gone.py\n- changed, but not named: secret.py"
-    assert said in text
+    said = "- named: calc.py, gone.py\n- named, but unchanged: gone.py\n- changed, but missing from `files`"
+    assert f"{said}: secret.py" in text
     assert "all is well" not in text
 
 

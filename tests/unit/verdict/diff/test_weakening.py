@@ -43,7 +43,7 @@ def test_a_test_that_is_gone_or_skipped_is_asked_about() -> None:
 
     assert asked(base=base, final=final, held=base) == [
         "tests/test_a.py::test_y is skipped now",
-        "tests/test_a.py::test_z is gone and fails as it stood before the task",
+        "tests/test_a.py::test_z is gone and still fails with the original files",
     ]
 
 
@@ -65,8 +65,9 @@ def test_one_test_of_the_source_is_one_line_however_many_classes_inherit_it() ->
 
     changed = "tests/mixin.py:1: different result expected: test_x: assert f() == 1 -> assert f() == 2"
     assert asked(mixin, base=base, final=base, held=held) == [
-        f"tests/test_a.py::A::test_x (and 2 more of this test) fails as it stood before the task ({changed})",
-        "tests/test_a.py::B::test_y fails as it stood before the task",
+        "tests/test_a.py::A::test_x (and 2 more of this test) still fails with the original files "
+        f"({changed})",
+        "tests/test_a.py::B::test_y still fails with the original files",
     ]
 
 
@@ -109,7 +110,7 @@ def test_a_red_test_that_goes_on_under_another_name_is_still_asked_about() -> No
 
 def test_a_failure_that_only_the_old_checks_show_is_asked_about() -> None:
     assert asked(base=GREEN, final=GREEN, held=shown(test_x=FAILED)) == [
-        "tests/test_a.py::test_x fails as it stood before the task"
+        "tests/test_a.py::test_x still fails with the original files"
     ]
 
 
@@ -117,7 +118,7 @@ def test_a_red_test_that_passes_only_as_it_was_changed_is_asked_about() -> None:
     red = shown(test_x=FAILED)
 
     assert asked(base=red, final=GREEN, held=red) == [
-        "tests/test_a.py::test_x fails as it stood before the task"
+        "tests/test_a.py::test_x still fails with the original files"
     ]
     assert asked(base=red, final=red, held=red) == []
     assert asked(base=red, final=GREEN, held=GREEN) == []
@@ -125,7 +126,7 @@ def test_a_red_test_that_passes_only_as_it_was_changed_is_asked_about() -> None:
 
 def test_a_test_that_only_its_changed_version_runs_is_asked_about() -> None:
     assert asked(base=GREEN, final=GREEN, held=shown(test_x=SKIPPED)) == [
-        "tests/test_a.py::test_x gives no result as it stood before the task"
+        "tests/test_a.py::test_x gives no result with the original files"
     ]
 
 
@@ -139,9 +140,7 @@ def test_a_runner_that_tells_nothing_under_the_checks_from_before_is_asked_about
     silent = CheckRun(check=GREEN.check, evidence=a_record("ev-0003", exit_code=0))
     passed = GREEN.replace(evidence=a_record("ev-0002", exit_code=0))
 
-    assert "tests fails with the settings from before the task" in asked(
-        base=passed, final=passed, held=silent
-    )
+    assert "tests with the original configuration: failed" in asked(base=passed, final=passed, held=silent)
 
 
 def lint(**findings: int) -> CheckRun:
@@ -152,10 +151,10 @@ def lint(**findings: int) -> CheckRun:
 
 def test_findings_that_only_the_settings_of_before_show_are_asked_about() -> None:
     assert asked(base=lint(), final=lint(), held=lint(unused=1)) == [
-        "lint fails with the settings from before the task: unused"
+        "lint with the original configuration: failed: unused"
     ]
     assert asked(base=lint(old=1), final=lint(old=1), held=lint(old=1, unused=1)) == [
-        "lint fails with the settings from before the task: unused"
+        "lint with the original configuration: failed: unused"
     ]
     assert asked(base=lint(old=1), final=lint(old=1), held=lint(old=1)) == []
 
