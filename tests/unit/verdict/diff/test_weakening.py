@@ -65,8 +65,10 @@ def test_one_test_of_the_source_is_one_line_however_many_classes_inherit_it() ->
 
     changed = "tests/mixin.py:1: different result expected: test_x: assert f() == 1 -> assert f() == 2"
     assert asked(mixin, base=base, final=base, held=held) == [
-        "tests/test_a.py::A::test_x (and 2 more of this test) still fails with the original files "
-        f"({changed})",
+        (
+            "tests/test_a.py::A::test_x (and 2 more of this test) still fails with the original files "
+            f"({changed})"
+        ),
         "tests/test_a.py::B::test_y still fails with the original files",
     ]
 
