@@ -41,7 +41,8 @@ class FileText(Record):
     def encode(self, new: str) -> bytes:
         """Return a new text as the file spells it. Raises UnicodeEncodeError where that is impossible."""
         encoding = self.encoding
-        if self.is_known and not self.mark and (declared := find_declared(new)) != find_declared(self.text):
+        declared = find_declared_encoding(new)
+        if self.is_known and not self.mark and declared != find_declared_encoding(self.text):
             encoding = declared or UTF8  # who changes what a file says of itself wants it to be so
         if not self.is_known:
             new.translate(dict.fromkeys(map(ord, self.text))).encode("ascii")
@@ -55,7 +56,7 @@ def decode_file(content: bytes) -> FileText:
             return found.replace(mark=mark)
     if (found := _decode(content, UTF8)) and not content.isascii():
         return found
-    declared = find_declared(content[:_HEAD].decode("latin-1"))
+    declared = find_declared_encoding(content[:_HEAD].decode("latin-1"))
     if found := _decode(content, declared or UTF8):
         return found
     return _guess(content)
@@ -74,7 +75,7 @@ def has_wide_letters(content: bytes) -> bool:
     return content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and b"\0\0" not in content[:_HEAD]
 
 
-def find_declared(text: str) -> str | None:
+def find_declared_encoding(text: str) -> str | None:
     """Return the encoding that the first lines of a text name, if ASCII is a part of it."""
     named = _DECLARED.search(text[:_HEAD])
     name = (named[1] or named[2]).lower() if named else UTF8

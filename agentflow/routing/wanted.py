@@ -66,10 +66,10 @@ _WISHES = regex(
 """Words that want something to be otherwise, of text as well as of a program."""
 
 
-def find_wanted(task: str, documents: Iterable[str] = ()) -> Wanted:
-    """Return what a task asks for; one that names a changed document asks for text."""
+def find_wanted(task: str, texts: Iterable[str] = ()) -> Wanted:
+    """Return what a task asks for; one that names a changed document or file of tests asks for that."""
     text = drop_quoted(task)
-    names = {name for path in documents for name in (PurePosixPath(path).name, PurePosixPath(path).stem)}
+    names = {name for path in texts for name in (PurePosixPath(path).name, PurePosixPath(path).stem)}
     if any(name.lower() in text.lower() for name in names if len(name) > 2):
         return Wanted.FORM
     text = _NAME_IN_CODE.sub(" ", text)

@@ -251,7 +251,8 @@ class Sandbox(Record):
         elif access is Access.WRITE:
             protected = tuple(view.place / name for name in find_protected_names(view.place))
         place = Path(".git/objects", throwaway.HISTORY)
-        has_git = self.git and self.level is Level.FULL and (view.top / place).is_dir()
+        is_own = access is not Access.WRITE  # a writer's copy shows the repository's own folder there
+        has_git = is_own and self.git and self.level is Level.FULL and (view.top / place).is_dir()
         elsewhere = {self.root / place: self.git[-1] / "objects"} if has_git else {}
         profile = self._profile(command, access, view.place, scratch)
         return profile.replace(protected=protected, elsewhere=elsewhere)

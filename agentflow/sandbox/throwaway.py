@@ -273,7 +273,8 @@ def take_abandoned() -> Iterator[Path]:
         try:
             if os.fstat(descriptor).st_uid == os.getuid() and _is_free(descriptor):
                 yield left
-                gone.append(left.rename(left.with_name(_GONE + left.name)))
+                with suppress(FileNotFoundError):  # its process, or another that looks, was just removing it
+                    gone.append(left.rename(left.with_name(_GONE + left.name)))
         finally:
             os.close(descriptor)
     if gone:

@@ -135,7 +135,7 @@ def build_case(
         unread=tuple(path for path, why in task.surface.product.items() if why == UNREAD),
         targets=targets.asked,
         guessed=targets.guessed,
-        wanted=find_wanted(task.task, [each.path for each in changes if is_document_path(each.path)]),
+        wanted=find_wanted(task.task, _list_texts(task, changes)),
         overrides=task.overrides,
         blocked=task.blocked,
         unable=frozenset(task.unable),
@@ -145,6 +145,12 @@ def build_case(
         probes=task.probes,
     )
     return add_inspection(case, seen)
+
+
+def _list_texts(task: TaskState, changes: Iterable[FileChange]) -> list[str]:
+    """Return the changed documents and checks: a task that names one wants no other behaviour."""
+    paths = (each.path for each in changes)
+    return [path for path in paths if is_document_path(path) or is_check_file(task.surface, path)]
 
 
 def gather_case(context: JudgeContext, task: TaskState) -> Case:

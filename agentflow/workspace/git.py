@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from agentflow.core.errors import ConfigError, StateError
-from agentflow.core.file_text import UTF8, decode_file, find_declared
+from agentflow.core.file_text import UTF8, decode_file, find_declared_encoding
 from agentflow.core.record import Record
 from agentflow.process import capture
 from agentflow.redact import spell_bytes
@@ -433,7 +433,7 @@ def _require_no_link(kept: Path) -> None:
 def _to_text(content: bytes) -> str:
     """Return what a file holds; bytes that are no letters in UTF-8, or in what it names, are escaped."""
     found = decode_file(content)
-    is_sure = found.encoding in (UTF8, find_declared(found.text)) and not found.is_broken
+    is_sure = found.encoding in (UTF8, find_declared_encoding(found.text)) and not found.is_broken
     return found.mark.decode() + found.text if is_sure else spell_bytes(content)
 
 

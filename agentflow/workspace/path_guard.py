@@ -76,6 +76,13 @@ def find_no_denial(_name: str) -> None:
     """Deny the reading of no file."""
 
 
+class NoSuchFile(InvalidInput):
+    """A path leads nowhere."""
+
+    name = ""
+    """The path in the repository."""
+
+
 class PathGuard:
     """A Workspace on a folder of the disk."""
 
@@ -125,7 +132,9 @@ class PathGuard:
         try:
             descriptor = self._open(name)
         except FileNotFoundError:
-            raise InvalidInput(f"{path}: no such file{offer_near(self, name)}") from None
+            error = NoSuchFile(f"{path}: no such file")
+            error.name = name
+            raise error from None
         except OSError as error:
             raise InvalidInput(f"{path} cannot be read: {error.strerror}") from None
         try:
@@ -315,6 +324,18 @@ class WithDeleted(Record):
 def compose(name: str) -> str:
     """Return a name in the one form that all spellings of its letters share."""
     return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
+@contextmanager
+def offering_near(workspace: Workspace) -> Iterator[None]:
+    """Add to the message about a file that is not there which others it may have meant.
+
+    Only where a role asked for it: the program looks for many files that need not be there, and git is slow.
+    """
+    try:
+        yield
+    except NoSuchFile as error:
+        raise InvalidInput(f"{error}{offer_near(workspace, error.name)}") from None
 
 
 def offer_near(workspace: Workspace, name: str) -> str:

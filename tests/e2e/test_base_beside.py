@@ -92,5 +92,5 @@ def test_a_rejected_key_is_told_before_a_slow_suite_ends(repo: Repo) -> None:
     with serving(refuses(401, "authentication_error", "no")) as server:
         done = live(repo, server, TEXT)
     assert done.code == 6
-    assert "your API key was rejected (401: no)" in done.out
+    assert "Your API key was rejected (401: no)" in done.out
     assert repo.evidence() == []

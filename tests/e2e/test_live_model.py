@@ -217,13 +217,13 @@ def test_a_wrong_key_ends_with_six_and_stands_nowhere(repo: Repo) -> None:
         done = live(repo, server)
     assert done.code == 6
     assert len(server.asked) == 1
-    said = "your API key was rejected (401: invalid key: [redacted]). Correct it, then run agentflow resume"
+    said = "Your API key was rejected (401: invalid key: [redacted]). Correct it, then run agentflow resume"
     assert said in done.out
     assert KEY not in everything_below(repo.root) + done.out + done.err
 
 
 REFUSALS: dict[str, tuple[Answer, dict[str, Any], str]] = {
-    "a wrong key": (refuses(401, "authentication_error", "no"), {}, "your API key was rejected (401: no)"),
+    "a wrong key": (refuses(401, "authentication_error", "no"), {}, "Your API key was rejected (401: no)"),
     "a key without the right": (refuses(403, "permission_error", "no"), {}, "may not do this (403: no)"),
     "an empty account": (
         refuses(400, "invalid_request_error", "Your credit balance is too low"),
@@ -263,7 +263,7 @@ def test_a_question_that_met_a_wrong_key_is_not_answered(repo: Repo) -> None:
         done = repo.run("ask", "where", "is", "add", "defined?", env=places)
     assert done.code == 6
     first, *_, last = done.out.splitlines()
-    assert first.startswith("! suspended: your API key was rejected (401: ")
+    assert first.startswith("! Your API key was rejected (401: ")
     assert last == "next       agentflow resume  continues it"
 
 

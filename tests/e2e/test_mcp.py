@@ -265,7 +265,7 @@ def test_rules_and_settings_say_who_calls_what(repo: Repo) -> None:
     said = answers(repo, "explorer")
     assert "mcp__small__add(a:13)" in said[0]
     assert said[1].endswith("\n15")
-    assert "there is no tool mcp__small__Bash" in said[2]
+    assert "There is no tool mcp__small__Bash" in said[2]
     assert said[3].startswith("denied")
     assert "mcp__small__Bash" not in repo.runs("explorer")[0].tools
     (run,) = repo.runs("implementer")
@@ -397,7 +397,7 @@ def test_the_example_of_the_guide_runs(new_repo: NewRepo) -> None:
     assert repo.run("trust", "--yes").code == 0
     listed = repo.run("mcp", "list").out
     assert (
-        f"clock                project  configured\n{'':<20} start the MCP server clock: {sys.executable}"
+        f"clock                project  configured\n{'':<20} starts the MCP server clock: {sys.executable}"
         in listed
     )
     tried = repo.run("mcp", "test", "clock")

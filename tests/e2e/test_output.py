@@ -68,7 +68,7 @@ def test_a_failed_task_is_told_in_short_with_its_reason(repo: Repo) -> None:
     repo.write({"tests/test_calc.py": repo.read("tests/test_calc.py") + "\n\nraise SystemExit\n"}).commit()
     done = repo.task(play.TEXT)
     assert done.code != 0
-    assert done.out.splitlines()[0].startswith("✗ not verified: ")
+    assert done.out.splitlines()[0].startswith("✗ Not mended: none of ")
 
 
 def test_several_commands_of_a_check_are_shown_as_they_are_run(new_repo: NewRepo) -> None:

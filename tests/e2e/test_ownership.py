@@ -77,7 +77,7 @@ def test_no_decision_is_written_into_it(new_repo: NewRepo, tmp_path: Path) -> No
 
     # the user of it decides, and goes on
     assert mine.run("approve", item["id"]).code == 0
-    assert mine.run("resume").code in (0, 1)
+    assert mine.run("resume").code in (0, 4)  # the judges have nothing left to say
     assert (mine.root / "made").exists()
 
 

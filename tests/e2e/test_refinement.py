@@ -65,7 +65,7 @@ def test_a_vague_text_without_a_terminal_is_assumed_and_recorded(repo: Repo, swi
 def test_a_vague_text_at_a_terminal_leads_to_one_question_with_a_way_out(repo: Repo) -> None:
     words = ("task", VAGUE, "--model", repo.scripted(crew()))
     seen = at_terminal(repo, *words, says=("C only add: it subtracts",))
-    assert seen.text.count("? question refine-1") == 1
+    assert seen.text.count("? question (answer refine-1)") == 1
     assert "something else, in your own words" in seen.text
     assert "several tasks" in seen.text
     assert repo.state()["intent"]["assumptions"] == "- only add: it subtracts"

@@ -56,7 +56,7 @@ def test_the_demo_needs_no_key_and_proves_its_repair(demo: Demo) -> None:
         assert record["id"] in demo.done.out
         assert record["tree_before"][:7] in demo.done.out
     assert "NOT SANDBOXED" not in demo.done.out
-    assert "only your tests vouch for this fix" in demo.done.out
+    assert "Only your tests vouch for this fix" in demo.done.out
 
 
 def test_the_demo_edits_one_line_and_no_test(demo: Demo) -> None:
@@ -269,5 +269,5 @@ def test_a_linter_that_is_not_installed_rejects_no_repair(new_repo: NewRepo) -> 
     )
     assert repo.run("trust", "--yes").code == 0
     done = repo.task()
-    assert done.code == 4, done.out
+    assert done.code == 0, done.out
     assert repo.read("calc.py") == play.GREEN["calc.py"]

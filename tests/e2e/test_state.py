@@ -45,6 +45,7 @@ TYPES = {
         "EvidenceRecorded",
         "CheckStarted",
         "Probed",
+        "Probing",
         "Warned",
         "TaskEnded",
     ),

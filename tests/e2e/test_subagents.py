@@ -114,7 +114,7 @@ def test_a_handoff_goes_on_with_the_same_conversation(repo: Repo) -> None:
     offered = {tool["name"] for tool in entry["tools"]} - {"RecallOutput", "Skill"}
     assert offered == {"Read", "Grep", "Glob", "SubmitFindings"}
     said = {call["name"]: result["content"] for call, result in run.calls}
-    assert "there is no tool Bash" in said["Bash"] or "Bash belongs to" in said["Bash"]
+    assert "You do not have Bash" in said["Bash"] or "Bash belongs to" in said["Bash"]
     assert "calc.py" in said["Grep"]
     (handed,) = repo.events("HandedOff")
     assert (handed["source"], handed["to"], handed["reason"]) == ("lead", "scout", "it is about finding")

@@ -245,8 +245,8 @@ def test_a_verdict_that_cites_wrongly_is_rejected(
     repo = new_repo(play.CALC)
     claim = play.turn(play.call("SubmitVerdict", verdict=verdict, evidence=ids, reasons=[]))
     script = [*play.mending()[:3], play.role("verifier", claim, claim)]
-    done = repo.task(script=script)
-    assert done.code == 1
+    done = repo.task(play.TEXT, "--json", script=script)
+    assert (done.code, done.json["caveats"]) == (4, ["verifier_disagrees"])
     (run,) = repo.runs("verifier")
     assert run.outcome == outcome
     assert len(run.results) == 2

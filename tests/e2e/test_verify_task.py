@@ -346,7 +346,7 @@ HIDING = {
     forget_the_original_checks: "there is no record of tests as it was before the task",
     forget_every_run: "there is no record of tests, which this tree requires",
     take_the_new_run_for_the_old: "ev-0002 is not the program's run of what it stands for",
-    forget_the_approval: "leaves out that tests/test_calc.py",
+    forget_the_approval: "leaves out that test_calc.CalcTest.test_add still fails",
 }
 
 

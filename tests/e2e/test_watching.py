@@ -39,6 +39,7 @@ EVIDENCE = {
     *("started_at", "seconds", "stdout_sha256", "bytes", "tree_before", "tree_after", "surface", "code"),
     *("sandbox", "changed", "tests", "tries", "flaky", "surroundings", "reads_file", "taken_from", "stalled"),
     "import_errors",
+    "matched",
 }
 SCRIPT = play.mending()
 

@@ -29,7 +29,7 @@ def test_the_runner_of_the_repository_runs_the_canary_alone(command: str, begins
     assert Path(found.path).parent == Path("tests")
 
 
-@pytest.mark.parametrize("command", ["npm test", "pytest -q tests/unit", "make test", "cargo test"])
+@pytest.mark.parametrize("command", ["npm test", "python3 run.py", "make test", "cargo test"])
 def test_a_runner_that_is_not_known_has_no_alarm(command: str) -> None:
     assert make_canary(a_check(command), "tests/test_a.py", ["a.py"]) is None
 
