@@ -303,10 +303,10 @@ JSON = ("content-type", "application/json")
 TOO_LARGE = {
     "a reply": (Raw(b'{"type":"message","x":"' + b"x" * 2**26, headers=(JSON,)), "longer than 32 MiB"),
     "a packed reply": (Raw(bomb(), headers=(JSON, ("content-encoding", "gzip"))), "longer than 32 MiB"),
-    "a refusal": (Raw(b"x" * 2**26, status=400, headers=(JSON,)), "answered 400"),
+    "a refusal": (Raw(b"x" * 2**26, status=400, headers=(JSON,)), "refused this request (400)"),
     "a packed refusal": (
         Raw(bomb(), status=400, headers=(JSON, ("content-encoding", "gzip"))),
-        "answered 400",
+        "refused this request (400)",
     ),
     "packed in another way": (
         Raw(b"x" * 1000, headers=(JSON, ("content-encoding", "zstd"))),

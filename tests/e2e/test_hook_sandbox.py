@@ -37,7 +37,7 @@ def test_a_trusted_hook_in_the_sandbox_guards_a_task(new_repo: NewRepo) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         guard = GUARD % {"home": repo.home, "port": server.getsockname()[1]}
         repo.write({".claude/guard.py": guard, ".claude/settings.json": settings}).commit()
-        assert "run at PreToolUse, in the sandbox of read-only roles" in repo.run("trust", "--yes").out
+        assert "runs at PreToolUse, in the sandbox of read-only roles" in repo.run("trust", "--yes").out
         call_file = {"tool_name": "Bash", "tool_input": {"command": "forbidden"}}
         (repo.home / "call.json").write_text(json.dumps(call_file))
         given = ("--input", str(repo.home / "call.json"))
