@@ -16,7 +16,7 @@ from agentflow.core.regex import compile_glob
 from agentflow.core.role import Role
 from agentflow.core.tool import Category, Effect, Output, Subject, Tool, ToolContext
 from agentflow.redact import MARK, redact_text
-from agentflow.workspace.path_guard import MAX_READ_BYTES, offering_near
+from agentflow.workspace.path_guard import MAX_READ_BYTES, suggest_near
 
 MAX_LINES = 2000
 MAX_READ_CHARS = 2000
@@ -55,7 +55,7 @@ def is_binary(content: bytes) -> bool:
 
 def read(wanted: ReadInput, context: ToolContext) -> Output:
     """Show a text file, or a part of it, with line numbers."""
-    with offering_near(context.workspace), context.workspace.open(wanted.file_path) as file:
+    with suggest_near(context.workspace), context.workspace.open(wanted.file_path) as file:
         if os.fstat(file.fileno()).st_size > MAX_READ_BYTES:
             return _page(wanted, file)
     file_text = _read_text(context.workspace, wanted.file_path)
@@ -136,7 +136,7 @@ def _require_own(path: str, role: Role) -> None:
 
 
 def _read_text(workspace: Workspace, path: str) -> FileText:
-    with offering_near(workspace):
+    with suggest_near(workspace):
         content = workspace.read(path)
     if is_binary(content):
         raise InvalidInput(f"{path} is binary")

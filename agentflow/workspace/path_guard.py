@@ -327,7 +327,7 @@ def compose(name: str) -> str:
 
 
 @contextmanager
-def offering_near(workspace: Workspace) -> Iterator[None]:
+def suggest_near(workspace: Workspace) -> Iterator[None]:
     """Add to the message about a file that is not there which others it may have meant.
 
     Only where a role asked for it: the program looks for many files that need not be there, and git is slow.

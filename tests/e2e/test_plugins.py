@@ -125,7 +125,7 @@ def test_a_plugin_at_the_root_waits_for_trust_and_again_after_a_change(repo: Rep
     done = repo.run("ask", "/fix-money add calc.py")
     assert (done.code, repo.tasks) == (2, [])
     shown = repo.run("trust").out
-    assert "may be the plugin review-kit 1.4.0" in shown
+    assert "adds plugin review-kit 1.4.0" in shown
     assert "may run at PreToolUse, outside the sandbox: ${CLAUDE_PLUGIN_ROOT}/hooks/guard.sh" in shown
     assert repo.run("trust", "--yes").code == 0
     repo.write({"hooks/guard.sh": "echo ran > ran\n"})
