@@ -126,7 +126,7 @@ def test_a_plugin_at_the_root_waits_for_trust_and_again_after_a_change(repo: Rep
     assert (done.code, repo.tasks) == (2, [])
     shown = repo.run("trust").out
     assert "adds plugin review-kit 1.4.0" in shown
-    assert "may run at PreToolUse, outside the sandbox: ${CLAUDE_PLUGIN_ROOT}/hooks/guard.sh" in shown
+    assert "runs at PreToolUse, outside the sandbox: ${CLAUDE_PLUGIN_ROOT}/hooks/guard.sh" in shown
     assert repo.run("trust", "--yes").code == 0
     repo.write({"hooks/guard.sh": "echo ran > ran\n"})
     found = [
