@@ -33,7 +33,7 @@ def sources(repo: Repo) -> dict[str, tuple[object, str]]:
 
 def test_once_it_is_trusted_all_of_it_counts_and_config_says_from_where(new_repo: NewRepo) -> None:
     repo = new_repo({**play.CALC, FILE: SAYS})
-    assert "may set checks, routing, limits, surface" in repo.run("trust", "--yes").out
+    assert "sets checks, routing, limits, surface" in repo.run("trust", "--yes").out
     found = sources(repo)
     assert found["max_iterations"] == (2, FILE)
     assert found["surface"] == ({"add": ["fixtures/**"], "remove": ["tests/data/**"]}, FILE)
