@@ -66,12 +66,24 @@ _WISHES = regex(
 """Words that want something to be otherwise, of text as well as of a program."""
 
 
-def find_wanted(task: str, texts: Iterable[str] = ()) -> Wanted:
-    """Return what a task asks for; one that names a changed document or file of tests asks for that."""
+def find_wanted(task: str, documents: Iterable[str] = (), checks: Iterable[str] = ()) -> Wanted:
+    """Return what a task asks for; one that names a changed document asks for text.
+
+    One that names a changed file of the checks may mean that file, or the code that it tries.
+    """
     text = drop_quoted(task)
-    names = {name for path in texts for name in (PurePosixPath(path).name, PurePosixPath(path).stem)}
-    if any(name.lower() in text.lower() for name in names if len(name) > 2):
+    if _names_one(text, documents):
         return Wanted.FORM
+    wanted = _find_by_words(text)
+    return Wanted.UNCLEAR if wanted is Wanted.BEHAVIOUR and _names_one(text, checks) else wanted
+
+
+def _names_one(text: str, paths: Iterable[str]) -> bool:
+    names = {name for path in paths for name in (PurePosixPath(path).name, PurePosixPath(path).stem)}
+    return any(name.lower() in text.lower() for name in names if len(name) > 2)
+
+
+def _find_by_words(text: str) -> Wanted:
     text = _NAME_IN_CODE.sub(" ", text)
     rest = _COMPANION.sub(" ", text)
     text = rest if regex(r"\w").search(rest) else text

@@ -22,7 +22,7 @@ from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
 from agentflow.core.test_ids import get_test_function, is_test_in, may_be_test_in
 from agentflow.core.verdict import ProbeEnd, ProbeResult, Remark, Tampering
-from agentflow.routing.wanted import find_wanted
+from agentflow.routing.wanted import Wanted, find_wanted
 from agentflow.sandbox.environment import find_program
 from agentflow.sandbox.profile import CHECKS
 from agentflow.verdict.case import (
@@ -135,7 +135,7 @@ def build_case(
         unread=tuple(path for path, why in task.surface.product.items() if why == UNREAD),
         targets=targets.asked,
         guessed=targets.guessed,
-        wanted=find_wanted(task.task, _list_texts(task, changes)),
+        wanted=_find_wanted(task, changes),
         overrides=task.overrides,
         blocked=task.blocked,
         unable=frozenset(task.unable),
@@ -147,10 +147,10 @@ def build_case(
     return add_inspection(case, seen)
 
 
-def _list_texts(task: TaskState, changes: Iterable[FileChange]) -> list[str]:
-    """Return the changed documents and checks: a task that names one wants no other behaviour."""
-    paths = (each.path for each in changes)
-    return [path for path in paths if is_document_path(path) or is_check_file(task.surface, path)]
+def _find_wanted(task: TaskState, changes: Iterable[FileChange]) -> Wanted:
+    paths = [each.path for each in changes]
+    checks = [path for path in paths if is_check_file(task.surface, path)]
+    return find_wanted(task.task, [path for path in paths if is_document_path(path)], checks)
 
 
 def gather_case(context: JudgeContext, task: TaskState) -> Case:

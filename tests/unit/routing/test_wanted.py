@@ -45,3 +45,9 @@ def test_the_words_of_a_task_tell_behaviour_from_form(wanted: Wanted, task: str)
 def test_a_task_that_names_the_changed_document_asks_for_text() -> None:
     assert find_wanted("Add the Danes to NEWS", ["NEWS.md"]) is Wanted.FORM
     assert find_wanted("Add the Danes to NEWS", ["kit.py"]) is Wanted.BEHAVIOUR
+
+
+def test_a_fix_whose_task_names_the_changed_test_may_want_the_code_fixed() -> None:
+    text = "Fix the off-by-one in pages.py, see test_pages.py"
+    assert find_wanted(text) is Wanted.BEHAVIOUR
+    assert find_wanted(text, checks=["tests/test_pages.py"]) is Wanted.UNCLEAR
