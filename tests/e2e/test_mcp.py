@@ -320,7 +320,7 @@ def test_a_server_of_a_repository_is_started_only_once_it_is_trusted(new_repo: N
     assert not any(name.startswith("mcp__") for name in repo.runs("explorer")[0].tools)
     assert "untrusted: agentflow trust" in done.err
     shown = repo.run("trust", "--yes").out
-    assert f"start the MCP server mine: {sys.executable} tools/server.py with KEY" in shown
+    assert f"starts the MCP server mine: {sys.executable} tools/server.py with KEY" in shown
     assert "is run by the MCP server mine" in shown
     (repo.root / ".claude/settings.json").write_text('{"disabledMcpjsonServers": ["other"]}', "utf-8")
     rows = {row["name"]: row for row in repo.run("mcp", "list", "--json").json}

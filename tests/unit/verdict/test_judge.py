@@ -276,6 +276,15 @@ def swapped(run: CheckRun, **evidence: Any) -> Case:
 
 
 _UNMET = a_case((GREEN,), (WAS_GREEN,), wanted=Wanted.BEHAVIOUR)
+
+
+def test_a_document_that_a_check_reads_is_asked_about_whatever_was_wanted() -> None:
+    verdict = judge(
+        _UNMET.replace(same_behaviour=True, weakened=("README.md changed and counts as a check",))
+    )
+    assert (verdict.passed, verdict.to_approve) == (False, True)
+
+
 REFUSED: dict[str, tuple[Case, str]] = {
     "other behaviour was asked for, and none is other": (
         _UNMET.replace(same_behaviour=True),
