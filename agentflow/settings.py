@@ -19,10 +19,11 @@ from agentflow.parse import expand_home, has_null
 T = TypeVar("T")
 PROJECT_FILE = ".claude/agentflow.yaml"
 PLUGIN_MANIFEST = ".claude-plugin/plugin.json"
-_OWN = "a repository says checks, routing, limits and surface; everything else is for your own config.yaml"
+_OWN = "a repository says checks, required, routing, limits and surface; all else is for your own config.yaml"
 _FIRST_KEY = regex(r"[.:\[]")
 _EXAMPLES = {
     "checks": "checks: {tests: python -m pytest -q}",
+    "required": "required: [lint]",
     "limits": "limits: {iterations: 5, cost: 2}",
     "routing": "routing: {keywords: {complex: [kernel]}}",
     "surface": "surface: {add: [fixtures/**]}",
@@ -299,6 +300,7 @@ def apply_project(settings: Settings, project: Project) -> Settings:
     return settings.replace(
         max_iterations=project.limits.iterations or settings.max_iterations,
         routing=settings.routing.extend(project.routing),
+        required=tuple(dict.fromkeys((*settings.required, *project.required))),
         surface=surface,
     )
 

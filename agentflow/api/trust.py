@@ -43,6 +43,7 @@ from agentflow.settings import (
     PROJECT_FILE,
     Project,
     Skip,
+    apply_project,
     find_folders,
     load_settings,
     read_project,
@@ -62,7 +63,7 @@ def load_trust_here(root: Path) -> TrustRecord:
 def load_well_known(root: Path) -> WellKnown:
     """Return what the repository's trusted files say about its checks."""
     said, project = read_well_known(root, load_trust_here(root).covers), load_project(root)
-    checks, required = project.checks, {*project.required, *load_settings(os.environ).required}
+    checks, required = project.checks, apply_project(load_settings(os.environ), project).required
     commands = {name: word for name, word in checks.items() if isinstance(word, str)}
     skips = {name: word.skip for name, word in checks.items() if isinstance(word, Skip)}
     return said.replace(

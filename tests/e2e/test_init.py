@@ -50,7 +50,7 @@ def test_every_key_that_it_offers_is_one_that_counts(repo: Repo) -> None:
     checked = repo.run("check")
     assert checked.code == 0, checked.out
     trusted = repo.run("trust", "--yes")
-    assert "set checks, routing, limits, surface" in trusted.out
+    assert "sets checks, required, routing, limits, surface" in trusted.out
     assert "python -m pytest -q" in repo.run("verify", "--dry-run").out
 
 
