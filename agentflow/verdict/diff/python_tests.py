@@ -220,6 +220,39 @@ def find_moved_tests(
     return frozenset(found)
 
 
+def find_extended_tests(before: str, after: str) -> frozenset[str]:
+    """Return the tests, by bare name, that only gained cases in their lists of them.
+
+    What a runner calls a case by its number, such as `test_f[values5]`, has another id behind a new one.
+    """
+    old, new = (_tests(parse_python(text)) for text in (before, after))
+    same = {name for name, test in old.items() if name in new and _only_gains_cases(test, new[name])}
+    return strip_to_names(same) - strip_to_names(old.keys() - same)
+
+
+def _only_gains_cases(old: AnyFunction, new: AnyFunction) -> bool:
+    lists = [[_list_cases(mark) for mark in test.decorator_list] for test in (old, new)]
+    bare = [[mark for mark, _ in each] for each in lists]
+    is_same = [ast.dump(node) for node in (old.args, *old.body)] == [
+        ast.dump(node) for node in (new.args, *new.body)
+    ]
+    return (
+        is_same and bare[0] == bare[1] and all(was <= now for (_, was), (_, now) in zip(*lists, strict=True))
+    )
+
+
+def _list_cases(mark: ast.expr) -> tuple[str, Counter[str]]:
+    """Return a decorator without its list of cases, and those."""
+    match mark:
+        case ast.Call(args=[names, ast.List(elts=rows) | ast.Tuple(elts=rows), *rest]) if (
+            get_last_word(mark.func) == "parametrize"
+        ):
+            bare = ast.Call(func=mark.func, args=[names, *rest], keywords=mark.keywords)
+            return ast.dump(bare), Counter(map(ast.dump, rows))
+        case _:
+            return ast.dump(mark), Counter()
+
+
 def _bodies(text: str) -> Iterator[tuple[str, str]]:
     """Yield each function's name and the rest of its code; nothing for a text that is not Python."""
     for node in ast.walk(parse_python(text)):

@@ -19,7 +19,12 @@ from agentflow.core.test_ids import get_test_file, get_test_function, is_test_in
 from agentflow.core.verdict import Remark, Tampering
 from agentflow.redact import list_some
 from agentflow.verdict.case import list_left_out
-from agentflow.verdict.diff.python_tests import find_altered_functions, find_moved_tests, strip_to_names
+from agentflow.verdict.diff.python_tests import (
+    find_altered_functions,
+    find_extended_tests,
+    find_moved_tests,
+    strip_to_names,
+)
 from agentflow.verdict.diff.tampering import TextDiff
 from agentflow.verdict.mixed_files import read_checker_settings
 from agentflow.verdict.projects import get_folder
@@ -124,11 +129,31 @@ def _find_lost_tests(
         if get_test_file(test) in moved and not news.isdisjoint(_list_moved(test, judged))
     }
     found |= {test for test in lost & passed if any(each.startswith(f"{test}[") for each in news)}
+    found |= _find_renumbered(lost & passed, judged, changes)
     for test in sorted(lost - found):
         yield test, "is skipped now" if test in final.outcomes else "is gone"
     before, after, as_it_stood = (run.counts.ran if run.counts else 0 for run in (base, final, held))
     if not base.outcomes and after < min(before, as_it_stood):
         yield "", f"{base.check.name}: {before} tests ran before, {after} now"
+
+
+def _find_renumbered(
+    gone: Collection[str], judged: JudgedCheck, changes: Iterable[TextDiff]
+) -> frozenset[str]:
+    """Return the cases with another id now since their tests, otherwise unchanged, gained cases."""
+    counts = [
+        Counter(test.partition("[")[0] for test in run.tests_with_result)
+        for run in (judged.base, judged.final)
+    ]
+    files = {each.path: each for each in changes if each.kind is Kind.TESTS and each.path.endswith(".py")}
+    extended = {path: find_extended_tests(each.before, each.after) for path, each in files.items()}
+    return frozenset(
+        test
+        for test in gone
+        if "[" in test
+        and get_test_function(test) in extended.get(get_test_file(test), ())
+        and counts[1][function := test.partition("[")[0]] > counts[0][function]
+    )
 
 
 def _describe_results(

@@ -103,6 +103,29 @@ def test_a_test_that_becomes_parametrised_is_not_gone() -> None:
     assert asked(base=GREEN, final=GREEN.replace(outcomes=cases), held=GREEN) == []
 
 
+_CASES = (
+    'import pytest\n\n\n@pytest.mark.parametrize("a, b", [{}])\ndef test_x(a, b):\n    assert f(a) == b\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("cases", "ids", "is_asked"),
+    [
+        ('([1], "1"), ([], ""), ([2], "2")', ("a0-1", "a1-", "a2-2"), False),
+        ('([], ""), ([2], "2")', ("a0-", "a1-2"), True),
+        ('([1], "1"), ([2], "")', ("a0-1", "a1-"), True),
+        ('([1], "1"), ([], ""), ([2], "2")', ("a0-1", "a1-"), True),
+    ],
+)
+def test_cases_that_are_only_called_by_another_number_are_not_gone(
+    cases: str, ids: tuple[str, ...], is_asked: bool
+) -> None:
+    base = shown(**{"test_x[a0-1]": PASSED, "test_x[a1-2]": PASSED})
+    final = shown(**{f"test_x[{each}]": PASSED for each in ids})
+    changed = change("tests/test_a.py", _CASES.format('([1], "1"), ([2], "2")'), _CASES.format(cases))
+    assert bool(asked(changed, base=base, final=final, held=base)) is is_asked
+
+
 def test_a_red_test_that_goes_on_under_another_name_is_still_asked_about() -> None:
     renamed = change("tests/test_a.py", BODY, BODY.replace("test_x", "test_y"))
     red = shown(test_x=FAILED)
