@@ -1,1 +1,1 @@
-"""Programming languages as tree-sitter reads them: one record and one query file each."""
+"""Programming languages as tree-sitter reads them: one record and one record each, a query file or two."""

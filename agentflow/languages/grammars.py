@@ -25,8 +25,8 @@ class Grammar(Record):
     """The module of the grammar."""
     function: str = "language"
     """Its function that returns the grammar."""
-    query: str = ""
-    """The query file, if it is not named like the language."""
+    queries: tuple[str, ...] = ()
+    """The query files, if there is not just one named like the language."""
     true: str = "true"
     false: str = "false"
     negation: str = "!({})"
@@ -66,6 +66,7 @@ GRAMMARS = (
         suffixes=(".ts", ".mts", ".cts"),
         package="tree_sitter_typescript",
         function="language_typescript",
+        queries=("javascript", "typescript"),
         rethrow="{ throw new Error(); }",
     ),
     Grammar(
@@ -73,7 +74,7 @@ GRAMMARS = (
         suffixes=(".tsx",),
         package="tree_sitter_typescript",
         function="language_tsx",
-        query="typescript",
+        queries=("javascript", "typescript"),
         rethrow="{ throw new Error(); }",
     ),
     Grammar(
@@ -100,7 +101,7 @@ GRAMMARS = (
         name="C++",
         suffixes=(".cpp", ".cc", ".cxx", ".hpp", ".hh", ".hxx"),
         package="tree_sitter_cpp",
-        query="c",
+        queries=("c",),
         empty_body="{ return {}; }",
         is_loose=False,
     ),
@@ -189,5 +190,6 @@ def _load_language(grammar: Grammar) -> "Language":
 def _load_query(grammar: Grammar) -> "Query":
     from tree_sitter import Query  # noqa: PLC0415
 
-    name = grammar.query or grammar.name.lower()
-    return Query(_load_language(grammar), (_QUERIES / f"{name}.scm").read_text("utf-8"))
+    names = grammar.queries or (grammar.name.lower(),)
+    text = "".join((_QUERIES / f"{name}.scm").read_text("utf-8") for name in names)
+    return Query(_load_language(grammar), text)
