@@ -1,1 +1,1 @@
-"""Programming languages as tree-sitter reads them: one record and one record each, a query file or two."""
+"""Programming languages as tree-sitter reads them: a record and a query for each."""
