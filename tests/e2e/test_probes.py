@@ -100,7 +100,7 @@ CASES = {
             "    found = [getattr(core, f'title{at}')(3) for at in range(9)]\n"
             "    assert found == ['page 3'] * 9\n",
         },
-        "not checked, out of time: would the tests notice a wrong result of pager/core.py:45-46",
+        "not checked, out of time: would the tests notice a wrong result of pager/core.py:",  # how many depends on the machine
     ),
     "a table of which tests need one row": Case(
         4,
