@@ -32,7 +32,8 @@ _COMPANION = regex(
 
 _LEADS = regex(
     r"\W*(?:please\W+)?(?:refactor\w*|renam\w+|document|describe|explain|mention|reformat|format|reindent|annotate"
-    r"|restructure|reorgani[sz]e|move|extract|inline|simplify|tidy|clean|reword|rephrase|translate|cover|comment)\b",
+    r"|restructure|reorgani[sz]e|move|extract|inline|simplify|tidy|clean|reword|rephrase|translate|cover|comment|say|note"
+    r"|use|wrap|type|parametri[sz]e|sharpen|split|convert|replace|switch|remove|delete|drop)\b",
     re.IGNORECASE,
 )
 """An order that begins so is about text or form, whatever it names."""
@@ -51,7 +52,7 @@ _SPEED = regex(r"\b(?:fast(?:er)?|slow(?:ly)?|speed\w*|performan\w+|optimi[sz]\w
 
 _DEEDS = regex(
     r"\b(?:bugs?|crash\w*|rais(?:e|es|ing)|returns?|off.by.one|tracebacks?|exceptions?|support\w*|allow\w*|accept\w*"
-    r"|handl(?:e|es|ing)|reject\w*|pars(?:e|es|ing|er)|drops?|los(?:e|es|ing)|ignor\w+|wrongly|instead|options?"
+    r"|handl(?:e|es|ing)|reject\w*|pars(?:e|es|ing|er)|los(?:e|es|ing)|ignor\w+|wrongly|options?"
     r"|flags?)\b",
     re.IGNORECASE,
 )
@@ -66,13 +67,17 @@ _WISHES = regex(
 """Words that want something to be otherwise, of text as well as of a program."""
 
 
-def find_wanted(task: str, documents: Iterable[str] = (), checks: Iterable[str] = ()) -> Wanted:
-    """Return what a task asks for; one that names a changed document asks for text.
+_TEST_NAME = regex(r"(?<![\w/])(?:test_\w+|\w+_test)\b(?![./]\w)")
+"""A test as people name it, which is no file."""
+
+
+def find_wanted(task: str, texts: Iterable[str] = (), checks: Iterable[str] = ()) -> Wanted:
+    """Return what a task asks for; one that names a changed file which holds no code asks for text.
 
     One that names a changed file of the checks may mean that file, or the code that it tries.
     """
     text = drop_quoted(task)
-    if _names_one(text, documents):
+    if _names_one(text, texts):
         return Wanted.FORM
     wanted = _find_by_words(text)
     return Wanted.UNCLEAR if wanted is Wanted.BEHAVIOUR and _names_one(text, checks) else wanted
@@ -84,13 +89,14 @@ def _names_one(text: str, paths: Iterable[str]) -> bool:
 
 
 def _find_by_words(text: str) -> Wanted:
+    names_test = bool(_TEST_NAME.search(text))
     text = _NAME_IN_CODE.sub(" ", text)
     rest = _COMPANION.sub(" ", text)
     text = rest if regex(r"\w").search(rest) else text
     if _LEADS.match(text):
         return Wanted.FORM
     is_deed = bool(_DEEDS.search(text))
-    if _FORM.search(text):
+    if names_test or _FORM.search(text):
         return Wanted.UNCLEAR if is_deed else Wanted.FORM
     is_plain = (is_deed or _WISHES.search(text)) and not _SPEED.search(text)
     return Wanted.BEHAVIOUR if is_plain else Wanted.UNCLEAR

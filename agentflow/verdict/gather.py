@@ -18,6 +18,7 @@ from agentflow.core.evidence import (
     describe_end,
     find_longest,
 )
+from agentflow.core.languages import is_source
 from agentflow.core.record import Record, copy_shared
 from agentflow.core.task import TaskState
 from agentflow.core.test_ids import get_test_function, is_test_in, may_be_test_in
@@ -48,7 +49,7 @@ from agentflow.verdict.probes.plan import plan_canaries, plan_probes
 from agentflow.verdict.probes.probe import Probe, ProbeContext
 from agentflow.verdict.proofs import find_blind_checks, find_proof, find_turned, is_renaming, list_tried_lines
 from agentflow.verdict.runner import CheckJob, Results, run_apart
-from agentflow.verdict.surface import Kind, is_check_file, is_document_path
+from agentflow.verdict.surface import Kind, is_check_file
 from agentflow.verdict.target_tests import find_target_tests, narrow
 from agentflow.workspace.changes import ChangeKind, FileChange
 from agentflow.workspace.git import Git
@@ -150,7 +151,7 @@ def build_case(
 def _find_wanted(task: TaskState, changes: Iterable[FileChange]) -> Wanted:
     paths = [each.path for each in changes]
     checks = [path for path in paths if is_check_file(task.surface, path)]
-    return find_wanted(task.task, [path for path in paths if is_document_path(path)], checks)
+    return find_wanted(task.task, [path for path in paths if not is_source(path)], checks)
 
 
 def gather_case(context: JudgeContext, task: TaskState) -> Case:

@@ -100,7 +100,8 @@ CASES = {
             "    found = [getattr(core, f'title{at}')(3) for at in range(9)]\n"
             "    assert found == ['page 3'] * 9\n",
         },
-        "not checked, out of time: would the tests notice a wrong result of pager/core.py:",  # how many depends on the machine
+        # how many depends on the machine
+        "not checked, out of time: would the tests notice a wrong result of pager/core.py:",
     ),
     "a table of which tests need one row": Case(
         4,

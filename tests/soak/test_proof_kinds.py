@@ -45,7 +45,9 @@ def test_the_report_names_what_proves_a_change(tmp_path: Path) -> None:
 
 
 def test_a_comment_leaves_the_behaviour(tmp_path: Path) -> None:
-    done = tried(tmp_path, MENDED_BASE, {"pager/core.py": f"# Counts pages.\n{RIGHT}"})
+    done = tried(
+        tmp_path, MENDED_BASE, {"pager/core.py": f"# Counts pages.\n{RIGHT}"}, "comment pager/core.py"
+    )
 
     assert (done.code, kinds(done)) == (0, ["same_behaviour"])
 
@@ -91,7 +93,7 @@ def test_a_line_for_git_that_hides_something_is_not_proved(
 
 def test_tests_alone_are_proved_by_broken_code(tmp_path: Path) -> None:
     added = TESTS + "\n\ndef test_one():\n    assert pages(1, 10) == 1\n"
-    done = tried(tmp_path, MENDED_BASE, {"tests/test_core.py": added})
+    done = tried(tmp_path, MENDED_BASE, {"tests/test_core.py": added}, "add a test of one item")
 
     assert (done.code, kinds(done)) == (0, ["tests_only"])
     assert done.json["proof"][0]["tests"] == ["tests/test_core.py::test_one"]

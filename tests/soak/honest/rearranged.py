@@ -39,7 +39,8 @@ TESTS_ONLY: tuple[Entry, ...] = (
           (Edit("test_slug.py", _TESTS[_TESTS.index("def test_shorten"): _TESTS.index("\n\ndef test_initials")],
                 '@pytest.mark.parametrize(("length", "kept"), [(13, "creme-brulee"), (12, "creme-brulee"), (11, "creme")])\n'
                 'def test_shorten(length, kept):\n    assert shorten("creme-brulee-for-two", length) == kept\n'),
-           Edit("test_slug.py", "from slug", "import pytest\n\nfrom slug"))),
+           Edit("test_slug.py", "from slug", "import pytest\n\nfrom slug")),
+          ends=_EITHER, caveat="check_weakened"),
     Entry("a fixture moves to the conftest", "test only", COMMAND, "move the fixture kept to tests/conftest.py",
           (Edit("tests/test_cli.py", '@pytest.fixture\ndef kept(tmp_path):\n    return str(tmp_path / "todo.json")\n\n\n', ""),
            Edit("tests/test_cli.py", "import pytest\n\n", ""),
