@@ -17,8 +17,9 @@ from agentflow.view.text import Line, Style, line, span
 from agentflow.workspace.git import Git
 
 if TYPE_CHECKING:
+    from agentflow.core.verdict import MutantEnd
     from agentflow.mutants.operators import Mutant
-    from agentflow.mutants.trial import MutationResult, Outcome
+    from agentflow.mutants.trial import MutationResult
     from agentflow.verdict.runner import Place
     from agentflow.workspace.mixed_tree import ChangedTexts
 
@@ -39,8 +40,8 @@ class _Bench(Record):
     """The tests that passed in each of two runs without a mutant."""
     texts: dict[str, str]
 
-    def attempt(self, mutant: "Mutant") -> "Outcome":
-        from agentflow.mutants.trial import Outcome
+    def attempt(self, mutant: "Mutant") -> "MutantEnd":
+        from agentflow.core.verdict import MutantEnd
 
         assert self.place.stage is not None
         file = self.place.stage.view.place / mutant.path
@@ -51,13 +52,13 @@ class _Bench(Record):
         shown, _ = self.place.try_elsewhere(self.check)
         self.place.stage.restore(lambda _: False)
         if shown.execution.timed_out:
-            return Outcome.TIMED_OUT
+            return MutantEnd.TIMED_OUT
         if self.passing:
             is_red = not self.passing.isdisjoint(shown.list_ids(*RED))
             is_lost = not is_red and self.passing.isdisjoint(shown.list_ids(TestOutcome.PASSED))
         else:
             is_red, is_lost = shown.execution.exit_code != 0, False
-        return Outcome.INVALID if is_lost else Outcome.KILLED if is_red else Outcome.SURVIVED
+        return MutantEnd.INVALID if is_lost else MutantEnd.KILLED if is_red else MutantEnd.SURVIVED
 
 
 def find_mutation(
@@ -151,11 +152,11 @@ def _prepare(place: "Place", tests: Check, texts: dict[str, str]) -> tuple[_Benc
 
 def describe_mutation(found: "MutationResult") -> tuple[Line, ...]:
     """Return the survivors, one line each, and a last line with the numbers."""
+    from agentflow.core.verdict import MutantEnd
     from agentflow.mutants.operators import Grade
-    from agentflow.mutants.trial import Outcome
 
-    counts = {outcome: len(found.select(outcome)) for outcome in Outcome}
-    able = counts[Outcome.KILLED] + counts[Outcome.SURVIVED]
+    counts = {outcome: len(found.select(outcome)) for outcome in MutantEnd}
+    able = counts[MutantEnd.KILLED] + counts[MutantEnd.SURVIVED]
     rows = [
         line(
             span("! " if each.grade is Grade.STRONG else "· ", Style.WARN),
@@ -167,9 +168,9 @@ def describe_mutation(found: "MutationResult") -> tuple[Line, ...]:
     rows += [line(span(f"not tried: {place} cannot be read", Style.DIM)) for place in found.unread]
     if not found.tried:
         return (*rows, line("No changed code to try: nothing but tests, documents or removed lines differs."))
-    left = counts[Outcome.NOT_TRIED] + counts[Outcome.TIMED_OUT]
+    left = counts[MutantEnd.NOT_TRIED] + counts[MutantEnd.TIMED_OUT]
     late = f"; {left} of {len(found.tried)} not tried for want of time" if left else ""
-    if rest := counts[Outcome.SURVIVED]:
+    if rest := counts[MutantEnd.SURVIVED]:
         said = f"{rest} of {able} mutants survive{late}. Add a test that fails on each, or simplify the code."
         return (*rows, line(span(said, Style.WARN)))
     return (*rows, line(span(f"{able} of {able} mutants killed{late}", Style.GOOD)))
@@ -177,7 +178,7 @@ def describe_mutation(found: "MutationResult") -> tuple[Line, ...]:
 
 def to_values(found: "MutationResult") -> dict[str, Any]:
     """Return the result for programs, as `mutants` of a task's `--json` result."""
-    from agentflow.mutants.trial import Outcome
+    from agentflow.core.verdict import MutantEnd
 
     survived = [
         {
@@ -188,12 +189,12 @@ def to_values(found: "MutationResult") -> dict[str, Any]:
             "operator": each.operator,
             "grade": each.grade,
         }
-        for each in found.select(Outcome.SURVIVED)
+        for each in found.select(MutantEnd.SURVIVED)
     ]
     return {
-        "tried": len(found.select(Outcome.KILLED)) + len(survived),
-        "killed": len(found.select(Outcome.KILLED)),
-        "not_tried": len(found.select(Outcome.NOT_TRIED)) + len(found.select(Outcome.TIMED_OUT)),
+        "tried": len(found.select(MutantEnd.KILLED)) + len(survived),
+        "killed": len(found.select(MutantEnd.KILLED)),
+        "not_tried": len(found.select(MutantEnd.NOT_TRIED)) + len(found.select(MutantEnd.TIMED_OUT)),
         "survived": survived,
         "unread": list(found.unread),
     }

@@ -21,7 +21,7 @@ from agentflow.core.role import (
     Review,
     Todo,
 )
-from agentflow.core.verdict import ProbeResult, Verdict
+from agentflow.core.verdict import MutantResult, ProbeResult, Verdict
 
 STATE_VERSION = 1
 
@@ -289,6 +289,8 @@ class TaskState(Record):
     """The import errors by which tests failed before the task and which no change of the code mends."""
     probes: tuple[ProbeResult, ...] | None = None
     """The results of the probes on the newest judged tree; None until they are known."""
+    mutants: tuple[MutantResult, ...] = ()
+    """The mutants of the change on that tree, each with what the tests make of it."""
     audit: str = ""
     """The output of an audit tool on changed dependencies, or why there is none; empty without changes."""
     surface: Surface = Surface()

@@ -18,6 +18,7 @@ class ProofKind(StrEnum):
     SAME_BEHAVIOUR = "same_behaviour"
     TESTS_ONLY = "tests_only"
     RENAME = "rename"
+    PINNED = "pinned"
 
     @property
     def meaning(self) -> str:
@@ -31,6 +32,8 @@ class ProofKind(StrEnum):
                 )
             case ProofKind.TESTS_ONLY:
                 return "only tests changed, and each fails when the code is broken"
+            case ProofKind.PINNED:
+                return "the tests pass before and after, and notice each small edit of the changed code"
             case ProofKind.RENAME:
                 return "only names differ, in code and tests alike, and the same tests pass"
 
@@ -188,6 +191,40 @@ class ProbeResult(Record):
     """Tests that pass in the final run and fail here, where only the surroundings differ."""
     reached: bool = True
     """True if broken code was called, and not merely loaded."""
+
+
+class MutantEnd(StrEnum):
+    KILLED = "killed"
+    """A test fails on it that passes without it."""
+    SURVIVED = "survived"
+    TIMED_OUT = "timed out"
+    """Its run was ended by the limit, which shows nothing."""
+    INVALID = "invalid"
+    """It does not compile or load."""
+    NOT_TRIED = "not tried"
+    """No time was left."""
+
+
+class MutantResult(Record):
+    """The changed code with one small edit, and what the tests make of it."""
+
+    path: str
+    line: int
+    """From 1."""
+    before: str
+    after: str
+    edit: str
+    """The edit as one line for people: `default=0 → default=1`."""
+    is_strong: bool
+    """True if it decides where it survives."""
+    outcome: MutantEnd
+    killers: tuple[str, ...] = ()
+    """The first tests that fail on it."""
+
+    @property
+    def hunk(self) -> Hunk:
+        """Its line, with the test that would notice."""
+        return Hunk(path=self.path, line=self.line, end=self.line, wanted=f"that fails with {self.edit}")
 
 
 class FailReason(StrEnum):

@@ -3,28 +3,18 @@
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from enum import StrEnum
 from itertools import zip_longest
 
 from agentflow.core.record import Record
+from agentflow.core.verdict import MutantEnd
 from agentflow.mutants.operators import Grade, Mutant
-
-
-class Outcome(StrEnum):
-    KILLED = "killed"
-    """A test fails on it that passes without it."""
-    SURVIVED = "survived"
-    TIMED_OUT = "timed out"
-    """Its run was ended by the limit, which shows nothing."""
-    INVALID = "invalid"
-    """It does not compile or load."""
-    NOT_TRIED = "not tried"
-    """No time was left."""
 
 
 class TriedMutant(Record):
     mutant: Mutant
-    outcome: Outcome
+    outcome: MutantEnd
+    killers: tuple[str, ...] = ()
+    """The first tests that fail on it."""
 
 
 class MutationResult(Record):
@@ -34,13 +24,15 @@ class MutationResult(Record):
     unread: tuple[str, ...] = ()
     """Changed places that no grammar reads."""
 
-    def select(self, outcome: Outcome) -> tuple[Mutant, ...]:
+    def select(self, outcome: MutantEnd) -> tuple[Mutant, ...]:
         return tuple(each.mutant for each in self.tried if each.outcome is outcome)
 
     @property
     def survivors(self) -> tuple[Mutant, ...]:
         """Those that no test notices, the strong ones first, of one place at most two."""
-        found = sorted(self.select(Outcome.SURVIVED), key=lambda each: (each.grade is Grade.WEAK, each.start))
+        found = sorted(
+            self.select(MutantEnd.SURVIVED), key=lambda each: (each.grade is Grade.WEAK, each.start)
+        )
         kept, counts = list[Mutant](), defaultdict[tuple[str, int], int](int)
         for each in found:
             counts[each.path, each.line] += 1
@@ -51,7 +43,7 @@ class MutationResult(Record):
     @property
     def is_open(self) -> bool:
         """True if a strong mutant survived, or nothing of the change could be read."""
-        is_strong = any(each.grade is Grade.STRONG for each in self.select(Outcome.SURVIVED))
+        is_strong = any(each.grade is Grade.STRONG for each in self.select(MutantEnd.SURVIVED))
         return is_strong or (bool(self.unread) and not self.tried)
 
 
@@ -72,13 +64,13 @@ def order_mutants(mutants: Iterable[Mutant]) -> tuple[Mutant, ...]:
 
 def try_mutants(
     mutants: Iterable[Mutant],
-    attempt: Callable[[Mutant], Outcome],
+    attempt: Callable[[Mutant], MutantEnd],
     seconds: float,
     now: Callable[[], float] = time.monotonic,
 ) -> tuple[TriedMutant, ...]:
     """Return the outcome of each mutant; none begins when the seconds are over."""
     end, found = now() + seconds, list[TriedMutant]()
     for mutant in order_mutants(mutants):
-        outcome = attempt(mutant) if now() < end else Outcome.NOT_TRIED
+        outcome = attempt(mutant) if now() < end else MutantEnd.NOT_TRIED
         found.append(TriedMutant(mutant=mutant, outcome=outcome))
     return tuple(found)

@@ -21,7 +21,7 @@ from agentflow.core.pending import Answer, Override
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
 from agentflow.core.test_ids import find_id_prefix, get_test_place, is_file_named
-from agentflow.core.verdict import FailReason, Hunk, ProbeResult, Remark
+from agentflow.core.verdict import FailReason, Hunk, MutantResult, ProbeResult, Remark
 from agentflow.redact import list_some
 from agentflow.routing.wanted import Wanted
 from agentflow.sandbox.profile import CACHES
@@ -66,6 +66,8 @@ class Case(Record):
     """The places where the change adds something that looks like a key."""
     probes: tuple[ProbeResult, ...] | None = None
     """The results of runs that have to fail; None until they are known."""
+    mutants: tuple[MutantResult, ...] = ()
+    """What the tests make of the mutants of the change."""
     is_unchanged: bool = False
     """Nothing differs but what hooks changed."""
     changed: tuple[Hunk, ...] = ()

@@ -44,10 +44,18 @@ from agentflow.verdict.diff.weakening import JudgedCheck, Weakening, find_weaken
 from agentflow.verdict.earlier_runs import WHOLE
 from agentflow.verdict.judge import has_no_failure
 from agentflow.verdict.mixed_sides import lay_new_checks, lay_original_checks
+from agentflow.verdict.mutation import plan_mutants, try_plan
 from agentflow.verdict.paths import UNREAD, is_open, observe_after
 from agentflow.verdict.probes.plan import plan_canaries, plan_probes
 from agentflow.verdict.probes.probe import Probe, ProbeContext
-from agentflow.verdict.proofs import find_blind_checks, find_proof, find_turned, is_renaming, list_tried_lines
+from agentflow.verdict.proofs import (
+    explain_silence,
+    find_blind_checks,
+    find_proof,
+    find_turned,
+    is_renaming,
+    list_tried_lines,
+)
 from agentflow.verdict.runner import CheckJob, Results, run_apart
 from agentflow.verdict.surface import Kind, is_check_file
 from agentflow.verdict.target_tests import find_target_tests, narrow
@@ -70,7 +78,7 @@ async def run_required(context: JudgeContext, task: TaskState) -> TaskState:
         final, held = (*await context.checking.run(task, mine, *_as_before(context, task)), ())[:2]
     again = context.checking.find_blocked(final) if task.blocked else {}
     unable = tuple(name for name, why in task.blocked.items() if again.get(name) == why)
-    task = task.replace(final=final, held=held, fresh=(), probes=None, unable=unable)
+    task = task.replace(final=final, held=held, fresh=(), probes=None, mutants=(), unable=unable)
     return task.replace(audit=await audit_dependencies(context, task))
 
 
@@ -104,7 +112,11 @@ async def _run_proof(context: JudgeContext, task: TaskState, case: Case) -> Task
         task = task.replace(fresh=await run_fail_to_pass(context, task, case))
         case = case.replace(runs=list_runs(task, context.checking.find_runs))
     probing = ProbeContext(git=context.git, task=task, case=case, inspection=seen)
-    return task.replace(probes=await run_probes(context, task, probing, plan_probes))
+    probes = await run_probes(context, task, probing, plan_probes)
+    if seen.changed_tests or seen.new_fixtures or not has_no_failure(case) or explain_silence(probes):
+        return task.replace(probes=probes)
+    plan = plan_mutants(probing)
+    return task.replace(probes=probes, mutants=await try_plan(context, task, plan) if plan else ())
 
 
 def _is_read_by_tests_alone(context: JudgeContext, task: TaskState, paths: Iterable[str]) -> bool:
@@ -144,6 +156,7 @@ def build_case(
         known=frozenset(task.known_failures),
         secrets=find_added_secrets(git.make_diff(*trees)) if trees else (),
         probes=task.probes,
+        mutants=task.mutants,
     )
     return add_inspection(case, seen)
 
@@ -219,9 +232,7 @@ def add_inspection(case: Case, seen: Inspection) -> Case:
 
 def _weigh(found: Remark, case: Case) -> Remark:
     """Return a finding; a condition on the environment that tests try both ways is no suspicion."""
-    is_tried = found.kind is Tampering.SETTING and (found.path, found.line) in list_tried_lines(
-        case.probes or ()
-    )
+    is_tried = found.kind is Tampering.SETTING and (found.path, found.line) in list_tried_lines(case)
     return found.replace(is_sure=False) if is_tried else found
 
 

@@ -1,16 +1,29 @@
 """Proofs of a change: pure functions of a case, the rule for renamings, and what probes show."""
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome
 from agentflow.core.languages import is_source
 from agentflow.core.test_ids import find_id_prefix, may_be_test_in
-from agentflow.core.verdict import FailReason, Hunk, ProbeEnd, ProbeKind, ProbeResult, Proof, ProofKind
+from agentflow.core.verdict import (
+    FailReason,
+    Hunk,
+    MutantEnd,
+    MutantResult,
+    ProbeEnd,
+    ProbeKind,
+    ProbeResult,
+    Proof,
+    ProofKind,
+)
 from agentflow.redact import list_some
 from agentflow.routing.wanted import Wanted
 from agentflow.verdict.case import Case, find_tests
 
 _Results = tuple[ProbeResult, ...]
+_MOST_OF_A_LINE = 2
+_OPEN = (MutantEnd.SURVIVED,)
 _FAST = 5
 """What takes so many times less than a limit does not come near it on a busy machine."""
 
@@ -24,13 +37,17 @@ def find_proofs(case: Case) -> tuple[Proof, ...]:
     if tests := find_proof(case):
         ids = _evidence(case.runs, {CheckName.TESTS, *tests})
         names = tuple(dict.fromkeys(sorted(tests)))
-        hunks = list_hunks(probes)
+        hunks = list_hunks(case)
         found.append(Proof(kind=ProofKind.FAIL_TO_PASS, tests=names, hunks=hunks, evidence=ids))
     if case.same_behaviour:
         found.append(Proof(kind=ProofKind.SAME_BEHAVIOUR))
     if proven := list_proven_tests(probes):
         ids = _evidence(case.after, {CheckName.TESTS})
         found.append(Proof(kind=ProofKind.TESTS_ONLY, tests=tuple(sorted(proven)), evidence=ids))
+    if not found and case.wanted is not Wanted.BEHAVIOUR and is_pinned(case.mutants):
+        ids = _evidence([*case.before, *case.after], {CheckName.TESTS})
+        tests = tuple(sorted({test for each in case.mutants for test in each.killers}))
+        found.append(Proof(kind=ProofKind.PINNED, tests=tests, evidence=ids))
     return tuple(found)
 
 
@@ -52,7 +69,7 @@ def find_unproved(case: Case, found: Collection[Proof]) -> tuple[str, ...]:
     """Return the changed places that nothing proves, each with what would prove it."""
     if case.wanted is not Wanted.FORM and (met := describe_unmet(case)):
         return (f"{met}: read the diff, if something else was asked for",)
-    hunks = [hunk for hunk in list_hunks(case.probes or ()) if not hunk.proved] if found else case.changed
+    hunks = [hunk for hunk in list_hunks(case) if not hunk.proved] if found else case.changed
     is_covered = any(each.kind is not ProofKind.FAIL_TO_PASS for each in found)
     if is_covered or (found and not hunks):
         return ()
@@ -229,38 +246,45 @@ def list_green_when_broken(results: _Results) -> tuple[ProbeResult, ...]:
     return tuple(each for each in found if each.end is ProbeEnd.SILENT and not each.softened)
 
 
-def list_hunks(results: _Results) -> tuple[Hunk, ...]:
-    """Return the changed lines that were reverted, with the outcome, and those that no test tries."""
+def list_hunks(case: Case) -> tuple[Hunk, ...]:
+    """Return the changed places: whether a test fails without each, and those where a mutant survives."""
     found: dict[Hunk, bool] = {}
-    for each in (each for each in results if each.kind is ProbeKind.WITHOUT_HUNK):
+    for each in (each for each in case.probes or () if each.kind is ProbeKind.WITHOUT_HUNK):
         for hunk in each.hunks:
             found[hunk] = found.get(hunk, False) or each.end is ProbeEnd.RED_AS_IT_MUST
-    untried = (hunk for hunk in _last_watch(results) if not hunk.proved)
-    unchecked = _list_unchecked(results)
-    return (*(hunk.replace(proved=proved) for hunk, proved in found.items()), *unchecked, *untried)
+    pieces = tuple(
+        hunk.replace(proved=is_red or is_pinned(_list_within(case.mutants, hunk)))
+        for hunk, is_red in found.items()
+    )
+    return (*pieces, *list_survivors(case.mutants))
 
 
-def _list_unchecked(results: _Results) -> tuple[Hunk, ...]:
-    """Return the new functions of which no test noticed that they return something else."""
-    ends: dict[Hunk, set[ProbeEnd]] = {}
-    for each in (each for each in results if each.kind is ProbeKind.OTHER_RESULT):
-        for hunk in each.hunks:
-            ends.setdefault(hunk, set()).add(each.end)
-    return tuple(hunk for hunk, found in ends.items() if found - {ProbeEnd.NOT_APPLIED} == {ProbeEnd.SILENT})
+def list_survivors(mutants: Iterable[MutantResult]) -> tuple[Hunk, ...]:
+    """Return the strong mutants that no test notices as places, at most two of a line."""
+    found, counts = dict[Hunk, None](), Counter[tuple[str, int]]()
+    for each in (each for each in mutants if each.is_strong and each.outcome in _OPEN):
+        counts[each.path, each.line] += 1
+        if counts[each.path, each.line] <= _MOST_OF_A_LINE:
+            found[each.hunk] = None
+    return tuple(found)
 
 
-def list_tried_lines(results: _Results) -> frozenset[tuple[str, int]]:
-    """Return the conditions that tests evaluated both ways, by path and line."""
-    hunks = _last_watch(results)
-    untried = {(hunk.path, hunk.line) for hunk in hunks if not hunk.proved}
-    return frozenset({(hunk.path, hunk.line) for hunk in hunks} - untried)
+def _list_within(mutants: Iterable[MutantResult], hunk: Hunk) -> tuple[MutantResult, ...]:
+    return tuple(each for each in mutants if each.path == hunk.path and hunk.line <= each.line <= hunk.end)
 
 
-def _last_watch(results: _Results) -> tuple[Hunk, ...]:
-    """Return what the last run on watched code showed of each of its branches."""
-    runs = (each for each in results if each.kind is ProbeKind.UNTRIED)
-    applied = [each for each in runs if each.end in (ProbeEnd.RED_AS_IT_MUST, ProbeEnd.SILENT)]
-    return applied[-1].hunks if applied else ()
+def is_pinned(mutants: Collection[MutantResult]) -> bool:
+    """Return whether tests notice each small edit of some code: it has to go on doing what they know."""
+    ends = {each.outcome for each in mutants}
+    return MutantEnd.KILLED in ends and ends <= {MutantEnd.KILLED, MutantEnd.INVALID}
+
+
+def list_tried_lines(case: Case) -> frozenset[tuple[str, int]]:
+    """Return the conditions of which tests notice each edit, by path and line."""
+    ends = defaultdict[tuple[str, int], list[MutantResult]](list)
+    for each in case.mutants:
+        ends[each.path, each.line].append(each)
+    return frozenset(place for place, mutants in ends.items() if is_pinned(mutants))
 
 
 def list_differing(results: _Results) -> tuple[str, ...]:

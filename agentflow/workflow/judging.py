@@ -56,7 +56,7 @@ async def _run_checks(crew: Crew) -> tuple[Case, Verdict]:
     task = crew.store.task
     if not _has_run_checks(crew, task):
         found = await run_required(crew.judging, task)
-        _save(crew, found, "surface", "final", "held", "fresh", "probes", "audit", "unable")
+        _save(crew, found, "surface", "final", "held", "fresh", "probes", "mutants", "audit", "unable")
     case = gather_case(crew.judging, crew.store.task)
     return case, judge(case.replace(probes=case.probes or (), guessed=frozenset()))
 
@@ -76,7 +76,7 @@ async def _verify(crew: Crew) -> Run | None:
 async def _try_checks(crew: Crew, case: Case) -> None:
     """Look for proof of the change and run the probes, once for each judged tree."""
     if crew.store.task.probes is None:
-        _save(crew, await try_checks(crew.judging, crew.store.task, case), "probes", "fresh")
+        _save(crew, await try_checks(crew.judging, crew.store.task, case), "probes", "mutants", "fresh")
 
 
 def _save(crew: Crew, found: TaskState, *keys: str) -> None:
