@@ -1,8 +1,9 @@
 """A verdict on a change: its proofs, its probes and its caveats."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any
 
 from agentflow.core.evidence import CheckName, Side
 from agentflow.core.record import Record
@@ -48,8 +49,8 @@ class Hunk(Record):
     """The last of them."""
     proved: bool = False
     """True if a test fails without these lines."""
-    wanted: str = "that fails without it"
-    """Which test would prove them."""
+    wanted: str = "add a test that fails without it"
+    """What would prove them."""
 
     @property
     def place(self) -> str:
@@ -102,14 +103,13 @@ class ProbeKind(StrEnum):
     """The proving tests, with a part of the change reverted."""
     ORACLE = "oracle"
     """The proving tests, with other values expected."""
-    UNTRIED = "untried"
-    """The tests, while the changed code records which of its branches and conditions run."""
-    OTHER_RESULT = "other_result"
-    """The tests, with a new function that returns something else."""
     PLANTED = "planted"
     """A linter or type checker, with an unknown name planted in each function it should report."""
     TESTS_ONLY = "tests_only"
     """New and changed tests with all of the code broken, where nothing else changed."""
+    UNTRIED = "untried"
+    OTHER_RESULT = "other_result"
+    """These two are in records of older tasks alone: mutants took their place."""
 
     @property
     def meaning(self) -> str:
@@ -122,10 +122,10 @@ _BROKEN = {
     ProbeKind.BROKEN_CODE: "with the changed code broken",
     ProbeKind.WITHOUT_HUNK: "without a part of the change",
     ProbeKind.ORACLE: "with other values expected",
-    ProbeKind.UNTRIED: "with each new branch and condition watched",
-    ProbeKind.OTHER_RESULT: "with a new function that returns something else",
     ProbeKind.PLANTED: "with an unknown name planted",
     ProbeKind.TESTS_ONLY: "new and changed tests with all code broken",
+    ProbeKind.UNTRIED: "with each new branch and condition watched",
+    ProbeKind.OTHER_RESULT: "with a new function that returns something else",
 }
 
 
@@ -138,10 +138,10 @@ class ProbeEnd(StrEnum):
     """All probes together would have taken too long."""
     UNREADABLE = "too deep"
     """Its code cannot be told from text, or lies too deep in brackets or branches to make one of it."""
+    TOO_SLOW = "too slow"
+    """In records of older tasks alone."""
     TIMED_OUT = "timed out"
     """Its time limit ended it, and the same tests without it were not fast: a busy machine may be why."""
-    TOO_SLOW = "too slow"
-    """The tests take too long to run them once for each part; no caveat."""
 
 
 _SHOWS_NOTHING: Mapping[ProbeEnd, str] = MappingProxyType(
@@ -149,21 +149,17 @@ _SHOWS_NOTHING: Mapping[ProbeEnd, str] = MappingProxyType(
         ProbeEnd.NOT_APPLIED: "not applied: nothing shows that the changed files were read",
         ProbeEnd.LEFT_OUT: "left out: the probes before it took too long",
         ProbeEnd.UNREADABLE: "left out: the code cannot be read, or is nested too deep to be changed",
-        ProbeEnd.TIMED_OUT: "ended by its time limit, which shows nothing",
         ProbeEnd.TOO_SLOW: "not run: the tests take too long to run once for each",
+        ProbeEnd.TIMED_OUT: "ended by its time limit, which shows nothing",
     }
 )
 
 
-def describe_probe(kind: ProbeKind, end: ProbeEnd) -> str:
+def describe_probe(end: ProbeEnd) -> str:
     """Return the result of a probe, in words for people."""
     match end:
         case _ if end in _SHOWS_NOTHING:
             return _SHOWS_NOTHING[end]
-        case ProbeEnd.RED_AS_IT_MUST if kind is ProbeKind.UNTRIED:
-            return "the tests try all of it"
-        case ProbeEnd.SILENT if kind is ProbeKind.UNTRIED:
-            return "the tests do not try all of it"
         case ProbeEnd.RED_AS_IT_MUST:
             return "failed, as expected"
         case _:
@@ -223,8 +219,31 @@ class MutantResult(Record):
 
     @property
     def hunk(self) -> Hunk:
-        """Its line, with the test that would notice."""
-        return Hunk(path=self.path, line=self.line, end=self.line, wanted=f"that fails with {self.edit}")
+        """Its line, with the edit that no test notices."""
+        return Hunk(path=self.path, line=self.line, end=self.line, wanted=f"no test notices {self.edit}")
+
+
+def count_mutants(mutants: Iterable[MutantResult]) -> dict[str, Any]:
+    """Return how many mutants were tried and killed, and those that survived, for programs."""
+    found = list(mutants)
+    survived = [each for each in found if each.outcome is MutantEnd.SURVIVED]
+    killed = sum(each.outcome is MutantEnd.KILLED for each in found)
+    open_ends = (MutantEnd.NOT_TRIED, MutantEnd.TIMED_OUT)
+    return {
+        "tried": killed + len(survived),
+        "killed": killed,
+        "survived": [
+            {
+                "path": each.path,
+                "line": each.line,
+                "before": each.before,
+                "after": each.after,
+                "grade": "strong" if each.is_strong else "weak",
+            }
+            for each in survived
+        ],
+        "not_tried": sum(each.outcome in open_ends for each in found),
+    }
 
 
 class FailReason(StrEnum):

@@ -13,7 +13,15 @@ from agentflow.core.record import to_builtins
 from agentflow.core.regex import regex
 from agentflow.core.role import Finding, Issue
 from agentflow.core.task import Ending, Failure, GateStatus, Status, TaskState
-from agentflow.core.verdict import PLAUSIBLE, ProbeResult, Proof, describe_probe
+from agentflow.core.verdict import (
+    PLAUSIBLE,
+    MutantEnd,
+    MutantResult,
+    ProbeResult,
+    Proof,
+    count_mutants,
+    describe_probe,
+)
 from agentflow.frontmatter import write_atomic
 from agentflow.redact import list_some, make_visible, nest_text
 from agentflow.report.material import Material, RoleSpending, Spending, fence_text
@@ -157,6 +165,7 @@ def format_report(
         _list_under("With the original checks", list(map(_show_check, select_runs(runs, checks=Side.BASE)))),
         _list_under("Without the change", _list_without_change(runs)),
         _list_under("Proof", _list_proof(task)),
+        _list_under("Mutants", _list_mutants(task.mutants)),
         _list_under("Probes", list(map(_describe_probe, task.probes or ()))),
         _list_under("Changes to the checks", _list_changes_to_approve(task)),
         _list_under("Failed iterations", [_describe_failure(failure) for failure in task.failures]),
@@ -191,6 +200,7 @@ def to_result(
         "plan": to_builtins(task.plan),
         "proof": to_builtins(task.verdict.proof) if task.verdict else [],
         "unproved": list(task.verdict.unproved) if task.verdict else [],
+        "mutants": count_mutants(task.mutants),
         "checks": [_to_entry(run) for run in material.runs],
         "evidence": [run.evidence.id for run in material.runs if run.evidence is not None],
         "files_changed": None if unknown else [change.path for change in changes],
@@ -279,10 +289,27 @@ def _list_without_change(runs: tuple[CheckRun, ...]) -> list[str]:
 def _describe_probe(result: ProbeResult) -> str:
     about = ", ".join(result.subjects) or str(result.check)
     code = ", on the code from before the task" if result.code is Side.BASE else ""
-    end = describe_probe(result.kind, result.end)
+    end = describe_probe(result.end)
     return (
         f"- {result.kind} ({result.kind.meaning}): {nest_text(about)}{code}: {end} ({result.seconds:.1f} s)"
     )
+
+
+def _list_mutants(mutants: tuple[MutantResult, ...]) -> list[str]:
+    """Return how many small edits of the changed code the tests notice, and each that they do not."""
+    if not mutants:
+        return []
+    told = count_mutants(mutants)
+    late = f", {told['not_tried']} not tried for want of time" if told["not_tried"] else ""
+    survived = (each for each in mutants if each.outcome is MutantEnd.SURVIVED)
+    grades = {True: "no test notices", False: "no test notices (weak: it decides nothing)"}
+    return [
+        f"- {told['killed']} of {told['tried']} killed{late}",
+        *(
+            f"- survived: {nest_text(f'{each.path}:{each.line}  {each.edit}')}: {grades[each.is_strong]}"
+            for each in survived
+        ),
+    ]
 
 
 def _explain_one_run(task: TaskState) -> list[str]:

@@ -105,7 +105,7 @@ def _explain_wanted(case: Case, hunk: Hunk) -> str:
         return "nothing that runs here reads this new file: look at it yourself, or add a test that needs it"
     if any(each.path == hunk.path and (each.added or each.moved) for each in case.dependencies):
         return "no test sees which version is named: install it, run the tests, and read what is new in it"
-    return f"add a test {hunk.wanted}"
+    return hunk.wanted
 
 
 def _evidence(runs: Iterable[CheckRun], names: Iterable[str]) -> tuple[str, ...]:
