@@ -196,7 +196,7 @@ class Probe(Record):
                 applied = not self.clones or has_failed_clone(self.clones, shown.outcomes)
             case ProbeKind.PLANTED:
                 is_red, applied = bool(self._places(said)) is (self.code is Side.BASE), True
-            case ProbeKind.BROKEN_CODE | ProbeKind.WITHOUT_HUNK:
+            case _:
                 is_red, applied = self._is_red(shown), self._was_there(shown, said)
         if not applied:
             return ProbeEnd.NOT_APPLIED
