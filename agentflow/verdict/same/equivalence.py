@@ -13,9 +13,7 @@ from types import CodeType, MappingProxyType
 
 from agentflow.core.regex import regex
 from agentflow.verdict.same.comments import is_equal_but_comments
-from agentflow.verdict.same.other_names import restore_local_names
 from agentflow.verdict.same.own_texts import reads_own_texts
-from agentflow.verdict.same.rewriting import to_one_form
 from agentflow.verdict.same.unused import sort_imports, take_out_unused
 from agentflow.verdict.surface import is_document_path
 from agentflow.verdict.syntax import (
@@ -66,10 +64,7 @@ def is_same_behaviour(changes: Iterable[ChangedTexts], own: Collection[str] = ()
 
 def _is_equal_but_comments(change: ChangedTexts) -> bool:
     is_plain = change.is_whole and set(change.modes) in ({_PLAIN}, {_EXECUTABLE})
-    if not is_plain or is_equal_but_comments(change.path, change.before, change.after):
-        return is_plain
-    restored = restore_local_names(change.path, change.before, change.after)
-    return restored is not None and is_equal_but_comments(change.path, change.before, restored)
+    return is_plain and is_equal_but_comments(change.path, change.before, change.after)
 
 
 def is_document(change: ChangedTexts) -> bool:
@@ -96,7 +91,7 @@ def is_equal_but_examples(change: ChangedTexts, own: frozenset[str] = frozenset(
             old, new = was.visit(old), now.visit(new)
         sort_imports(old, own)
         sort_imports(new, own)
-        return _is_alike(old, new) or _is_alike(*to_one_form(old, new, own))
+        return _is_alike(old, new)
     except NO_PYTHON:  # no Python, or too deep to compare
         return False
 

@@ -1,255 +1,26 @@
-"""Moved code: whether a change only moves Python functions and classes, or gives a module another name."""
+"""A moved module: whether a change only gives a Python module another name or folder."""
 
 import ast
 import re
-import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from agentflow.core.record import Record
 from agentflow.core.regex import regex
-from agentflow.verdict.same.unused import is_taken
 from agentflow.verdict.surface import is_document_path
 from agentflow.verdict.syntax import (
     NO_PYTHON,
-    Definition,
     find_home_module,
-    is_constant,
     list_strings,
-    list_variables,
     list_words,
     may_reach_by_name,
-    name_imported,
     read_python,
 )
 
 _Texts = Mapping[str, str]
 """Texts by path."""
 _TELLS_HOME = frozenset({"__module__", "__qualname__", "__file__", "__globals__", "__code__"})
-_STARTED = regex(r"__|test|conftest|setup|main|app|wsgi|asgi|manage|settings|(?:site|user)customize")
-"""Names of modules that programs look for."""
 _MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py")
 _LISTS_PACKAGES = regex(r"\b(?:packages|py_modules|py-modules)\b")
-_CALLED = regex(r"__|pytest_|test|Test|set_?[uU]p|tear_?[dD]own|load_tests")
-"""Names of functions and classes that programs look for in a module."""
-_SIMPLE = Definition | ast.Assign | ast.AnnAssign
-"""Top-level statements that do not affect the other definitions of a module."""
-
-
-def find_moved(before: _Texts, after: _Texts) -> tuple[str, ...]:
-    """Return the functions and classes that stand in another module, if only imports of them differ beside.
-
-    The texts are those of all Python files by path. Every name in what moved means the same where it stands.
-    """
-    changed = sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
-    try:
-        sides = [
-            (_Module.of(path, before.get(path, "")), _Module.of(path, after.get(path, "")))
-            for path in changed
-        ]
-        move = _find_move(sides, after)
-        if move is None or not all(move.is_kept(was, now) for was, now in sides):
-            return ()
-        trees = [ast.parse(text) for text in before.values()]
-        is_clear = all(_is_free(path, before, trees) for path in after.keys() - before.keys())
-        is_same = is_clear and all(map(move.means_the_same, move.homes))
-        is_same = is_same and not any(_tells_home(tree) or move.is_reached_from(tree) for tree in trees)
-        return tuple(move.homes) if is_same else ()
-    except NO_PYTHON:
-        return ()
-
-
-def _is_free(path: str, known: _Texts, trees: Iterable[ast.Module]) -> bool:
-    """Return whether a new module hides no other and nothing looks it up by its name."""
-    stem = PurePosixPath(path).stem
-    if _STARTED.match(stem) or stem in sys.stdlib_module_names:
-        return False
-    said = {part for tree in trees for _, target in _imports(tree, path) for part in re.split("[.:]", target)}
-    return stem not in said and not any(each.startswith(path.removesuffix(".py") + "/") for each in known)
-
-
-class _Module(Record):
-    """A module before or after the change, by its top-level names."""
-
-    path: str
-    body: tuple[ast.stmt, ...]
-    defined: Mapping[str, Definition]
-    imported: Mapping[str, str]
-    """The place that each imported name comes from."""
-
-    @classmethod
-    def of(cls, path: str, text: str) -> "_Module":
-        tree = ast.parse(text)
-        found = list(_imports(tree, path))
-        defined = [node for node in tree.body if isinstance(node, Definition)]
-        names = Counter([name for name, _ in found] + [node.name for node in defined])
-        if max(names.values(), default=1) > 1 or "*" in names:
-            raise ValueError(f"{path} binds a name twice, or names that it does not say")
-        rest = (node for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom))
-        return cls(
-            path=path, body=tuple(rest), defined={node.name: node for node in defined}, imported=dict(found)
-        )
-
-    @property
-    def name(self) -> str:
-        """The name under which it is imported."""
-        parts = PurePosixPath(self.path.removeprefix("src/")).with_suffix("").parts
-        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-    @property
-    def bound(self) -> frozenset[str]:
-        """The names that mean something at its top."""
-        rest = [node for node in self.body if not isinstance(node, Definition)]
-        nodes = [each for node in rest for each in ast.walk(node)]
-        stored = {each.id for each in nodes if isinstance(each, ast.Name)}
-        taken = {name_imported(each) for each in nodes if isinstance(each, ast.alias)}
-        return frozenset({*self.defined, *self.imported, *stored, *taken})
-
-
-def _imports(tree: ast.Module, path: str) -> Iterator[tuple[str, str]]:
-    for node in tree.body:
-        if isinstance(node, ast.Import):
-            yield from ((each.asname or each.name, each.name) for each in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            home = find_home_module(node, path.removeprefix("src/"))
-            yield from ((each.asname or each.name, f"{home}:{each.name}") for each in node.names)
-
-
-class _Move(Record):
-    """The moved definitions, each with its old and its new module."""
-
-    homes: Mapping[str, tuple[_Module, _Module]]
-    texts: _Texts
-    """All Python files after the change."""
-
-    def is_kept(self, was: _Module, now: _Module) -> bool:
-        """Return whether a file differs only in moved definitions and the imports that these need."""
-        old, new = (
-            [ast.dump(node) for node in side.body if getattr(node, "name", None) not in self.homes]
-            for side in (was, now)
-        )
-        if not was.body and not was.imported:  # a new file may begin with a docstring
-            is_told = bool(now.body) and is_constant(now.body[0])
-            if new[is_told:] or ">>>" in "".join(list_strings(*now.body[:1])):
-                return False
-        elif old != new:
-            return False
-        return self._has_right_imports(was, now) and self._misses_nothing(was, now)
-
-    def _has_right_imports(self, was: _Module, now: _Module) -> bool:
-        """Return whether each import still means the same object."""
-        came = {name: old for name, (old, new) in self.homes.items() if new is now}
-        for name, target in now.imported.items():
-            source = was.imported.get(name)
-            users = [old for moved, old in came.items() if name in _variables(old.defined[moved])]
-            if target.startswith("__future__:"):
-                users = list(came.values())
-            is_followed = source is not None and self._follow(source) == target
-            is_back = source is None and name in was.defined and target == self._place(name)
-            is_needed = (
-                source is None and any(users) and all(old.imported.get(name) == target for old in users)
-            )
-            if not (is_followed or is_back or is_needed):
-                return False
-        return True
-
-    def _misses_nothing(self, was: _Module, now: _Module) -> bool:
-        """Return whether nothing imports a name that its module no longer has."""
-        gone = {*was.imported, *was.defined} - {*now.imported, *now.defined}
-        said = frozenset[str]().union(
-            *map(_variables, now.body), *(text.split() for text in list_strings(*now.body))
-        )
-        return said.isdisjoint(gone) and not any(
-            is_taken(was.path, gone, text) for text in self.texts.values()
-        )
-
-    def _place(self, name: str) -> str:
-        return f"{self.homes[name][1].name}:{name}" if name in self.homes else ""
-
-    def _follow(self, target: str) -> str:
-        """Return where an imported object has to be imported from after the change."""
-        module, _, name = target.rpartition(":")
-        return self._place(name) if name in self.homes and self.homes[name][0].name == module else target
-
-    def means_the_same(self, name: str) -> bool:
-        """Return whether a moved definition is unchanged and still loaded in the same way."""
-        was, now = self.homes[name]
-        future = "annotations"
-        if was.imported.get(future) != now.imported.get(future) or ast.dump(was.defined[name]) != ast.dump(
-            now.defined[name]
-        ):
-            return False
-        for used in _variables(was.defined[name]) - {
-            each for each in self.homes if self.homes[each] == (was, now)
-        }:
-            is_same = was.imported.get(used) == now.imported.get(used)
-            is_free = used not in was.bound and used not in now.bound
-            if used.startswith("__") or not (is_free or (is_same and used in was.imported)):
-                return False
-        return self._is_back(name) or (_only_binds(was.defined[name]) and not self._is_said(name))
-
-    def _is_back(self, name: str) -> bool:
-        """Return whether the old module imports the moved definition back."""
-        old = _Module.of(self.homes[name][0].path, self.texts.get(self.homes[name][0].path, ""))
-        return old.imported.get(name) == self._place(name)
-
-    def is_reached_from(self, tree: ast.Module) -> bool:
-        """Return whether other code may replace a name that the moved code uses."""
-        used = {
-            used
-            for name, (was, _) in self.homes.items()
-            for used in _variables(was.defined[name]) & was.bound
-        }
-        stored = (each for each in ast.walk(tree) if isinstance(each, ast.Attribute))
-        homes = {f"{was.name}." for was, _ in self.homes.values()}
-        is_named = any(home in text for home in homes for text in list_strings(*tree.body))
-        return is_named or any(each.attr in used and not isinstance(each.ctx, ast.Load) for each in stored)
-
-    def _is_said(self, name: str) -> bool:
-        """Return whether a string in the code contains the name."""
-        return any(
-            re.search(rf"\b{name}\b", said)
-            for text in self.texts.values()
-            for said in list_strings(*ast.parse(text).body)
-        )
-
-
-def _find_move(sides: list[tuple[_Module, _Module]], texts: _Texts) -> _Move | None:
-    left = [(was, name) for was, now in sides for name in was.defined if name not in now.defined]
-    came = {name: now for was, now in sides for name in now.defined if name not in was.defined}
-    homes = {name: (was, came[name]) for was, name in left if name in came}
-    is_clear = bool(homes) and len(homes) == len(left) == len(came) and not any(map(_CALLED.match, homes))
-    is_plain = all(
-        isinstance(node, _SIMPLE) or is_constant(node) for was, _ in homes.values() for node in was.body
-    )
-    is_own = all(not _stores(node, homes) for was, now in sides for node in (*was.body, *now.body))
-    return _Move(homes=homes, texts=texts) if is_clear and is_plain and is_own else None
-
-
-def _stores(node: ast.stmt, names: Mapping[str, object]) -> bool:
-    """Return whether a statement rebinds one of the names, or sets an attribute at the top of a module."""
-    for each in ast.walk(node):
-        if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load) and each.id in names:
-            return True
-        if isinstance(each, ast.Global) and not names.keys().isdisjoint(each.names):
-            return True
-    return isinstance(node, ast.Assign) and not all(isinstance(each, ast.Name) for each in node.targets)
-
-
-def _only_binds(node: Definition) -> bool:
-    is_made = isinstance(node, ast.ClassDef) and bool(node.bases or node.keywords)
-    return not node.decorator_list and not is_made
-
-
-def _tells_home(tree: ast.Module) -> bool:
-    """Return whether code finds other code by its name or its module."""
-    attributes = (node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
-    return may_reach_by_name(tree) or not _TELLS_HOME.isdisjoint(attributes)
-
-
-def _variables(node: ast.AST) -> frozenset[str]:
-    return frozenset(list_variables(node))
 
 
 def find_moved_module(before: _Texts, after: _Texts) -> dict[str, str]:

@@ -8,8 +8,7 @@ from agentflow.core.evidence import CheckName
 from agentflow.core.languages import is_source
 from agentflow.core.task import TaskState
 from agentflow.verdict.same.equivalence import is_description, is_document, is_same_behaviour
-from agentflow.verdict.same.inlining import find_extracted, find_new_constants
-from agentflow.verdict.same.moved_code import find_moved, find_moved_module, is_empty_package
+from agentflow.verdict.same.moved_code import find_moved_module, is_empty_package
 from agentflow.verdict.same.own_texts import find_reading_words, reads_texts_of_others
 from agentflow.verdict.same.renaming import find_renaming, is_renamed
 from agentflow.verdict.same.unused import find_dropped_names, is_taken
@@ -30,11 +29,6 @@ _MOVED = 2
 
 def is_same_program(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> bool:
     """Return whether a change leaves the program as it was, wherever other files of the repository look."""
-    return _is_same_behaviour(git, task, changes) or _is_moved(git, task, changes)
-
-
-def _is_same_behaviour(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> bool:
-    """Return whether nothing that has an effect changed, and no text that code reads."""
     base, surface = task.trees[0], task.surface
     paths = git.list_paths(base)
     own = {part.partition(".")[0] for path in paths for part in path.split("/")}
@@ -78,31 +72,13 @@ def _ignores_nothing(git: Git, task: TaskState) -> bool:
     return not known and not _in_code(git.find_mentions(task.trees[0], ["gitignore"]))
 
 
-def _is_moved(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]) -> bool:
-    """Return whether a change only moves functions and classes of Python."""
-    modes = {mode for each in changes for mode in each.modes}
-    is_python = all(each.path.endswith(".py") and each.is_whole for each in changes)
-    is_read = any(each.path in task.surface.read for each in changes)
-    if len(changes) < _MOVED or not is_python or is_read or not modes <= _PLAIN:
-        return False
-    sides = {tree: [path for path in git.list_paths(tree) if path.endswith(".py")] for tree in task.trees}
-    if len(sides[task.trees[0]]) > _RENAMED_FILES:
-        return False
-    names = find_moved(*(git.read_files(tree, paths, _TEXT_BYTES) for tree, paths in sides.items()))
-    others = git.find_mentions(task.trees[0], names) if names else ()
-    return bool(names) and all(path.endswith(".py") or is_document_path(path) for path in others)
-
-
 def _is_needed(git: Git, tree: str, changes: tuple[ChangedTexts, ...], own: Collection[str]) -> bool:
     """Return whether other files may need a name that is gone, or a project's description."""
     if any(map(is_description, changes)) and _in_code(git.find_mentions(tree, ["metadata"])):
         return True
     for each in (each for each in changes if each.path.endswith(".py")):
         names = find_dropped_names(each.before, each.after, own)
-        private = find_extracted(each.before, each.after) | {
-            name for name, kind in names.items() if kind == "function"
-        }
-        private |= find_new_constants(each.before, each.after)
+        private = {name for name, kind in names.items() if kind == "function"}
         if private and not {*git.find_mentions(tree, private)} <= {each.path}:
             return True
         naming = git.find_mentions(tree, names) if names else ()

@@ -47,10 +47,6 @@ EQUAL = {
     "a docstring that only speaks of clicks": changed(
         'def f():\n    """Do it at a click."""\n', 'def f():\n    """Do it at each click."""\n'
     ),
-    "a variable beside a docstring that is read": changed(
-        "print(__doc__)\n\n\ndef f(x):\n    y = x + 1\n    return y\n",
-        "print(__doc__)\n\n\ndef f(x):\n    return x + 1\n",
-    ),
     "form": replaced(("-(-total // size)", "-(\n        -total // size\n    )")),
     "quotes": changed("a = 'x'\n", 'a = "x"\n'),
     "no else behind a return": changed(
