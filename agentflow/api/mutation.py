@@ -17,9 +17,8 @@ from agentflow.view.text import Line, Style, line, span
 from agentflow.workspace.git import Git
 
 if TYPE_CHECKING:
-    from agentflow.core.verdict import MutantEnd
     from agentflow.mutants.operators import Mutant
-    from agentflow.mutants.trial import MutationResult
+    from agentflow.mutants.trial import MutationResult, Outcome, TriedMutant
     from agentflow.verdict.runner import Place
     from agentflow.workspace.mixed_tree import ChangedTexts
 
@@ -40,8 +39,21 @@ class _Bench(Record):
     """The tests that passed in each of two runs without a mutant."""
     texts: dict[str, str]
 
-    def attempt(self, mutant: "Mutant") -> "MutantEnd":
-        from agentflow.core.verdict import MutantEnd
+    def attempt_all(self, mutants: Iterable["Mutant"], seconds: float) -> tuple["TriedMutant", ...]:
+        """Return the outcome of each: those of Python in forks where that can be, others one run each."""
+        from agentflow.mutants.trial import MutantOrder, order_mutants, try_mutants
+
+        ordered = order_mutants(mutants)
+        forked = tuple(each for each in ordered if each.path.endswith(".py"))
+        order = MutantOrder(
+            check=self.check, passing=self.passing, first=frozenset(), mutants=forked, seconds=seconds
+        )
+        tried = self.place.try_forked(order) if forked else None
+        rest = ordered if tried is None else [each for each in ordered if each not in forked]
+        return (*(tried or ()), *try_mutants(rest, self.attempt, seconds))
+
+    def attempt(self, mutant: "Mutant") -> "Outcome":
+        from agentflow.mutants.trial import Outcome
 
         assert self.place.stage is not None
         file = self.place.stage.view.place / mutant.path
@@ -52,13 +64,13 @@ class _Bench(Record):
         shown, _ = self.place.try_elsewhere(self.check)
         self.place.stage.restore(lambda _: False)
         if shown.execution.timed_out:
-            return MutantEnd.TIMED_OUT
+            return Outcome.TIMED_OUT
         if self.passing:
             is_red = not self.passing.isdisjoint(shown.list_ids(*RED))
             is_lost = not is_red and self.passing.isdisjoint(shown.list_ids(TestOutcome.PASSED))
         else:
             is_red, is_lost = shown.execution.exit_code != 0, False
-        return MutantEnd.INVALID if is_lost else MutantEnd.KILLED if is_red else MutantEnd.SURVIVED
+        return Outcome.INVALID if is_lost else Outcome.KILLED if is_red else Outcome.SURVIVED
 
 
 def find_mutation(
@@ -69,7 +81,7 @@ def find_mutation(
     Raises ConfigError for a revision that is none, for tests that cannot run, and for tests that fail.
     """
     from agentflow.mutants.operators import list_mutants, list_unreadable
-    from agentflow.mutants.trial import MutationResult, try_mutants
+    from agentflow.mutants.trial import MutationResult
     from agentflow.verdict.reverify import Copies
     from agentflow.workspace.mixed_tree import read_changed_texts
 
@@ -98,7 +110,7 @@ def find_mutation(
             return MutationResult(tried=(), unread=tuple(unread))
         bench, seconds = _prepare(place, tests, {each.path: each.after for each in product})
         tell(f"{len(mutants)} mutants of {list_some([each.path for each in product])}")
-        tried = try_mutants(mutants, bench.attempt, max(_SECONDS, 10 * seconds))
+        tried = bench.attempt_all(mutants, max(_SECONDS, 10 * seconds))
     return MutationResult(tried=tried, unread=tuple(unread))
 
 
@@ -152,11 +164,12 @@ def _prepare(place: "Place", tests: Check, texts: dict[str, str]) -> tuple[_Benc
 
 def describe_mutation(found: "MutationResult") -> tuple[Line, ...]:
     """Return the survivors, one line each, and a last line with the numbers."""
-    from agentflow.core.verdict import MutantEnd
     from agentflow.mutants.operators import Grade
+    from agentflow.mutants.trial import Outcome
 
-    counts = {outcome: len(found.select(outcome)) for outcome in MutantEnd}
-    able = counts[MutantEnd.KILLED] + counts[MutantEnd.SURVIVED]
+    counts = {outcome: len(found.select(outcome)) for outcome in Outcome}
+    survived = len(found.unnoticed)
+    able = counts[Outcome.KILLED] + survived
     rows = [
         line(
             span("! " if each.grade is Grade.STRONG else "· ", Style.WARN),
@@ -168,17 +181,18 @@ def describe_mutation(found: "MutationResult") -> tuple[Line, ...]:
     rows += [line(span(f"not tried: {place} cannot be read", Style.DIM)) for place in found.unread]
     if not found.tried:
         return (*rows, line("No changed code to try: nothing but tests, documents or removed lines differs."))
-    left = counts[MutantEnd.NOT_TRIED] + counts[MutantEnd.TIMED_OUT]
+    left = counts[Outcome.NOT_TRIED] + counts[Outcome.TIMED_OUT]
     late = f"; {left} of {len(found.tried)} not tried for want of time" if left else ""
-    if rest := counts[MutantEnd.SURVIVED]:
-        said = f"{rest} of {able} mutants survive{late}. Add a test that fails on each, or simplify the code."
+    if survived:
+        said = f"{survived} of {able} mutants survive{late}. "
+        said += "Add a test that fails on each, or simplify the code."
         return (*rows, line(span(said, Style.WARN)))
     return (*rows, line(span(f"{able} of {able} mutants killed{late}", Style.GOOD)))
 
 
 def to_values(found: "MutationResult") -> dict[str, Any]:
     """Return the result for programs, as `mutants` of a task's `--json` result."""
-    from agentflow.core.verdict import MutantEnd
+    from agentflow.mutants.trial import Outcome
 
     survived = [
         {
@@ -189,12 +203,12 @@ def to_values(found: "MutationResult") -> dict[str, Any]:
             "operator": each.operator,
             "grade": each.grade,
         }
-        for each in found.select(MutantEnd.SURVIVED)
+        for each in found.unnoticed
     ]
     return {
-        "tried": len(found.select(MutantEnd.KILLED)) + len(survived),
-        "killed": len(found.select(MutantEnd.KILLED)),
-        "not_tried": len(found.select(MutantEnd.NOT_TRIED)) + len(found.select(MutantEnd.TIMED_OUT)),
+        "tried": len(found.select(Outcome.KILLED)) + len(survived),
+        "killed": len(found.select(Outcome.KILLED)),
+        "not_tried": len(found.select(Outcome.NOT_TRIED)) + len(found.select(Outcome.TIMED_OUT)),
         "survived": survived,
         "unread": list(found.unread),
     }

@@ -193,6 +193,8 @@ class MutantEnd(StrEnum):
     KILLED = "killed"
     """A test fails on it that passes without it."""
     SURVIVED = "survived"
+    NO_COVERAGE = "no coverage"
+    """No test reaches it."""
     TIMED_OUT = "timed out"
     """Its run was ended by the limit, which shows nothing."""
     INVALID = "invalid"
@@ -218,6 +220,11 @@ class MutantResult(Record):
     """The first tests that fail on it."""
 
     @property
+    def is_unnoticed(self) -> bool:
+        """True if no test fails on it."""
+        return self.outcome in (MutantEnd.SURVIVED, MutantEnd.NO_COVERAGE)
+
+    @property
     def hunk(self) -> Hunk:
         """Its line, with the edit that no test notices."""
         return Hunk(path=self.path, line=self.line, end=self.line, wanted=f"no test notices {self.edit}")
@@ -226,7 +233,7 @@ class MutantResult(Record):
 def count_mutants(mutants: Iterable[MutantResult]) -> dict[str, Any]:
     """Return how many mutants were tried and killed, and those that survived, for programs."""
     found = list(mutants)
-    survived = [each for each in found if each.outcome is MutantEnd.SURVIVED]
+    survived = [each for each in found if each.is_unnoticed]
     killed = sum(each.outcome is MutantEnd.KILLED for each in found)
     open_ends = (MutantEnd.NOT_TRIED, MutantEnd.TIMED_OUT)
     return {

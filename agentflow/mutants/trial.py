@@ -1,10 +1,10 @@
 """Which mutants tests notice: the order in which they are tried, and the result of each."""
 
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import zip_longest
 
+from agentflow.core.evidence import Check
 from agentflow.core.record import Record
 from agentflow.core.verdict import MutantEnd
 from agentflow.mutants.operators import Grade, Mutant
@@ -14,7 +14,21 @@ class TriedMutant(Record):
     mutant: Mutant
     outcome: MutantEnd
     killers: tuple[str, ...] = ()
-    """The first tests that fail on it."""
+    """The first tests that fail on it, where they are known."""
+
+
+class MutantOrder(Record):
+    """Mutants to try under the tests of a check."""
+
+    check: Check
+    passing: frozenset[str]
+    """The tests that pass without a mutant: only these can kill."""
+    first: frozenset[str]
+    """Those that are tried before the others."""
+    mutants: tuple[Mutant, ...]
+    """In the order in which they are tried."""
+    seconds: float
+    """For all of them."""
 
 
 class MutationResult(Record):
@@ -24,15 +38,18 @@ class MutationResult(Record):
     unread: tuple[str, ...] = ()
     """Changed places that no grammar reads."""
 
-    def select(self, outcome: MutantEnd) -> tuple[Mutant, ...]:
-        return tuple(each.mutant for each in self.tried if each.outcome is outcome)
+    def select(self, *outcomes: MutantEnd) -> tuple[Mutant, ...]:
+        return tuple(each.mutant for each in self.tried if each.outcome in outcomes)
+
+    @property
+    def unnoticed(self) -> tuple[Mutant, ...]:
+        """Those that no test notices."""
+        return self.select(MutantEnd.SURVIVED, MutantEnd.NO_COVERAGE)
 
     @property
     def survivors(self) -> tuple[Mutant, ...]:
         """Those that no test notices, the strong ones first, of one place at most two."""
-        found = sorted(
-            self.select(MutantEnd.SURVIVED), key=lambda each: (each.grade is Grade.WEAK, each.start)
-        )
+        found = sorted(self.unnoticed, key=lambda each: (each.grade is Grade.WEAK, each.start))
         kept, counts = list[Mutant](), defaultdict[tuple[str, int], int](int)
         for each in found:
             counts[each.path, each.line] += 1
@@ -43,7 +60,7 @@ class MutationResult(Record):
     @property
     def is_open(self) -> bool:
         """True if a strong mutant survived, or nothing of the change could be read."""
-        is_strong = any(each.grade is Grade.STRONG for each in self.select(MutantEnd.SURVIVED))
+        is_strong = any(each.grade is Grade.STRONG for each in self.unnoticed)
         return is_strong or (bool(self.unread) and not self.tried)
 
 
@@ -61,16 +78,3 @@ def order_mutants(mutants: Iterable[Mutant]) -> tuple[Mutant, ...]:
             found += [each for each in row if each is not None]
     return tuple(found)
 
-
-def try_mutants(
-    mutants: Iterable[Mutant],
-    attempt: Callable[[Mutant], MutantEnd],
-    seconds: float,
-    now: Callable[[], float] = time.monotonic,
-) -> tuple[TriedMutant, ...]:
-    """Return the outcome of each mutant; none begins when the seconds are over."""
-    end, found = now() + seconds, list[TriedMutant]()
-    for mutant in order_mutants(mutants):
-        outcome = attempt(mutant) if now() < end else MutantEnd.NOT_TRIED
-        found.append(TriedMutant(mutant=mutant, outcome=outcome))
-    return tuple(found)

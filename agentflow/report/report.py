@@ -301,7 +301,7 @@ def _list_mutants(mutants: tuple[MutantResult, ...]) -> list[str]:
         return []
     told = count_mutants(mutants)
     late = f", {told['not_tried']} not tried for want of time" if told["not_tried"] else ""
-    survived = (each for each in mutants if each.outcome is MutantEnd.SURVIVED)
+    survived = (each for each in mutants if each.is_unnoticed)
     grades = {True: "no test notices", False: "no test notices (weak: it decides nothing)"}
     return [
         f"- {told['killed']} of {told['tried']} killed{late}",

@@ -23,7 +23,6 @@ from agentflow.verdict.case import Case, find_tests
 
 _Results = tuple[ProbeResult, ...]
 _MOST_OF_A_LINE = 2
-_OPEN = (MutantEnd.SURVIVED,)
 _FAST = 5
 """What takes so many times less than a limit does not come near it on a busy machine."""
 
@@ -262,7 +261,7 @@ def list_hunks(case: Case) -> tuple[Hunk, ...]:
 def list_survivors(mutants: Iterable[MutantResult]) -> tuple[Hunk, ...]:
     """Return the strong mutants that no test notices as places, at most two of a line."""
     found, counts = dict[Hunk, None](), Counter[tuple[str, int]]()
-    for each in (each for each in mutants if each.is_strong and each.outcome in _OPEN):
+    for each in (each for each in mutants if each.is_strong and each.is_unnoticed):
         counts[each.path, each.line] += 1
         if counts[each.path, each.line] <= _MOST_OF_A_LINE:
             found[each.hunk] = None
