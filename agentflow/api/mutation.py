@@ -1,15 +1,17 @@
 """`verify --mutants`: the changed lines of a person's own diff that no test would notice."""
 
 import os
+import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agentflow.api.trust import load_project, load_well_known
 from agentflow.checks.repository import Repository
 from agentflow.core.errors import ConfigError, StateError
-from agentflow.core.evidence import RED, Check, CheckName, Surface, TestOutcome, describe_end
+from agentflow.core.evidence import Check, CheckName, Surface, TestOutcome, describe_end
 from agentflow.core.languages import is_source
 from agentflow.core.record import Record
+from agentflow.core.verdict import MutantResult, count_mutants, pick_survivors
 from agentflow.redact import list_some
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import apply_project, load_settings
@@ -18,70 +20,37 @@ from agentflow.workspace.git import Git
 
 if TYPE_CHECKING:
     from agentflow.mutants.operators import Mutant
-    from agentflow.mutants.trial import MutationResult, Outcome, TriedMutant
+    from agentflow.verdict.mutation import MutationPlan
     from agentflow.verdict.runner import Place
     from agentflow.workspace.mixed_tree import ChangedTexts
 
 _TEXT_BYTES = 1_000_000
 _SECONDS = 120.0
 """The least time for all mutants together; a slow suite gives as much again as it takes ten times."""
-_PATIENCE = 5
-_LEAST_LIMIT = 10.0
 _HINT = "Run `agentflow verify` to see them; mutants need tests that pass."
 
 
-class _Bench(Record):
-    """A copy of the changed tree in which one mutant after the other is tried."""
+class Mutation(Record):
+    """The mutants of a diff, each with what tests make of it."""
 
-    place: "Place"
-    check: Check
-    passing: frozenset[str]
-    """The tests that passed in each of two runs without a mutant."""
-    texts: dict[str, str]
+    mutants: tuple[MutantResult, ...]
+    unread: tuple[str, ...] = ()
+    """Changed places that no grammar reads."""
 
-    def attempt_all(self, mutants: Iterable["Mutant"], seconds: float) -> tuple["TriedMutant", ...]:
-        """Return the outcome of each: those of Python in forks where that can be, others one run each."""
-        from agentflow.mutants.trial import MutantOrder, order_mutants, try_mutants
-
-        ordered = order_mutants(mutants)
-        forked = tuple(each for each in ordered if each.path.endswith(".py"))
-        order = MutantOrder(
-            check=self.check, passing=self.passing, first=frozenset(), mutants=forked, seconds=seconds
-        )
-        tried = self.place.try_forked(order) if forked else None
-        rest = ordered if tried is None else [each for each in ordered if each not in forked]
-        return (*(tried or ()), *try_mutants(rest, self.attempt, seconds))
-
-    def attempt(self, mutant: "Mutant") -> "Outcome":
-        from agentflow.mutants.trial import Outcome
-
-        assert self.place.stage is not None
-        file = self.place.stage.view.place / mutant.path
-        file.write_text(mutant.apply(self.texts[mutant.path]), "utf-8")
-        os.utime(
-            file, (mutant.start, mutant.start + len(mutant.after))
-        )  # compiled code is kept by time and size
-        shown, _ = self.place.try_elsewhere(self.check)
-        self.place.stage.restore(lambda _: False)
-        if shown.execution.timed_out:
-            return Outcome.TIMED_OUT
-        if self.passing:
-            is_red = not self.passing.isdisjoint(shown.list_ids(*RED))
-            is_lost = not is_red and self.passing.isdisjoint(shown.list_ids(TestOutcome.PASSED))
-        else:
-            is_red, is_lost = shown.execution.exit_code != 0, False
-        return Outcome.INVALID if is_lost else Outcome.KILLED if is_red else Outcome.SURVIVED
+    @property
+    def is_open(self) -> bool:
+        """True if a strong mutant survived, or nothing of the change could be read."""
+        is_strong = any(each.is_strong and each.is_unnoticed for each in self.mutants)
+        return is_strong or (bool(self.unread) and not self.mutants)
 
 
-def find_mutation(
-    sandbox: Sandbox, git: Git, revisions: str, tell: Callable[[str], None]
-) -> "MutationResult":
+def find_mutation(sandbox: Sandbox, git: Git, revisions: str, tell: Callable[[str], None]) -> Mutation:
     """Return what tests make of the mutants of a change: of `A..B`, or of the files here since a revision.
 
     Raises ConfigError for a revision that is none, for tests that cannot run, and for tests that fail.
     """
     from agentflow.mutants.operators import list_mutants, list_unreadable
-    from agentflow.mutants.trial import MutationResult
+    from agentflow.verdict.mutation import try_mutants
     from agentflow.verdict.reverify import Copies
     from agentflow.workspace.mixed_tree import read_changed_texts
 
@@ -107,11 +76,11 @@ def find_mutation(
             unread += [change.path] if found is None else []
             unread += [f"{change.path}:{line}" for line in list_unreadable(change.path, change.after, lines)]
         if not mutants:
-            return MutationResult(tried=(), unread=tuple(unread))
-        bench, seconds = _prepare(place, tests, {each.path: each.after for each in product})
-        tell(f"{len(mutants)} mutants of {list_some([each.path for each in product])}")
-        tried = bench.attempt_all(mutants, max(_SECONDS, 10 * seconds))
-    return MutationResult(tried=tried, unread=tuple(unread))
+            return Mutation(mutants=(), unread=tuple(unread))
+        plan = _prepare(place, tests, {each.path: each.after for each in product}, mutants)
+        tell(f"{len(plan.mutants)} mutants of {list_some([each.path for each in product])}")
+        tried = tuple(try_mutants(place, plan, plan.mutants, time.monotonic() + plan.seconds))
+    return Mutation(mutants=tried, unread=tuple(unread))
 
 
 def _read_trees(git: Git, revisions: str) -> tuple[str, str]:
@@ -147,68 +116,43 @@ def _list_new_lines(change: "ChangedTexts") -> frozenset[int]:
     return frozenset(line + 1 for *_, start, end in found for line in range(start, end))
 
 
-def _prepare(place: "Place", tests: Check, texts: dict[str, str]) -> tuple[_Bench, float]:
-    """Return the bench, and the seconds of a run, after two runs without a mutant.
+def _prepare(place: "Place", tests: Check, texts: dict[str, str], mutants: list["Mutant"]) -> "MutationPlan":
+    """Return what to try, after two runs without a mutant.
 
     Raises ConfigError where none passes: what fails anyhow notices nothing.
     """
+    from agentflow.verdict.mutation import MutationPlan
+
     runs = [place.try_elsewhere(tests)[0] for _ in range(2)]
     passing = runs[0].list_ids(TestOutcome.PASSED) & runs[1].list_ids(TestOutcome.PASSED)
     if not passing and any(run.execution.exit_code != 0 for run in runs):
         raise ConfigError(f"no test passes here: {describe_end(runs[0].execution)}", hint=_HINT)
     seconds = max(run.execution.seconds for run in runs)
-    limit = min(tests.timeout, max(_LEAST_LIMIT, _PATIENCE * seconds))
-    bench = _Bench(place=place, check=tests.replace(timeout=limit), passing=passing, texts=texts)
-    return bench, seconds
+    plan = MutationPlan.of(texts, mutants, tests, seconds)
+    return plan.replace(passing=passing, seconds=max(_SECONDS, 10 * seconds))
 
 
-def describe_mutation(found: "MutationResult") -> tuple[Line, ...]:
+def describe_mutation(found: Mutation) -> tuple[Line, ...]:
     """Return the survivors, one line each, and a last line with the numbers."""
-    from agentflow.mutants.operators import Grade
-    from agentflow.mutants.trial import Outcome
-
-    counts = {outcome: len(found.select(outcome)) for outcome in Outcome}
-    survived = len(found.unnoticed)
-    able = counts[Outcome.KILLED] + survived
+    told = count_mutants(found.mutants)
     rows = [
         line(
-            span("! " if each.grade is Grade.STRONG else "· ", Style.WARN),
-            f"{each.describe()}: no test notices",
+            span("! " if each.is_strong else "· ", Style.WARN),
+            f"{each.path}:{each.line}  {each.edit}: no test notices",
             hang=4,
         )
-        for each in found.survivors
+        for each in pick_survivors(found.mutants)
     ]
     rows += [line(span(f"not tried: {place} cannot be read", Style.DIM)) for place in found.unread]
-    if not found.tried:
+    if not found.mutants:
         return (*rows, line("No changed code to try: nothing but tests, documents or removed lines differs."))
-    left = counts[Outcome.NOT_TRIED] + counts[Outcome.TIMED_OUT]
-    late = f"; {left} of {len(found.tried)} not tried for want of time" if left else ""
-    if survived:
-        said = f"{survived} of {able} mutants survive{late}. "
+    late = (
+        f"; {told['not_tried']} of {len(found.mutants)} not tried for want of time"
+        if told["not_tried"]
+        else ""
+    )
+    if survived := len(told["survived"]):
+        said = f"{survived} of {told['tried']} mutants survive{late}. "
         said += "Add a test that fails on each, or simplify the code."
         return (*rows, line(span(said, Style.WARN)))
-    return (*rows, line(span(f"{able} of {able} mutants killed{late}", Style.GOOD)))
-
-
-def to_values(found: "MutationResult") -> dict[str, Any]:
-    """Return the result for programs, as `mutants` of a task's `--json` result."""
-    from agentflow.mutants.trial import Outcome
-
-    survived = [
-        {
-            "path": each.path,
-            "line": each.line,
-            "before": each.before,
-            "after": each.after,
-            "operator": each.operator,
-            "grade": each.grade,
-        }
-        for each in found.unnoticed
-    ]
-    return {
-        "tried": len(found.select(Outcome.KILLED)) + len(survived),
-        "killed": len(found.select(Outcome.KILLED)),
-        "not_tried": len(found.select(Outcome.NOT_TRIED)) + len(found.select(Outcome.TIMED_OUT)),
-        "survived": survived,
-        "unread": list(found.unread),
-    }
+    return (*rows, line(span(f"{told['killed']} of {told['tried']} mutants killed{late}", Style.GOOD)))

@@ -20,6 +20,7 @@ from agentflow.core.errors import ConfigError, Exit, UsageError
 from agentflow.core.evidence import Check
 from agentflow.core.pending import Consent
 from agentflow.core.record import Record, encode
+from agentflow.core.verdict import count_mutants
 from agentflow.parse import decode
 from agentflow.view.text import clip, find_width, send, span
 
@@ -101,11 +102,11 @@ def verify_here(
 
 
 def _show_mutants(sandbox: "Sandbox", git: "Git", revisions: str, *, json: bool) -> int:
-    from agentflow.api.mutation import describe_mutation, find_mutation, to_values
+    from agentflow.api.mutation import describe_mutation, find_mutation
 
     found = find_mutation(sandbox, git, revisions, lambda said: None if json else say(said))
     if json:
-        say_json(to_values(found))
+        say_json({**count_mutants(found.mutants), "unread": list(found.unread)})
     else:
         show(describe_mutation(found))
     return Exit.CAVEAT if found.is_open else Exit.VERIFIED

@@ -1,5 +1,6 @@
 """A verdict on a change: its proofs, its probes and its caveats."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
@@ -211,6 +212,8 @@ class MutantResult(Record):
     """From 1."""
     before: str
     after: str
+    operator: str
+    """What was changed, by the name of its operator."""
     edit: str
     """The edit as one line for people: `default=0 → default=1`."""
     is_strong: bool
@@ -230,6 +233,20 @@ class MutantResult(Record):
         return Hunk(path=self.path, line=self.line, end=self.line, wanted=f"no test notices {self.edit}")
 
 
+_MOST_OF_A_LINE = 2
+
+
+def pick_survivors(mutants: Iterable[MutantResult]) -> tuple[MutantResult, ...]:
+    """Return the mutants that no test notices, the strong ones first, at most two of a line."""
+    found = sorted((each for each in mutants if each.is_unnoticed), key=lambda each: not each.is_strong)
+    kept, counts = list[MutantResult](), Counter[tuple[str, int]]()
+    for each in found:
+        counts[each.path, each.line] += 1
+        if counts[each.path, each.line] <= _MOST_OF_A_LINE:
+            kept.append(each)
+    return tuple(kept)
+
+
 def count_mutants(mutants: Iterable[MutantResult]) -> dict[str, Any]:
     """Return how many mutants were tried and killed, and those that survived, for programs."""
     found = list(mutants)
@@ -245,6 +262,7 @@ def count_mutants(mutants: Iterable[MutantResult]) -> dict[str, Any]:
                 "line": each.line,
                 "before": each.before,
                 "after": each.after,
+                "operator": each.operator,
                 "grade": "strong" if each.is_strong else "weak",
             }
             for each in survived

@@ -31,42 +31,6 @@ class MutantOrder(Record):
     """For all of them."""
 
 
-class MutationResult(Record):
-    """The mutants of a change, each with what tests make of it."""
-
-    tried: tuple[TriedMutant, ...]
-    unread: tuple[str, ...] = ()
-    """Changed places that no grammar reads."""
-
-    def select(self, *outcomes: MutantEnd) -> tuple[Mutant, ...]:
-        return tuple(each.mutant for each in self.tried if each.outcome in outcomes)
-
-    @property
-    def unnoticed(self) -> tuple[Mutant, ...]:
-        """Those that no test notices."""
-        return self.select(MutantEnd.SURVIVED, MutantEnd.NO_COVERAGE)
-
-    @property
-    def survivors(self) -> tuple[Mutant, ...]:
-        """Those that no test notices, the strong ones first, of one place at most two."""
-        found = sorted(self.unnoticed, key=lambda each: (each.grade is Grade.WEAK, each.start))
-        kept, counts = list[Mutant](), defaultdict[tuple[str, int], int](int)
-        for each in found:
-            counts[each.path, each.line] += 1
-            if counts[each.path, each.line] <= _MOST_OF_A_LINE:
-                kept.append(each)
-        return tuple(kept)
-
-    @property
-    def is_open(self) -> bool:
-        """True if a strong mutant survived, or nothing of the change could be read."""
-        is_strong = any(each.grade is Grade.STRONG for each in self.unnoticed)
-        return is_strong or (bool(self.unread) and not self.tried)
-
-
-_MOST_OF_A_LINE = 2
-
-
 def order_mutants(mutants: Iterable[Mutant]) -> tuple[Mutant, ...]:
     """Return mutants in the order in which they tell most: strong ones first, one of each line in turn."""
     rounds = dict[Grade, defaultdict[tuple[str, int], list[Mutant]]]()
@@ -77,4 +41,3 @@ def order_mutants(mutants: Iterable[Mutant]) -> tuple[Mutant, ...]:
         for row in zip_longest(*rounds[grade].values()):
             found += [each for each in row if each is not None]
     return tuple(found)
-

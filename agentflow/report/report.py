@@ -15,7 +15,6 @@ from agentflow.core.role import Finding, Issue
 from agentflow.core.task import Ending, Failure, GateStatus, Status, TaskState
 from agentflow.core.verdict import (
     PLAUSIBLE,
-    MutantEnd,
     MutantResult,
     ProbeResult,
     Proof,

@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
 from anyio import to_thread
@@ -14,7 +14,7 @@ from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.core.verdict import MutantEnd, MutantResult
 from agentflow.mutants.operators import Grade, Mutant, list_mutants
-from agentflow.mutants.trial import TriedMutant, order_mutants
+from agentflow.mutants.trial import MutantOrder, TriedMutant, order_mutants
 from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.probes.hunks import split_change
 from agentflow.verdict.probes.probe import ProbeContext
@@ -26,23 +26,37 @@ _SECONDS = 12.0
 _LEAST_LIMIT = 10.0
 _PATIENCE = 5
 _AT_ONCE = 2
-_MOST = 80
+_MOST = 120
 _MOST_KILLERS = 5
 
 
 class MutationPlan(Record):
     """The mutants of a change, and the tests that may notice them."""
 
-    tree: str
     texts: Mapping[str, str]
+    """The files that they change, as they are without them."""
     mutants: tuple[Mutant, ...]
-    """In the order in which they are tried."""
-    checks: tuple[tuple[Check, frozenset[str]], ...]
-    """The proving tests alone, then all: a mutant that the first let live is tried with the next.
+    check: Check
+    passing: frozenset[str]
+    """The tests that pass without a mutant; empty where a runner tells no names."""
+    first: frozenset[str] = frozenset()
+    """Those that are tried alone first; a mutant that these let live is tried with all."""
+    seconds: float = _SECONDS
+    """For all mutants together."""
 
-    Each with its tests that pass without a mutant; none where a runner tells no names.
-    """
-    seconds: float
+    @classmethod
+    def of(
+        cls, texts: Mapping[str, str], mutants: Iterable[Mutant], check: Check, took: float
+    ) -> "MutationPlan":
+        """Return a plan for a check that usually takes so many seconds."""
+        limit = min(check.timeout, max(_LEAST_LIMIT, _PATIENCE * took))
+        return cls(
+            texts=texts,
+            mutants=order_mutants(mutants)[:_MOST],
+            check=check.replace(timeout=limit),
+            passing=frozenset(),
+            seconds=_SECONDS + took,
+        )
 
 
 def plan_mutants(context: ProbeContext) -> MutationPlan | None:
@@ -55,45 +69,54 @@ def plan_mutants(context: ProbeContext) -> MutationPlan | None:
     for hunk in (hunk for piece in split_change(product, _MOST) for hunk in piece.hunks):
         lines[hunk.path].update(range(hunk.new[0] + 1, hunk.new[1] + 1))
     found = (list_mutants(each.path, each.after, lines[each.path]) for each in product if each.after)
-    mutants = order_mutants(mutant for each in found for mutant in each or ())
-    if not mutants:
-        return None
-    limit = min(final.check.timeout, max(_LEAST_LIMIT, _PATIENCE * final.evidence.seconds))
-    whole = final.check.replace(timeout=limit)
-    return MutationPlan(
-        tree=context.trees[1],
-        texts={each.path: each.after for each in product},
-        mutants=mutants[:_MOST],
-        checks=tuple(
-            {narrow_quietly(whole, context.proving): context.proving, whole: context.passed}.items()
-        ),
-        seconds=_SECONDS + final.evidence.seconds,
-    )
+    texts = {each.path: each.after for each in product}
+    mutants = (mutant for each in found for mutant in each or ())
+    plan = MutationPlan.of(texts, mutants, final.check, final.evidence.seconds)
+    return plan.replace(passing=context.passed, first=context.proving) if plan.mutants else None
 
 
 async def try_plan(context: JudgeContext, task: TaskState, plan: MutationPlan) -> tuple[MutantResult, ...]:
-    """Return the outcome of each mutant; none begins when the time is over."""
-    queue, found = list(plan.mutants), dict[Mutant, TriedMutant]()
+    """Return the outcome of each mutant of the final tree, tried in copies side by side."""
+    shares = [share for at in range(_AT_ONCE) if (share := plan.mutants[at::_AT_ONCE])]
     end = time.monotonic() + plan.seconds
 
-    async def work() -> None:
-        async with context.checking.copy(task, plan.tree) as place:
-            while queue and time.monotonic() < end:
-                context.checking.emit(Probing(done=len(plan.mutants) - len(queue), total=len(plan.mutants)))
-                mutant = queue.pop(0)
-                found[mutant] = await to_thread.run_sync(partial(try_mutant, place, plan, mutant))
+    async def work(share: tuple[Mutant, ...]) -> list[MutantResult]:
+        async with context.checking.copy(task, task.trees[1]) as place:
+            return await to_thread.run_sync(lambda: list(try_mutants(place, plan, share, end)))
 
-    await run_apart(context.sandbox.level, *[work] * min(_AT_ONCE, len(queue)))
+    context.checking.emit(Probing(done=0, total=len(plan.mutants)))
+    found = await run_apart(context.sandbox.level, *(partial(work, share) for share in shares))
     context.checking.emit(Probing(done=len(plan.mutants), total=len(plan.mutants)))
-    missed = TriedMutant(mutant=plan.mutants[0], outcome=MutantEnd.NOT_TRIED)
-    return tuple(_to_result(found.get(each) or missed.replace(mutant=each)) for each in plan.mutants)
+    return tuple(each for share in found for each in share)
 
 
-def try_mutant(place: Place, plan: MutationPlan, mutant: Mutant) -> TriedMutant:
+def try_mutants(
+    place: Place, plan: MutationPlan, mutants: Iterable[Mutant], end: float
+) -> Iterator[MutantResult]:
+    """Yield the outcome of each mutant in one copy; none begins after the end, by the monotonic clock."""
+    left = list(mutants)
+    python = tuple(each for each in left if each.path.endswith(".py"))
+    order = MutantOrder(
+        check=plan.check,
+        passing=plan.passing,
+        first=plan.first,
+        mutants=python,
+        seconds=max(1.0, end - time.monotonic()),
+    )
+    if python and (tried := place.try_forked(order)) is not None:
+        yield from map(_to_result, tried)
+        left = [each for each in left if each not in python]
+    for mutant in left:
+        late = TriedMutant(mutant=mutant, outcome=MutantEnd.NOT_TRIED)
+        yield _to_result(_try_alone(place, plan, mutant) if time.monotonic() < end else late)
+
+
+def _try_alone(place: Place, plan: MutationPlan, mutant: Mutant) -> TriedMutant:
     """Run the tests on one mutant in a copy, which is then as it was."""
     assert place.stage is not None
     tried = TriedMutant(mutant=mutant, outcome=MutantEnd.SURVIVED)
-    for check, passing in plan.checks:
+    checks = {narrow_quietly(plan.check, plan.first): plan.first, plan.check: plan.passing}
+    for check, passing in checks.items():
         code = mutant.apply(plan.texts[mutant.path])
         # compiled code is kept by time and size
         place.stage.replace_file(mutant.path, code.encode(), mutant.start + len(mutant.after))
@@ -127,6 +150,7 @@ def _to_result(tried: TriedMutant) -> MutantResult:
         line=mutant.line,
         before=mutant.before,
         after=mutant.after,
+        operator=mutant.operator,
         edit=mutant.describe().partition("  ")[2],
         is_strong=mutant.grade is Grade.STRONG,
         outcome=tried.outcome,

@@ -1,6 +1,6 @@
 """Proofs of a change: pure functions of a case, the rule for renamings, and what probes show."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome
@@ -16,13 +16,13 @@ from agentflow.core.verdict import (
     ProbeResult,
     Proof,
     ProofKind,
+    pick_survivors,
 )
 from agentflow.redact import list_some
 from agentflow.routing.wanted import Wanted
 from agentflow.verdict.case import Case, find_tests
 
 _Results = tuple[ProbeResult, ...]
-_MOST_OF_A_LINE = 2
 _FAST = 5
 """What takes so many times less than a limit does not come near it on a busy machine."""
 
@@ -255,17 +255,7 @@ def list_hunks(case: Case) -> tuple[Hunk, ...]:
         hunk.replace(proved=is_red or is_pinned(_list_within(case.mutants, hunk)))
         for hunk, is_red in found.items()
     )
-    return (*pieces, *list_survivors(case.mutants))
-
-
-def list_survivors(mutants: Iterable[MutantResult]) -> tuple[Hunk, ...]:
-    """Return the strong mutants that no test notices as places, at most two of a line."""
-    found, counts = dict[Hunk, None](), Counter[tuple[str, int]]()
-    for each in (each for each in mutants if each.is_strong and each.is_unnoticed):
-        counts[each.path, each.line] += 1
-        if counts[each.path, each.line] <= _MOST_OF_A_LINE:
-            found[each.hunk] = None
-    return tuple(found)
+    return (*pieces, *(each.hunk for each in pick_survivors(case.mutants) if each.is_strong))
 
 
 def _list_within(mutants: Iterable[MutantResult], hunk: Hunk) -> tuple[MutantResult, ...]:
