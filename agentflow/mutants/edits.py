@@ -228,7 +228,7 @@ def change_errors(tree: "SyntaxTree") -> Edits:
     for node in tree.nodes["handler"]:
         yield node, (body := node.children[-1]).start_byte, body.end_byte, tree.grammar.rethrow
     for body in tree.nodes["handler_body"]:
-        yield _replace(body, tree.grammar.rethrow)
+        yield _replace(body, tree.grammar.rethrow, body.parent)
 
 
 def raise_others(tree: "SyntaxTree") -> Edits:
