@@ -276,7 +276,7 @@ _Shape = str | tuple["_Shape", ...]
 
 
 def same_program(path: str, before: str, after: str) -> bool:
-    """Tell whether two texts differ in comments, layout, docstrings and annotations that nothing reads alone."""
+    """Tell whether texts differ in comments, layout, docstrings and unread annotations alone."""
     trees = (parse_source(path, before), parse_source(path, after))
     shapes = [
         _shape(each, each.root, _list_unread(each)) for each in trees if each and not each.root.has_error
