@@ -173,6 +173,7 @@ class SyntaxTree(Record):
 
     grammar: Grammar
     text: bytes
+    root: "Node"
     nodes: Mapping[str, tuple["Node", ...]]
     broken_lines: frozenset[int]
     """The lines, from 1, that the grammar cannot read."""
@@ -195,6 +196,7 @@ def parse_source(path: str, text: str) -> SyntaxTree | None:
     return SyntaxTree(
         grammar=grammar,
         text=source,
+        root=root,
         nodes=defaultdict(tuple, nodes),
         broken_lines=frozenset(_list_broken(root)),
     )

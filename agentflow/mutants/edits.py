@@ -35,7 +35,7 @@ _LONGEST_PATTERN = 40
 
 Edit = tuple["Node", int, int, str]
 """The node that decides whether the edit is on a changed line, and from where to where it puts which text."""
-Edits = Iterator[Edit]
+_Edits = Iterator[Edit]
 
 
 def _replace(node: "Node", text: str, where: "Node | None" = None) -> Edit:
@@ -55,21 +55,21 @@ def _list_operations(tree: "SyntaxTree", signs: Collection[str]) -> Iterator[tup
             yield node, named
 
 
-def _leave_sides_out(tree: "SyntaxTree", node: "Node", sign: "Node") -> Edits:
+def _leave_sides_out(tree: "SyntaxTree", node: "Node", sign: "Node") -> _Edits:
     left, right = sign.prev_sibling, sign.next_sibling
     if left is not None and right is not None and len(node.children) == 3:  # a side, the sign, a side
         yield _replace(node, tree.read(left), right)
         yield _replace(node, tree.read(right), left)
 
 
-def fix_conditions(tree: "SyntaxTree") -> Edits:
+def fix_conditions(tree: "SyntaxTree") -> _Edits:
     for node in tree.nodes["condition"]:
         yield from (_replace(node, each) for each in (tree.grammar.true, tree.grammar.false))
     for node in tree.nodes["loop_condition"]:  # a loop that is always true would only be ended by its limit
         yield _replace(node, tree.grammar.false)
 
 
-def negate_comparisons(tree: "SyntaxTree") -> Edits:
+def negate_comparisons(tree: "SyntaxTree") -> _Edits:
     fixed = {_span(node) for name in ("condition", "loop_condition") for node in tree.nodes[name]}
     for node, sign in _list_operations(tree, _NEGATED):
         if _span(node) not in fixed:  # true and false alone say as much
@@ -79,17 +79,17 @@ def negate_comparisons(tree: "SyntaxTree") -> Edits:
             yield _replace(node.parent, tree.read(node))
 
 
-def move_bounds(tree: "SyntaxTree") -> Edits:
+def move_bounds(tree: "SyntaxTree") -> _Edits:
     yield from (_replace(sign, _BOUNDS[tree.read(sign)]) for _, sign in _list_operations(tree, _BOUNDS))
 
 
-def change_logic(tree: "SyntaxTree") -> Edits:
+def change_logic(tree: "SyntaxTree") -> _Edits:
     for node, sign in _list_operations(tree, _JOINS):
         yield _replace(sign, _JOINS[tree.read(sign)])
         yield from _leave_sides_out(tree, node, sign)
 
 
-def change_arithmetic(tree: "SyntaxTree") -> Edits:
+def change_arithmetic(tree: "SyntaxTree") -> _Edits:
     texts = {each.id for each in tree.nodes["string"]}
     for node, sign in _list_operations(tree, _ARITHMETIC):
         said, left, right = tree.read(sign), sign.prev_sibling, sign.next_sibling
@@ -108,14 +108,14 @@ def change_arithmetic(tree: "SyntaxTree") -> Edits:
                 yield _replace(sign, f"{other}=")
 
 
-def leave_statements_out(tree: "SyntaxTree") -> Edits:
+def leave_statements_out(tree: "SyntaxTree") -> _Edits:
     silent = {each.parent.id for each in tree.nodes["talk"] if each.parent is not None}
     for node in tree.nodes["statement"]:
         if not any(each.id in silent for each in (node, *node.named_children)):
             yield _replace(node, tree.grammar.nothing)
 
 
-def leave_calls_out(tree: "SyntaxTree") -> Edits:
+def leave_calls_out(tree: "SyntaxTree") -> _Edits:
     """Yield calls in whose place their receiver stands or, where there is none, their first argument."""
     statements = {_span(node) for node in tree.nodes["statement"]}
     silent = {each.id for name in ("words", "talk") for each in tree.nodes[name]}
@@ -156,7 +156,7 @@ def _leave_out_of_list(node: "Node") -> Edit:
     return node, start, end, ""
 
 
-def leave_parts_out(tree: "SyntaxTree") -> Edits:
+def leave_parts_out(tree: "SyntaxTree") -> _Edits:
     names = ("argument", "element") if tree.grammar.is_loose else ("element",)
     for node in (each for name in names for each in tree.nodes[name]):
         value = node.child_by_field_name("value") if node.child_by_field_name("name") else None
@@ -173,14 +173,14 @@ def leave_parts_out(tree: "SyntaxTree") -> Edits:
             yield node, before.start_byte, node.end_byte, f"{tree.read(node)}{between}{tree.read(before)}"
 
 
-def take_wrappings_off(tree: "SyntaxTree") -> Edits:
+def take_wrappings_off(tree: "SyntaxTree") -> _Edits:
     """Yield `await x`, `x[1:]`, `x?` as `x`."""
     for node in tree.nodes["wrapped"]:
         if node.named_children:
             yield _replace(node, tree.grammar.unwrapped.format(tree.read(node.named_children[0])))
 
 
-def empty_bodies(tree: "SyntaxTree") -> Edits:
+def empty_bodies(tree: "SyntaxTree") -> _Edits:
     returns = [each.start_byte for each in tree.nodes["returned"]]
     for node in tree.nodes["body"]:
         rows = [each for each in node.named_children if "comment" not in each.type]
@@ -192,7 +192,7 @@ def empty_bodies(tree: "SyntaxTree") -> Edits:
             yield _replace(node, tree.grammar.failed_body if gives else tree.grammar.empty_body, node.parent)
 
 
-def replace_results(tree: "SyntaxTree") -> Edits:
+def replace_results(tree: "SyntaxTree") -> _Edits:
     functions = {each.parent.id: each.parent for each in tree.nodes["body"] if each.parent is not None}
     for node in tree.nodes["returned"]:
         for default in tree.grammar.defaults:
@@ -224,20 +224,20 @@ def _find_result_type(tree: "SyntaxTree", node: "Node", functions: dict[int, "No
     return kinds[index] if index < len(kinds) and node.parent.named_child_count == len(kinds) else ""
 
 
-def change_errors(tree: "SyntaxTree") -> Edits:
+def change_errors(tree: "SyntaxTree") -> _Edits:
     for node in tree.nodes["handler"]:
         yield node, (body := node.children[-1]).start_byte, body.end_byte, tree.grammar.rethrow
     for body in tree.nodes["handler_body"]:
-        yield _replace(body, tree.grammar.rethrow)
+        yield _replace(body, tree.grammar.rethrow, body.parent)
 
 
-def raise_others(tree: "SyntaxTree") -> Edits:
+def raise_others(tree: "SyntaxTree") -> _Edits:
     for node in tree.nodes["raised"] if tree.grammar.other_error else ():
         if not tree.read(node).startswith(tree.grammar.other_error.rstrip("()")):
             yield _replace(node, tree.grammar.other_error)
 
 
-def leave_loops(tree: "SyntaxTree") -> Edits:
+def leave_loops(tree: "SyntaxTree") -> _Edits:
     """Yield loops that end after their first round."""
     for node in tree.nodes["loop"]:
         rows = [each for each in node.named_children if "comment" not in each.type]
@@ -251,13 +251,13 @@ def leave_loops(tree: "SyntaxTree") -> Edits:
             yield node.parent, end, end, f"\n{indent}{tree.grammar.leave}"
 
 
-def flip_booleans(tree: "SyntaxTree") -> Edits:
+def flip_booleans(tree: "SyntaxTree") -> _Edits:
     for node in tree.nodes["boolean"]:
         is_true = tree.read(node) == tree.grammar.true
         yield _replace(node, tree.grammar.false if is_true else tree.grammar.true)
 
 
-def _list_texts(tree: "SyntaxTree", *, prose: bool) -> Edits:
+def _list_texts(tree: "SyntaxTree", *, prose: bool) -> _Edits:
     for node in tree.nodes["string"]:
         said = tree.read(node)
         prefix = said[: len(said) - len(said.lstrip("bBrRuUfF"))].lower()
@@ -266,22 +266,22 @@ def _list_texts(tree: "SyntaxTree", *, prose: bool) -> Edits:
             yield _replace(node, f'{"b" if "b" in prefix else ""}"{"other" if is_empty else ""}"')
 
 
-def replace_texts(tree: "SyntaxTree") -> Edits:
+def replace_texts(tree: "SyntaxTree") -> _Edits:
     return _list_texts(tree, prose=False)
 
 
-def replace_prose(tree: "SyntaxTree") -> Edits:
+def replace_prose(tree: "SyntaxTree") -> _Edits:
     return _list_texts(tree, prose=True)
 
 
-def move_numbers(tree: "SyntaxTree") -> Edits:
+def move_numbers(tree: "SyntaxTree") -> _Edits:
     for node in tree.nodes["number"]:
         said = tree.read(node)
         if said.isdecimal():
             yield _replace(node, str(int(said) + 1))
 
 
-def change_patterns(tree: "SyntaxTree") -> Edits:
+def change_patterns(tree: "SyntaxTree") -> _Edits:
     """Yield short patterns without one of their anchors and quantifiers."""
     for node in tree.nodes["pattern"]:
         if (said := tree.read(node)).isascii() and len(said) <= _LONGEST_PATTERN:

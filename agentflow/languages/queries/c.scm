@@ -24,3 +24,4 @@
 (call_expression function: (_) @_said arguments: (argument_list . (_) @_err) @talk
   (#match? @_said "^(fprintf|fputs|fputc)$") (#match? @_err "stderr"))
 (call_expression function: (_) @_said arguments: (argument_list) @talk (#match? @_said "^(perror|assert|.*log)$"))
+(comment) @comment

@@ -36,3 +36,4 @@
 (call_expression function: (_) @_said arguments: (argument_list) @words
   (#match? @_said "^(errors\\.(New|Errorf|Wrapf?)|fmt\\.Errorf|panic)$"))
 (call_expression function: (_) @_said arguments: (argument_list) @talk (#match? @_said "^((.*\\.)?log(ger)?|slog|glog)\\."))
+((comment) @comment (#not-match? @comment "^//(go:|\\s*\\+build|export|line)|#(cgo|include)"))

@@ -31,3 +31,4 @@
 [(line_comment) (block_comment) (import_declaration) (marker_annotation) (annotation)] @ignored
 (throw_statement (object_creation_expression arguments: (argument_list) @words))
 (method_invocation object: (_) @_said arguments: (argument_list) @talk (#match? @_said "(?i)^(system\\.err|log(ger)?)$"))
+[(line_comment) (block_comment)] @comment

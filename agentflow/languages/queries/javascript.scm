@@ -43,3 +43,4 @@
 (throw_statement (call_expression arguments: (arguments) @words))
 (call_expression function: (_) @_said arguments: (arguments) @talk
   (#match? @_said "^(console\\.(debug|error|info|trace|warn)|debug|(.*\\.)?log(ger)?\\.\\w+)$"))
+((comment) @comment (#not-match? @comment "^#!|[@#](jsx|__PURE__)|@ts-|<reference|^/\\*\\s*@flow"))

@@ -36,7 +36,14 @@
 (call function: (_) @_module arguments: (argument_list . (string) @pattern) (#match? @_module "^re\\."))
 [(import_statement) (import_from_statement)] @imported
 [(comment) (type) (assert_statement)] @ignored
-(expression_statement . (string) .) @ignored
+((comment) @comment (#not-match? @comment "^#!|^#.*coding[:=]"))
+(expression_statement . (string) @docstring . (#not-match? @docstring "^[rRbB]*[fF]")) @ignored
+; Annotations that nothing reads: of local variables, and of functions that nothing decorates.
+(function_definition body: (block (expression_statement (assignment type: (_) @annotation right: (_)))))
+(module (function_definition return_type: (_) @annotation))
+(module (function_definition parameters: (parameters (_ type: (_) @annotation))))
+(class_definition body: (block (function_definition return_type: (_) @annotation)))
+(class_definition body: (block (function_definition parameters: (parameters (_ type: (_) @annotation)))))
 (assignment left: (identifier) @_name (#match? @_name "^__\\w+__$")) @ignored
 (assignment right: (call function: (_) @_type) (#match? @_type "(^|\\.)(TypeVar|ParamSpec|TypeVarTuple|NewType)$")) @ignored
 (call function: (_) @_type arguments: (argument_list . (_) @ignored) (#match? @_type "(^|\\.)cast$"))

@@ -35,3 +35,4 @@
 (call method: (identifier) @_said arguments: (argument_list) @words (#match? @_said "^(raise|warn)$"))
 (call method: (identifier) @_said arguments: (argument_list) @ignored (#match? @_said "^(require.*|attr_\\w+|include|extend)$"))
 (call receiver: (_) @_said arguments: (argument_list) @talk (#match? @_said "(?i)(^|\\.|@)log(ger)?$"))
+((comment) @comment (#not-match? @comment "^#!|^#.*(coding|frozen|magic|warn)"))

@@ -3,8 +3,8 @@
 (function_item return_type: (_) body: (block (_) @returned . "}"))
 (closure_expression body: (_) @returned)
 (call_expression function: (identifier) @_said arguments: (arguments (_) @returned) (#match? @_said "^(Ok|Some)$"))
-(if_expression condition: (_) @condition)
-(while_expression condition: (_) @loop_condition)
+((if_expression condition: (_) @condition) (#not-match? @condition "\\blet "))
+((while_expression condition: (_) @loop_condition) (#not-match? @loop_condition "\\blet "))
 (match_arm pattern: (match_pattern condition: (_) @condition))
 (match_arm) @part
 (binary_expression) @binary
@@ -43,3 +43,4 @@
   (#match? @_said "^((log::|tracing::)?(debug|info|warn|error|trace)|eprintln?|dbg|(debug_)?assert(_eq|_ne)?|unreachable|unimplemented|todo|panic)$"))
 (macro_invocation macro: (identifier) @_said (token_tree) @words
   (#match? @_said "^(panic|e?println?|debug|info|warn|error|unreachable|unimplemented|todo|(debug_)?assert(_eq|_ne)?)$"))
+[(line_comment) (block_comment)] @comment

@@ -15,3 +15,4 @@
 (number) @number
 (comment) @ignored
 (command name: (_) @_said argument: (_) @words (#match? @_said "^(echo|printf)$"))
+((comment) @comment (#not-match? @comment "^#!"))
