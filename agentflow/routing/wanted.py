@@ -67,6 +67,9 @@ _WISHES = regex(
 """Words that want something to be otherwise, of text as well as of a program."""
 
 
+_REPAIRS = regex(r"\b(?:fix|mend|repair|correct|resolve|debug)\b", re.IGNORECASE)
+"""Who wants a test mended may mean the code that it tries."""
+
 _TEST_NAME = regex(r"(?<![\w/])(?:test_\w+|\w+_test)\b(?![./]\w)")
 """A test as people name it, which is no file."""
 
@@ -95,7 +98,7 @@ def _find_by_words(text: str) -> Wanted:
     text = rest if regex(r"\w").search(rest) else text
     if _LEADS.match(text):
         return Wanted.FORM
-    is_deed = bool(_DEEDS.search(text))
+    is_deed = bool(_DEEDS.search(text) or (names_test and _REPAIRS.search(text)))
     if names_test or _FORM.search(text):
         return Wanted.UNCLEAR if is_deed else Wanted.FORM
     is_plain = (is_deed or _WISHES.search(text)) and not _SPEED.search(text)
