@@ -17,14 +17,19 @@ from agentflow.frontmatter import read_yaml
 from agentflow.parse import expand_home, has_null
 
 T = TypeVar("T")
+ProveRounds = Annotated[int, Meta(ge=0, le=10)]
 PROJECT_FILE = ".claude/agentflow.yaml"
 PLUGIN_MANIFEST = ".claude-plugin/plugin.json"
-_OWN = "a repository says checks, required, routing, limits and surface; all else is for your own config.yaml"
+_OWN = (
+    "a repository says checks, required, routing, limits, prove_rounds and surface; "
+    "all else is for your own config.yaml"
+)
 _FIRST_KEY = regex(r"[.:\[]")
 _EXAMPLES = {
     "checks": "checks: {tests: python -m pytest -q}",
     "required": "required: [lint]",
     "limits": "limits: {iterations: 5, cost: 2}",
+    "prove_rounds": "prove_rounds: 0",
     "routing": "routing: {keywords: {complex: [kernel]}}",
     "surface": "surface: {add: [fixtures/**]}",
 }
@@ -158,6 +163,8 @@ class Settings(Record):
     retry: Retry = Retry()
     deadlines: Deadlines = Deadlines()
     max_iterations: Annotated[int, Meta(ge=1, le=1000)] = 10
+    prove_rounds: ProveRounds = 1
+    """How often the implementer is given the changed places that no test notices."""
     repair_seconds: Annotated[float, Meta(ge=0, le=600)] = 20
     """How long the built-in repair engine may search for a fix before a model is asked, and in a call of the
     tool `Repair`; 0 turns both off."""
@@ -215,6 +222,8 @@ class Project(Record):
     """As in the user's settings."""
     routing: Routing = Routing()
     limits: TaskLimits = TaskLimits()
+    prove_rounds: ProveRounds | None = None
+    """As in the user's settings."""
     surface: SurfaceGlobs = SurfaceGlobs()
 
 
@@ -288,8 +297,13 @@ def tighten(project: Project, settings: Settings) -> Project:
         required=project.required,
         routing=Routing(requires=project.routing.requires),
         limits=limits.replace(iterations=fewer),
+        prove_rounds=min(_choose_rounds(project, settings), settings.prove_rounds),
         surface=SurfaceGlobs(add=project.surface.add),
     )
+
+
+def _choose_rounds(project: Project, settings: Settings) -> int:
+    return settings.prove_rounds if project.prove_rounds is None else project.prove_rounds
 
 
 def apply_project(settings: Settings, project: Project) -> Settings:
@@ -299,6 +313,7 @@ def apply_project(settings: Settings, project: Project) -> Settings:
     )
     return settings.replace(
         max_iterations=project.limits.iterations or settings.max_iterations,
+        prove_rounds=_choose_rounds(project, settings),
         routing=settings.routing.extend(project.routing),
         required=tuple(dict.fromkeys((*settings.required, *project.required))),
         surface=surface,

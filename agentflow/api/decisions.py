@@ -157,6 +157,7 @@ def take_over(store: TaskStore, model: str) -> None:
         task.replace(
             model=model,
             max_iterations=min(task.max_iterations, settings.max_iterations),
+            prove_rounds=min(task.prove_rounds, settings.prove_rounds),
             budget=Budget(),
             overrides=(),
             known_failures=(),

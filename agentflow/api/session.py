@@ -61,6 +61,8 @@ class Order(Record):
     review: bool | None = None
     """The person's wish for a review; None: as the class requires."""
     sequential: bool = False
+    prove: int | None = None
+    """Rounds in which the implementer is given what no test notices; None: as the settings say."""
     parallel: int | None = None
     """Implementers at the same time; None: as the settings say."""
     context: bool = False
@@ -101,6 +103,8 @@ def begin_session(setup: Setup, order: Order) -> Iterator[Session]:
             invoked=order.invoked,
             budget=_limit_budget(order.budget, setup.limits),
         )
+        if order.prove is not None:
+            task = task.replace(prove_rounds=order.prove)
         if (at_once := _count_implementers(setup, order.parallel)) > 1:
             task = task.replace(parallel=ParallelWork(at_once=at_once))
             setup = _tell_left_out(setup)

@@ -180,6 +180,7 @@ def make_task(setup: Setup, text: str, max_iterations: int | None) -> TaskState:
         task=text,
         started_at=make_timestamp(),
         max_iterations=max_iterations or setup.settings.max_iterations,
+        prove_rounds=setup.settings.prove_rounds,
         model=setup.model.name,
         spares_tokens=setup.model.name != REPAIR,
         repair_seconds=setup.settings.repair_seconds if parse_choice(setup.model.name).is_live else 0,

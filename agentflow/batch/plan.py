@@ -13,6 +13,7 @@ from agentflow.core.record import Record, to_builtins
 from agentflow.core.test_ids import get_test_file
 from agentflow.frontmatter import find_line, read_yaml
 from agentflow.parse import decode, decode_or_none, expand_home, has_null, parse
+from agentflow.settings import ProveRounds
 from agentflow.workspace.git_fetch import is_address
 
 _MAX_TEXT = 100_000
@@ -62,6 +63,7 @@ class BatchTask(Record):
     model: str | None = None
     named_class: str = field(default="", name="class")
     max_iterations: _Number | None = None
+    prove_rounds: ProveRounds | None = None
     max_cost: _Dollars | None = None
     max_tokens: _Number | None = None
     timeout: _Seconds | None = None

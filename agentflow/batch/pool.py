@@ -313,6 +313,7 @@ def _to_words(
         "--model": task.model or options.model,
         "--class": task.named_class or None,
         "--max-iterations": task.max_iterations,
+        "--prove": task.prove_rounds,
         "--max-cost": reserved.cost,
         "--max-tokens": reserved.tokens,
         "--timeout": reserved.seconds,

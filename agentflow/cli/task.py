@@ -54,6 +54,14 @@ QUESTION_TEXT = typer.Argument(None, metavar="TEXT", help="Your question; - read
 MAX_ITERATIONS = typer.Option(
     None, "--max-iterations", min=1, max=1000, metavar="N", help="Attempts to pass the checks. [default: 10]"
 )
+PROVE = typer.Option(
+    None,
+    "--prove",
+    min=0,
+    max=10,
+    metavar="N",
+    help="Rounds in which the implementer is given what no test notices. [default: 1]",
+)
 CLASS = typer.Option(
     None,
     "--class",
@@ -105,6 +113,7 @@ def task(
     words: list[str] | None = TEXT,
     model: str | None = MODEL,
     max_iterations: int | None = MAX_ITERATIONS,
+    prove: int | None = PROVE,
     max_cost: float | None = MAX_COST,
     max_tokens: int | None = MAX_TOKENS,
     timeout: float | None = TIMEOUT,
@@ -145,6 +154,7 @@ def task(
         text=read_words(words or []),
         model=model,
         max_iterations=max_iterations,
+        prove=prove,
         json=json,
         events=events,
         consent=choose_consent(yes=yes, no_input=no_input),

@@ -68,6 +68,14 @@ class StepMerged(Record, tag=True):
     """Files that another step changed as well; this step runs again."""
 
 
+class ProvingStarted(Record, tag=True):
+    """The implementer is given the places of a passing change that no test notices."""
+
+    round: int  # from 1
+    rounds: int
+    places: tuple[str, ...]
+
+
 class IntentTold(Record, tag=True):
     """The program's understanding of the task; `gaps` lists what was assumed or asked."""
 
@@ -342,6 +350,7 @@ Event = (
     | PersonSaid
     | GatesMerged
     | StepMerged
+    | ProvingStarted
     | IntentTold
     | PlanChanged
     | PhaseStarted

@@ -129,6 +129,13 @@ class Plan(Record):
     risks: tuple[str, ...]
 
 
+class Equivalence(Record):
+    """A claim of the implementer: no test can tell a place from code that is otherwise."""
+
+    place: Annotated[str, Meta(min_length=1)]
+    why: Annotated[str, Meta(min_length=1)]
+
+
 class Change(Record, omit_defaults=True):
     """The implementer's own account of its change; the program looks at the files instead."""
 
@@ -136,6 +143,8 @@ class Change(Record, omit_defaults=True):
     files: tuple[str, ...]
     rivals: Annotated[tuple[str, ...], Meta(extra_json_schema={"deprecated": True})] = ()
     """Other edits that the built-in repair engine found: they pass the same tests and behave differently."""
+    equivalent: Annotated[tuple[Equivalence, ...], Meta(extra_json_schema={"deprecated": True})] = ()
+    """What the prompt of a proving round asks for; nobody checks it."""
 
 
 class ReviewVerdict(StrEnum):

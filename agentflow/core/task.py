@@ -185,6 +185,32 @@ class TaskMessage(Record):
     iteration: int
 
 
+class StandingChange(Record):
+    """A change that passed before its proving round, as it was judged."""
+
+    iteration: int
+    run: int
+    """The newest run by then."""
+    tree: str
+    task_complexity: Complexity
+    forced: bool
+    review_required: bool
+    steps: tuple[Phase, ...]
+    gates: dict[Phase, Gate]
+    change: Change | None
+    review: Review | None
+    judgement: Judgement | None
+    flagged_issues: tuple[str, ...]
+    final: tuple[RequiredCheck, ...]
+    held: tuple[RequiredCheck, ...]
+    fresh: tuple[RequiredCheck, ...]
+    unable: tuple[CheckName, ...]
+    probes: tuple[ProbeResult, ...] | None
+    audit: str
+    surface: Surface
+    verdict: Verdict
+
+
 class TaskState(Record):
     """Everything known about a task; the next step is a function of it."""
 
@@ -299,6 +325,12 @@ class TaskState(Record):
     """The files that only hooks have changed, each with a fingerprint."""
     verdict: Verdict | None = None
     failures: tuple[Failure, ...] = ()
+    prove_rounds: int = 0
+    """How often the implementer is given the places that no test notices."""
+    proving: int = 0
+    """The number of these rounds that have begun."""
+    stands: StandingChange | None = None
+    """The change before the newest of them, which a round that fails does not lose."""
     budget: Budget = Budget()
     overrides: tuple[Override, ...] = ()
     known_failures: tuple[str, ...] = ()
@@ -349,6 +381,11 @@ class TaskState(Record):
     def is_found(self) -> bool:
         """Return whether the built-in repair engine found the change, with or without a model beside it."""
         return self.model == "repair" or self.is_first_try
+
+    @property
+    def is_proving(self) -> bool:
+        """Return whether the implementer works, or its change is judged, in a proving round."""
+        return self.stands is not None and self.stands.iteration == self.iteration
 
     @property
     def asks_verifier(self) -> bool:

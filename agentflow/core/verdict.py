@@ -86,6 +86,8 @@ class Verdict(Record):
     """The proofs of the change."""
     unproved: tuple[str, ...] = ()
     """Each changed place that nothing proves, with what would prove it."""
+    is_testable: bool = False
+    """True if tests could prove all of these places."""
     approvals: tuple[str, ...] = ()
     """A person's approvals, with name and time; printed like caveats, but the result stays verified."""
 
@@ -249,6 +251,11 @@ class Caveat(StrEnum):
     def of(self, check: str) -> str:
         """Return the caveat of one check, as the result says it."""
         return f"{self}:{check}"
+
+    @staticmethod
+    def asks_for_tests(said: str) -> bool:
+        """Return whether better tests are all that a caveat of a result asks for."""
+        return said.partition(":")[0] in (Caveat.UNPROVED, Caveat.GREEN_WHEN_BROKEN)
 
     def is_named_in(self, said: str) -> bool:
         """Return whether a result's word is this caveat, for any check."""

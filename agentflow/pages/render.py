@@ -197,6 +197,8 @@ def _list_facts(page: TaskPage, state: TaskState) -> Iterator[tuple[str, str, st
     yield "Class", f"{state.task_complexity}{route}", ""
     if not state.reads_only:
         yield "Attempts", f"{state.iteration} of at most {state.max_iterations}", ""
+        if state.proving:
+            yield "Proving rounds", f"{state.proving} of at most {state.prove_rounds}", ""
     usage = sum_usage(role.usage for role in page.spending.roles) if page.spending.roles else state.usage
     yield "Cost", format_money(usage.cost_usd), ""
     yield "Tokens", f"{usage.tokens - usage.output:,} in, {usage.output:,} out", ""

@@ -187,10 +187,12 @@ def to_result(
         "model": task.model,
         "sandbox": task.sandbox,
         "iterations": task.iteration,
+        "proving_rounds": task.proving,
         "gates": to_builtins(task.gates),
         "plan": to_builtins(task.plan),
         "proof": to_builtins(task.verdict.proof) if task.verdict else [],
         "unproved": list(task.verdict.unproved) if task.verdict else [],
+        "equivalent": to_builtins(task.change.equivalent) if task.change else [],
         "checks": [_to_entry(run) for run in material.runs],
         "evidence": [run.evidence.id for run in material.runs if run.evidence is not None],
         "files_changed": None if unknown else [change.path for change in changes],
@@ -246,6 +248,7 @@ def _describe_facts(task: TaskState) -> str:
     if not task.reads_only:
         lines += [
             f"- iterations: {task.iteration} of {task.max_iterations}",
+            *([f"- proving rounds: {task.proving} of {task.prove_rounds}"] if task.proving else []),
             f"- tree before: {task.base_tree}",
             f"- tree after: {task.tree or UNKNOWN}",
         ]

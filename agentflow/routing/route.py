@@ -5,9 +5,11 @@ from types import MappingProxyType
 
 from agentflow.core.errors import CorruptState
 from agentflow.core.events import Classified
+from agentflow.core.record import copy_shared
 from agentflow.core.routing import Classification, Requirement
-from agentflow.core.task import Complexity, Gate, GateStatus, Phase, Status, TaskState
+from agentflow.core.task import Complexity, Gate, GateStatus, Phase, StandingChange, Status, TaskState
 from agentflow.core.test_ids import get_test_place
+from agentflow.core.verdict import Caveat
 from agentflow.routing.classify import (
     DIRECT,
     MOST_FILES,
@@ -59,6 +61,8 @@ def find_next_phase(task: TaskState) -> Phase | None:
     due = (phase for phase in ORDER if task.get_gate(phase).status not in _DONE)
     failed = (phase for phase in JUDGING if task.get_gate(phase).status is GateStatus.FAILED)
     phase = next(failed, None) or next(due, Phase.COMPLETE)
+    if phase is Phase.COMPLETE and is_to_be_proved(task):
+        return Phase.IMPLEMENTATION
     if task.get_gate(phase).status is not GateStatus.FAILED:
         return phase
     goes_back = phase in JUDGING and not task.reads_only and may_retry(task)
@@ -77,6 +81,15 @@ def may_retry(task: TaskState) -> bool:
     return task.iteration < task.max_iterations and not task.is_stalled
 
 
+def is_to_be_proved(task: TaskState) -> bool:
+    """Return whether a change passed, and only for want of tests with a caveat, so that a round is due."""
+    verdict = task.verdict
+    if verdict is None or not verdict.passed or task.proving >= task.prove_rounds or task.is_found:
+        return False
+    is_last = task.get_gate(Phase.REVIEW).status is not GateStatus.FAILED
+    return is_last and verdict.is_testable and all(map(Caveat.asks_for_tests, verdict.caveats))
+
+
 def enter_phase(task: TaskState, phase: Phase, timestamp: str) -> TaskState:
     """Return the task in a phase; going back to the implementer starts a new iteration.
 
@@ -87,10 +100,16 @@ def enter_phase(task: TaskState, phase: Phase, timestamp: str) -> TaskState:
     if phase is Phase.COMPLETE:
         return task.replace(current_phase=phase)
     if task.current_phase in JUDGING and phase is Phase.IMPLEMENTATION:
-        task = _new_iteration(task)
+        task = (_new_proving_round if is_to_be_proved(task) else _new_iteration)(task)
     gate = Gate(status=GateStatus.IN_PROGRESS, timestamp=timestamp)
     opened = dict.fromkeys(list_phases_beside(task, phase), gate)
     return task.replace(current_phase=phase, gates={**task.gates, **opened})
+
+
+def _new_proving_round(task: TaskState) -> TaskState:
+    """Return the task with what stands kept; the round counts as part of its iteration."""
+    stands = StandingChange(**copy_shared(task, StandingChange), run=task.runs)
+    return _new_iteration(task).replace(iteration=task.iteration, proving=task.proving + 1, stands=stands)
 
 
 def _new_iteration(task: TaskState) -> TaskState:

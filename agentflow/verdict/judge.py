@@ -28,6 +28,7 @@ from agentflow.verdict.proofs import (
     find_proofs,
     find_unloaded_tests,
     find_unproved,
+    is_testable,
     list_differing,
     list_green_when_broken,
     list_late,
@@ -64,6 +65,7 @@ def judge(case: Case) -> Verdict:
         notes=told if to_approve else (*_note_no_tests(case), *told),
         proof=found,
         unproved=unproved,
+        is_testable=bool(unproved) and is_testable(case, found),
         weakened=case.weakened,
         to_approve=bool(to_approve),
         approvals=() if to_approve else _approvals(case),
@@ -366,5 +368,12 @@ def add_role_caveats(verdict: Verdict, task: TaskState) -> Verdict:
     notes = tuple(f"another fix also passes: {rival}" for rival in rivals)
     caveats = (*verdict.caveats, *ambiguous, *find_review_caveats(task))
     gate = task.get_gate(Phase.REVIEW)
+    claims = list_claims(task) if verdict.unproved else ()
     lost = (gate.message.removeprefix("- "),) if gate.status is GateStatus.SKIPPED and gate.agent else ()
-    return verdict.replace(caveats=caveats, notes=(*verdict.notes, *notes, *lost))
+    return verdict.replace(caveats=caveats, notes=(*verdict.notes, *notes, *lost, *claims))
+
+
+def list_claims(task: TaskState) -> tuple[str, ...]:
+    """Return which places no test can notice, as the implementer says; nobody checks it."""
+    claims = task.change.equivalent if task.change is not None else ()
+    return tuple(f"the implementer says that no test can notice {each.place}: {each.why}" for each in claims)

@@ -52,7 +52,7 @@ def find_unproved(case: Case, found: Collection[Proof]) -> tuple[str, ...]:
     """Return the changed places that nothing proves, each with what would prove it."""
     if case.wanted is not Wanted.FORM and (met := describe_unmet(case)):
         return (f"{met}: read the diff, if something else was asked for",)
-    hunks = [hunk for hunk in list_hunks(case.probes or ()) if not hunk.proved] if found else case.changed
+    hunks = _list_open(case, found)
     is_covered = any(each.kind is not ProofKind.FAIL_TO_PASS for each in found)
     if is_covered or (found and not hunks):
         return ()
@@ -65,6 +65,19 @@ def find_unproved(case: Case, found: Collection[Proof]) -> tuple[str, ...]:
     if not lines:
         lines = [f"{path}: nothing that runs here shows what it does: read the diff" for path in case.unshown]
     return tuple(lines) or ("add a test that fails without this change and passes with it",)
+
+
+def _list_open(case: Case, found: Collection[Proof]) -> tuple[Hunk, ...]:
+    """Return the changed lines that nothing proves."""
+    return tuple(hunk for hunk in list_hunks(case.probes or ()) if not hunk.proved) if found else case.changed
+
+
+def is_testable(case: Case, found: Collection[Proof]) -> bool:
+    """Return whether tests that run here could prove all that is unproved; all else a person has to read."""
+    tests, paths = find_tests(case.after), {each.path for each in _list_open(case, found)}
+    if tests is None or case.is_blocked(tests) or (case.wanted is not Wanted.FORM and describe_unmet(case)):
+        return False
+    return bool(paths or case.tested) and all(map(is_source, paths)) and paths.isdisjoint(case.unread)
 
 
 def _find_blind_command(case: Case, path: str) -> str:

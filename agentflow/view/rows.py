@@ -15,6 +15,7 @@ from agentflow.core.events import (
     PhaseEnded,
     PhaseStarted,
     Probed,
+    ProvingStarted,
     RepairTried,
     Replied,
     Retried,
@@ -85,6 +86,12 @@ class Memory:
         """The number of failing tests before any change, by check."""
 
 
+_TOLD_IN_SHORT = (
+    *(Warned, RepairTried, Retried, PersonSaid, StepMerged, ProvingStarted, TaskUndone, TestRunsLong),
+    ToolStarted,
+)
+
+
 @singledispatch
 def list_rows(_event: object, _memory: Memory) -> tuple[Row, ...]:
     """Return the rows of one event, none for what only machines care about."""
@@ -93,11 +100,7 @@ def list_rows(_event: object, _memory: Memory) -> tuple[Row, ...]:
 
 def list_brief_rows(event: Event, memory: Memory) -> tuple[Row, ...]:
     """Return what a person needs while a task runs: one row for each phase that ends, and warnings."""
-    if isinstance(
-        event, Warned | RepairTried | Retried | PersonSaid | StepMerged | TaskUndone | TestRunsLong
-    ):
-        return list_rows(event, memory)
-    if isinstance(event, ToolStarted):
+    if isinstance(event, _TOLD_IN_SHORT):
         return list_rows(event, memory)
     if isinstance(event, ToolFinished):
         return _draw_call_in_short(event, memory)
@@ -172,6 +175,12 @@ def _tell_class(event: Classified, _memory: Memory) -> tuple[Row, ...]:
 @list_rows.register
 def _tell_gates(event: GatesMerged, _memory: Memory) -> tuple[Row, ...]:
     return ((pass_mark(event.all_passed), span(event.summary, Style.DIM)),)
+
+
+@list_rows.register
+def _tell_proving(event: ProvingStarted, _memory: Memory) -> tuple[Row, ...]:
+    said = f"{format_count(len(event.places), 'place')} no test notices"
+    return ((span("▸ ", Style.ACCENT), span(f"proving round {event.round} of {event.rounds}: {said}")),)
 
 
 @list_rows.register

@@ -212,6 +212,8 @@ def _draw_changes(files: tuple[FileDiff, ...], none: str) -> Iterator[Line]:
 
 def _draw_iterations(state: TaskState) -> Iterator[Line]:
     yield label_row("iterations", span(f"{state.iteration} of {state.max_iterations}"))
+    if state.proving:
+        yield label_row("proving", span(f"round {state.proving} of {state.prove_rounds}"))
     for failure in state.failures:
         yield from _draw_failure(failure)
 

@@ -22,7 +22,12 @@ from agentflow.store.journal import load_run
 from agentflow.verdict.ending import end_without_result, fail
 from agentflow.workflow.crew import Crew
 from agentflow.workflow.gates import decide_gate, decide_or_suspend, end_in_phase, record_answer, suspend_for
-from agentflow.workflow.task_prompt import list_plan_lines, write_iteration_prompt, write_task_prompt
+from agentflow.workflow.task_prompt import (
+    list_plan_lines,
+    write_iteration_prompt,
+    write_proving_prompt,
+    write_task_prompt,
+)
 
 GO_ON = "go on from here"
 GIVE_UP = "give up"
@@ -96,27 +101,39 @@ def _write_prompt(crew: Crew, phase: Phase) -> RunPrompt:
     """Return the whole task prompt, or only the news where an earlier conversation goes on."""
     task = crew.forget_base(crew.store.task, phase)
     material = crew.gather_material(task)
-    if earlier := _find_failed_run(crew, phase):
-        return RunPrompt(name="", text=write_iteration_prompt(task, material), earlier=earlier)
+    if earlier := _find_earlier_run(crew, phase):
+        write = write_proving_prompt if task.is_proving else write_iteration_prompt
+        return RunPrompt(name="", text=write(task, material), earlier=earlier)
     return RunPrompt(name="", text=write_task_prompt(task, phase, material))
 
 
-def _find_failed_run(crew: Crew, phase: Phase) -> Run | None:
-    """Return the run whose change failed, if its conversation can go on: it fits, and nothing else is new."""
+def _find_earlier_run(crew: Crew, phase: Phase) -> Run | None:
+    """Return the run whose change failed or stands unproved, if its conversation can go on.
+
+    It has to fit, and nothing else may be new.
+    """
     task = crew.store.task
     may_go_on = task.spares_tokens and phase is Phase.IMPLEMENTATION and phase not in task.asked
-    failed = [failure for failure in task.failures if failure.iteration == task.iteration - 1]
-    if not may_go_on or not failed or failed[-1].tree != task.tree:
+    trees = [failure.tree for failure in task.failures if failure.iteration == task.iteration - 1]
+    if task.is_proving and task.stands is not None:
+        trees = [task.stands.tree]
+    if not may_go_on or not trees or trees[-1] != task.tree:
         return None
     role = ROLE_OF[phase]
     saved = (load_run(crew.store.run_path(number, role)) for number in _list_numbers(crew, role))
-    run = next((run for run in saved if run is not None and run.head.iteration < task.iteration), None)
+    run = next((run for run in saved if run is not None and _is_earlier(run, task)), None)
     if run is None or run.outcome is not RunOutcome.SUBMITTED or run.active is not None:
         return None
     if run.head.model == REPAIR:  # nothing was said there that a model could go on with
         return None
     tokens = max(run.tokens, run.used[-1].tokens)
     return run if tokens < crew.room(run.head.model).compacted_at else None
+
+
+def _is_earlier(run: Run, task: TaskState) -> bool:
+    if task.is_proving and task.stands is not None:
+        return run.head.run <= task.stands.run
+    return run.head.iteration < task.iteration
 
 
 async def _attempt(crew: Crew, phase: Phase, prompt: RunPrompt, number: int, saved: Run | None) -> Run:

@@ -35,6 +35,7 @@ from agentflow.workflow.gates import (
     merge_gates,
     suspend_for,
 )
+from agentflow.workflow.proving import keep_verdict
 from agentflow.workflow.session import ask_stop_hooks
 from agentflow.workflow.task_prompt import MAX_DIFF_CHARS
 
@@ -95,6 +96,8 @@ async def run_judges(crew: Crew, task: TaskState, phases: tuple[Phase, ...]) -> 
     task = crew.take_tree(task)
     if not task.reads_only and not crew.list_changes(task):
         return _fail_unchanged(crew, task.replace(final=()), phases)
+    if kept := keep_verdict(task):
+        return kept
     if repeated := _find_repeated(task):
         return _fail_as_before(crew, task, repeated)
     crew.store.save(task)

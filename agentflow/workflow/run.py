@@ -7,7 +7,15 @@ from types import MappingProxyType
 import anyio
 
 from agentflow.core.errors import Exit, Halted, ModelError, ModelUnavailable, StateError
-from agentflow.core.events import Paused, PhaseEnded, PhaseStarted, TaskEnded, TaskStarted, Warned
+from agentflow.core.events import (
+    Paused,
+    PhaseEnded,
+    PhaseStarted,
+    ProvingStarted,
+    TaskEnded,
+    TaskStarted,
+    Warned,
+)
 from agentflow.core.points import Point
 from agentflow.core.record import copy_shared
 from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
@@ -25,6 +33,7 @@ from agentflow.workflow.deep import explore_deeply
 from agentflow.workflow.dispatch import work
 from agentflow.workflow.early_checks import EarlyChecks, awaits_base
 from agentflow.workflow.gates import can_go_on, end_in_phase, pause_after, suspend
+from agentflow.workflow.proving import keep_standing, skip_proving
 from agentflow.workflow.refinement import refine
 from agentflow.workflow.session import (
     announce_model_failure,
@@ -98,8 +107,13 @@ def _begin(crew: Crew, task: TaskState) -> TaskState:
 
 async def _run_phase(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
     """Run one phase, and the judge beside it; an error of the model ends the task, not the program."""
-    task = enter_phase(task, phase, make_timestamp())
+    begun, task = task.proving, enter_phase(task, phase, make_timestamp())
+    if task.proving > begun:
+        crew.snapshots.hold()
     crew.store.save(task)
+    if task.proving > begun and task.stands is not None:
+        places = task.stands.verdict.unproved
+        crew.store.emit(ProvingStarted(round=task.proving, rounds=task.prove_rounds, places=places))
     if phase is Phase.COMPLETE:
         return await PHASES[phase](crew, task)
     phases = list_phases_beside(task, phase)
@@ -126,7 +140,7 @@ async def _run_phase(crew: Crew, task: TaskState, phase: Phase) -> TaskState:
 
 def _end_phases(crew: Crew, task: TaskState, phases: Iterable[Phase], begin: float) -> TaskState:
     """Tell how each phase ended; return the task, paused or over if it may not go on."""
-    task = _end_if_overspent(task)
+    task = skip_proving(_end_if_overspent(task))
     for each in phases:
         crew.store.emit(_to_phase_ended(task, each, time.monotonic() - begin))
     passed = [each for each in phases if task.get_gate(each).status is GateStatus.PASSED]
@@ -137,7 +151,7 @@ def _end_without_model(task: TaskState, error: ModelError) -> TaskState:
     """Return the task suspended where the model may answer later, else ended."""
     mark = ". " if error.hint[:1].isupper() else "; "
     reason = f"{error}{mark}{error.hint}" if error.hint else str(error)
-    if isinstance(error, ModelUnavailable):
+    if isinstance(error, ModelUnavailable) and task.stands is None:
         gate = task.get_gate(task.current_phase).replace(message=f"- {reason}")
         return suspend(task.with_gate(task.current_phase, gate), reason, Exit.NO_MODEL)
     status = Status.LIMIT if error.exit_code is Exit.LIMIT else Status.FAILED
@@ -258,16 +272,18 @@ def _check_drift(crew: Crew, task: TaskState, seen: TaskState) -> TaskState:
 
 def end_early(crew: Crew, status: Status, exit_code: Exit, reason: str) -> TaskState:
     """End a task from outside its loop, after a signal or a bug, with what was saved."""
-    ending = Ending(status=status, exit_code=exit_code, reason=reason)
     is_open = status is Status.SUSPENDED
-    task = crew.store.task.replace(ending=ending, status=status, active=is_open)
+    task, ending = crew.store.task, Ending(status=status, exit_code=exit_code, reason=reason)
+    task, ending = keep_standing(crew, task, ending)
+    task = task.replace(ending=ending, status=ending.status, active=is_open)
     crew.store.save(task)
     return finish(crew, task)
 
 
 async def implement(crew: Crew, task: TaskState) -> TaskState:
     """Run the implementer, or several at once where the plan has steps that need nothing of each other."""
-    if task.parallel_work is None or task.plan is None or task.iteration > 1 or task.is_first_try:
+    is_later = task.iteration > 1 or task.stands is not None or task.is_first_try
+    if task.parallel_work is None or task.plan is None or is_later:
         return await work(crew, task)
     from agentflow.workflow.parallel import work_on_steps  # noqa: PLC0415  # only where it is asked for
 
@@ -288,7 +304,7 @@ async def judge_change(crew: Crew, task: TaskState) -> TaskState:
 
 async def complete(crew: Crew, task: TaskState) -> TaskState:
     """Decide how the task ended, and write the document of one that only answers."""
-    ending = task.ending or conclude(task)
+    task, ending = keep_standing(crew, task, task.ending or conclude(task))
     crew.store.emit(summarize_intent(task, load_events(crew.store.folder)))
     if ending.status is Status.ANSWERED and has_document(task):
         path = write_document(crew.git.root, task, time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))

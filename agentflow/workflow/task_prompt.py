@@ -74,6 +74,15 @@ def write_iteration_prompt(task: TaskState, material: Material) -> str:
     return "\n\n".join((head, *(_format_failure(each, material) for each in new)))
 
 
+def write_proving_prompt(task: TaskState, _material: Material) -> str:
+    """Return what a proving round adds to the implementer's conversation: the places that no test notices."""
+    if not task.is_proving or task.stands is None:
+        return ""
+    head = f"# Proving round {task.proving} of {task.prove_rounds}\n{read_prompt('proving.md')}"
+    places = (f"- {line}" for line in task.stands.verdict.unproved)
+    return "\n".join((head, "", "## No test notices", *places))
+
+
 def write_opening(task: TaskState, phase: Phase, material: Material) -> str:
     """Return what every task prompt begins with."""
     parts = (_format_surroundings(task, phase, material), _format_instructions(task, material))
@@ -218,7 +227,7 @@ def _list_change_parts(task: TaskState, phase: Phase, material: Material) -> tup
             done = describe_results(task.parallel_work) if task.iteration == 1 else ""
             found = (_format_findings(task), seen, _format_plan(task.plan), done, _format_first_try(task))
             known = (*found, quote_diff("Change so far", material.diff))
-            return *known, *_format_failures(task, material)
+            return *known, *_format_failures(task, material), write_proving_prompt(task, material)
         case Phase.REVIEW:  # the checks run beside it
             return _list_judging_parts(task, material)
         case Phase.VERIFICATION:

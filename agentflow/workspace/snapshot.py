@@ -117,6 +117,8 @@ class KeptSnapshots(Record):
     """What git ignored as the task began; a folder ends in a slash."""
     is_open: bool = True
     """The task has not ended, or was killed."""
+    held: FileSnapshot | None = None
+    """A moment of the task itself that its files may go back to."""
     replaced: FileSnapshot | None = None
     """What was there when the task was undone."""
 
@@ -169,6 +171,26 @@ class TaskSnapshots:
         last = kept.last if is_same else take_snapshot(self._git, self.read_files(kept.base))
         self.save(kept.replace(last=last, is_open=not is_over))
 
+    def hold(self) -> None:
+        """Record the files as they are now, to go back to them."""
+        kept = self.load()
+        held = self.record_now(kept)
+        keep_objects(self._git, held)
+        self.save(kept.replace(last=held, held=held))
+
+    def go_back(self, spared: frozenset[str]) -> None:
+        """Restore the held files, but for spared and ignored ones. Raises InTheWay."""
+        kept = self.load()
+        if kept.held is None:
+            return
+        wanted, now = self.read_files(kept.held), self.read_files(self.record_now(kept))
+        paths = [path for path in wanted.keys() | now.keys() if wanted.get(path) != now.get(path)]
+        own = [path for path in paths if path not in spared and not _was_ignored(kept, path)]
+        written = {path: wanted[path] for path in own if path in wanted}
+        removed = tuple(sorted(path for path in own if path not in wanted))
+        write_files(self._git, written, removed, wanted)
+        self.save(kept.replace(last=kept.held))
+
     def read_files(self, snapshot: FileSnapshot) -> FileEntries:
         return list_snapshot(self._git, snapshot)
 
@@ -180,17 +202,21 @@ class TaskSnapshots:
         """Add the user's changes since the last stop to the base, so that undo leaves them."""
         snapshot = self.record_now(kept)
         base = dict(self.read_files(kept.base))
+        held = dict(self.read_files(kept.held)) if kept.held else {}
         last, now = self.read_files(kept.last), self.read_files(snapshot)
         for path in base.keys() | last.keys() | now.keys():
             is_user = not kept.is_open or is_changed_after(self._git.root / path, moment)
             if last.get(path) == now.get(path) or not is_user:
                 continue
-            if path in now:
-                base[path] = now[path]
-            else:
-                base.pop(path, None)
+            for files in (base, held):
+                if path in now:
+                    files[path] = now[path]
+                else:
+                    files.pop(path, None)
         rebased = to_snapshot(self._git, base)
         keep_objects(self._git, rebased)
+        if kept.held:
+            kept = kept.replace(held=to_snapshot(self._git, held))
         self.save(kept.replace(base=rebased, last=snapshot, is_open=True, replaced=None))
 
 

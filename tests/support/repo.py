@@ -123,11 +123,15 @@ class Repo:
         return ["agentflow.mcp.client"] * any(map(Path.exists, servers)) + ["agentflow.model.sdk"] * is_sdk
 
     def task(self, *words: str, script: list[dict[str, Any]] | None = None, **options: Any) -> Done:
-        """Run a task, its text first; with a script, by the scripted model and its whole crew."""
+        """Run a task, its text first; with a script, by the scripted model and its whole crew.
+
+        A script ends with its crew's one change: no proving round follows unless `--prove` asks for it.
+        """
         text = words or (play.TEXT if script is None else play.WHOLE_CREW,)
         if script is None:
             return self.run("task", *text, **options)
-        return self.run("task", *text, "--model", self.scripted(script), **options)
+        rounds = () if "--prove" in words else ("--prove", "0")
+        return self.run("task", *text, *rounds, "--model", self.scripted(script), **options)
 
     def scripted(self, script: list[dict[str, Any]]) -> str:
         """Return the name of the model that plays a script."""
