@@ -18,7 +18,7 @@ from agentflow.workspace.git import Git
 
 if TYPE_CHECKING:
     from agentflow.mutants.operators import Mutant
-    from agentflow.mutants.trial import MutationResult, Outcome
+    from agentflow.mutants.trial import MutationResult, Outcome, TriedMutant
     from agentflow.verdict.runner import Place
     from agentflow.workspace.mixed_tree import ChangedTexts
 
@@ -38,6 +38,19 @@ class _Bench(Record):
     passing: frozenset[str]
     """The tests that passed in each of two runs without a mutant."""
     texts: dict[str, str]
+
+    def attempt_all(self, mutants: Iterable["Mutant"], seconds: float) -> tuple["TriedMutant", ...]:
+        """Return the outcome of each: those of Python in forks where that can be, others one run each."""
+        from agentflow.mutants.trial import MutantOrder, order_mutants, try_mutants
+
+        ordered = order_mutants(mutants)
+        forked = tuple(each for each in ordered if each.path.endswith(".py"))
+        order = MutantOrder(
+            check=self.check, passing=self.passing, first=frozenset(), mutants=forked, seconds=seconds
+        )
+        tried = self.place.try_forked(order) if forked else None
+        rest = ordered if tried is None else [each for each in ordered if each not in forked]
+        return (*(tried or ()), *try_mutants(rest, self.attempt, seconds))
 
     def attempt(self, mutant: "Mutant") -> "Outcome":
         from agentflow.mutants.trial import Outcome
@@ -68,7 +81,7 @@ def find_mutation(
     Raises ConfigError for a revision that is none, for tests that cannot run, and for tests that fail.
     """
     from agentflow.mutants.operators import list_mutants, list_unreadable
-    from agentflow.mutants.trial import MutationResult, try_mutants
+    from agentflow.mutants.trial import MutationResult
     from agentflow.verdict.reverify import Copies
     from agentflow.workspace.mixed_tree import read_changed_texts
 
@@ -97,7 +110,7 @@ def find_mutation(
             return MutationResult(tried=(), unread=tuple(unread))
         bench, seconds = _prepare(place, tests, {each.path: each.after for each in product})
         tell(f"{len(mutants)} mutants of {list_some([each.path for each in product])}")
-        tried = try_mutants(mutants, bench.attempt, max(_SECONDS, 10 * seconds))
+        tried = bench.attempt_all(mutants, max(_SECONDS, 10 * seconds))
     return MutationResult(tried=tried, unread=tuple(unread))
 
 
@@ -155,7 +168,8 @@ def describe_mutation(found: "MutationResult") -> tuple[Line, ...]:
     from agentflow.mutants.trial import Outcome
 
     counts = {outcome: len(found.select(outcome)) for outcome in Outcome}
-    able = counts[Outcome.KILLED] + counts[Outcome.SURVIVED]
+    survived = len(found.unnoticed)
+    able = counts[Outcome.KILLED] + survived
     rows = [
         line(
             span("! " if each.grade is Grade.STRONG else "· ", Style.WARN),
@@ -169,8 +183,9 @@ def describe_mutation(found: "MutationResult") -> tuple[Line, ...]:
         return (*rows, line("No changed code to try: nothing but tests, documents or removed lines differs."))
     left = counts[Outcome.NOT_TRIED] + counts[Outcome.TIMED_OUT]
     late = f"; {left} of {len(found.tried)} not tried for want of time" if left else ""
-    if rest := counts[Outcome.SURVIVED]:
-        said = f"{rest} of {able} mutants survive{late}. Add a test that fails on each, or simplify the code."
+    if survived:
+        said = f"{survived} of {able} mutants survive{late}. "
+        said += "Add a test that fails on each, or simplify the code."
         return (*rows, line(span(said, Style.WARN)))
     return (*rows, line(span(f"{able} of {able} mutants killed{late}", Style.GOOD)))
 
@@ -188,7 +203,7 @@ def to_values(found: "MutationResult") -> dict[str, Any]:
             "operator": each.operator,
             "grade": each.grade,
         }
-        for each in found.select(Outcome.SURVIVED)
+        for each in found.unnoticed
     ]
     return {
         "tried": len(found.select(Outcome.KILLED)) + len(survived),

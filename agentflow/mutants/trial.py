@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 from itertools import zip_longest
 
+from agentflow.core.evidence import Check
 from agentflow.core.record import Record
 from agentflow.mutants.operators import Grade, Mutant
 
@@ -14,6 +15,8 @@ class Outcome(StrEnum):
     KILLED = "killed"
     """A test fails on it that passes without it."""
     SURVIVED = "survived"
+    NO_COVERAGE = "no coverage"
+    """No test reaches it."""
     TIMED_OUT = "timed out"
     """Its run was ended by the limit, which shows nothing."""
     INVALID = "invalid"
@@ -25,6 +28,22 @@ class Outcome(StrEnum):
 class TriedMutant(Record):
     mutant: Mutant
     outcome: Outcome
+    killers: tuple[str, ...] = ()
+    """The first tests that fail on it, where they are known."""
+
+
+class MutantOrder(Record):
+    """Mutants to try under the tests of a check."""
+
+    check: Check
+    passing: frozenset[str]
+    """The tests that pass without a mutant: only these can kill."""
+    first: frozenset[str]
+    """Those that are tried before the others."""
+    mutants: tuple[Mutant, ...]
+    """In the order in which they are tried."""
+    seconds: float
+    """For all of them."""
 
 
 class MutationResult(Record):
@@ -34,13 +53,18 @@ class MutationResult(Record):
     unread: tuple[str, ...] = ()
     """Changed places that no grammar reads."""
 
-    def select(self, outcome: Outcome) -> tuple[Mutant, ...]:
-        return tuple(each.mutant for each in self.tried if each.outcome is outcome)
+    def select(self, *outcomes: Outcome) -> tuple[Mutant, ...]:
+        return tuple(each.mutant for each in self.tried if each.outcome in outcomes)
+
+    @property
+    def unnoticed(self) -> tuple[Mutant, ...]:
+        """Those that no test notices."""
+        return self.select(Outcome.SURVIVED, Outcome.NO_COVERAGE)
 
     @property
     def survivors(self) -> tuple[Mutant, ...]:
         """Those that no test notices, the strong ones first, of one place at most two."""
-        found = sorted(self.select(Outcome.SURVIVED), key=lambda each: (each.grade is Grade.WEAK, each.start))
+        found = sorted(self.unnoticed, key=lambda each: (each.grade is Grade.WEAK, each.start))
         kept, counts = list[Mutant](), defaultdict[tuple[str, int], int](int)
         for each in found:
             counts[each.path, each.line] += 1
@@ -51,7 +75,7 @@ class MutationResult(Record):
     @property
     def is_open(self) -> bool:
         """True if a strong mutant survived, or nothing of the change could be read."""
-        is_strong = any(each.grade is Grade.STRONG for each in self.select(Outcome.SURVIVED))
+        is_strong = any(each.grade is Grade.STRONG for each in self.unnoticed)
         return is_strong or (bool(self.unread) and not self.tried)
 
 

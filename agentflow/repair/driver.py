@@ -27,6 +27,7 @@ _UNREADY = 75
 """What a server ends with that cannot load the tests: the other one may."""
 _PARTS = ("observe", "sealed", "nearness", "patch", "compare", "inputs")
 """What servers load of us."""
+_SEALED = Path(__file__).parent.with_name("sandbox") / "sealed.py"
 _NOW = time.monotonic
 """The clock as it is before sleeps are shortened."""
 _FIRST = 6
@@ -71,7 +72,8 @@ def start_servers(spec: dict[str, Any]) -> None:
 @functools.lru_cache(maxsize=None)  # noqa: UP033  # Python 3.8 has no `cache`
 def load_part(name: str) -> Any:
     """Return what a file beside this one defines; the code under test never meets it as a module."""
-    return SimpleNamespace(**runpy.run_path(str(Path(__file__).with_name(f"{name}.py")), run_name=name))
+    path = _SEALED if name == "sealed" else Path(__file__).with_name(f"{name}.py")
+    return SimpleNamespace(**runpy.run_path(str(path), run_name=name))
 
 
 class Server:

@@ -11,12 +11,14 @@ import anyio
 from anyio import from_thread, to_thread
 
 from agentflow.checks.run import CheckWatch, Shown, execute
-from agentflow.checks.surroundings import Manner
+from agentflow.checks.surroundings import Manner, make_environment, make_other_surroundings
 from agentflow.core.errors import AgentflowError
 from agentflow.core.events import CheckStarted, TestRunsLong
 from agentflow.core.evidence import Check, CheckName, CheckRun, Fault, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
+from agentflow.mutants.forked import try_forked
+from agentflow.mutants.trial import MutantOrder, TriedMutant
 from agentflow.process import check_cancelled
 from agentflow.sandbox.profile import CHECKS, Level
 from agentflow.sandbox.run import Sandbox
@@ -104,6 +106,16 @@ class Place(Record):
         with make_scratch_folder() as scratch:
             shown = self.run(check, sink := scratch / "output", Manner.ELSEWHERE)
             return shown, sink.read_text("utf-8", "replace")
+
+    def try_forked(self, order: MutantOrder) -> tuple[TriedMutant, ...] | None:
+        """Return the outcome of each mutant in other surroundings; None where forks cannot try them."""
+
+        def surround(scratch: Path) -> dict[str, str]:
+            others = make_other_surroundings(scratch, Manner.ELSEWHERE)
+            imports = {"PYTHONPATH": self.imports} if self.imports else {}
+            return {**make_environment(order.check, self.sandbox, scratch), **others, **imports}
+
+        return try_forked(order, self.sandbox, surround, self.cancelled)
 
     def run_again(
         self,

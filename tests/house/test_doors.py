@@ -9,7 +9,7 @@ import pytest
 
 Sources = dict[str, str]
 
-IN_THE_CHECK = "agentflow/repair/sealed.py"
+IN_THE_CHECK = "agentflow/sandbox/sealed.py"
 """Run by the interpreter of a check, in a copy of the repository; never in our own process."""
 COMPARES_IN_THE_CHECK = "agentflow/repair/compare.py"
 """Run by the same interpreter in such a copy."""

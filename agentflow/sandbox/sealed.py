@@ -1,4 +1,4 @@
-"""Runs work in a forked child of which nothing stays, and puts a copy back; loaded by driver.py.
+"""Runs work in a forked child of which nothing stays, and puts a copy back; loaded by programs in a sandbox.
 
 It runs in the interpreter of the check (3.8 or newer) and imports nothing but the standard library.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator
 
 _CHUNK = 1 << 16
 _ROOM = 3 << 30
@@ -329,10 +329,12 @@ def remove(folder: str) -> None:
 class Copy:
     """The files of the working folder, to be put back as they were."""
 
-    def __init__(self, pristine: str) -> None:
+    def __init__(self, pristine: str, apart: Iterable[str] = ()) -> None:
+        """Take what the files were, and the folders at the root that are none of the copy's own."""
         self.pristine = pristine
-        self.state = sign_files()
-        self.folders = {folder for folder, _, _ in os.walk(".")}
+        self.apart = frozenset(apart)
+        self.state = sign_files(self.apart)
+        self.folders = {folder for folder, _ in walk_copy(self.apart)}
 
     def write(self, edit: dict[str, Any]) -> bytes:
         """Make an edit in its file and return what the file held."""
@@ -352,7 +354,7 @@ class Copy:
 
     def restore(self) -> None:
         """Put the copy back as it was, so that no edit sees what an earlier one left behind."""
-        now = sign_files()
+        now = sign_files(self.apart)
         for path in now.keys() - self.state.keys():
             path.unlink()
         for path, seen in self.state.items():
@@ -366,14 +368,24 @@ class Copy:
                 else:
                     write_anew(path, source.read_bytes(), source.stat().st_mode)
                 self.state[path] = mark_of(path)
-        for folder in sorted({folder for folder, _, _ in os.walk(".")} - self.folders, reverse=True):
+        for folder in sorted({folder for folder, _ in walk_copy(self.apart)} - self.folders, reverse=True):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def sign_files() -> dict[Path, tuple[int, ...]]:
+def walk_copy(apart: Container[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each folder of the copy and the files in it."""
+    for folder, inner, names in os.walk("."):
+        if folder == ".":
+            inner[:] = [name for name in inner if name not in apart]
+        yield folder, names
+
+
+def sign_files(apart: Container[str]) -> dict[Path, tuple[int, ...]]:
     """Return what identifies the content of each file of the copy."""
     return {
-        path: mark_of(path) for folder, _, names in os.walk(".") for path in map(Path(folder).joinpath, names)
+        path: mark_of(path)
+        for folder, names in walk_copy(apart)
+        for path in map(Path(folder).joinpath, names)
     }
 
 

@@ -1,0 +1,108 @@
+"""Mutants of Python code under pytest, each tried in a fork of one process that has pytest loaded."""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from agentflow.core.check_command import PYTEST, split_command
+from agentflow.core.errors import NoSandbox
+from agentflow.core.evidence import Command
+from agentflow.mutants.trial import MutantOrder, Outcome, TriedMutant
+from agentflow.parse import Mismatch, fit
+from agentflow.sandbox import sealed
+from agentflow.sandbox.environment import find_shell
+from agentflow.sandbox.profile import CACHES, CHECKS, SHARED
+from agentflow.sandbox.run import Sandbox
+from agentflow.sandbox.throwaway import make_scratch_folder
+
+_SERVER = Path(__file__).with_name("server.py")
+_MODULE = "agentflow_mutants"
+_OWN_PATH = re.compile(r"\bPYTHONPATH=(?=\S)")
+_GRACE = 10.0
+"""Seconds in which pytest starts and ends."""
+
+
+def try_forked(
+    order: MutantOrder,
+    sandbox: Sandbox,
+    surround: Callable[[Path], Mapping[str, str]],
+    cancelled: Callable[[], bool] = lambda: False,
+) -> tuple[TriedMutant, ...] | None:
+    """Return the outcome of each mutant; None where the tests cannot be run in this way.
+
+    `surround` returns the variables of the check for a folder in which they may name places.
+    """
+    (part, *others), mutants = split_command(order.check.command), order.mutants
+    is_python = all(each.path.endswith(".py") for each in mutants)
+    if others or not is_python or not order.passing or not PYTEST.fullmatch(part.command):
+        return None
+    with make_scratch_folder() as scratch:
+        place = scratch / "mutants"
+        place.mkdir()
+        shutil.copyfile(_SERVER, place / f"{_MODULE}.py")
+        env = {**sandbox.opened.environment, **surround(scratch)}
+        spec = {
+            "folder": f"/{part.folder}"[:-1] if part.folder else "",
+            "sealed": sealed.__file__,
+            "plugin": str(place),
+            "restored": {name: env.get(name, "") for name in ("PYTHONPATH", "PYTEST_PLUGINS")},
+            "apart": [*SHARED, *CACHES],
+            "first": sorted(order.first & order.passing),
+            "passing": sorted(order.passing),
+            "seconds": order.seconds,
+            "mutants": [
+                {
+                    "path": each.path,
+                    "line": each.line,
+                    "start": each.start,
+                    "end": each.end,
+                    "text": each.after,
+                }
+                for each in mutants
+            ],
+        }
+        (place / "spec.json").write_text(json.dumps(spec), "utf-8")
+        ours = {
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(place), env.get("PYTHONPATH", "")))),
+            "PYTEST_PLUGINS": ",".join(filter(None, (_MODULE, env.get("PYTEST_PLUGINS", "")))),
+            "AGENTFLOW_MUTANTS": str(place),
+        }
+        said = _OWN_PATH.sub(lambda found: f"{found[0]}{place}{os.pathsep}", order.check.command)
+        command = Command(
+            argv=(find_shell(sandbox.root), "-c", said),
+            cwd=str(sandbox.root),
+            timeout=order.seconds + _GRACE,
+            env={**env, **ours},
+        )
+        with (place / "told").open("w+b") as told:  # the server takes its name away
+            try:
+                sandbox.of(CHECKS, scratch).run(command, scratch / "output", cancelled)
+            except (OSError, NoSandbox):
+                return None
+            told.seek(0)
+            return _read(told.read(), order)
+
+
+def _read(raw: bytes, order: MutantOrder) -> tuple[TriedMutant, ...] | None:
+    """Return what the server wrote, the last of each mutant; None where it does not stand."""
+    found, is_begun = dict[int, TriedMutant](), False
+    for line in raw.splitlines():
+        try:
+            told = fit(dict[str, Any], json.loads(line))
+        except (ValueError, Mismatch):
+            break  # it was ended as it wrote
+        if "control" in told:
+            return None
+        is_begun = is_begun or "begun" in told
+        if "number" in told:
+            found[told["number"]] = TriedMutant(
+                mutant=order.mutants[told["number"]],
+                outcome=Outcome(told["outcome"]),
+                killers=tuple(told.get("killers", ())),
+            )
+    untried = (TriedMutant(mutant=each, outcome=Outcome.NOT_TRIED) for each in order.mutants)
+    return tuple(found.get(at, each) for at, each in enumerate(untried)) if is_begun else None
