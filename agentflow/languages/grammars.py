@@ -35,9 +35,17 @@ class Grammar(Record):
     leave: str = "break;"
     """A statement that ends a loop."""
     empty_body: str = "{}"
-    """The body of a function that does nothing, or fails where it has to return something."""
+    """The body of a function that does nothing."""
+    failed_body: str = "{}"
+    """That of one that has to return something: a default, or a failure."""
+    defaults: tuple[str, ...] = ()
+    """What a function may return in place of its result; `{}` is the result's type."""
+    unwrapped: str = "{}"
+    """What stands for a value whose `await`, slice or error check is left out."""
     rethrow: str = ""
     """The body of a handler that passes its error on."""
+    other_error: str = ""
+    """An error of another class, where a language's tests tell errors by their class."""
     is_loose: bool = True
     """A call may have fewer arguments, and a value another type, without a word of a compiler."""
 
@@ -52,13 +60,17 @@ GRAMMARS = (
         negation="not ({})",
         nothing="pass",
         leave="break",
-        empty_body="return None",
+        empty_body="pass",
+        failed_body="return None",
+        defaults=("None",),
         rethrow="raise",
+        other_error="ArithmeticError()",
     ),
     Grammar(
         name="JavaScript",
         suffixes=(".js", ".mjs", ".cjs", ".jsx"),
         package="tree_sitter_javascript",
+        defaults=("undefined",),
         rethrow="{ throw new Error(); }",
     ),
     Grammar(
@@ -67,6 +79,7 @@ GRAMMARS = (
         package="tree_sitter_typescript",
         function="language_typescript",
         queries=("javascript", "typescript"),
+        defaults=("undefined",),
         rethrow="{ throw new Error(); }",
     ),
     Grammar(
@@ -75,6 +88,7 @@ GRAMMARS = (
         package="tree_sitter_typescript",
         function="language_tsx",
         queries=("javascript", "typescript"),
+        defaults=("undefined",),
         rethrow="{ throw new Error(); }",
     ),
     Grammar(
@@ -82,11 +96,18 @@ GRAMMARS = (
         suffixes=(".go",),
         package="tree_sitter_go",
         nothing="",
-        empty_body='{ panic("") }',
+        failed_body='{ panic("") }',
+        defaults=("*new({})",),
         is_loose=False,
     ),
     Grammar(
-        name="Rust", suffixes=(".rs",), package="tree_sitter_rust", empty_body="{ panic!() }", is_loose=False
+        name="Rust",
+        suffixes=(".rs",),
+        package="tree_sitter_rust",
+        failed_body="{ panic!() }",
+        defaults=("Default::default()",),
+        unwrapped="{}.unwrap()",
+        is_loose=False,
     ),
     Grammar(
         name="C",
@@ -94,22 +115,27 @@ GRAMMARS = (
         package="tree_sitter_c",
         true="1",
         false="0",
-        empty_body="{ return 0; }",
+        failed_body="{ return 0; }",
+        defaults=("0",),
         is_loose=False,
     ),
     Grammar(
         name="C++",
         suffixes=(".cpp", ".cc", ".cxx", ".hpp", ".hh", ".hxx"),
         package="tree_sitter_cpp",
-        queries=("c",),
-        empty_body="{ return {}; }",
+        queries=("c", "cpp"),
+        failed_body="{ return {}; }",
+        defaults=("{}",),
+        rethrow="{ throw; }",
         is_loose=False,
     ),
     Grammar(
         name="Java",
         suffixes=(".java",),
         package="tree_sitter_java",
-        empty_body="{ throw new RuntimeException(); }",
+        failed_body="{ throw new RuntimeException(); }",
+        defaults=("null", "0"),
+        rethrow="{ throw new RuntimeException(); }",
         is_loose=False,
     ),
     Grammar(
@@ -119,15 +145,18 @@ GRAMMARS = (
         nothing="nil",
         leave="break",
         empty_body="nil",
+        failed_body="nil",
+        defaults=("nil",),
+        rethrow="; raise",
+        other_error="ArithmeticError",
     ),
     Grammar(
         name="shell",
         suffixes=(".sh", ".bash"),
         package="tree_sitter_bash",
-        true="true",
-        false="false",
         negation="! {}",
         nothing=":",
+        empty_body="{ :; }",
         leave="break",
     ),
 )
@@ -144,6 +173,7 @@ class SyntaxTree(Record):
 
     grammar: Grammar
     text: bytes
+    root: "Node"
     nodes: Mapping[str, tuple["Node", ...]]
     broken_lines: frozenset[int]
     """The lines, from 1, that the grammar cannot read."""
@@ -166,6 +196,7 @@ def parse_source(path: str, text: str) -> SyntaxTree | None:
     return SyntaxTree(
         grammar=grammar,
         text=source,
+        root=root,
         nodes=defaultdict(tuple, nodes),
         broken_lines=frozenset(_list_broken(root)),
     )

@@ -1,16 +1,15 @@
-"""The table of operators: each makes one small edit of the code, which a test of that code notices.
+"""The table of operators: each makes one small edit of the code, which a test of that code notices."""
 
-A language gives the places by the captures of its query (`languages/queries`), and the few words of its own
-that an edit needs; no operator knows a language.
-"""
-
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from difflib import SequenceMatcher
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from agentflow.core.record import Record
 from agentflow.languages.grammars import SyntaxTree, parse_source
+from agentflow.mutants import edits
 
 if TYPE_CHECKING:
     from agentflow.languages.grammars import Node
@@ -25,21 +24,58 @@ class Grade(StrEnum):
 
 class Operator(StrEnum):
     BODY = "body left out"
+    RESULT = "result replaced"
     CONDITION = "condition fixed"
     COMPARISON = "comparison negated"
-    BOUND = "bound moved"
     LOGIC = "logic changed"
     ARITHMETIC = "arithmetic changed"
     STATEMENT = "statement left out"
     CALL = "call left out"
-    ARGUMENT = "argument left out"
+    PART = "part left out"
+    UNWRAPPED = "wrapping left out"
     RETHROW = "error passed on"
     LOOP = "one round only"
-    LITERAL = "value replaced"
+    BOOLEAN = "boolean flipped"
+    TEXT = "text replaced"
+    OTHER_ERROR = "another error raised"
+    BOUND = "bound moved"
     NUMBER = "number moved"
+    PROSE = "words replaced"
+    PATTERN = "pattern changed"
 
 
-_WEAK = (Operator.BOUND, Operator.NUMBER)
+_OPERATORS: Mapping[Operator, Callable[[SyntaxTree], Iterator[edits.Edit]]] = MappingProxyType(
+    {
+        Operator.BODY: edits.empty_bodies,
+        Operator.RESULT: edits.replace_results,
+        Operator.CONDITION: edits.fix_conditions,
+        Operator.COMPARISON: edits.negate_comparisons,
+        Operator.LOGIC: edits.change_logic,
+        Operator.ARITHMETIC: edits.change_arithmetic,
+        Operator.STATEMENT: edits.leave_statements_out,
+        Operator.CALL: edits.leave_calls_out,
+        Operator.PART: edits.leave_parts_out,
+        Operator.UNWRAPPED: edits.take_wrappings_off,
+        Operator.RETHROW: edits.change_errors,
+        Operator.LOOP: edits.leave_loops,
+        Operator.BOOLEAN: edits.flip_booleans,
+        Operator.TEXT: edits.replace_texts,
+        Operator.OTHER_ERROR: edits.raise_others,
+        Operator.BOUND: edits.move_bounds,
+        Operator.NUMBER: edits.move_numbers,
+        Operator.PROSE: edits.replace_prose,
+        Operator.PATTERN: edits.change_patterns,
+    }
+)
+_WEAK = frozenset({Operator.BOUND, Operator.NUMBER, Operator.PROSE, Operator.PATTERN})
+_WHOLE = frozenset({Operator.BODY, Operator.LOOP, Operator.RETHROW})
+"""Those whose name says more than their text."""
+_GENERATED = re.compile(
+    r"@generated\b|\bcode generated .* do not edit\b|\bdo not edit\b.*\bgenerated\b", re.IGNORECASE
+)
+_HEAD = 600
+"""In so many letters a generated file says that it is one."""
+_ROW = 60
 
 
 class Mutant(Record):
@@ -66,13 +102,12 @@ class Mutant(Record):
     def describe(self) -> str:
         """Return it as one line for people: `rates.py:31  default=0 → default=1`."""
         before, after = (_to_row(text) for text in (self.before, self.after))
-        match self.operator:
-            case Operator.BODY | Operator.LOOP | Operator.RETHROW:
-                edit: str = self.operator
-            case Operator.STATEMENT:
-                edit = f"{before} → (left out)"
-            case _:
-                edit = f"{before} → {after or '(left out)'}"
+        if self.operator in _WHOLE:
+            edit: str = self.operator
+        elif self.operator is Operator.STATEMENT:
+            edit = f"{before} → (left out)"
+        else:
+            edit = f"{before} → {after or '(left out)'}"
         return f"{self.path}:{self.line}  {edit}"
 
 
@@ -81,240 +116,21 @@ def _to_row(text: str) -> str:
     return row if len(row) <= _ROW else f"{row[: _ROW - 1]}…"
 
 
-_ROW = 60
-_NEGATED = MappingProxyType(
-    {
-        "==": "!=",
-        "!=": "==",
-        "===": "!==",
-        "!==": "===",
-        "is": "is not",
-        "is not": "is",
-        "in": "not in",
-        "not in": "in",
-        "<": ">=",
-        ">=": "<",
-        ">": "<=",
-        "<=": ">",
-        "=~": "!~",
-        "-eq": "-ne",
-        "-ne": "-eq",
-        "-lt": "-ge",
-        "-ge": "-lt",
-        "-gt": "-le",
-        "-le": "-gt",
-        "=": "!=",
-    }
-)
-_BOUNDS = MappingProxyType({"<": "<=", "<=": "<", ">": ">=", ">=": ">", "-lt": "-le", "-gt": "-ge"})
-_JOINS = MappingProxyType({"and": "or", "or": "and", "&&": "||", "||": "&&"})
-_ARITHMETIC = MappingProxyType(
-    {
-        "+": "-",
-        "-": "+",
-        "*": "/",
-        "/": "*",
-        "//": "*",
-        "%": "*",
-        "**": "*",
-        "<<": ">>",
-        ">>": "<<",
-        "&": "|",
-        "|": "&",
-        "^": "&",
-    }
-)
-_SWAPPED = frozenset({"-", "/", "//", "%", "<<", ">>", "**"})
-"""Operators whose sides are no equals."""
-_SAME_BUT_TYPE = frozenset(
-    {
-        "str",
-        "list",
-        "bool",
-        "tuple",
-        "set",
-        "dict",
-        "iter",
-        "reversed",
-        "sorted",
-        "String",
-        "Array",
-        "Boolean",
-    }
-    | {"Number", "Some", "Ok", "Box", "len"}
-)
-"""Calls in whose place their argument is often as good."""
-
-Edit = tuple["Node", int, int, str]
-"""The node that decides whether the edit is on a changed line, and from where to where it puts which text."""
-_Operate = Callable[[SyntaxTree], Iterator[Edit]]
-
-
-def _replace(node: "Node", text: str) -> Edit:
-    return node, node.start_byte, node.end_byte, text
-
-
-def _fix_conditions(tree: SyntaxTree) -> Iterator[Edit]:
-    for node in tree.nodes["condition"]:
-        yield from (_replace(node, each) for each in (tree.grammar.true, tree.grammar.false))
-
-
-def _list_operations(tree: SyntaxTree, signs: Collection[str]) -> Iterator[tuple["Node", "Node"]]:
-    """Yield the operations with one of these signs, and the sign."""
-    for node in tree.nodes["binary"]:
-        yield from ((node, child) for child in node.children if not child.is_named and child.type in signs)
-        named = node.child_by_field_name("operator")  # a shell's `-eq` has a name
-        if named is not None and named.is_named and tree.read(named) in signs:
-            yield node, named
-
-
-def _negate_comparisons(tree: SyntaxTree) -> Iterator[Edit]:
-    fixed = {(node.start_byte, node.end_byte) for node in tree.nodes["condition"]}
-    for node, sign in _list_operations(tree, _NEGATED):
-        if (node.start_byte, node.end_byte) not in fixed:  # true and false alone say as much
-            yield _replace(sign, _NEGATED[tree.read(sign)])
-    for node in tree.nodes["negated"]:
-        if node.parent is not None and (node.parent.start_byte, node.parent.end_byte) not in fixed:
-            yield _replace(node.parent, tree.read(node))
-
-
-def _move_bounds(tree: SyntaxTree) -> Iterator[Edit]:
-    yield from (_replace(sign, _BOUNDS[tree.read(sign)]) for _, sign in _list_operations(tree, _BOUNDS))
-
-
-def _change_logic(tree: SyntaxTree) -> Iterator[Edit]:
-    for node, sign in _list_operations(tree, _JOINS):
-        yield _replace(sign, _JOINS[tree.read(sign)])
-        yield from _leave_sides_out(tree, node, sign)
-
-
-def _change_arithmetic(tree: SyntaxTree) -> Iterator[Edit]:
-    for node, sign in _list_operations(tree, _ARITHMETIC):
-        said, sides = tree.read(sign), (sign.prev_sibling, sign.next_sibling)
-        yield _replace(sign, _ARITHMETIC[said])
-        yield from _leave_sides_out(tree, node, sign)
-        if said in _SWAPPED and sides[0] is not None and sides[1] is not None:
-            left, right = (tree.read(each) for each in sides if each is not None)
-            yield _replace(node, f"({right}) {said} ({left})")
-    for sign in tree.nodes["assigns"]:
-        other = _ARITHMETIC.get(tree.read(sign).removesuffix("="))
-        if other and sign.type.endswith("="):
-            yield _replace(sign, f"{other}=")
-
-
-def _leave_sides_out(tree: SyntaxTree, node: "Node", sign: "Node") -> Iterator[Edit]:
-    for side in (sign.prev_sibling, sign.next_sibling):
-        if side is not None and len(node.children) == 3:  # a side, the sign, a side
-            yield _replace(node, tree.read(side))
-
-
-def _leave_statements_out(tree: SyntaxTree) -> Iterator[Edit]:
-    silent = {each.parent.id for each in tree.nodes["talk"] if each.parent is not None}
-    for node in tree.nodes["statement"]:
-        if not any(each.id in silent for each in (node, *node.named_children)):
-            yield _replace(node, tree.grammar.nothing)
-
-
-def _leave_calls_out(tree: SyntaxTree) -> Iterator[Edit]:
-    statements = {(node.start_byte, node.end_byte) for node in tree.nodes["statement"]}
-    speaking = {each.id for name in ("words", "talk") for each in tree.nodes[name]}
-    for node in tree.nodes["call"]:
-        called = node.child_by_field_name("function") or node.child_by_field_name("name") or node.children[0]
-        arguments = node.child_by_field_name("arguments")
-        first = next(iter(arguments.named_children), None) if arguments is not None else None
-        stand_in = first or next(iter(called.named_children), None)
-        is_statement = (node.start_byte, node.end_byte) in statements or (
-            node.parent is not None and node.parent.type == "expression_statement"
-        )
-        is_plain = stand_in is not None and "argument" not in stand_in.type and "spread" not in stand_in.type
-        is_plain = is_plain and (arguments is None or arguments.id not in speaking)
-        if stand_in is not None and is_plain and not is_statement and tree.read(called) not in _SAME_BUT_TYPE:
-            yield _replace(node, tree.read(stand_in))
-
-
-def _leave_arguments_out(tree: SyntaxTree) -> Iterator[Edit]:
-    for node in tree.nodes["argument"] if tree.grammar.is_loose else ():
-        start, end = node.start_byte, node.end_byte
-        before, behind = node.prev_sibling, node.next_sibling
-        if behind is not None and behind.type == ",":
-            end = behind.end_byte
-        elif before is not None and before.type == ",":
-            start = before.start_byte
-        yield node, start, end, ""
-
-
-def _empty_bodies(tree: SyntaxTree) -> Iterator[Edit]:
-    for node in tree.nodes["body"]:
-        if node.parent is not None and node.named_children:
-            yield node.parent, node.start_byte, node.end_byte, tree.grammar.empty_body
-
-
-def _pass_errors_on(tree: SyntaxTree) -> Iterator[Edit]:
-    for node in tree.nodes["handler"]:
-        yield node, (body := node.children[-1]).start_byte, body.end_byte, tree.grammar.rethrow
-    for body in tree.nodes["handler_body"]:
-        yield body, body.start_byte, body.end_byte, tree.grammar.rethrow
-
-
-def _leave_loops(tree: SyntaxTree) -> Iterator[Edit]:
-    """Yield loops that end after their first round."""
-    for node in tree.nodes["loop"]:
-        if node.parent is None:
-            continue
-        if tree.text[node.end_byte - 1 : node.end_byte] == b"}":
-            yield node.parent, node.end_byte - 1, node.end_byte, f" {tree.grammar.leave} }}"
-        else:
-            indent = " " * node.start_point.column
-            yield node.parent, node.end_byte, node.end_byte, f"\n{indent}{tree.grammar.leave}"
-
-
-def _replace_literals(tree: SyntaxTree) -> Iterator[Edit]:
-    for node in tree.nodes["boolean"]:
-        is_true = tree.read(node) == tree.grammar.true
-        yield _replace(node, tree.grammar.false if is_true else tree.grammar.true)
-    for node in tree.nodes["string"]:
-        said = tree.read(node)
-        prefix = said[: len(said) - len(said.lstrip("bBrRuUfF"))]
-        marks = "bB" if prefix.lower().startswith(("b", "rb")) else ""
-        is_empty = len(said.strip("bBrRuUfF\"'`#")) == 0
-        yield _replace(node, f'{"b" if marks else ""}"{"other" if is_empty else ""}"')
-
-
-def _move_numbers(tree: SyntaxTree) -> Iterator[Edit]:
-    for node in tree.nodes["number"]:
-        said = tree.read(node)
-        if said.isdecimal():
-            yield _replace(node, str(int(said) + 1))
-
-
-_OPERATORS: Mapping[Operator, _Operate] = MappingProxyType(
-    {
-        Operator.BODY: _empty_bodies,
-        Operator.CONDITION: _fix_conditions,
-        Operator.COMPARISON: _negate_comparisons,
-        Operator.LOGIC: _change_logic,
-        Operator.ARITHMETIC: _change_arithmetic,
-        Operator.STATEMENT: _leave_statements_out,
-        Operator.CALL: _leave_calls_out,
-        Operator.ARGUMENT: _leave_arguments_out,
-        Operator.RETHROW: _pass_errors_on,
-        Operator.LOOP: _leave_loops,
-        Operator.LITERAL: _replace_literals,
-        Operator.BOUND: _move_bounds,
-        Operator.NUMBER: _move_numbers,
-    }
-)
-
-
 def list_mutants(path: str, text: str, lines: Collection[int]) -> tuple[Mutant, ...] | None:
     """Return the mutants of some lines, counted from 1; None for a file that no grammar reads."""
     tree = parse_source(path, text)
     if tree is None:
         return None
-    apart = [
-        (each.start_byte, each.end_byte) for name in ("ignored", "words", "talk") for each in tree.nodes[name]
-    ]
-    found: dict[tuple[int, int, str], Mutant] = {}
+    return tuple(mutant for mutant, _ in _find_mutants(tree, path, lines))
+
+
+def _find_mutants(tree: SyntaxTree, path: str, lines: Collection[int]) -> list[tuple[Mutant, "Node"]]:
+    """Return the mutants of some lines, each with the node that decides about it."""
+    if _GENERATED.search(tree.text[:_HEAD].decode("utf-8", "replace")):
+        return []
+    apart = [_span(each) for name in ("ignored", "words", "talk") for each in tree.nodes[name]]
+    apart += _list_wordings(tree)
+    found: dict[tuple[int, int, str], tuple[Mutant, Node]] = {}
     for operator, operate in _OPERATORS.items():
         for node, start, end, after in operate(tree):
             line = node.start_point.row + 1
@@ -324,11 +140,174 @@ def list_mutants(path: str, text: str, lines: Collection[int]) -> tuple[Mutant, 
                 mutant = Mutant(
                     path=path, line=line, start=start, end=end, before=before, after=after, operator=operator
                 )
-                found.setdefault((start, end, after), mutant)
-    return tuple(sorted(found.values(), key=lambda each: (each.start, each.end)))
+                found.setdefault((start, end, after), (mutant, node))
+    return sorted(found.values(), key=lambda each: (each[0].start, each[0].end))
+
+
+def _span(node: "Node") -> tuple[int, int]:
+    return node.start_byte, node.end_byte
+
+
+def _list_wordings(tree: SyntaxTree) -> list[tuple[int, int]]:
+    """Return where texts are made that only an error or a log then says: `msg = "…"`, `raise E(msg)`."""
+    said = [_span(each) for name in ("words", "talk") for each in tree.nodes[name]]
+    uses: dict[str, list[int]] = {}
+    for each in tree.nodes["name"]:
+        uses.setdefault(tree.read(each), []).append(each.start_byte)
+    found = []
+    for left in tree.nodes["assigned"]:
+        others = [at for at in uses.get(tree.read(left), ()) if at != left.start_byte]
+        ends = [any(first <= at < last for first, last in said) for at in others]
+        if left.parent is not None and any(ends) and _is_local(tree, left, others, ends):
+            found.append(_span(left.parent))
+    return found
+
+
+def _is_local(tree: SyntaxTree, left: "Node", others: list[int], ends: list[bool]) -> bool:
+    """Tell whether each use within the function of an assignment is in words, or is another assignment."""
+    bodies = [
+        _span(each) for each in tree.nodes["body"] if each.start_byte <= left.start_byte < each.end_byte
+    ]
+    if not bodies:
+        return False
+    start, end = max(bodies)
+    assigned = {each.start_byte for each in tree.nodes["assigned"]}
+    uses = [
+        is_said for at, is_said in zip(others, ends, strict=True) if start <= at < end and at not in assigned
+    ]
+    return bool(uses) and all(uses)
 
 
 def list_unreadable(path: str, text: str, lines: Collection[int]) -> tuple[int, ...]:
     """Return those of some lines that the language's grammar cannot read."""
     tree = parse_source(path, text)
     return tuple(sorted(tree.broken_lines.intersection(lines))) if tree else ()
+
+
+def list_removed(path: str, before: str, after: str, lines_before: Collection[int]) -> tuple[Mutant, ...]:
+    """Return the mutants of the old text that leave out what a change took away.
+
+    It stands neither in the function of the same name nor in a new one, and nothing like it has its place.
+    """
+    old, new = parse_source(path, before), parse_source(path, after)
+    if old is None or new is None:
+        return ()
+    olds, news = _list_functions(old), _list_functions(new)
+    fresh = " ".join(text for name, text in news.items() if name not in olds)
+    added = list[tuple[str, Mutant]]()
+    for mutant, node in _find_mutants(new, path, range(1, after.count("\n") + 2)):
+        name = _find_function(new, node)
+        if f" {_read_left_out(new, mutant, node)} " not in f" {olds.get(name, '')} ":
+            added.append((name, mutant))
+    found = list[Mutant]()
+    for mutant, node in _find_mutants(old, path, lines_before):
+        name = _find_function(old, node)
+        room = f" {news.get(name, news[''])} {fresh} "
+        is_there = f" {_read_left_out(old, mutant, node)} " in room
+        if mutant.operator not in _TAKING or is_there or _is_other_way(old, mutant, node, room):
+            continue
+        if not any(name == where and _is_like(mutant, each) for where, each in added):
+            found.append(mutant)
+    return tuple(found)
+
+
+_TAKING = frozenset(
+    {Operator.CONDITION, Operator.LOGIC, Operator.STATEMENT, Operator.CALL, Operator.PART}
+    | {Operator.RETHROW, Operator.LOOP}
+)
+_ALIKE = 0.5
+"""From this share of their words on, one expression stands in the place of another."""
+
+
+def _to_words(text: str) -> str:
+    return " ".join(re.findall(r"\w+|[^\w\s]", text))
+
+
+def _list_functions(tree: SyntaxTree) -> dict[str, str]:
+    """Return the words of each function by its name, those of the file by none."""
+    found = {"": _to_words(tree.read(tree.root))}
+    for body in tree.nodes["body"]:
+        name = _find_function(tree, body)
+        found[name] = (
+            f"{found.get(name, '')} {_to_words(tree.read(body.parent or body))}" if name else found[""]
+        )
+    return found
+
+
+def _find_function(tree: SyntaxTree, node: "Node") -> str:
+    """Return the name of the function around a node; none for one outside."""
+    bodies = {each.parent.id for each in tree.nodes["body"] if each.parent is not None}
+    above: Node | None = node
+    while above is not None:
+        if above.id in bodies:
+            named = (above, above.parent) if above.parent is not None else (above,)
+            names = [each.child_by_field_name(field) for each in named for field in ("name", "declarator")]
+            if name := next((each for each in names if each is not None), None):
+                return tree.read(name).partition("(")[0]
+        above = above.parent
+    return ""
+
+
+def _read_left_out(tree: SyntaxTree, mutant: Mutant, node: "Node") -> str:
+    """Return the words of what a mutant leaves out; of a loop and a handler those of its head."""
+    is_headed = mutant.operator in (Operator.RETHROW, Operator.LOOP)
+    end = node.children[-1].start_byte if is_headed and node.children else node.end_byte
+    return _to_words(tree.text[node.start_byte : end].decode("utf-8", "replace"))
+
+
+def _is_other_way(tree: SyntaxTree, mutant: Mutant, node: "Node", room: str) -> bool:
+    """Tell whether a condition is fixed the wrong way: one whose code stays was always true, else never."""
+    if mutant.operator is not Operator.CONDITION or node.parent is None:
+        return False
+    above = (node.parent, node.parent.parent)
+    bodies = [each.child_by_field_name("consequence") for each in above if each is not None]
+    stays = any(each is not None and f" {_to_words(tree.read(each).strip('{}'))} " in room for each in bodies)
+    return mutant.after != (tree.grammar.true if stays else tree.grammar.false)
+
+
+def _is_like(old: Mutant, new: Mutant) -> bool:
+    if old.operator is not new.operator:
+        return False
+    words = (_to_words(old.before).split(), _to_words(new.before).split())
+    return SequenceMatcher(None, *words, autojunk=False).ratio() >= _ALIKE
+
+
+_Shape = str | tuple["_Shape", ...]
+
+
+def same_program(path: str, before: str, after: str) -> bool:
+    """Tell whether texts differ in comments, layout, docstrings and unread annotations alone."""
+    trees = (parse_source(path, before), parse_source(path, after))
+    shapes = [
+        _shape(each, each.root, _list_unread(each)) for each in trees if each and not each.root.has_error
+    ]
+    return len(shapes) == 2 and shapes[0] == shapes[1]
+
+
+def _list_unread(tree: SyntaxTree) -> frozenset[int]:
+    names = ["comment", "docstring"]
+    if not _READS_ANNOTATIONS.search(tree.text):
+        names.append("annotation")
+    return frozenset(each.id for name in names for each in tree.nodes[name])
+
+
+_READS_ANNOTATIONS = re.compile(
+    rb"\b(__annotations__|get_type_hints|get_annotations|signature|singledispatch)\b"
+)
+
+
+_LAYOUT = frozenset({"\n", "\\\n"})
+
+
+def _shape(tree: SyntaxTree, node: "Node", unread: frozenset[int]) -> _Shape:
+    """Return the texts of a node's leaves, nested as they are in the tree; texts of the program whole."""
+    if not node.children or node.id in {each.id for each in tree.nodes["string"]}:
+        return tree.read(node)
+    shapes = list[_Shape]()
+    for child in node.children:
+        if child.id in unread:
+            if shapes and shapes[-1] in (":", "->"):  # the mark before an annotation
+                shapes.pop()
+        elif (shape := _shape(tree, child, unread)) and shape not in _LAYOUT:
+            shapes.append(shape)
+    return shapes[0] if len(shapes) == 1 else tuple(each for each in shapes if each != "\n")

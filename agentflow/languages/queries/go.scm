@@ -1,26 +1,39 @@
 (function_declaration body: (block) @body)
 (method_declaration body: (block) @body)
+(func_literal body: (block) @body)
+(return_statement (expression_list (_) @returned))
 (if_statement condition: (_) @condition)
-(for_clause condition: (_) @condition)
+(for_clause condition: (_) @loop_condition)
+(for_statement . (_) @loop_condition . body: (block) (#not-match? @loop_condition "range|;"))
+(expression_switch_statement (expression_case) @part)
+(expression_switch_statement (default_case) @part)
+(type_switch_statement (type_case) @part)
+(expression_case value: (expression_list (_) @element))
 (binary_expression) @binary
 (unary_expression operator: "!" operand: (_) @negated)
 (call_expression) @call
 (argument_list (_) @argument)
-(expression_statement (call_expression)) @statement
-(assignment_statement) @statement
-(inc_statement) @statement
-(dec_statement) @statement
-(defer_statement) @statement
-(continue_statement) @statement
-(break_statement) @statement
+(literal_value [(literal_element) (keyed_element)] @element)
+(slice_expression) @wrapped
+(slice_expression start: (_) @part)
+(slice_expression end: (_) @part)
+(expression_statement [(call_expression) (unary_expression)]) @statement
+[(assignment_statement) (inc_statement) (dec_statement) (defer_statement) (go_statement) (send_statement)
+ (continue_statement) (break_statement)] @statement
+(assignment_statement operator: _ @assigns)
+(short_var_declaration left: (expression_list . (identifier) @assigned .))
+(identifier) @name
 (for_statement body: (block) @loop)
 [(interpreted_string_literal) (raw_string_literal)] @string
 [(int_literal) (float_literal)] @number
 [(true) (false)] @boolean
-(comment) @ignored
-(import_declaration) @ignored
+(call_expression function: (_) @_module arguments: (argument_list . (_) @pattern) (#match? @_module "^regexp\\."))
+(import_declaration) @imported
+[(comment) (import_declaration)] @ignored
 (field_declaration tag: (_) @ignored)
+(method_declaration name: (_) @_text body: (_) @ignored (#match? @_text "^(Error|GoString)$"))
+(call_expression function: (_) @_said (#match? @_said "^(len|cap|make|append|string|bool|byte|rune|u?int\\d*|float\\d+)$")) @conversion
 (call_expression function: (_) @_said arguments: (argument_list) @words
-  (#match? @_said "^(errors\\.New|fmt\\.Errorf|panic)$"))
-(call_expression function: (_) @_said arguments: (argument_list) @talk
-  (#match? @_said "^(fmt\\.(Print.*|Fprint.*)|log\\..*)$"))
+  (#match? @_said "^(errors\\.(New|Errorf|Wrapf?)|fmt\\.Errorf|panic)$"))
+(call_expression function: (_) @_said arguments: (argument_list) @talk (#match? @_said "^((.*\\.)?log(ger)?|slog|glog)\\."))
+((comment) @comment (#not-match? @comment "^//(go:|\\s*\\+build|export|line)|#(cgo|include)"))

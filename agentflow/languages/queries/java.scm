@@ -1,27 +1,34 @@
 (method_declaration body: (block) @body)
 (constructor_declaration body: (_) @body)
+(return_statement (_) @returned)
+(lambda_expression body: (expression) @returned)
 (if_statement condition: (parenthesized_expression (_) @condition))
-(while_statement condition: (parenthesized_expression (_) @condition))
-(do_statement condition: (parenthesized_expression (_) @condition))
-(for_statement condition: (_) @condition)
+(while_statement condition: (parenthesized_expression (_) @loop_condition))
+(do_statement condition: (parenthesized_expression (_) @loop_condition))
+(for_statement condition: (_) @loop_condition)
 (ternary_expression condition: (_) @condition)
 (binary_expression) @binary
 (unary_expression operator: "!" operand: (_) @negated)
 (method_invocation) @call
 (argument_list (_) @argument)
+(array_initializer (_) @element)
+(enum_body (enum_constant) @element)
+[(switch_block_statement_group) (switch_rule)] @part
 (expression_statement [(method_invocation) (assignment_expression) (update_expression)]) @statement
-(throw_statement) @statement
-(continue_statement) @statement
-(break_statement) @statement
+[(throw_statement) (continue_statement) (break_statement)] @statement
 (assignment_expression operator: _ @assigns)
+(variable_declarator name: (identifier) @assigned)
+(identifier) @name
 (for_statement body: (block) @loop)
 (enhanced_for_statement body: (block) @loop)
 (while_statement body: (block) @loop)
+(catch_clause body: (block) @handler_body)
 (string_literal) @string
 [(decimal_integer_literal) (decimal_floating_point_literal)] @number
 [(true) (false)] @boolean
-[(line_comment) (block_comment)] @ignored
-(import_declaration) @ignored
-[(marker_annotation) (annotation)] @ignored
+(method_invocation object: (identifier) @_module arguments: (argument_list . (_) @pattern) (#eq? @_module "Pattern"))
+(import_declaration) @imported
+[(line_comment) (block_comment) (import_declaration) (marker_annotation) (annotation)] @ignored
 (throw_statement (object_creation_expression arguments: (argument_list) @words))
-(method_invocation object: (_) @_said arguments: (argument_list) @talk (#match? @_said "(?i)^(system\\.(out|err)|log(ger)?)$"))
+(method_invocation object: (_) @_said arguments: (argument_list) @talk (#match? @_said "(?i)^(system\\.err|log(ger)?)$"))
+[(line_comment) (block_comment)] @comment

@@ -1,32 +1,46 @@
-(function_declaration body: (statement_block) @body)
-(function_expression body: (statement_block) @body)
-(method_definition body: (statement_block) @body)
-(arrow_function body: (statement_block) @body)
+[(function_declaration body: (_) @body) (function_expression body: (_) @body) (generator_function_declaration body: (_) @body)]
+[(method_definition body: (_) @body) (arrow_function body: (statement_block) @body)]
+(return_statement (_) @returned)
+(arrow_function body: (expression) @returned)
 (if_statement condition: (parenthesized_expression (_) @condition))
-(while_statement condition: (parenthesized_expression (_) @condition))
-(do_statement condition: (parenthesized_expression (_) @condition))
-(for_statement condition: (_) @condition)
+(while_statement condition: (parenthesized_expression (_) @loop_condition))
+(do_statement condition: (parenthesized_expression (_) @loop_condition))
+(for_statement condition: (_) @loop_condition)
 (ternary_expression condition: (_) @condition)
 (binary_expression) @binary
 (unary_expression operator: "!" argument: (_) @negated)
 (call_expression) @call
 (arguments (_) @argument)
+(array (_) @element)
+(object [(pair) (shorthand_property_identifier) (spread_element) (method_definition)] @element)
+(object (spread_element) @spread)
+(assignment_pattern right: (_) @default)
+(object_assignment_pattern right: (_) @default)
+[(template_substitution) (switch_case) (switch_default) (decorator)] @part
+(await_expression) @wrapped
 (expression_statement
   [(call_expression) (await_expression) (assignment_expression) (augmented_assignment_expression) (update_expression)
-   (yield_expression)]) @statement
-(throw_statement) @statement
-(continue_statement) @statement
-(break_statement) @statement
+   (yield_expression) (unary_expression)]) @statement
+[(throw_statement) (continue_statement) (break_statement)] @statement
 (augmented_assignment_expression operator: _ @assigns)
+(variable_declarator name: (identifier) @assigned)
+(identifier) @name
 (for_statement body: (statement_block) @loop)
 (for_in_statement body: (statement_block) @loop)
 (while_statement body: (statement_block) @loop)
 (catch_clause body: (statement_block) @handler_body)
-(spread_element) @part
 [(string) (template_string)] @string
 (number) @number
 [(true) (false)] @boolean
-(comment) @ignored
-(import_statement) @ignored
+(regex) @pattern
+(import_statement) @imported
+(variable_declarator value: (call_expression function: (identifier) @_load (#eq? @_load "require"))) @imported
+(variable_declarator value: (call_expression function: (identifier) @_load (#eq? @_load "require"))) @ignored
+[(comment) (import_statement)] @ignored
+(expression_statement . (string) .) @ignored
+(call_expression function: (_) @_said (#match? @_said "^(String|Array\\.from|Boolean|Number|Object\\.freeze|require)$")) @conversion
 (throw_statement (new_expression arguments: (arguments) @words))
-(call_expression function: (_) @_said arguments: (arguments) @talk (#match? @_said "^(console|.*log(ger)?)\\."))
+(throw_statement (call_expression arguments: (arguments) @words))
+(call_expression function: (_) @_said arguments: (arguments) @talk
+  (#match? @_said "^(console\\.(debug|error|info|trace|warn)|debug|(.*\\.)?log(ger)?\\.\\w+)$"))
+((comment) @comment (#not-match? @comment "^#!|[@#](jsx|__PURE__)|@ts-|<reference|^/\\*\\s*@flow"))

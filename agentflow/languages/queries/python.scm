@@ -1,34 +1,67 @@
-; What operators change. A node within one that is captured as @ignored is left alone.
+; What operators change. A node within one that is captured as @ignored, @words or @talk is left alone.
 (function_definition body: (block) @body)
+(return_statement (_) @returned)
+(lambda body: (_) @returned)
 (if_statement condition: (_) @condition)
 (elif_clause condition: (_) @condition)
-(while_statement condition: (_) @condition)
+(while_statement condition: (_) @loop_condition)
 (conditional_expression (_) . "if" . (_) @condition)
 (if_clause (_) @condition)
-(comparison_operator) @binary
-(boolean_operator) @binary
-(binary_operator) @binary
+[(comparison_operator) (boolean_operator) (binary_operator)] @binary
 (not_operator argument: (_) @negated)
 (call) @call
 (argument_list (_) @argument)
-(expression_statement [(call) (await) (assignment) (augmented_assignment) (yield)]) @statement
-(raise_statement) @statement
-(delete_statement) @statement
-(continue_statement) @statement
-(break_statement) @statement
+[(list (_) @element) (set (_) @element) (tuple (_) @element) (dictionary (_) @element)]
+(dictionary (dictionary_splat) @spread)
+(default_parameter value: (_) @default)
+(typed_default_parameter value: (_) @default)
+(interpolation) @part
+(decorator) @part
+(case_clause) @part
+(slice [(_) @part])
+(subscript subscript: (slice)) @wrapped
+(await) @wrapped
+(expression_statement [(call) (await) (assignment right: (_)) (augmented_assignment) (yield)]) @statement
+[(raise_statement) (delete_statement) (continue_statement) (break_statement)] @statement
 (augmented_assignment operator: _ @assigns)
+(assignment left: (identifier) @assigned)
+(identifier) @name
 (for_statement body: (block) @loop)
 (while_statement body: (block) @loop)
 (except_clause) @handler
+(raise_statement . (call) @raised)
 (string) @string
 [(integer) (float)] @number
 [(true) (false)] @boolean
-(comment) @ignored
-(type) @ignored
-(expression_statement . (string) .) @ignored
-(assignment left: (identifier) @_all (#eq? @_all "__all__")) @ignored
-(assert_statement) @ignored
+(call function: (_) @_module arguments: (argument_list . (string) @pattern) (#match? @_module "^re\\."))
+[(import_statement) (import_from_statement)] @imported
+[(comment) (type) (assert_statement)] @ignored
+((comment) @comment (#not-match? @comment "^#!|^#.*coding[:=]"))
+(expression_statement . (string) @docstring . (#not-match? @docstring "^[rRbB]*[fF]")) @ignored
+; Annotations that nothing reads: of local variables, and of functions that nothing decorates.
+(function_definition body: (block (expression_statement (assignment type: (_) @annotation right: (_)))))
+(module (function_definition return_type: (_) @annotation))
+(module (function_definition parameters: (parameters (_ type: (_) @annotation))))
+(class_definition body: (block (function_definition return_type: (_) @annotation)))
+(class_definition body: (block (function_definition parameters: (parameters (_ type: (_) @annotation)))))
+(assignment left: (identifier) @_name (#match? @_name "^__\\w+__$")) @ignored
+(assignment right: (call function: (_) @_type) (#match? @_type "(^|\\.)(TypeVar|ParamSpec|TypeVarTuple|NewType)$")) @ignored
+(call function: (_) @_type arguments: (argument_list . (_) @ignored) (#match? @_type "(^|\\.)cast$"))
+(if_statement condition: (_) @ignored consequence: (_) @ignored (#match? @ignored "TYPE_CHECKING$"))
+(if_statement condition: (_) @_only consequence: (_) @ignored (#match? @_only "TYPE_CHECKING$"))
+(if_statement condition: (comparison_operator (identifier) @_main) @ignored (#eq? @_main "__name__"))
+(except_clause (identifier) @_missing (#match? @_missing "^(ImportError|ModuleNotFoundError)$")) @ignored
+(function_definition name: (_) @_text body: (_) @ignored (#eq? @_text "__repr__"))
+(class_definition name: (_) @_error body: (block (function_definition name: (_) @_text body: (_) @ignored))
+  (#match? @_error "(Error|Exception|Warning)$") (#eq? @_text "__str__"))
+(decorator (_) @_same (#match? @_same "(^|\\.)(wraps|(lru_|c)?cache|cached_property|total_ordering|overload|override|final|abstract\\w*)\\b")) @ignored
+(call function: (identifier) @_said (#match? @_said "^(str|list|bool|tuple|set|dict|iter|reversed|sorted|int|float|len|super)$")) @conversion
 (raise_statement (call arguments: (argument_list) @words))
-(call function: (_) @_said arguments: (argument_list) @talk
-  (#match? @_said "^(print|warn|.*log(ger|ging)?)(\\.|$)"))
-(keyword_argument name: (identifier) @_help value: (_) @words (#match? @_help "^(help|description|epilog|metavar)$"))
+(call function: (_) @_said arguments: (argument_list) @words (#match? @_said "(^|\\.)warn$"))
+(call function: (_) @_said arguments: (argument_list) @talk (#match? @_said "^(.*log(ger|ging)?)\\."))
+(call function: (_) @_said arguments: (argument_list (keyword_argument value: (_) @_err)) @talk
+  (#eq? @_said "print") (#match? @_err "stderr$"))
+(call function: (_) @_said arguments: (argument_list (keyword_argument name: (_) @_err)) @talk
+  (#match? @_said "(^|\\.)echo$") (#eq? @_err "err"))
+(keyword_argument name: (identifier) @_help
+  (#match? @_help "^(help|description|epilog|metavar|stacklevel|timeout|maxsize|encoding|buffering|bufsize)$")) @ignored

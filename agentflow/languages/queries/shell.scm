@@ -1,15 +1,18 @@
+(function_definition body: (compound_statement) @body)
 (if_statement condition: (_) @condition)
 (elif_clause . "elif" . (_) @condition)
-(while_statement condition: (_) @condition)
-(binary_expression) @binary
-(list) @binary
+(while_statement condition: (_) @loop_condition)
+[(binary_expression) (list)] @binary
 (command argument: (_) @argument)
-(pipeline (command) @part)
-(if_statement (command) @statement)
-(compound_statement (command) @statement)
-(program (command) @statement)
-(do_group (command) @statement)
-(do_group) @loop_block
+(array (_) @element)
+(case_item) @part
+(pipeline "|" . (command) @_piped)
+[(program (command) @statement) (if_statement (command) @statement) (elif_clause (command) @statement)]
+[(else_clause (command) @statement) (compound_statement (command) @statement) (do_group (command) @statement)]
+(redirected_statement body: (command)) @statement
+(variable_assignment value: (_)) @statement
 [(string) (raw_string)] @string
 (number) @number
 (comment) @ignored
+(command name: (_) @_said argument: (_) @words (#match? @_said "^(echo|printf)$"))
+((comment) @comment (#not-match? @comment "^#!"))

@@ -1,5 +1,7 @@
 ; What TypeScript has beside JavaScript.
-(type_annotation) @ignored
-(type_arguments) @ignored
-(type_alias_declaration) @ignored
-(interface_declaration) @ignored
+[(type_annotation) (type_arguments) (type_alias_declaration) (interface_declaration) (ambient_declaration)] @ignored
+[(as_expression) (satisfies_expression) (non_null_expression)] @conversion
+(required_parameter value: (_) @default)
+(optional_parameter value: (_) @default)
+(enum_body [(enum_assignment) (property_identifier)] @element)
+(public_field_definition value: (_)) @part
