@@ -2,7 +2,6 @@
 
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from textwrap import dedent
 
@@ -10,9 +9,9 @@ import pytest
 
 from agentflow.core.evidence import Check, CheckName
 from agentflow.mutants.forked import try_forked
-from agentflow.mutants.operators import Mutant, list_mutants
+from agentflow.mutants.operators import Mutant, Operator, list_mutants
 from agentflow.mutants.trial import MutantOrder, Outcome, TriedMutant
-from tests.support.boxes import boxed, unboxed
+from tests.support.boxes import boxed
 
 KILLED, SURVIVED, NO_COVERAGE, INVALID = (
     *(Outcome.KILLED, Outcome.SURVIVED, Outcome.NO_COVERAGE, Outcome.INVALID),
@@ -44,16 +43,15 @@ BOTH = frozenset({"test_rates.py::test_rate", "test_rates.py::test_member"})
 def edit(path: str, text: str, before: str, after: str) -> Mutant:
     """Return the mutant in which one text stands for another."""
     start = text.encode().index(before.encode())
-    whole = Mutant(
+    return Mutant(
         path=path,
         line=text[: text.index(before)].count("\n") + 1,
         start=start,
         end=start + len(before.encode()),
         before=before,
         after=after,
-        operator="value replaced",
+        operator=Operator.TEXT,
     )
-    return whole
 
 
 class Repo:
@@ -137,7 +135,7 @@ HOSTILE = """
         "os.kill(0, signal.SIGKILL)",
         "sys.exit(0)",
         "return 'x' * (1 << 40)",
-        "sys.setrecursionlimit(10**9); value.__globals__.update(value=lambda kind: value(kind)); return value(1)",
+        "sys.setrecursionlimit(10**9); globals().update(value=lambda kind: value(kind)); return value(1)",
         "print('x' * 50_000_000); return 2",
         "threading.Thread(target=time.sleep, args=(1000,)).start(); return 2",
         "os.fork() or os.setsid() or time.sleep(1000); return 2",
