@@ -42,6 +42,8 @@ _SHARE = 0.5
 _AGAIN = 0.2
 """The part of the time in which survivors meet the tests that do not reach them."""
 _MOST_KILLERS = 5
+_UNFIT = 75
+"""What a child ends with in which the code is loaded before the tests: each mutant starts pytest then."""
 _TOOL = 4
 """The number under which the interpreter knows us; no debugger, profiler or optimizer has it."""
 _MONITORING: Any = getattr(sys, "monitoring", None)
@@ -57,9 +59,29 @@ _NOW = time.perf_counter
 def pytest_load_initial_conftests(early_config: Any) -> Iterator[None]:
     place = os.environ.pop(_PLACE, "")
     if place:
-        Server(early_config, Path(place)).serve()
+        server = Server(early_config, Path(place))
+        warm = server.sealed.start_child(lambda: server.start_pytest(Start(server)))
+        if os.waitpid(warm, 0)[1] == _UNFIT << 8:
+            server.serve()
         os._exit(0)
     yield
+
+
+class Start:
+    """The plugin that takes over once pytest is set up, unless the code is loaded by then."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_collection(self, session: Any) -> Iterator[None]:
+        session.config.pluginmanager.unregister(self)
+        if not self.server.is_loaded() and count_tasks() == 1:
+            self.server.session = session
+            self.server.serve()
+            os._exit(0)
+        os._exit(_UNFIT)
+        yield
 
 
 class Run:
@@ -109,9 +131,12 @@ class Server:
             os.environ.update({name: value}) if value else os.environ.pop(name, None)
         self.config = config
         self.home = Path.cwd()
+        self.session: Any = None
+        """Where pytest is set up already."""
         self.root = Path(str(self.home)[: -len(self.spec["folder"])] if self.spec["folder"] else self.home)
         self.sealed = SimpleNamespace(**runpy.run_path(self.spec["sealed"], run_name="sealed"))
         self.sealed.private[:] = [self.told]
+        self.files = {str(self.root / each["path"]): each["path"] for each in self.spec["mutants"]}
         self.deadline = _NOW() + self.spec["seconds"]
         self.first: frozenset[str] = frozenset(self.spec["first"])
         self.seconds: dict[str, float] = {}
@@ -129,7 +154,6 @@ class Server:
         os.chdir(self.root)
         texts = {each["path"]: Path(each["path"]).read_bytes() for each in self.spec["mutants"]}
         self.spans = Spans(texts)
-        self.files = {str(self.root / path): path for path in texts}
         if self.is_loaded():
             self.write(control="a plugin has loaded the code")
             return
@@ -290,7 +314,7 @@ class Server:
         kept = self.write_edit(edit) if edit else None
 
         def work(tell: Callable[[dict[str, Any]], None]) -> None:
-            number = self.sealed.start_child(lambda: self.start_pytest(tests, tell, is_watched, edit))
+            number = self.sealed.start_child(lambda: self.run_tests(tests, tell, is_watched, edit))
             tell({"status": os.waitpid(number, 0)[1]})
 
         with self.sealed.open_child(work) as child:
@@ -328,7 +352,7 @@ class Server:
         os.utime(path, ns=(time_ns, time_ns))
         self.copy.state[Path(path)] = self.sealed.mark_of(Path(path))
 
-    def start_pytest(
+    def run_tests(
         self, tests: list[str], tell: Callable[[dict[str, Any]], None], is_watched: bool, edit: Any
     ) -> None:
         touched: list[str] = []
@@ -336,13 +360,21 @@ class Server:
         sys.dont_write_bytecode = edit is not None
         os.chdir(self.home)
         runner = (Watcher if is_watched else Runner)(self, tests, tell, touched)
-        options = ["-p", "no:randomly", "--tb=no", "--junitxml="]
-        known = self.config.known_args_namespace
-        options += ["-n0"] if hasattr(known, "numprocesses") else []
-        options += ["--no-cov"] if hasattr(known, "no_cov") else []
-        with contextlib.suppress(SystemExit):
-            pytest.main([*map(str, self.config.invocation_params.args), *options], plugins=[runner])
+        if self.session is None:
+            self.start_pytest(runner)
+        else:
+            self.session.config.pluginmanager.register(runner)
+            self.session.config.hook.pytest_collection(session=self.session)
+            self.session.config.hook.pytest_runtestloop(session=self.session)
         runner.finish()
+
+    def start_pytest(self, plugin: object) -> None:
+        known = self.config.known_args_namespace
+        options = ["-n0"] if hasattr(known, "numprocesses") else []
+        options += ["--no-cov"] if hasattr(known, "no_cov") else []
+        given = (*self.config.invocation_params.args, "-p", "no:randomly", "--tb=no", "--junitxml=", *options)
+        with contextlib.suppress(SystemExit):
+            pytest.main([*map(str, given)], plugins=[plugin])
 
 
 class Runner:
@@ -359,13 +391,12 @@ class Runner:
         self.red: set[str] = set()
         self.began = self.since = _NOW()
 
+        top = os.path.relpath(str(server.config.rootpath), str(server.root))
+        self.top = "" if top == "." else f"{top}/"
+
     def identify(self, nodeid: str) -> str:
         """Return the id of a test as seen from the repository's root."""
         return self.top + nodeid
-
-    def pytest_sessionstart(self, session: Any) -> None:
-        top = os.path.relpath(str(session.config.rootpath), str(self.server.root))
-        self.top = "" if top == "." else f"{top}/"
 
     def pytest_ignore_collect(self, collection_path: Any) -> bool | None:
         """Pass over folders and files that have none of the tests."""
