@@ -50,8 +50,8 @@ class Hunk(Record):
     """The last of them."""
     proved: bool = False
     """True if a test fails without these lines."""
-    wanted: str = "add a test that fails without it"
-    """What would prove them."""
+    wanted: str = "that fails without it"
+    """Which test would prove them."""
 
     @property
     def place(self) -> str:
@@ -106,13 +106,14 @@ class ProbeKind(StrEnum):
     """The proving tests, with a part of the change reverted."""
     ORACLE = "oracle"
     """The proving tests, with other values expected."""
+    UNTRIED = "untried"
+    """The tests, while the changed code records which of its branches and conditions run."""
+    OTHER_RESULT = "other_result"
+    """The tests, with a new function that returns something else."""
     PLANTED = "planted"
     """A linter or type checker, with an unknown name planted in each function it should report."""
     TESTS_ONLY = "tests_only"
     """New and changed tests with all of the code broken, where nothing else changed."""
-    UNTRIED = "untried"
-    OTHER_RESULT = "other_result"
-    """These two are in records of older tasks alone: mutants took their place."""
 
     @property
     def meaning(self) -> str:
@@ -125,10 +126,10 @@ _BROKEN = {
     ProbeKind.BROKEN_CODE: "with the changed code broken",
     ProbeKind.WITHOUT_HUNK: "without a part of the change",
     ProbeKind.ORACLE: "with other values expected",
-    ProbeKind.PLANTED: "with an unknown name planted",
-    ProbeKind.TESTS_ONLY: "new and changed tests with all code broken",
     ProbeKind.UNTRIED: "with each new branch and condition watched",
     ProbeKind.OTHER_RESULT: "with a new function that returns something else",
+    ProbeKind.PLANTED: "with an unknown name planted",
+    ProbeKind.TESTS_ONLY: "new and changed tests with all code broken",
 }
 
 
@@ -141,10 +142,10 @@ class ProbeEnd(StrEnum):
     """All probes together would have taken too long."""
     UNREADABLE = "too deep"
     """Its code cannot be told from text, or lies too deep in brackets or branches to make one of it."""
-    TOO_SLOW = "too slow"
-    """In records of older tasks alone."""
     TIMED_OUT = "timed out"
     """Its time limit ended it, and the same tests without it were not fast: a busy machine may be why."""
+    TOO_SLOW = "too slow"
+    """The tests take too long to run them once for each part; no caveat."""
 
 
 _SHOWS_NOTHING: Mapping[ProbeEnd, str] = MappingProxyType(
@@ -152,17 +153,21 @@ _SHOWS_NOTHING: Mapping[ProbeEnd, str] = MappingProxyType(
         ProbeEnd.NOT_APPLIED: "not applied: nothing shows that the changed files were read",
         ProbeEnd.LEFT_OUT: "left out: the probes before it took too long",
         ProbeEnd.UNREADABLE: "left out: the code cannot be read, or is nested too deep to be changed",
-        ProbeEnd.TOO_SLOW: "not run: the tests take too long to run once for each",
         ProbeEnd.TIMED_OUT: "ended by its time limit, which shows nothing",
+        ProbeEnd.TOO_SLOW: "not run: the tests take too long to run once for each",
     }
 )
 
 
-def describe_probe(end: ProbeEnd) -> str:
+def describe_probe(kind: ProbeKind, end: ProbeEnd) -> str:
     """Return the result of a probe, in words for people."""
     match end:
         case _ if end in _SHOWS_NOTHING:
             return _SHOWS_NOTHING[end]
+        case ProbeEnd.RED_AS_IT_MUST if kind is ProbeKind.UNTRIED:
+            return "the tests try all of it"
+        case ProbeEnd.SILENT if kind is ProbeKind.UNTRIED:
+            return "the tests do not try all of it"
         case ProbeEnd.RED_AS_IT_MUST:
             return "failed, as expected"
         case _:
@@ -228,11 +233,6 @@ class MutantResult(Record):
     def is_unnoticed(self) -> bool:
         """True if no test fails on it."""
         return self.outcome in (MutantEnd.SURVIVED, MutantEnd.NO_COVERAGE)
-
-    @property
-    def hunk(self) -> Hunk:
-        """Its line, with the edit that no test notices."""
-        return Hunk(path=self.path, line=self.line, end=self.line, wanted=f"no test notices {self.edit}")
 
 
 _MOST_OF_A_LINE = 2

@@ -226,7 +226,7 @@ def _render_sections(page: TaskPage, link: str) -> Iterator[tuple[str, str]]:
     if not state.reads_only:
         yield "diff", _render_diff(page, state)
     if page.checks:
-        probes = [(probe, describe_probe(probe.end)) for probe in state.probes or ()]
+        probes = [(probe, describe_probe(probe.kind, probe.end)) for probe in state.probes or ()]
         yield "checks", fill_template("pages/checks.html", page=page, probes=probes)
     if state.plan or state.failures:
         yield "plan", fill_template("pages/plan.html", state=state)

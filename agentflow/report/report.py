@@ -291,7 +291,7 @@ def _list_without_change(runs: tuple[CheckRun, ...]) -> list[str]:
 def _describe_probe(result: ProbeResult) -> str:
     about = ", ".join(result.subjects) or str(result.check)
     code = ", on the code from before the task" if result.code is Side.BASE else ""
-    end = describe_probe(result.end)
+    end = describe_probe(result.kind, result.end)
     return (
         f"- {result.kind} ({result.kind.meaning}): {nest_text(about)}{code}: {end} ({result.seconds:.1f} s)"
     )

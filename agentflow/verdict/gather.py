@@ -49,9 +49,9 @@ from agentflow.verdict.paths import UNREAD, is_open, observe_after
 from agentflow.verdict.probes.plan import plan_canaries, plan_probes
 from agentflow.verdict.probes.probe import Probe, ProbeContext
 from agentflow.verdict.proofs import (
-    explain_silence,
     find_blind_checks,
     find_proof,
+    find_proofs,
     find_turned,
     is_renaming,
     list_tried_lines,
@@ -113,9 +113,9 @@ async def _run_proof(context: JudgeContext, task: TaskState, case: Case) -> Task
         case = case.replace(runs=list_runs(task, context.checking.find_runs))
     probing = ProbeContext(git=context.git, task=task, case=case, inspection=seen)
     probes = await run_probes(context, task, probing, plan_probes)
-    if seen.changed_tests or seen.new_fixtures or not has_no_failure(case) or explain_silence(probes):
+    if case.wanted is not Wanted.FORM or find_proofs(case.replace(probes=probes)) or not has_no_failure(case):
         return task.replace(probes=probes)
-    plan = plan_mutants(probing)
+    plan = plan_mutants(probing)  # a refactoring that no test fails without
     return task.replace(probes=probes, mutants=await try_plan(context, task, plan) if plan else ())
 
 
@@ -232,7 +232,9 @@ def add_inspection(case: Case, seen: Inspection) -> Case:
 
 def _weigh(found: Remark, case: Case) -> Remark:
     """Return a finding; a condition on the environment that tests try both ways is no suspicion."""
-    is_tried = found.kind is Tampering.SETTING and (found.path, found.line) in list_tried_lines(case)
+    is_tried = found.kind is Tampering.SETTING and (found.path, found.line) in list_tried_lines(
+        case.probes or ()
+    )
     return found.replace(is_sure=False) if is_tried else found
 
 

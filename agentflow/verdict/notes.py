@@ -185,6 +185,9 @@ def _why_green(result: ProbeResult, changed: str) -> str:
 
 def _list_unclear(results: Iterable[ProbeResult]) -> Iterator[str]:
     """Yield what a probe could not show, which may be the repository's own doing."""
+    for each in (each for each in results if each.end is ProbeEnd.TOO_SLOW):
+        places = list_some(each.subjects)
+        yield f"not checked, out of time: would the {each.check} notice a wrong result of {places}?"
     for each in (each for each in results if each.kind is ProbeKind.BROKEN_CODE):
         files = list_some(each.subjects)
         if each.end is ProbeEnd.NOT_APPLIED:

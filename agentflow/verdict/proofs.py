@@ -1,6 +1,5 @@
 """Proofs of a change: pure functions of a case, the rule for renamings, and what probes show."""
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome
@@ -36,17 +35,17 @@ def find_proofs(case: Case) -> tuple[Proof, ...]:
     if tests := find_proof(case):
         ids = _evidence(case.runs, {CheckName.TESTS, *tests})
         names = tuple(dict.fromkeys(sorted(tests)))
-        hunks = list_hunks(case)
+        hunks = list_hunks(probes)
         found.append(Proof(kind=ProofKind.FAIL_TO_PASS, tests=names, hunks=hunks, evidence=ids))
     if case.same_behaviour:
         found.append(Proof(kind=ProofKind.SAME_BEHAVIOUR))
     if proven := list_proven_tests(probes):
         ids = _evidence(case.after, {CheckName.TESTS})
         found.append(Proof(kind=ProofKind.TESTS_ONLY, tests=tuple(sorted(proven)), evidence=ids))
-    if not found and case.wanted is Wanted.FORM and is_pinned(case.mutants):
+    if not found and is_pinned(case.mutants):
         ids = _evidence([*case.before, *case.after], {CheckName.TESTS})
-        tests = tuple(sorted({test for each in case.mutants for test in each.killers}))
-        found.append(Proof(kind=ProofKind.PINNED, tests=tests, evidence=ids))
+        killers = {test for each in case.mutants for test in each.killers}
+        found.append(Proof(kind=ProofKind.PINNED, tests=tuple(sorted(killers)), evidence=ids))
     return tuple(found)
 
 
@@ -72,6 +71,8 @@ def find_unproved(case: Case, found: Collection[Proof]) -> tuple[str, ...]:
     is_covered = any(each.kind is not ProofKind.FAIL_TO_PASS for each in found)
     if is_covered or (found and not hunks):
         return ()
+    if not found and (open_edits := pick_survivors(case.mutants)):
+        return tuple(f"{each.path}:{each.line}: no test notices {each.edit}" for each in open_edits)
     lines = [f"{hunk.place}: {_explain_wanted(case, hunk)}" for hunk in hunks]
     unseen = {path: command for path in case.tested if (command := _find_blind_command(case, path))}
     if not lines:
@@ -85,7 +86,7 @@ def find_unproved(case: Case, found: Collection[Proof]) -> tuple[str, ...]:
 
 def _list_open(case: Case, found: Collection[Proof]) -> tuple[Hunk, ...]:
     """Return the changed lines that nothing proves."""
-    return tuple(hunk for hunk in list_hunks(case) if not hunk.proved) if found else case.changed
+    return tuple(hunk for hunk in list_hunks(case.probes or ()) if not hunk.proved) if found else case.changed
 
 
 def is_testable(case: Case, found: Collection[Proof]) -> bool:
@@ -117,7 +118,7 @@ def _explain_wanted(case: Case, hunk: Hunk) -> str:
         return "nothing that runs here reads this new file: look at it yourself, or add a test that needs it"
     if any(each.path == hunk.path and (each.added or each.moved) for each in case.dependencies):
         return "no test sees which version is named: install it, run the tests, and read what is new in it"
-    return hunk.wanted
+    return f"add a test {hunk.wanted}"
 
 
 def _evidence(runs: Iterable[CheckRun], names: Iterable[str]) -> tuple[str, ...]:
@@ -258,37 +259,44 @@ def list_green_when_broken(results: _Results) -> tuple[ProbeResult, ...]:
     return tuple(each for each in found if each.end is ProbeEnd.SILENT and not each.softened)
 
 
-def list_hunks(case: Case) -> tuple[Hunk, ...]:
-    """Return the changed places: whether a test fails without each, and those where a mutant survives."""
+def list_hunks(results: _Results) -> tuple[Hunk, ...]:
+    """Return the changed lines that were reverted, with the outcome, and those that no test tries."""
     found: dict[Hunk, bool] = {}
-    for each in (each for each in case.probes or () if each.kind is ProbeKind.WITHOUT_HUNK):
+    for each in (each for each in results if each.kind is ProbeKind.WITHOUT_HUNK):
         for hunk in each.hunks:
             found[hunk] = found.get(hunk, False) or each.end is ProbeEnd.RED_AS_IT_MUST
-    pieces = tuple(
-        hunk.replace(proved=is_red or is_pinned(_list_within(case.mutants, hunk)))
-        for hunk, is_red in found.items()
-    )
-    if case.approval is not None and case.approval.approved:
-        return pieces  # a person knows that the tests see less now
-    return (*pieces, *(each.hunk for each in pick_survivors(case.mutants) if each.is_strong))
+    untried = (hunk for hunk in _last_watch(results) if not hunk.proved)
+    unchecked = _list_unchecked(results)
+    return (*(hunk.replace(proved=proved) for hunk, proved in found.items()), *unchecked, *untried)
 
 
-def _list_within(mutants: Iterable[MutantResult], hunk: Hunk) -> tuple[MutantResult, ...]:
-    return tuple(each for each in mutants if each.path == hunk.path and hunk.line <= each.line <= hunk.end)
+def _list_unchecked(results: _Results) -> tuple[Hunk, ...]:
+    """Return the new functions of which no test noticed that they return something else."""
+    ends: dict[Hunk, set[ProbeEnd]] = {}
+    for each in (each for each in results if each.kind is ProbeKind.OTHER_RESULT):
+        for hunk in each.hunks:
+            ends.setdefault(hunk, set()).add(each.end)
+    return tuple(hunk for hunk, found in ends.items() if found - {ProbeEnd.NOT_APPLIED} == {ProbeEnd.SILENT})
+
+
+def list_tried_lines(results: _Results) -> frozenset[tuple[str, int]]:
+    """Return the conditions that tests evaluated both ways, by path and line."""
+    hunks = _last_watch(results)
+    untried = {(hunk.path, hunk.line) for hunk in hunks if not hunk.proved}
+    return frozenset({(hunk.path, hunk.line) for hunk in hunks} - untried)
+
+
+def _last_watch(results: _Results) -> tuple[Hunk, ...]:
+    """Return what the last run on watched code showed of each of its branches."""
+    runs = (each for each in results if each.kind is ProbeKind.UNTRIED)
+    applied = [each for each in runs if each.end in (ProbeEnd.RED_AS_IT_MUST, ProbeEnd.SILENT)]
+    return applied[-1].hunks if applied else ()
 
 
 def is_pinned(mutants: Collection[MutantResult]) -> bool:
     """Return whether tests notice each small edit of some code: it has to go on doing what they know."""
     ends = {each.outcome for each in mutants}
     return MutantEnd.KILLED in ends and ends <= {MutantEnd.KILLED, MutantEnd.INVALID}
-
-
-def list_tried_lines(case: Case) -> frozenset[tuple[str, int]]:
-    """Return the conditions of which tests notice each edit, by path and line."""
-    ends = defaultdict[tuple[str, int], list[MutantResult]](list)
-    for each in case.mutants:
-        ends[each.path, each.line].append(each)
-    return frozenset(place for place, mutants in ends.items() if is_pinned(mutants))
 
 
 def list_differing(results: _Results) -> tuple[str, ...]:

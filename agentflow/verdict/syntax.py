@@ -206,3 +206,12 @@ def is_empty(node: AnyFunction) -> bool:
 
 def _is_unimplemented(node: ast.stmt) -> bool:
     return isinstance(node, ast.Raise) and node.exc is not None and "NotImplemented" in ast.unparse(node.exc)
+
+
+def insert_ahead(tree: ast.Module, added: Iterable[ast.stmt]) -> None:
+    """Add statements behind the docstring and the future imports."""
+    place = skip_docstring(tree)
+    for at, node in enumerate(tree.body):
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            place = at + 1
+    tree.body[place:place] = list(added)

@@ -7,6 +7,8 @@ from enum import StrEnum
 from agentflow.core.record import Record
 from agentflow.verdict.tokens import CLOSES, OPENS, Tokens
 
+COMPARES = frozenset({"==", "!=", "===", "!==", "<", ">", "<=", ">=", "instanceof"})
+ANGLE_BRACKETS = frozenset({"<", ">"})
 JOINS = frozenset({"&&", "||"})
 ASSIGNS = frozenset(
     {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "**=", "&&=", "||=", "??="}
@@ -16,6 +18,8 @@ BITS = frozenset({"|", "&", "^"})
 """Operators that bind looser than a comparison in C and JavaScript, and tighter in Rust."""
 _BEFORE = frozenset({"return", "if", "while", "match", "in", "else", "case", "throw", "yield", "do", "const"})
 _BEFORE_IN_SCRIPTS = frozenset({*_BEFORE, "default"} - {"match", "in"})
+_BEFORE_CLOSURES = frozenset({"", "(", ",", "=", "move", "return", "{", "=>"})
+_ARMS = frozenset({"case", "default", "=>", "else", "if", "for"})
 _ASKS = frozenset({"if", "while"})
 _NAME = re.compile(r"[A-Za-z_$][\w$]*")
 _OPERATORS = frozenset({"instanceof", "in", "of", "as", "satisfies"})
@@ -88,11 +92,37 @@ def breaks_line(code: Tokens, place: int) -> bool:
     return "\n" in between and not is_going_on
 
 
+def find_spots(code: Tokens) -> Iterator[Spot]:
+    """Yield what may come out in two ways, and the arms of which one is taken."""
+    seen = set[tuple[int, int]]()
+    for place, word in enumerate(code.words):
+        for start, end in _find_parts(code, place, word):
+            if (start, end) not in seen and is_plain(code, start, end):
+                seen.add((start, end))
+                yield to_spot(code, start, end)
+    yield from _find_arms(code)
+
+
 def find_comparisons(code: Tokens) -> Iterator[Spot]:
     """Yield what is compared for equality, wherever it stands."""
     for place, word in enumerate(code.words):
         if word in ("==", "==="):
             yield to_spot(code, *extend(code, place))
+
+
+def _find_parts(code: Tokens, place: int, word: str) -> Iterator[tuple[int, int]]:
+    """Yield the conditions, from one token to another, that a token is the sign of."""
+    if word in COMPARES:
+        if word not in ANGLE_BRACKETS or code.path.endswith(".c") or is_apart(code, place):
+            yield extend(code, place)
+    elif word in JOINS and not _is_closure(code, place):
+        yield from (extend(code, place - 1, ()), extend(code, place + 1, ()))
+    elif word == "?" and code.is_c:
+        yield extend(code, place - 1, ())
+    elif word in _ASKS:
+        part = extend(code, place + 2 if code.is_c else place + 1, ())
+        if code.get_word(part[1]) in (")", "{", *JOINS):
+            yield part
 
 
 def _is_in_loop_head(code: Tokens, place: int) -> bool:
@@ -150,6 +180,22 @@ def _is_end(code: Tokens, word: str) -> bool:
     return word in _ENDS and not (word == "?" and code.is_rust)
 
 
+def _is_closure(code: Tokens, place: int) -> bool:
+    return code.is_rust and code.words[place] == "||" and code.get_word(place - 1) in _BEFORE_CLOSURES
+
+
+def end_of_operand(code: Tokens, place: int) -> int:
+    """Return where an operand ends: a name or a bracket with all that is called and read of it."""
+    signs = ("!", "-", "+", "--", "++", "typeof", "await", "new")
+    while code.get_word(place) in signs and code.get_word(place + 1) != ".":
+        place += 1
+    place = code.partners.get(place, place) + 1
+    while code.get_word(place) in ("(", "[", *_CHAIN) or (code.is_script and code.get_word(place) == "!"):
+        is_name = code.get_word(place) in _CHAIN and code.get_word(place + 1) not in OPENS
+        place = code.partners.get(place, place + is_name) + 1
+    return place
+
+
 def is_plain(code: Tokens, start: int, end: int) -> bool:
     """Return whether a part is one expression inside a function."""
     outer = code.around[start] if code.is_script and start < len(code.words) else None
@@ -190,6 +236,67 @@ def _head_of(code: Tokens, place: int) -> tuple[str, ...]:
     while start > 0 and code.words[start - 1] not in (";", "{", "}"):
         start -= 1
     return code.words[start:place] if code.words[place] == "{" else ()
+
+
+def find_bound(code: Tokens, begin: int, place: int) -> Spot | None:
+    """Return the two values of which one decides, for a name that may be `min` or `max`."""
+    name, opening = code.get_word(place), place + 1
+    if name not in ("min", "max") or code.get_word(opening) != "(":
+        return None
+    closing = code.partners[opening]
+    signs = [
+        at for at in range(opening, closing) if code.words[at] in (",", "...") and code.around[at] == opening
+    ]
+    if len(signs) != 1 or code.words[signs[0]] != "," or signs[0] == closing - 1:
+        return None
+    words = [
+        f"is `{read_tokens(code, *ends)}`" for ends in ((opening + 1, signs[0]), (signs[0] + 1, closing))
+    ]
+    return to_spot(code, opening + 1, closing).replace(
+        around=(code.places[begin], code.find_end(closing)),
+        asks=Asks.ORDER,
+        told=read_tokens(code, begin, closing + 1),
+        words=tuple(words if name == "min" else words[::-1]),
+    )
+
+
+def read_tokens(code: Tokens, start: int, end: int) -> str:
+    """Return some tokens as they are written, on one line."""
+    return " ".join(code.text[code.places[start] : code.find_end(end - 1)].split())
+
+
+def _find_arms(code: Tokens) -> Iterator[Spot]:
+    """Yield the arms of a `match` or a `switch`, and the blocks of patterns and of what else is left."""
+    for place, word in enumerate(code.words):
+        if word not in _ARMS or not _is_in_function(code, place):
+            continue
+        if code.is_c and word in ("case", "default") and code.get_word(code.around[place]) == "{":
+            end = next((at for at in range(place, len(code.words)) if code.words[at] == ":"), 0)
+            if end:
+                yield to_spot(code, place, end + 1, is_arm=True, closes=False)
+        elif code.is_rust and word == "=>" and code.get_word(place + 1) == "{":
+            yield to_spot(code, place, place + 2, is_arm=True, closes=False)
+        elif code.is_rust and word == "=>":
+            yield to_spot(code, place + 1, _end_of_arm(code, place + 1), is_arm=True)
+        elif code.is_rust and (end := _find_block(code, place, word)):
+            yield to_spot(code, place, end + 1, is_arm=True, closes=False)
+
+
+def _end_of_arm(code: Tokens, place: int) -> int:
+    """Return where the expression of an arm ends."""
+    while place < len(code.words) and code.words[place] != "," and code.words[place] not in CLOSES:
+        place = code.partners.get(place, place) + 1
+    return place
+
+
+def _find_block(code: Tokens, place: int, word: str) -> int:
+    """Return where a block of `else`, `if let` or `for` begins; 0 for another token."""
+    follows = code.get_word(place + 1)
+    if word not in ("else", "if", "for") or (word == "if" and follows != "let"):
+        return 0
+    if word == "else":
+        return place + 1 if follows == "{" else 0
+    return next((at for at in range(place, len(code.words)) if code.words[at] == "{"), 0)
 
 
 def is_on(spot: Spot, text: str, lines: Collection[int]) -> bool:

@@ -8,6 +8,7 @@ from agentflow.checks.dependencies import find_manifest
 from agentflow.checks.run import Shown
 from agentflow.core.check_command import list_moves
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
+from agentflow.core.languages import GO
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.core.test_ids import find_id_prefix
@@ -15,6 +16,7 @@ from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.case import Case, find_hook_files, find_tests
 from agentflow.verdict.diff.inspection import Inspection
 from agentflow.verdict.mixed_files import is_shared
+from agentflow.verdict.probes.branches import Watched
 from agentflow.verdict.probes.breaking import Marks, Planted, has_mark, hide_from_linters, is_silent
 from agentflow.verdict.probes.oracle import Clone, find_softened, has_failed_clone, has_passing
 from agentflow.verdict.proofs import find_proof
@@ -30,7 +32,7 @@ CONTROLS = 2
 """Runs without what a probe broke, each in a fifth of its time, before its time-out is a result."""
 _LEAST_SECONDS = 20.0
 _TEXT_BYTES = 200_000
-_ON_CODE = frozenset({ProbeKind.BROKEN_CODE, ProbeKind.TESTS_ONLY, ProbeKind.WITHOUT_HUNK})
+_ON_CODE = frozenset({ProbeKind.BROKEN_CODE, ProbeKind.UNTRIED, ProbeKind.TESTS_ONLY, ProbeKind.WITHOUT_HUNK})
 """The kinds whose files hold code; a comment before a test may be what its runner obeys."""
 
 
@@ -125,6 +127,7 @@ class Probe(Record):
     clones: tuple[Clone, ...] = ()
     with_controls: Check | None = None
     """The check to run once more if a clone passes."""
+    watched: tuple[Watched, ...] = ()
     planted: tuple[Planted, ...] = ()
     unrun: ProbeEnd | None = None
     """Why there is no run of it."""
@@ -155,11 +158,16 @@ class Probe(Record):
 
     def read(self, shown: Shown, said: str) -> ProbeResult:
         """Return the result of a run from what it showed and printed."""
-        result = self._result(self._end(shown, said), shown.execution.seconds)
+        is_built = self.kind is ProbeKind.OTHER_RESULT and any(path.endswith(GO) for path in self.files)
+        is_built = is_built and not shown.execution.timed_out
+        end = self._end_built(shown, said) if is_built else self._end(shown, said)
+        result = self._result(end, shown.execution.seconds)
         if self.kind is ProbeKind.TESTS_ONLY:
             return result.replace(tests=tuple(sorted(self.tests)))
         if self.planted:
             return result.replace(subjects=self._places(said))
+        if self.kind is ProbeKind.UNTRIED:
+            return result.replace(hunks=(*self._list_untried(shown), *self._list_tried(shown)))
         if self.clones:
             differing = sorted(test for test in self.tests if shown.outcomes.get(test) in RED)
             return result.replace(
@@ -194,13 +202,38 @@ class Probe(Record):
                 softened = find_softened(self.clones, shown.outcomes)
                 is_red = not softened if self.clones else self._is_red(shown, is_each=True)
                 applied = not self.clones or has_failed_clone(self.clones, shown.outcomes)
+            case ProbeKind.UNTRIED:
+                return self._end_watched(shown)
             case ProbeKind.PLANTED:
                 is_red, applied = bool(self._places(said)) is (self.code is Side.BASE), True
-            case _:
+            case ProbeKind.BROKEN_CODE | ProbeKind.WITHOUT_HUNK | ProbeKind.OTHER_RESULT:
                 is_red, applied = self._is_red(shown), self._was_there(shown, said)
         if not applied:
             return ProbeEnd.NOT_APPLIED
         return ProbeEnd.RED_AS_IT_MUST if is_red else ProbeEnd.SILENT
+
+    def _end_built(self, shown: Shown, said: str) -> ProbeEnd:
+        """Return how a run ended that compiles first: tests which fail without a result do not even begin."""
+        if self._was_reached(shown, said):
+            return ProbeEnd.RED_AS_IT_MUST if self._is_red(shown) else ProbeEnd.SILENT
+        return ProbeEnd.UNREADABLE if self._is_red(shown) else ProbeEnd.NOT_APPLIED
+
+    def _end_watched(self, shown: Shown) -> ProbeEnd:
+        """Return how a run on watched code ended; of Go what no test program has is not tried."""
+        is_of_go = any(each.path.endswith(GO) for each in self.watched)
+        is_python = all(each.path.endswith(".py") for each in self.watched)
+        if not (is_python or self.tests <= shown.list_ids(TestOutcome.PASSED)):
+            return ProbeEnd.UNREADABLE  # what is asked may be of a type of its own
+        is_loaded = any(each.is_loaded(shown.execution.changed) for each in self.watched)
+        if not self.tests.isdisjoint(shown.list_ids(*RED)) or not (is_of_go or is_loaded):
+            return ProbeEnd.NOT_APPLIED
+        return ProbeEnd.SILENT if self._list_untried(shown) else ProbeEnd.RED_AS_IT_MUST
+
+    def _list_untried(self, shown: Shown) -> tuple[Hunk, ...]:
+        return tuple(hunk for each in self.watched for hunk in each.list_untried(shown.execution.changed))
+
+    def _list_tried(self, shown: Shown) -> tuple[Hunk, ...]:
+        return tuple(hunk for each in self.watched for hunk in each.list_tried(shown.execution.changed))
 
     def _places(self, said: str) -> tuple[str, ...]:
         """Return where a checker misses the planted name in the new code, or found it in the old code."""
