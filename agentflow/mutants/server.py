@@ -59,18 +59,18 @@ _NOW = time.perf_counter
 def pytest_load_initial_conftests(early_config: Any) -> Iterator[None]:
     place = os.environ.pop(_PLACE, "")
     if place:
-        server = Server(early_config, Path(place))
-        warm = server.sealed.start_child(lambda: server.start_pytest(Start(server)))
+        server = MutantServer(early_config, Path(place))
+        warm = server.sealed.start_child(lambda: server.start_pytest(MutantStart(server)))
         if os.waitpid(warm, 0)[1] == _UNFIT << 8:
             server.serve()
         os._exit(0)
     yield
 
 
-class Start:
+class MutantStart:
     """The plugin that takes over once pytest is set up, unless the code is loaded by then."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: MutantServer) -> None:
         self.server = server
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -84,7 +84,7 @@ class Start:
         yield
 
 
-class Run:
+class ChildRun:
     """What a child told of its tests."""
 
     def __init__(self) -> None:
@@ -117,7 +117,7 @@ class Run:
         return {test: took for test, took in self.ran.items() if test in self.passed - {*self.red}}
 
 
-class Server:
+class MutantServer:
     """Tries the mutants of its order in the copy, and writes what each comes to."""
 
     def __init__(self, config: Any, place: Path) -> None:
@@ -308,9 +308,9 @@ class Server:
         *,
         is_watched: bool = False,
         until: float = float("inf"),
-    ) -> Run:
+    ) -> ChildRun:
         """Run tests in a child of a child, which code under test may kill, and put the copy back."""
-        found = Run()
+        found = ChildRun()
         kept = self.write_edit(edit) if edit else None
 
         def work(tell: Callable[[dict[str, Any]], None]) -> None:
@@ -359,7 +359,7 @@ class Server:
         self.sealed.watch_changes(touched, None)
         sys.dont_write_bytecode = edit is not None
         os.chdir(self.home)
-        runner = (Watcher if is_watched else Runner)(self, tests, tell, touched)
+        runner = (Watcher if is_watched else MutantRunner)(self, tests, tell, touched)
         if self.session is None:
             self.start_pytest(runner)
         else:
@@ -377,11 +377,15 @@ class Server:
             pytest.main([*map(str, given)], plugins=[plugin])
 
 
-class Runner:
+class MutantRunner:
     """The plugin in a child, which runs some tests and tells of each."""
 
     def __init__(
-        self, server: Server, tests: list[str], tell: Callable[[dict[str, Any]], None], touched: list[str]
+        self,
+        server: MutantServer,
+        tests: list[str],
+        tell: Callable[[dict[str, Any]], None],
+        touched: list[str],
     ) -> None:
         self.server = server
         self.tell, self.touched = tell, touched
@@ -451,10 +455,10 @@ class Runner:
         os._exit(0)
 
 
-class Watcher(Runner):
+class Watcher(MutantRunner):
     """Runs all tests, in their own order, and sees which lines each reaches."""
 
-    def __init__(self, server: Server, *given: Any) -> None:
+    def __init__(self, server: MutantServer, *given: Any) -> None:
         super().__init__(server, *given)
         self.lines: dict[str, set[tuple[str, int]]] = {"": set()}
         self.begin("")

@@ -98,3 +98,18 @@ def test_code_in_another_language_is_tried_the_same_way(new_repo: NewRepo) -> No
     found = {(each["before"], each["after"]) for each in done.json["survived"]}
     assert ("total > 100", "false") in found
     assert ("total > 100", "true") not in found
+
+
+def test_forks_say_the_same_as_a_run_each(new_repo: NewRepo) -> None:
+    """A plugin of pytest that loads the code leaves no time to change it, so it has a run each."""
+    test = "from rates import rate\n\n\ndef test_rate():\n    assert rate(10) == 10\n"
+    found = []
+    for options in ("", "addopts = -p early\n"):
+        settings = {"pytest.ini": f"[pytest]\n{options}", "early.py": "import rates\n"}
+        repo = new_repo({"rates.py": _RATES, "test_rates.py": test, **settings})
+        repo.write({"rates.py": _CHANGED})
+        done = repo.run("verify", "--mutants", "--json")
+        assert done.code == 4, done.err
+        found.append(done.json)
+    assert found[0] == found[1]
+    assert found[0]["tried"] > 5

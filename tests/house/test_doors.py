@@ -11,6 +11,8 @@ Sources = dict[str, str]
 
 IN_THE_CHECK = "agentflow/sandbox/sealed.py"
 """Run by the interpreter of a check, in a copy of the repository; never in our own process."""
+TRIES_MUTANTS_IN_THE_CHECK = "agentflow/mutants/server.py"
+"""Run by the same interpreter: it loads what the tests load before it forks."""
 COMPARES_IN_THE_CHECK = "agentflow/repair/compare.py"
 """Run by the same interpreter in such a copy."""
 BECOMES_THE_COMMAND = "agentflow/sandbox/launch.py"
@@ -45,7 +47,11 @@ DOORS: dict[str, tuple[str, ...]] = {
     "asyncio": (),
     "unittest.mock": (),
     "mock": (),
-    "importlib.import_module": (RUNS_ONE_COMMAND, "agentflow/languages/grammars.py"),
+    "importlib.import_module": (
+        RUNS_ONE_COMMAND,
+        "agentflow/languages/grammars.py",
+        TRIES_MUTANTS_IN_THE_CHECK,
+    ),
     "__import__": (IN_THE_CHECK,),
     "anthropic": ("agentflow/model/sdk.py",),
     "httpx": (),

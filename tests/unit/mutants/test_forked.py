@@ -136,7 +136,7 @@ HOSTILE = """
         "os.kill(0, signal.SIGKILL)",
         "sys.exit(0)",
         "return 'x' * (1 << 40)",
-        "sys.setrecursionlimit(10**9); globals().update(value=lambda kind: value(kind)); return value(1)",
+        "sys.setrecursionlimit(10**9); return value(kind)",
         "print('x' * 50_000_000); return 2",
         "threading.Thread(target=time.sleep, args=(1000,)).start(); return 2",
         "os.fork() or os.setsid() or time.sleep(1000); return 2",
@@ -285,3 +285,38 @@ def test_another_command_is_not_for_forks(repo: Repo, command: str) -> None:
     repo.write({"rates.py": RATES, "test_rates.py": TEST})
     repo.command = command.format(sys.executable)
     assert repo.attempt(BOTH, *list_mutants("rates.py", RATES, range(1, 5)) or ()) is None
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"conftest.py": "import rates\n"},
+        {"pyproject.toml": "[tool.pytest.ini_options]\naddopts = '-x -n 2 --strict-markers -v'\n"},
+        {"conftest.py": "import os\nos.chdir('/')\n"},
+        {"conftest.py": "def pytest_itemcollected(item):\n    print('x' * 1_000_000)\n"},
+    ],
+    ids=("loaded by conftest", "options", "elsewhere", "loud"),
+)
+def test_surroundings_change_no_outcome(repo: Repo, files: dict[str, str]) -> None:
+    repo.write({"rates.py": RATES, "test_rates.py": TEST, **files})
+    edits = [("rates.py", "total - 10", "total + 10"), ("rates.py", "member=False", "member=0")]
+    assert repo.outcomes(BOTH, *edits) == [KILLED, SURVIVED]
+
+
+def test_a_project_below_the_root_is_tried_in_its_folder(repo: Repo) -> None:
+    settings = "[tool.pytest.ini_options]\npythonpath = ['src']\n"
+    repo.write({"sub/src/rates.py": RATES, "sub/tests/test_rates.py": TEST, "sub/pyproject.toml": settings})
+    repo.command = f"cd sub && {repo.command}"
+    passing = {f"sub/tests/{test}" for test in BOTH}
+    assert repo.outcomes(passing, ("sub/src/rates.py", "total - 10", "total")) == [KILLED]
+
+
+def test_what_is_known_stays_when_the_time_is_over(repo: Repo) -> None:
+    slow = "import time\n" + TEST + "    time.sleep(1.5)\n"
+    repo.write({"rates.py": RATES, "test_rates.py": slow})
+    repo.seconds = 9.0
+    mutant = edit("rates.py", RATES, "member=False", "member=0")
+    found = repo.attempt(BOTH, *[mutant] * 20)
+    assert found is not None
+    assert found[0].outcome is SURVIVED
+    assert found[-1].outcome is Outcome.NOT_TRIED
