@@ -30,7 +30,7 @@ _SECONDS = 120.0
 _HINT = "Run `agentflow verify` to see them; mutants need tests that pass."
 
 
-class Mutation(Record):
+class DiffMutants(Record):
     """The mutants of a diff, each with what tests make of it."""
 
     mutants: tuple[MutantResult, ...]
@@ -44,7 +44,7 @@ class Mutation(Record):
         return is_strong or (bool(self.unread) and not self.mutants)
 
 
-def find_mutation(sandbox: Sandbox, git: Git, revisions: str, tell: Callable[[str], None]) -> Mutation:
+def find_mutation(sandbox: Sandbox, git: Git, revisions: str, tell: Callable[[str], None]) -> DiffMutants:
     """Return what tests make of the mutants of a change: of `A..B`, or of the files here since a revision.
 
     Raises ConfigError for a revision that is none, for tests that cannot run, and for tests that fail.
@@ -76,11 +76,11 @@ def find_mutation(sandbox: Sandbox, git: Git, revisions: str, tell: Callable[[st
             unread += [change.path] if found is None else []
             unread += [f"{change.path}:{line}" for line in list_unreadable(change.path, change.after, lines)]
         if not mutants:
-            return Mutation(mutants=(), unread=tuple(unread))
+            return DiffMutants(mutants=(), unread=tuple(unread))
         plan = _prepare(place, tests, {each.path: each.after for each in product}, mutants)
         tell(f"{len(plan.mutants)} mutants of {list_some([each.path for each in product])}")
         tried = tuple(try_mutants(place, plan, plan.mutants, time.monotonic() + plan.seconds))
-    return Mutation(mutants=tried, unread=tuple(unread))
+    return DiffMutants(mutants=tried, unread=tuple(unread))
 
 
 def _read_trees(git: Git, revisions: str) -> tuple[str, str]:
@@ -132,7 +132,7 @@ def _prepare(place: "Place", tests: Check, texts: dict[str, str], mutants: list[
     return plan.replace(passing=passing, seconds=max(_SECONDS, 10 * seconds))
 
 
-def describe_mutation(found: Mutation) -> tuple[Line, ...]:
+def describe_mutation(found: DiffMutants) -> tuple[Line, ...]:
     """Return the survivors, one line each, and a last line with the numbers."""
     told = count_mutants(found.mutants)
     rows = [

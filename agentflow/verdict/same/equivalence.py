@@ -21,6 +21,7 @@ from agentflow.verdict.syntax import (
     AnyFunction,
     Definition,
     find_parameters,
+    list_words,
     name_imported,
     skip_docstring,
 )
@@ -42,6 +43,10 @@ _ARITY: Mapping[str, int] = MappingProxyType(
     }
 )
 """The number of parameters of each generic class that a hint may name."""
+_MAKES_HELP = frozenset({"SUPPRESS", "_actions", "format_help", "format_usage", "Action"})
+"""Names whose use does more with the help of an option than show it."""
+_SHOWN = {"add_argument": ("help",), "add_parser": ("help",), "ArgumentParser": ("description", "epilog")}
+"""Arguments of argparse that are only shown to people."""
 _PLAIN, _EXECUTABLE, _ABSENT = "100644", "100755", "000000"
 
 
@@ -91,6 +96,8 @@ def is_equal_but_examples(change: ChangedTexts, own: frozenset[str] = frozenset(
             old, new = was.visit(old), now.visit(new)
         sort_imports(old, own)
         sort_imports(new, own)
+        for side in (old, new):
+            _blank_help(side)
         return _is_alike(old, new)
     except NO_PYTHON:  # no Python, or too deep to compare
         return False
@@ -117,6 +124,27 @@ def _list_parts(code: CodeType) -> tuple[object, ...]:
     counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
     names = (code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     return (code.co_code, code.co_exceptiontable, *counts, *names, *constants)
+
+
+def _blank_help(side: ast.Module) -> None:
+    """Remove the help texts of argparse, but keep their placeholders."""
+    words = list_words(side)
+    if "argparse" not in words or not _MAKES_HELP.isdisjoint(words):
+        return
+    for node in ast.walk(side):
+        match node:
+            case ast.Call(func=ast.Attribute(attr=word)) if word in _SHOWN:
+                for each in node.keywords:
+                    if each.arg in _SHOWN[word]:
+                        each.value = _blank(each.value)
+            case _:
+                pass
+
+
+def _blank(node: ast.expr) -> ast.expr:
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or not node.value.strip():
+        return node
+    return ast.Constant(value=" ".join(["told", *re.findall(r"%(?:\(\w*\))?.?", node.value)]))
 
 
 def is_description(change: ChangedTexts) -> bool:

@@ -319,4 +319,4 @@ def test_what_is_known_stays_when_the_time_is_over(repo: Repo) -> None:
     found = repo.attempt(BOTH, *[mutant] * 20)
     assert found is not None
     assert found[0].outcome is SURVIVED
-    assert found[-1].outcome is Outcome.NOT_TRIED
+    assert found[-1].outcome is MutantEnd.NOT_TRIED
