@@ -21,7 +21,7 @@ from agentflow.verdict.probes.probe import ProbeContext
 from agentflow.verdict.runner import Place, run_apart
 from agentflow.verdict.target_tests import narrow_quietly
 
-_SECONDS = 12.0
+_SECONDS = 20.0
 """The time of all mutants beside that of one run of the tests."""
 _LEAST_LIMIT = 10.0
 _PATIENCE = 5
@@ -77,7 +77,9 @@ def plan_mutants(context: ProbeContext) -> MutationPlan | None:
 
 async def try_plan(context: JudgeContext, task: TaskState, plan: MutationPlan) -> tuple[MutantResult, ...]:
     """Return the outcome of each mutant of the final tree, tried in copies side by side."""
-    shares = [share for at in range(_AT_ONCE) if (share := plan.mutants[at::_AT_ONCE])]
+    python = tuple(each for each in plan.mutants if each.path.endswith(".py"))
+    others = tuple(each for each in plan.mutants if each not in python)
+    shares = [python, *(others[at::_AT_ONCE] for at in range(_AT_ONCE))]  # forks share one traced run
     end = time.monotonic() + plan.seconds
 
     async def work(share: tuple[Mutant, ...]) -> list[MutantResult]:
@@ -85,7 +87,7 @@ async def try_plan(context: JudgeContext, task: TaskState, plan: MutationPlan) -
             return await to_thread.run_sync(lambda: list(try_mutants(place, plan, share, end)))
 
     context.checking.emit(Probing(done=0, total=len(plan.mutants)))
-    found = await run_apart(context.sandbox.level, *(partial(work, share) for share in shares))
+    found = await run_apart(context.sandbox.level, *(partial(work, share) for share in shares if share))
     context.checking.emit(Probing(done=len(plan.mutants), total=len(plan.mutants)))
     return tuple(each for share in found for each in share)
 
