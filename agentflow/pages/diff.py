@@ -157,7 +157,7 @@ class _Marks(Record):
         """Return the mark of lines that were not tried alone."""
         kinds = [each.kind for each in verdict.proof]
         tried = any(each.hunks for each in verdict.proof)
-        if ProofKind.FAIL_TO_PASS in kinds and not tried:
+        if ProofKind.PINNED in kinds or (ProofKind.FAIL_TO_PASS in kinds and not tried):
             return JudgedAs.PROVED, ""
         if kinds:  # what has no behaviour is not tried alone
             other = next((kind for kind in kinds if kind is not ProofKind.FAIL_TO_PASS), None)

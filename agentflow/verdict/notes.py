@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from agentflow.core.check_command import format_command
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome, describe_end
-from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult, ProofKind
+from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult, ProofKind, count_mutants
 from agentflow.redact import list_some
 from agentflow.verdict.case import Case, find_faults, is_left_behind
 from agentflow.verdict.proofs import list_differing, list_green_when_broken, list_late, list_proven_tests
@@ -32,9 +32,15 @@ def list_notes(case: Case) -> tuple[str, ...]:
 
 
 def _no_test_needed(case: Case) -> list[str]:
-    """Return what proves a change that needs no test."""
+    """Return what proves a change without which no test fails, or how far that was tried."""
     if case.same_behaviour:
         return [f"same behaviour: {ProofKind.SAME_BEHAVIOUR.meaning}"]
+    if case.mutants:
+        told = count_mutants(case.mutants)
+        late = f", {told['not_tried']} not tried for want of time" if told["not_tried"] else ""
+        return [
+            f"no test fails without this change: {told['killed']} of {told['tried']} mutants killed{late}"
+        ]
     tests = sorted(list_proven_tests(case.probes or ()))
     return [f"tests only, each fails when the code is broken: {list_some(tests)}"] if tests else []
 

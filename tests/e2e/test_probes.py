@@ -229,3 +229,36 @@ def test_what_has_to_fail_does_so_with_honest_changes_alone(tmp_path: Path, case
     kinds = [event["kind"] for event in attempt.repo.events("Probed")]
     assert kinds
     assert all(f"probe {kind}" in done.err for kind in kinds)
+
+
+LOOPED = """def small(numbers):
+    found = []
+    for number in numbers:
+        if number < 10:
+            found.append(number)
+    return found
+"""
+SHORTER = "def small(numbers):\n    return [number for number in numbers if number < 10]\n"
+PINS = "from pager.small import small\n\n\ndef test_small():\n    assert small([{given}]) == [{kept}]\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "kept", "code", "said"),
+    [
+        ("9, 10, 2", "9, 2", 0, "pinned"),
+        ("2, 3", "2, 3", 4, "pager/small.py:2: no test notices number < 10 → True"),
+    ],
+)
+def test_a_refactoring_is_proved_if_tests_notice_each_edit_of_it(
+    given: str, kept: str, code: int, said: str, tmp_path: Path
+) -> None:
+    tests = PINS.format(given=given, kept=kept)
+    base = {**BASE, "pager/core.py": RIGHT, "pager/small.py": LOOPED, "tests/test_small.py": tests}
+    attempt = Attempt(tmp_path, base)
+
+    done = attempt.run("refactor small() in pager/small.py", {"pager/small.py": SHORTER}, "--json")
+
+    assert done.code == code, attempt.report
+    assert said in "\n".join([*(each["kind"] for each in done.json["proof"]), *done.json["unproved"]])
+    assert done.json["mutants"]["killed"] > 0
+    assert bool(done.json["mutants"]["survived"]) is (code == 4)
