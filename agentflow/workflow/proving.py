@@ -2,6 +2,7 @@
 
 import anyio
 
+from agentflow.core.events import PhaseEnded
 from agentflow.core.record import copy_shared
 from agentflow.core.task import Ending, Status, TaskState
 from agentflow.redact import to_one_line
@@ -63,5 +64,12 @@ def keep_standing(crew: Crew, task: TaskState, ending: Ending) -> tuple[TaskStat
     note = f"proving round {task.proving} was undone, the change before it stands: {why}"
     verdict = stands.verdict.replace(notes=(*stands.verdict.notes, note))
     kept = {**copy_shared(stands, TaskState), "verdict": verdict, "iteration": task.iteration}
-    task = task.replace(**kept, stands=None, pending=())
+    told, task = task.gates, task.replace(**kept, stands=None, pending=())
+    for phase, gate in task.gates.items():
+        if gate != told.get(phase):  # who watches saw it open again
+            crew.store.emit(
+                PhaseEnded(
+                    phase=phase, iteration=task.iteration, status=gate.status, message=gate.message, seconds=0
+                )
+            )
     return task, conclude(task)

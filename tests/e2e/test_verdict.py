@@ -83,7 +83,8 @@ _COMMENT = ("    return 2 * a", "    # twice\n    return 2 * a")
     [
         ("document double", _COMMENT, 0),
         ("add type hints to double", ("def double(a):", "def double(a: int) -> int:"), 0),
-        ("document double", ("    return 2 * a", "    return a + a"), 4),
+        ("document double", ("    return 2 * a", "    return a + a"), 0),
+        ("document double", ("    return 2 * a", "    return 2 * abs(a)"), 4),
         ("improve calc.py", _COMMENT, 4),
         ("fix the off-by-one in double", _COMMENT, 1),
     ],

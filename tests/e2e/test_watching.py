@@ -17,6 +17,9 @@ RESULT = {
     *(
         "proof",
         "unproved",
+        "mutants",
+        "proving_rounds",
+        "equivalent",
         "paths",
         "checks",
         "evidence",
