@@ -158,7 +158,9 @@ class Repo:
 
     @property
     def tasks(self) -> list[Path]:
-        return sorted((self.root / ".claude/agentflow").glob("*Z-*"))
+        found = (self.root / ".claude/agentflow").glob("*Z-*")
+        # those of one second are in order by what was last written
+        return sorted(found, key=lambda each: (each.name.partition("-")[0], each.stat().st_mtime_ns))
 
     @property
     def folder(self) -> Path:
