@@ -228,6 +228,10 @@ class MutantResult(Record):
     outcome: MutantEnd
     killers: tuple[str, ...] = ()
     """The first tests that fail on it."""
+    code: Side = Side.FINAL
+    """Whose code it changes: that of now, or what the change took away."""
+    hunk: Hunk | None = None
+    """The changed lines that it belongs to, in the file as it is now."""
 
     @property
     def is_unnoticed(self) -> bool:
@@ -265,6 +269,7 @@ def count_mutants(mutants: Iterable[MutantResult]) -> dict[str, Any]:
                 "before": each.before,
                 "after": each.after,
                 "operator": each.operator,
+                "code": each.code,
                 "grade": "strong" if each.is_strong else "weak",
             }
             for each in survived

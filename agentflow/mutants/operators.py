@@ -42,6 +42,8 @@ class Operator(StrEnum):
     NUMBER = "number moved"
     PROSE = "words replaced"
     PATTERN = "pattern changed"
+    TAKEN_BACK = "change taken back"
+    """The one that knows two versions of a file: what stood in the place of some lines stands there again."""
 
 
 _OPERATORS: Mapping[Operator, Callable[[SyntaxTree], Iterator[edits.Edit]]] = MappingProxyType(
@@ -68,7 +70,7 @@ _OPERATORS: Mapping[Operator, Callable[[SyntaxTree], Iterator[edits.Edit]]] = Ma
     }
 )
 _WEAK = frozenset({Operator.BOUND, Operator.NUMBER, Operator.PROSE, Operator.PATTERN})
-_WHOLE = frozenset({Operator.BODY, Operator.LOOP, Operator.RETHROW})
+_WHOLE = frozenset({Operator.BODY, Operator.LOOP, Operator.RETHROW, Operator.TAKEN_BACK})
 """Those whose name says more than their text."""
 _GENERATED = re.compile(
     r"@generated\b|\bcode generated .* do not edit\b|\bdo not edit\b.*\bgenerated\b", re.IGNORECASE

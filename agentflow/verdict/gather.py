@@ -44,7 +44,7 @@ from agentflow.verdict.diff.weakening import JudgedCheck, Weakening, find_weaken
 from agentflow.verdict.earlier_runs import WHOLE
 from agentflow.verdict.judge import has_no_failure
 from agentflow.verdict.mixed_sides import lay_new_checks, lay_original_checks
-from agentflow.verdict.mutation import plan_mutants, try_plan
+from agentflow.verdict.mutation import plan_mutants, try_plans
 from agentflow.verdict.paths import UNREAD, is_open, observe_after
 from agentflow.verdict.probes.plan import plan_canaries, plan_probes
 from agentflow.verdict.probes.probe import Probe, ProbeContext
@@ -115,8 +115,8 @@ async def _run_proof(context: JudgeContext, task: TaskState, case: Case) -> Task
     probes = await run_probes(context, task, probing, plan_probes)
     if case.wanted is not Wanted.FORM or find_proofs(case.replace(probes=probes)) or not has_no_failure(case):
         return task.replace(probes=probes)
-    plan = plan_mutants(probing)  # a refactoring that no test fails without
-    return task.replace(probes=probes, mutants=await try_plan(context, task, plan) if plan else ())
+    plans = plan_mutants(probing)  # a refactoring that no test fails without
+    return task.replace(probes=probes, mutants=await try_plans(context, task, plans) if plans else ())
 
 
 def _is_read_by_tests_alone(context: JudgeContext, task: TaskState, paths: Iterable[str]) -> bool:

@@ -1,7 +1,6 @@
 """Would a test notice if the change were otherwise? Its mutants, tried in copies of its tree."""
 
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
@@ -9,14 +8,16 @@ from anyio import to_thread
 
 from agentflow.checks.run import Shown
 from agentflow.core.events import Probing
-from agentflow.core.evidence import RED, Check, TestOutcome
+from agentflow.core.evidence import RED, Check, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.core.verdict import MutantEnd, MutantResult
-from agentflow.mutants.operators import Grade, Mutant, list_mutants
+from agentflow.mutants.operators import Grade, Mutant, Operator, list_mutants
 from agentflow.mutants.trial import MutantOrder, TriedMutant, order_mutants
+from agentflow.verdict.case import find_tests
 from agentflow.verdict.checking import JudgeContext
-from agentflow.verdict.probes.hunks import split_change
+from agentflow.verdict.mixed_sides import lay_new_checks
+from agentflow.verdict.probes.hunks import LineSpan, split_change
 from agentflow.verdict.probes.probe import ProbeContext
 from agentflow.verdict.runner import Place, run_apart
 from agentflow.verdict.target_tests import narrow_quietly
@@ -25,8 +26,7 @@ _SECONDS = 20.0
 """The time of all mutants beside that of one run of the tests."""
 _LEAST_LIMIT = 10.0
 _PATIENCE = 5
-_AT_ONCE = 2
-_MOST = 120
+_ALL = 1 << 30
 _MOST_KILLERS = 5
 
 
@@ -43,6 +43,11 @@ class MutationPlan(Record):
     """Those that are tried alone first; a mutant that these let live is tried with all."""
     seconds: float = _SECONDS
     """For all mutants together."""
+    tree: str = ""
+    """The tree that has these files, and the checks of now."""
+    code: Side = Side.FINAL
+    hunks: tuple[LineSpan, ...] = ()
+    """The changed lines that the mutants belong to, where they have to be told apart."""
 
     @classmethod
     def of(
@@ -52,43 +57,98 @@ class MutationPlan(Record):
         limit = min(check.timeout, max(_LEAST_LIMIT, _PATIENCE * took))
         return cls(
             texts=texts,
-            mutants=order_mutants(mutants)[:_MOST],
+            mutants=order_mutants(mutants),
             check=check.replace(timeout=limit),
             passing=frozenset(),
             seconds=_SECONDS + took,
         )
 
 
-def plan_mutants(context: ProbeContext) -> MutationPlan | None:
-    """Return what to try of a change whose checks all hold; None where there is nothing."""
-    final = context.tests
-    if final is None or final.evidence is None or context.case.is_blocked(final):
-        return None
-    product = context.list_product_files()
-    lines = defaultdict[str, set[int]](set)
-    for hunk in (hunk for piece in split_change(product, _MOST) for hunk in piece.hunks):
-        lines[hunk.path].update(range(hunk.new[0] + 1, hunk.new[1] + 1))
-    found = (list_mutants(each.path, each.after, lines[each.path]) for each in product if each.after)
-    texts = {each.path: each.after for each in product}
-    mutants = (mutant for each in found for mutant in each or ())
-    plan = MutationPlan.of(texts, mutants, final.check, final.evidence.seconds)
-    return plan.replace(passing=context.passed, first=context.proving) if plan.mutants else None
+def plan_mutants(context: ProbeContext) -> tuple[MutationPlan, ...]:
+    """Return what to try of a refactoring whose checks all hold: of its new code, and of what it took away.
+
+    Nothing where some changed lines leave nothing to try: what is not tried proves nothing.
+    """
+    base, final = find_tests(context.case.before), context.tests
+    if final is None or final.evidence is None or base is None or context.case.is_blocked(final):
+        return ()
+    is_told = bool(context.passed) or (final.green and base.green)
+    product = {each.path: each for each in context.list_product_files()}
+    if not is_told or not {each.path for each in context.case.changed} <= product.keys():
+        return ()
+    old, new = list[Mutant](), list[Mutant]()
+    hunks = [hunk for piece in split_change(product.values(), _ALL) for hunk in piece.hunks]
+    for hunk in hunks:
+        change = product[hunk.path]
+        went = list_mutants(change.path, change.before, _to_lines(hunk.old)) or ()
+        came = list_mutants(change.path, change.after, _to_lines(hunk.new)) or ()
+        if not (went or came):
+            if not change.after:
+                return ()
+            came = (_take_back(hunk),)
+        old += went
+        new += came
+    sides = (
+        (context.trees[1], Side.FINAL, new, context.passed),
+        (
+            lay_new_checks(context.git, context.task),
+            Side.BASE,
+            old,
+            context.passed & base.list_ids(TestOutcome.PASSED),
+        ),
+    )
+    plans = [
+        MutationPlan.of(
+            {path: each.after if code is Side.FINAL else each.before for path, each in product.items()},
+            mutants,
+            final.check,
+            final.evidence.seconds,
+        ).replace(tree=tree, code=code, hunks=tuple(hunks), passing=passing)
+        for tree, code, mutants, passing in sides
+    ]
+    return tuple(each for each in plans if each.mutants)
 
 
-async def try_plan(context: JudgeContext, task: TaskState, plan: MutationPlan) -> tuple[MutantResult, ...]:
-    """Return the outcome of each mutant of the final tree, tried in copies side by side."""
-    python = tuple(each for each in plan.mutants if each.path.endswith(".py"))
-    others = tuple(each for each in plan.mutants if each not in python)
-    shares = [python, *(others[at::_AT_ONCE] for at in range(_AT_ONCE))]  # forks share one traced run
-    end = time.monotonic() + plan.seconds
+def _to_lines(span: tuple[int, int]) -> range:
+    return range(span[0] + 1, span[1] + 1)
 
-    async def work(share: tuple[Mutant, ...]) -> list[MutantResult]:
-        async with context.checking.copy(task, task.trees[1]) as place:
+
+def _take_back(hunk: LineSpan) -> Mutant:
+    """Return the file as it is with the old text of a hunk, of which nothing smaller can be changed."""
+    lines = hunk.change.after.splitlines(keepends=True)
+    start = len("".join(lines[: hunk.new[0]]).encode())
+    return Mutant(
+        path=hunk.path,
+        line=hunk.lines.line,
+        start=start,
+        end=start + len(hunk.added.encode()),
+        before=hunk.added,
+        after=hunk.removed,
+        operator=Operator.TAKEN_BACK,
+    )
+
+
+async def try_plans(
+    context: JudgeContext, task: TaskState, plans: Iterable[MutationPlan]
+) -> tuple[MutantResult, ...]:
+    """Return the outcome of each mutant, tried in copies side by side."""
+    shares = list[tuple[MutationPlan, tuple[Mutant, ...]]]()
+    for plan in plans:
+        python = tuple(
+            each for each in plan.mutants if each.path.endswith(".py")
+        )  # forks share one traced run
+        others = tuple(each for each in plan.mutants if each not in python)
+        shares += [(plan, share) for share in (python, others) if share]
+    total = sum(len(share) for _, share in shares)
+    end = time.monotonic() + max((plan.seconds for plan, _ in shares), default=0.0)
+
+    async def work(plan: MutationPlan, share: tuple[Mutant, ...]) -> list[MutantResult]:
+        async with context.checking.copy(task, plan.tree) as place:
             return await to_thread.run_sync(lambda: list(try_mutants(place, plan, share, end)))
 
-    context.checking.emit(Probing(done=0, total=len(plan.mutants)))
-    found = await run_apart(context.sandbox.level, *(partial(work, share) for share in shares if share))
-    context.checking.emit(Probing(done=len(plan.mutants), total=len(plan.mutants)))
+    context.checking.emit(Probing(done=0, total=total))
+    found = await run_apart(context.sandbox.level, *(partial(work, *each) for each in shares))
+    context.checking.emit(Probing(done=total, total=total))
     return tuple(each for share in found for each in share)
 
 
@@ -106,11 +166,11 @@ def try_mutants(
         seconds=max(1.0, end - time.monotonic()),
     )
     if python and (tried := place.try_forked(order)) is not None:
-        yield from map(_to_result, tried)
+        yield from (_to_result(plan, each) for each in tried)
         left = [each for each in left if each not in python]
     for mutant in left:
         late = TriedMutant(mutant=mutant, outcome=MutantEnd.NOT_TRIED)
-        yield _to_result(_try_alone(place, plan, mutant) if time.monotonic() < end else late)
+        yield _to_result(plan, _try_alone(place, plan, mutant) if time.monotonic() < end else late)
 
 
 def _try_alone(place: Place, plan: MutationPlan, mutant: Mutant) -> TriedMutant:
@@ -145,16 +205,26 @@ def _read(shown: Shown, passing: frozenset[str], tried: TriedMutant) -> TriedMut
     return tried.replace(outcome=MutantEnd.KILLED if is_red else MutantEnd.SURVIVED)
 
 
-def _to_result(tried: TriedMutant) -> MutantResult:
-    mutant = tried.mutant
+def _to_result(plan: MutationPlan, tried: TriedMutant) -> MutantResult:
+    mutant, is_old = tried.mutant, plan.code is Side.BASE
+    spans = ((each, each.old if is_old else each.new) for each in plan.hunks if each.path == mutant.path)
+    if mutant.operator is Operator.TAKEN_BACK:  # it may stand between two lines
+        found = (each for each, _ in spans if each.lines.line == mutant.line)
+    else:
+        found = (each for each, span in spans if mutant.line in _to_lines(span))
+    hunk = next((each.lines for each in found), None)
+    # code that does not even load without a part of the change needs that part
+    is_needed = mutant.operator is Operator.TAKEN_BACK and tried.outcome is MutantEnd.INVALID
     return MutantResult(
         path=mutant.path,
-        line=mutant.line,
+        line=hunk.line if hunk and is_old else mutant.line,
         before=mutant.before,
         after=mutant.after,
         operator=mutant.operator,
         edit=mutant.describe().partition("  ")[2],
         is_strong=mutant.grade is Grade.STRONG,
-        outcome=tried.outcome,
+        outcome=MutantEnd.KILLED if is_needed else tried.outcome,
         killers=tried.killers,
+        code=plan.code,
+        hunk=hunk,
     )

@@ -1,5 +1,6 @@
 """Proofs of a change: pure functions of a case, the rule for renamings, and what probes show."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from agentflow.core.evidence import RED, CheckName, CheckRun, Side, TestOutcome
@@ -72,7 +73,7 @@ def find_unproved(case: Case, found: Collection[Proof]) -> tuple[str, ...]:
     if is_covered or (found and not hunks):
         return ()
     if not found and (open_edits := pick_survivors(case.mutants)):
-        return tuple(f"{each.path}:{each.line}: no test notices {each.edit}" for each in open_edits)
+        return tuple(_describe_survivor(each) for each in open_edits)
     lines = [f"{hunk.place}: {_explain_wanted(case, hunk)}" for hunk in hunks]
     unseen = {path: command for path in case.tested if (command := _find_blind_command(case, path))}
     if not lines:
@@ -82,6 +83,11 @@ def find_unproved(case: Case, found: Collection[Proof]) -> tuple[str, ...]:
     if not lines:
         lines = [f"{path}: nothing that runs here shows what it does: read the diff" for path in case.unshown]
     return tuple(lines) or ("add a test that fails without this change and passes with it",)
+
+
+def _describe_survivor(mutant: MutantResult) -> str:
+    before = ", in the code that the change took away" if mutant.code is Side.BASE else ""
+    return f"{mutant.path}:{mutant.line}: no test notices {mutant.edit}{before}"
 
 
 def _list_open(case: Case, found: Collection[Proof]) -> tuple[Hunk, ...]:
@@ -294,9 +300,18 @@ def _last_watch(results: _Results) -> tuple[Hunk, ...]:
 
 
 def is_pinned(mutants: Collection[MutantResult]) -> bool:
-    """Return whether tests notice each small edit of some code: it has to go on doing what they know."""
-    ends = {each.outcome for each in mutants}
-    return MutantEnd.KILLED in ends and ends <= {MutantEnd.KILLED, MutantEnd.INVALID}
+    """Return whether tests notice each small edit of all changed code, of what came and of what went.
+
+    So it has to go on doing what they know. One guard that goes unnoticed beside a tested line is enough to
+    be something else than a refactoring.
+    """
+    ends = defaultdict[Hunk | None, set[MutantEnd]](set)
+    for each in mutants:
+        ends[each.hunk].add(each.outcome)
+    return bool(ends) and all(
+        MutantEnd.KILLED in found and found <= {MutantEnd.KILLED, MutantEnd.INVALID}
+        for found in ends.values()
+    )
 
 
 def list_differing(results: _Results) -> tuple[str, ...]:

@@ -262,3 +262,64 @@ def test_a_refactoring_is_proved_if_tests_notice_each_edit_of_it(
     assert said in "\n".join([*(each["kind"] for each in done.json["proof"]), *done.json["unproved"]])
     assert done.json["mutants"]["killed"] > 0
     assert bool(done.json["mutants"]["survived"]) is (code == 4)
+
+
+GUARDED = """from pager.lax import check
+
+
+def pick(items, number):
+    if number < 0:
+        raise IndexError(number)
+    chosen = items[number]
+    return chosen
+
+
+def pick_checked(items):
+    return check(items[0])
+"""
+PICKED = """from pager.pick import pick
+
+
+def test_pick():
+    assert pick([3, 4, 5], 1) == 4
+    assert pick([3, 4, 5], 2) == 5
+"""
+STRICT = "def check(item):\n    if item == 99:\n        raise ValueError(item)\n    return item\n"
+PICKING = {
+    "pager/core.py": RIGHT,
+    "pager/lax.py": "def check(item):\n    return item\n",
+    "pager/strict.py": STRICT,
+    "pager/sizes.txt": "10\n",
+    "pager/pick.py": GUARDED.replace("lax", "strict"),
+    "tests/test_pick.py": PICKED,
+}
+BESIDE = {
+    "pager/pick.py": PICKING["pager/pick.py"].replace(
+        "chosen = items[number]\n    return chosen", "return items[number]"
+    )
+}
+NOT_PINNED: Mapping[str, dict[str, str | None]] = {
+    "a guard goes": {
+        "pager/pick.py": BESIDE["pager/pick.py"].replace(
+            "    if number < 0:\n        raise IndexError(number)\n", ""
+        )
+    },
+    "another import": {"pager/pick.py": BESIDE["pager/pick.py"].replace("strict", "lax")},
+    "a file that no grammar reads": {**BESIDE, "pager/sizes.txt": "11\n"},
+    "lines that go in another file": {**BESIDE, "pager/strict.py": "def check(item):\n    return item\n"},
+    "a file that goes": {**BESIDE, "pager/lax.py": None},
+}
+
+
+@pytest.mark.parametrize("files", NOT_PINNED.values(), ids=NOT_PINNED)
+def test_what_comes_with_a_proved_refactoring_is_not_proved_by_it(
+    files: dict[str, str | None], tmp_path: Path
+) -> None:
+    attempt = Attempt(tmp_path, {**BASE, **PICKING})
+    done = attempt.run("refactor pick() in pager/pick.py", files, "--json")
+    assert (done.code, done.json["proof"]) == (4, []), attempt.report
+
+
+def test_the_same_refactoring_alone_is_proved(tmp_path: Path) -> None:
+    done = Attempt(tmp_path, {**BASE, **PICKING}).run("refactor pick() in pager/pick.py", BESIDE, "--json")
+    assert (done.code, [each["kind"] for each in done.json["proof"]]) == (0, ["pinned"])
