@@ -75,6 +75,7 @@ _WHOLE = frozenset({Operator.BODY, Operator.LOOP, Operator.RETHROW, Operator.TAK
 _GENERATED = re.compile(
     r"@generated\b|\bcode generated .* do not edit\b|\bdo not edit\b.*\bgenerated\b", re.IGNORECASE
 )
+_SAYS = re.compile(r"\b(?!(?:else|try|finally|do|then|fi|done|end|begin|ensure)\b)\w")
 _HEAD = 600
 """In so many letters a generated file says that it is one."""
 _ROW = 60
@@ -178,6 +179,27 @@ def _is_local(tree: SyntaxTree, left: "Node", others: list[int], ends: list[bool
         is_said for at, is_said in zip(others, ends, strict=True) if start <= at < end and at not in assigned
     ]
     return bool(uses) and all(uses)
+
+
+def list_untouched(path: str, text: str, lines: Collection[int]) -> tuple[str, ...]:
+    """Return the code on some lines that no mutant changes: whole lines, and what operators leave alone.
+
+    Comments, docstrings and annotations are no such code, nor are lines of brackets or `else` alone.
+    """
+    rows = text.splitlines()
+    tree = parse_source(path, text)
+    if tree is None:
+        return tuple(row for at in lines if (row := rows[at - 1].strip()))
+    unread = _list_unread(tree)
+    apart = [node for name in ("ignored", "words", "talk") for node in tree.nodes[name]]
+    parts = [node for node in apart if node.id not in unread and node.start_point.row + 1 in lines]
+    silent = [node for name in ("comment", "docstring") for node in tree.nodes[name] if node.id in unread]
+    touched = {row + 1 for node in silent for row in range(node.start_point.row, node.end_point.row + 1)}
+    for mutant, _ in _find_mutants(tree, path, lines):
+        last = tree.text[: max(mutant.end - 1, mutant.start)].count(b"\n") + 1
+        touched.update(range(mutant.line, last + 1))
+    whole = (rows[at - 1].strip() for at in lines if at not in touched)
+    return (*map(tree.read, parts), *(row for row in whole if _SAYS.search(row)))
 
 
 def list_unreadable(path: str, text: str, lines: Collection[int]) -> tuple[int, ...]:

@@ -1,6 +1,7 @@
 """Would a test notice if the change were otherwise? Its mutants, tried in copies of its tree."""
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
@@ -12,7 +13,7 @@ from agentflow.core.evidence import RED, Check, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.core.verdict import MutantEnd, MutantResult
-from agentflow.mutants.operators import Grade, Mutant, Operator, list_mutants
+from agentflow.mutants.operators import Grade, Mutant, Operator, list_mutants, list_untouched
 from agentflow.mutants.trial import MutantOrder, TriedMutant, order_mutants
 from agentflow.verdict.case import find_tests
 from agentflow.verdict.checking import JudgeContext
@@ -72,7 +73,8 @@ def plan_mutants(context: ProbeContext) -> tuple[MutationPlan, ...]:
     base, final = find_tests(context.case.before), context.tests
     if final is None or final.evidence is None or base is None or context.case.is_blocked(final):
         return ()
-    is_told = bool(context.passed) or (final.green and base.green)
+    kept = context.passed & base.list_ids(TestOutcome.PASSED)
+    is_told = bool(kept) or (final.green and base.green and not context.passed)
     product = {each.path: each for each in context.list_product_files()}
     if not is_told or not {each.path for each in context.case.changed} <= product.keys():
         return ()
@@ -86,6 +88,10 @@ def plan_mutants(context: ProbeContext) -> tuple[MutationPlan, ...]:
             if not change.after:
                 return ()
             came = (_take_back(hunk),)
+        else:
+            stays = Counter(list_untouched(change.path, change.after, _to_lines(hunk.new)))
+            if stays != Counter(list_untouched(change.path, change.before, _to_lines(hunk.old))):
+                return ()  # such as an assertion that went beside a line that tests notice
         old += went
         new += came
     sides = (
@@ -94,7 +100,7 @@ def plan_mutants(context: ProbeContext) -> tuple[MutationPlan, ...]:
             lay_new_checks(context.git, context.task),
             Side.BASE,
             old,
-            context.passed & base.list_ids(TestOutcome.PASSED),
+            kept,
         ),
     )
     plans = [

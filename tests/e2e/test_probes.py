@@ -270,24 +270,49 @@ GUARDED = """from pager.lax import check
 def pick(items, number):
     if number < 0:
         raise IndexError(number)
+    assert items
     chosen = items[number]
     return chosen
 
 
 def pick_checked(items):
     return check(items[0])
+
+
+def wait(items, timeout):
+    return items[::-1]
+
+
+def pick_all(items):
+    kept = list(wait(items, timeout=5))
+    return kept
+
+
+def pick_last(items):
+    from pager.strict import check
+
+    last = items[-1]
+    return check(last)
 """
-PICKED = """from pager.pick import pick
+PICKED = """from pager.pick import pick, pick_all, pick_last
 
 
 def test_pick():
     assert pick([3, 4, 5], 1) == 4
     assert pick([3, 4, 5], 2) == 5
+
+
+def test_pick_all():
+    assert pick_all((3, 4)) == [4, 3]
+
+
+def test_pick_last():
+    assert pick_last([3, 4]) == 5
 """
-STRICT = "def check(item):\n    if item == 99:\n        raise ValueError(item)\n    return item\n"
+STRICT = "def check(item):\n    if item == 99:\n        raise ValueError(item)\n    return item + 1\n"
 PICKING = {
     "pager/core.py": RIGHT,
-    "pager/lax.py": "def check(item):\n    return item\n",
+    "pager/lax.py": "def check(item):\n    return item + 1\n",
     "pager/strict.py": STRICT,
     "pager/sizes.txt": "10\n",
     "pager/pick.py": GUARDED.replace("lax", "strict"),
@@ -306,8 +331,25 @@ NOT_PINNED: Mapping[str, dict[str, str | None]] = {
     },
     "another import": {"pager/pick.py": BESIDE["pager/pick.py"].replace("strict", "lax")},
     "a file that no grammar reads": {**BESIDE, "pager/sizes.txt": "11\n"},
-    "lines that go in another file": {**BESIDE, "pager/strict.py": "def check(item):\n    return item\n"},
+    "lines that go in another file": {**BESIDE, "pager/strict.py": "def check(item):\n    return item + 1\n"},
     "a file that goes": {**BESIDE, "pager/lax.py": None},
+    "an assertion on the line above": {
+        "pager/pick.py": PICKING["pager/pick.py"].replace(
+            "    assert items\n    chosen = items[number]\n    return chosen", "    return items[number]"
+        )
+    },
+    "a limit of time on the same line": {
+        "pager/pick.py": PICKING["pager/pick.py"].replace(
+            "    kept = list(wait(items, timeout=5))\n    return kept",
+            "    return list(wait(items, timeout=500))",
+        )
+    },
+    "an import on the line above": {
+        "pager/pick.py": PICKING["pager/pick.py"].replace(
+            "    from pager.strict import check\n\n    last = items[-1]\n    return check(last)",
+            "    from pager.lax import check\n\n    return check(items[-1])",
+        )
+    },
 }
 
 
