@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dis
 import gc
 import importlib
 import json
@@ -144,6 +145,8 @@ class MutantServer:
         self.lines: dict[str, set[tuple[str, int]]] = {}
         self.common: set[tuple[str, int]] = set()
         """Lines that run as something is imported, for whichever test."""
+        self.wanted: set[tuple[str, int]] = set()
+        """Lines of the mutants: no other has to be watched."""
         self.shared: dict[str, set[tuple[str, int]]] = {}
         """Lines of fixtures, by the start of the ids of the tests that may use them."""
         self.load = _LOADING / _PATIENCE
@@ -154,6 +157,8 @@ class MutantServer:
         os.chdir(self.root)
         texts = {each["path"]: Path(each["path"]).read_bytes() for each in self.spec["mutants"]}
         self.spans = Spans(texts)
+        for edit in self.spec["mutants"]:
+            self.wanted |= self.spans.list_lines(edit, texts[edit["path"]])
         if self.is_loaded():
             self.write(control="a plugin has loaded the code")
             return
@@ -463,6 +468,8 @@ class Watcher(MutantRunner):
         self.lines: dict[str, set[tuple[str, int]]] = {"": set()}
         self.begin("")
         self.is_known: dict[str, str | None] = {}
+        self.open: dict[int, tuple[frozenset[tuple[str, int]], CodeType]] = {}
+        """The lines to see of each function that has run, by its address: to hash code takes long."""
         sys.addaudithook(self.hear)
         if not _MONITORING:
             threading.settrace(self.enter)
@@ -486,6 +493,7 @@ class Watcher(MutantRunner):
 
     def start_on(self, code: CodeType, _offset: int) -> Any:
         """Note the first line of a function, which is no step of its own where the body stands there."""
+        self.list_open(code)
         self.note(code, code.co_firstlineno)
         return _DISABLE
 
@@ -494,22 +502,39 @@ class Watcher(MutantRunner):
         return _DISABLE
 
     def enter(self, frame: FrameType, _event: str, _given: Any) -> Any:
+        """Follow a function until all lines of mutants that it has were seen."""
+        code = frame.f_code
+        open_lines = self.list_open(code)
+        if open_lines <= self.seen:
+            return None
+
         def step(inner: FrameType, event: str, _given: Any) -> Any:
             if event == "line":
-                self.note(inner.f_code, inner.f_lineno)
+                self.note(code, inner.f_lineno)
+                if open_lines <= self.seen:
+                    return None
             return step
 
-        return step if self.note(frame.f_code, frame.f_lineno) else None
+        self.note(code, frame.f_lineno)
+        return step
 
-    def note(self, code: CodeType, line: int) -> bool:
-        name = code.co_filename
-        if name not in self.is_known:
-            self.is_known[name] = self.server.files.get(os.path.realpath(name))
-        path = self.is_known[name]
-        if path is None:
-            return False
-        self.lines["" if is_importing() else self.prefix].add((path, line))
-        return True
+    def list_open(self, code: CodeType) -> frozenset[tuple[str, int]]:
+        """Return the lines of a function that mutants are on."""
+        known = self.open.get(id(code))
+        if known is None:
+            name = code.co_filename
+            if name not in self.is_known:
+                self.is_known[name] = self.server.files.get(os.path.realpath(name))
+            path = self.is_known[name]
+            rows = (code.co_firstlineno, *(line for _, line in dis.findlinestarts(code))) if path else ()
+            found = frozenset((path, row) for row in rows if path and row) & self.server.wanted
+            known = self.open[id(code)] = (found, code)
+        return known[0]
+
+    def note(self, code: CodeType, line: int) -> None:
+        path = self.is_known.get(code.co_filename)
+        if path is not None and (path, line) in self.list_open(code) and (path, line) not in self.seen:
+            self.lines["" if is_importing() else self.prefix].add((path, line))
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[Any]) -> Iterator[None]:
