@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from difflib import SequenceMatcher
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -124,16 +123,16 @@ def list_mutants(path: str, text: str, lines: Collection[int]) -> tuple[Mutant, 
     tree = parse_source(path, text)
     if tree is None:
         return None
-    return tuple(mutant for mutant, _ in _find_mutants(tree, path, lines))
+    return tuple(_find_mutants(tree, path, lines))
 
 
-def _find_mutants(tree: SyntaxTree, path: str, lines: Collection[int]) -> list[tuple[Mutant, "Node"]]:
-    """Return the mutants of some lines, each with the node that decides about it."""
+def _find_mutants(tree: SyntaxTree, path: str, lines: Collection[int]) -> list[Mutant]:
+    """Return the mutants of some lines, in the order in which they stand."""
     if _GENERATED.search(tree.text[:_HEAD].decode("utf-8", "replace")):
         return []
     apart = [_span(each) for name in ("ignored", "words", "talk") for each in tree.nodes[name]]
     apart += _list_wordings(tree)
-    found: dict[tuple[int, int, str], tuple[Mutant, Node]] = {}
+    found: dict[tuple[int, int, str], Mutant] = {}
     for operator, operate in _OPERATORS.items():
         for node, start, end, after in operate(tree):
             line = node.start_point.row + 1
@@ -143,8 +142,8 @@ def _find_mutants(tree: SyntaxTree, path: str, lines: Collection[int]) -> list[t
                 mutant = Mutant(
                     path=path, line=line, start=start, end=end, before=before, after=after, operator=operator
                 )
-                found.setdefault((start, end, after), (mutant, node))
-    return sorted(found.values(), key=lambda each: (each[0].start, each[0].end))
+                found.setdefault((start, end, after), mutant)
+    return sorted(found.values(), key=lambda each: (each.start, each.end))
 
 
 def _span(node: "Node") -> tuple[int, int]:
@@ -195,7 +194,7 @@ def list_untouched(path: str, text: str, lines: Collection[int]) -> tuple[str, .
     parts = [node for node in apart if node.id not in unread and node.start_point.row + 1 in lines]
     silent = [node for name in ("comment", "docstring") for node in tree.nodes[name] if node.id in unread]
     touched = {row + 1 for node in silent for row in range(node.start_point.row, node.end_point.row + 1)}
-    for mutant, _ in _find_mutants(tree, path, lines):
+    for mutant in _find_mutants(tree, path, lines):
         last = tree.text[: max(mutant.end - 1, mutant.start)].count(b"\n") + 1
         touched.update(range(mutant.line, last + 1))
     whole = (rows[at - 1].strip() for at in lines if at not in touched)
@@ -208,106 +207,6 @@ def list_unreadable(path: str, text: str, lines: Collection[int]) -> tuple[int, 
     return tuple(sorted(tree.broken_lines.intersection(lines))) if tree else ()
 
 
-def list_removed(path: str, before: str, after: str, lines_before: Collection[int]) -> tuple[Mutant, ...]:
-    """Return the mutants of the old text that leave out what a change took away.
-
-    It stands neither in the function of the same name nor in a new one, and nothing like it has its place.
-    """
-    old, new = parse_source(path, before), parse_source(path, after)
-    if old is None or new is None:
-        return ()
-    olds, news = _list_functions(old), _list_functions(new)
-    fresh = " ".join(text for name, text in news.items() if name not in olds)
-    added = list[tuple[str, Mutant]]()
-    for mutant, node in _find_mutants(new, path, range(1, after.count("\n") + 2)):
-        name = _find_function(new, node)
-        if f" {_read_left_out(new, mutant, node)} " not in f" {olds.get(name, '')} ":
-            added.append((name, mutant))
-    found = list[Mutant]()
-    for mutant, node in _find_mutants(old, path, lines_before):
-        name = _find_function(old, node)
-        room = f" {news.get(name, news[''])} {fresh} "
-        is_there = f" {_read_left_out(old, mutant, node)} " in room
-        if mutant.operator not in _TAKING or is_there or _is_other_way(old, mutant, node, room):
-            continue
-        if not any(name == where and _is_like(mutant, each) for where, each in added):
-            found.append(mutant)
-    return tuple(found)
-
-
-_TAKING = frozenset(
-    {Operator.CONDITION, Operator.LOGIC, Operator.STATEMENT, Operator.CALL, Operator.PART}
-    | {Operator.RETHROW, Operator.LOOP}
-)
-_ALIKE = 0.5
-"""From this share of their words on, one expression stands in the place of another."""
-
-
-def _to_words(text: str) -> str:
-    return " ".join(re.findall(r"\w+|[^\w\s]", text))
-
-
-def _list_functions(tree: SyntaxTree) -> dict[str, str]:
-    """Return the words of each function by its name, those of the file by none."""
-    found = {"": _to_words(tree.read(tree.root))}
-    for body in tree.nodes["body"]:
-        name = _find_function(tree, body)
-        found[name] = (
-            f"{found.get(name, '')} {_to_words(tree.read(body.parent or body))}" if name else found[""]
-        )
-    return found
-
-
-def _find_function(tree: SyntaxTree, node: "Node") -> str:
-    """Return the name of the function around a node; none for one outside."""
-    bodies = {each.parent.id for each in tree.nodes["body"] if each.parent is not None}
-    above: Node | None = node
-    while above is not None:
-        if above.id in bodies:
-            named = (above, above.parent) if above.parent is not None else (above,)
-            names = [each.child_by_field_name(field) for each in named for field in ("name", "declarator")]
-            if name := next((each for each in names if each is not None), None):
-                return tree.read(name).partition("(")[0]
-        above = above.parent
-    return ""
-
-
-def _read_left_out(tree: SyntaxTree, mutant: Mutant, node: "Node") -> str:
-    """Return the words of what a mutant leaves out; of a loop and a handler those of its head."""
-    is_headed = mutant.operator in (Operator.RETHROW, Operator.LOOP)
-    end = node.children[-1].start_byte if is_headed and node.children else node.end_byte
-    return _to_words(tree.text[node.start_byte : end].decode("utf-8", "replace"))
-
-
-def _is_other_way(tree: SyntaxTree, mutant: Mutant, node: "Node", room: str) -> bool:
-    """Tell whether a condition is fixed the wrong way: one whose code stays was always true, else never."""
-    if mutant.operator is not Operator.CONDITION or node.parent is None:
-        return False
-    above = (node.parent, node.parent.parent)
-    bodies = [each.child_by_field_name("consequence") for each in above if each is not None]
-    stays = any(each is not None and f" {_to_words(tree.read(each).strip('{}'))} " in room for each in bodies)
-    return mutant.after != (tree.grammar.true if stays else tree.grammar.false)
-
-
-def _is_like(old: Mutant, new: Mutant) -> bool:
-    if old.operator is not new.operator:
-        return False
-    words = (_to_words(old.before).split(), _to_words(new.before).split())
-    return SequenceMatcher(None, *words, autojunk=False).ratio() >= _ALIKE
-
-
-_Shape = str | tuple["_Shape", ...]
-
-
-def same_program(path: str, before: str, after: str) -> bool:
-    """Tell whether texts differ in comments, layout, docstrings and unread annotations alone."""
-    trees = (parse_source(path, before), parse_source(path, after))
-    shapes = [
-        _shape(each, each.root, _list_unread(each)) for each in trees if each and not each.root.has_error
-    ]
-    return len(shapes) == 2 and shapes[0] == shapes[1]
-
-
 def _list_unread(tree: SyntaxTree) -> frozenset[int]:
     names = ["comment", "docstring"]
     if not _READS_ANNOTATIONS.search(tree.text):
@@ -318,20 +217,3 @@ def _list_unread(tree: SyntaxTree) -> frozenset[int]:
 _READS_ANNOTATIONS = re.compile(
     rb"\b(__annotations__|get_type_hints|get_annotations|signature|singledispatch)\b"
 )
-
-
-_LAYOUT = frozenset({"\n", "\\\n"})
-
-
-def _shape(tree: SyntaxTree, node: "Node", unread: frozenset[int]) -> _Shape:
-    """Return the texts of a node's leaves, nested as they are in the tree; texts of the program whole."""
-    if not node.children or node.id in {each.id for each in tree.nodes["string"]}:
-        return tree.read(node)
-    shapes = list[_Shape]()
-    for child in node.children:
-        if child.id in unread:
-            if shapes and shapes[-1] in (":", "->"):  # the mark before an annotation
-                shapes.pop()
-        elif (shape := _shape(tree, child, unread)) and shape not in _LAYOUT:
-            shapes.append(shape)
-    return shapes[0] if len(shapes) == 1 else tuple(each for each in shapes if each != "\n")
