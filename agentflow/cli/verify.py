@@ -102,9 +102,10 @@ def verify_here(
 
 
 def _show_mutants(sandbox: "Sandbox", git: "Git", revisions: str, *, json: bool) -> int:
-    from agentflow.api.mutation import describe_mutation, find_mutation
+    from agentflow.api.mutation import MutationRequest, describe_mutation, find_mutation
 
-    found = find_mutation(sandbox, git, revisions, lambda said: None if json else say(said))
+    request = MutationRequest(revisions=revisions, tell=lambda said: None if json else say(said))
+    found = find_mutation(sandbox, git, request)
     if json:
         say_json({**count_mutants(found.mutants), "unread": list(found.unread)})
     else:
