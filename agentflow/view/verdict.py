@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator
 from shlex import quote
 
+from agentflow.core.evidence import Side
 from agentflow.core.record import Record
 from agentflow.core.task import Failure, Phase, Status, TaskState
-from agentflow.core.verdict import PLAUSIBLE, Verdict, explain_caveat
+from agentflow.core.verdict import PLAUSIBLE, MutantResult, Verdict, explain_caveat
 from agentflow.redact import format_count, list_some, make_visible, to_one_line
 from agentflow.store.reading import TASKS
 from agentflow.verdict.ending import describe_outcome
@@ -24,6 +25,12 @@ _FEW = 6
 _REASON = 300
 _PER_FAILURE = 3
 _NOTES = 8
+
+
+def describe_survivor(mutant: MutantResult) -> str:
+    """Return what no test notices: `default=0 → default=1: no test notices`."""
+    where = " in the removed code" if mutant.code is Side.BASE else ""
+    return f"{mutant.edit}{where}: no test notices"
 
 
 class FileDiff(Record):
