@@ -16,6 +16,7 @@ from agentflow.redact import list_some
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import apply_project, load_settings
 from agentflow.view.text import Line, Style, line, span
+from agentflow.view.verdict import describe_survivor
 from agentflow.workspace.git import Git
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def describe_mutation(found: DiffMutants) -> tuple[Line, ...]:
     rows = [
         line(
             span("! " if each.is_strong else "· ", Style.WARN),
-            f"{each.path}:{each.line}  {each.edit}: no test notices",
+            f"{each.path}:{each.line}  {describe_survivor(each)}",
             hang=4,
         )
         for each in pick_survivors(found.mutants)

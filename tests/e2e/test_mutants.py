@@ -1,9 +1,11 @@
 """`verify --mutants`: which changed lines of a person's own diff no test would notice."""
 
+import json
 import shutil
 
 import pytest
 
+from tests.support.formats import sarif_problems
 from tests.support.repo import NewRepo
 
 _RATES = "def rate(total, member=False):\n    return total\n"
@@ -46,6 +48,24 @@ def test_survivors_are_named_until_a_test_notices_each(new_repo: NewRepo) -> Non
     assert done.code == 0, done.out
     assert done.json["killed"] == done.json["tried"] > 5
     assert [each["grade"] for each in done.json["survived"]] == []
+
+
+def test_survivors_are_written_as_sarif_at_their_lines(new_repo: NewRepo) -> None:
+    repo = new_repo({"rates.py": _RATES, "test_rates.py": _TEST})
+    repo.write({"rates.py": _CHANGED, "test_rates.py": _TEST + _MEMBER})
+    done = repo.run("verify", "--mutants", "--sarif", "found.sarif", "--json")
+    assert done.code == 4, done.err
+    written = json.loads(repo.read("found.sarif"))
+    assert sarif_problems(written) == []
+    (run,) = written["runs"]
+    rules = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+    assert {each["ruleId"] for each in run["results"]} == {"mutant_survived"} <= rules
+    (told,) = (each for each in run["results"] if "total >= 100 → member:" in each["message"]["text"])
+    assert told["level"] == "warning"
+    assert told["locations"][0]["physicalLocation"] == {
+        "artifactLocation": {"uri": "rates.py"},
+        "region": {"startLine": 2},
+    }
 
 
 def test_a_range_is_tried_as_it_was_committed(new_repo: NewRepo) -> None:
