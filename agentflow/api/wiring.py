@@ -268,10 +268,9 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
 
 
 def _mutate(setup: Setup, tree: str, path: str, cancelled: Callable[[], bool]) -> str:
-    """Return in a few lines which lines no test notices of what differs from a tree."""
+    """Return which lines no test notices of what differs from a tree, the numbers first."""
     from agentflow.api.mutation import MUTANTS_SECONDS, MutationRequest, describe_mutation, find_mutation
 
     request = MutationRequest(revisions=tree, path=path, seconds=MUTANTS_SECONDS, cancelled=cancelled)
-    return "\n".join(
-        each.text for each in describe_mutation(find_mutation(setup.sandbox, setup.git, request))
-    )
+    *rows, last = describe_mutation(find_mutation(setup.sandbox, setup.git, request))
+    return "\n".join(each.text for each in (last, *rows))

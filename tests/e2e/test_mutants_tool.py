@@ -54,7 +54,7 @@ def test_a_role_sees_the_lines_that_no_test_notices_until_tests_do(new_repo: New
     )
     assert first.startswith("No changed code to try")
     assert "! rates.py:2  member and total >= 100 → member: no test notices" in second
-    assert second.splitlines()[-1].endswith("Add a test that fails on each, or simplify the code.")
+    assert second.splitlines()[0].endswith("Add a test that fails on each, or simplify the code.")
     assert "killed" in third
     assert "no test notices" not in third + judges
     assert repo.read("rates.py") == CHANGED
