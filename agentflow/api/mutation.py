@@ -204,4 +204,5 @@ def describe_mutation(found: DiffMutants) -> tuple[Line, ...]:
         said = f"{survived} of {told['tried']} mutants survive{late}. "
         said += "Add a test that fails on each, or simplify the code."
         return (*rows, line(span(said, Style.WARN)))
-    return (*rows, line(span(f"{told['killed']} of {told['tried']} mutants killed{late}", Style.GOOD)))
+    said = f"{told['killed']} of {told['tried']} mutants killed{late}"
+    return (*rows, line(span(said, Style.WARN if found.is_open else Style.GOOD)))

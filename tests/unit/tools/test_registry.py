@@ -16,9 +16,9 @@ from tests.unit.tools.bench import Bench
 LISTS = {
     "explorer": ("Read", "Grep", "Glob", "Bash", "WebSearch", "WebFetch"),
     "planner": ("Read", "Grep", "Glob", "TodoWrite"),
-    "implementer": ("Read", "Write", "Edit", "Grep", "Glob", "Bash"),
+    "implementer": ("Read", "Write", "Edit", "Grep", "Glob", "Bash", "Mutants"),
     "reviewer": ("Read", "Grep", "Glob", "Bash"),
-    "verifier": ("Read", "Grep", "Bash"),
+    "verifier": ("Read", "Grep", "Bash", "Mutants"),
 }
 NINE = ("Read", "Write", "Edit", "Glob", "Grep", "Bash", "TodoWrite", "WebSearch", "WebFetch")
 
