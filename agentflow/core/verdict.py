@@ -83,6 +83,8 @@ class Verdict(Record):
     """Words such as `already_red`; any of them makes the result verified_with_caveat."""
     notes: tuple[str, ...] = ()
     """Remarks for people; they change nothing."""
+    grounds: dict[str, tuple[str, ...]] = {}
+    """The notes that say why the change has a caveat."""
     weakened: tuple[str, ...] = ()
     """Changes to the checks that only a person can approve."""
     to_approve: bool = False
@@ -350,20 +352,20 @@ class Caveat(StrEnum):
 
 _MEANINGS: Mapping[str, str] = MappingProxyType(
     {
-        Caveat.UNPROVED: "no test proves the change, or a part of it: add what is named, or read the diff",
+        Caveat.UNPROVED: "no test proves the change, or a part of it",
         Caveat.ALREADY_RED: "some checks failed before the task and still fail",
         Caveat.FLAKY: "a check both failed and passed on the same tree, so its pass proves little",
         Caveat.CHECK_SKIPPED: "skipped on request",
-        Caveat.CHECK_NOT_RUN: "this check could not run on this machine: see the notes",
+        Caveat.CHECK_NOT_RUN: "this check could not run on this machine",
         Caveat.TESTS_NOT_COUNTED: "the tests cannot be counted; only the exit code is known",
         Caveat.MOSTLY_SKIPPED: "more tests were skipped than run",
-        Caveat.KNOWS_THE_TESTS: "parts of the new code look written for these tests: see the notes",
-        Caveat.GREEN_WHEN_BROKEN: "these tests still pass when the changed code is broken: see the notes",
-        Caveat.DEPENDS_ON_SURROUNDINGS: "a proving test fails under other conditions: see the notes",
-        Caveat.NOT_ALL_TRIED: "not every probe could be run: see the notes",
-        Caveat.CHECK_WEAKENED: "a check was weakened; today's code passes the original one: see the notes",
-        Caveat.DEPENDENCIES: "the dependencies changed; a person should review them: see the notes",
-        Caveat.AMBIGUOUS_REPAIR: "other edits pass the same tests but differ on other inputs: see the notes",
+        Caveat.KNOWS_THE_TESTS: "parts of the new code look written for these tests",
+        Caveat.GREEN_WHEN_BROKEN: "these tests still pass when the changed code is broken",
+        Caveat.DEPENDS_ON_SURROUNDINGS: "a proving test fails under other conditions",
+        Caveat.NOT_ALL_TRIED: "not every probe could be run",
+        Caveat.CHECK_WEAKENED: "a check was weakened; today's code passes the original one",
+        Caveat.DEPENDENCIES: "the dependencies changed; a person should review them",
+        Caveat.AMBIGUOUS_REPAIR: "other edits pass the same tests but differ on other inputs",
         Caveat.NOT_REVIEWED: "no review counts: --no-review skipped it, or the reviewer gave no valid result",
         Caveat.REVIEWER_DISAGREES: "the checks pass, but the reviewer objected without citing a line",
         Caveat.VERIFIER_DISAGREES: "the checks pass, but the verifier did not confirm the change",

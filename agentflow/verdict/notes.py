@@ -4,31 +4,49 @@ from collections.abc import Iterable, Iterator
 
 from agentflow.core.check_command import format_command
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome, describe_end
-from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult, ProofKind, count_mutants
+from agentflow.core.verdict import Caveat, ProbeEnd, ProbeKind, ProbeResult, ProofKind, count_mutants
 from agentflow.redact import list_some
 from agentflow.verdict.case import Case, find_faults, is_left_behind
 from agentflow.verdict.proofs import list_differing, list_green_when_broken, list_late, list_proven_tests
 from agentflow.workspace.changes import ChangeKind
 
+_PROBES = (Caveat.GREEN_WHEN_BROKEN, Caveat.DEPENDS_ON_SURROUNDINGS, Caveat.NOT_ALL_TRIED)
 
-def list_notes(case: Case) -> tuple[str, ...]:
-    """Return what a person should know of a change besides its verdict."""
-    parts = (
-        _no_test_needed(case),
-        _note_checks(case),
-        _list_leavings(case),
-        _not_run(case),
-        _count_skipped(case),
-        _list_matched(case),
-        _still_red(case),
-        _find_mixed(case),
-        _unproven(case),
-        _list_suspicions(case),
-        _note_probes(case),
-        _list_dependencies(case),
-        _list_unseen(case),
+
+def list_notes(case: Case) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """Return what a person should know of a change besides its verdict, and which of it explains a caveat."""
+    parts: tuple[tuple[tuple[Caveat, ...], Iterable[str]], ...] = (
+        ((Caveat.CHECK_SKIPPED,), _list_overrides(case)),
+        ((), _no_test_needed(case)),
+        ((Caveat.CHECK_WEAKENED,), _note_checks(case)),
+        ((), _list_leavings(case)),
+        ((Caveat.CHECK_NOT_RUN,), (*note_no_tests(case), *_not_run(case))),
+        ((Caveat.MOSTLY_SKIPPED, Caveat.TESTS_NOT_COUNTED), _count_skipped(case)),
+        ((), _list_matched(case)),
+        ((Caveat.ALREADY_RED,), _still_red(case)),
+        ((Caveat.FLAKY,), _find_mixed(case)),
+        ((), _unproven(case)),
+        ((Caveat.KNOWS_THE_TESTS,), _list_suspicions(case)),
+        (_PROBES, _note_probes(case)),
+        ((Caveat.DEPENDENCIES,), _list_dependencies(case)),
+        ((), _list_unseen(case)),
     )
-    return tuple(note for part in parts for note in part)
+    told = [(caveats, tuple(part)) for caveats, part in parts]
+    grounds: dict[str, tuple[str, ...]] = {
+        caveat: part for caveats, part in told for caveat in caveats if part
+    }
+    return tuple(note for _, part in told for note in part), grounds
+
+
+def note_no_tests(case: Case) -> list[str]:
+    """Return a note if the repository has no tests, before the task and now."""
+    known = {run.check.name for run in (*case.before, *case.after)}
+    is_known = CheckName.TESTS in {*known, *(override.check for override in case.overrides)}
+    return [] if is_known else ["tests: not run (this repository has none that agentflow can find)"]
+
+
+def _list_overrides(case: Case) -> list[str]:
+    return [f"{one.check} skipped by {one.by}: {one.reason} (risk: {one.risk})" for one in case.overrides]
 
 
 def _no_test_needed(case: Case) -> list[str]:

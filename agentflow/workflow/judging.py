@@ -274,7 +274,8 @@ def _quote_checks(crew: Crew, task: TaskState, seen: Inspection) -> str:
 
 
 def _end_tampered(answer: Answer, weakened: Sequence[str]) -> Ending:
-    said = "; ".join(weakened)
     why = f" ({answer.text})" if answer.text else ""
-    reason = f"the checks were changed, not approved by {answer.by or 'a person'}{why}: {said}"
+    reason = "\n".join(
+        (f"the checks were changed, not approved by {answer.by or 'a person'}{why}:", *weakened)
+    )
     return Ending(status=Status.TAMPERED, exit_code=Exit.TAMPERED, reason=reason)
