@@ -7,7 +7,7 @@ from agentflow.core.errors import Exit
 from agentflow.core.evidence import CheckName
 from agentflow.core.pending import APPROVED, Pending, PendingKind
 from agentflow.core.record import Record
-from agentflow.core.task import RequiredCheck, Status, TaskState
+from agentflow.core.task import Status, TaskState
 from agentflow.core.verdict import Caveat, Verdict, explain_caveat
 from agentflow.redact import format_count, list_some, to_one_line
 from agentflow.verdict.ending import FindEvidence
@@ -140,24 +140,17 @@ def _list_grounds(verdict: Verdict) -> tuple[str, ...]:
 def _count_checks(task: TaskState, find: FindEvidence) -> str:
     """Return in words what the checks show of a change that was verified."""
     base = {one.check.name: find(one.evidence) for one in task.baseline}
-    turned = green = 0
-    for one in task.final:
-        before, after = base.get(one.check.name), find(one.evidence)
-        if after and after.exit_code == 0:
-            green += 1
-            turned += before is not None and before.exit_code != 0
-    verb = "passes" if (turned or green) == 1 else "pass"
+    pairs = [(base.get(one.check.name), find(one.evidence)) for one in task.final]
+    green = [before for before, after in pairs if after and after.exit_code == 0]
+    turned = [before for before in green if before and before.exit_code != 0]
+    verb = "passes" if len(turned or green) == 1 else "pass"
     if turned:
-        return f"{format_count(turned, 'failing check')} now {verb}; no new failures."
+        return f"{format_count(len(turned), 'failing check')} now {verb}; no new failures."
     if green:
-        return f"{format_count(green, 'check')} {verb} on the changed code; no new failures."
-    then, now = (_count_failing(find, side) for side in (task.baseline, task.final))
+        return f"{format_count(len(green), 'check')} {verb} on the changed code; no new failures."
+    counts = ([one and one.tests for one in side] for side in (base.values(), (each for _, each in pairs)))
+    then, now = (sum(one.failed + one.errors for one in each if one) for each in counts)
     return f"{format_count(then, 'test')} failed before, {now} now; no new failures."
-
-
-def _count_failing(find: FindEvidence, checks: tuple[RequiredCheck, ...]) -> int:
-    found = (find(one.evidence) for one in checks)
-    return sum(one.tests.failed + one.tests.errors for one in found if one and one.tests)
 
 
 def _list_steps(task: TaskState, find: FindEvidence, *, at_work: bool) -> tuple[str, ...]:

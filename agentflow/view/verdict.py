@@ -6,7 +6,7 @@ from shlex import quote
 
 from agentflow.core.record import Record
 from agentflow.core.task import Failure, Phase, Status, TaskState
-from agentflow.core.verdict import PLAUSIBLE, Verdict, explain_caveat
+from agentflow.core.verdict import PLAUSIBLE, explain_caveat
 from agentflow.redact import format_count, list_some, make_visible, to_one_line
 from agentflow.report.why import Why, explain_task
 from agentflow.store.reading import TASKS
@@ -281,7 +281,8 @@ def _draw_cautions(state: TaskState, why: Why) -> Iterator[Line]:
     is_open = shown is not None and not shown.approvals and not state.pending
     told = (*shown.approvals, *(shown.weakened if is_open else ())) if shown else ()
     notes = shown.notes[:_NOTES] if shown else ()
-    for label, texts in (("unproved", _list_unproved(shown)), ("checks", told), ("note", notes)):
+    unproved = shown.unproved[:_NOTES] if shown and shown.passed else ()
+    for label, texts in (("unproved", unproved), ("checks", told), ("note", notes)):
         style = Style.WARN if label == "checks" else Style.PLAIN
         rows = (to_one_line(text, _REASON) for text in texts)
         yield from (label_row(label, span(row, style)) for row in rows if row not in why.facts)
@@ -304,11 +305,6 @@ def _draw_claim(state: TaskState) -> Iterator[Line]:
     if state.is_found and state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:
         found = f"found by the repair engine; {PLAUSIBLE}" if state.is_first_try else PLAUSIBLE
         yield label_row("claim", span(found[:1].upper() + found[1:]))
-
-
-def _list_unproved(shown: Verdict | None) -> tuple[str, ...]:
-    """Return the unproved places of a change that passed."""
-    return shown.unproved[:_NOTES] if shown is not None and shown.passed else ()
 
 
 def _explain(snapshot: Snapshot, elsewhere: str, *, is_named: bool) -> Why:
