@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import CodeType, FrameType
 
-_PLACE = "AGENTFLOW_MUTANTS"
+_PLACE = "AGENTFLOW_FORKED"
 _PATIENCE = 6
 """A test may take so many times the seconds that it takes without a mutant."""
 _ENOUGH = 5

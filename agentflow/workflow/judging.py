@@ -77,7 +77,8 @@ async def _verify(crew: Crew) -> Run | None:
 async def _try_checks(crew: Crew, case: Case) -> None:
     """Look for proof of the change and run the probes, once for each judged tree."""
     if crew.store.task.probes is None:
-        _save(crew, await try_checks(crew.judging, crew.store.task, case), "probes", "mutants", "fresh")
+        tried = await try_checks(crew.judging, crew.store.task, case)
+        _save(crew, tried, "probes", "mutants", "memorised", "fresh")
 
 
 def _save(crew: Crew, found: TaskState, *keys: str) -> None:

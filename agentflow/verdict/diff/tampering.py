@@ -1,7 +1,7 @@
 """Code against the checks, and lines of the checks that weaken them, as the text of a change shows them."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -35,6 +35,9 @@ _ROW_FILES = (
 )
 _KEY = re.compile(r"[\"'](?:\d+)[\"']\s*:\s*-?\d")
 """A row of data that leads from a number to a number."""
+_EXAMPLE = re.compile(r"`[^`\n]*`|\"[^\"\n]*\"|\w\([^()\n]*\)|[\[{][^\]}\n]*[\]}]")
+"""What people quote: a call, or data."""
+_TOLD = re.compile(r"(?<![\w'./#-])\w+(?:\.\w+)*(?![\w'/-])")
 _SEVERAL = 3
 """Literals of the tests on one line, or on neighbouring ones, before code is said to know them."""
 
@@ -81,6 +84,11 @@ def find_tampering(
     for each in sorted(found, key=lambda each: not each.is_sure):
         unique.setdefault((each.kind, each.path, each.line), each)
     return tuple(sorted(unique.values(), key=lambda each: (each.path, each.line or 0, each.kind)))
+
+
+def list_told(texts: Iterable[str]) -> frozenset[str]:
+    """Return the words and numbers that texts for people speak of, examples left out."""
+    return frozenset(word for text in texts for word in _TOLD.findall(_EXAMPLE.sub("", text)))
 
 
 def _look(changed: TextDiff, known: frozenset[str], values: Known) -> Iterator[Remark]:
