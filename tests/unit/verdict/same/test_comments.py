@@ -104,3 +104,13 @@ def test_code_too_deep_for_its_parser_is_looked_at_like_any_text() -> None:
     assert may_look_up(DEEP)
     assert is_taken("b.py", {"f"}, DEEP)
     assert find_dropped_names(DEEP, DEEP, ()) == {}
+
+
+def test_comments_and_docstrings_are_no_code_of_python() -> None:
+    text = 'def f(x):\n    """Say 417.\n\n    PYTEST_X\n    """\n    y = "#é"  # pytest\n    return y  # é\n'
+    assert list_code_lines("a.py", text) == ["def f(x):", "", "", "", "", '    y = "#é"', "    return y"]
+
+
+def test_comments_are_no_code_of_other_languages() -> None:
+    text = "/* jest\n * pytest */\nlet a = 'http://b' // pytest\n# comment\n#[ignore]\n  # comment\nx = 1\n"
+    assert list_code_lines("a.js", text) == ["", "", "let a = 'http://b' ", "", "#[ignore]", "  ", "x = 1"]
