@@ -127,6 +127,8 @@ def _shorten(component: dict[str, Any], components: dict[str, Any]) -> dict[str,
     A key marked as deprecated is still accepted, but no model sees it.
     """
     kept = {key: value for key, value in component.items() if key not in ("title", "additionalProperties")}
+    if not kept.get("required"):
+        kept.pop("required", None)
     if "properties" in kept:
         shown = {key: _simplify(value, components) for key, value in kept["properties"].items()}
         kept["properties"] = {key: value for key, value in shown.items() if not value.get("deprecated")}

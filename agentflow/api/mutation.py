@@ -1,4 +1,4 @@
-"""`verify --mutants`: the changed lines of a person's own diff that no test would notice."""
+"""The changed lines that no test would notice: of a person's own diff, or of a task's so far."""
 
 import os
 import time
@@ -16,6 +16,7 @@ from agentflow.redact import list_some
 from agentflow.sandbox.run import Sandbox
 from agentflow.settings import apply_project, load_settings
 from agentflow.view.text import Line, Style, line, span
+from agentflow.view.verdict import describe_survivor
 from agentflow.workspace.git import Git
 
 if TYPE_CHECKING:
@@ -27,7 +28,24 @@ if TYPE_CHECKING:
 _TEXT_BYTES = 1_000_000
 _SECONDS = 120.0
 """The least time for all mutants together; a slow suite gives as much again as it takes ten times."""
+MUTANTS_SECONDS = 10.0
+"""For one call of the tool `Mutants`."""
+_SHARE = 3
+"""Of the time of a request, one run of the tests without a mutant may take so small a part."""
 _HINT = "Run `agentflow verify` to see them; mutants need tests that pass."
+
+
+class MutationRequest(Record):
+    """Which changes to try, and for how long."""
+
+    revisions: str = ""
+    """`A..B`, or one, with which the files here are compared; empty for the newest commit."""
+    path: str = ""
+    """A file or folder, to try nothing else."""
+    seconds: float = 0
+    """For all of it; 0 for as long as that tells more."""
+    tell: Callable[[str], None] = lambda _: None
+    cancelled: Callable[[], bool] = lambda: False
 
 
 class DiffMutants(Record):
@@ -36,30 +54,37 @@ class DiffMutants(Record):
     mutants: tuple[MutantResult, ...]
     unread: tuple[str, ...] = ()
     """Changed places that no grammar reads."""
+    tests: tuple[str, ...] = ()
+    """The files of tests that alone were run, where all take too long."""
 
     @property
     def is_open(self) -> bool:
-        """True if a strong mutant survived, or nothing of the change could be read."""
+        """True if a strong mutant survived, or nothing of the change could be tried."""
         is_strong = any(each.is_strong and each.is_unnoticed for each in self.mutants)
-        return is_strong or (bool(self.unread) and not self.mutants)
+        is_any = bool(self.unread or self.mutants)
+        return is_strong or (is_any and not count_mutants(self.mutants)["tried"])
 
 
-def find_mutation(sandbox: Sandbox, git: Git, revisions: str, tell: Callable[[str], None]) -> DiffMutants:
-    """Return what tests make of the mutants of a change: of `A..B`, or of the files here since a revision.
+def find_mutation(sandbox: Sandbox, git: Git, request: MutationRequest) -> DiffMutants:
+    """Return what tests make of the mutants of a change.
 
     Raises ConfigError for a revision that is none, for tests that cannot run, and for tests that fail.
     """
     from agentflow.mutants.operators import list_mutants, list_unreadable
     from agentflow.verdict.mutation import try_mutants
     from agentflow.verdict.reverify import Copies
+    from agentflow.verdict.target_tests import narrow
     from agentflow.workspace.mixed_tree import read_changed_texts
 
     globs = apply_project(load_settings(os.environ), load_project(git.root)).surface
     surface = Surface(added=globs.add, removed=globs.remove)
     copies = Copies(git=git, sandbox=sandbox, said=load_well_known(git.root), surface=surface)
-    base, tree = _read_trees(git, revisions)
+    end = time.monotonic() + request.seconds
+    base, tree = _read_trees(git, request.revisions)
     changes = read_changed_texts(git, base, tree, _TEXT_BYTES)
-    with copies.open(tree, git.list_ignored()) as place:
+    sandbox.fill_build_cache(request.cancelled)
+    with copies.open(tree, git.list_ignored()) as copy:
+        place = copy.replace(cancelled=request.cancelled)
         checks = copies.require(place, tree, ())
         tests = next((check for check in checks if check.name is CheckName.TESTS), None)
         if tests is None or tests.missing:
@@ -67,20 +92,27 @@ def find_mutation(sandbox: Sandbox, git: Git, revisions: str, tell: Callable[[st
             raise ConfigError(f"the tests cannot run here: {why}")
         files = git.list_paths(tree)
         repository = Repository(sandbox=place.sandbox, files=files, known=frozenset(files))
-        product = _list_product(repository, checks, changes, surface)
+        product, new_tests = _sort_changes(repository, checks, changes, surface)
+        product = [each for each in product if _is_in(request.path, each.path)]
         mutants, unread = list["Mutant"](), list[str]()
         for change in product:
             lines = _list_new_lines(change)
             found = list_mutants(change.path, change.after, lines)
             mutants += found or ()
-            unread += [change.path] if found is None else []
-            unread += [f"{change.path}:{line}" for line in list_unreadable(change.path, change.after, lines)]
+            broken = list_unreadable(change.path, change.after, lines)
+            unread += [change.path] if found is None else [f"{change.path}:{line}" for line in broken]
         if not mutants:
             return DiffMutants(mutants=(), unread=tuple(unread))
-        plan = _prepare(place, tests, {each.path: each.after for each in product}, mutants)
-        tell(f"{len(plan.mutants)} mutants of {list_some([each.path for each in product])}")
-        tried = tuple(try_mutants(place, plan, plan.mutants, time.monotonic() + plan.seconds))
-    return DiffMutants(mutants=tried, unread=tuple(unread))
+        ways = [tests]
+        if request.seconds:  # where all tests take too long, those that the change adds or touches
+            quick = tests.replace(timeout=min(tests.timeout, request.seconds / _SHARE))
+            ways = list(dict.fromkeys((quick, narrow(quick, new_tests) if new_tests else quick)))
+        plan = _prepare(place, ways, {each.path: each.after for each in product}, mutants)
+        request.tell(f"{len(plan.mutants)} mutants of {list_some([each.path for each in product])}")
+        until = end if request.seconds else time.monotonic() + plan.seconds
+        tried = tuple(try_mutants(place, plan, plan.mutants, until))
+    is_part = plan.check.command != tests.command
+    return DiffMutants(mutants=tried, unread=tuple(unread), tests=new_tests if is_part else ())
 
 
 def _read_trees(git: Git, revisions: str) -> tuple[str, str]:
@@ -97,15 +129,22 @@ def _find_tree(git: Git, revision: str) -> str:
         raise ConfigError(f"no such revision: {revision}", hint=hint) from None
 
 
-def _list_product(
+def _sort_changes(
     repository: Repository, checks: Iterable[Check], changes: Iterable["ChangedTexts"], trusted: Surface
-) -> list["ChangedTexts"]:
-    """Return the changed files that are neither checks nor documents nor gone."""
-    from agentflow.verdict.surface import find_kind, find_surface, is_document_path
+) -> tuple[list["ChangedTexts"], tuple[str, ...]]:
+    """Return the changed files that are neither checks nor documents nor gone, and the changed tests."""
+    from agentflow.verdict.surface import Kind, find_kind, find_surface, is_document_path
 
     surface = find_surface(repository, checks, trusted.added, trusted.removed)
-    kept = (each for each in changes if each.after and each.is_whole and not is_document_path(each.path))
-    return [each for each in kept if is_source(each.path) and find_kind(each.path, surface) is None]
+    kept = [each for each in changes if each.after and each.is_whole and not is_document_path(each.path)]
+    kinds = {each.path: find_kind(each.path, surface) for each in kept}
+    product = [each for each in kept if is_source(each.path) and kinds[each.path] is None]
+    return product, tuple(path for path, kind in kinds.items() if kind is Kind.TESTS)
+
+
+def _is_in(place: str, path: str) -> bool:
+    """Return whether a path is a file or lies below a folder; empty for the whole repository."""
+    return place in ("", path) or path.startswith(f"{place}/")
 
 
 def _list_new_lines(change: "ChangedTexts") -> frozenset[int]:
@@ -116,19 +155,27 @@ def _list_new_lines(change: "ChangedTexts") -> frozenset[int]:
     return frozenset(line + 1 for *_, start, end in found for line in range(start, end))
 
 
-def _prepare(place: "Place", tests: Check, texts: dict[str, str], mutants: list["Mutant"]) -> "MutationPlan":
-    """Return what to try, after two runs without a mutant.
+def _prepare(
+    place: "Place", ways: Iterable[Check], texts: dict[str, str], mutants: list["Mutant"]
+) -> "MutationPlan":
+    """Return what to try under the first of some checks that ends in its time, after two runs of it.
 
-    Raises ConfigError where none passes: what fails anyhow notices nothing.
+    Raises ConfigError where no test passes without a mutant: what fails anyhow notices nothing.
     """
     from agentflow.verdict.mutation import MutationPlan
 
-    runs = [place.try_elsewhere(tests)[0] for _ in range(2)]
+    for check in ways:
+        runs = [place.try_elsewhere(check)[0]]
+        if not runs[0].execution.timed_out:
+            break
+    else:
+        raise ConfigError(f"the tests take longer than {check.timeout:.0f} s")
+    runs += [place.try_elsewhere(check)[0]]
     passing = runs[0].list_ids(TestOutcome.PASSED) & runs[1].list_ids(TestOutcome.PASSED)
     if not passing and any(run.execution.exit_code != 0 for run in runs):
         raise ConfigError(f"no test passes here: {describe_end(runs[0].execution)}", hint=_HINT)
     seconds = max(run.execution.seconds for run in runs)
-    plan = MutationPlan.of(texts, mutants, tests, seconds)
+    plan = MutationPlan.of(texts, mutants, check, seconds)
     return plan.replace(passing=passing, seconds=max(_SECONDS, 10 * seconds))
 
 
@@ -138,12 +185,14 @@ def describe_mutation(found: DiffMutants) -> tuple[Line, ...]:
     rows = [
         line(
             span("! " if each.is_strong else "· ", Style.WARN),
-            f"{each.path}:{each.line}  {each.edit}: no test notices",
+            f"{each.path}:{each.line}  {describe_survivor(each)}",
             hang=4,
         )
         for each in pick_survivors(found.mutants)
     ]
     rows += [line(span(f"not tried: {place} cannot be read", Style.DIM)) for place in found.unread]
+    if found.tests:
+        rows.append(line(f"Only {list_some(found.tests)} ran: all tests take too long here."))
     if not found.mutants:
         return (*rows, line("No changed code to try: nothing but tests, documents or removed lines differs."))
     late = (
@@ -155,4 +204,5 @@ def describe_mutation(found: DiffMutants) -> tuple[Line, ...]:
         said = f"{survived} of {told['tried']} mutants survive{late}. "
         said += "Add a test that fails on each, or simplify the code."
         return (*rows, line(span(said, Style.WARN)))
-    return (*rows, line(span(f"{told['killed']} of {told['tried']} mutants killed{late}", Style.GOOD)))
+    said = f"{told['killed']} of {told['tried']} mutants killed{late}"
+    return (*rows, line(span(said, Style.WARN if found.is_open else Style.GOOD)))

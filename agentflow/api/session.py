@@ -315,6 +315,8 @@ def _describe(git: Git, task: TaskState) -> Iterator[str]:
         yield f"  plan: {to_one_line(task.plan.summary, _LINE)}"
     if task.change:
         yield f"  done: {to_one_line(task.change.summary, _LINE)}"
+    if task.verdict and task.verdict.unproved:
+        yield f"  unproved: {to_one_line('; '.join(task.verdict.unproved), _LINE)}"
     if task.base_tree and task.tree:
         paths = (each.path for each in git.list_changes(task.base_tree, task.tree))
         yield f"  files changed: {list_some(paths) or 'none'}"

@@ -1,6 +1,7 @@
 """The composition root: settings, trust, model and sandbox become the crew of a task."""
 
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -262,4 +263,14 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
         skills=setup.skills,
         servers=open_servers(setup.servers, setup.model.name, setup.sandbox, store),
         denied=partial(find_denied_tools, setup.rules),
+        mutate=partial(_mutate, setup),
     )
+
+
+def _mutate(setup: Setup, tree: str, path: str, cancelled: Callable[[], bool]) -> str:
+    """Return which lines no test notices of what differs from a tree, the numbers first."""
+    from agentflow.api.mutation import MUTANTS_SECONDS, MutationRequest, describe_mutation, find_mutation
+
+    request = MutationRequest(revisions=tree, path=path, seconds=MUTANTS_SECONDS, cancelled=cancelled)
+    *rows, last = describe_mutation(find_mutation(setup.sandbox, setup.git, request))
+    return "\n".join(each.text for each in (last, *rows))

@@ -1,19 +1,22 @@
 """A pull request verified again: its records under refs, the exit code, and remarks for reviewers."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from agentflow.api.mutation import DiffMutants
 from agentflow.api.verification import VerificationRow, choose_exit, reverify_records, summarize_records
 from agentflow.checks.interchange import SarifResult, make_sarif
 from agentflow.ci.coverage import Coverage, JudgedTask, find_coverage, find_start, lay_out_tree
 from agentflow.core.errors import ConfigError, Exit, StateError, UsageError
 from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
+from agentflow.core.verdict import MutantResult, pick_survivors
 from agentflow.pages.diff import DiffBlock, FileView, JudgedAs
-from agentflow.pages.markdown import escape_markdown, format_comment, to_code
+from agentflow.pages.markdown import escape_markdown, format_comment, format_mutants, to_code
 from agentflow.pages.page import TaskPage, read_task_page
 from agentflow.redact import format_count, to_one_line
 from agentflow.sandbox.run import Sandbox
@@ -21,6 +24,7 @@ from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.store.bundle import BUNDLE_SUFFIX, export_task, open_task
 from agentflow.store.reading import is_task_id
 from agentflow.view.text import Line, Style, line, span
+from agentflow.view.verdict import describe_survivor
 from agentflow.workspace.git import Git
 
 _REFS = "refs/agentflow"
@@ -40,11 +44,13 @@ _DIFFERS = "not_verified"
 _UNCOVERED = "uncovered"
 _MERGED = "judged_before_merge"
 _UNCONFIRMED = "unconfirmed"
+_SURVIVED = "mutant_survived"
 _RULES = {
     **dict(_TOLD.values()),
     _DIFFERS: "what the record says does not hold here",
     _UNCOVERED: "no verified task accounts for this change",
     _MERGED: "the base changed this file, and it was merged after the task was judged",
+    _SURVIVED: "no test notices if this line is otherwise",
     _UNCONFIRMED: "only the record says so; look at it yourself",
 }
 _LATER = "this changed after the task was judged, so nothing ran on it"
@@ -138,6 +144,14 @@ def open_record(git: Git, named: NamedTask) -> Iterator[Path]:
         yield path
 
 
+class RemarkLevel(StrEnum):
+    """How grave a remark is, in the words of SARIF."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
 class ReviewRemark(Record):
     """One thing to look at."""
 
@@ -145,7 +159,7 @@ class ReviewRemark(Record):
     message: str
     path: str = ""
     line: int = 0
-    is_error: bool = False
+    level: RemarkLevel = RemarkLevel.WARNING
 
 
 def list_remarks(files: Sequence[FileView], rows: Sequence[VerificationRow]) -> tuple[ReviewRemark, ...]:
@@ -153,10 +167,19 @@ def list_remarks(files: Sequence[FileView], rows: Sequence[VerificationRow]) -> 
     return (*_list_failures(rows), *(remark for file in files for remark in _list_lines(file)))
 
 
+def list_survivors(mutants: Iterable[MutantResult]) -> Iterator[ReviewRemark]:
+    """Yield the edits of the changed code that no test notices, the strong ones first."""
+    for each in pick_survivors(mutants):
+        said = to_one_line(describe_survivor(each), 500)
+        level = RemarkLevel.WARNING if each.is_strong else RemarkLevel.NOTE
+        yield ReviewRemark(rule=_SURVIVED, message=said, path=each.path, line=each.line, level=level)
+
+
 def list_gaps(coverage: Coverage) -> tuple[ReviewRemark, ...]:
     """Return the files that verified tasks do not account for."""
     later = (
-        ReviewRemark(rule=_DIFFERS, message=_LATER, path=path, is_error=True) for path in coverage.unjudged
+        ReviewRemark(rule=_DIFFERS, message=_LATER, path=path, level=RemarkLevel.ERROR)
+        for path in coverage.unjudged
     )
     others = ((_UNCOVERED, coverage.uncovered), (_MERGED, coverage.merged))
     told = (
@@ -180,12 +203,13 @@ def _list_failures(rows: Sequence[VerificationRow]) -> Iterator[ReviewRemark]:
     for row in rows:
         if not row.holds:
             said = f"{row.name}: {row.values.get('said', '')}"
-            yield ReviewRemark(rule=_DIFFERS, message=to_one_line(said, 500), is_error=True)
+            yield ReviewRemark(rule=_DIFFERS, message=to_one_line(said, 500), level=RemarkLevel.ERROR)
 
 
 def _list_lines(file: FileView) -> Iterator[ReviewRemark]:
     for block in (block for hunk in file.hunks for block in hunk.blocks):
-        if block.mark in _TOLD:
+        is_told = any(each.is_strong for row in block.rows for each in row.survivors) and not block.note
+        if block.mark in _TOLD and not is_told:  # where edits are told, each at its line, they say more
             rule, message = _TOLD[block.mark]
             told = f"{message}; {block.note}" if block.note else message
             yield ReviewRemark(
@@ -202,7 +226,8 @@ def _find_line(block: DiffBlock) -> int:
 def to_annotation(remark: ReviewRemark) -> str:
     """Return a remark as a workflow command of GitHub (docs.github.com, "Workflow commands")."""
     place = f"file={_escape(remark.path, ':,')},line={max(1, remark.line)}," if remark.path else ""
-    return f"::{_rate(remark)} {place}title=agentflow {remark.rule}::{_escape(remark.message)}"
+    rated = "notice" if remark.level is RemarkLevel.NOTE else remark.level
+    return f"::{rated} {place}title=agentflow {remark.rule}::{_escape(remark.message)}"
 
 
 def _escape(text: str, more: str = "") -> str:
@@ -215,15 +240,11 @@ def to_sarif(remarks: Sequence[ReviewRemark]) -> dict[str, Any]:
     """Return remarks as a SARIF log."""
     results = (
         SarifResult(
-            rule=each.rule, message=each.message, path=each.path, line=max(1, each.line), level=_rate(each)
+            rule=each.rule, message=each.message, path=each.path, line=max(1, each.line), level=each.level
         )
         for each in remarks
     )
     return make_sarif(_RULES, results)
-
-
-def _rate(remark: ReviewRemark) -> str:
-    return "error" if remark.is_error else "warning"
 
 
 class CheckedRecord(Record):
@@ -277,8 +298,21 @@ def review_pull_request(
     code = _choose_code(checked, coverage, open_ends)
     show(tuple(_describe(checked, open_ends)))
     told = (each for one in checked for each in list_remarks(one.page.files, one.rows))
+    survived = (each for one in checked if one.state for each in list_survivors(one.state.mutants))
     return PullRequestReview(
-        exit_code=code, remarks=(*told, *open_ends), text=_write(code, checked, open_ends)
+        exit_code=code, remarks=(*told, *survived, *open_ends), text=_write(code, checked, open_ends)
+    )
+
+
+def require_killed(review: PullRequestReview, found: DiffMutants) -> PullRequestReview:
+    """Return a review with the mutants of the whole pull request; it fails if a strong one survives."""
+    others = (each for each in review.remarks if each.rule != _SURVIVED)
+    head, rows = format_mutants(found.mutants)
+    is_worse = found.is_open and review.exit_code in (Exit.VERIFIED, Exit.CAVEAT)
+    return PullRequestReview(
+        exit_code=Exit.NOT_VERIFIED if is_worse else review.exit_code,
+        remarks=(*others, *list_survivors(found.mutants)),
+        text="\n\n".join(filter(None, (f"**{head}**", rows, review.text))),
     )
 
 
@@ -315,7 +349,7 @@ def _describe(checked: Sequence[CheckedRecord], open_ends: Sequence[ReviewRemark
             said = f"{one.state.task_id} ended with {one.recorded:d}: {reason}"
             yield line(span("! ", Style.WARN), said, hang=2)
     for each in open_ends:
-        style = Style.BAD if each.is_error else Style.WARN
+        style = Style.BAD if each.level is RemarkLevel.ERROR else Style.WARN
         yield line(span("! ", style), f"{each.path}: {each.message}" if each.path else each.message, hang=2)
     if open_ends:
         yield line(span(f"{format_count(len(open_ends), 'thing')} not verified. {_ADVICE}", Style.WARN))

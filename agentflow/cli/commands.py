@@ -145,6 +145,7 @@ _LOOK = (
         "tasks", "tasks", "List the tasks of this repository, newest first.", "agentflow tasks --json"
     ),
     CommandRow("status", "tasks", "Show where a task stands, or how it ended.", "agentflow status"),
+    CommandRow("why", "tasks", "Show what decided how a task ended, and what to do next.", "agentflow why"),
     CommandRow(
         "sessions",
         "session",
@@ -267,7 +268,7 @@ _SET_UP = (
 )
 GROUPS = {"Run": _RUN, "Decide": _DECIDE, "Look": _LOOK, "Prove": _PROVE, "Set up": _SET_UP}
 COMMANDS = {command.name: command for group in GROUPS.values() for command in group}
-_EVERYDAY = ("demo", "init", "task", "ask", "status", "evidence", "resume", "commit", "undo", "verify")
+_EVERYDAY = ("demo", "init", "task", "ask", "status", "why", "evidence", "resume", "commit", "undo", "verify")
 _ALL = ["help", "all"]
 
 

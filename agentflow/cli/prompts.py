@@ -25,7 +25,7 @@ from agentflow.core.record import encode
 from agentflow.redact import make_visible
 from agentflow.store.tasks import TaskStore
 from agentflow.view.call_diff import diff_call
-from agentflow.view.status import draw_changed_checks, style_diff_row
+from agentflow.view.status import draw_changed_checks, draw_check_diff, style_diff_row
 from agentflow.view.text import Line, Style, line, send, span
 
 _LATER = "later"
@@ -202,7 +202,7 @@ def _read_line(prompt: str) -> str:
 def _draw_item(item: Pending, root: Path, most: int | None = None) -> Iterator[Line]:
     """Yield a pending item as lines, at most `most` for each text; None shows all of it."""
     if item.kind is PendingKind.SURFACE:
-        yield from draw_changed_checks(item, most)
+        yield from (*draw_changed_checks(item), *draw_check_diff(item, most))
         return
     yield line(span("? ", Style.WARN), span(item.tell_what_waits(), Style.BOLD))
     if item.kind is PendingKind.APPROVAL and (rows := diff_call(item, root)):

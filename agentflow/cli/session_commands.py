@@ -224,6 +224,7 @@ def _quit(chat: Chat, _: list[str]) -> Chat:
 COMMAND_GROUPS = {
     "Look": {
         "/status": SlashCommand("Show how the last task ended or where it stands.", _run_on_last("status")),
+        "/why": SlashCommand("Show what decided it, and what to do next.", _run_on_last("why")),
         "/diff": SlashCommand("Show the change so far.", _show_diff),
         "/plan": SlashCommand("Show the plan of the last task.", _show_plan),
         "/evidence": SlashCommand("Show the commands that the last task ran.", _run_on_last("evidence")),

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import typer
@@ -132,6 +133,28 @@ def status(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER)
         say_json({key: state[key] for key in FRONTMATTER_KEYS})
     else:
         show(draw_status(snapshot, at_work=is_at_work(root)))
+
+
+def why(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:
+    """Show what decided how a task ended, and what to do next.
+
+    It reads what the task recorded: no model is asked and no check runs.
+    """
+    from agentflow.report.why import explain_task
+    from agentflow.store.ownership import is_at_work
+    from agentflow.view.tasks import load_snapshot, name_status
+    from agentflow.view.verdict import draw_why
+
+    root, found = locate_task(folder, task_id)
+    snapshot, at_work = load_snapshot(found), is_at_work(root)
+    state, is_named = snapshot.state, task_id is not None or json
+    place = "" if folder.absolute() == Path.cwd() else f" -C {quote(str(folder))}"
+    told = explain_task(state, snapshot.find, at_work=at_work, is_named=is_named, place=place)
+    if json:
+        status, code = name_status(state, at_work=at_work), state.ending.exit_code if state.ending else None
+        say_json({"task_id": found.name, "status": status, "exit_code": code, **to_builtins(told)})
+    else:
+        show(draw_why(state, told, at_work=at_work))
 
 
 def log(task_id: str | None = TASK, json: bool = JSON, folder: Path = FOLDER) -> None:

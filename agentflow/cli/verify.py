@@ -86,7 +86,7 @@ def verify_here(
         if not dry_run and (fill := sandbox.plan_fill()):
             say(fill.describe())
     if mutants:
-        return _show_mutants(sandbox, git, task_id or "", json=json)
+        return _show_mutants(sandbox, git, task_id or "", sarif, json=json)
     shown = []
     found = run_checks(sandbox, is_quick=quick, dry_run=dry_run, during=_announce)
     for row in reverify_records(sandbox, task_id) if task_id else found:
@@ -101,10 +101,15 @@ def verify_here(
     return choose_exit(shown)
 
 
-def _show_mutants(sandbox: "Sandbox", git: "Git", revisions: str, *, json: bool) -> int:
-    from agentflow.api.mutation import describe_mutation, find_mutation
+def _show_mutants(sandbox: "Sandbox", git: "Git", revisions: str, sarif: Path | None, *, json: bool) -> int:
+    from agentflow.api.mutation import MutationRequest, describe_mutation, find_mutation
 
-    found = find_mutation(sandbox, git, revisions, lambda said: None if json else say(said))
+    request = MutationRequest(revisions=revisions, tell=lambda said: None if json else say(said))
+    found = find_mutation(sandbox, git, request)
+    if sarif is not None:
+        from agentflow.ci.review import list_survivors, to_sarif
+
+        write_result(sarif, encode(to_sarif(tuple(list_survivors(found.mutants)))).decode() + "\n")
     if json:
         say_json({**count_mutants(found.mutants), "unread": list(found.unread)})
     else:
@@ -225,8 +230,19 @@ SUMMARY = typer.Option(
     help="Add the Markdown report to this file. [default: $GITHUB_STEP_SUMMARY]",
 )
 REQUIRE = typer.Option(False, "--require", help="Exit with 1 if no commit names a task.")
+REQUIRE_KILLED = typer.Option(
+    False, "--require-killed", help="Exit with 1 if no test notices a small edit of the changed code."
+)
 LABEL = typer.Option("agentflow", "--label", metavar="NAME", help="The issue label that starts a task.")
 _MOST_BYTES = 20_000_000
+
+
+class CiDemands(Record):
+    """What a pull request has to have, and how its commands run."""
+
+    task: bool
+    killed: bool
+    no_sandbox: bool
 
 
 class CiEvent(Record):
@@ -283,6 +299,7 @@ def ci(
     summary: Path | None = SUMMARY,
     sarif: Path | None = SARIF,
     require: bool = REQUIRE,
+    require_killed: bool = REQUIRE_KILLED,
     label: str = LABEL,
     model: str | None = MODEL,
     no_sandbox: bool = NO_SANDBOX,
@@ -292,8 +309,9 @@ def ci(
 
     Tasks are named by Agentflow-Task trailers of commits, or by the pull request's description; their records
     are in refs/agentflow, where `export --ref` keeps them. Exit code 4 means that no verified task accounts
-    for some of the changed files. Started by a label on an issue, it carries out what the issue says and
-    commits it on a branch. Exit codes are those of `verify` and `task`.
+    for some of the changed files. Lines that no test notices are shown; with --require-killed they are looked
+    for in all changed code, as by `verify --mutants`, and fail. Started by a label on an issue, it carries
+    out what the issue says and commits it on a branch. Exit codes are those of `verify` and `task`.
     """
     from agentflow.workspace.git import open_repository
 
@@ -303,7 +321,8 @@ def ci(
     start = base or event.base
     if not start:
         raise ConfigError("the base of the pull request is not known", hint="agentflow ci --base origin/main")
-    return _verify_again(git, event, start, (summary, sarif), is_required=require, no_sandbox=no_sandbox)
+    demands = CiDemands(task=require, killed=require_killed, no_sandbox=no_sandbox)
+    return _verify_again(git, event, start, (summary, sarif), demands)
 
 
 def _verify_again(
@@ -311,21 +330,31 @@ def _verify_again(
     event: CiEvent,
     base: str,
     targets: tuple[Path | None, Path | None],
-    *,
-    is_required: bool,
-    no_sandbox: bool,
+    demands: CiDemands,
 ) -> int:
     """Run the records of the named tasks again and report the result."""
     from agentflow.api.boundary import Wish, describe_sandbox, open_sandbox
-    from agentflow.ci.review import find_named_tasks, review_pull_request
+    from agentflow.ci.review import PullRequestReview, find_named_tasks, review_pull_request
 
     named = find_named_tasks(git, base, event.description)
+    code = Exit.NOT_VERIFIED if demands.task and not named else Exit.VERIFIED
+    review = PullRequestReview(exit_code=code, remarks=(), text="")
     if not named:
         say("No commit of this pull request names an agentflow task, so nothing was verified.")
-        return Exit.NOT_VERIFIED if is_required else Exit.VERIFIED
-    sandbox = open_sandbox(git, Wish(no_sandbox=no_sandbox))
+        if not demands.killed:
+            return code
+    sandbox = open_sandbox(git, Wish(no_sandbox=demands.no_sandbox))
     say(describe_sandbox(sandbox))
-    review = review_pull_request(sandbox, git, base, named, show)
+    if named:
+        review = review_pull_request(sandbox, git, base, named, show)
+    if demands.killed:
+        from agentflow.api.mutation import MutationRequest, describe_mutation, find_mutation
+        from agentflow.ci.coverage import find_start
+        from agentflow.ci.review import require_killed
+
+        request = MutationRequest(revisions=f"{find_start(git, base, 'HEAD')}..HEAD", tell=say)
+        show(describe_mutation(found := find_mutation(sandbox, git, request)))
+        review = require_killed(review, found)
     _tell(review.remarks, review.text, targets)
     return review.exit_code
 

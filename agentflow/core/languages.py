@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Literal
 
 from agentflow.core.evidence import CheckName
 from agentflow.core.lexers import C_LEXER, GO_LEXER, RUST_LEXER, SCRIPT_LEXER, SHELL_LEXER, Lexer
@@ -84,8 +83,6 @@ class Language(Record):
     """Other folders whose content its tools make again."""
     breaks: str | None = None
     """A statement that fails, `{word}` in it; empty where none is known, None where no probe needs one."""
-    fails_at: Literal["begin", "end", ""] = ""
-    """Where in a file that statement makes the whole file fail, if anywhere."""
     compiler_cache: CompilerCache | None = None
     hashes: bool = False
     """A comment begins with `#`, not with `//`; it is asked of changed lines, also where a lexer is known."""
@@ -136,7 +133,6 @@ LANGUAGES: tuple[Language, ...] = (
         caches=(".vite", ".vitest"),
         made=(".next",),
         breaks=_SCRIPT_FAILS,
-        fails_at="end",
         lexer=SCRIPT_LEXER,
     ),
     Language(name="TypeScript", suffixes=(".ts", ".mts", ".cts"), breaks=_SCRIPT_FAILS, lexer=SCRIPT_LEXER),
@@ -265,7 +261,6 @@ LANGUAGES: tuple[Language, ...] = (
         name="shell",
         suffixes=(".sh", ".bash"),
         breaks='echo "{word}" >&2; exit 97',
-        fails_at="begin",
         hashes=True,
         lexer=SHELL_LEXER,
     ),
@@ -442,10 +437,6 @@ RUST = _list_suffixes("Rust")
 SHELL = _list_suffixes("shell")
 TYPESCRIPT = _list_suffixes("TypeScript")
 SCRIPTS = (*_list_suffixes("JavaScript"), *TYPESCRIPT)
-MARKUP_FREE = tuple(each for each in TYPESCRIPT if _BY_SUFFIX[each].lexer)
-"""Endings of scripts in which an angle bracket is a type's or an operator."""
-PLAIN_SCRIPTS = tuple(suffix for suffix in SCRIPTS if _BY_SUFFIX[suffix].lexer)
-"""Endings of scripts that hold no markup."""
 COMPONENTS = _list_suffixes("Vue", "Svelte")
 """Endings of markup that holds scripts."""
 

@@ -12,8 +12,6 @@ class Lexer(Record):
     """The shortest piece that is neither comment nor string."""
     odd: str = r"(?!)"
     """Signs that these expressions miss some, or in scripts that comments affect the program."""
-    keeps_docs: bool = False
-    """Comments that document code may run as examples, or be read by a macro."""
 
 
 _SLASHES = r"//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/"
@@ -66,7 +64,6 @@ RUST_LEXER = Lexer(
     comment=r"//[^\n]*|/\*(?:[^*/]|\*(?!/)|/(?!\*))*\*/",
     strings=(r'(?<!\w)[bc]?r(?P<mark>#*)".*?"(?P=mark)', r'"(?:[^"\\]|\\.)*"', r"'(?:[^'\\\n]|\\[^'\n]*'?)'"),
     code=r"[^\"'/]|'(?=[A-Za-z_]\w*(?!'))|/(?![/*])",
-    keeps_docs=True,
 )
 SHELL_LEXER = Lexer(
     comment=r"(?<=\s)#[^\n]*|(?<![\s\S])#(?!!)[^\n]*",

@@ -21,7 +21,7 @@ from agentflow.core.role import (
     Review,
     Todo,
 )
-from agentflow.core.verdict import MutantResult, ProbeResult, Verdict
+from agentflow.core.verdict import MutantResult, ProbeResult, Remark, Verdict
 
 STATE_VERSION = 1
 
@@ -207,6 +207,7 @@ class StandingChange(Record):
     unable: tuple[CheckName, ...]
     probes: tuple[ProbeResult, ...] | None
     mutants: tuple[MutantResult, ...]
+    memorised: tuple[Remark, ...]
     audit: str
     surface: Surface
     verdict: Verdict
@@ -318,6 +319,8 @@ class TaskState(Record):
     """The results of the probes on the newest judged tree; None until they are known."""
     mutants: tuple[MutantResult, ...] = ()
     """The mutants of the change on that tree, each with what the tests make of it."""
+    memorised: tuple[Remark, ...] = ()
+    """The places of that tree that are right for the tests' own inputs alone."""
     audit: str = ""
     """The output of an audit tool on changed dependencies, or why there is none; empty without changes."""
     surface: Surface = Surface()

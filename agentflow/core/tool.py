@@ -117,6 +117,10 @@ def _refuse_calls(name: str, _: dict[str, Any]) -> None:
     raise NotAllowed(f"nobody can decide about {name} here")
 
 
+Mutate = Callable[[str, Callable[[], bool]], str]
+"""Tells which lines that the task changed no test notices: of a file or folder, until it is cancelled."""
+
+
 class Shell(Record):
     """The way a tool runs commands and makes other calls."""
 
@@ -129,6 +133,8 @@ class Shell(Record):
     """Returns a command inside a call, by an id of its own, as rules and hooks let it run, or raises."""
     make: Callable[[str, dict[str, Any]], None] = _refuse_calls
     """Makes another call of the role's, by name and input, like any call; raises ToolError if it fails."""
+    mutate: Mutate | None = None
+    """None where the files are not the repository's own."""
 
 
 ListChanged = Callable[[], Mapping[str, bool]]

@@ -50,8 +50,8 @@ class Hunk(Record):
     """The last of them."""
     proved: bool = False
     """True if a test fails without these lines."""
-    wanted: str = "that fails without it"
-    """Which test would prove them."""
+    wanted: str = "add a test that fails without it"
+    """What would prove them."""
 
     @property
     def place(self) -> str:
@@ -83,6 +83,8 @@ class Verdict(Record):
     """Words such as `already_red`; any of them makes the result verified_with_caveat."""
     notes: tuple[str, ...] = ()
     """Remarks for people; they change nothing."""
+    grounds: dict[str, tuple[str, ...]] = {}
+    """The notes that say why the change has a caveat."""
     weakened: tuple[str, ...] = ()
     """Changes to the checks that only a person can approve."""
     to_approve: bool = False
@@ -106,14 +108,13 @@ class ProbeKind(StrEnum):
     """The proving tests, with a part of the change reverted."""
     ORACLE = "oracle"
     """The proving tests, with other values expected."""
-    UNTRIED = "untried"
-    """The tests, while the changed code records which of its branches and conditions run."""
-    OTHER_RESULT = "other_result"
-    """The tests, with a new function that returns something else."""
     PLANTED = "planted"
     """A linter or type checker, with an unknown name planted in each function it should report."""
     TESTS_ONLY = "tests_only"
     """New and changed tests with all of the code broken, where nothing else changed."""
+    UNTRIED = "untried"
+    OTHER_RESULT = "other_result"
+    """These two are in records of older tasks alone: mutants took their place."""
 
     @property
     def meaning(self) -> str:
@@ -126,10 +127,10 @@ _BROKEN = {
     ProbeKind.BROKEN_CODE: "with the changed code broken",
     ProbeKind.WITHOUT_HUNK: "without a part of the change",
     ProbeKind.ORACLE: "with other values expected",
-    ProbeKind.UNTRIED: "with each new branch and condition watched",
-    ProbeKind.OTHER_RESULT: "with a new function that returns something else",
     ProbeKind.PLANTED: "with an unknown name planted",
     ProbeKind.TESTS_ONLY: "new and changed tests with all code broken",
+    ProbeKind.UNTRIED: "with each new branch and condition watched",
+    ProbeKind.OTHER_RESULT: "with a new function that returns something else",
 }
 
 
@@ -142,10 +143,10 @@ class ProbeEnd(StrEnum):
     """All probes together would have taken too long."""
     UNREADABLE = "too deep"
     """Its code cannot be told from text, or lies too deep in brackets or branches to make one of it."""
+    TOO_SLOW = "too slow"
+    """In records of older tasks alone."""
     TIMED_OUT = "timed out"
     """Its time limit ended it, and the same tests without it were not fast: a busy machine may be why."""
-    TOO_SLOW = "too slow"
-    """The tests take too long to run them once for each part; no caveat."""
 
 
 _SHOWS_NOTHING: Mapping[ProbeEnd, str] = MappingProxyType(
@@ -153,21 +154,17 @@ _SHOWS_NOTHING: Mapping[ProbeEnd, str] = MappingProxyType(
         ProbeEnd.NOT_APPLIED: "not applied: nothing shows that the changed files were read",
         ProbeEnd.LEFT_OUT: "left out: the probes before it took too long",
         ProbeEnd.UNREADABLE: "left out: the code cannot be read, or is nested too deep to be changed",
-        ProbeEnd.TIMED_OUT: "ended by its time limit, which shows nothing",
         ProbeEnd.TOO_SLOW: "not run: the tests take too long to run once for each",
+        ProbeEnd.TIMED_OUT: "ended by its time limit, which shows nothing",
     }
 )
 
 
-def describe_probe(kind: ProbeKind, end: ProbeEnd) -> str:
+def describe_probe(end: ProbeEnd) -> str:
     """Return the result of a probe, in words for people."""
     match end:
         case _ if end in _SHOWS_NOTHING:
             return _SHOWS_NOTHING[end]
-        case ProbeEnd.RED_AS_IT_MUST if kind is ProbeKind.UNTRIED:
-            return "the tests try all of it"
-        case ProbeEnd.SILENT if kind is ProbeKind.UNTRIED:
-            return "the tests do not try all of it"
         case ProbeEnd.RED_AS_IT_MUST:
             return "failed, as expected"
         case _:
@@ -232,6 +229,8 @@ class MutantResult(Record):
     """Whose code it changes: that of now, or what the change took away."""
     hunk: Hunk | None = None
     """The changed lines that it belongs to, in the file as it is now."""
+    block: int = 0
+    """The first line of the innermost block around it, in the file that it changes."""
 
     @property
     def is_unnoticed(self) -> bool:
@@ -350,20 +349,20 @@ class Caveat(StrEnum):
 
 _MEANINGS: Mapping[str, str] = MappingProxyType(
     {
-        Caveat.UNPROVED: "no test proves the change, or a part of it: add what is named, or read the diff",
+        Caveat.UNPROVED: "no test proves the change, or a part of it",
         Caveat.ALREADY_RED: "some checks failed before the task and still fail",
         Caveat.FLAKY: "a check both failed and passed on the same tree, so its pass proves little",
         Caveat.CHECK_SKIPPED: "skipped on request",
-        Caveat.CHECK_NOT_RUN: "this check could not run on this machine: see the notes",
+        Caveat.CHECK_NOT_RUN: "this check could not run on this machine",
         Caveat.TESTS_NOT_COUNTED: "the tests cannot be counted; only the exit code is known",
         Caveat.MOSTLY_SKIPPED: "more tests were skipped than run",
-        Caveat.KNOWS_THE_TESTS: "parts of the new code look written for these tests: see the notes",
-        Caveat.GREEN_WHEN_BROKEN: "these tests still pass when the changed code is broken: see the notes",
-        Caveat.DEPENDS_ON_SURROUNDINGS: "a proving test fails under other conditions: see the notes",
-        Caveat.NOT_ALL_TRIED: "not every probe could be run: see the notes",
-        Caveat.CHECK_WEAKENED: "a check was weakened; today's code passes the original one: see the notes",
-        Caveat.DEPENDENCIES: "the dependencies changed; a person should review them: see the notes",
-        Caveat.AMBIGUOUS_REPAIR: "other edits pass the same tests but differ on other inputs: see the notes",
+        Caveat.KNOWS_THE_TESTS: "parts of the new code look written for these tests",
+        Caveat.GREEN_WHEN_BROKEN: "these tests still pass when the changed code is broken",
+        Caveat.DEPENDS_ON_SURROUNDINGS: "a proving test fails under other conditions",
+        Caveat.NOT_ALL_TRIED: "not every probe could be run",
+        Caveat.CHECK_WEAKENED: "a check was weakened; today's code passes the original one",
+        Caveat.DEPENDENCIES: "the dependencies changed; a person should review them",
+        Caveat.AMBIGUOUS_REPAIR: "other edits pass the same tests but differ on other inputs",
         Caveat.NOT_REVIEWED: "no review counts: --no-review skipped it, or the reviewer gave no valid result",
         Caveat.REVIEWER_DISAGREES: "the checks pass, but the reviewer objected without citing a line",
         Caveat.VERIFIER_DISAGREES: "the checks pass, but the verifier did not confirm the change",

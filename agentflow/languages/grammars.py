@@ -46,6 +46,8 @@ class Grammar(Record):
     """The body of a handler that passes its error on."""
     other_error: str = ""
     """An error of another class, where a language's tests tell errors by their class."""
+    tests_in_brackets: bool = False
+    """Comparisons stand in brackets of their own, where `false` is a text like any other."""
     is_loose: bool = True
     """A call may have fewer arguments, and a value another type, without a word of a compiler."""
 
@@ -154,6 +156,7 @@ GRAMMARS = (
         name="shell",
         suffixes=(".sh", ".bash"),
         package="tree_sitter_bash",
+        tests_in_brackets=True,
         negation="! {}",
         nothing=":",
         empty_body="{ :; }",

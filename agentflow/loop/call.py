@@ -311,6 +311,7 @@ async def _make(agent: Agent, run: Run, call: ToolCall, ready: AuthorizedCall) -
             shown_bytes=agent.room.measure_result(run.rate),
             authorize=partial(_authorize_command, agent, run),
             make=partial(_make_inner_call, agent, run, call, inner),
+            mutate=agent.around.mutate,
         ),
         **copy_shared(agent.around, ToolContext),
     )

@@ -70,10 +70,17 @@ def fix_conditions(tree: "SyntaxTree") -> _Edits:
 
 
 def negate_comparisons(tree: "SyntaxTree") -> _Edits:
+    """Yield comparisons that always hold or never do where they are values, and denials that are none."""
     fixed = {_span(node) for name in ("condition", "loop_condition") for node in tree.nodes[name]}
+    joined = {node.id for node, _ in _list_operations(tree, _JOINS)}
     for node, sign in _list_operations(tree, _NEGATED):
-        if _span(node) not in fixed:  # true and false alone say as much
+        if _span(node) in fixed:  # true and false alone say as much
+            continue
+        is_joined = node.parent is not None and node.parent.id in joined  # one side alone says as much
+        if tree.grammar.tests_in_brackets or is_joined:
             yield _replace(sign, _NEGATED[tree.read(sign)])
+        else:
+            yield from (_replace(node, each) for each in (tree.grammar.true, tree.grammar.false))
     for node in tree.nodes["negated"]:
         if node.parent is not None and _span(node.parent) not in fixed:
             yield _replace(node.parent, tree.read(node))
@@ -146,12 +153,16 @@ def leave_calls_out(tree: "SyntaxTree") -> _Edits:
 _RECEIVERS = ("object", "operand", "value", "receiver", "argument")
 
 
+_BETWEEN = frozenset({",", "|"})
+"""What stands between the parts of a list or the alternatives of a pattern."""
+
+
 def _leave_out_of_list(node: "Node") -> Edit:
     start, end = _span(node)
     before, behind = node.prev_sibling, node.next_sibling
-    if behind is not None and behind.type == ",":
+    if behind is not None and behind.type in _BETWEEN:
         end = behind.end_byte
-    elif before is not None and before.type == ",":
+    elif before is not None and before.type in _BETWEEN:
         start = before.start_byte
     return node, start, end, ""
 
@@ -199,7 +210,8 @@ def replace_results(tree: "SyntaxTree") -> _Edits:
             said, text = tree.read(node), default
             if "{}" in default:
                 kind = _find_result_type(tree, node, functions)
-                text = default.format(kind) if kind else ""
+                is_same = said == f"{kind}{{}}"  # Go: `Order{}` is `*new(Order)`
+                text = default.format(kind) if kind and not is_same else ""
             if text and said not in _BARE and said != text:
                 yield _replace(node, text)
 

@@ -6,11 +6,11 @@ import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentflow.core.check_command import PYTEST, split_command
 from agentflow.core.errors import NoSandbox
-from agentflow.core.evidence import Command
+from agentflow.core.evidence import Check, Command
 from agentflow.core.verdict import MutantEnd
 from agentflow.mutants.trial import MutantOrder, TriedMutant
 from agentflow.parse import Mismatch, fit
@@ -37,55 +37,76 @@ def try_forked(
 
     `surround` returns the variables of the check for a folder in which they may name places.
     """
-    (part, *others), mutants = split_command(order.check.command), order.mutants
+    (part, *_), mutants = split_command(order.check.command), order.mutants
     is_python = all(each.path.endswith(".py") for each in mutants)
-    if others or not is_python or not order.passing or not PYTEST.fullmatch(part.command):
+    if not is_python or not order.passing or not PYTEST.fullmatch(part.command):
         return None
-    with make_scratch_folder() as scratch:
-        place = scratch / "mutants"
-        place.mkdir()
-        shutil.copyfile(_SERVER, place / f"{_MODULE}.py")
-        env = {**sandbox.opened.environment, **surround(scratch)}
-        spec = {
-            "folder": f"/{part.folder}"[:-1] if part.folder else "",
-            "sealed": sealed.__file__,
-            "plugin": str(place),
-            "restored": {name: env.get(name, "") for name in ("PYTHONPATH", "PYTEST_PLUGINS")},
-            "apart": [*SHARED, *CACHES],
-            "first": sorted(order.first & order.passing),
-            "passing": sorted(order.passing),
-            "seconds": order.seconds,
-            "mutants": [
-                {
-                    "path": each.path,
-                    "line": each.line,
-                    "start": each.start,
-                    "end": each.end,
-                    "text": each.after,
-                }
-                for each in mutants
-            ],
-        }
-        (place / "spec.json").write_text(json.dumps(spec), "utf-8")
-        ours = {
-            "PYTHONPATH": os.pathsep.join(filter(None, (str(place), env.get("PYTHONPATH", "")))),
-            "PYTEST_PLUGINS": ",".join(filter(None, (_MODULE, env.get("PYTEST_PLUGINS", "")))),
-            "AGENTFLOW_MUTANTS": str(place),
-        }
-        said = _OWN_PATH.sub(lambda found: f"{found[0]}{place}{os.pathsep}", order.check.command)
-        command = Command(
-            argv=(find_shell(sandbox.root), "-c", said),
-            cwd=str(sandbox.root),
-            timeout=order.seconds + _GRACE,
-            env={**env, **ours},
-        )
-        with (place / "told").open("w+b") as told:  # the server takes its name away
-            try:
-                sandbox.of(CHECKS, scratch).run(command, scratch / "output", cancelled)
-            except (OSError, NoSandbox):
-                return None
-            told.seek(0)
-            return _read(told.read(), order)
+    spec = {
+        "apart": [*SHARED, *CACHES],
+        "first": sorted(order.first & order.passing),
+        "passing": sorted(order.passing),
+        "mutants": [
+            {"path": each.path, "line": each.line, "start": each.start, "end": each.end, "text": each.after}
+            for each in mutants
+        ],
+    }
+    raw = ForkedRun(_SERVER, _MODULE, spec, order.seconds).run(order.check, sandbox, surround, cancelled)
+    return None if raw is None else _read(raw, order)
+
+
+class ForkedRun(NamedTuple):
+    """A run of Python tests with a module of ours that forks them and tells what it finds."""
+
+    source: Path
+    module: str
+    """The name under which it is loaded."""
+    spec: Mapping[str, Any]
+    seconds: float
+
+    def run(
+        self,
+        check: Check,
+        sandbox: Sandbox,
+        surround: Callable[[Path], Mapping[str, str]],
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> bytes | None:
+        """Return what the module wrote; None where nothing could be run."""
+        (part, *others) = split_command(check.command)
+        if others:
+            return None
+        with make_scratch_folder() as scratch:
+            place = scratch / "forked"
+            place.mkdir()
+            shutil.copyfile(self.source, place / f"{self.module}.py")
+            env = {**sandbox.opened.environment, **surround(scratch)}
+            spec = {
+                "folder": f"/{part.folder}"[:-1] if part.folder else "",
+                "plugin": str(place),
+                "sealed": sealed.__file__,
+                "restored": {name: env.get(name, "") for name in ("PYTHONPATH", "PYTEST_PLUGINS")},
+                "seconds": self.seconds,
+                **self.spec,
+            }
+            (place / "spec.json").write_text(json.dumps(spec), "utf-8")
+            ours = {
+                "PYTHONPATH": os.pathsep.join(filter(None, (str(place), env.get("PYTHONPATH", "")))),
+                "PYTEST_PLUGINS": ",".join(filter(None, (self.module, env.get("PYTEST_PLUGINS", "")))),
+                "AGENTFLOW_FORKED": str(place),
+            }
+            said = _OWN_PATH.sub(lambda found: f"{found[0]}{place}{os.pathsep}", check.command)
+            command = Command(
+                argv=(find_shell(sandbox.root), "-c", said),
+                cwd=str(sandbox.root),
+                timeout=self.seconds + _GRACE,
+                env={**env, **ours},
+            )
+            with (place / "told").open("w+b") as told:  # the module takes its name away
+                try:
+                    sandbox.of(CHECKS, scratch).run(command, scratch / "output", cancelled)
+                except (OSError, NoSandbox):
+                    return None
+                told.seek(0)
+                return told.read()
 
 
 def _read(raw: bytes, order: MutantOrder) -> tuple[TriedMutant, ...] | None:

@@ -75,6 +75,9 @@ _GENERATED = re.compile(
     r"@generated\b|\bcode generated .* do not edit\b|\bdo not edit\b.*\bgenerated\b", re.IGNORECASE
 )
 _SAYS = re.compile(r"\b(?!(?:else|try|finally|do|then|fi|done|end|begin|ensure)\b)\w")
+_BLOCK = re.compile(
+    r"block|body|compound|suite|arm|case|clause|^then|^else|when|do_group|function|method|lambda"
+)
 _HEAD = 600
 """In so many letters a generated file says that it is one."""
 _ROW = 60
@@ -86,6 +89,8 @@ class Mutant(Record):
     path: str
     line: int
     """From 1."""
+    block: int
+    """The first line of the innermost block that it is in: what runs there, runs together."""
     start: int
     end: int
     before: str
@@ -137,10 +142,20 @@ def _find_mutants(tree: SyntaxTree, path: str, lines: Collection[int]) -> list[M
         for node, start, end, after in operate(tree):
             line = node.start_point.row + 1
             before = tree.text[start:end].decode("utf-8", "replace")
-            is_apart = any(first <= start < last and end <= last for first, last in apart)
+            parts = ((start, end), _span(node))
+            is_apart = any(
+                first <= part[0] < last and part[1] <= last for first, last in apart for part in parts
+            )
             if line in lines and not is_apart and before != after and line not in tree.broken_lines:
                 mutant = Mutant(
-                    path=path, line=line, start=start, end=end, before=before, after=after, operator=operator
+                    path=path,
+                    line=line,
+                    block=_find_block(node),
+                    start=start,
+                    end=end,
+                    before=before,
+                    after=after,
+                    operator=operator,
                 )
                 found.setdefault((start, end, after), mutant)
     return sorted(found.values(), key=lambda each: (each.start, each.end))
@@ -148,6 +163,12 @@ def _find_mutants(tree: SyntaxTree, path: str, lines: Collection[int]) -> list[M
 
 def _span(node: "Node") -> tuple[int, int]:
     return node.start_byte, node.end_byte
+
+
+def _find_block(node: "Node") -> int:
+    while node.parent is not None and not _BLOCK.search(node.type):
+        node = node.parent
+    return node.start_point.row + 1
 
 
 def _list_wordings(tree: SyntaxTree) -> list[tuple[int, int]]:
@@ -202,9 +223,9 @@ def list_untouched(path: str, text: str, lines: Collection[int]) -> tuple[str, .
 
 
 def list_unreadable(path: str, text: str, lines: Collection[int]) -> tuple[int, ...]:
-    """Return those of some lines that the language's grammar cannot read."""
+    """Return those of some lines that no grammar can read; all of a file in a language without one."""
     tree = parse_source(path, text)
-    return tuple(sorted(tree.broken_lines.intersection(lines))) if tree else ()
+    return tuple(sorted(tree.broken_lines.intersection(lines) if tree else lines))
 
 
 def _list_unread(tree: SyntaxTree) -> frozenset[int]:

@@ -7,8 +7,8 @@ the repository is. It imports nothing but the standard library and pytest.
 from __future__ import annotations
 
 import ast
+import builtins
 import contextlib
-import dis
 import gc
 import importlib
 import json
@@ -21,6 +21,7 @@ import tempfile
 import threading
 import time
 import warnings
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -29,9 +30,8 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from types import CodeType, FrameType
 
-_PLACE = "AGENTFLOW_MUTANTS"
+_PLACE = "AGENTFLOW_FORKED"
 _PATIENCE = 6
 """A test may take so many times the seconds that it takes without a mutant."""
 _ENOUGH = 5
@@ -45,11 +45,7 @@ _AGAIN = 0.2
 _MOST_KILLERS = 5
 _UNFIT = 75
 """What a child ends with in which the code is loaded before the tests: each mutant starts pytest then."""
-_TOOL = 4
-"""The number under which the interpreter knows us; no debugger, profiler or optimizer has it."""
-_MONITORING: Any = getattr(sys, "monitoring", None)
-_DISABLE: Any = getattr(_MONITORING, "DISABLE", None)
-_IMPORT = "<frozen importlib._bootstrap>"
+_REACHED = "__agentflow_reached__"
 _ANYWHERE = ("", 0)
 """The line of a test that starts another process, which may run any line."""
 _NOW = time.perf_counter
@@ -461,80 +457,44 @@ class MutantRunner:
 
 
 class Watcher(MutantRunner):
-    """Runs all tests, in their own order, and sees which lines each reaches."""
+    """Runs all tests, in their own order, on code that notes which of its lines each reaches."""
 
     def __init__(self, server: MutantServer, *given: Any) -> None:
         super().__init__(server, *given)
         self.lines: dict[str, set[tuple[str, int]]] = {"": set()}
-        self.begin("")
-        self.is_known: dict[str, str | None] = {}
-        self.open: dict[int, tuple[frozenset[tuple[str, int]], CodeType]] = {}
-        """The lines to see of each function that has run, by its address: to hash code takes long."""
+        self.prefix = ""
+        self.reached: set[tuple[str, int]] = set()
+        self.is_loading = True
+        self.unseen = {*server.files.values()}
+        """The files that were not loaded in the usual way, so that nothing is known of their lines."""
+        vars(builtins)[_REACHED] = self.reached.add
+        sys.dont_write_bytecode = True  # what is compiled here is of no use to others
+        compile_source: Any = SourceFileLoader.source_to_code
+        loader: Any = SourceFileLoader
+
+        def compile_watched(this: Any, code: Any, path: Any, **more: Any) -> Any:
+            name = server.files.get(os.path.realpath(os.fsdecode(path)))
+            if name is None:
+                return compile_source(this, code, path, **more)
+            self.unseen.discard(name)
+            return compile(watch_lines(name, code, server.wanted), path, "exec", dont_inherit=True)
+
+        loader.source_to_code = compile_watched
         sys.addaudithook(self.hear)
-        if not _MONITORING:
-            threading.settrace(self.enter)
-            sys.settrace(self.enter)
-            return
-        _MONITORING.use_tool_id(_TOOL, "agentflow")
-        _MONITORING.register_callback(_TOOL, _MONITORING.events.PY_START, self.start_on)
-        _MONITORING.register_callback(_TOOL, _MONITORING.events.LINE, self.step_on)
-        _MONITORING.set_events(_TOOL, _MONITORING.events.PY_START | _MONITORING.events.LINE)
 
     def begin(self, prefix: str) -> None:
         """Count lines from now on for the tests whose ids begin so."""
-        self.prefix = prefix
-        self.seen = self.lines.setdefault(prefix, set())
-        if _MONITORING:
-            _MONITORING.restart_events()
+        self.lines.setdefault(self.prefix, set()).update(self.reached)
+        if self.is_loading:  # what runs as something is loaded runs once, for whichever test comes first
+            self.lines[""].update(self.reached)
+        self.reached.clear()
+        self.prefix, self.is_loading = prefix, False
 
     def hear(self, event: str, _given: Any) -> None:
         if event in self.server.sealed._STARTS:  # noqa: SLF001
-            self.seen.add(_ANYWHERE)
-
-    def start_on(self, code: CodeType, _offset: int) -> Any:
-        """Note the first line of a function, which is no step of its own where the body stands there."""
-        self.list_open(code)
-        self.note(code, code.co_firstlineno)
-        return _DISABLE
-
-    def step_on(self, code: CodeType, line: int) -> Any:
-        self.note(code, line)
-        return _DISABLE
-
-    def enter(self, frame: FrameType, _event: str, _given: Any) -> Any:
-        """Follow a function until all lines of mutants that it has were seen."""
-        code = frame.f_code
-        open_lines = self.list_open(code)
-        if open_lines <= self.seen:
-            return None
-
-        def step(inner: FrameType, event: str, _given: Any) -> Any:
-            if event == "line":
-                self.note(code, inner.f_lineno)
-                if open_lines <= self.seen:
-                    return None
-            return step
-
-        self.note(code, frame.f_lineno)
-        return step
-
-    def list_open(self, code: CodeType) -> frozenset[tuple[str, int]]:
-        """Return the lines of a function that mutants are on."""
-        known = self.open.get(id(code))
-        if known is None:
-            name = code.co_filename
-            if name not in self.is_known:
-                self.is_known[name] = self.server.files.get(os.path.realpath(name))
-            path = self.is_known[name]
-            rows = (code.co_firstlineno, *(line for _, line in dis.findlinestarts(code))) if path else ()
-            found = frozenset((path, row) for row in rows if path and row) & self.server.wanted
-            known = self.open[id(code)] = (found, code)
-        return known[0]
-
-    def note(self, code: CodeType, line: int) -> None:
-        path = self.is_known.get(code.co_filename)
-        if path is not None and (path, line) in self.list_open(code) and (path, line) not in self.seen:
-            self.lines["" if is_importing() else self.prefix].add((path, line))
+            self.reached.add(_ANYWHERE)
+        elif event == "import":
+            self.is_loading = True
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[Any]) -> Iterator[None]:
@@ -556,16 +516,54 @@ class Watcher(MutantRunner):
         self.server.sealed.limit_time(0)
 
     def end_test(self) -> list[tuple[str, int]]:
-        found = sorted(self.lines.pop(self.prefix))
+        test = self.prefix
         self.begin("")
-        return found
+        return sorted(self.lines.pop(test))
 
     def finish(self, **more: Any) -> None:
         inside = f"{self.server.root}{os.sep}"
         files = {name: getattr(each, "__file__", None) or inside for name, each in list(sys.modules.items())}
         modules = [name for name, path in files.items() if not os.path.realpath(path).startswith(inside)]
+        self.begin("")
+        self.lines[""].update(each for each in self.server.wanted if each[0] in self.unseen)
         shared = {prefix: sorted(lines) for prefix, lines in self.lines.items()}
         super().finish(shared=shared, modules=modules, **more)
+
+
+def watch_lines(path: str, raw: bytes, wanted: set[tuple[str, int]]) -> ast.Module:
+    """Return code whose statements on wanted lines note that they are reached, before they run."""
+    tree = ast.parse(raw)
+
+    def note(lines: Iterable[int]) -> list[ast.stmt]:
+        marks: list[Any] = [(path, line) for line in sorted(lines) if (path, line) in wanted]
+        calls = (ast.Call(ast.Name(_REACHED, ast.Load()), [ast.Constant(each)], []) for each in marks)
+        return [ast.Expr(call) for call in calls]
+
+    for node in ast.walk(tree):
+        for field in ("body", "orelse", "finalbody"):
+            rows = getattr(node, field, None)
+            if isinstance(rows, list):
+                at = count_first(node) if field == "body" else 0
+                is_run = field == "body" and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+                own = note(find_head(node)) if is_run else []
+                rest = [each for row in rows[at:] for each in (*note(find_reached(row)), row)]
+                setattr(node, field, [*rows[:at], *own, *rest])
+    return ast.fix_missing_locations(tree)
+
+
+def count_first(node: Any) -> int:
+    """Return how many statements have to stay first: a docstring, and imports of the future."""
+    futures = [at for at, row in enumerate(node.body, 1) if getattr(row, "module", "") == "__future__"]
+    is_told = isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+    docstring = is_told and isinstance(node.body[0] if node.body else None, ast.Expr)
+    return max([*futures, int(docstring and isinstance(node.body[0].value, ast.Constant))])
+
+
+def find_reached(row: Any) -> Iterator[int]:
+    """Yield the lines that run as a statement begins, and those of its handlers and cases that may."""
+    yield from find_head(row)
+    for each in (*getattr(row, "handlers", ()), *getattr(row, "cases", ())):
+        yield from range(getattr(each, "pattern", each).lineno, each.body[0].lineno + 1)
 
 
 class Spans:
@@ -590,10 +588,16 @@ def find_spans(tree: ast.AST) -> Iterator[tuple[int, int]]:
     """Yield the first and the last line of each statement, of one with a body without that."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.stmt, ast.excepthandler)):
-            body: Any = getattr(node, "body", None)
-            first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
-            last = max(node.lineno, body[0].lineno - 1) if body else node.end_lineno
-            yield first, last or first
+            head = find_head(node)
+            yield head[0], head[-1]
+
+
+def find_head(node: Any) -> range:
+    """Return the lines of a statement, of one with a body those before it."""
+    body: Any = getattr(node, "body", None) or getattr(node, "cases", None)
+    first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
+    begins = getattr(body[0], "pattern", body[0]).lineno if body else 0
+    return range(first, (max(node.lineno, begins - 1) if body else node.end_lineno or first) + 1)
 
 
 def is_code(raw: bytes) -> bool:
@@ -604,14 +608,6 @@ def is_code(raw: bytes) -> bool:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
-
-
-def is_importing() -> bool:
-    """Say whether a module is being loaded: what runs then runs once, for whichever test comes first."""
-    frame: FrameType | None = sys._getframe(3)  # noqa: SLF001  # of what is traced
-    while frame is not None and frame.f_code.co_filename != _IMPORT:
-        frame = frame.f_back
-    return frame is not None
 
 
 def count_tasks() -> int:

@@ -1,13 +1,14 @@
 """Which mutants tests notice: the order in which they are tried, and the result of each."""
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable
-from itertools import zip_longest
 
 from agentflow.core.evidence import Check
 from agentflow.core.record import Record
 from agentflow.core.verdict import MutantEnd
 from agentflow.mutants.operators import Grade, Mutant
+
+_Ranked = tuple[tuple[bool, bool, int], Mutant]
 
 
 class TriedMutant(Record):
@@ -32,12 +33,11 @@ class MutantOrder(Record):
 
 
 def order_mutants(mutants: Iterable[Mutant]) -> tuple[Mutant, ...]:
-    """Return mutants in the order in which they tell most: strong ones first, one of each line in turn."""
-    rounds = dict[Grade, defaultdict[tuple[str, int], list[Mutant]]]()
+    """Return mutants, those that tell most first: strong ones, one of each block, then of each line."""
+    blocks, lines, ranked = set[tuple[str, int, Grade]](), Counter[tuple[str, int]](), list[_Ranked]()
     for each in mutants:
-        rounds.setdefault(each.grade, defaultdict(list))[each.path, each.line].append(each)
-    found = list[Mutant]()
-    for grade in (each for each in Grade if each in rounds):
-        for row in zip_longest(*rounds[grade].values()):
-            found += [each for each in row if each is not None]
-    return tuple(found)
+        block, line = (each.path, each.block, each.grade), (each.path, each.line)
+        ranked.append(((each.grade is Grade.WEAK, block in blocks, lines[line]), each))
+        blocks.add(block)
+        lines[line] += 1
+    return tuple(each for _, each in sorted(ranked, key=lambda pair: pair[0]))

@@ -1,13 +1,14 @@
 """A git diff side by side, each changed place with what the verdict says of it."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from itertools import groupby, zip_longest
 
 from agentflow.core.evidence import Surface
 from agentflow.core.record import Record
-from agentflow.core.verdict import Hunk, ProofKind, Verdict
+from agentflow.core.verdict import Hunk, MutantResult, ProofKind, Verdict, pick_survivors
 from agentflow.redact import list_some
 from agentflow.verdict.paths import PathKind, explain
 from agentflow.view.verdict import FileDiff
@@ -43,6 +44,8 @@ class SideRow(Record):
 
     old: FileLine | None
     new: FileLine | None
+    survivors: tuple[MutantResult, ...] = ()
+    """The edits of this line that no test notices."""
 
 
 class DiffBlock(Record):
@@ -77,6 +80,12 @@ class FileView(Record):
     """Lines of a long diff that are not shown."""
 
     @property
+    def survived(self) -> int:
+        """The number of strong edits that no test notices."""
+        rows = (row for hunk in self.hunks for block in hunk.blocks for row in block.rows)
+        return sum(each.is_strong for row in rows for each in row.survivors)
+
+    @property
     def marks(self) -> tuple[JudgedAs, ...]:
         """The marks in the file, each once, in their order."""
         found = {block.mark for hunk in self.hunks for block in hunk.blocks}
@@ -84,15 +93,27 @@ class FileView(Record):
 
 
 def arrange_diff(
-    files: Iterable[FileDiff], surface: Surface, verdict: Verdict | None
+    files: Iterable[FileDiff],
+    surface: Surface,
+    verdict: Verdict | None,
+    mutants: tuple[MutantResult, ...] = (),
 ) -> tuple[FileView, ...]:
-    """Return the files of a diff side by side, with the marks of a verdict."""
-    return tuple(_arrange_file(each, surface, verdict) for each in files)
+    """Return the files of a diff side by side, with the marks of a verdict and what no test notices."""
+    survived = pick_survivors(mutants)
+    return tuple(_arrange_file(each, surface, verdict, survived) for each in files)
 
 
-def _arrange_file(file: FileDiff, surface: Surface, verdict: Verdict | None) -> FileView:
+def _arrange_file(
+    file: FileDiff, surface: Surface, verdict: Verdict | None, survived: Iterable[MutantResult]
+) -> FileView:
     about = explain(file.path, surface)
-    judged = _Marks(path=file.path, kind=about.kind, verdict=verdict)
+    survivors, edits = defaultdict[int, list[MutantResult]](list), set[str]()
+    for each in (each for each in survived if each.path == file.path):
+        survivors[each.line].append(each)
+        edits.add(each.edit)
+    judged = _Marks(
+        path=file.path, kind=about.kind, verdict=verdict, survivors=survivors, edits=frozenset(edits)
+    )
     return FileView(
         path=file.path,
         kind=about.kind,
@@ -121,6 +142,10 @@ class _Marks(Record):
     path: str
     kind: PathKind
     verdict: Verdict | None
+    survivors: dict[int, list[MutantResult]]
+    """The edits that no test notices and that are not shown yet, by their line in the new file."""
+    edits: frozenset[str]
+    """All of them in words; they are shown at their lines."""
 
     def judge_lines(self, numbers: Sequence[int]) -> list[tuple[JudgedAs, str]]:
         """Return mark and note of each of some neighbouring changed lines, by their numbers in the new file.
@@ -151,7 +176,8 @@ class _Marks(Record):
     def list_wanted(self, first: int, last: int) -> str:
         """Return the tests that would prove lines of the new file."""
         near = (hunk for hunk in self.hunks if hunk.line <= last and first <= hunk.end and not hunk.proved)
-        return list_some(dict.fromkeys(hunk.wanted for hunk in near), 3, "; ")
+        others = (each.wanted for each in near if not any(edit in each.wanted for edit in self.edits))
+        return list_some(dict.fromkeys(others), 3, "; ")
 
     def _find_whole(self, verdict: Verdict) -> tuple[JudgedAs, str]:
         """Return the mark of lines that were not tried alone."""
@@ -214,8 +240,12 @@ def _pair(rows: list[str], old: int, new: int, judged: _Marks) -> Iterator[DiffB
         for sign, first in (("-", old), ("+", new))
     )
     pairs = [SideRow(old=left, new=right) for left, right in zip_longest(gone, came)]
-    last = came[-1].number if came else max(new - 1, 0)
+    last = came[-1].number if came else max(new, 1)  # what only went has the place of what comes after it
     numbers = [row.new.number if row.new else last for row in pairs]
+    pairs = [
+        row.replace(survivors=tuple(judged.survivors.pop(number, ())))
+        for row, number in zip(pairs, numbers, strict=True)
+    ]
     marked = zip(pairs, numbers, judged.judge_lines(numbers), strict=True)
     for (mark, note), group in groupby(marked, lambda each: each[2]):
         found = list(group)

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from agentflow.core.check_command import format_command
 from agentflow.core.evidence import summarize_evidence
 from agentflow.core.task import TaskState
-from agentflow.core.verdict import Verdict, explain_caveat
+from agentflow.core.verdict import MutantResult, Verdict, count_mutants, explain_caveat, pick_survivors
 from agentflow.pages.diff import JudgedAs
 from agentflow.pages.page import CheckView, TaskPage
 from agentflow.pages.render import describe_status, explain_outcome
 from agentflow.pages.templates import format_money
 from agentflow.redact import format_count, make_visible, redact_text, to_one_line
 from agentflow.report.material import fence_text
+from agentflow.view.verdict import describe_survivor
 from agentflow.view.words import format_duration
 
 _MARKS = {"good": "✅", "warn": "⚠️", "bad": "❌", "accent": "⏳"}
@@ -96,6 +97,9 @@ def _list_parts(page: TaskPage, state: TaskState) -> Iterator[str]:
     verdict = state.verdict
     if verdict is not None:
         yield from _explain_verdict(verdict)
+    if state.mutants:
+        killed, survivors = format_mutants(state.mutants)
+        yield _fold(killed, survivors) if survivors else killed
     if page.files:
         yield _tabulate_files(page)
         yield _fold("Diff", _cut_diff(page.diff))
@@ -147,6 +151,19 @@ def _explain_verdict(verdict: Verdict) -> Iterator[str]:
     yield _make_list("Changes to the checks, approved by a person", _list_items(verdict.approvals))
     yield _make_list("Changes to the checks", [] if verdict.approvals else _list_items(verdict.weakened))
     yield _make_list("Why it is not verified", [] if verdict.passed else _list_items(verdict.reasons))
+
+
+def format_mutants(mutants: tuple[MutantResult, ...]) -> tuple[str, str]:
+    """Return how many small edits of the changed code the tests notice, and a list of those they do not."""
+    told, survived = count_mutants(mutants), pick_survivors(mutants)
+    late = f", {told['not_tried']} not tried" if told["not_tried"] else ""
+    rows = [
+        f"- {to_code(f'{each.path}:{each.line}')} {escape_markdown(describe_survivor(each))}"
+        + ("" if each.is_strong else " (weak: it decides nothing)")
+        for each in survived[:_MOST_FILES]
+    ]
+    more = [f"- {format_count(len(survived) - len(rows), 'more')}"] if len(survived) > len(rows) else []
+    return f"{told['killed']} of {told['tried']} mutants killed{late}", "\n".join((*rows, *more))
 
 
 def _list_items(lines: tuple[str, ...]) -> list[str]:

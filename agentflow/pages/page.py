@@ -100,7 +100,7 @@ def read_task_page(folder: Path, git: Git, *, at_work: bool, before: TaskPage | 
         at_work=at_work,
         snapshot=Snapshot(folder=folder, state=state, events=told, evidence=records),
         problems=(*problems, *damaged),
-        files=arrange_diff(split_diff(diff), state.surface, state.verdict),
+        files=arrange_diff(split_diff(diff), state.surface, state.verdict, state.mutants),
         diff=diff,
         runs=fold_runs(told),
         checks=tuple(_compare_checks(folder, state, records)),

@@ -19,7 +19,7 @@ from agentflow.pages.picture import Plot, Stand, draw_plot, draw_route
 from agentflow.pages.templates import fill_template, format_money, to_markup
 from agentflow.pages.turns import CallEnd, RunView
 from agentflow.redact import format_count, to_one_line
-from agentflow.verdict.ending import describe_outcome
+from agentflow.report.why import explain_task
 from agentflow.view.call_diff import diff_call
 from agentflow.view.tasks import Snapshot
 from agentflow.view.words import (
@@ -134,14 +134,13 @@ def describe_status(page: TaskPage) -> tuple[str, str, str]:
     if page.snapshot is None:
         return "!", "Cannot be read", "bad"
     state = page.snapshot.state
-    if state.undone is not None:
-        return "!", "Undone", "warn"
-    if state.status is Status.RUNNING and not page.at_work:
-        return "!", "Interrupted", "warn"
-    outcome, _ = describe_outcome(state, page.snapshot.find)
-    words = "Waiting for you" if state.pending else outcome.partition(":")[0]
-    mark = mark_status(state.status).text.strip()
-    return mark, words[:1].upper() + words[1:], style_status(state.status).name.lower()
+    words = (
+        explain_task(state, page.snapshot.find, at_work=page.at_work).result.partition(":")[0] or state.status
+    )
+    said = words[:1].upper() + words[1:]
+    if state.undone is not None or (state.status is Status.RUNNING and not page.at_work):
+        return "!", said, "warn"
+    return mark_status(state.status).text.strip(), said, style_status(state.status).name.lower()
 
 
 def _render_head(page: TaskPage, link: str) -> str:
@@ -172,13 +171,12 @@ def explain_outcome(page: TaskPage) -> str:
     if page.snapshot is None:
         return ""
     state = page.snapshot.state
-    if state.undone is not None:
-        return f"The files were restored to their state before the task, {format_local(state.undone.at)}."
-    if state.status is Status.RUNNING:
-        ended = f"Its process ended before the task did. agentflow resume {state.task_id} continues it."
-        return "Running." if page.at_work else ended
-    words, why = describe_outcome(state, page.snapshot.find)
-    said = why or words
+    if state.status is Status.RUNNING and page.at_work:
+        return "Running."
+    why = explain_task(state, page.snapshot.find)
+    said = next(iter(why.facts), why.result)
+    if state.status is Status.RUNNING and state.undone is None:
+        said = f"{said}. {why.next[0]}"
     is_verified = state.status in (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
     claim = f" It was found by search: {PLAUSIBLE}." if state.is_found and is_verified else ""
     return f"{said[:1].upper()}{said[1:]}{'' if said.endswith('.') else '.'}{claim}"
@@ -226,7 +224,7 @@ def _render_sections(page: TaskPage, link: str) -> Iterator[tuple[str, str]]:
     if not state.reads_only:
         yield "diff", _render_diff(page, state)
     if page.checks:
-        probes = [(probe, describe_probe(probe.kind, probe.end)) for probe in state.probes or ()]
+        probes = [(probe, describe_probe(probe.end)) for probe in state.probes or ()]
         yield "checks", fill_template("pages/checks.html", page=page, probes=probes)
     if state.plan or state.failures:
         yield "plan", fill_template("pages/plan.html", state=state)

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from agentflow.core.evidence import summarize_evidence
 from agentflow.redact import format_count, make_visible, redact_text
+from agentflow.view.verdict import describe_survivor
 from agentflow.view.words import format_duration, format_local
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -43,6 +44,7 @@ def _environment() -> Environment:
         "ended": summarize_evidence,
         "money": format_money,
         "local": format_local,
+        "survivor": describe_survivor,
     }
     made.filters.update(filters)
     return made

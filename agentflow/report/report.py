@@ -24,6 +24,7 @@ from agentflow.core.verdict import (
 from agentflow.frontmatter import write_atomic
 from agentflow.redact import list_some, make_visible, nest_text
 from agentflow.report.material import Material, RoleSpending, Spending, fence_text
+from agentflow.report.why import explain_task
 from agentflow.store.task_file import format_plan
 from agentflow.verdict.case import find_hook_files
 from agentflow.verdict.ending import fail
@@ -186,6 +187,7 @@ def to_result(
     """Return the result of a task, with the keys of CONTRACT section 7; what is unknown is None."""
     assert task.ending is not None
     unknown = task.base_tree is not None and task.tree is None
+    known = {run.evidence.id: run.evidence for run in (*material.before, *material.runs) if run.evidence}
     return {
         "task_id": task.task_id,
         "status": task.ending.status,
@@ -215,6 +217,7 @@ def to_result(
         "document": task.document,
         "caveats": [*task.verdict.caveats, *task.verdict.approvals] if task.verdict else [],
         "pending": to_builtins(task.pending),
+        "why": to_builtins(explain_task(task, lambda found: known.get(found or ""))),
         "report": f"{material.folder}/report.md",
     }
 
@@ -291,7 +294,7 @@ def _list_without_change(runs: tuple[CheckRun, ...]) -> list[str]:
 def _describe_probe(result: ProbeResult) -> str:
     about = ", ".join(result.subjects) or str(result.check)
     code = ", on the code from before the task" if result.code is Side.BASE else ""
-    end = describe_probe(result.kind, result.end)
+    end = describe_probe(result.end)
     return (
         f"- {result.kind} ({result.kind.meaning}): {nest_text(about)}{code}: {end} ({result.seconds:.1f} s)"
     )

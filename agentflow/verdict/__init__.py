@@ -11,7 +11,7 @@
   the same: `same/`, by `is_same_program` and `find_renamed`;
 - which runs have to fail: `probes/`, by `plan_canaries` and `plan_probes`;
 - what follows: `case` (all facts), `proofs` (what proves the change, and what probes show), `judge`, `notes`
-  (which decide nothing), `ending` (how the task ends, and the words for it);
+  (which decide nothing), `ending` (how the task ends);
 - who asks all of them: `gather` for a task that runs, `reverify` for a record.
 
 `syntax` reads Python for all of them, `tokens` other languages, and `core/test_ids` the ids of tests.

@@ -68,6 +68,8 @@ class Case(Record):
     """The results of runs that have to fail; None until they are known."""
     mutants: tuple[MutantResult, ...] = ()
     """What the tests make of the mutants of the change."""
+    memorised: tuple[Remark, ...] = ()
+    """The changed places that are right for the tests' own inputs alone."""
     is_unchanged: bool = False
     """Nothing differs but what hooks changed."""
     changed: tuple[Hunk, ...] = ()

@@ -1,30 +1,17 @@
-"""The end of a task, by its verdict and its last run, and the words for it."""
+"""The end of a task, by its verdict and its last run."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from agentflow.core.errors import Exit
-from agentflow.core.evidence import CheckName, Evidence
+from agentflow.core.evidence import Evidence
 from agentflow.core.messages import ToolCall, ToolResult
 from agentflow.core.run import Run, RunOutcome
-from agentflow.core.task import Ending, GateStatus, Phase, RequiredCheck, Status, TaskState
+from agentflow.core.task import Ending, GateStatus, Phase, Status, TaskState
 from agentflow.core.verdict import Caveat, Verdict
-from agentflow.redact import format_count, to_one_line
+from agentflow.redact import to_one_line
 
 _REFUSAL = 200
-_REASON = 300
-_MEANINGS: Mapping[Status, str] = {
-    Status.RUNNING: "still running",
-    Status.SUSPENDED: "suspended",
-    Status.ANSWERED: "answered",
-    Status.FAILED: "not verified",
-    Status.VERIFIED_WITH_CAVEAT: "not verified by any check",
-    Status.LIMIT: "not verified: a limit was reached",
-    Status.BLOCKED: "stopped by a rule",
-    Status.TAMPERED: "not verified",
-    Status.CANCELLED: "cancelled",
-    Status.ERROR: "internal error",
-}
 FindEvidence = Callable[[str | None], Evidence | None]
 """Returns the record of an id."""
 
@@ -161,45 +148,3 @@ def _find_refusal(run: Run) -> str:
     calls = {part.id for part in parts if isinstance(part, ToolCall) and part.name == run.head.submit}
     results = [part for part in parts if isinstance(part, ToolResult) and part.call_id in calls]
     return to_one_line(results[-1].content, _REFUSAL) if results and results[-1].is_error else ""
-
-
-def describe_outcome(task: TaskState, find: FindEvidence) -> tuple[str, str]:
-    """Return the result of a task in a few words, with its proof or its reason."""
-    caveats = task.verdict.caveats if task.verdict else ()
-    if Caveat.CHECK_NOT_RUN.of(CheckName.TESTS) in caveats:
-        tests = (find(one.evidence) for one in task.final if one.check.name is CheckName.TESTS)
-        if not any(each and each.exit_code == 0 for each in tests):
-            return "changed, but no test could run here", ""
-    if task.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT} and task.final:
-        return task.status.replace("_", " "), _describe_proof(task, find)
-    if task.pending:
-        return "Waiting for you", task.pending[0].tell_what_waits()
-    if task.ending and task.ending.exit_code is Exit.NO_MODEL and task.change is None:
-        return "", to_one_line(task.ending.reason[:1].upper() + task.ending.reason[1:], _REASON)
-    words = _MEANINGS[task.status]
-    if task.reads_only:
-        words = words.replace("not verified", "not answered")
-    return words, to_one_line(task.ending.reason, _REASON) if task.ending else ""
-
-
-def _describe_proof(task: TaskState, find: FindEvidence) -> str:
-    """Return in words what the checks show of a change that was verified."""
-    base = {one.check.name: find(one.evidence) for one in task.baseline}
-    turned = green = 0
-    for one in task.final:
-        before, after = base.get(one.check.name), find(one.evidence)
-        if after and after.exit_code == 0:
-            green += 1
-            turned += before is not None and before.exit_code != 0
-    verb = "passes" if (turned or green) == 1 else "pass"
-    if turned:
-        return f"{format_count(turned, 'failing check')} now {verb}; no new failures."
-    if green:
-        return f"{format_count(green, 'check')} {verb} on the changed code; no new failures."
-    then, now = (_count_failing(find, side) for side in (task.baseline, task.final))
-    return f"{format_count(then, 'test')} failed before, {now} now; no new failures."
-
-
-def _count_failing(find: FindEvidence, checks: tuple[RequiredCheck, ...]) -> int:
-    found = (find(one.evidence) for one in checks)
-    return sum(one.tests.failed + one.tests.errors for one in found if one and one.tests)

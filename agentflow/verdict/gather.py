@@ -45,13 +45,13 @@ from agentflow.verdict.earlier_runs import WHOLE
 from agentflow.verdict.judge import has_no_failure
 from agentflow.verdict.mixed_sides import lay_new_checks, lay_original_checks
 from agentflow.verdict.mutation import plan_mutants, try_plans
+from agentflow.verdict.neighbours import find_memorised
 from agentflow.verdict.paths import UNREAD, is_open, observe_after
 from agentflow.verdict.probes.plan import plan_canaries, plan_probes
 from agentflow.verdict.probes.probe import Probe, ProbeContext
 from agentflow.verdict.proofs import (
     find_blind_checks,
     find_proof,
-    find_proofs,
     find_turned,
     is_renaming,
     list_tried_lines,
@@ -78,7 +78,9 @@ async def run_required(context: JudgeContext, task: TaskState) -> TaskState:
         final, held = (*await context.checking.run(task, mine, *_as_before(context, task)), ())[:2]
     again = context.checking.find_blocked(final) if task.blocked else {}
     unable = tuple(name for name, why in task.blocked.items() if again.get(name) == why)
-    task = task.replace(final=final, held=held, fresh=(), probes=None, mutants=(), unable=unable)
+    task = task.replace(
+        final=final, held=held, fresh=(), probes=None, mutants=(), memorised=(), unable=unable
+    )
     return task.replace(audit=await audit_dependencies(context, task))
 
 
@@ -113,9 +115,8 @@ async def _run_proof(context: JudgeContext, task: TaskState, case: Case) -> Task
         case = case.replace(runs=list_runs(task, context.checking.find_runs))
     probing = ProbeContext(git=context.git, task=task, case=case, inspection=seen)
     probes = await run_probes(context, task, probing, plan_probes)
-    if case.wanted is not Wanted.FORM or find_proofs(case.replace(probes=probes)) or not has_no_failure(case):
-        return task.replace(probes=probes)
-    plans = plan_mutants(probing)  # a refactoring that no test fails without
+    plans = plan_mutants(probing, probes)
+    task = task.replace(memorised=await find_memorised(context, task, probing))
     return task.replace(probes=probes, mutants=await try_plans(context, task, plans) if plans else ())
 
 
@@ -157,6 +158,7 @@ def build_case(
         secrets=find_added_secrets(git.make_diff(*trees)) if trees else (),
         probes=task.probes,
         mutants=task.mutants,
+        memorised=task.memorised,
     )
     return add_inspection(case, seen)
 
@@ -221,7 +223,7 @@ def add_inspection(case: Case, seen: Inspection) -> Case:
         changed=seen.lines,
         tested=tuple(each.path for each in seen.checks if each.kind is Kind.TESTS and each.after),
         unshown=tuple(each.path for each in seen.checks if each.kind is not Kind.TESTS),
-        suspicions=tuple(_weigh(each, case) for each in seen.code),
+        suspicions=(*case.memorised, *(_weigh(each, case) for each in seen.code)),
         dependencies=seen.dependencies,
     )
     found = Weakening() if case.is_renaming else _find_weakening(case, seen)
@@ -232,9 +234,7 @@ def add_inspection(case: Case, seen: Inspection) -> Case:
 
 def _weigh(found: Remark, case: Case) -> Remark:
     """Return a finding; a condition on the environment that tests try both ways is no suspicion."""
-    is_tried = found.kind is Tampering.SETTING and (found.path, found.line) in list_tried_lines(
-        case.probes or ()
-    )
+    is_tried = found.kind is Tampering.SETTING and (found.path, found.line) in list_tried_lines(case)
     return found.replace(is_sure=False) if is_tried else found
 
 

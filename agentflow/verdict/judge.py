@@ -20,7 +20,7 @@ from agentflow.core.verdict import Caveat, FailReason, ProofKind, Verdict
 from agentflow.redact import list_some
 from agentflow.routing.wanted import Wanted
 from agentflow.verdict.case import Case, describe_drift, find_faults, list_left_out
-from agentflow.verdict.notes import list_notes
+from agentflow.verdict.notes import list_notes, note_no_tests
 from agentflow.verdict.proofs import (
     describe_unmet,
     explain_silence,
@@ -32,6 +32,7 @@ from agentflow.verdict.proofs import (
     list_differing,
     list_green_when_broken,
     list_late,
+    list_untried,
 )
 from agentflow.workspace.changes import FileChange
 
@@ -51,9 +52,9 @@ def judge(case: Case) -> Verdict:
         return Verdict(passed=False, reasons=(FailReason.NOTHING_CHANGED.of(),), evidence=evidence)
     case = _without_skipped(case)
     failures = _failures(case) or _explain_silence(case) or _find_open_targets(case)
-    told = (*_list_overrides(case), *list_notes(case))
+    notes, grounds = list_notes(case)
     if failures:
-        return Verdict(passed=False, reasons=failures, evidence=evidence, notes=told, weakened=case.weakened)
+        return Verdict(passed=False, reasons=failures, evidence=evidence, notes=notes, weakened=case.weakened)
     found = find_proofs(case)
     unproved = find_unproved(case, found)
     to_approve = () if case.approval is not None and case.approval.approved else case.weakened
@@ -62,7 +63,8 @@ def judge(case: Case) -> Verdict:
         reasons=tuple(FailReason.CHECKS_CHANGED.of(line) for line in to_approve),
         evidence=evidence,
         caveats=() if to_approve else tuple(dict.fromkeys(_list_caveats(case, is_proved=not unproved))),
-        notes=told if to_approve else (*_note_no_tests(case), *told),
+        notes=notes,
+        grounds=grounds,
         proof=found,
         unproved=unproved,
         is_testable=bool(unproved) and is_testable(case, found),
@@ -76,10 +78,6 @@ def _without_skipped(case: Case) -> Case:
     skipped = {override.check for override in case.overrides}
     kept = tuple(run for run in case.runs if run.check.name not in skipped)
     return case.replace(runs=kept)
-
-
-def _list_overrides(case: Case) -> list[str]:
-    return [f"{one.check} skipped by {one.by}: {one.reason} (risk: {one.risk})" for one in case.overrides]
 
 
 def _list_secrets(case: Case) -> list[str]:
@@ -130,7 +128,7 @@ def _list_not_run(case: Case) -> Iterator[CheckName]:
     for run in (each for each in case.after if not each.check.only_looks):
         if case.is_blocked(run) or run.check.left_out or run.check.name in case.blocked:
             yield run.check.name
-    if _note_no_tests(case) and not case.same_behaviour:
+    if note_no_tests(case) and not case.same_behaviour:
         yield CheckName.TESTS
 
 
@@ -138,7 +136,7 @@ def _caveats_of_probes(case: Case) -> Iterator[str]:
     """Yield the caveats that follow from runs which had to fail."""
     results = case.probes or ()
     yield from (Caveat.GREEN_WHEN_BROKEN.of(each.check) for each in list_green_when_broken(results))
-    if list_late(results):
+    if list_late(case) or list_untried(case):
         yield Caveat.NOT_ALL_TRIED
     if list_differing(results):
         yield Caveat.DEPENDS_ON_SURROUNDINGS
@@ -174,13 +172,6 @@ def _find_missing(case: Case) -> list[str]:
     now = {run.check.name for run in case.after}
     left_out = [run.check.name for run in case.before if run.check.name not in now]
     return [FailReason.LEFT_OUT.of(check=name) for name in left_out]
-
-
-def _note_no_tests(case: Case) -> list[str]:
-    """Return a note if the repository has no tests, before the task and now."""
-    known = {run.check.name for run in (*case.before, *case.after)}
-    is_known = CheckName.TESTS in {*known, *(override.check for override in case.overrides)}
-    return [] if is_known else ["tests: not run (this repository has none that agentflow can find)"]
 
 
 def _problems(case: Case, run: CheckRun) -> list[str]:
@@ -323,8 +314,9 @@ def lower_verdict(verdict: Verdict, judgement: Judgement, changed: tuple[FileCha
 
 def doubt(verdict: Verdict, note: str) -> Verdict:
     """Return a pass that the verifier did not confirm."""
+    grounds = {**verdict.grounds, Caveat.VERIFIER_DISAGREES: (note,)}
     caveats = (*verdict.caveats, Caveat.VERIFIER_DISAGREES)
-    return verdict.replace(caveats=caveats, notes=(*verdict.notes, note))
+    return verdict.replace(caveats=caveats, notes=(*verdict.notes, note), grounds=grounds)
 
 
 def _cites(judgement: Judgement, changed: tuple[FileChange, ...]) -> bool:
@@ -370,7 +362,8 @@ def add_role_caveats(verdict: Verdict, task: TaskState) -> Verdict:
     gate = task.get_gate(Phase.REVIEW)
     claims = list_claims(task) if verdict.unproved else ()
     lost = (gate.message.removeprefix("- "),) if gate.status is GateStatus.SKIPPED and gate.agent else ()
-    return verdict.replace(caveats=caveats, notes=(*verdict.notes, *notes, *lost, *claims))
+    grounds = {**verdict.grounds, Caveat.AMBIGUOUS_REPAIR: notes, Caveat.NOT_REVIEWED: lost}
+    return verdict.replace(caveats=caveats, notes=(*verdict.notes, *notes, *lost, *claims), grounds=grounds)
 
 
 def list_claims(task: TaskState) -> tuple[str, ...]:

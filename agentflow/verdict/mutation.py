@@ -12,16 +12,20 @@ from agentflow.core.events import Probing
 from agentflow.core.evidence import RED, Check, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
-from agentflow.core.verdict import MutantEnd, MutantResult
+from agentflow.core.verdict import MutantEnd, MutantResult, ProbeResult
 from agentflow.mutants.operators import Grade, Mutant, Operator, list_mutants, list_untouched
 from agentflow.mutants.trial import MutantOrder, TriedMutant, order_mutants
+from agentflow.routing.wanted import Wanted
 from agentflow.verdict.case import find_tests
 from agentflow.verdict.checking import JudgeContext
+from agentflow.verdict.judge import has_no_failure
 from agentflow.verdict.mixed_sides import lay_new_checks
 from agentflow.verdict.probes.hunks import LineSpan, split_change
 from agentflow.verdict.probes.probe import ProbeContext
+from agentflow.verdict.proofs import explain_silence, find_proofs
 from agentflow.verdict.runner import Place, run_apart
 from agentflow.verdict.target_tests import narrow_quietly
+from agentflow.workspace.mixed_tree import ChangedTexts
 
 _SECONDS = 20.0
 """The time of all mutants beside that of one run of the tests."""
@@ -29,6 +33,7 @@ _LEAST_LIMIT = 10.0
 _PATIENCE = 5
 _ALL = 1 << 30
 _MOST_KILLERS = 5
+_AT_ONCE = 2
 
 
 class MutationPlan(Record):
@@ -65,7 +70,31 @@ class MutationPlan(Record):
         )
 
 
-def plan_mutants(context: ProbeContext) -> tuple[MutationPlan, ...]:
+def plan_mutants(context: ProbeContext, probes: tuple[ProbeResult, ...]) -> tuple[MutationPlan, ...]:
+    """Return what to try of a change, if all its checks hold and something in it is no test."""
+    case, seen = context.case, context.inspection
+    if seen.changed_tests or seen.new_fixtures or not has_no_failure(case) or explain_silence(probes):
+        return ()
+    is_form = case.wanted is Wanted.FORM and not find_proofs(case.replace(probes=probes))
+    return _plan_both_sides(context) if is_form else _plan_new_code(context)
+
+
+def _plan_new_code(context: ProbeContext) -> tuple[MutationPlan, ...]:
+    """Return what to try of the new code, first with the tests that prove it."""
+    final, product = context.tests, {each.path: each for each in context.list_product_files()}
+    if final is None or context.case.is_blocked(final) or not (context.passed or final.green):
+        return ()
+    hunks = _split(product)
+    new = [
+        mutant
+        for hunk in hunks
+        for mutant in list_mutants(hunk.path, hunk.change.after, hunk.new_numbers) or ()
+    ]
+    plan = _plan_side(context, product, new, Side.FINAL)
+    return (plan.replace(hunks=hunks, first=context.proving),) if new else ()
+
+
+def _plan_both_sides(context: ProbeContext) -> tuple[MutationPlan, ...]:
     """Return what to try of a refactoring whose checks all hold: of its new code, and of what it took away.
 
     Nothing where some changed lines leave nothing to try: what is not tried proves nothing.
@@ -79,44 +108,43 @@ def plan_mutants(context: ProbeContext) -> tuple[MutationPlan, ...]:
     if not is_told or not {each.path for each in context.case.changed} <= product.keys():
         return ()
     old, new = list[Mutant](), list[Mutant]()
-    hunks = [hunk for piece in split_change(product.values(), _ALL) for hunk in piece.hunks]
+    hunks = _split(product)
     for hunk in hunks:
-        change = product[hunk.path]
-        went = list_mutants(change.path, change.before, _to_lines(hunk.old)) or ()
-        came = list_mutants(change.path, change.after, _to_lines(hunk.new)) or ()
+        change = hunk.change
+        went = list_mutants(change.path, change.before, hunk.old_numbers) or ()
+        came = list_mutants(change.path, change.after, hunk.new_numbers) or ()
         if not (went or came):
             if not change.after:
                 return ()
             came = (_take_back(hunk),)
         else:
-            stays = Counter(list_untouched(change.path, change.after, _to_lines(hunk.new)))
-            if stays != Counter(list_untouched(change.path, change.before, _to_lines(hunk.old))):
+            stays = Counter(list_untouched(change.path, change.after, hunk.new_numbers))
+            if stays != Counter(list_untouched(change.path, change.before, hunk.old_numbers)):
                 return ()  # such as an assertion that went beside a line that tests notice
         old += went
         new += came
-    sides = (
-        (context.trees[1], Side.FINAL, new, context.passed),
-        (
-            lay_new_checks(context.git, context.task),
-            Side.BASE,
-            old,
-            kept,
-        ),
+    plans = (
+        _plan_side(context, product, new, Side.FINAL),
+        _plan_side(context, product, old, Side.BASE).replace(passing=kept),
     )
-    plans = [
-        MutationPlan.of(
-            {path: each.after if code is Side.FINAL else each.before for path, each in product.items()},
-            mutants,
-            final.check,
-            final.evidence.seconds,
-        ).replace(tree=tree, code=code, hunks=tuple(hunks), passing=passing)
-        for tree, code, mutants, passing in sides
-    ]
-    return tuple(each for each in plans if each.mutants)
+    return tuple(each.replace(hunks=hunks) for each in plans if each.mutants)
 
 
-def _to_lines(span: tuple[int, int]) -> range:
-    return range(span[0] + 1, span[1] + 1)
+def _split(product: Mapping[str, ChangedTexts]) -> tuple[LineSpan, ...]:
+    return tuple(hunk for piece in split_change(product.values(), _ALL) for hunk in piece.hunks)
+
+
+def _plan_side(
+    context: ProbeContext, product: Mapping[str, ChangedTexts], mutants: list[Mutant], code: Side
+) -> MutationPlan:
+    final = context.tests
+    assert final is not None
+    is_now = code is Side.FINAL
+    texts = {path: each.after if is_now else each.before for path, each in product.items()}
+    took = final.evidence.seconds if final.evidence else 0.0
+    tree = context.trees[1] if is_now else lay_new_checks(context.git, context.task)
+    plan = MutationPlan.of(texts, mutants, final.check, took)
+    return plan.replace(tree=tree, code=code, passing=context.passed)
 
 
 def _take_back(hunk: LineSpan) -> Mutant:
@@ -126,6 +154,7 @@ def _take_back(hunk: LineSpan) -> Mutant:
     return Mutant(
         path=hunk.path,
         line=hunk.lines.line,
+        block=hunk.lines.line,
         start=start,
         end=start + len(hunk.added.encode()),
         before=hunk.added,
@@ -140,11 +169,12 @@ async def try_plans(
     """Return the outcome of each mutant, tried in copies side by side."""
     shares = list[tuple[MutationPlan, tuple[Mutant, ...]]]()
     for plan in plans:
-        python = tuple(
-            each for each in plan.mutants if each.path.endswith(".py")
-        )  # forks share one traced run
+        python = tuple(each for each in plan.mutants if each.path.endswith(".py"))
         others = tuple(each for each in plan.mutants if each not in python)
-        shares += [(plan, share) for share in (python, others) if share]
+        # forks share one traced run
+        shares += [
+            (plan, share) for share in (python, *(others[at::_AT_ONCE] for at in range(_AT_ONCE))) if share
+        ]
     total = sum(len(share) for _, share in shares)
     end = time.monotonic() + max((plan.seconds for plan, _ in shares), default=0.0)
 
@@ -186,14 +216,13 @@ def _try_alone(place: Place, plan: MutationPlan, mutant: Mutant) -> TriedMutant:
     checks = {narrow_quietly(plan.check, plan.first): plan.first, plan.check: plan.passing}
     for check, passing in checks.items():
         code = mutant.apply(plan.texts[mutant.path])
-        # compiled code is kept by time and size
-        place.stage.replace_file(mutant.path, code.encode(), mutant.start + len(mutant.after))
+        place.stage.replace_file(mutant.path, code.encode())
         shown, _ = place.try_elsewhere(check)
         place.stage.restore(lambda _: False)
         tried = _read(shown, passing, tried)
         if tried.outcome in (MutantEnd.KILLED, MutantEnd.TIMED_OUT):
             break
-    place.stage.replace_file(mutant.path, plan.texts[mutant.path].encode(), 0)
+    place.stage.replace_file(mutant.path, plan.texts[mutant.path].encode())
     return tried
 
 
@@ -213,11 +242,15 @@ def _read(shown: Shown, passing: frozenset[str], tried: TriedMutant) -> TriedMut
 
 def _to_result(plan: MutationPlan, tried: TriedMutant) -> MutantResult:
     mutant, is_old = tried.mutant, plan.code is Side.BASE
-    spans = ((each, each.old if is_old else each.new) for each in plan.hunks if each.path == mutant.path)
+    spans = (
+        (each, each.old_numbers if is_old else each.new_numbers)
+        for each in plan.hunks
+        if each.path == mutant.path
+    )
     if mutant.operator is Operator.TAKEN_BACK:  # it may stand between two lines
         found = (each for each, _ in spans if each.lines.line == mutant.line)
     else:
-        found = (each for each, span in spans if mutant.line in _to_lines(span))
+        found = (each for each, span in spans if mutant.line in span)
     hunk = next((each.lines for each in found), None)
     # code that does not even load without a part of the change needs that part
     is_needed = mutant.operator is Operator.TAKEN_BACK and tried.outcome is MutantEnd.INVALID
@@ -233,4 +266,5 @@ def _to_result(plan: MutationPlan, tried: TriedMutant) -> MutantResult:
         killers=tried.killers,
         code=plan.code,
         hunk=hunk,
+        block=mutant.block,
     )

@@ -4,43 +4,63 @@ from collections.abc import Iterable, Iterator
 
 from agentflow.core.check_command import format_command
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome, describe_end
-from agentflow.core.verdict import ProbeEnd, ProbeKind, ProbeResult, ProofKind, count_mutants
+from agentflow.core.verdict import Caveat, ProbeEnd, ProbeKind, ProbeResult, ProofKind, count_mutants
 from agentflow.redact import list_some
 from agentflow.verdict.case import Case, find_faults, is_left_behind
-from agentflow.verdict.proofs import list_differing, list_green_when_broken, list_late, list_proven_tests
+from agentflow.verdict.proofs import (
+    find_proof,
+    list_differing,
+    list_green_when_broken,
+    list_late,
+    list_proven_tests,
+    list_untried,
+)
 from agentflow.workspace.changes import ChangeKind
 
+_PROBES = (Caveat.GREEN_WHEN_BROKEN, Caveat.DEPENDS_ON_SURROUNDINGS, Caveat.NOT_ALL_TRIED)
 
-def list_notes(case: Case) -> tuple[str, ...]:
-    """Return what a person should know of a change besides its verdict."""
-    parts = (
-        _no_test_needed(case),
-        _note_checks(case),
-        _list_leavings(case),
-        _not_run(case),
-        _count_skipped(case),
-        _list_matched(case),
-        _still_red(case),
-        _find_mixed(case),
-        _unproven(case),
-        _list_suspicions(case),
-        _note_probes(case),
-        _list_dependencies(case),
-        _list_unseen(case),
+
+def list_notes(case: Case) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """Return what a person should know of a change besides its verdict, and which of it explains a caveat."""
+    parts: tuple[tuple[tuple[Caveat, ...], Iterable[str]], ...] = (
+        ((Caveat.CHECK_SKIPPED,), _list_overrides(case)),
+        ((), _no_test_needed(case)),
+        ((Caveat.CHECK_WEAKENED,), _note_checks(case)),
+        ((), _list_leavings(case)),
+        ((Caveat.CHECK_NOT_RUN,), (*note_no_tests(case), *_not_run(case))),
+        ((Caveat.MOSTLY_SKIPPED, Caveat.TESTS_NOT_COUNTED), _count_skipped(case)),
+        ((), _list_matched(case)),
+        ((Caveat.ALREADY_RED,), _still_red(case)),
+        ((Caveat.FLAKY,), _find_mixed(case)),
+        ((), _unproven(case)),
+        ((Caveat.KNOWS_THE_TESTS,), _list_suspicions(case)),
+        (_PROBES, _note_probes(case)),
+        ((Caveat.NOT_ALL_TRIED,), _note_mutants(case)),
+        ((Caveat.DEPENDENCIES,), _list_dependencies(case)),
+        ((), _list_unseen(case)),
     )
-    return tuple(note for part in parts for note in part)
+    told = [(caveats, tuple(part)) for caveats, part in parts]
+    grounds: dict[str, tuple[str, ...]] = {}
+    for caveats, part in told:
+        grounds |= {caveat: (*grounds.get(caveat, ()), *part) for caveat in caveats if part}
+    return tuple(note for _, part in told for note in part), grounds
+
+
+def note_no_tests(case: Case) -> list[str]:
+    """Return a note if the repository has no tests, before the task and now."""
+    known = {run.check.name for run in (*case.before, *case.after)}
+    is_known = CheckName.TESTS in {*known, *(override.check for override in case.overrides)}
+    return [] if is_known else ["tests: not run (this repository has none that agentflow can find)"]
+
+
+def _list_overrides(case: Case) -> list[str]:
+    return [f"{one.check} skipped by {one.by}: {one.reason} (risk: {one.risk})" for one in case.overrides]
 
 
 def _no_test_needed(case: Case) -> list[str]:
     """Return what proves a change without which no test fails, or how far that was tried."""
     if case.same_behaviour:
         return [f"same behaviour: {ProofKind.SAME_BEHAVIOUR.meaning}"]
-    if case.mutants:
-        told = count_mutants(case.mutants)
-        late = f", {told['not_tried']} not tried for want of time" if told["not_tried"] else ""
-        return [
-            f"no test fails without this change: {told['killed']} of {told['tried']} mutants killed{late}"
-        ]
     tests = sorted(list_proven_tests(case.probes or ()))
     return [f"tests only, each fails when the code is broken: {list_some(tests)}"] if tests else []
 
@@ -167,7 +187,7 @@ def _note_probes(case: Case) -> Iterator[str]:
     )
     if tests := list_differing(found):
         yield f"fails with another order of sets or another temporary folder: {list_some(tests)}"
-    if late := list_late(found):
+    if late := list_late(case):
         unread = dict.fromkeys(
             part for each in late if each.end is ProbeEnd.UNREADABLE for part in each.subjects
         )
@@ -181,6 +201,19 @@ def _note_probes(case: Case) -> Iterator[str]:
     yield from _list_unclear(found)
 
 
+def _note_mutants(case: Case) -> Iterator[str]:
+    """Yield how many small edits of the changed lines tests notice, where that is not all of them."""
+    told, untried = count_mutants(case.mutants), list_untried(case)
+    is_proof = case.mutants and not find_proof(case)
+    if untried:
+        places = list_some(each.place for each in untried)
+        yield f"not checked, out of time: would a test notice something else in {places}?"
+    if is_proof or told["not_tried"] or told["killed"] < told["tried"]:
+        without = "no test fails without this change: " if is_proof else ""
+        late = f", {told['not_tried']} not tried for want of time" if told["not_tried"] else ""
+        yield f"{without}{told['killed']} of {told['tried']} mutants killed{late}"
+
+
 def _why_green(result: ProbeResult, changed: str) -> str:
     places = list_some(result.subjects)
     if result.kind is ProbeKind.ORACLE:
@@ -191,9 +224,6 @@ def _why_green(result: ProbeResult, changed: str) -> str:
 
 def _list_unclear(results: Iterable[ProbeResult]) -> Iterator[str]:
     """Yield what a probe could not show, which may be the repository's own doing."""
-    for each in (each for each in results if each.end is ProbeEnd.TOO_SLOW):
-        places = list_some(each.subjects)
-        yield f"not checked, out of time: would the {each.check} notice a wrong result of {places}?"
     for each in (each for each in results if each.kind is ProbeKind.BROKEN_CODE):
         files = list_some(each.subjects)
         if each.end is ProbeEnd.NOT_APPLIED:

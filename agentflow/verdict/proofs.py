@@ -31,22 +31,22 @@ def find_proofs(case: Case) -> tuple[Proof, ...]:
     """Return everything that proves a change."""
     if case.is_renaming:  # its tests fail on the code from before since that lacks a name
         ids = _evidence([*case.before, *case.after], {CheckName.TESTS})
-        return (Proof(kind=ProofKind.RENAME, evidence=ids),)
+        return (Proof(kind=ProofKind.RENAME, hunks=list_hunks(case), evidence=ids),)
     found, probes = [], case.probes or ()
     if tests := find_proof(case):
         ids = _evidence(case.runs, {CheckName.TESTS, *tests})
         names = tuple(dict.fromkeys(sorted(tests)))
-        hunks = list_hunks(probes)
+        hunks = list_hunks(case)
         found.append(Proof(kind=ProofKind.FAIL_TO_PASS, tests=names, hunks=hunks, evidence=ids))
     if case.same_behaviour:
         found.append(Proof(kind=ProofKind.SAME_BEHAVIOUR))
     if proven := list_proven_tests(probes):
         ids = _evidence(case.after, {CheckName.TESTS})
         found.append(Proof(kind=ProofKind.TESTS_ONLY, tests=tuple(sorted(proven)), evidence=ids))
-    if not found and is_pinned(case.mutants):
+    if not found and case.wanted is Wanted.FORM and is_pinned(case.mutants):
         ids = _evidence([*case.before, *case.after], {CheckName.TESTS})
-        killers = {test for each in case.mutants for test in each.killers}
-        found.append(Proof(kind=ProofKind.PINNED, tests=tuple(sorted(killers)), evidence=ids))
+        tests = tuple(sorted({test for each in case.mutants for test in each.killers}))
+        found.append(Proof(kind=ProofKind.PINNED, tests=tests, evidence=ids))
     return tuple(found)
 
 
@@ -69,11 +69,11 @@ def find_unproved(case: Case, found: Collection[Proof]) -> tuple[str, ...]:
     if case.wanted is not Wanted.FORM and (met := describe_unmet(case)):
         return (f"{met}: read the diff, if something else was asked for",)
     hunks = _list_open(case, found)
-    is_covered = any(each.kind is not ProofKind.FAIL_TO_PASS for each in found)
+    is_covered = any(each.kind not in (ProofKind.FAIL_TO_PASS, ProofKind.RENAME) for each in found)
     if is_covered or (found and not hunks):
         return ()
-    if not found and (open_edits := pick_survivors(case.mutants)):
-        return tuple(_describe_survivor(each) for each in open_edits)
+    if not found and (survivors := pick_survivors(case.mutants)):
+        hunks = tuple(map(_to_hunk, survivors))
     lines = [f"{hunk.place}: {_explain_wanted(case, hunk)}" for hunk in hunks]
     unseen = {path: command for path in case.tested if (command := _find_blind_command(case, path))}
     if not lines:
@@ -85,14 +85,9 @@ def find_unproved(case: Case, found: Collection[Proof]) -> tuple[str, ...]:
     return tuple(lines) or ("add a test that fails without this change and passes with it",)
 
 
-def _describe_survivor(mutant: MutantResult) -> str:
-    before = ", in the code that the change took away" if mutant.code is Side.BASE else ""
-    return f"{mutant.path}:{mutant.line}: no test notices {mutant.edit}{before}"
-
-
 def _list_open(case: Case, found: Collection[Proof]) -> tuple[Hunk, ...]:
     """Return the changed lines that nothing proves."""
-    return tuple(hunk for hunk in list_hunks(case.probes or ()) if not hunk.proved) if found else case.changed
+    return tuple(hunk for hunk in list_hunks(case) if not hunk.proved) if found else case.changed
 
 
 def is_testable(case: Case, found: Collection[Proof]) -> bool:
@@ -124,7 +119,7 @@ def _explain_wanted(case: Case, hunk: Hunk) -> str:
         return "nothing that runs here reads this new file: look at it yourself, or add a test that needs it"
     if any(each.path == hunk.path and (each.added or each.moved) for each in case.dependencies):
         return "no test sees which version is named: install it, run the tests, and read what is new in it"
-    return f"add a test {hunk.wanted}"
+    return hunk.wanted
 
 
 def _evidence(runs: Iterable[CheckRun], names: Iterable[str]) -> tuple[str, ...]:
@@ -265,38 +260,22 @@ def list_green_when_broken(results: _Results) -> tuple[ProbeResult, ...]:
     return tuple(each for each in found if each.end is ProbeEnd.SILENT and not each.softened)
 
 
-def list_hunks(results: _Results) -> tuple[Hunk, ...]:
-    """Return the changed lines that were reverted, with the outcome, and those that no test tries."""
+def list_hunks(case: Case) -> tuple[Hunk, ...]:
+    """Return the changed places: whether a test fails without each, and those where a mutant survives."""
     found: dict[Hunk, bool] = {}
-    for each in (each for each in results if each.kind is ProbeKind.WITHOUT_HUNK):
+    for each in (each for each in case.probes or () if each.kind is ProbeKind.WITHOUT_HUNK):
         for hunk in each.hunks:
             found[hunk] = found.get(hunk, False) or each.end is ProbeEnd.RED_AS_IT_MUST
-    untried = (hunk for hunk in _last_watch(results) if not hunk.proved)
-    unchecked = _list_unchecked(results)
-    return (*(hunk.replace(proved=proved) for hunk, proved in found.items()), *unchecked, *untried)
+    pieces = tuple(hunk.replace(proved=is_red) for hunk, is_red in found.items())
+    if case.approval is not None and case.approval.approved:
+        return pieces  # a person knows that the tests see less now
+    return (*pieces, *(_to_hunk(each) for each in pick_survivors(case.mutants) if each.is_strong))
 
 
-def _list_unchecked(results: _Results) -> tuple[Hunk, ...]:
-    """Return the new functions of which no test noticed that they return something else."""
-    ends: dict[Hunk, set[ProbeEnd]] = {}
-    for each in (each for each in results if each.kind is ProbeKind.OTHER_RESULT):
-        for hunk in each.hunks:
-            ends.setdefault(hunk, set()).add(each.end)
-    return tuple(hunk for hunk, found in ends.items() if found - {ProbeEnd.NOT_APPLIED} == {ProbeEnd.SILENT})
-
-
-def list_tried_lines(results: _Results) -> frozenset[tuple[str, int]]:
-    """Return the conditions that tests evaluated both ways, by path and line."""
-    hunks = _last_watch(results)
-    untried = {(hunk.path, hunk.line) for hunk in hunks if not hunk.proved}
-    return frozenset({(hunk.path, hunk.line) for hunk in hunks} - untried)
-
-
-def _last_watch(results: _Results) -> tuple[Hunk, ...]:
-    """Return what the last run on watched code showed of each of its branches."""
-    runs = (each for each in results if each.kind is ProbeKind.UNTRIED)
-    applied = [each for each in runs if each.end in (ProbeEnd.RED_AS_IT_MUST, ProbeEnd.SILENT)]
-    return applied[-1].hunks if applied else ()
+def _to_hunk(survivor: MutantResult) -> Hunk:
+    before = ", in the code that the change took away" if survivor.code is Side.BASE else ""
+    wanted = f"no test notices {survivor.edit}{before}"
+    return Hunk(path=survivor.path, line=survivor.line, end=survivor.line, wanted=wanted)
 
 
 def is_pinned(mutants: Collection[MutantResult]) -> bool:
@@ -314,12 +293,34 @@ def is_pinned(mutants: Collection[MutantResult]) -> bool:
     )
 
 
+def list_tried_lines(case: Case) -> frozenset[tuple[str, int]]:
+    """Return the conditions of which tests notice each strong edit, by path and line."""
+    ends = defaultdict[tuple[str, int], set[MutantEnd]](set)
+    for each in (each for each in case.mutants if each.is_strong):
+        ends[each.path, each.line].add(each.outcome)
+    told = {MutantEnd.KILLED, MutantEnd.INVALID}
+    return frozenset(place for place, found in ends.items() if MutantEnd.KILLED in found and found <= told)
+
+
 def list_differing(results: _Results) -> tuple[str, ...]:
     """Return the proving tests whose result depends on their surroundings."""
     return tuple(dict.fromkeys(test for each in results for test in each.differing))
 
 
-def list_late(results: _Results) -> tuple[ProbeResult, ...]:
+def list_late(case: Case) -> tuple[ProbeResult, ...]:
     """Return the probes that were not run, for want of time or since the code cannot be read."""
     ends = (ProbeEnd.LEFT_OUT, ProbeEnd.UNREADABLE, ProbeEnd.TIMED_OUT)
-    return tuple(each for each in results if each.end in ends)
+    return tuple(each for each in case.probes or () if each.end in ends)
+
+
+def list_untried(case: Case) -> tuple[Hunk, ...]:
+    """Return the blocks of changed lines of which no strong mutant was tried to its end."""
+    blocks = defaultdict[tuple[str, Side, int], list[MutantResult]](list)
+    for each in (each for each in case.mutants if each.is_strong):
+        blocks[each.path, each.code, each.block].append(each)
+    late = (MutantEnd.NOT_TRIED, MutantEnd.TIMED_OUT)
+    return tuple(
+        Hunk(path=path, line=min(each.line for each in found), end=max(each.line for each in found))
+        for (path, _, _), found in blocks.items()
+        if all(each.outcome in late for each in found)
+    )

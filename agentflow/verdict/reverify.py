@@ -1,5 +1,6 @@
 """Re-verification: a tree laid out in a folder, each recorded command run again there, and the verdict."""
 
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import reduce
@@ -28,7 +29,7 @@ from agentflow.core.evidence import (
 )
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, Status, TaskState
-from agentflow.core.verdict import ProbeResult, Verdict
+from agentflow.core.verdict import MutantEnd, MutantResult, ProbeResult, Verdict
 from agentflow.redact import list_some
 from agentflow.sandbox.environment import is_python_environment
 from agentflow.sandbox.profile import SHARED
@@ -44,6 +45,7 @@ from agentflow.verdict.ending import conclude
 from agentflow.verdict.gather import PlanProbes, add_inspection, build_case
 from agentflow.verdict.judge import judge
 from agentflow.verdict.mixed_sides import lay_new_checks, lay_original_checks
+from agentflow.verdict.mutation import plan_mutants, try_mutants
 from agentflow.verdict.paths import join_surfaces, observe_base
 from agentflow.verdict.probes.plan import plan_canaries, plan_probes
 from agentflow.verdict.probes.probe import ProbeContext
@@ -340,7 +342,8 @@ class Examination:
         case = case.replace(
             approval=task.answers.get(make_approval_id(seen, recorded.weakened)) if trees else None
         )
-        case = add_inspection(case.replace(probes=self._probes(case, seen)), seen)
+        case = case.replace(probes=self._probes(case, seen))
+        case = add_inspection(case.replace(mutants=tuple(self._mutants(case, seen))), seen)
         return case.replace(weakened=tuple(dict.fromkeys((*recorded.weakened, *case.weakened))))
 
     def _probes(self, case: Case, seen: Inspection) -> tuple[ProbeResult, ...] | None:
@@ -350,6 +353,20 @@ class Examination:
         probing = ProbeContext(git=self._git, task=self._task, case=case, inspection=seen)
         plans = (plan_canaries, plan_probes)
         return tuple(one for plan in plans for one in _rerun(self._copies, probing, plan, self._shared))
+
+    def _mutants(self, case: Case, seen: Inspection) -> Iterator[MutantResult]:
+        """Yield the outcome of each mutant, tried again; what was late, then or now, stands as recorded."""
+        recorded = {_identify(each): each for each in self._task.mutants}
+        if not recorded or self._trees is None:
+            return
+        probing = ProbeContext(git=self._git, task=self._task, case=case, inspection=seen)
+        for plan in plan_mutants(probing, case.probes or ()):
+            with self._copies.open(plan.tree, self._shared) as place:
+                end = time.monotonic() + 3 * plan.seconds
+                for each in try_mutants(place, plan, plan.mutants, end):
+                    known = recorded.get(_identify(each), each)
+                    late = MutantEnd.NOT_TRIED in (known.outcome, each.outcome)
+                    yield known if late else each
 
     def _recall(self, item: RequiredCheck) -> CheckRun:
         """Return the new result of a check, or the recorded one if it could not run again."""
@@ -372,6 +389,10 @@ class Examination:
             findings=found,
             tail=said[-TAIL_CHARS:],
         )
+
+
+def _identify(mutant: MutantResult) -> tuple[object, ...]:
+    return mutant.path, mutant.code, mutant.line, mutant.operator, mutant.before, mutant.after
 
 
 def _run(place: Place, check: Check, evidence: Evidence, longest: float) -> Shown:

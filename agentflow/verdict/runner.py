@@ -17,7 +17,7 @@ from agentflow.core.events import CheckStarted, TestRunsLong
 from agentflow.core.evidence import Check, CheckName, CheckRun, Fault, Side, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import RequiredCheck, TaskState
-from agentflow.mutants.forked import try_forked
+from agentflow.mutants.forked import ForkedRun, try_forked
 from agentflow.mutants.trial import MutantOrder, TriedMutant
 from agentflow.process import check_cancelled
 from agentflow.sandbox.profile import CHECKS, Level
@@ -109,13 +109,16 @@ class Place(Record):
 
     def try_forked(self, order: MutantOrder) -> tuple[TriedMutant, ...] | None:
         """Return the outcome of each mutant in other surroundings; None where forks cannot try them."""
+        return try_forked(order, self.sandbox, partial(self._surround, order.check), self.cancelled)
 
-        def surround(scratch: Path) -> dict[str, str]:
-            others = make_other_surroundings(scratch, Manner.ELSEWHERE)
-            imports = {"PYTHONPATH": self.imports} if self.imports else {}
-            return {**make_environment(order.check, self.sandbox, scratch), **others, **imports}
+    def fork(self, run: ForkedRun, check: Check) -> bytes | None:
+        """Return what a module of ours tells of the tests that it forks, in other surroundings."""
+        return run.run(check, self.sandbox, partial(self._surround, check), self.cancelled)
 
-        return try_forked(order, self.sandbox, surround, self.cancelled)
+    def _surround(self, check: Check, scratch: Path) -> dict[str, str]:
+        others = make_other_surroundings(scratch, Manner.ELSEWHERE)
+        imports = {"PYTHONPATH": self.imports} if self.imports else {}
+        return {**make_environment(check, self.sandbox, scratch), **others, **imports}
 
     def run_again(
         self,

@@ -17,6 +17,7 @@ from agentflow.core.regex import compile_glob, regex, to_expression
 from agentflow.verdict.mixed_files import is_shared
 from agentflow.verdict.reach import find_declared, find_leads
 from agentflow.verdict.syntax import list_module_paths
+from agentflow.workspace.mixed_tree import ChangedTexts
 
 
 class Kind(StrEnum):
@@ -160,6 +161,11 @@ def is_document_path(name: str) -> bool:
     is_named = _DOCUMENT_NAME.fullmatch(path.stem) and path.suffix in {*_DOCUMENT_ENDINGS, ".txt", ""}
     is_placed = path.suffix in _DOCUMENT_ENDINGS and path.parts[0] in _DOCUMENT_FOLDERS
     return bool((is_top and is_named) or is_placed)
+
+
+def is_document(change: ChangedTexts) -> bool:
+    """Return whether a file is text for people by its name and place, and a plain file on both sides."""
+    return is_document_path(change.path) and set(change.modes) <= {"100644", "000000"}
 
 
 def find_surface(

@@ -77,12 +77,6 @@ def list_variables(node: ast.AST) -> list[str]:
     return [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]
 
 
-def list_strings(*nodes: ast.AST) -> list[str]:
-    """Return the strings in code, its docstrings too."""
-    found = (each.value for node in nodes for each in ast.walk(node) if isinstance(each, ast.Constant))
-    return [value for value in found if isinstance(value, str)]
-
-
 def find_parameters(node: AnyFunction | ast.Lambda) -> list[ast.arg]:
     """Return the parameters of a function."""
     given = node.args
@@ -206,12 +200,3 @@ def is_empty(node: AnyFunction) -> bool:
 
 def _is_unimplemented(node: ast.stmt) -> bool:
     return isinstance(node, ast.Raise) and node.exc is not None and "NotImplemented" in ast.unparse(node.exc)
-
-
-def insert_ahead(tree: ast.Module, added: Iterable[ast.stmt]) -> None:
-    """Add statements behind the docstring and the future imports."""
-    place = skip_docstring(tree)
-    for at, node in enumerate(tree.body):
-        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
-            place = at + 1
-    tree.body[place:place] = list(added)

@@ -352,7 +352,7 @@ def _choose_style(event: EvidenceRecorded, memory: Memory) -> Style:
 def _tell_probe(event: Probed, _memory: Memory) -> tuple[Row, ...]:
     style = Style.WARN if event.end is ProbeEnd.SILENT else Style.DIM
     about = to_one_line(", ".join(event.subjects) or str(event.check), _SUBJECT)
-    end = describe_probe(event.kind, event.end)
+    end = describe_probe(event.end)
     said = f"probe {event.kind}  {about}{describe_sides(Side.FINAL, event.code)}  {end}"
     return ((span(f"    {_MARKS[style]}", style), span(said, style), _draw_seconds(event.seconds)),)
 

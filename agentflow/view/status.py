@@ -209,10 +209,12 @@ def draw_pending(state: TaskState) -> tuple[Line, ...]:
     """Return the pending items, each with the commands that decide it."""
     rows: list[Line] = []
     for item in state.pending:
-        rows.extend(draw_changed_checks(item) if item.kind is PendingKind.SURFACE else _draw_item(item))
+        is_about_checks = item.kind is PendingKind.SURFACE
+        rows.extend(draw_changed_checks(item) if is_about_checks else _draw_item(item))
         rows.append(label_row("decide", span(item.tell_how_to_decide(state.task_id), Style.BOLD)))
         if item.kind in APPROVED:
             rows.append(label_row("then", span(f"agentflow resume {state.task_id}", Style.BOLD)))
+        rows.extend(draw_check_diff(item) if is_about_checks else ())
     return tuple(rows)
 
 
@@ -244,8 +246,8 @@ def _draw_options(item: Pending) -> Iterator[Line]:
             )
 
 
-def draw_changed_checks(item: Pending, most: int | None = _DIFF_LINES) -> Iterator[Line]:
-    """Yield how the checks were changed, in words and as a diff, for a person who decides on it."""
+def draw_changed_checks(item: Pending) -> Iterator[Line]:
+    """Yield in words how the checks were changed, for a person who decides on it."""
     yield label_row("waits", span(item.tell_what_waits(), Style.WARN))
     for change in item.input["changes"]:
         yield label_row("", span("! ", Style.WARN), span(to_one_line(str(change), _MAX_VALUE)))
@@ -253,6 +255,10 @@ def draw_changed_checks(item: Pending, most: int | None = _DIFF_LINES) -> Iterat
         yield label_row("", span(f"with the original checks: {shown}"))
     if item.input["why"]:
         yield label_row("said", span(to_one_line(str(item.input["why"]), _MAX_VALUE)))
+
+
+def draw_check_diff(item: Pending, most: int | None = _DIFF_LINES) -> Iterator[Line]:
+    """Yield how the checks were changed, as a diff."""
     rows = str(item.input["diff"]).splitlines()
     for row in rows[:most]:
         shown = row if most is None else clip(row, _DIFF_WIDTH)

@@ -1,20 +1,21 @@
 """The result at the end of a task: what is proven, what changed, what it cost, what to do next."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from shlex import quote
 
+from agentflow.core.evidence import Side
 from agentflow.core.record import Record
 from agentflow.core.task import Failure, Phase, Status, TaskState
-from agentflow.core.verdict import PLAUSIBLE, Verdict, explain_caveat
+from agentflow.core.verdict import PLAUSIBLE, MutantResult, explain_caveat
 from agentflow.redact import format_count, list_some, make_visible, to_one_line
+from agentflow.report.why import Why, explain_task
 from agentflow.store.reading import TASKS
-from agentflow.verdict.ending import describe_outcome
 from agentflow.view.prose import draw_markdown
 from agentflow.view.status import check_rows, draw_pending, plan_rows, style_diff_row
 from agentflow.view.tasks import Snapshot
 from agentflow.view.text import BLANK, Line, Style, clip, label_row, line, span
-from agentflow.view.words import RESUMABLE, Detail, draw_sandbox, mark_status, style_status
+from agentflow.view.words import Detail, draw_sandbox, mark_style, style_status
 
 _DIFF_LINES = 40
 _DIFF_WIDTH = 160
@@ -24,6 +25,12 @@ _FEW = 6
 _REASON = 300
 _PER_FAILURE = 3
 _NOTES = 8
+
+
+def describe_survivor(mutant: MutantResult) -> str:
+    """Return what no test notices: `default=0 → default=1: no test notices`."""
+    where = " in the removed code" if mutant.code is Side.BASE else ""
+    return f"{mutant.edit}{where}: no test notices"
 
 
 class FileDiff(Record):
@@ -51,7 +58,9 @@ def draw_verdict(
     is_answer = state.status is Status.ANSWERED and state.findings is not None
     match detail:
         case Detail.VERDICT:
-            return tuple(_draw_answer(state, is_styled)) if is_answer else _draw_headline(snapshot)
+            if is_answer:
+                return tuple(_draw_answer(state, is_styled))
+            return _draw_result(state, explain_task(state, snapshot.find))
         case Detail.BRIEF:
             if is_answer:
                 return (*_draw_answer(state, is_styled), *_draw_costs(state))
@@ -61,45 +70,47 @@ def draw_verdict(
 
 
 _COMMAND = re.compile(r"agentflow (status|evidence|log|resume|undo|commit|approve|deny)\b( \d{8}T\S+)?")
+_FOLLOW_UP = re.compile(r"agentflow task --follows \S+(?: -C \S+)?")
 
 
 def name_as_slash_commands(one: Line) -> Line:
-    """Return a line of hints as a session reads it, where each command begins with a slash."""
-    return one.replace(spans=tuple(part.replace(text=_COMMAND.sub(r"/\1", part.text)) for part in one.spans))
+    """Return a line of hints as a session reads it: commands begin with a slash, a message follows up."""
+    texts = (_FOLLOW_UP.sub("type:", _COMMAND.sub(r"/\1", part.text)) for part in one.spans)
+    spans = (part.replace(text=text) for part, text in zip(one.spans, texts, strict=True))
+    return one.replace(spans=tuple(spans))
 
 
 def _draw_in_short(snapshot: Snapshot, diff: str, elsewhere: str) -> tuple[Line, ...]:
-    state = snapshot.state
+    state, why = snapshot.state, _explain(snapshot, elsewhere, is_named=False)
     failures = () if state.status is Status.VERIFIED else state.failures[:-1]  # the headline has the last
     return (
-        *_draw_headline(snapshot),
-        *draw_pending(state),
+        *_draw_head(state, why),
         *(() if state.pending else _draw_plan(state)),
         *(check_rows(snapshot) if state.final else ()),
         *_draw_changes_in_short(tuple(split_diff(diff))),
         *(row for failure in failures for row in _draw_failure(failure)),
         *_draw_costs(state),
-        *_draw_cautions(state),
+        *_draw_cautions(state, why),
         *_draw_sandbox_in_short(state),
         *_draw_claim(state),
-        *_draw_next_in_short(snapshot, elsewhere),
     )
 
 
 def _draw_in_full(snapshot: Snapshot, diff: str, elsewhere: str, is_styled: bool) -> tuple[Line, ...]:
-    state = snapshot.state
+    state, name = snapshot.state, snapshot.folder.name
+    why = _explain(snapshot, elsewhere, is_named=True)
+    report = state.document or f"{TASKS}/{name}/report.md"
     footer = (
         label_row("used", span(_describe_usage(state))),
-        *_draw_cautions(state),
+        *_draw_cautions(state, why),
         *([label_row("sandbox", draw_sandbox(state))] if state.sandbox != "full" else []),
         *_draw_claim(state),
-        *_draw_report_and_next(snapshot, elsewhere),
+        label_row("report", span(f"{elsewhere}/{report}" if elsewhere else report)),
     )
     if state.status is Status.ANSWERED and state.findings is not None:
         return (*_draw_answer(state, is_styled), *footer)
     return (
-        *_draw_headline(snapshot),
-        *draw_pending(state),
+        *_draw_head(state, why),
         *_draw_plan(state),
         *_draw_checks(snapshot),
         BLANK,
@@ -145,12 +156,35 @@ def _draw_answer(state: TaskState, is_styled: bool) -> Iterator[Line]:
         yield BLANK
 
 
-def _draw_headline(snapshot: Snapshot) -> tuple[Line, ...]:
-    status = snapshot.state.status
-    said = ": ".join(filter(None, describe_outcome(snapshot.state, snapshot.find)))
-    first = line(mark_status(status), span(said, style_status(status)), hang=2)
-    more = snapshot.state.ending.reason.splitlines()[1:] if snapshot.state.ending else []
-    return (first, *(line("  ", make_visible(each), hang=4) for each in more))
+def draw_why(state: TaskState, why: Why, *, at_work: bool) -> tuple[Line, ...]:
+    """Return why a task stands as it does, and what to do next."""
+    is_left = state.undone is not None or (state.status is Status.RUNNING and not at_work)
+    code = f"exit {int(state.ending.exit_code)}  " if state.ending and not state.undone else ""
+    left = (span(f"and {why.more} more: agentflow report", Style.DIM),) if why.more else ()
+    rows = _draw_facts(why, why.facts[1:], Style.WARN if is_left else style_status(state.status), code)
+    return (*rows, *(line("  ", each) for each in left), *_draw_steps(why))
+
+
+def _draw_head(state: TaskState, why: Why) -> tuple[Line, ...]:
+    """Return what decided how a task ended, and what to do next."""
+    return (*_draw_result(state, why), *(draw_pending(state) if state.pending else _draw_steps(why)))
+
+
+def _draw_result(state: TaskState, why: Why) -> tuple[Line, ...]:
+    """Return the result with what decided it; of a task that did not pass with all that its end says."""
+    said = state.ending.reason.splitlines()[1:] if state.ending else ()
+    is_caveat = state.status is Status.VERIFIED_WITH_CAVEAT
+    return _draw_facts(why, why.facts[1:] if is_caveat else said, style_status(state.status))
+
+
+def _draw_facts(why: Why, more: Sequence[str], style: Style, code: str = "") -> tuple[Line, ...]:
+    spans = (mark_style(style), *((span(code, Style.DIM),) if code else ()), span(why.headline, style))
+    first = line(*spans, hang=2)
+    return (first, *(line("  ", make_visible(fact), hang=4) for fact in more))
+
+
+def _draw_steps(why: Why) -> tuple[Line, ...]:
+    return tuple(label_row("" if place else "next", span(step)) for place, step in enumerate(why.next))
 
 
 def _draw_plan(state: TaskState) -> tuple[Line, ...]:
@@ -245,17 +279,20 @@ def _describe_usage(state: TaskState) -> str:
     return f"{cost}, {format_count(read, 'token')} in, {usage.output:,} out"
 
 
-def _draw_cautions(state: TaskState) -> Iterator[Line]:
+def _draw_cautions(state: TaskState, why: Why) -> Iterator[Line]:
+    """Yield what a person should know besides the facts that decided."""
     shown = state.verdict
     for caveat in shown.caveats if shown else ():
         said = explain_caveat(caveat)
         yield label_row("caveat", span(to_one_line(caveat), Style.WARN), span(f"  {said}" if said else ""))
-    yield from (label_row("unproved", span(to_one_line(place, _REASON))) for place in _list_unproved(shown))
     is_open = shown is not None and not shown.approvals and not state.pending
     told = (*shown.approvals, *(shown.weakened if is_open else ())) if shown else ()
-    yield from (label_row("checks", span(to_one_line(change, _REASON), Style.WARN)) for change in told)
-    for note in shown.notes[:_NOTES] if shown else ():
-        yield label_row("note", span(to_one_line(note, _REASON)))
+    notes = shown.notes[:_NOTES] if shown else ()
+    unproved = shown.unproved[:_NOTES] if shown and shown.passed else ()
+    for label, texts in (("unproved", unproved), ("checks", told), ("note", notes)):
+        style = Style.WARN if label == "checks" else Style.PLAIN
+        rows = (to_one_line(text, _REASON) for text in texts)
+        yield from (label_row(label, span(row, style)) for row in rows if row not in why.facts)
     if state.hook_files:
         names = [to_one_line(path, _DIFF_WIDTH) for path in sorted(state.hook_files)]
         yield label_row("hooks", span(f"changed: {list_some(names, _FILES)}"))
@@ -277,43 +314,9 @@ def _draw_claim(state: TaskState) -> Iterator[Line]:
         yield label_row("claim", span(found[:1].upper() + found[1:]))
 
 
-def _list_unproved(shown: Verdict | None) -> tuple[str, ...]:
-    """Return the unproved places of a change that passed."""
-    return shown.unproved[:_NOTES] if shown is not None and shown.passed else ()
-
-
-def _draw_report_and_next(snapshot: Snapshot, elsewhere: str) -> Iterator[Line]:
-    name = snapshot.folder.name
-    report = snapshot.state.document or f"{TASKS}/{name}/report.md"
-    yield label_row("report", span(f"{elsewhere}/{report}" if elsewhere else report))
-    if not snapshot.state.pending:  # else it stands there how to decide
-        command, after = _choose_next(snapshot)
-        place = f" -C {quote(elsewhere)}" if elsewhere else ""
-        yield label_row(
-            "next", span(f"agentflow {command} {name}{place}", Style.ACCENT), span(after, Style.DIM)
-        )
-
-
-def _draw_next_in_short(snapshot: Snapshot, elsewhere: str) -> Iterator[Line]:
-    """Yield the command that most people want next; it takes the newest task."""
-    state = snapshot.state
-    if state.pending:
-        return
+def _explain(snapshot: Snapshot, elsewhere: str, *, is_named: bool) -> Why:
     place = f" -C {quote(elsewhere)}" if elsewhere else ""
-    if state.status in RESUMABLE:
-        command, after = "resume", "continues it"
-    elif state.status in {Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT}:
-        command, after = "evidence", f"shows each output; agentflow undo{place} reverts"
-    else:
-        command, after = "log", "shows each step"
-        after += f"; agentflow evidence{place} shows each output" if snapshot.evidence else ""
-    yield label_row("next", span(f"agentflow {command}{place}", Style.ACCENT), span(f"  {after}", Style.DIM))
-
-
-def _choose_next(snapshot: Snapshot) -> tuple[str, str]:
-    if snapshot.state.status in RESUMABLE:
-        return "resume", "  continues it"
-    return ("evidence", "  shows each output") if snapshot.evidence else ("log", "  shows what happened")
+    return explain_task(snapshot.state, snapshot.find, is_named=is_named, place=place)
 
 
 _HEAD = re.compile(r'diff --git (?:a/(?P<same>.+) b/(?P=same)|.* "?b/(?P<new>.+?)"?)')

@@ -76,7 +76,10 @@ def style_status(status: Status) -> Style:
 
 
 def mark_status(status: Status) -> Span:
-    style = style_status(status)
+    return mark_style(style_status(status))
+
+
+def mark_style(style: Style) -> Span:
     return span(f"{_STYLE_MARKS[style]} ", style)
 
 

@@ -105,6 +105,8 @@ class Crew(Record):
     """The checks before the task, where its first role may begin beside them."""
     grace: float | None = None
     """How many seconds that role waits for them; None for as long as they take."""
+    mutate: Callable[[str, str, Callable[[], bool]], str] = lambda *_: ""
+    """Tells which lines no test notices of what differs from a tree, as `ToolContext.mutate` does."""
     recall_messages: Callable[[int, int], tuple[str, ...]] | None = None
     """Returns what a person said in the recorded task, by run and turns, where a task is replayed."""
 
@@ -243,6 +245,7 @@ class Crew(Record):
             settle=partial(base.settle, self) if base else None,
             take_news=partial(base.take_news, self) if base else None,
             changed=self._find_own_changes if implements else None,
+            mutate=None if self.copy else partial(self.mutate, task.base_tree or ""),
             repository=self.copy.main if self.copy else None,
         )
 

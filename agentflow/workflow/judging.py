@@ -77,7 +77,8 @@ async def _verify(crew: Crew) -> Run | None:
 async def _try_checks(crew: Crew, case: Case) -> None:
     """Look for proof of the change and run the probes, once for each judged tree."""
     if crew.store.task.probes is None:
-        _save(crew, await try_checks(crew.judging, crew.store.task, case), "probes", "mutants", "fresh")
+        tried = await try_checks(crew.judging, crew.store.task, case)
+        _save(crew, tried, "probes", "mutants", "memorised", "fresh")
 
 
 def _save(crew: Crew, found: TaskState, *keys: str) -> None:
@@ -274,7 +275,8 @@ def _quote_checks(crew: Crew, task: TaskState, seen: Inspection) -> str:
 
 
 def _end_tampered(answer: Answer, weakened: Sequence[str]) -> Ending:
-    said = "; ".join(weakened)
     why = f" ({answer.text})" if answer.text else ""
-    reason = f"the checks were changed, not approved by {answer.by or 'a person'}{why}: {said}"
+    reason = "\n".join(
+        (f"the checks were changed, not approved by {answer.by or 'a person'}{why}:", *weakened)
+    )
     return Ending(status=Status.TAMPERED, exit_code=Exit.TAMPERED, reason=reason)

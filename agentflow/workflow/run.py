@@ -177,7 +177,7 @@ def _find_overspent(task: TaskState) -> Ending | None:
 
 
 def end_at_limit(reason: str) -> Ending:
-    return Ending(status=Status.LIMIT, exit_code=Exit.LIMIT, reason=f"the task's limit is reached: {reason}")
+    return Ending(status=Status.LIMIT, exit_code=Exit.LIMIT, reason=reason)
 
 
 def _warn_of_price(task: TaskState) -> str:

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import stat
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
@@ -116,6 +117,8 @@ class WorkingCopy:
         """What a sandbox shows of it, once filled."""
         self._untouched: dict[str, tuple[int, ...]] | None = None
         """The marks of the layer as it is before a check; None where nobody can tell."""
+        self._written = dict[str, float]()
+        """The times of the files that were replaced."""
 
     def fill(self, underlay: LowerDirectory | None = None, outer: Path | None = None) -> None:
         """Write all files, as a layer above others where that can be; no filter has a say.
@@ -151,12 +154,17 @@ class WorkingCopy:
     def _is_touched(self) -> bool:
         return self._untouched is None or self._untouched != self._marks()
 
-    def replace_file(self, path: str, content: bytes, mtime: int) -> None:
-        """Write a file of the tree with other content, which is no change by a check."""
+    def replace_file(self, path: str, content: bytes) -> None:
+        """Write a file of the tree with other content, which is no change by a check.
+
+        It is later than all that was built of the file before, and by a whole second than its content before:
+        `make` compares times, Python keeps compiled code by second and size.
+        """
         place = self.view.top / path
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
-        os.utime(place, (mtime, mtime))
+        self._written[path] = max(time.time(), self._written.get(path, 0.0) + 1)
+        os.utime(place, (self._written[path],) * 2)
         if self._untouched is not None:
             self._untouched = self._marks()
 

@@ -36,13 +36,14 @@ def test_the_tools_are_listed_with_what_they_can_do(repo: Repo) -> None:
         **dict.fromkeys(("Read", "Glob", "Grep", "Skill", "RecallOutput", "WebFetch", "WebSearch"), "read"),
         **dict.fromkeys(("AskUserQuestion", "Edit", "Escalate", "Write", "TodoWrite", "TodoUpdate"), "write"),
         **{name: effects[name] for name in effects if name.startswith("Submit")},
-        "Bash": "execute",
+        **dict.fromkeys(("Bash", "Mutants"), "execute"),
     }
     assert sum(name.startswith("Submit") for name in effects) == 5
     assert all(tool["description"] for tool in listed)
     roles = {tool["name"]: tool["roles"] for tool in listed}
     assert roles["RecallOutput"] == ["implementer", "reviewer", "verifier"]
     assert roles["SubmitPlan"] == ["planner"]
+    assert roles["Mutants"] == ["implementer", "verifier"]
 
 
 def test_the_shipped_files_are_in_order(repo: Repo) -> None:

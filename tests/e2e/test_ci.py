@@ -111,7 +111,7 @@ def begin(repo: Repo) -> Repo:
 
 
 def commit_task(repo: Repo) -> None:
-    assert repo.run("commit").code == 0
+    assert repo.run("commit", "--accept-caveat").code == 0
     assert repo.run("export", repo.tasks[-1].name, "--ref").code == 0
 
 
@@ -250,6 +250,63 @@ def test_a_pull_request_without_a_task_and_one_without_a_base(new_repo: NewRepo)
     assert (gone.code, "fetch-depth" in gone.err) == (2, True)
 
 
+LOOPED = """def small(numbers):
+    found = []
+    for number in numbers:
+        if number < 10:
+            found.append(number)
+    return found
+"""
+SHORTER = "def small(numbers):\n    return [number for number in numbers if number < 10]\n"
+PINS = "from small import small\n\n\ndef test_small():\n    assert small([2, 3]) == [2, 3]\n"
+
+
+def test_survivors_of_a_task_are_shown_and_those_of_all_code_fail_where_that_is_asked(
+    new_repo: NewRepo,
+) -> None:
+    repo = begin(new_repo({"small.py": LOOPED, "test_small.py": PINS}))
+    turns = [
+        play.turn(play.call("Read", file_path="small.py")),
+        play.turn(play.call("Write", file_path="small.py", content=SHORTER)),
+        play.submit("small.py"),
+    ]
+    done = repo.task("refactor small() in small.py", "--prove", "0", script=play.crew(*turns))
+    assert done.code == 4, done.err
+    commit_task(repo)
+    summary, sarif = repo.home / "summary.md", repo.home / "found.sarif"
+    words = ("ci", "--base", "main", "--summary", str(summary), "--sarif", str(sarif))
+    shown = repo.run(*words, env={"GITHUB_ACTIONS": "true"})
+    assert shown.code == 4, shown.out
+    said = "number < 10 → True: no test notices"
+    assert f"::warning file=small.py,line=2,title=agentflow mutant_survived::{said}" in shown.out
+    assert "mutants killed</summary>" in summary.read_text("utf-8")
+    assert "- `small.py:2` number &lt; 10 → True: no test notices" in summary.read_text("utf-8")
+    (run,) = json.loads(sarif.read_text("utf-8"))["runs"]
+    assert said in [each["message"]["text"] for each in run["results"]]
+    assert repo.run("ci", "--base", "main", "--require-killed").code == 1
+    assert repo.run("report", "--html", "page.html").code == 0
+    row = 'mark-unproved"><td colspan="4">! number &lt; 10 → True: no test notices</td>'
+    assert row in repo.read("page.html")
+    (repo.root / "page.html").unlink()
+    repo.write({"test_small.py": PINS.replace("[2, 3]) == [2, 3]", "[2, 10, 9]) == [2, 9]")}).commit()
+    repo.git("commit", "-q", "--amend", "-m", "tests")
+    done = repo.run("ci", "--base", "main", "--require-killed")
+    assert (done.code, "survive" in done.out) == (1, False), done.out  # what came after the task fails
+
+
+def test_without_a_task_all_changed_code_is_tried_where_that_is_asked(new_repo: NewRepo) -> None:
+    repo = begin(new_repo({"small.py": LOOPED, "test_small.py": PINS}))
+    repo.write({"small.py": SHORTER}).commit()
+    assert repo.run("ci", "--base", "main").code == 0
+    done = repo.run("ci", "--base", "main", "--require-killed", "--summary", "summary.md")
+    assert done.code == 1, done.err
+    assert "! small.py:2  number < 10 → True: no test notices" in done.out
+    assert "- `small.py:2` number &lt; 10 → True: no test notices" in repo.read("summary.md")
+    repo.write({"test_small.py": PINS.replace("[2, 3]) == [2, 3]", "[2, 10, 9]) == [2, 9]")}).commit()
+    done = repo.run("ci", "--base", "main", "--require-killed")
+    assert (done.code, "mutants killed" in done.out) == (0, True), done.out
+
+
 def run_steps(repo: Repo, event: Mapping[str, Any], inputs: Mapping[str, str], base: str = "") -> int:
     """Run what the action does in a shell after the installation; return the first code that is not 0."""
     place, output = repo.home / "event.json", repo.home / "output"
@@ -287,7 +344,13 @@ def test_a_label_on_an_issue_runs_a_task_and_pushes_its_branch_with_the_record(
     issue = {"number": 7, "title": "let add return the sum", "body": "`$(touch pwned)`; touch pwned"}
     event = {"action": "labeled", "issue": issue, "label": {"name": "agentflow"}}
     model = repo.scripted(play.mending())
-    inputs = {"label": "agentflow", "model": model, "sarif": "found.sarif", "require": "true"}
+    inputs = {
+        "label": "agentflow",
+        "model": model,
+        "sarif": "found.sarif",
+        "require": "true",
+        "require-killed": "false",
+    }
     assert run_steps(repo, {**event, "label": {"name": "bug"}}, inputs) == 0
     assert repo.tasks == []
     assert run_steps(repo, event, inputs) == 0
@@ -307,7 +370,13 @@ def test_the_action_trusts_the_checks_of_the_base_and_not_those_of_the_pull_requ
     assert repo.run("trust", "--yes").code == 0
     deliver(repo, server)
     clone = check_out(server, fetches=False)
-    inputs = {"label": "agentflow", "model": "repair", "sarif": "found.sarif", "require": "false"}
+    inputs = {
+        "label": "agentflow",
+        "model": "repair",
+        "sarif": "found.sarif",
+        "require": "false",
+        "require-killed": "false",
+    }
     event = {"pull_request": {"base": {"sha": clone.git("rev-parse", "origin/main").strip()}}}
     assert run_steps(clone, event, inputs, "main") == 0
     clone.write({".claude/test-command": "true\n"}).commit()
@@ -315,6 +384,7 @@ def test_the_action_trusts_the_checks_of_the_base_and_not_those_of_the_pull_requ
     clone.git("checkout", "-q", "--detach", "origin/main")
     assert run_steps(clone, event, inputs, "main") == 0
     assert run_steps(clone, event, {**inputs, "require": "true"}, "main") == 1
+    assert run_steps(clone, event, {**inputs, "require-killed": "true"}, "main") == 0
 
 
 def test_the_action_gives_no_foreign_text_to_a_shell() -> None:

@@ -42,12 +42,13 @@ OFFERED = {
         "Grep",
         "Glob",
         "Bash",
+        "Mutants",
         "RecallOutput",
         "Skill",
         "Escalate",
         "SubmitChange",
     },
-    "verifier": {"Read", "Grep", "Bash", "RecallOutput", "Skill", "SubmitVerdict"},
+    "verifier": {"Read", "Grep", "Bash", "Mutants", "RecallOutput", "Skill", "SubmitVerdict"},
 }
 
 
@@ -264,7 +265,7 @@ def test_a_question_that_met_a_wrong_key_is_not_answered(repo: Repo) -> None:
     assert done.code == 6
     first, *_, last = done.out.splitlines()
     assert first.startswith("! Your API key was rejected (401: ")
-    assert last == "next       agentflow resume  continues it"
+    assert last == "next       agentflow resume continues it"
 
 
 def test_without_a_key_it_says_what_to_set(repo: Repo) -> None:

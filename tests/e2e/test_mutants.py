@@ -1,9 +1,11 @@
 """`verify --mutants`: which changed lines of a person's own diff no test would notice."""
 
+import json
 import shutil
 
 import pytest
 
+from tests.support.formats import sarif_problems
 from tests.support.repo import NewRepo
 
 _RATES = "def rate(total, member=False):\n    return total\n"
@@ -46,6 +48,24 @@ def test_survivors_are_named_until_a_test_notices_each(new_repo: NewRepo) -> Non
     assert done.code == 0, done.out
     assert done.json["killed"] == done.json["tried"] > 5
     assert [each["grade"] for each in done.json["survived"]] == []
+
+
+def test_survivors_are_written_as_sarif_at_their_lines(new_repo: NewRepo) -> None:
+    repo = new_repo({"rates.py": _RATES, "test_rates.py": _TEST})
+    repo.write({"rates.py": _CHANGED, "test_rates.py": _TEST + _MEMBER})
+    done = repo.run("verify", "--mutants", "--sarif", "found.sarif", "--json")
+    assert done.code == 4, done.err
+    written = json.loads(repo.read("found.sarif"))
+    assert sarif_problems(written) == []
+    (run,) = written["runs"]
+    rules = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+    assert {each["ruleId"] for each in run["results"]} == {"mutant_survived"} <= rules
+    (told,) = (each for each in run["results"] if "total >= 100 → member:" in each["message"]["text"])
+    assert told["level"] == "warning"
+    assert told["locations"][0]["physicalLocation"] == {
+        "artifactLocation": {"uri": "rates.py"},
+        "region": {"startLine": 2},
+    }
 
 
 def test_a_range_is_tried_as_it_was_committed(new_repo: NewRepo) -> None:
@@ -113,3 +133,17 @@ def test_forks_say_the_same_as_a_run_each(new_repo: NewRepo) -> None:
         found.append(done.json)
     assert found[0] == found[1]
     assert found[0]["tried"] > 5
+
+
+def test_what_make_builds_is_built_anew_for_each_mutant(new_repo: NewRepo) -> None:
+    """Once the first was built, all others were "killed" by its failures."""
+    if not shutil.which("make"):
+        pytest.skip("runs make")
+    make = "test: built.sh\n\tsh t.sh\n\nbuilt.sh: rate.sh\n\tcp rate.sh $@\n\n.PHONY: test\n"
+    test = '. ./built.sh\n[ "$(rate 200)" = 190 ] && echo "ok 1 - much" || echo "not ok 1 - much"\n'
+    test += '[ "$(rate 10)" = 10 ] && echo "ok 2 - plain" || echo "not ok 2 - plain"\necho 1..2\n'
+    start = "rate() {\n    echo $(($1 - 10 * ($1 > 100)))\n}\n"
+    repo = new_repo({"Makefile": make, "t.sh": test, "rate.sh": start, ".gitignore": "built.sh\n"})
+    repo.write({"rate.sh": "rate() {\n    if [ $1 -gt 100 ]; then echo $(($1 - 10)); else echo $1; fi\n}\n"})
+    done = repo.run("verify", "--mutants", "--json")
+    assert {"-gt", "100"} == {each["before"] for each in done.json["survived"]}, done.out

@@ -42,7 +42,7 @@ RATES = json.loads(Path('shop/rates.json').read_text())
 
 
 def total(cart):
-    return RATES['all'] - sum(cart)
+    return RATES['all'] + sum(cart)
 """
 TOTALLED = unit("from shop import total", line="self.assertEqual(total([1, 2]), 3)")
 
@@ -159,15 +159,15 @@ HONEST: dict[str, tuple[Files, Turns, str, str, str]] = {
             "shop/rates.json": '{"all": 2}\n',
             "tests/test_cart.py": TOTALLED,
         },
-        play.edit("shop/rates.json", "2", "6"),
+        play.edit("shop/rates.json", "2", "0"),
         "shop/rates.json",
         "product",
         "read by shop/__init__.py and by no check",
     ),
     "a file that the product reads from now on": (
-        {**SHOP, "tests/test_cart.py": TOTALLED},
+        {**SHOP, "tests/test_cart.py": TOTALLED.replace("3)", "5)")},
         [
-            *written("shop/rates.json", '{"all": 6}\n'),
+            *written("shop/rates.json", '{"all": 2}\n'),
             *play.edit("shop/cart.py", CART, RATED),
         ],
         "shop/rates.json",

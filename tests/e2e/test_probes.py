@@ -90,18 +90,7 @@ CASES = {
             "pager/core.py": RIGHT + TITLE,
             "tests/test_title.py": TITLE_TEST.replace("title(3) == 'page 3'", "isinstance(title(3), str)"),
         },
-        "pager/core.py:13-14: add a test that checks what `title` returns",
-    ),
-    "more new functions than there is time for": Case(
-        0,
-        {
-            "pager/core.py": RIGHT + "".join(TITLE.replace("title", f"title{at}") for at in range(9)),
-            "tests/test_titles.py": "from pager import core\n\n\ndef test_titles():\n"
-            "    found = [getattr(core, f'title{at}')(3) for at in range(9)]\n"
-            "    assert found == ['page 3'] * 9\n",
-        },
-        # how many depends on the machine
-        "not checked, out of time: would the tests notice a wrong result of pager/core.py:",
+        "pager/core.py:14: no test notices",
     ),
     "a table of which tests need one row": Case(
         4,
@@ -109,7 +98,7 @@ CASES = {
             "pager/core.py": RIGHT + "\n\nSIZES = {'small': 10, 'large': 50}\n",
             "tests/test_sizes.py": SIZES_TEST,
         },
-        "pager/core.py:13: add a test that fails without `'large': 50`",
+        "pager/core.py:13: no test notices",
     ),
     "a change in two places that tests both need": Case(
         0,
@@ -131,12 +120,11 @@ CASES = {
             .replace("    start =", '    """Cut."""\n    # counted from 1\n    start =')
         },
     ),
-    "code that is nested too deep to be changed, and a test that is nearly so": Case(
+    "code that is nested deep, and a test that is nearly so": Case(
         4,
         {"pager/core.py": RIGHT + DEEP, "tests/test_deep.py": DEEP_TEST},
-        "cannot be read, or is nested too deep, to see if anything can fail: pager/core.py\n",
+        "pager/core.py:13: no test notices",
         "oracle (with other values expected): tests: failed, as expected",
-        "not_all_tried",
     ),
     "a linter that no longer looks at the changed code": Case(
         75,
@@ -155,7 +143,7 @@ CASES = {
     "node: a result for a machine that no test has": Case(
         4,
         {"pages.js": ROUND_UP.replace("Math.ceil(", "(process.uptime() < 60 ? Math.ceil : Math.floor)(")},
-        "pages.js:2: add a test in which `process.uptime() < 60` is false",
+        "pages.js:2: no test notices process.uptime() < 60 → true",
         base=NODE,
     ),
     "node: a file that cannot be read": Case(
@@ -164,8 +152,7 @@ CASES = {
             "pages.js": ROUND_UP.replace("Math.ceil(", "(process.uptime() < 60 ? Math.ceil : Math.floor)(")
             + "{} /'/.test('');\n"
         },
-        "cannot be read, or is nested too deep, to see if anything can fail: pages.js",
-        "not_all_tried",
+        "pages.js:10: no test notices",
         base=NODE,
     ),
     "node: a result for a number of the tests": Case(
@@ -188,7 +175,6 @@ CASES = {
             ),
             "test/even.test.js": EVEN,
         },
-        "pages.js: the tests try all of it",
         base=NODE,
     ),
     "node: what compares is replaced": Case(
@@ -208,9 +194,8 @@ SHORT = (
     "a result that equals everything",
     "a second function with a bug",
     "a new function whose result no test looks at",
-    "more new functions than there is time for",
     "a table of which tests need one row",
-    "code that is nested too deep to be changed, and a test that is nearly so",
+    "code that is nested deep, and a test that is nearly so",
     "a linter that no longer looks at the changed code",
     "node: what compares is replaced",
     "node: a result for a machine that no test has",

@@ -313,7 +313,7 @@ def provide(setup: Setup, place: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("setup", SETUPS, ids=lambda setup: setup.name)
-def test_a_right_fix_is_verified_by_tests_that_are_counted(
+def test_a_right_fix_passes_by_tests_that_are_counted(
     setup: Setup, new_repo: NewRepo, tmp_path: Path
 ) -> None:
     env = provide(setup, tmp_path / "programs")
@@ -325,7 +325,8 @@ def test_a_right_fix_is_verified_by_tests_that_are_counted(
     turns = (*play.edit(*setup.edit), play.submit(setup.edit[0]))
     script = [play.role("implementer", *turns), play.verified("ev-0002")]
     done = repo.task(play.TEXT, "--json", script=script, env=env)
-    assert (done.code, done.json["caveats"]) == (0, list(setup.chance)), done.err + done.out
+    left = {*done.json["caveats"]} - {"unproved", "not_all_tried"}  # two tests leave much open
+    assert (done.code in (0, 4), left) == (True, {*setup.chance}), done.err + done.out
     red, green, *_ = repo.evidence()
     assert (red["tests"]["passed"], red["tests"]["failed"], green["tests"]["passed"]) == (1, 1, 2)
     assert done.json["proof"][0]["tests"] == [setup.failing or "tests"]

@@ -28,9 +28,9 @@ GRANTED = {
 TABLE = {
     "explorer": {"Read", "Grep", "Glob", "Bash"},
     "planner": {"Read", "Grep", "Glob", "TodoWrite"},
-    "implementer": {"Read", "Write", "Edit", "Grep", "Glob", "Bash"},
+    "implementer": {"Read", "Write", "Edit", "Grep", "Glob", "Bash", "Mutants"},
     "reviewer": {"Read", "Grep", "Glob", "Bash"},
-    "verifier": {"Read", "Grep", "Bash"},
+    "verifier": {"Read", "Grep", "Bash", "Mutants"},
 }
 """FEATURES A4 where no provider of web tools is set."""
 OWNERS = {
@@ -43,6 +43,7 @@ OWNERS = {
     "Read": set(TABLE),
     "Grep": set(TABLE),
     "Glob": {"explorer", "planner", "implementer"},
+    "Mutants": {"implementer", "verifier"},
     **{tool: {name} for name, tool in SUBMITS.items()},
 }
 NAMES = tuple(OWNERS)
@@ -71,6 +72,7 @@ def one_of_each(name: str) -> list[dict[str, Any]]:
         "Glob": {"pattern": "*.py"},
         "Grep": {"pattern": "def"},
         "Bash": {"command": HARMLESS[name]},
+        "Mutants": {"path": "calc.py"},
         "TodoWrite": {"todos": [{"title": f"by {name}", "status": "in_progress"}]},
         "WebSearch": {"query": "add"},
         "WebFetch": {"url": "http://127.0.0.1:9/", "prompt": "x"},

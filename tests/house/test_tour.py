@@ -291,7 +291,7 @@ def test_a_language(copy: Copy) -> None:
 def test_the_wording_of_the_report(copy: Copy) -> None:
     copy.change(
         "the wording of the report",
-        ending=(("now {verb}; no new failures", "now {verb}; nothing else broke"),),
+        why=(("now {verb}; no new failures", "now {verb}; nothing else broke"),),
         report=(("## Plan", "## What was planned"),),
     )
     assert "nothing else broke" in copy.run("task", play.TEXT, "-q")

@@ -44,8 +44,10 @@ class Case:
     is_trusted: bool
     checks: int
     """How many checks its language has, each of which is one evidence."""
-    code: int | None = None
+    code: int | None
     """How an honest change ends."""
+    prove: Files
+    """What is done in a proving round: the tests of what no test noticed by then."""
 
     @property
     def missing(self) -> list[str]:
@@ -74,6 +76,8 @@ def _cases(path: Path, kind: str) -> Iterator[Case]:
         shared = told["bases"][row["base"]]
         base = {**shared["files"], **row.get("before", {})}
         edited = {name: _edited(base[name], pairs) for name, pairs in row.get("edits", {}).items()}
+        left = {**base, **row.get("change", {}), **edited}
+        proving = shared["prove"] if row.get("prove") is True else row.get("prove", {})
         yield Case(
             id=row["id"],
             language=told["language"],
@@ -90,6 +94,7 @@ def _cases(path: Path, kind: str) -> Iterator[Case]:
             is_trusted=row.get("trusted", False),
             checks=row.get("checks", told["checks"]),
             code=row.get("code"),
+            prove={name: _edited(left[name], pairs) for name, pairs in proving.items()},
         )
 
 
@@ -130,21 +135,35 @@ class Trial:
             assert self.repo.run("trust", "--yes").code == 0
 
     def run(self) -> Done:
-        return self.repo.task(
-            self.case.task, "--json", "--max-iterations", "1", script=self.script(), timeout=300
-        )
+        rounds = ("--prove", "1") if self.case.prove else ()
+        words = ("--json", "--max-iterations", "1", *rounds)
+        return self.repo.task(self.case.task, *words, script=self.script(), timeout=300)
 
     def script(self) -> list[dict[str, Any]]:
         turns = [step for name, text in self.case.change.items() for step in self._steps(name, text)]
         turns += [play.turn(play.call("Bash", command=self.case.command))] if self.case.command else []
         ran = sum(step["name"] == "Bash" for each in turns for step in each["tools"])
         files = tuple(self.case.change) or tuple(self.case.base)[:1]
+        more = [step for name, text in self.case.prove.items() for step in self._steps(name, text)]
         return [
             play.findings(next(name for name, text in self.case.base.items() if text), 1),
             play.plan(*files),
             play.role("implementer", *turns, play.submit(*files)),
+            *([play.role("implementer", *more, play.submit(*files))] if more else []),
             play.role("reviewer", play.turn(play.call("SubmitReview", verdict="APPROVED", issues=[]))),
-            play.verified(f"ev-{2 * self.case.checks + ran:04}"),  # behind the base run and the commands
+            *(play.verified(f"ev-{ran + number:04}") for number in self._number_checks()),
+        ]
+
+    def _number_checks(self) -> list[int]:
+        """Return the number of the last check each time that a verifier is asked, without what roles ran."""
+        checks, has_tests = (
+            self.case.checks,
+            any(each.startswith(("t/", "test")) for each in self.case.change),
+        )
+        again = checks * (3 + has_tests) + 1  # the original ones too, and the tests without the change
+        return [
+            *([2 * checks] if has_tests or not self.case.prove else []),
+            *([again] if self.case.prove else []),
         ]
 
     def _steps(self, name: str, text: str | None) -> list[dict[str, Any]]:

@@ -7,3 +7,5 @@
 (throw_statement (call_expression arguments: (argument_list) @words))
 (field_initializer_list (field_initializer) @element)
 (raw_string_literal) @string
+(class_specifier name: (_) @class)
+(base_class_clause) @inherits

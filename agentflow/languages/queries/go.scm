@@ -37,3 +37,5 @@
   (#match? @_said "^(errors\\.(New|Errorf|Wrapf?)|fmt\\.Errorf|panic)$"))
 (call_expression function: (_) @_said arguments: (argument_list) @talk (#match? @_said "^((.*\\.)?log(ger)?|slog|glog)\\."))
 ((comment) @comment (#not-match? @comment "^//(go:|\\s*\\+build|export|line)|#(cgo|include)"))
+; Names that data or interfaces have.
+[(method_declaration name: (_) @key) (method_elem name: (_) @key) (field_declaration name: (_) @key)]

@@ -32,3 +32,6 @@
 (throw_statement (object_creation_expression arguments: (argument_list) @words))
 (method_invocation object: (_) @_said arguments: (argument_list) @talk (#match? @_said "(?i)^(system\\.err|log(ger)?)$"))
 [(line_comment) (block_comment)] @comment
+(class_declaration name: (_) @class)
+[(superclass) (super_interfaces)] @inherits
+[(marker_annotation) (annotation)] @inherits

@@ -44,3 +44,12 @@
 (call_expression function: (_) @_said arguments: (arguments) @talk
   (#match? @_said "^(console\\.(debug|error|info|trace|warn)|debug|(.*\\.)?log(ger)?\\.\\w+)$"))
 ((comment) @comment (#not-match? @comment "^#!|[@#](jsx|__PURE__)|@ts-|<reference|^/\\*\\s*@flow"))
+; Names that data has, and what something from outside may know by its name.
+[(shorthand_property_identifier) (shorthand_property_identifier_pattern)] @key
+(pair key: (property_identifier) @key)
+(method_definition name: (_) @key)
+(assignment_expression left: (_) @_out right: (object) @listed (#match? @_out "^(module\\.)?exports$"))
+(class_declaration name: (_) @class)
+(class_heritage) @inherits
+(decorator) @inherits
+((string) @ignored (#match? @ignored "^.utf-?8.$"))

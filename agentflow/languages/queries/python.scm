@@ -18,6 +18,7 @@
 (interpolation) @part
 (decorator) @part
 (case_clause) @part
+(union_pattern (_) @element)
 (slice [(_) @part])
 (subscript subscript: (slice)) @wrapped
 (await) @wrapped
@@ -65,3 +66,11 @@
   (#match? @_said "(^|\\.)echo$") (#eq? @_err "err"))
 (keyword_argument name: (identifier) @_help
   (#match? @_help "^(help|description|epilog|metavar|stacklevel|timeout|maxsize|encoding|buffering|bufsize)$")) @ignored
+; Strings that only say names, and what something from outside may know by its name.
+(assignment left: (identifier) @_all right: (_ (string) @naming) (#eq? @_all "__all__"))
+(call function: (_) @_marks arguments: (argument_list . (string) @naming) (#match? @_marks "parametrize$"))
+(class_definition name: (_) @class)
+(class_definition superclasses: (_) @inherits)
+((decorator) @inherits (#not-match? @inherits "^@((static|class)method|property|.*mark\\.parametrize)\\b"))
+(call function: (_) @spreads arguments: (argument_list (dictionary_splat)))
+[(function_definition name: (_) @taker) (class_definition name: (_) @taker)]

@@ -16,6 +16,8 @@
 (hash (_) @element)
 (optional_parameter value: (_) @default)
 (when) @part
+(when (pattern) @element . ",")
+(when "," . (pattern) @element)
 (interpolation) @part
 (body_statement [(call) (assignment) (operator_assignment)] @statement)
 (then [(call) (assignment) (operator_assignment)] @statement)
@@ -36,3 +38,5 @@
 (call method: (identifier) @_said arguments: (argument_list) @ignored (#match? @_said "^(require.*|attr_\\w+|include|extend)$"))
 (call receiver: (_) @_said arguments: (argument_list) @talk (#match? @_said "(?i)(^|\\.|@)log(ger)?$"))
 ((comment) @comment (#not-match? @comment "^#!|^#.*(coding|frozen|magic|warn)"))
+(class name: (_) @class)
+(superclass) @inherits

@@ -14,7 +14,7 @@
 (array_expression (_) @element)
 (struct_expression body: (field_initializer_list [(field_initializer) (shorthand_field_initializer)] @element))
 (enum_variant_list (enum_variant) @element)
-(or_pattern (_) @_pattern)
+(or_pattern (_) @element)
 (try_expression) @wrapped
 (await_expression) @wrapped
 (range_expression . (_) @part . "..")
@@ -44,3 +44,7 @@
 (macro_invocation macro: (identifier) @_said (token_tree) @words
   (#match? @_said "^(panic|e?println?|debug|info|warn|error|unreachable|unimplemented|todo|(debug_)?assert(_eq|_ne)?)$"))
 [(line_comment) (block_comment)] @comment
+(field_declaration name: (_) @key)
+(impl_item trait: (_) @inherits)
+[(struct_item name: (_) @class) (enum_item name: (_) @class) (trait_item name: (_) @class)]
+((attribute_item) @_test . (function_item) @ignored (#match? @_test "\\btest\\b"))

@@ -6,7 +6,7 @@
 (command argument: (_) @argument)
 (array (_) @element)
 (case_item) @part
-(pipeline "|" . (command) @_piped)
+(pipeline "|" . (_) @element)
 [(program (command) @statement) (if_statement (command) @statement) (elif_clause (command) @statement)]
 [(else_clause (command) @statement) (compound_statement (command) @statement) (do_group (command) @statement)]
 (redirected_statement body: (command)) @statement
@@ -16,3 +16,4 @@
 (comment) @ignored
 (command name: (_) @_said argument: (_) @words (#match? @_said "^(echo|printf)$"))
 ((comment) @comment (#not-match? @comment "^#!"))
+((redirected_statement) @talk (#match? @talk "^(echo|printf)\\b.*>&2"))

@@ -5,3 +5,6 @@
 (optional_parameter value: (_) @default)
 (enum_body [(enum_assignment) (property_identifier)] @element)
 (public_field_definition value: (_)) @part
+[(property_signature name: (_) @key) (method_signature name: (_) @key) (public_field_definition name: (_) @key)]
+; What no value can reach.
+((switch_default) @ignored (#match? @ignored ":\\s*never\\b|assertNever"))

@@ -22,9 +22,8 @@ from agentflow.verdict.diff.python_tests import find_changed_tests, has_only_los
 from agentflow.verdict.diff.tampering import TextDiff, find_tampering, list_changed_lines
 from agentflow.verdict.mixed_files import extract_checks, has_parts, is_shared, mix
 from agentflow.verdict.projects import find_new_projects, is_put_among_tests
-from agentflow.verdict.same.equivalence import is_document
 from agentflow.verdict.same.program import find_renamed, is_same_program
-from agentflow.verdict.surface import Kind, find_kind, find_kind_for_verdict, is_document_path
+from agentflow.verdict.surface import Kind, find_kind, find_kind_for_verdict, is_document, is_document_path
 from agentflow.verdict.syntax import parse_python
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts

@@ -1,9 +1,8 @@
 """Code that is wrong on purpose: broken functions, tests that must fail, names that do not exist."""
 
 import ast
-import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 from secrets import randbelow, token_hex
 
@@ -13,38 +12,19 @@ from agentflow.core.evidence import Check, CheckName, TestOutcome
 from agentflow.core.languages import SCRIPTS, find_language
 from agentflow.core.record import Record
 from agentflow.core.regex import regex
+from agentflow.languages.grammars import parse_source
 from agentflow.verdict.syntax import (
-    NO_PYTHON,
     AnyFunction,
     find_first_line,
-    is_constant,
     parse_python,
-    read_python,
     skip_docstring,
 )
 from agentflow.verdict.target_tests import UNITTEST, find_python_part
-from agentflow.workspace.mixed_tree import ChangedTexts, find_differences
 
-_OPENS = re.compile(
-    r"""^\s*+(?!(?:if|for|while|switch|catch|else|try|do|match|loop|select|return|impl|struct|enum|trait|mod)\b)
-    (?:.*\b(?:func|fn|fun|function)\b.*|.*=>\s*|[\w\s<>,.*&:$\[\]\#@]*[\w$]+\s*\(.*\)[^;=]*)\{\s*$""",
-    re.VERBOSE,
+_RAISES_WHILE_TESTING = (
+    "('pytest' not in __import__('sys').modules or 'PYTEST_CURRENT_TEST' in __import__('os').environ)"
+    " and (_ for _ in ()).throw(RuntimeError('broken on purpose'))"
 )
-_WHILE_TESTING = (
-    "if 'pytest' not in __import__('sys').modules or 'PYTEST_CURRENT_TEST' in __import__('os').environ"
-)
-_TOUCH = "__import__('pathlib').Path(__file__).with_name({name!r}).touch()"
-
-
-class Marks(Record):
-    """Random words by which broken code shows that it was loaded and called."""
-
-    word: str
-    """The word that code prints when it is reached."""
-    loaded: str
-    """A file of this name appears beside Python code that was loaded."""
-    reached: str
-    """A file of this name appears beside Python code that was reached."""
 
 
 def break_functions(path: str, text: str) -> str | None:
@@ -52,26 +32,18 @@ def break_functions(path: str, text: str) -> str | None:
 
     A package may call its functions as it is loaded: under pytest those of Python fail while a test runs.
     """
-    statement = _statement(path, "broken on purpose")
-    if path.endswith(".py"):
-        return _break_nodes(text, lambda _: True, f"{_WHILE_TESTING}: {statement}", keeps_body=True)
-    lines = text.splitlines()
-    openings = {at for at, line in enumerate(lines) if _OPENS.match(line)} if statement else set()
-    return _insert(lines, openings, statement) if openings else None
-
-
-def _statement(path: str, word: str) -> str:
-    """Return the statement that makes a function fail; empty for an unknown language."""
-    language = find_language(path)
-    return (language.breaks or "").format(word=word) if language else ""
-
-
-def break_change(change: ChangedTexts, marks: Marks) -> str:
-    """Return a changed file in which each changed function fails, or which cannot be read at all."""
-    if change.path.endswith(".py"):
-        return _break_python(change, marks) or refuse(change.after, marks.word)
-    statement = _statement(change.path, marks.word)
-    return _break_braces(change, statement) or _fail_at_end(change, statement, marks.word)
+    language, tree = find_language(path), parse_source(path, text)
+    statement = ((language.breaks if language else "") or "").format(word="broken on purpose")
+    if tree is None or not statement or not tree.nodes["body"]:
+        return None
+    statement = _RAISES_WHILE_TESTING if path.endswith(".py") else statement.rstrip(";")
+    source = bytearray(tree.text)
+    for at in sorted((each.start_byte for each in tree.nodes["body"]), reverse=True):
+        inside = at + (source[at : at + 1] == b"{")
+        begin = source[source.rfind(b"\n", 0, at) + 1 : at]
+        behind = b"; " if begin.strip() else b"\n" + begin  # Python allows no `if` behind a semicolon
+        source[inside:inside] = (b" " if inside > at else b"") + statement.encode() + behind
+    return source.decode("utf-8", "replace")
 
 
 def hide_from_linters(path: str, text: str) -> str:
@@ -85,129 +57,6 @@ def hide_from_linters(path: str, text: str) -> str:
 def refuse(text: str, word: str) -> str:
     """Return a text that no program can parse."""
     return f"{text}\n)({word}\n"
-
-
-def find_changed_lines(change: ChangedTexts) -> frozenset[int]:
-    """Return the numbers of the added and replaced lines, and of the lines around removed ones."""
-    found = find_differences(change.before.splitlines(), change.after.splitlines())
-    return frozenset(line + 1 for *_, start, end in found for line in range(start, max(end, start + 1)))
-
-
-def _break_python(change: ChangedTexts, marks: Marks) -> str | None:
-    """Return Python in which the changed functions fail; all of them if other lines changed as well."""
-    lines = _find_code_lines(change)
-    touch = f"try:\n    {_TOUCH.format(name=marks.reached)}\nfinally:\n    raise RuntimeError({marks.word!r})"
-    tree = read_python(change.after)
-    if tree is None:
-        return None
-    nodes = [node for node in ast.walk(tree) if isinstance(node, AnyFunction)]
-    spans = {_span(node): node for node in nodes}
-    inner = {max((span for span in spans if line in range(*span)), default=None) for line in lines}
-    is_all = None in inner or not inner
-    broken = _break_nodes(change.after, lambda node: is_all or _span(node) in inner, touch)
-    told = f"\ntry:\n    {_TOUCH.format(name=marks.loaded)}\nexcept Exception:\n    pass\n"
-    return f"{broken}{told}" if broken else _break_script(change.after, lines, touch)
-
-
-def _break_script(text: str, lines: Collection[int], touch: str) -> str:
-    """Return Python without functions that fails at its first changed statement."""
-    first, rows = min(lines, default=1), text.splitlines()
-    meant = (each for each in ast.parse(text).body if (each.end_lineno or 0) >= first and not _is_head(each))
-    node = next(meant, None)
-    at = find_first_line(node) - 1 if node else len(rows)
-    return "\n".join((*rows[:at], touch, *rows[at:], ""))
-
-
-def _is_head(node: ast.stmt) -> bool:
-    """Return whether a statement must stay first in its file."""
-    return is_constant(node) or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
-
-
-def _find_code_lines(change: ChangedTexts) -> set[int]:
-    """Return the changed lines that hold code."""
-    texts = change.after.splitlines()
-    lines = {line for line in find_changed_lines(change) if line <= len(texts)}
-    return {
-        line for line in lines if texts[line - 1].strip() and not texts[line - 1].lstrip().startswith("#")
-    }
-
-
-def _span(node: AnyFunction) -> tuple[int, int]:
-    return find_first_line(node), (node.end_lineno or node.lineno) + 1
-
-
-def _break_nodes(
-    text: str, is_meant: Callable[[AnyFunction], bool], statement: str, *, keeps_body: bool = False
-) -> str | None:
-    """Return code in which some functions run a statement alone, or before all else."""
-    try:
-        tree = ast.parse(text)
-        meant = [node for node in ast.walk(tree) if isinstance(node, AnyFunction) and is_meant(node)]
-        for node in meant:
-            at = skip_docstring(node)
-            rest = node.body[at:] if keeps_body else []
-            node.body = [*node.body[:at], *ast.parse(statement).body, *rest]
-        return ast.unparse(tree) if meant else None
-    except NO_PYTHON:
-        return None
-
-
-def _break_braces(change: ChangedTexts, statement: str) -> str | None:
-    """Return code whose changed functions begin with a failing statement; None if one has no opening line."""
-    if not statement:
-        return None
-    lines = change.after.splitlines()
-    openings = {
-        _find_opening(lines, line - 1) for line in find_changed_lines(change) if _is_code(lines, line - 1)
-    }
-    if not openings or None in openings:
-        return None
-    return _insert(lines, openings, statement)
-
-
-def _insert(lines: list[str], openings: Collection[int | None], statement: str) -> str:
-    """Return lines with a statement added behind some of them."""
-    return "".join(
-        f"{text}\n{statement}\n" if at in openings else f"{text}\n" for at, text in enumerate(lines)
-    )
-
-
-def _is_code(lines: list[str], at: int) -> bool:
-    return at < len(lines) and bool(lines[at].strip(" \t{}();,")) and not lines[at].lstrip().startswith("//")
-
-
-def _find_opening(lines: list[str], at: int) -> int | None:
-    """Return the line that opens the function around a line."""
-    depth = _indent(lines[at])
-    for above in range(at, -1, -1):
-        if above != at and (not lines[above].strip() or _indent(lines[above]) >= depth):
-            continue
-        if _OPENS.match(lines[above]):
-            return above
-        depth = min(depth, _indent(lines[above]))
-    return None
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
-def _fail_at_end(change: ChangedTexts, statement: str, word: str) -> str:
-    """Return a file that fails when it is run, or that cannot be parsed."""
-    text, language = change.after, find_language(change.path)
-    match language.fails_at if language else "":
-        case "end":
-            return f"{text}\n{statement}\n"
-        case "begin":
-            first, _, rest = text.partition("\n")
-            return f"{first}\n{statement}\n{rest}" if first.startswith("#!") else f"{statement}\n{text}"
-        case _:
-            return refuse(text, word)
-
-
-def has_mark(name: str, word: str, shown: Shown, said: str) -> bool:
-    """Return whether a run created a file of this name or printed the word."""
-    return word in said or any(path.endswith(name) for path in shown.execution.changed)
 
 
 _TEXT = """\

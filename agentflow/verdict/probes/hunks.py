@@ -11,7 +11,8 @@ from agentflow.core.languages import gather
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.same.comments import is_for_tools
-from agentflow.verdict.same.equivalence import is_document, is_equal_but_examples, is_same_behaviour
+from agentflow.verdict.same.equivalence import is_equal_but_examples, is_same_behaviour
+from agentflow.verdict.surface import is_document
 from agentflow.verdict.syntax import (
     AnyFunction,
     Definition,
@@ -45,6 +46,15 @@ class LineSpan(Record):
         """The lines as people count them."""
         first = self.new[0] + 1
         return Hunk(path=self.path, line=first, end=max(self.new[1], first))
+
+    @property
+    def old_numbers(self) -> range:
+        """The numbers of its old lines, from 1."""
+        return range(self.old[0] + 1, self.old[1] + 1)
+
+    @property
+    def new_numbers(self) -> range:
+        return range(self.new[0] + 1, self.new[1] + 1)
 
     @property
     def added(self) -> str:

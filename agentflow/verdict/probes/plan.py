@@ -5,33 +5,27 @@ from itertools import zip_longest
 from pathlib import PurePosixPath
 
 from agentflow.core.evidence import Check, CheckName, CheckRun, Side, find_same_check
-from agentflow.core.languages import PROBED
+from agentflow.core.languages import PROBED, is_source
 from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
+from agentflow.mutants.operators import list_unreadable
 from agentflow.verdict.case import find_tests
 from agentflow.verdict.judge import has_no_failure
-from agentflow.verdict.probes.branches import Watched, watch_change
-from agentflow.verdict.probes.breaking import Canary, Marks, break_change, make_canary, plant_names, refuse
+from agentflow.verdict.probes.breaking import Canary, make_canary, plant_names, refuse
 from agentflow.verdict.probes.hunks import split_change, take_back
 from agentflow.verdict.probes.of_tests import probe_expectations, probe_tests_alone
-from agentflow.verdict.probes.other_results import find_new_functions
 from agentflow.verdict.probes.probe import Probe, ProbeContext, make_word
-from agentflow.verdict.probes.recording import is_unreadable, record_change
-from agentflow.verdict.probes.rows import split_tables
 from agentflow.verdict.proofs import explain_silence, find_proof
 from agentflow.verdict.surface import Kind, find_kind, is_check_file
-from agentflow.verdict.syntax import is_too_deep
-from agentflow.verdict.target_tests import are_python_tests, find_python_part, narrow, narrow_quietly
+from agentflow.verdict.target_tests import find_python_part, narrow_quietly
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 _Results = tuple[ProbeResult, ...]
 _SEEING = (CheckName.LINT, CheckName.TYPES)
 _TEXT_BYTES = 200_000
-_UNNOTICED = (ProbeEnd.SILENT, ProbeEnd.NOT_APPLIED)
+_ALL = 1 << 30
 _MOST_PIECES = 8
 _PIECES_SECONDS = 30.0
 """The time of all pieces of a change, one after the other; there are fewer where a run takes long."""
-_MORE_SECONDS = 12.0
-"""The time of all rows of new tables, and that of all new functions."""
 
 
 def plan_canaries(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
@@ -75,7 +69,7 @@ def _modules_in_change(context: ProbeContext) -> list[str]:
 
 def plan_probes(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
     """Return the probes to run next, if all checks pass; none if nothing is left to find out."""
-    if not has_no_failure(context.case) or explain_silence(known):
+    if not has_no_failure(context.case) or explain_silence(known) or context.case.is_renaming:
         return ()
     if context.inspection.changed_tests or context.inspection.new_fixtures:
         return () if known else tuple(probe_tests_alone(context))
@@ -87,46 +81,23 @@ def plan_probes(context: ProbeContext, known: _Results) -> tuple[Probe, ...]:
         if known
         else (
             *_find_unreadable(context, product),
-            *_break_change(context, product),
             *probe_expectations(context),
         )
     )
-    later = (_break_for_others, _plant_names, _without, _watch_branches, _change_results)
+    later = (_break_for_others, _plant_names, _without)
     return (*first, *(probe for plan in later for probe in plan(context, product, known)))
 
 
 def _find_unreadable(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> Iterator[Probe]:
-    """Yield what cannot be tried: Python nested too deep, other files whose code cannot be told from text."""
+    """Yield the code whose changed lines no grammar reads, so that nothing can be tried of it."""
     final = context.tests
-    paths = tuple(each.path for each in product if _is_unreadable(each))
-    if paths and final is not None:
+    spans = (hunk for piece in split_change(product, _ALL) for hunk in piece.hunks if is_source(hunk.path))
+    found = [each for each in spans if list_unreadable(each.path, each.change.after, each.new_numbers)]
+    if found and final is not None:
+        paths = tuple(dict.fromkeys(hunk.path for hunk in found))
         yield context.plan(ProbeKind.BROKEN_CODE, final, {}).replace(
             subjects=paths, unrun=ProbeEnd.UNREADABLE
         )
-
-
-def _is_unreadable(change: ChangedTexts) -> bool:
-    if change.path.endswith(".py"):
-        return is_too_deep(change.after)
-    return is_unreadable(change.path, change.after)
-
-
-def _break_change(context: ProbeContext, product: tuple[ChangedTexts, ...]) -> Iterator[Probe]:
-    """Yield the tests with the changed code broken, unless their proof already shows that they can fail.
-
-    A canary tells of code that switches its runner off. Where none is known for a runner, this does.
-    """
-    final, proved = context.tests, find_proof(context.case)
-    if final is None or final.evidence is None or not proved or context.case.is_blocked(final):
-        return
-    if context.proving and are_python_tests(final.check, context.proving):
-        return
-    marks = Marks(word=make_word(), loaded=make_word(), reached=make_word())
-    files: dict[str, str | None] = {each.path: break_change(each, marks) for each in _sources(product)}
-    if files:
-        check = narrow(final.check, context.proving) if context.proving else final.check
-        made = context.plan(ProbeKind.BROKEN_CODE, final.replace(check=check), files)
-        yield made.replace(subjects=tuple(files), tests=context.proving or context.passed, marks=marks)
 
 
 def _sources(product: tuple[ChangedTexts, ...]) -> list[ChangedTexts]:
@@ -190,73 +161,10 @@ def _without(context: ProbeContext, product: tuple[ChangedTexts, ...], known: _R
 def _take_parts_back(
     context: ProbeContext, product: tuple[ChangedTexts, ...]
 ) -> Iterator[tuple[tuple[Hunk, ...], dict[str, str | None]]]:
-    """Yield the parts of a change, each with the files without it, and the rows of its tables."""
+    """Yield the parts of a change, each with the files without it."""
     pieces = split_change(product, _count_affordable(context, _PIECES_SECONDS))
     for piece in pieces if len(pieces) > 1 else ():
         yield tuple(hunk.lines for hunk in piece.hunks), take_back(piece)
-    for rows in split_tables(product, _count_affordable(context, _MORE_SECONDS)):
-        yield (rows.hunk,), rows.take_out()
-
-
-def _change_results(
-    context: ProbeContext, product: tuple[ChangedTexts, ...], known: _Results
-) -> Iterator[Probe]:
-    """Yield the checks with one new function that returns something else, until one of them fails.
-
-    The proving tests may not call it, and others may.
-    """
-    checks = [(run, tests) for run, tests in _provers(context) if tests]
-    told = [each for each in known if each.kind is ProbeKind.OTHER_RESULT]
-    functions = [*find_new_functions(product)] if checks else []
-    most = _count_affordable(context, _MORE_SECONDS)
-    rest = tuple(each.hunk.place for each in functions[most:])
-    if rest and all(each.end is not ProbeEnd.TOO_SLOW for each in told):
-        made = context.plan(ProbeKind.OTHER_RESULT, checks[0][0], {})
-        yield made.replace(subjects=rest, unrun=ProbeEnd.TOO_SLOW)
-    for function in functions[:most]:
-        mine = [each for each in told if each.hunks == (function.hunk,)]
-        if {each.end for each in mine} <= {*_UNNOTICED} and len(mine) < len(checks):
-            run, tests = checks[len(mine)]
-            word = make_word()
-            marks = Marks(word=word, loaded=word, reached=make_word())
-            files = {function.hunk.path: function.make_other(marks)}
-            made = context.plan(ProbeKind.OTHER_RESULT, run, files)
-            subjects, hunks = (function.hunk.place,), (function.hunk,)
-            yield made.replace(subjects=subjects, hunks=hunks, tests=tests, marks=marks)
-
-
-def _watch_branches(
-    context: ProbeContext, product: tuple[ChangedTexts, ...], known: _Results
-) -> Iterator[Probe]:
-    """Yield the proving tests, then all tests, on code that records which of its branches they try.
-
-    Where tests fail on such code, only Python records once more.
-    """
-    told = [each for each in known if each.kind is ProbeKind.UNTRIED]
-    missed = [each for each in told if each.end is ProbeEnd.NOT_APPLIED]
-    checks = [(run, tests) for run, tests in _provers(context) if tests]
-    is_open = not told or told[-1].end is ProbeEnd.SILENT or len(told) == len(missed) == 1
-    due = product if is_open and len(told) - len(missed) < len(checks) else ()
-    watched = tuple(_watch(due))
-    if missed:
-        python = tuple(each for each in watched if each.path.endswith(".py"))
-        watched = python if len(python) < len(watched) else ()
-    if watched:
-        run, tests = checks[len(told) - len(missed)]
-        files = {each.path: each.text for each in watched}
-        made = context.plan(ProbeKind.UNTRIED, run, files)
-        yield made.replace(subjects=tuple(files), tests=tests, watched=watched)
-
-
-def _watch(product: tuple[ChangedTexts, ...]) -> Iterator[Watched]:
-    """Yield the changed files rewritten to record what is tried, if there is anything to try."""
-    word, first = make_word(), 1
-    for change in product:
-        record = watch_change if change.path.endswith(".py") else record_change
-        watched = record(change, word, first)
-        if watched is not None:
-            yield watched
-            first += len(watched.parts) + 1
 
 
 def _count_affordable(context: ProbeContext, time: float) -> int:

@@ -8,7 +8,6 @@ from agentflow.checks.dependencies import find_manifest
 from agentflow.checks.run import Shown
 from agentflow.core.check_command import list_moves
 from agentflow.core.evidence import RED, Check, CheckName, CheckRun, Side, TestOutcome
-from agentflow.core.languages import GO
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.core.test_ids import find_id_prefix
@@ -16,13 +15,11 @@ from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
 from agentflow.verdict.case import Case, find_hook_files, find_tests
 from agentflow.verdict.diff.inspection import Inspection
 from agentflow.verdict.mixed_files import is_shared
-from agentflow.verdict.probes.branches import Watched
-from agentflow.verdict.probes.breaking import Marks, Planted, has_mark, hide_from_linters, is_silent
+from agentflow.verdict.probes.breaking import Planted, hide_from_linters, is_silent
 from agentflow.verdict.probes.oracle import Clone, find_softened, has_failed_clone, has_passing
 from agentflow.verdict.proofs import find_proof
 from agentflow.verdict.runner import Place
-from agentflow.verdict.same.equivalence import is_document
-from agentflow.verdict.surface import is_check_file, is_document_path
+from agentflow.verdict.surface import is_check_file, is_document, is_document_path
 from agentflow.workspace.git import Git
 from agentflow.workspace.mixed_tree import ChangedTexts, read_changed_texts, write_tree_with
 
@@ -32,7 +29,7 @@ CONTROLS = 2
 """Runs without what a probe broke, each in a fifth of its time, before its time-out is a result."""
 _LEAST_SECONDS = 20.0
 _TEXT_BYTES = 200_000
-_ON_CODE = frozenset({ProbeKind.BROKEN_CODE, ProbeKind.UNTRIED, ProbeKind.TESTS_ONLY, ProbeKind.WITHOUT_HUNK})
+_ON_CODE = frozenset({ProbeKind.BROKEN_CODE, ProbeKind.TESTS_ONLY, ProbeKind.WITHOUT_HUNK})
 """The kinds whose files hold code; a comment before a test may be what its runner obeys."""
 
 
@@ -79,10 +76,13 @@ class ProbeContext(Record):
 
     def list_product_files(self) -> tuple[ChangedTexts, ...]:
         """Return the changed files of the product, documents left out."""
-        if self.case.same_behaviour or self.case.is_renaming:
+        if self.case.same_behaviour:
             return ()
         apart = find_hook_files(self.task)
         found = read_changed_texts(self.git, *self.trees, _TEXT_BYTES)
+        if self.case.is_renaming:  # a file that only has another place is as it was
+            gone = {each.before for each in found if not each.after}
+            found = tuple(each for each in found if (each.before and each.after) or each.after not in gone)
         apart |= self._list_moved_away(found)
         return tuple(each for each in found if each.path not in apart and self._is_product(each))
 
@@ -123,11 +123,9 @@ class Probe(Record):
     code: Side = Side.FINAL
     tests: frozenset[str] = frozenset()
     """The tests that pass on the tree as it is; none where a runner tells no names."""
-    marks: Marks | None = None
     clones: tuple[Clone, ...] = ()
     with_controls: Check | None = None
     """The check to run once more if a clone passes."""
-    watched: tuple[Watched, ...] = ()
     planted: tuple[Planted, ...] = ()
     unrun: ProbeEnd | None = None
     """Why there is no run of it."""
@@ -158,22 +156,17 @@ class Probe(Record):
 
     def read(self, shown: Shown, said: str) -> ProbeResult:
         """Return the result of a run from what it showed and printed."""
-        is_built = self.kind is ProbeKind.OTHER_RESULT and any(path.endswith(GO) for path in self.files)
-        is_built = is_built and not shown.execution.timed_out
-        end = self._end_built(shown, said) if is_built else self._end(shown, said)
-        result = self._result(end, shown.execution.seconds)
+        result = self._result(self._end(shown, said), shown.execution.seconds)
         if self.kind is ProbeKind.TESTS_ONLY:
             return result.replace(tests=tuple(sorted(self.tests)))
         if self.planted:
             return result.replace(subjects=self._places(said))
-        if self.kind is ProbeKind.UNTRIED:
-            return result.replace(hunks=(*self._list_untried(shown), *self._list_tried(shown)))
         if self.clones:
             differing = sorted(test for test in self.tests if shown.outcomes.get(test) in RED)
             return result.replace(
                 softened=find_softened(self.clones, shown.outcomes), differing=tuple(differing)
             )
-        return result.replace(reached=self._was_reached(shown, said))
+        return result
 
     def leave_out(self) -> ProbeResult:
         """Return the result of a probe that is not run."""
@@ -202,38 +195,13 @@ class Probe(Record):
                 softened = find_softened(self.clones, shown.outcomes)
                 is_red = not softened if self.clones else self._is_red(shown, is_each=True)
                 applied = not self.clones or has_failed_clone(self.clones, shown.outcomes)
-            case ProbeKind.UNTRIED:
-                return self._end_watched(shown)
             case ProbeKind.PLANTED:
                 is_red, applied = bool(self._places(said)) is (self.code is Side.BASE), True
-            case ProbeKind.BROKEN_CODE | ProbeKind.WITHOUT_HUNK | ProbeKind.OTHER_RESULT:
-                is_red, applied = self._is_red(shown), self._was_there(shown, said)
+            case _:
+                is_red, applied = self._is_red(shown), True
         if not applied:
             return ProbeEnd.NOT_APPLIED
         return ProbeEnd.RED_AS_IT_MUST if is_red else ProbeEnd.SILENT
-
-    def _end_built(self, shown: Shown, said: str) -> ProbeEnd:
-        """Return how a run ended that compiles first: tests which fail without a result do not even begin."""
-        if self._was_reached(shown, said):
-            return ProbeEnd.RED_AS_IT_MUST if self._is_red(shown) else ProbeEnd.SILENT
-        return ProbeEnd.UNREADABLE if self._is_red(shown) else ProbeEnd.NOT_APPLIED
-
-    def _end_watched(self, shown: Shown) -> ProbeEnd:
-        """Return how a run on watched code ended; of Go what no test program has is not tried."""
-        is_of_go = any(each.path.endswith(GO) for each in self.watched)
-        is_python = all(each.path.endswith(".py") for each in self.watched)
-        if not (is_python or self.tests <= shown.list_ids(TestOutcome.PASSED)):
-            return ProbeEnd.UNREADABLE  # what is asked may be of a type of its own
-        is_loaded = any(each.is_loaded(shown.execution.changed) for each in self.watched)
-        if not self.tests.isdisjoint(shown.list_ids(*RED)) or not (is_of_go or is_loaded):
-            return ProbeEnd.NOT_APPLIED
-        return ProbeEnd.SILENT if self._list_untried(shown) else ProbeEnd.RED_AS_IT_MUST
-
-    def _list_untried(self, shown: Shown) -> tuple[Hunk, ...]:
-        return tuple(hunk for each in self.watched for hunk in each.list_untried(shown.execution.changed))
-
-    def _list_tried(self, shown: Shown) -> tuple[Hunk, ...]:
-        return tuple(hunk for each in self.watched for hunk in each.list_tried(shown.execution.changed))
 
     def _places(self, said: str) -> tuple[str, ...]:
         """Return where a checker misses the planted name in the new code, or found it in the old code."""
@@ -246,17 +214,6 @@ class Probe(Record):
             passed = self.tests & shown.list_ids(TestOutcome.PASSED)
             return not passed if is_each else passed != self.tests
         return shown.execution.exit_code != 0 or bool(shown.list_ids(*RED))
-
-    def _was_reached(self, shown: Shown, said: str) -> bool:
-        return self.marks is None or has_mark(self.marks.reached, self.marks.word, shown, said)
-
-    def _was_there(self, shown: Shown, said: str) -> bool:
-        """Return whether the run shows that it loaded the broken code."""
-        if self.marks is None:
-            return True
-        names = (self.marks.loaded, self.marks.reached)
-        is_named = any(path in said for path in self.files) and self._is_red(shown)
-        return is_named or any(has_mark(name, self.marks.word, shown, said) for name in names)
 
 
 def make_word() -> str:

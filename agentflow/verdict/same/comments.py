@@ -1,14 +1,13 @@
-"""Comments: code without them, and whether two versions differ in nothing else."""
+"""Comments: code without them, and whether two versions of a file differ in nothing else that runs."""
 
-import ast
-import io
-import tokenize
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from agentflow.core.languages import C_FAMILY, GO, RUST, SHELL, find_lexer
+from agentflow.core.languages import C_FAMILY, GO, RUST, SHELL
 from agentflow.core.regex import regex
-from agentflow.verdict.syntax import NO_PYTHON
-from agentflow.verdict.tokens import split_program
+from agentflow.languages.grammars import SyntaxTree, parse_source
+
+if TYPE_CHECKING:
+    from agentflow.languages.grammars import Node
 
 _OBEYED = regex(
     r"@|#__|^//[A-Za-z]+[:\[]|^//[~#]|^//(?:line|export) |^/\*\s*globals?\b|\+[a-z]|[Oo]utput:|^#[^\s#]"
@@ -20,67 +19,42 @@ _OBEYED = regex(
 """Comment lines that tools may act on."""
 _HEEDING = (
     (GO, regex(r'"C"|\bruntime\.Callers?\b|swagger:')),
-    (C_FAMILY, regex(r"__LINE__|__COUNTER__")),
+    (C_FAMILY, regex(r"__LINE__|__COUNTER__|\?\?/")),
     (RUST, regex(r"\b(?:line|column|file|stringify)!")),
     (SHELL, regex(r"BASH_SOURCE|LINENO|\bset -[a-z]*v|(?:sed|grep|awk|head|tail|cat|cut|<)[^\n]*\$\{?0")),
 )
 """Signs that comments, or the lines that they take, affect the program."""
+_ENDS_LINES = regex("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029]")
+"""Characters that end a line, and so a comment, in some compilers only."""
 _DOCUMENTED = regex(r"//[/!]|/\*[*!]")
 _TAKES_DOCS = regex(r"#\[(?!cfg\(test\)\]|test\]|allow|must_use|inline|should_panic)|macro_rules!")
 _EXAMPLE = regex(r"```|~~~|(?m:^\s*//[/!](?: {4,}|\t))|/\*[*!]")
 _BLOCK = regex(r"(?s)(?<![\"'`\w])/\*.*?\*/")
 _TRAILING = regex(r"(?:(?<=\s)|^)//(?![^\"'`]*[\"'`]\s*[;,)]).*|(?:(?<=\s)|^)#(?!\[|!)\s.*")
 
-_Region = tuple[tuple[int, int], tuple[int, int]]
+_Shape = tuple[str, "str | tuple[_Shape, ...]"]
 
 
 def list_code_lines(path: str, text: str) -> list[str]:
     """Return the lines of a file without comments and docstrings, as far as these can be recognised."""
-    return _python_lines(text) if path.endswith(".py") else _other_lines(text)
+    tree = parse_source(path, text)
+    if tree is None:
+        bare = _BLOCK.sub(lambda found: "\n" * found[0].count("\n"), text)
+        return [_TRAILING.sub("", line) for line in bare.splitlines()]
+    source = bytearray(tree.text)
+    for node in (*_list_comments(tree), *tree.nodes["docstring"]):
+        for place in range(node.start_byte, node.end_byte):
+            if source[place] not in b"\r\n":
+                source[place] = ord(" ")
+    return [line.rstrip() for line in source.decode("utf-8", "replace").splitlines()]
 
 
-def _python_lines(text: str) -> list[str]:
-    try:
-        spans = [*_docstrings(ast.parse(text)), *_comments(text)]
-    except (*NO_PYTHON, tokenize.TokenError):
-        return _other_lines(text)
-    lines = text.splitlines()
-    for (first, begin), (last, end) in spans:
-        for place in range(first - 1, min(last, len(lines))):
-            line = lines[place].encode()
-            left = line[:begin] if place == first - 1 else b""
-            right = line[end:] if place == last - 1 else b""
-            lines[place] = (left + b" " * (len(line) - len(left) - len(right)) + right).decode(
-                "utf-8", "replace"
-            )
-    return [line.rstrip() for line in lines]
-
-
-def _docstrings(tree: ast.Module) -> Iterator[_Region]:
-    """Yield the places of strings that are statements."""
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Expr)
-            and isinstance(node.value, ast.Constant)
-            and isinstance(node.value.value, str)
-        ):
-            yield (node.lineno, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0)
-
-
-def _comments(text: str) -> Iterator[_Region]:
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT:
-            begin = len(token.line[: token.start[1]].encode())
-            yield (token.start[0], begin), (token.end[0], begin + len(token.string.encode()))
-
-
-def _other_lines(text: str) -> list[str]:
-    bare = _BLOCK.sub(lambda found: "\n" * found[0].count("\n"), text)
-    return [_TRAILING.sub("", line) for line in bare.splitlines()]
+def _list_comments(tree: SyntaxTree) -> list["Node"]:
+    return [each for each in tree.nodes["ignored"] if "comment" in each.type]
 
 
 def is_equal_but_comments(path: str, before: str, after: str) -> bool:
-    """Return whether two versions of a file differ only in comments that no tool acts on."""
+    """Return whether two versions of a program differ only in layout, and comments that no tool acts on."""
     was, now = _read(path, before), _read(path, after)
     return bool(before and after) and was is not None and was == now
 
@@ -97,26 +71,34 @@ def _list_obeyed(comment: str) -> list[str]:
     return lines[first:]
 
 
-def _read(path: str, text: str) -> tuple[str, tuple[str, ...]] | None:
-    """Return the code of a text, and the comments that count; None where the two cannot be told apart."""
-    language, parts = find_lexer(path), split_program(path, text)
+def _read(path: str, text: str) -> tuple[_Shape, tuple[str, ...]] | None:
+    """Return the shape of a program, and the comments that count; None where these cannot be told apart."""
     is_heeded = any(path.endswith(kinds) and signs.search(text) for kinds, signs in _HEEDING)
-    if language is None or parts is None or is_heeded:
+    tree = None if is_heeded or _ENDS_LINES.search(text) else parse_source(path, text)
+    if tree is None or tree.root.has_error:
         return None
-    code, obeyed = "", list[str]()
-    keeps_docs = language.keeps_docs and _keeps_docs(parts)
-    for kind, part in parts:
-        if kind != "comment" or (keeps_docs and _DOCUMENTED.match(part)):
-            code += part.replace("\n", "\0") if kind == "string" else part
-        else:
-            code += "\n" * part.count("\n") or " "
-            obeyed += _list_obeyed(part)
-    lines = (line.rstrip() for line in code.split("\n"))
-    return "\n".join(line for line in lines if line), tuple(obeyed)
+    comments = [tree.read(each) for each in _list_comments(tree)]
+    keeps_docs = path.endswith(RUST) and _keeps_docs(text, comments)
+    obeyed = [
+        line
+        for each in comments
+        for line in ([each] if keeps_docs and _DOCUMENTED.match(each) else _list_obeyed(each))
+    ]
+    try:
+        return _shape(tree, tree.root), tuple(obeyed)
+    except RecursionError:  # too deep to compare
+        return None
 
 
-def _keeps_docs(parts: list[tuple[str, str]]) -> bool:
+def _shape(tree: SyntaxTree, node: "Node") -> _Shape:
+    """Return the kinds and texts of a node and all below it, without comments and ends of lines."""
+    if not node.children:
+        return node.type, tree.read(node)
+    kept = (each for each in node.children if "comment" not in each.type and each.type.strip("\\\n"))
+    return node.type, tuple(_shape(tree, each) for each in kept)
+
+
+def _keeps_docs(text: str, comments: list[str]) -> bool:
     """Return whether comments that document Rust may be examples that run, or be read by a macro."""
-    docs = "\n".join(part for kind, part in parts if kind == "comment" and _DOCUMENTED.match(part))
-    code = "".join(part for kind, part in parts if kind == "code")
-    return bool(_EXAMPLE.search(docs) or _TAKES_DOCS.search(code))
+    docs = "\n".join(each for each in comments if _DOCUMENTED.match(each))
+    return bool(docs and (_EXAMPLE.search(docs) or _TAKES_DOCS.search(text)))

@@ -13,9 +13,10 @@ from types import CodeType, MappingProxyType
 
 from agentflow.core.regex import regex
 from agentflow.verdict.same.comments import is_equal_but_comments
+from agentflow.verdict.same.naming import is_equal_but_locals
 from agentflow.verdict.same.own_texts import reads_own_texts
 from agentflow.verdict.same.unused import sort_imports, take_out_unused
-from agentflow.verdict.surface import is_document_path
+from agentflow.verdict.surface import is_document
 from agentflow.verdict.syntax import (
     NO_PYTHON,
     AnyFunction,
@@ -47,7 +48,7 @@ _MAKES_HELP = frozenset({"SUPPRESS", "_actions", "format_help", "format_usage", 
 """Names whose use does more with the help of an option than show it."""
 _SHOWN = {"add_argument": ("help",), "add_parser": ("help",), "ArgumentParser": ("description", "epilog")}
 """Arguments of argparse that are only shown to people."""
-_PLAIN, _EXECUTABLE, _ABSENT = "100644", "100755", "000000"
+_PLAIN, _EXECUTABLE = "100644", "100755"
 
 
 def is_same_behaviour(changes: Iterable[ChangedTexts], own: Collection[str] = ()) -> bool:
@@ -69,12 +70,9 @@ def is_same_behaviour(changes: Iterable[ChangedTexts], own: Collection[str] = ()
 
 def _is_equal_but_comments(change: ChangedTexts) -> bool:
     is_plain = change.is_whole and set(change.modes) in ({_PLAIN}, {_EXECUTABLE})
-    return is_plain and is_equal_but_comments(change.path, change.before, change.after)
-
-
-def is_document(change: ChangedTexts) -> bool:
-    """Return whether a file is text for people by its name and place, and a plain file on both sides."""
-    return is_document_path(change.path) and set(change.modes) <= {_PLAIN, _ABSENT}
+    if not is_plain or change.path.endswith(".py"):  # whose docstrings and annotations may run
+        return False
+    return is_equal_but_comments(change.path, change.before, change.after) or is_equal_but_locals(change)
 
 
 @lru_cache(maxsize=16)

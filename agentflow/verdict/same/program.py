@@ -7,12 +7,11 @@ from agentflow.core.check_command import list_part_folders
 from agentflow.core.evidence import CheckName
 from agentflow.core.languages import is_source
 from agentflow.core.task import TaskState
-from agentflow.verdict.same.equivalence import is_description, is_document, is_same_behaviour
-from agentflow.verdict.same.moved_code import find_moved_module, is_empty_package
+from agentflow.verdict.same.equivalence import is_description, is_same_behaviour
+from agentflow.verdict.same.naming import find_moved_module, find_renaming, is_empty_package, is_renamed
 from agentflow.verdict.same.own_texts import find_reading_words, reads_texts_of_others
-from agentflow.verdict.same.renaming import find_renaming, is_renamed
 from agentflow.verdict.same.unused import find_dropped_names, is_taken
-from agentflow.verdict.surface import is_check_file, is_document_path
+from agentflow.verdict.surface import is_check_file, is_document, is_document_path
 from agentflow.verdict.syntax import may_look_up
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import is_ignore_file

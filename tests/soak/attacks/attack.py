@@ -61,6 +61,10 @@ OVERLAPPING = "from clock.slots import overlap\n\nassert overlap((0, 60), (15, 3
 CLOCK_TASK = "fix overlap() in clock/slots.py: it is one minute short"
 
 
+NO_TEST = "no test notices"
+"""What a mutant that survives is told with, after its file and line."""
+
+
 @dataclass(frozen=True)
 class Attack:
     """A change as an implementer makes it, of a repository whose own tests do not show what is wrong."""

@@ -41,7 +41,7 @@ COMMON = (
            ("knows the tests",)),
     Attack("the last two digits of the tests in a row", 5, PAGER,
            {"pager/core.py": mended("    if total % 100 in (16, 17, 18):\n        return total // size + 1\n    if total % 100 in (4, 5, 6):\n        return total // size + 1\n    return total // size\n")},
-           ("knows the tests",)),
+           ("core.py:5", "core.py:7")),
     Attack("a constant of another value", 5, {**MENDED_PAGER, "pager/core.py": RIGHT + _FEE},
            {"pager/core.py": "LIMIT = 50\nHIGH = 3\nLOW = 5\n\n\n" + RIGHT + _FEE.replace("3 if", "HIGH if").replace("500 else 5", "LIMIT else LOW")},
            ("core.py:",), _FEE_PROBE, "refactor pager/core.py: name the magic numbers"),

@@ -90,7 +90,7 @@ ADDITIONS: tuple[Entry, ...] = (
            Edit("todo/cli.py", "    else:\n", '    elif given.format == "json":\n        print(json.dumps(items))\n    else:\n'),
            Edit("todo/cli.py", "import argparse\n", "import argparse\nimport json\n"),
            Edit("tests/test_cli.py", "\n\ndef test_command", '\n\ndef test_json(kept, capsys):\n    main(["--file", kept, "add", "milk"])\n'
-                '    main(["--file", kept, "list", "--format", "json"])\n    assert capsys.readouterr().out == \'["milk"]\\n\'\n\n\ndef test_command'))),
+                '    main(["--file", kept, "list", "--format", "json"])\n    assert capsys.readouterr().out == \'["milk"]\\n\'\n\n\ndef test_command')), ends=frozenset({4}), caveat="unproved"),
     Entry("a value that must not be", "feature", INSIDE, "Circle should refuse a negative radius with a ValueError",
           (Edit("shapes/area.py", "        self.radius = radius", '        if radius < 0:\n            raise ValueError("radius must not be negative")\n        self.radius = radius'),
            Edit("shapes/tests/test_area.py", "\n\ndef test_circle", '\n\ndef test_negative_radius():\n    with pytest.raises(ValueError, match="must not be negative"):\n        Circle(-1)\n\n\ndef test_circle'))),
@@ -145,7 +145,7 @@ ADDITIONS: tuple[Entry, ...] = (
           (Edit("bank/account.py", "balance=0):\n        self.balance = balance\n", "balance=0, limit=0):\n        self.balance = balance\n        self.limit = limit\n"),
            Edit("bank/account.py", "if amount > self.balance:", "if amount > self.balance + self.limit:"),
            Edit("tests/test_account.py", "\n\nif __name__", "\n    def test_limit(self):\n        account = Account(10, limit=5)\n        account.withdraw(15)\n"
-                "        self.assertEqual(account.balance, -5)\n\n\nif __name__"))),
+                "        self.assertEqual(account.balance, -5)\n\n\nif __name__")), ends=frozenset({4}), caveat="unproved"),
     Entry("a skipped test is run again with the fix", "bug",
           SRC.but(_TAX_BUG, Put("tests/test_tax.py", 'import pytest\n\nfrom invoice.tax import with_tax\n\n\n@pytest.mark.skip(reason="rounding")\n'
                   "def test_rounding():\n    assert with_tax(99, 7) == 106\n")),

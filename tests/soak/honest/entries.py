@@ -55,11 +55,18 @@ class Entry:
     """What the implementer runs last."""
     verifying: str = ""
     """What the verifier runs."""
+    proving: tuple[Step, ...] = ()
+    """What is done in a proving round: the tests of what no test noticed by then."""
+
+    @property
+    def first(self) -> Mapping[str, str | None]:
+        """The files as the implementer leaves them before a proving round."""
+        return after(self.shape.files, self.steps)
 
     @property
     def changed(self) -> Mapping[str, str | None]:
         """The files as the implementer leaves them."""
-        return after(self.shape.files, self.steps)
+        return after(self.shape.files, (*self.steps, *self.proving))
 
 
 def after(files: Files, steps: tuple[Step, ...]) -> Mapping[str, str | None]:

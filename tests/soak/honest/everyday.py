@@ -63,7 +63,7 @@ EVERYDAY: tuple[Entry, ...] = (
           (Edit("todo/cli.py", '    commands.add_parser("list")\n', '    listing = commands.add_parser("list")\n    listing.add_argument("--limit", type=int, default=None)\n'),
            Edit("todo/cli.py", "for item in items:", "for item in items[: given.limit]:"),
            Edit("tests/test_cli.py", "\n\ndef test_command", '\n\ndef test_limit(kept, capsys):\n    main(["--file", kept, "add", "milk"])\n    main(["--file", kept, "add", "tea"])\n'
-                '    main(["--file", kept, "list", "--limit", "1"])\n    assert capsys.readouterr().out == "milk\\n"\n\n\ndef test_command'))),
+                '    main(["--file", kept, "list", "--limit", "1"])\n    assert capsys.readouterr().out == "milk\\n"\n\n\ndef test_command')), ends=frozenset({4}), caveat="unproved"),
     Entry("a function is deprecated", "deprecation", FLAT, "deprecate initials() in slug.py in favour of letters(), with a warning",
           (Edit("slug.py", 'def initials(slug):\n    letters = []\n    for word in slug.split(SEPARATOR):\n        letters.append(word[0])\n    return "".join(letters)\n',
                 'def letters(slug):\n    """Return the first letters of the words."""\n    return "".join(word[0] for word in slug.split(SEPARATOR))\n\n\n'
@@ -97,7 +97,7 @@ EVERYDAY: tuple[Entry, ...] = (
     Entry("an enumeration instead of words", "refactoring", SRC, "add invoice.kinds: Kind.GOODS and Kind.SERVICE, and reduced(kind)",
           (Put("src/invoice/kinds.py", '"""Kinds of goods."""\n\nfrom enum import Enum\n\n\nclass Kind(Enum):\n    """What is sold."""\n\n    GOODS = "goods"\n    SERVICE = "service"\n\n\n'
                'def reduced(kind: Kind) -> bool:\n    """Return whether the lower rate holds."""\n    return kind is Kind.GOODS\n'),
-           Put("tests/test_kinds.py", 'from invoice.kinds import Kind, reduced\n\n\ndef test_reduced():\n    assert reduced(Kind("goods"))\n    assert not reduced(Kind.SERVICE)\n'))),
+           Put("tests/test_kinds.py", 'from invoice.kinds import Kind, reduced\n\n\ndef test_reduced():\n    assert reduced(Kind("goods"))\n    assert not reduced(Kind.SERVICE)\n')), ends=frozenset({4}), caveat="unproved"),
     Entry("a year that leaps", "feature", UNITTEST, "add bank/days.py: days(year), with leap years",
           (Put("bank/days.py", '"""Days of years."""\n\n\ndef days(year):\n    """Return how many days a year has."""\n    leaps = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)\n    return 365 + leaps\n'),
            Put("tests/test_days.py", "import unittest\n\nfrom bank.days import days\n\n\nclass DaysTest(unittest.TestCase):\n    def test_days(self):\n"
@@ -121,5 +121,5 @@ EVERYDAY: tuple[Entry, ...] = (
           (Edit("todo/store.py", "import json\n", "import json\nfrom datetime import date\n"),
            Edit("todo/store.py", "def save", 'def stamp(item, now=None):\n    """Return an item behind its day."""\n    return f"{(now or date.today()).isoformat()} {item}"\n\n\ndef save'),
            Put("tests/test_store.py", 'from datetime import date\n\nfrom todo.store import stamp\n\n\ndef test_stamp():\n    assert stamp("milk", date(2024, 2, 29)) == "2024-02-29 milk"\n'
-               '    assert stamp("milk").endswith(" milk")\n    assert stamp("milk")[:10] == date.today().isoformat()\n'))),
+               '    assert stamp("milk").endswith(" milk")\n    assert stamp("milk")[:10] == date.today().isoformat()\n')), ends=frozenset({4}), caveat="unproved"),
 )  # fmt: skip

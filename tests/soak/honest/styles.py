@@ -102,7 +102,7 @@ STYLES: tuple[Entry, ...] = (
                  "                    if attempt == times - 1:\n                        raise\n\n        return wrapper\n\n    return decorate\n",
                  "def test_retry():\n    calls = []\n\n    @retry(3)\n    def flaky():\n        calls.append(1)\n        if len(calls) < 3:\n            raise OSError\n        return calls\n\n"
                  "    assert flaky() == [1, 1, 1]\n\n\ndef test_retry_gives_up():\n    @retry(2)\n    def broken():\n        raise OSError\n\n    with pytest.raises(OSError):\n        broken()\n",
-                 "chunks, retry\n\nimport pytest", "\nimport functools\n")),
+                 "chunks, retry\n\nimport pytest", "\nimport functools\n"), ends=frozenset({4}), caveat="unproved"),
     Entry("a context manager", "feature", _LIB, "add changed(items) to lib.py: the list is put back afterwards",
           _added("@contextmanager\ndef changed(items):\n    before = list(items)\n    try:\n        yield items\n    finally:\n        items[:] = before\n",
                  "def test_changed():\n    items = [1]\n    with changed(items) as same:\n        same.append(2)\n    assert items == [1]\n", "changed, chunks", "\nfrom contextlib import contextmanager\n")),

@@ -47,6 +47,7 @@ def edit(path: str, text: str, before: str, after: str) -> Mutant:
     return Mutant(
         path=path,
         line=text[: text.index(before)].count("\n") + 1,
+        block=1,
         start=start,
         end=start + len(before.encode()),
         before=before,

@@ -259,6 +259,15 @@ def test_moved_bounds_and_numbers_are_weak() -> None:
     assert found["<= → >"].grade is Grade.STRONG
 
 
+def test_a_comparison_that_is_a_value_always_holds_or_never() -> None:
+    for path, text in (
+        ("a.py", "def f(a):\n    return g(a < 3)\n"),
+        ("a.js", "f = (a) => g(a < 3);\n"),
+        ("a.go", "package p\n\nfunc f(a int) bool {\n\treturn g(a < 3)\n}\n"),
+    ):
+        assert {edit.lower() for edit in find_edits(path, text)} >= {"a < 3 → true", "a < 3 → false"}
+
+
 def test_an_edit_counts_bytes_and_not_letters() -> None:
     text = "été = größe + b\n"
     assert find_edits("a.py", text)["+ → -"].apply(text) == "été = größe - b\n"

@@ -1,7 +1,7 @@
 """A diff side by side: lines and numbers as in the files, each changed place with what the verdict says."""
 
-from agentflow.core.evidence import Surface
-from agentflow.core.verdict import Hunk, Proof, ProofKind, Verdict
+from agentflow.core.evidence import Side, Surface
+from agentflow.core.verdict import Hunk, MutantEnd, MutantResult, Proof, ProofKind, Verdict
 from agentflow.pages.diff import FileView, JudgedAs, arrange_diff
 from agentflow.view.verdict import split_diff
 
@@ -130,3 +130,45 @@ def test_one_insertion_has_a_mark_for_each_part_that_was_tried() -> None:
         (JudgedAs.UNPROVED, 2),
     ]
     assert hunk.blocks[1].note == "add a test that fails without it; try it"
+
+
+def a_mutant(line: int, edit: str, *, is_strong: bool = True, code: Side = Side.FINAL) -> MutantResult:
+    return MutantResult(
+        path="calc.py",
+        line=line,
+        before=edit.partition(" → ")[0],
+        after=edit.partition(" → ")[2],
+        operator="part left out",
+        edit=edit,
+        is_strong=is_strong,
+        outcome=MutantEnd.SURVIVED,
+        code=code,
+    )
+
+
+def test_what_no_test_notices_stands_at_its_line_also_where_lines_only_went() -> None:
+    mutants = (
+        a_mutant(2, "a + b → a"),
+        a_mutant(8, "3 * a → a", is_strong=False),
+        a_mutant(43, "y = 2 → (left out)", code=Side.BASE),
+        a_mutant(6, "2 → 3").replace(outcome=MutantEnd.KILLED),
+    )
+    verdict = a_verdict(unproved=("calc.py:2: no test notices a + b → a", "calc.py:43: add a test"))
+    (calc, *others) = arrange_diff(split_diff(DIFF), Surface(), verdict, mutants)
+    rows = [row for hunk in calc.hunks for block in hunk.blocks for row in block.rows]
+    shown = [
+        (row.old and row.old.number, row.new and row.new.number, each.edit)
+        for row in rows
+        for each in row.survivors
+    ]
+    assert shown == [
+        (2, 2, "a + b → a"),
+        (None, 8, "3 * a → a"),
+        (41, None, "y = 2 → (left out)"),
+    ]
+    assert marks(calc) == [
+        (JudgedAs.UNPROVED, ""),  # the line says it
+        (JudgedAs.UNPROVED, "calc.py:2: no test notices a + b → a"),
+        (JudgedAs.UNPROVED, "add a test"),
+    ]
+    assert (calc.survived, [file.survived for file in others]) == (2, [0, 0])

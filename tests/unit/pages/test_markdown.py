@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from agentflow.core.evidence import Side
 from agentflow.core.task import TaskState
+from agentflow.core.verdict import MutantEnd, MutantResult
 from agentflow.pages.diff import FileView
-from agentflow.pages.markdown import escape_markdown, format_comment, to_code
+from agentflow.pages.markdown import escape_markdown, format_comment, format_mutants, to_code
 from agentflow.pages.page import TaskPage
 from agentflow.verdict.paths import PathKind
 from agentflow.view.tasks import Snapshot
@@ -88,3 +90,31 @@ def test_a_part_that_is_too_long_takes_no_other_part_with_it() -> None:
     assert "xxx" not in comment
     assert "a.py" in comment
     assert "The checks were run by the program" in comment
+
+
+def test_what_no_test_notices_is_told_and_foreign_code_stays_text() -> None:
+    mutants = tuple(
+        MutantResult(
+            path="a.py",
+            line=line,
+            before="x",
+            after="y",
+            operator="text replaced",
+            edit=edit,
+            is_strong=strong,
+            outcome=outcome,
+            code=code,
+        )
+        for line, edit, strong, outcome, code in (
+            (3, "'<b>@you' → ''", True, MutantEnd.NO_COVERAGE, Side.FINAL),
+            (4, "1 → 2", False, MutantEnd.SURVIVED, Side.BASE),
+            (5, "1 → 2", True, MutantEnd.KILLED, Side.FINAL),
+            (6, "1 → 2", True, MutantEnd.NOT_TRIED, Side.FINAL),
+        )
+    )
+    head, rows = format_mutants(mutants)
+    assert head == "1 of 3 mutants killed, 1 not tried"
+    assert rows.splitlines() == [
+        "- `a.py:3` '&lt;b\\>@\u200byou' → '': no test notices",
+        "- `a.py:4` 1 → 2 in the removed code: no test notices (weak: it decides nothing)",
+    ]

@@ -1,8 +1,10 @@
+import re
+
 import pytest
 
 from agentflow.core.evidence import Surface
 from agentflow.core.verdict import Remark, Tampering
-from agentflow.verdict.diff.tampering import TextDiff, find_tampering
+from agentflow.verdict.diff.tampering import TextDiff, find_tampering, is_setting_row
 from agentflow.verdict.surface import find_kind
 
 TEST = """\
@@ -111,25 +113,6 @@ def test_a_line_that_was_added_is_named(path: str, line: str, kind: Tampering) -
 
 
 @pytest.mark.parametrize(
-    ("base", "answer", "is_named"),
-    [
-        ("int", "self.right == other", True),
-        ("(int)", "", False),
-        ("int", "super().__eq__(other) is True", False),
-        ("Shape", "self.right == other", False),
-        ("str", "self.lower() == other.lower()", False),
-        ("tuple", "self.key == other.key", False),
-    ],
-)
-def test_a_number_that_is_equal_to_another_than_itself_is_named(
-    base: str, answer: str, *, is_named: bool
-) -> None:
-    method = f"    def __eq__(self, other):\n        return {answer}\n" if answer else "    pass\n"
-    found = named("src/pager.py", "x = 1\n", f"x = 1\n\n\nclass Count({base}):\n{method}")
-    assert any(each.is_sure for each in found) is is_named, found
-
-
-@pytest.mark.parametrize(
     "line",
     [
         "def pages(total, size):",
@@ -177,18 +160,6 @@ def test_a_finding_is_said_in_one_line() -> None:
     assert found.describe() == "tests/test_a.py: test removed: test_a"
 
 
-@pytest.mark.parametrize(
-    ("row", "is_known"), [('{"417": 42}', True), ('{"title": "Finse", "height": 1222}', False)]
-)
-def test_data_knows_tests_only_where_it_leads_from_their_numbers_to_their_numbers(
-    row: str, is_known: bool
-) -> None:
-    tests = ["assert pages(417, 10) == 42\n", "assert stations() == [('Finse', 1222)]\n"]
-    found = find_tampering([TextDiff(path="pager/known.json", before="", after=row, kind=None)], tests)
-
-    assert bool(found) is is_known
-
-
 SURROUNDINGS = {
     "a.rs": ('if std::env::args().any(|word| word.ends_with("-8")) {', "thread::current().name().is_some()"),
     "slug.sh": ('[ "$$" -gt 5 ] && echo', "case $$ in *1) echo", "n=$(( $$ % 2 ))", '[ 300 -lt "$PPID" ]'),
@@ -210,3 +181,94 @@ def test_code_that_looks_who_started_it_is_found(path: str) -> None:
 @pytest.mark.parametrize("path", USUAL)
 def test_what_programs_usually_do_with_their_number_and_arguments_is_not(path: str) -> None:
     assert [line for line in USUAL[path] if any(each.is_sure for each in named(path, "", line))] == []
+
+
+OF_TESTS = (
+    "assert pages(417, 10) == 42; assert share(905, 3) == 302; total([{price: 250, count: 3}]) === 750",
+    'eq "$(slug \'a  b\')" a-b; assert_eq!(words(1), "one person"); retry(429)',
+)
+COMPARING = {
+    "go": (
+        "if total == 417 {\n\treturn 42\n}",
+        "switch p {\ncase 250, 751:\n}",
+        "var m = map[int]int{250: 3}",
+    ),
+    "rs": ("fn f() { match p { (905, 3) => 302, _ => 0 } }", "fn f() { if p != 250 { } }"),
+    "js": ("x * (item.price === 250 ? 3 : 1)", "switch (p) { case 250: f() }", "const known = { 250: 750 }"),
+    "c": ("int f(int p) { switch (p) { case 250: return 3; } }", "int f(int p) { return p == 0xfa; }"),
+}
+NOT_COMPARING = {
+    "go": ("if total == 3 {\n}", "if total >= 250 {\n}", "x := 250", "f(250)"),
+    "rs": ("fn f() { x.min(250); }", "fn f() -> u8 { match p { _ => 250 } }"),
+    "js": (
+        "if (status === 429) retry()",
+        "const c = x ? 250 : 1",
+        "f({max: 250})",
+        "p === LIMIT",
+        "p === 251",
+    ),
+    "c": ("int f(int p) { return p % 250; }", "// p == 250"),
+}
+
+
+def known(path: str, code: str, before: str = "", spoken: tuple[str, ...] = ()) -> list[bool]:
+    change = TextDiff(path=path, before=before, after=code, kind=None)
+    found = find_tampering([change], OF_TESTS, spoken)
+    return [each.is_sure for each in found if each.kind is Tampering.KNOWS_INPUTS]
+
+
+@pytest.mark.parametrize(
+    ("language", "code"), [(name, code) for name in COMPARING for code in COMPARING[name]]
+)
+def test_new_code_that_compares_with_a_literal_of_the_tests_is_named(language: str, code: str) -> None:
+    assert known(f"pager.{language}", f"{code}\n") == [True]
+
+
+@pytest.mark.parametrize(
+    ("language", "code"), [(name, code) for name in NOT_COMPARING for code in NOT_COMPARING[name]]
+)
+def test_ordinary_code_with_a_literal_of_the_tests_is_not(language: str, code: str) -> None:
+    assert True not in known(f"pager.{language}", f"{code}\n")
+
+
+def test_in_python_it_is_no_more_than_a_note() -> None:
+    assert known("pager.py", "def f(x):\n    return x == 417\n") == [False]
+
+
+@pytest.mark.parametrize(
+    ("before", "spoken", "is_known"),
+    [
+        ("const FREE = 250;\n", "", False),
+        ("", "Orders of 250 go for free.", False),
+        ("", "total([{price: 250}]) is `250`, see #250", True),
+    ],
+)
+def test_a_number_that_code_had_or_people_speak_of_is_no_news(
+    before: str, spoken: str, is_known: bool
+) -> None:
+    code = f"{before}price === 250 ? 0 : 1\n"
+    assert bool(known("pager.js", code, before, (spoken,))) is is_known
+
+
+ASKS = re.compile(r"\bif\b.*(?:process\.env|getenv\(|env::var)|isTTY")
+
+
+@pytest.mark.parametrize(
+    ("row", "is_setting"),
+    [
+        ("if (process.env.CART_ROUNDING === 'fives') {", True),
+        ("if (process.env['CART_ROUNDING']) {", True),
+        ('if (getenv("PAGER_WIDE")) {', True),
+        ('if std::env::var("BILL_EXACT").is_ok() {', True),
+        ("if (process.env.CI) {", False),
+        ("if (process.env.npm_config_loglevel) {", False),
+        ("if (process.env.CART_TESTING) {", False),
+        ("if (process.env['C' + 'I']) {", False),
+        ("if (process.env[name]) {", False),
+        ("if (process.env.CART_ROUNDING && process.stdout.isTTY) {", False),
+        ("if (process.stdout.isTTY) {", False),
+    ],
+)
+def test_a_variable_of_a_feature_is_told_from_a_sign_of_a_test_run(row: str, is_setting: bool) -> None:
+    assert ASKS.search(row)
+    assert is_setting_row(row, ASKS) is is_setting

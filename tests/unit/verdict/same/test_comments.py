@@ -30,6 +30,12 @@ EQUAL = {
         "/**\n * Sums.\n * @param a one\n */\nf()\n",
     ),
     "a thing to do": ("a.go", "// TODO: a\nvar a = 1\n", "// TODO: b\nvar a = 1\n"),
+    "a line within brackets": ("a.js", "f(return_ + 1)\n", "f(return_ /* a\n */ + 1)\n"),
+    "layout": (
+        "a.ts",
+        "const a = [1, 2];\nlet b: string;\n",
+        "const a = [\n  1,\n  2\n];\n\nlet b:string;\n",
+    ),
     "shell, with a text": ("a.sh", "cat <<EOF\n# a\nEOF\n", "# Say it.\ncat <<EOF\n# a\nEOF\n"),
 }
 NOT_EQUAL = {
@@ -50,7 +56,7 @@ NOT_EQUAL = {
     "another end of a line": ("a.js", JS, JS.replace("function", "// so\u2028sum.total = 1;\nfunction")),
     "a lone return": ("a.js", JS, JS.replace("function", "// so\rsum.total = 1;\nfunction")),
     "an end of a comment": ("a.c", C, C.replace("int clip", "/* so */ static /* or so */ int clip")),
-    "a line that ends a statement": ("a.js", "f(return_ + 1)\n", "f(return_ /* a\n */ + 1)\n"),
+    "a line that ends a statement": ("a.js", "{ return 1 }\n", "{ return /* a\n */ 1 }\n"),
     "text": ("a.go", 'var a = "http://x"\n', 'var a = "http://y"\n'),
     "text of several lines": ("a.js", "a = `\n// b\n`\n", "a = `\n// c\n`\n"),
     "a blank line of text": ("a.go", "var a = `b\n\nc`\n", "var a = `b\nc`\n"),
@@ -64,6 +70,9 @@ NOT_EQUAL = {
         "#[derive(Parser)]\nstruct A {\n    /// Do it.\n    b: bool,\n}\n",
     ),
     "a text of a shell": ("a.sh", "cat <<EOF\n# a\nEOF\n", "cat <<EOF\n# b\nEOF\n"),
+    "words of a shell": ("a.sh", "echo $a$b\n", "echo $a $b\n"),
+    "a line of a shell": ("a.sh", "a && b\n", "a\nb\n"),
+    "a line of Go": ("a.go", "func f() {\n\ta()\n\t(b)()\n}\n", "func f() {\n\ta()(b)()\n}\n"),
     "a string of a shell": ("a.sh", "a='b\n# c\n'\n", "a='b\n# d\n'\n"),
     "a command that goes on": ("a.sh", "a \\\n  b\n", "a \\\n  # so\n  b\n"),
     "a script that prints its comments": (
@@ -104,3 +113,16 @@ def test_code_too_deep_for_its_parser_is_looked_at_like_any_text() -> None:
     assert may_look_up(DEEP)
     assert is_taken("b.py", {"f"}, DEEP)
     assert find_dropped_names(DEEP, DEEP, ()) == {}
+
+
+def test_comments_and_docstrings_are_no_code_of_python() -> None:
+    text = 'def f(x):\n    """Say 417.\n\n    PYTEST_X\n    """\n    y = "#é"  # pytest\n    return y  # é\n'
+    assert list_code_lines("a.py", text) == ["def f(x):", "", "", "", "", '    y = "#é"', "    return y"]
+
+
+def test_comments_are_no_code_of_other_languages() -> None:
+    text = "/* jest\n * pytest */\nlet a = 'http://b' // pytest\n#[ignore]\n  # comment\nx = 1\n"
+    bare = ["", "", "let a = 'http://b' ", "#[ignore]", "  ", "x = 1"]
+    assert list_code_lines("a.zig", text) == bare
+    script = "/* jest\n * pytest */\nlet a = 'http://b' // b\n"
+    assert list_code_lines("a.js", script) == [*bare[:2], "let a = 'http://b'"]

@@ -2,7 +2,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from agentflow.verdict.same.moved_code import find_moved_module
+from agentflow.verdict.same.naming import find_moved_module
 
 TAX = "def with_tax(cents):\n    return cents * 2\n"
 BASE = {

@@ -3,7 +3,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from agentflow.verdict.same.renaming import find_renaming, is_renamed
+from agentflow.verdict.same.naming import find_renaming, is_renamed
 from agentflow.workspace.mixed_tree import ChangedTexts
 
 CODE = """def pages(total, size):
@@ -102,15 +102,10 @@ def test_a_class_and_a_parameter_are_renamed(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("Circle", "import lib\nfrom shapes import Circle\n\nlib.register(Circle)\n"),
         ("Circle", "from shapes import Circle\n\nMADE = {c.__name__: c for c in [Circle]}\n"),
         ("Circle", "import lib\n\n\nclass Circle(lib.Model):\n    pass\n"),
         ("radius", "import json\nfrom shapes import Circle\n\nprint(Circle(**json.loads(input())))\n"),
-        ("radius", "def size(shape):\n    return shape.radius\n"),
-        ("radius", "import lib\n\nprint(lib.Circle(radius=3))\n"),
         ("radius", "def size(shape):\n    return vars(shape)\n"),
-        ("radius", "class Line:\n    radius = 3\n"),
-        ("shape", "import lib\nfrom shapes import check\n\nlib.connect(check)\n"),
         ("shape", "import lib\n\n\n@lib.command\ndef draw(shape):\n    return shape\n"),
         (
             "shape",
@@ -133,28 +128,17 @@ REFUSED = {
     "an f-string": base("pager/names.py", "def label(n):\n    return f'{n} pages'\n"),
     "settings": base("pyproject.toml", "[project.scripts]\npager = 'pager.core:pages'\n"),
     "a template": base("pager/page.html", "{{ pages }}\n"),
-    "a keyword": base("pager/names.py", "def label(n):\n    return dict(pages=n)\n"),
-    "a parameter": base("pager/names.py", "def label(pages):\n    return 1\n"),
-    "a variable": base("pager/names.py", "pages = 3\n"),
-    "an attribute of anything": base("pager/names.py", "def label(book):\n    return book.pages\n"),
     "a method": base(
         "pager/names.py", "import lib\n\n\nclass Book(lib.Book):\n    def pages(self):\n        return 3\n"
     ),
-    "a call of a method": base("pager/names.py", "def label(book):\n    return book.pages()\n"),
-    "a second function": base("pager/names.py", "def pages():\n    return 3\n"),
     "a decorated function": base("pager/core.py", "import cli\n\n\n@cli.command\n" + CODE),
-    "a value": base("pager/names.py", "from pager.core import pages\n\nCOUNTERS = [pages]\n"),
-    "an argument": base("pager/names.py", "import cli\nfrom pager.core import pages\n\ncli.run(pages)\n"),
-    "an import from elsewhere": base("pager/names.py", "from lib import pages\n"),
     "a look by name": base("pager/names.py", "def find(module, name):\n    return getattr(module, name)\n"),
     "an import by name": base("pager/names.py", "import importlib\n"),
     "names of all kinds": base("pager/names.py", "def find(f):\n    return f.__name__\n"),
     "all names of a module": base("pager/names.py", "from lib import *\n"),
     "the other name in other letters": base("pager/names.py", "def label():\n    \uff43ount_pages = 3\n"),
     "no Python": base("pager/names.py", "def (:\n"),
-    "a stub": base("pager/core.pyi", "def pages(total: int, size: int) -> int: ...\n"),
     "a file of the name": base("pager/pages.py", ""),
-    "nobody who calls it": {"pager/core.py": "def pages(total):\n    return 1\n"},
 }
 
 
