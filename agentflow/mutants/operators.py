@@ -137,6 +137,7 @@ def _find_mutants(tree: SyntaxTree, path: str, lines: Collection[int]) -> list[M
         return []
     apart = [_span(each) for name in ("ignored", "words", "talk") for each in tree.nodes[name]]
     apart += _list_wordings(tree)
+    blocks = _list_blocks(tree, lines)
     found: dict[tuple[int, int, str], Mutant] = {}
     for operator, operate in _OPERATORS.items():
         for node, start, end, after in operate(tree):
@@ -150,7 +151,7 @@ def _find_mutants(tree: SyntaxTree, path: str, lines: Collection[int]) -> list[M
                 mutant = Mutant(
                     path=path,
                     line=line,
-                    block=_find_block(node),
+                    block=max(row for begin, stop, row in blocks if begin <= node.start_byte < stop),
                     start=start,
                     end=end,
                     before=before,
@@ -165,10 +166,17 @@ def _span(node: "Node") -> tuple[int, int]:
     return node.start_byte, node.end_byte
 
 
-def _find_block(node: "Node") -> int:
-    while node.parent is not None and not _BLOCK.search(node.type):
-        node = node.parent
-    return node.start_point.row + 1
+def _list_blocks(tree: SyntaxTree, lines: Collection[int]) -> list[tuple[int, int, int]]:
+    """Return where the blocks around some lines begin and end, and their first line; outer ones first."""
+    found, rest = list[tuple[int, int, int]](), [tree.root]
+    first, last = min(lines, default=0) - 1, max(lines, default=0) - 1
+    while rest:  # from above: to ask a node for its parent takes as long as it lies deep
+        node = rest.pop()
+        if node.start_point.row <= last and node.end_point.row >= first:
+            if node is tree.root or _BLOCK.search(node.type):
+                found.append((*_span(node), node.start_point.row + 1))
+            rest += node.children
+    return sorted(found)
 
 
 def _list_wordings(tree: SyntaxTree) -> list[tuple[int, int]]:

@@ -8,6 +8,8 @@ from agentflow.core.record import Record
 from agentflow.core.verdict import MutantEnd
 from agentflow.mutants.operators import Grade, Mutant
 
+_MOST_OF_A_LINE = 200
+"""A sum of two thousand parts has eight thousand mutants."""
 _Ranked = tuple[tuple[bool, bool, int], Mutant]
 
 
@@ -40,4 +42,5 @@ def order_mutants(mutants: Iterable[Mutant]) -> tuple[Mutant, ...]:
         ranked.append(((each.grade is Grade.WEAK, block in blocks, lines[line]), each))
         blocks.add(block)
         lines[line] += 1
-    return tuple(each for _, each in sorted(ranked, key=lambda pair: pair[0]))
+    kept = (pair for pair in ranked if pair[0][2] < _MOST_OF_A_LINE)
+    return tuple(each for _, each in sorted(kept, key=lambda pair: pair[0]))

@@ -14,6 +14,7 @@
 [(string) (raw_string)] @string
 (number) @number
 (comment) @ignored
-(command name: (_) @_said argument: (_) @words (#match? @_said "^(echo|printf)$"))
+(expansion (variable_name) (_) @default)
 ((comment) @comment (#not-match? @comment "^#!"))
 ((redirected_statement) @talk (#match? @talk "^(echo|printf)\\b.*>&2"))
+(command name: (_) @_said . argument: (_) @ignored (#eq? @_said "printf"))
