@@ -7,6 +7,7 @@
 (array (_) @element)
 (case_item) @part
 (pipeline "|" . (_) @element)
+(pipeline "|" (_) @element .)
 [(program (command) @statement) (if_statement (command) @statement) (elif_clause (command) @statement)]
 [(else_clause (command) @statement) (compound_statement (command) @statement) (do_group (command) @statement)]
 (redirected_statement body: (command)) @statement
