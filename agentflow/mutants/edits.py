@@ -24,6 +24,16 @@ _ARITHMETIC = MappingProxyType(
 )
 _SWAPPED = frozenset({"-", "/", "//", "%", "<<", ">>", "**"})
 """Operators whose sides are no equals."""
+_PAIRS = """
+min max, Min Max, floor ceil, Floor Ceil, any all, some every, find rfind, indexOf lastIndexOf, lower upper,
+startswith endswith, startsWith endsWith, starts_with ends_with, start_with? end_with?, HasPrefix HasSuffix,
+toLowerCase toUpperCase, to_lowercase to_uppercase, ToLower ToUpper, downcase upcase, lstrip rstrip,
+trimStart trimEnd
+"""
+_OPPOSITES = MappingProxyType(
+    {one: other for pair in map(str.split, _PAIRS.split(",")) for one, other in (pair, pair[::-1])}
+)
+"""Functions that take and give the same, and mean the opposite."""
 _BARE = frozenset(
     {"", "None", "nil", "null", "undefined", "0", '""', "''", "false", "False", "pass", "...", "{}"}
 )
@@ -261,6 +271,23 @@ def leave_loops(tree: "SyntaxTree") -> _Edits:
             indent = " " * rows[0].start_point.column
             end = rows[-1].end_byte
             yield node.parent, end, end, f"\n{indent}{tree.grammar.leave}"
+
+
+def add_rounds(tree: "SyntaxTree") -> _Edits:
+    """Yield the number that ends a loop as the next one, which a test that uses up the rounds notices."""
+    for node in tree.nodes["bound"]:
+        if (said := tree.read(node)).isdecimal() and int(said) > 1:
+            yield _replace(node, str(int(said) + 1))
+
+
+def call_opposites(tree: "SyntaxTree") -> _Edits:
+    """Yield calls of `min` in place of `max` and the like: one value alone does not tell them apart."""
+    for node in tree.nodes["call"]:
+        fields = ("method", "function", "name")
+        called = next((each for field in fields if (each := node.child_by_field_name(field))), None)
+        name = called.children[-1] if called is not None and called.children else called
+        if name is not None and (other := _OPPOSITES.get(tree.read(name))):
+            yield _replace(name, other)
 
 
 def flip_booleans(tree: "SyntaxTree") -> _Edits:

@@ -352,7 +352,7 @@ class Neighbours:
         def inside(tell: Callable[[dict[str, Any]], None]) -> None:
             own = attempt((), is_traced=True)
             tell({"seen": own.seen, "atoms": sorted(own.atoms.items()), "lines": self.list_own(own.lines)})
-            for change in ((), *list_changes(own.atoms), ()):
+            for change in ((), *self.list_changes(own.atoms), ()):
                 if not change or time.monotonic() < self.deadline:
                     tell({"change": change, "seen": attempt(change).seen})
 
@@ -362,7 +362,7 @@ class Neighbours:
             return None
         runs = [(*each["change"], each["seen"]) for each in found[1:-1]]
         if found[-1]["change"] or found[-1]["seen"] != own["seen"]:  # one run leaves something to the next
-            changes = list_changes(dict(own["atoms"]))
+            changes = self.list_changes(dict(own["atoms"]))
             runs = [each for change in changes for each in self.try_alone(attempt, change)]
         return {**own, "relevant": relevant, "runs": runs}
 
@@ -379,15 +379,15 @@ class Neighbours:
         own = [(files[path], line) for path, line in lines if files[path].startswith(self.root)]
         return [(path[len(self.root) :], line) for path, line in own if path != __file__]
 
-
-def list_changes(atoms: dict[int, list[Any]]) -> list[tuple[int, int, int]]:
-    """Return the changes of a test in the order in which they tell most: one of each value in turn."""
-    every = [(place, at, value) for place, values in atoms.items() for at, value in enumerate(values)]
-    steps = range(len(_STEPS))
-    whole = [step for step in range(4) if any(change_atom(value, step) != value for *_, value in every)]
-    alone = [(*each, step) for step in steps for each in every if is_telling(each[2])]
-    found = [(place, at, step) for place, at, value, step in alone if change_atom(value, step) != value]
-    return [*((_ALL, 0, step) for step in whole), *found][:_MOST_RUNS]
+    def list_changes(self, atoms: dict[int, list[Any]]) -> list[tuple[int, int, int]]:
+        """Return the changes of a test in the order in which they tell most: one of each value in turn."""
+        every = [(place, at, value) for place, values in atoms.items() for at, value in enumerate(values)]
+        steps = range(len(_STEPS))
+        whole = [step for step in range(4) if any(change_atom(value, step) != value for *_, value in every)]
+        telling = [each for each in every if self.spec["is_all"] or is_telling(each[2])]
+        alone = [(*each, step) for step in steps for each in telling]
+        found = [(place, at, step) for place, at, value, step in alone if change_atom(value, step) != value]
+        return [*((_ALL, 0, step) for step in whole), *found][:_MOST_RUNS]
 
 
 def is_telling(value: Any) -> bool:

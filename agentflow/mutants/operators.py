@@ -34,6 +34,8 @@ class Operator(StrEnum):
     UNWRAPPED = "wrapping left out"
     RETHROW = "error passed on"
     LOOP = "one round only"
+    ROUNDS = "one round more"
+    OPPOSITE = "opposite called"
     BOOLEAN = "boolean flipped"
     TEXT = "text replaced"
     OTHER_ERROR = "another error raised"
@@ -59,6 +61,8 @@ _OPERATORS: Mapping[Operator, Callable[[SyntaxTree], Iterator[edits.Edit]]] = Ma
         Operator.UNWRAPPED: edits.take_wrappings_off,
         Operator.RETHROW: edits.change_errors,
         Operator.LOOP: edits.leave_loops,
+        Operator.ROUNDS: edits.add_rounds,
+        Operator.OPPOSITE: edits.call_opposites,
         Operator.BOOLEAN: edits.flip_booleans,
         Operator.TEXT: edits.replace_texts,
         Operator.OTHER_ERROR: edits.raise_others,

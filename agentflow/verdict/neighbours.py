@@ -8,12 +8,14 @@ from pathlib import Path
 
 from anyio import to_thread
 
-from agentflow.core.evidence import Check
+from agentflow.core.evidence import Check, TestOutcome
 from agentflow.core.record import Record
 from agentflow.core.task import TaskState
 from agentflow.core.verdict import Hunk, Remark, Tampering
 from agentflow.mutants.forked import ForkedRun
 from agentflow.parse import Mismatch, fit
+from agentflow.routing.wanted import Wanted
+from agentflow.verdict.case import find_tests
 from agentflow.verdict.checking import JudgeContext
 from agentflow.verdict.diff.tampering import list_told
 from agentflow.verdict.mixed_sides import lay_new_checks
@@ -50,28 +52,60 @@ class NearbyRun(Record):
 
 
 async def find_memorised(context: JudgeContext, task: TaskState, probing: ProbeContext) -> tuple[Remark, ...]:
-    """Return the changed places whose every proof holds at its own inputs and at no others."""
-    final, tests = probing.tests, sorted(probing.proving)[:_MOST_TESTS]
+    """Return the changed places whose every proof holds at its own inputs and at no others.
+
+    Of a refactoring, which no test proves, those that do something else beside the inputs of the tests.
+    """
+    base, final, proving = find_tests(probing.case.before), probing.tests, probing.proving
+    is_form = probing.case.wanted is Wanted.FORM and not proving and base is not None
+    kept = probing.passed & base.list_ids(TestOutcome.PASSED) if base and is_form else frozenset[str]()
+    tests = sorted(proving or kept)[:_MOST_TESTS]
     paths = {each.path for each in probing.list_product_files()}
     hunks = [each for each in probing.inspection.lines if each.path in paths]
     if final is None or not (tests and hunks and are_python_tests(final.check, tests)):
         return ()
     check = narrow_quietly(final.check, tests)
     sides = (lay_new_checks(context.git, task), task.trees[1])
+    nearby = nearby_run(_SECONDS, is_all=is_form)
     old, new = await run_apart(
-        context.sandbox.level, *(partial(_run, context, task, tree, check) for tree in sides)
+        context.sandbox.level, *(partial(_run, context, task, tree, check, nearby) for tree in sides)
     )
-    return compare_sides(old, new, hunks, list_told([task.task]))
+    return (
+        tuple(find_other_results(old, new, hunks))
+        if is_form
+        else compare_sides(old, new, hunks, list_told([task.task]))
+    )
 
 
-async def _run(context: JudgeContext, task: TaskState, tree: str, check: Check) -> bytes:
+async def _run(context: JudgeContext, task: TaskState, tree: str, check: Check, nearby: ForkedRun) -> bytes:
     async with context.checking.copy(task, tree) as place:
-        return await to_thread.run_sync(place.fork, nearby_run(_SECONDS), check) or b""
+        return await to_thread.run_sync(place.fork, nearby, check) or b""
 
 
-def nearby_run(seconds: float) -> ForkedRun:
-    """Return a run of tests that tells of the neighbours of each."""
-    return ForkedRun(_HOOK, "sitecustomize", {}, seconds)
+def nearby_run(seconds: float, *, is_all: bool = False) -> ForkedRun:
+    """Return a run of tests that tells of the neighbours of each, or also of values that say little."""
+    return ForkedRun(_HOOK, "sitecustomize", {"is_all": is_all}, seconds)
+
+
+def find_other_results(old: bytes, new: bytes, hunks: Iterable[Hunk]) -> Iterator[Remark]:
+    """Yield the changed places where a test that gets another literal comes to another value than before."""
+    before, now = ({each.test: each for each in _read(raw)} for raw in (old, new))
+    for hunk in hunks:
+        runs = (run for test, run in now.items() if test in before and _is_run(hunk, run.lines))
+        found = (literal for run in runs for literal in _list_differing(before[run.test], run))
+        if literal := next(found, None):
+            said = f"the same as before only for {literal}, not for the values next to it"
+            yield Remark(kind=Tampering.KNOWS_INPUTS, path=hunk.path, line=hunk.line, text=said)
+
+
+def _list_differing(old: NearbyRun, new: NearbyRun) -> Iterator[str]:
+    """Yield the literals near which the old code gave a result and the new code gives another one."""
+    nearby, literals = {change[:3]: _number(change[3]) for change in old.runs}, dict(new.atoms)
+    for place, at, step, seen in new.runs:
+        before, now = nearby.get((place, at, step), {}), _number(seen)
+        is_other = any(now.get(key) != said for key, said in before.items() if not said.startswith(_FAILED))
+        if place != _ALL and is_other:
+            yield repr(literals[place][at])
 
 
 def compare_sides(old: bytes, new: bytes, hunks: Iterable[Hunk], told: Collection[str]) -> tuple[Remark, ...]:

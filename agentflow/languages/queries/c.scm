@@ -25,3 +25,4 @@
   (#match? @_said "^(fprintf|fputs|fputc)$") (#match? @_err "stderr"))
 (call_expression function: (_) @_said arguments: (argument_list) @talk (#match? @_said "^(perror|assert|.*log)$"))
 (comment) @comment
+(for_statement condition: (binary_expression right: (number_literal) @bound))

@@ -39,3 +39,5 @@
 ((comment) @comment (#not-match? @comment "^//(go:|\\s*\\+build|export|line)|#(cgo|include)"))
 ; Names that data or interfaces have.
 [(method_declaration name: (_) @key) (method_elem name: (_) @key) (field_declaration name: (_) @key)]
+(for_clause condition: (binary_expression right: (int_literal) @bound))
+(range_clause right: (int_literal) @bound)

@@ -35,3 +35,4 @@
 (class_declaration name: (_) @class)
 [(superclass) (super_interfaces)] @inherits
 [(marker_annotation) (annotation)] @inherits
+(for_statement condition: (binary_expression right: (decimal_integer_literal) @bound))

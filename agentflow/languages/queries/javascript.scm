@@ -53,3 +53,5 @@
 (class_heritage) @inherits
 (decorator) @inherits
 ((string) @ignored (#match? @ignored "^.utf-?8.$"))
+(for_statement condition: (binary_expression right: (number) @bound))
+(while_statement condition: (parenthesized_expression (binary_expression right: (number) @bound)))

@@ -74,3 +74,7 @@
 ((decorator) @inherits (#not-match? @inherits "^@((static|class)method|property|.*mark\\.parametrize)\\b"))
 (call function: (_) @spreads arguments: (argument_list (dictionary_splat)))
 [(function_definition name: (_) @taker) (class_definition name: (_) @taker)]
+; How many rounds a loop has at most.
+(for_statement right: (call function: (_) @_range arguments: (argument_list (integer) @bound .)) (#eq? @_range "range"))
+(for_statement right: (call function: (_) @_range arguments: (argument_list . (_) . (integer) @bound . (_) .)) (#eq? @_range "range"))
+(while_statement condition: (comparison_operator (_) (integer) @bound))

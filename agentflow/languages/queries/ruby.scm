@@ -40,3 +40,4 @@
 ((comment) @comment (#not-match? @comment "^#!|^#.*(coding|frozen|magic|warn)"))
 (class name: (_) @class)
 (superclass) @inherits
+(call receiver: (integer) @bound method: (identifier) @_times (#eq? @_times "times"))

@@ -48,3 +48,4 @@
 (impl_item trait: (_) @inherits)
 [(struct_item name: (_) @class) (enum_item name: (_) @class) (trait_item name: (_) @class)]
 ((attribute_item) @_test . (function_item) @ignored (#match? @_test "\\btest\\b"))
+(for_expression value: (range_expression (integer_literal) @bound .))

@@ -149,8 +149,9 @@ def _find_repeated(
 
 
 def _literals(text: str) -> list[str]:
-    """Return the numbers and strings that a text spells out, a number in one way only."""
+    """Return the numbers and strings that a text spells out, also in a string; a number in one way only."""
     found = _LITERAL.findall(text)
+    found += [each for whole in found if whole[0] in "\"'" for each in _LITERAL.findall(whole[1:-1])]
     return [str(int(each, 16)) if each[:2] in ("0x", "0X") else each for each in found]
 
 
@@ -184,7 +185,8 @@ def _decides(node: "Node") -> bool:
         after = node.next_sibling
         while after is not None and after.type in (",", "|") and after.next_sibling is not None:
             after = after.next_sibling.next_sibling
-        if any(each.type in _EQUAL for each in parent.children) or (after and after.type in _LEADS):
+        is_key = parent.type == "case_item" or (after and after.type in _LEADS)
+        if is_key or any(each.type in _EQUAL for each in parent.children):
             return True
         node = parent
     return False
