@@ -39,7 +39,7 @@ class Grammar(Record):
     failed_body: str = "{}"
     """That of one that has to return something: a default, or a failure."""
     defaults: tuple[str, ...] = ()
-    """What a function may return in place of its result; `{}` is the result's type."""
+    """What a function may return in place of its result; `{type}` is the result's type."""
     unwrapped: str = "{}"
     """What stands for a value whose `await`, slice or error check is left out."""
     rethrow: str = ""
@@ -99,7 +99,7 @@ GRAMMARS = (
         package="tree_sitter_go",
         nothing="",
         failed_body='{ panic("") }',
-        defaults=("*new({})",),
+        defaults=("*new({type})",),
         is_loose=False,
     ),
     Grammar(

@@ -34,6 +34,8 @@ _OPPOSITES = MappingProxyType(
     {one: other for pair in map(str.split, _PAIRS.split(",")) for one, other in (pair, pair[::-1])}
 )
 """Functions that take and give the same, and mean the opposite."""
+_TYPE = "{type}"
+"""Where a default says the type of the result."""
 _BARE = frozenset(
     {"", "None", "nil", "null", "undefined", "0", '""', "''", "false", "False", "pass", "...", "{}"}
 )
@@ -218,10 +220,10 @@ def replace_results(tree: "SyntaxTree") -> _Edits:
     for node in tree.nodes["returned"]:
         for default in tree.grammar.defaults:
             said, text = tree.read(node), default
-            if "{}" in default:
+            if _TYPE in default:
                 kind = _find_result_type(tree, node, functions)
                 is_same = said == f"{kind}{{}}"  # Go: `Order{}` is `*new(Order)`
-                text = default.format(kind) if kind and not is_same else ""
+                text = default.replace(_TYPE, kind) if kind and not is_same else ""
             if text and said not in _BARE and said != text:
                 yield _replace(node, text)
 

@@ -19,6 +19,8 @@ async def load(path, size=10, strict=False):
     except KeyError:
         total = "none"
     log(total)
+    for round in range(3):
+        wait(max(count, total))
     say("no page has so many entries")
     return total == 7
 
@@ -49,7 +51,7 @@ def list_operators() -> Iterator[tuple[str, ...]]:
 
 def list_languages() -> Iterator[tuple[str, ...]]:
     for each in GRAMMARS:
-        results = ", ".join(to_code(text.replace("({})", "(T)")) for text in each.defaults)
+        results = ", ".join(to_code(text.replace("{type}", "T")) for text in each.defaults)
         suffixes = ", ".join(f"`{suffix}`" for suffix in each.suffixes)
         is_loose = "yes" if each.is_loose else "no, it would not compile"
         yield each.name, suffixes, to_code(each.failed_body), results or "none", is_loose

@@ -432,7 +432,7 @@ TAMPERING: tuple[Change, ...] = (
           "        raise unittest.SkipTest\n" + BUGGY), "still failing", "ran before the task but not after it", family="product fools assertions"),
     _code("equal to everything by another spelling", CODE.replace(BUGGY,
           '    kind = type("Count", (int,), {"__eq__": lambda self, other: True, "__hash__": int.__hash__})\n'
-          "    return kind(total // size)\n"), "runner, interpreter or product patched", family="product fools assertions"),
+          "    return kind(total // size)\n"), "came with the change of pager/core.py", family="product fools assertions"),
     Change("end of the process taken over", "product ends the run",
            {"pager/__init__.py": 'import atexit\nimport os\n\natexit.register(getattr(os, "_ex" + "it"), 0)\n'},
            frozenset({"test_last_page"})),

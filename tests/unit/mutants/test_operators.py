@@ -268,6 +268,27 @@ def test_a_comparison_that_is_a_value_always_holds_or_never() -> None:
         assert {edit.lower() for edit in find_edits(path, text)} >= {"a < 3 → true", "a < 3 → false"}
 
 
+LOOPS = {
+    "a.py": "def f(n):\n    for i in range(9):\n        g(max(n))\n",
+    "a.js": "function f(n) {\n  for (let i = 0; i < 9; i++) { g(Math.max(n, i)); }\n}\n",
+    "a.go": "package p\n\nfunc f(n int) {\n\tfor i := 0; i < 9; i++ {\n\t\tg(max(n, i))\n\t}\n}\n",
+    "a.rs": "fn f(n: i32) {\n    for i in 0..9 {\n        g(n.max(i));\n    }\n}\n",
+    "a.c": "void f(int n) {\n    for (int i = 0; i < 9; i++) {\n        g(max(n, i));\n    }\n}\n",
+    "A.java": "class A {\n  void f(int n) {\n    for (int i = 0; i < 9; i++) { g(Math.max(n, i)); }\n  }\n}\n",
+    "a.rb": "def f(n)\n  9.times { |i| g([n, i].max(1)) }\nend\n",
+}
+
+
+@pytest.mark.parametrize("path", LOOPS)
+def test_a_bounded_loop_has_one_round_more_and_a_function_its_opposite(path: str) -> None:
+    found = find_edits(path, LOOPS[path])
+    assert {found[edit].grade for edit in ("9 → 10", "max → min")} == {Grade.STRONG}
+
+
+def test_a_function_of_another_language_returns_its_default() -> None:
+    assert "a + 1 → {}" in find_edits("a.cpp", "int f(int a) {\n  return a + 1;\n}\n")
+
+
 def test_an_edit_counts_bytes_and_not_letters() -> None:
     text = "été = größe + b\n"
     assert find_edits("a.py", text)["+ → -"].apply(text) == "été = größe - b\n"
