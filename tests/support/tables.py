@@ -158,7 +158,7 @@ class Trial:
         """Return the number of the last check each time that a verifier is asked, without what roles ran."""
         checks, has_tests = (
             self.case.checks,
-            any(each.startswith(("t/", "test")) for each in self.case.change),
+            any(each.startswith(("t/", "test", "data/")) for each in self.case.change),
         )
         again = checks * (3 + has_tests) + 1  # the original ones too, and the tests without the change
         return [

@@ -274,7 +274,7 @@ LOOPS = {
     "a.go": "package p\n\nfunc f(n int) {\n\tfor i := 0; i < 9; i++ {\n\t\tg(max(n, i))\n\t}\n}\n",
     "a.rs": "fn f(n: i32) {\n    for i in 0..9 {\n        g(n.max(i));\n    }\n}\n",
     "a.c": "void f(int n) {\n    for (int i = 0; i < 9; i++) {\n        g(max(n, i));\n    }\n}\n",
-    "A.java": "class A {\n  void f(int n) {\n    for (int i = 0; i < 9; i++) { g(Math.max(n, i)); }\n  }\n}\n",
+    "A.java": "class A {\n  void f(int n) {\n    for (int i = 0; i < 9; i++) g(Math.max(n, i));\n  }\n}\n",
     "a.rb": "def f(n)\n  9.times { |i| g([n, i].max(1)) }\nend\n",
 }
 
