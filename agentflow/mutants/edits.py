@@ -158,6 +158,7 @@ def leave_calls_out(tree: "SyntaxTree") -> _Edits:
         is_value = node.parent is not None and node.parent.type not in ("expression_statement", "await")
         is_plain = stand_in is not None and not re.search("argument|spread|splat", stand_in.type)
         is_open = node.id not in plain and (arguments is None or arguments.id not in silent)
+        is_open = is_open and (stand_in is None or tree.read(stand_in) not in _BARE)
         if stand_in is not None and is_value and is_plain and is_open and _span(node) not in statements:
             yield _replace(node, tree.read(stand_in), called.children[-1] if called.children else called)
 
@@ -222,7 +223,8 @@ def replace_results(tree: "SyntaxTree") -> _Edits:
             said, text = tree.read(node), default
             if _TYPE in default:
                 kind = _find_result_type(tree, node, functions)
-                is_same = said == f"{kind}{{}}"  # Go: `Order{}` is `*new(Order)`
+                # Go: `Order{}` and `time.Duration(0)` are `*new(…)`
+                is_same = said in (f"{kind}{{}}", f"{kind}(0)", f'{kind}("")')
                 text = default.replace(_TYPE, kind) if kind and not is_same else ""
             if text and said not in _BARE and said != text:
                 yield _replace(node, text)

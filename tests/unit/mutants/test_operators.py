@@ -285,6 +285,12 @@ def test_a_bounded_loop_has_one_round_more_and_a_function_its_opposite(path: str
     assert {found[edit].grade for edit in ("9 → 10", "max → min")} == {Grade.STRONG}
 
 
+def test_a_value_that_is_empty_already_is_left_alone() -> None:
+    head = "package p\n\nfunc wait(n int) time.Duration {\n\treturn "
+    assert "time.Duration(0) → *new(time.Duration)" not in find_edits("a.go", f"{head}time.Duration(0)\n}}\n")
+    assert "after(0) → *new(time.Duration)" in find_edits("a.go", f"{head}after(0)\n}}\n")
+
+
 def test_a_function_of_another_language_returns_its_default() -> None:
     assert "a + 1 → {}" in find_edits("a.cpp", "int f(int a) {\n  return a + 1;\n}\n")
 
