@@ -21,13 +21,15 @@ from agentflow.sandbox.environment import find_environment, find_program
 from agentflow.sandbox.run import Sandbox, explain_hidden
 from agentflow.sandbox.throwaway import make_scratch_folder
 
-_COLLECTED = tuple(glob for glob in PYTHON.tests if "*" in glob)
+_COLLECTED = tuple(glob for glob in PYTHON.tests if "*" in glob or "/" in glob)
 """The names of test files that pytest collects by itself."""
 _MANAGE, _DJANGO = "manage.py", "DJANGO_SETTINGS_MODULE"
 _REQUIREMENTS = regex(r"(?:requirements[^/]*\.txt|requirements/[^/]+\.txt)")
 _NAMES_PYTEST = regex(r"(?m)(?:^\s*|[\"'])pytest\b")
 _NEEDS_PYTEST = regex(r"(?m)^\s*(?:import|from) pytest\b|^(?:async )?def test")
 _HAS_TESTS = regex(r"(?m)^\s*(?:async )?def test")
+_SINGLE = "test.py"
+"""All tests of a small package: unittest finds it, and pytest does not."""
 _UNITTEST = regex(r"(?m)^\s*(?:import|from) unittest\b(?!\.mock)|\bTestCase\b")
 _LINT_ARGUMENTS = MappingProxyType(
     {
@@ -210,7 +212,7 @@ def _runner(repository: Repository, tests: dict[str, str], projects: Collection[
         return _Wanted(tool="pytest", reason=f"tests in {min(tests)}") if tests else None
     if not tests:
         return next(iter(_configuration(repository, "tox", (), {"tox.ini": "testenv"})), None)
-    if reason := _pytest_hint(repository, tests):
+    if tests.keys() != {_SINGLE} and (reason := _pytest_hint(repository, tests)):
         return _Wanted(tool="pytest", reason=reason)
     return _Wanted(tool="unittest", reason=f"unittest tests in {min(tests)}")
 

@@ -102,7 +102,7 @@ PYTHON = Language(
     name="Python",
     suffixes=(".py",),
     manifests=("pyproject.toml",),
-    tests=("test_*.py", "*_test.py", "tests.py"),
+    tests=("test_*.py", "*_test.py", "tests.py", "/test.py"),
     first=(
         *("conftest.py", "sitecustomize.py", "usercustomize.py", "*.pth"),
         *("**/{tests,test}/__init__.py", "**/{tests,test}/**/__init__.py"),

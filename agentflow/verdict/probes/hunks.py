@@ -23,6 +23,20 @@ from agentflow.verdict.syntax import (
 )
 from agentflow.workspace.mixed_tree import ChangedTexts, find_differences
 
+_DESCRIBES = frozenset(
+    f"__{each}__"
+    for each in (
+        "version",
+        "author",
+        "author_email",
+        "copyright",
+        "date",
+        "description",
+        "license",
+        "title",
+        "url",
+    )
+)
 _FRAME = re.compile(r"(?=.*\S)[\s()\[\]{};,]*(?:(?:else|try|finally)\s*[:{]?|end|fi|done)?\s*")
 """A line that stands between others without a meaning of its own; a blank one parts them."""
 _COMMENT = re.compile(r"\s*(?://|#(?!!))")
@@ -231,7 +245,18 @@ def _core(text: str) -> str:
 def _is_neutral(piece: Piece) -> bool:
     """Return whether a piece cannot change what the program does."""
     taken = (each.replace(before=_without(each, piece), modes=(each.modes[1],) * 2) for each in piece.changes)
-    return all(map(_is_equal, taken)) or _drops_unused(piece)
+    return all(map(_is_equal, taken)) or _drops_unused(piece) or _only_describes(piece)
+
+
+def _only_describes(piece: Piece) -> bool:
+    """Return whether a piece only says otherwise what its module is called: a version, its author."""
+    trees = [read_python(textwrap.dedent(text)) for text in (piece.removed, piece.added)]
+    is_python = all(each.path.endswith(".py") for each in piece.changes) and any(
+        each and each.body for each in trees
+    )
+    return is_python and all(
+        tree is not None and all(_read_plain(node) in _DESCRIBES for node in tree.body) for tree in trees
+    )
 
 
 def _drops_unused(piece: Piece) -> bool:

@@ -92,6 +92,13 @@ RAW = [
         (),
     ),
     ("unittest at the root", {"test_a.py": UNITTEST}, {TESTS: DISCOVER}, ()),
+    (
+        "unittest in one file",
+        {"test.py": UNITTEST, "dev.requirements.txt": "pytest\n"},
+        {TESTS: DISCOVER},
+        (),
+    ),
+    ("a command of that name", {"shop/test.py": UNITTEST}, {}, ()),
     ("unittest in a folder", {"tests/test_a.py": UNITTEST}, {TESTS: f"{DISCOVER} -s tests"}, ()),
     (
         "unittest in a package",

@@ -116,3 +116,9 @@ def test_a_plain_value_that_nothing_uses_any_more_is_no_piece(gone: str, is_piec
     old = OLD.replace("    return b\n", f"{gone}    print()\n    return b\n")
     new = OLD.replace("    return b\n", "    print()\n    return b + 1\n")
     assert places(a_change(new, old)) == (["calc.py:9", "calc.py:10"] if is_piece else ["calc.py:10"])
+
+
+def test_a_version_is_no_piece_and_another_name_is_one() -> None:
+    before = '__version__ = "1.0"\nLIMIT = "1.0"\n'
+    assert places(a_change(before.replace('version__ = "1.0"', 'version__ = "1.1"'), before)) == []
+    assert places(a_change(before.replace('LIMIT = "1.0"', 'LIMIT = "1.1"'), before)) == ["calc.py:2"]
