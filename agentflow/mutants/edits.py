@@ -204,6 +204,12 @@ def take_wrappings_off(tree: "SyntaxTree") -> _Edits:
             yield _replace(node, tree.grammar.unwrapped.format(tree.read(node.named_children[0])))
 
 
+def empty_collections(tree: "SyntaxTree") -> _Edits:
+    """Yield collections that code fills, without anything in them."""
+    for node in tree.nodes["collected"]:
+        yield _replace(node, tree.read(node)[0] + tree.read(node)[-1])
+
+
 def empty_bodies(tree: "SyntaxTree") -> _Edits:
     returns = [each.start_byte for each in tree.nodes["returned"]]
     for node in tree.nodes["body"]:

@@ -32,6 +32,7 @@ class Operator(StrEnum):
     CALL = "call left out"
     PART = "part left out"
     UNWRAPPED = "wrapping left out"
+    EMPTIED = "collection emptied"
     RETHROW = "error passed on"
     LOOP = "one round only"
     ROUNDS = "one round more"
@@ -59,6 +60,7 @@ _OPERATORS: Mapping[Operator, Callable[[SyntaxTree], Iterator[edits.Edit]]] = Ma
         Operator.CALL: edits.leave_calls_out,
         Operator.PART: edits.leave_parts_out,
         Operator.UNWRAPPED: edits.take_wrappings_off,
+        Operator.EMPTIED: edits.empty_collections,
         Operator.RETHROW: edits.change_errors,
         Operator.LOOP: edits.leave_loops,
         Operator.ROUNDS: edits.add_rounds,
@@ -235,9 +237,16 @@ def list_untouched(path: str, text: str, lines: Collection[int]) -> tuple[str, .
 
 
 def list_unreadable(path: str, text: str, lines: Collection[int]) -> tuple[int, ...]:
-    """Return those of some lines that no grammar can read; all of a file in a language without one."""
+    """Return those of some lines that no grammar can read; all of a file in a language without one.
+
+    What a program evaluates as code is a text to its grammar: a condition in it is never tried.
+    """
     tree = parse_source(path, text)
-    return tuple(sorted(tree.broken_lines.intersection(lines) if tree else lines))
+    if tree is None:
+        return tuple(sorted(lines))
+    spans = ((each.start_point.row, each.end_point.row) for each in tree.nodes["evaluated"])
+    hidden = {row + 1 for first, last in spans for row in range(first, last + 1)}
+    return tuple(sorted((tree.broken_lines | hidden).intersection(lines)))
 
 
 def _list_unread(tree: SyntaxTree) -> frozenset[int]:

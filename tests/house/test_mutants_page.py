@@ -18,7 +18,7 @@ async def load(path, size=10, strict=False):
         total = add(count, size) / len(found)
     except KeyError:
         total = "none"
-    log(total)
+    log([page for page in found])
     for round in range(3):
         wait(max(count, total))
     say("no page has so many entries")

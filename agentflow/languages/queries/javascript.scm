@@ -55,3 +55,6 @@
 ((string) @ignored (#match? @ignored "^.utf-?8.$"))
 (for_statement condition: (binary_expression right: (number) @bound))
 (while_statement condition: (parenthesized_expression (binary_expression right: (number) @bound)))
+; Code in texts.
+(call_expression function: (identifier) @_runs (#eq? @_runs "eval")) @evaluated
+(new_expression constructor: (identifier) @_runs (#eq? @_runs "Function")) @evaluated

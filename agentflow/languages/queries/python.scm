@@ -77,4 +77,8 @@
 ; How many rounds a loop has at most.
 (for_statement right: (call function: (_) @_range arguments: (argument_list (integer) @bound .)) (#eq? @_range "range"))
 (for_statement right: (call function: (_) @_range arguments: (argument_list . (_) . (integer) @bound . (_) .)) (#eq? @_range "range"))
+(for_in_clause right: (call function: (_) @_range arguments: (argument_list (integer) @bound .)) (#eq? @_range "range"))
 (while_statement condition: (comparison_operator (_) (integer) @bound))
+[(list_comprehension) (dictionary_comprehension) (set_comprehension)] @collected
+; Code in texts.
+(call function: (identifier) @_runs (#match? @_runs "^(eval|exec|compile)$")) @evaluated

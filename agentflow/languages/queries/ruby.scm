@@ -41,3 +41,4 @@
 (class name: (_) @class)
 (superclass) @inherits
 (call receiver: (integer) @bound method: (identifier) @_times (#eq? @_times "times"))
+(call method: (identifier) @_runs (#match? @_runs "^((instance|class|module)_)?eval$")) @evaluated

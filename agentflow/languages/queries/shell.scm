@@ -19,3 +19,4 @@
 ((comment) @comment (#not-match? @comment "^#!"))
 ((redirected_statement) @talk (#match? @talk "^(echo|printf)\\b.*>&2"))
 (command name: (_) @_said . argument: (_) @ignored (#eq? @_said "printf"))
+(command name: (command_name (word) @_runs) (#eq? @_runs "eval")) @evaluated

@@ -295,6 +295,28 @@ def test_a_function_of_another_language_returns_its_default() -> None:
     assert "a + 1 → {}" in find_edits("a.cpp", "int f(int a) {\n  return a + 1;\n}\n")
 
 
+EVALUATED = {
+    "a.py": "def f(n):\n    return eval('n if n < 9 else 0')\n",
+    "a.js": "function f(n) {\n  return eval('n < 9 ? n : 0');\n}\n",
+    "a.ts": "function f(n: number) {\n  return new Function('n', 'return n')(n);\n}\n",
+    "a.rb": "def f(n)\n  instance_eval('n')\nend\n",
+    "a.sh": 'f() {\n  eval "echo $1"\n}\n',
+}
+
+
+@pytest.mark.parametrize("path", EVALUATED)
+def test_code_in_a_text_cannot_be_read(path: str) -> None:
+    assert list_unreadable(path, EVALUATED[path], range(1, 4)) == (2,)
+
+
+def test_a_collection_that_code_fills_is_emptied() -> None:
+    found = find_edits("a.py", "BIG = {k: 0 for k in range(9)}\nALL = [k for k in BIG]\n")
+    assert {edit for edit in found if edit.endswith(("→ {}", "→ []"))} == {
+        "{k: 0 for k in range(9)} → {}",
+        "[k for k in BIG] → []",
+    }
+
+
 def test_an_edit_counts_bytes_and_not_letters() -> None:
     text = "été = größe + b\n"
     assert find_edits("a.py", text)["+ → -"].apply(text) == "été = größe - b\n"
