@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from agentflow.core.evidence import Check, CheckName, CheckRun, Side, find_same_check
 from agentflow.core.languages import PROBED, is_source
 from agentflow.core.verdict import Hunk, ProbeEnd, ProbeKind, ProbeResult
+from agentflow.languages.grammars import find_grammar
 from agentflow.mutants.operators import list_unreadable
 from agentflow.verdict.case import find_tests
 from agentflow.verdict.judge import has_no_failure
@@ -92,11 +93,13 @@ def _find_unreadable(context: ProbeContext, product: tuple[ChangedTexts, ...]) -
     """Yield the code whose changed lines no grammar reads, so that nothing can be tried of it."""
     final = context.tests
     spans = (hunk for piece in split_change(product, _ALL) for hunk in piece.hunks if is_source(hunk.path))
-    found = [each for each in spans if list_unreadable(each.path, each.change.after, each.new_numbers)]
-    if found and final is not None:
-        paths = tuple(dict.fromkeys(hunk.path for hunk in found))
+    found = [(each, list_unreadable(each.path, each.change.after, each.new_numbers)) for each in spans]
+    places = dict.fromkeys(
+        f"{each.path}:{lines[0]}" if find_grammar(each.path) else each.path for each, lines in found if lines
+    )
+    if places and final is not None:
         yield context.plan(ProbeKind.BROKEN_CODE, final, {}).replace(
-            subjects=paths, unrun=ProbeEnd.UNREADABLE
+            subjects=tuple(places), unrun=ProbeEnd.UNREADABLE
         )
 
 
