@@ -13,7 +13,7 @@ from agentflow.verdict.surface import Kind, find_kind
 
 _HOLDING = frozenset({Kind.TESTS, Kind.SETTING, Kind.NAMED})
 """The kinds of files that hold tests, or start some."""
-_COLLECTED = compile_glob(f"{{{','.join(PYTHON.tests)}}}")
+_COLLECTED = tuple(map(compile_glob, PYTHON.tests))
 
 
 def list_tests(surface: Surface, paths: Iterable[str]) -> tuple[str, ...]:
@@ -63,7 +63,8 @@ def find_added_projects(surface: Surface, before: Collection[str], now: Iterable
 def is_put_among_tests(new: str, before: Iterable[str]) -> bool:
     """Return whether a new file is settings of pytest in a folder where it collects tests already."""
     folder, is_named = get_folder(new), new.rpartition("/")[2] in PYTEST_SETTINGS
-    return is_named and any(path.startswith(folder) and _COLLECTED.fullmatch(path) for path in before)
+    beside = [path for path in before if path.startswith(folder)] if is_named else []
+    return any(glob.fullmatch(path) for path in beside for glob in _COLLECTED)
 
 
 def get_folder(path: str) -> str:

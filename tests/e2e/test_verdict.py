@@ -79,23 +79,23 @@ _COMMENT = ("    return 2 * a", "    # twice\n    return 2 * a")
 
 
 @pytest.mark.parametrize(
-    ("text", "edit", "code"),
+    ("text", "edit", "code", "caveats"),
     [
-        ("document double", _COMMENT, 0),
-        ("add type hints to double", ("def double(a):", "def double(a: int) -> int:"), 0),
-        ("document double", ("    return 2 * a", "    return a + a"), 0),
-        ("document double", ("    return 2 * a", "    return 2 * abs(a)"), 4),
-        ("improve calc.py", _COMMENT, 4),
-        ("fix the off-by-one in double", _COMMENT, 1),
+        ("document double", _COMMENT, 0, []),
+        ("add type hints to double", ("def double(a):", "def double(a: int) -> int:"), 0, []),
+        ("document double", ("    return 2 * a", "    return a + a"), 0, []),
+        ("document double", ("    return 2 * a", "    return 2 * abs(a)"), 4, ["unproved", "knows_the_tests"]),
+        ("improve calc.py", _COMMENT, 4, ["unproved"]),
+        ("fix the off-by-one in double", _COMMENT, 1, []),
     ],
 )
 def test_a_change_that_makes_no_behaviour_other_meets_no_wish_for_other_behaviour(
-    new_repo: NewRepo, text: str, edit: tuple[str, str], code: int
+    new_repo: NewRepo, text: str, edit: tuple[str, str], code: int, caveats: list[str]
 ) -> None:
     repo = new_repo(play.GREEN)
     done = repo.task(text, "--json", script=play.crew(*play.edit("calc.py", *edit), play.submit("calc.py")))
     assert done.code == code
-    assert done.json["caveats"] == (["unproved"] if code == 4 else [])
+    assert done.json["caveats"] == caveats
     assert done.json["files_changed"] == ["calc.py"]
     assert ("nothing that was asked for changed" in repo.run("report", repo.folder.name).out) is (code == 1)
     assert repo.run("verify", repo.folder.name).code == 0
