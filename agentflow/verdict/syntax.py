@@ -133,13 +133,19 @@ def find_first_line(node: ast.stmt) -> int:
     return min([node.lineno, *(each.lineno for each in marks)])
 
 
-_LOOKS_UP = frozenset({"globals", "vars", "locals", "eval", "exec", "__import__", "dir"})
-_LOOKS_UP_IN = frozenset({"__dict__", "import_module", "getmembers", "attrgetter", "methodcaller"})
-"""Attributes that look up a name; the words above are often a program's own as attributes."""
 _BY_NAME = frozenset(
     {
-        *(*_LOOKS_UP, *_LOOKS_UP_IN, "getattr", "setattr", "hasattr", "delattr", "getattr_static"),
-        *("compile", "importlib", "__getattr__", "__getattribute__", "__qualname__", "__subclasses__"),
+        *("globals", "vars", "locals", "eval", "exec", "__import__", "dir", "__dict__", "import_module"),
+        *("getmembers", "attrgetter", "methodcaller", "getattr", "setattr", "hasattr", "delattr"),
+        *(
+            "getattr_static",
+            "compile",
+            "importlib",
+            "__getattr__",
+            "__getattribute__",
+            "__qualname__",
+            "__subclasses__",
+        ),
         *("modules", "inspect", "pickle", "cloudpickle", "dill", "shelve", "copyreg", "joblib", "runpy"),
         *("pkgutil", "singledispatch", "co_name", "_getframe", "currentframe", "get_type_hints", "fire"),
         *("pydoc", "rpyc", "xmlrpc", "ctypes"),
@@ -148,26 +154,6 @@ _BY_NAME = frozenset(
 """Names whose use may reach other code by its name."""
 _RESOURCES = frozenset({"importlib", "resources", "metadata", "files", "as_file", "version", "distribution"})
 """Imports by which code reads files and versions of packages, and no function."""
-
-
-def may_look_up(text: str) -> bool:
-    """Return whether code may look up a function by a computed name; a name that it spells out is a word."""
-    tree = read_python(text)
-    if tree is None:
-        return True
-    for node in ast.walk(tree):
-        match node:
-            case ast.Call(func=ast.Name(id="getattr"), args=[_, name, *_]) if not isinstance(
-                name, ast.Constant
-            ):
-                return True
-            case ast.Name(id=word) if word in _LOOKS_UP | _LOOKS_UP_IN:
-                return True
-            case ast.Attribute(attr=word) if word in _LOOKS_UP_IN:
-                return True
-            case _:
-                pass
-    return False
 
 
 def may_reach_by_name(tree: ast.Module) -> bool:

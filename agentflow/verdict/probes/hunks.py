@@ -11,7 +11,7 @@ from agentflow.core.languages import gather
 from agentflow.core.record import Record
 from agentflow.core.verdict import Hunk
 from agentflow.verdict.same.comments import is_for_tools
-from agentflow.verdict.same.equivalence import is_equal_but_examples, is_same_behaviour
+from agentflow.verdict.same.equivalence import is_equal_code, is_same_behaviour
 from agentflow.verdict.surface import is_document
 from agentflow.verdict.syntax import (
     AnyFunction,
@@ -296,7 +296,7 @@ def _find_function(tree: ast.Module, line: int) -> str:
 
 def _is_equal(change: ChangedTexts) -> bool:
     """Return whether a file differs in comments, formatting or examples only; no document does."""
-    is_equal = is_equal_but_examples(change) or is_same_behaviour((change,)) or _is_commented(change)
+    is_equal = is_equal_code(change) or is_same_behaviour((change,)) or _is_commented(change)
     return is_equal and not is_document(change)
 
 

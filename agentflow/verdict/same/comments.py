@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from agentflow.languages.grammars import Node
 
 _OBEYED = regex(
-    r"@|#__|^//[A-Za-z]+[:\[]|^//[~#]|^//(?:line|export) |^/\*\s*globals?\b|\+[a-z]|[Oo]utput:|^#[^\s#]"
+    r"@|#__|^# ///|coding[:=]"
+    r"|^//[A-Za-z]+[:\[]|^//[~#]|^//(?:line|export) |^/\*\s*globals?\b|\+[a-z]|[Oo]utput:|^#[^\s#]"
+    r"|\b(?:noqa|nosemgrep|pylint|ruff|flake8|mypy|pyright|pyre|isort|yapf|doctest|(?:type|ty|fmt):)"
     r"|\b(?!TODO|FIXME|NOTE|XXX|HACK)[A-Z][A-Z-]{2,}:"
     r"|(?i:\b(?:eslint|jshint|jslint|tslint|biome|oxlint|prettier|istanbul|c8|v8|nolint|nosec|lint|clang|coverity"
     r"|cppcheck|iwyu|lcov|gcov|fall|falls|fallthrough|fallthru|shellcheck|ignore|disable|enable|sourcemappingurl"
@@ -62,6 +64,19 @@ def is_equal_but_comments(path: str, before: str, after: str) -> bool:
 def is_for_tools(line: str) -> bool:
     """Return whether a tool may act on a line of a comment."""
     return _OBEYED.search(line) is not None
+
+
+def list_obeyed(path: str, text: str) -> tuple[str, ...] | None:
+    """Return the comments of Python code on which a tool acts, and its ends of lines; None if unreadable."""
+    tree = parse_source(path, text)
+    comments = [tree.read(each) for each in _list_comments(tree)] if tree else []
+    is_script = any(each.startswith("# ///") for each in comments)  # which says there what it needs
+    obeyed = (each for each in comments if is_script or is_for_tools(each))
+    return (
+        None
+        if tree is None
+        else (*obeyed, text[: text.startswith("#!") and text.find("\n")], str(text.count("\r")))
+    )
 
 
 def _list_obeyed(comment: str) -> list[str]:

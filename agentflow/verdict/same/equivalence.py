@@ -1,21 +1,22 @@
-"""Same behaviour: whether the changed files leave what the code does as it was."""
+"""Same behaviour: whether the changed files leave what the code does as it was.
+
+Python is compared by the instructions that its compiler makes, other languages by their syntax trees.
+"""
 
 import ast
 import builtins
 import collections.abc
 import re
-import symtable
+import sys
 import typing
 import warnings
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import CodeType, MappingProxyType
 
-from agentflow.core.regex import regex
-from agentflow.verdict.same.comments import is_equal_but_comments
+from agentflow.verdict.same.comments import is_equal_but_comments, list_obeyed
 from agentflow.verdict.same.naming import is_equal_but_locals
-from agentflow.verdict.same.own_texts import reads_own_texts
-from agentflow.verdict.same.unused import sort_imports, take_out_unused
 from agentflow.verdict.surface import is_document
 from agentflow.verdict.syntax import (
     NO_PYTHON,
@@ -24,125 +25,63 @@ from agentflow.verdict.syntax import (
     find_parameters,
     list_words,
     name_imported,
+    parse_python,
+    read_python,
     skip_docstring,
 )
 from agentflow.workspace.mixed_tree import ChangedTexts
 
+_PLAIN, _EXECUTABLE = "100644", "100755"
 _DESCRIBES = frozenset({"description", "authors", "maintainers", "keywords", "classifiers", "urls"})
 """Keys of a manifest that describe a project to people."""
-_OBEYED = regex(
-    r"#.*(?:\b(?:noqa|pragma|pylint|ruff|flake8|mypy|pyright|pyre|ty|type|nosec|nosemgrep|fmt|isort|yapf|doctest)\b"
-    r"|ignore|disable|skip|coding[:=]|/// )"
-)
-"""Comments that tools act on."""
-_PLAIN_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "override", "abstractmethod"})
-_ARITY: Mapping[str, int] = MappingProxyType(
+_OWN_DOCSTRING = "own __doc__"
+_READ_DOCSTRINGS = frozenset({"__doc__", "getdoc", "get_docstring", "pydoc", "yacc"})
+_READ_HINTS = frozenset(
     {
-        **dict.fromkeys(("list", "set", "frozenset", "type", "List", "Set", "Type", "Optional"), 1),
-        **dict.fromkeys(("Sequence", "Iterable", "Iterator", "Collection"), 1),
-        **dict.fromkeys(("dict", "Dict", "Mapping", "MutableMapping"), 2),
+        *("__annotations__", "get_type_hints", "get_annotations", "getfullargspec", "pydoc"),
+        *("annotation", "return_annotation", "singledispatch", "singledispatchmethod"),
     }
 )
-"""The number of parameters of each generic class that a hint may name."""
-_MAKES_HELP = frozenset({"SUPPRESS", "_actions", "format_help", "format_usage", "Action"})
-"""Names whose use does more with the help of an option than show it."""
-_SHOWN = {"add_argument": ("help",), "add_parser": ("help",), "ArgumentParser": ("description", "epilog")}
-"""Arguments of argparse that are only shown to people."""
-_PLAIN, _EXECUTABLE = "100644", "100755"
+_READ_IN_A_FILE = frozenset(
+    {
+        *(*_READ_DOCSTRINGS, *_READ_HINTS, _OWN_DOCSTRING, "docopt", "getsource", "signature", "Cmd", "ply"),
+        *("attr", "attrs", "beartype", "cattrs", "click", "dataclass_json", "fastapi", "fire", "injector"),
+        *("msgspec", "pydantic", "strawberry", "typer"),
+    }
+)
+"""Names whose use makes the docstrings or annotations of a file part of what it does."""
+_READS_LOCALS = frozenset({"locals", "vars", "eval", "exec", "dir", "f_locals", "_getframe", "inspect"})
+_PLAIN_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "override", "abstractmethod"})
+_HINTS = (
+    *(ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.Tuple, ast.List, ast.BinOp, ast.BitOr),
+    ast.Load,
+)
+_FOR_HINTS: Mapping[str, object] = MappingProxyType({"typing": typing, "collections.abc": collections.abc})
+_DOING = frozenset({"this", "antigravity", "readline", "rlcompleter", "site"})
+"""Modules of the library that are imported for what they do."""
 
 
 def is_same_behaviour(changes: Iterable[ChangedTexts], own: Collection[str] = ()) -> bool:
     """Return whether every changed file is a document, or code that does the same.
 
-    Comments may differ in any language that is known; in Python docstrings, formatting and annotations too,
-    where nothing in the file reads them, and the order of imports from the standard library. `own` are the
-    names of the repository's modules and folders.
+    `own` are the names of the repository's modules and folders.
     """
-    found, own = tuple(changes), frozenset(own)
+    found, names = tuple(changes), frozenset(own)
     return bool(found) and all(
-        is_document(each)
-        or is_description(each)
-        or (is_equal_but_examples(each, own) and _examples(each.before) == _examples(each.after))
-        or _is_equal_but_comments(each)
-        for each in found
+        is_document(each) or is_description(each) or is_equal_code(each, names) for each in found
     )
 
 
-def _is_equal_but_comments(change: ChangedTexts) -> bool:
-    is_plain = change.is_whole and set(change.modes) in ({_PLAIN}, {_EXECUTABLE})
-    if not is_plain or change.path.endswith(".py"):  # whose docstrings and annotations may run
-        return False
-    return is_equal_but_comments(change.path, change.before, change.after) or is_equal_but_locals(change)
-
-
 @lru_cache(maxsize=16)
-def is_equal_but_examples(change: ChangedTexts, own: frozenset[str] = frozenset()) -> bool:
-    """Return whether Python code does the same, without comparing the examples in its docstrings."""
-    before, after = change.before, change.after
-    is_code = change.path.endswith(".py") and change.is_whole and before != after
-    if not is_code or set(change.modes) not in ({_PLAIN}, {_EXECUTABLE}) or _marks(before) != _marks(after):
+def is_equal_code(change: ChangedTexts, own: frozenset[str] = frozenset()) -> bool:
+    """Return whether a file of code differs in nothing that runs."""
+    is_plain = change.is_whole and set(change.modes) in ({_PLAIN}, {_EXECUTABLE})
+    if not is_plain or change.before == change.after:
         return False
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            compile(after, change.path, "exec", dont_inherit=True)  # a tree alone may still be no program
-            old, new = ast.parse(before), ast.parse(after)
-        reads_texts = any(map(reads_own_texts, (old, new)))
-        if not reads_texts:
-            was, now = _Bare(old), _Bare(new)
-            take_out_unused(old, new, own)
-            _take_out_imports(new, before)
-            old, new = was.visit(old), now.visit(new)
-        sort_imports(old, own)
-        sort_imports(new, own)
-        for side in (old, new):
-            _blank_help(side)
-        return _is_alike(old, new)
-    except NO_PYTHON:  # no Python, or too deep to compare
-        return False
-
-
-def _is_alike(old: ast.Module, new: ast.Module) -> bool:
-    """Return whether two programs are the same but for names of local variables."""
-    bare = [_without_local_names(ast.parse(text), text) for text in map(ast.unparse, (old, new))]
-    return len({ast.dump(each) for each in bare}) == 1 or len(set(map(_compile, bare))) == 1
-
-
-def _compile(tree: ast.Module) -> tuple[object, ...]:
-    """Return the instructions of a program, with its assertions and without; lines do not count."""
-    for node in ast.walk(tree):
-        if hasattr(node, "lineno"):
-            place = {"lineno": 1, "end_lineno": 1, "col_offset": 0, "end_col_offset": 0}
-            vars(node).update(place)
-    return tuple(_list_parts(compile(tree, "", "exec", dont_inherit=True, optimize=each)) for each in (0, 1))
-
-
-def _list_parts(code: CodeType) -> tuple[object, ...]:
-    """Return all that running a code object depends on."""
-    constants = (_list_parts(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts)
-    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
-    names = (code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
-    return (code.co_code, code.co_exceptiontable, *counts, *names, *constants)
-
-
-def _blank_help(side: ast.Module) -> None:
-    """Remove the help texts of argparse, but keep their placeholders."""
-    words = list_words(side)
-    if "argparse" not in words or not _MAKES_HELP.isdisjoint(words):
-        return
-    for node in ast.walk(side):
-        match node:
-            case ast.Call(func=ast.Attribute(attr=word)) if word in _SHOWN:
-                for each in node.keywords:
-                    if each.arg in _SHOWN[word]:
-                        each.value = _blank(each.value)
-            case _:
-                pass
-
-
-def _blank(node: ast.expr) -> ast.expr:
-    if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or not node.value.strip():
-        return node
-    return ast.Constant(value=" ".join(["told", *re.findall(r"%(?:\(\w*\))?.?", node.value)]))
+    if not change.path.endswith(".py"):
+        return is_equal_but_comments(change.path, change.before, change.after) or is_equal_but_locals(change)
+    before, after = (_read_program(change.path, text, own) for text in (change.before, change.after))
+    return before is not None and before == after
 
 
 def is_description(change: ChangedTexts) -> bool:
@@ -153,50 +92,65 @@ def is_description(change: ChangedTexts) -> bool:
 
     try:
         sides = [loads(text) for text in (change.before, change.after)]
-        for told in (side.get("project", {}) for side in sides):
-            for key in _DESCRIBES & told.keys():
-                del told[key]
+        for project in (side.get("project", {}) for side in sides):
+            for key in _DESCRIBES & project.keys():
+                del project[key]
     except (ValueError, AttributeError, TypeError):
         return False
     return sides[0] == sides[1]
 
 
-def _examples(text: str) -> list[object]:
-    """Return the examples in docstrings; of code that cannot be parsed, the text."""
-    from doctest import DocTestParser  # noqa: PLC0415  # it loads a debugger and a test runner
-
+def _read_program(path: str, text: str, own: Collection[str]) -> tuple[object, ...] | None:
+    """Return all that running Python code depends on, and the comments that tools obey."""
+    obeyed, tree = list_obeyed(path, text), read_python(text)
+    if obeyed is None or tree is None:
+        return None
     try:
-        texts = [
-            ast.get_docstring(node) or ""
-            for node in ast.walk(ast.parse(text))
-            if isinstance(node, ast.Module | Definition)
-        ]
-        found = (each for docstring in texts for each in DocTestParser().get_examples(docstring))
-        return [(each.source, each.want, sorted(each.options.items())) for each in found]
+        with warnings.catch_warnings(action="ignore"):
+            compile(text, path, "exec", dont_inherit=True)  # a tree alone may still be no program
+        if _READ_IN_A_FILE.isdisjoint(_list_names(tree)):
+            tree = _Bare(tree).visit(tree)
+            _drop_unused(tree, own)
+        tree.body = [*_sort_imports(tree.body, own)]
+        for node in ast.walk(ast.fix_missing_locations(tree)):
+            if hasattr(node, "lineno"):  # a line of its own may take an instruction
+                vars(node).update(lineno=1, end_lineno=1, col_offset=0, end_col_offset=0)
+        is_free = _READS_LOCALS.isdisjoint(list_words(tree))
+        programs = (compile(tree, "", "exec", dont_inherit=True, optimize=each) for each in (0, 1))
+        return (obeyed, *(_list_parts(each, with_locals=not is_free) for each in programs))
     except NO_PYTHON:
-        return [text]
+        return None
 
 
-def _marks(text: str) -> list[str]:
-    """Return what tools act on beside the code: a script's first line, comments, ends of lines."""
-    first = text.split("\n", 1)[0] if text.startswith("#!") else ""
-    told = re.findall(r"(?m)^#.*", text) if "# /// " in text else []  # a script says there what it needs
-    return [first, str(text.count("\r")), *told, *(found[0] for found in _OBEYED.finditer(text))]
+def _list_parts(code: CodeType, *, with_locals: bool) -> tuple[object, ...]:
+    """Return the instructions of code and what they name; local variables only have numbers in them."""
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+    constants = (
+        _list_parts(each, with_locals=with_locals) if isinstance(each, CodeType) else repr(each)
+        for each in code.co_consts
+    )
+    parameters = code.co_argcount + code.co_kwonlyargcount
+    names = code.co_varnames if with_locals else code.co_varnames[:parameters]
+    bound = (code.co_name, code.co_names, code.co_nlocals, names, code.co_freevars, code.co_cellvars)
+    return (code.co_code, code.co_exceptiontable, *counts, *bound, *constants)
 
 
 class _Bare(ast.NodeTransformer):
     """Takes out docstrings, and annotations that raise nothing when they are evaluated."""
 
     def __init__(self, tree: ast.Module) -> None:
-        imports = (node for node in tree.body if isinstance(node, ast.ImportFrom))
-        names = ((node.module, each.name) for node in imports for each in node.names)
-        self._is_lazy = ("__future__", "annotations") in names
-        nodes = tuple(ast.walk(tree))
-        self._rebound = {
-            each.id for each in nodes if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)
-        }
-        self._rebound |= {each.name for each in nodes if isinstance(each, Definition)}
-        self._known = {name: line for line, name in reversed(list(_names_bound(tree)))}
+        self._is_lazy = any(map(_is_lazy_import, tree.body))
+        self._lines = {name: 0 for name, value in vars(builtins).items() if isinstance(value, type)}
+        """Where each class or imported name is bound."""
+        for node in reversed(tree.body):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                self._lines |= {name_imported(each): node.lineno for each in node.names}
+            elif isinstance(node, ast.ClassDef):
+                self._lines[node.name] = node.end_lineno or node.lineno
+        for each in ast.walk(tree):
+            is_bound = isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)
+            if is_bound or isinstance(each, AnyFunction):
+                self._lines.pop(getattr(each, "id", getattr(each, "name", "")), None)
 
     def visit_Module(self, node: ast.Module) -> ast.Module:
         node.body = node.body[skip_docstring(node) :]
@@ -214,148 +168,187 @@ class _Bare(ast.NodeTransformer):
     def visit_FunctionDef(self, node: AnyFunction) -> AnyFunction:
         if _is_plain(node):
             node.body = node.body[skip_docstring(node) :] or [ast.Pass()]
-            self._strip_annotations(node)
+            for each in find_parameters(node):
+                each.annotation = None if self._is_harmless(each.annotation) else each.annotation
+            node.returns = None if self._is_harmless(node.returns) else node.returns
         self.generic_visit(node)
         return node
 
     visit_AsyncFunctionDef = visit_FunctionDef
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        is_plain = node.value is not None and isinstance(node.target, ast.Name)
-        if node.value is None or not is_plain or not self._is_harmless(node.annotation):
+        if node.value is None or not isinstance(node.target, ast.Name):
             return node
-        return ast.Assign(targets=[node.target], value=node.value, lineno=node.lineno)
+        bare = ast.Assign(targets=[node.target], value=node.value, lineno=node.lineno)
+        return bare if self._is_harmless(node.annotation) else node
 
-    def _strip_annotations(self, node: AnyFunction) -> None:
-        for each in find_parameters(node):
-            if each.annotation is not None and self._is_harmless(each.annotation):
-                each.annotation = None
-        if node.returns is not None and self._is_harmless(node.returns):
-            node.returns = None
-
-    def _is_harmless(self, node: ast.expr) -> bool:
-        """Return whether evaluating an annotation cannot raise."""
-        if self._is_lazy or (isinstance(node, ast.Constant) and isinstance(node.value, str | None)):
+    def _is_harmless(self, annotation: ast.expr | None) -> bool:
+        """Return whether evaluating an annotation does nothing: all its names are classes bound above."""
+        if annotation is None or self._is_lazy:
             return True
-        match node:
-            case ast.Name():
-                return self._is_builtin(node.id) or self._known.get(node.id, 1 << 60) < node.lineno
-            case ast.Subscript(value=ast.Name(id=name) as generic, slice=inner) if name in _ARITY:
-                parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
-                is_right = self._is_harmless(generic) and len(parts) == _ARITY[name]
-                return is_right and all(self._is_harmless(each) for each in parts)
-            case ast.BinOp(op=ast.BitOr(), left=left, right=right):
-                return self._is_joinable(left) and self._is_joinable(right)
-            case _:
-                return False
-
-    def _is_joinable(self, node: ast.expr) -> bool:
-        """Return whether an annotation can stand beside `|`."""
-        match node:
-            case ast.Constant(value=None):
-                return True
-            case ast.Name(id=name):
-                return self._is_builtin(name)
-            case ast.Subscript(value=ast.Name(id=name)):
-                return self._is_builtin(name) and self._is_harmless(node)
-            case ast.BinOp():
-                return self._is_harmless(node)
-            case _:
-                return False
-
-    def _is_builtin(self, name: str) -> bool:
-        is_class = isinstance(getattr(builtins, name, None), type)
-        return is_class and name not in self._rebound and name not in self._known
+        nodes = [*ast.walk(annotation)]
+        joined = [each for node in nodes if isinstance(node, ast.BinOp) for each in (node.left, node.right)]
+        return (
+            all(isinstance(each, _HINTS) for each in nodes)
+            and all(
+                self._lines.get(each.id, sys.maxsize) < annotation.lineno
+                for each in nodes
+                if isinstance(each, ast.Name)
+            )
+            and not any(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in joined)
+        )
 
 
 def _is_plain(node: Definition) -> bool:
     return all(isinstance(each, ast.Name) and each.id in _PLAIN_DECORATORS for each in node.decorator_list)
 
 
-def _names_bound(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield the names that imports and classes bind at the top of a module, with their lines."""
-    for node in tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from ((node.lineno, name_imported(each)) for each in node.names)
-        elif isinstance(node, ast.ClassDef):
-            yield node.end_lineno or node.lineno, node.name
+def _is_lazy_import(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.ImportFrom)
+        and node.module == "__future__"
+        and [each.name for each in node.names] == ["annotations"]
+    )
 
 
-def _take_out_imports(tree: ast.Module, before: str) -> None:
-    """Take out names that are imported for annotations, stood nowhere before and can be imported."""
-    known, seen = set(re.findall(r"\w+", before)), set[str]()
-    may_be_lazy = not _keeps_annotations(tree)
-    for node in tree.body:
-        if not isinstance(node, ast.ImportFrom) or node.level:
-            continue
-        for each in tuple(node.names):
-            is_new = each.asname is None and each.name not in known | seen
-            if is_new and _can_import(node.module or "", each.name, may_be_lazy=may_be_lazy):
-                seen.add(each.name)
-                node.names.remove(each)
-    tree.body = [node for node in tree.body if not (isinstance(node, ast.ImportFrom) and not node.names)]
-
-
-def _can_import(module: str, name: str, *, may_be_lazy: bool) -> bool:
-    if module == "__future__":
-        return name == "annotations" and may_be_lazy
-    homes = {"typing": typing, "collections.abc": collections.abc}
-    return module in homes and hasattr(homes[module], name)
-
-
-def _keeps_annotations(tree: ast.Module) -> bool:
-    """Return whether a decorator may read annotations: of fields, or of a function that it changes."""
+def _drop_unused(tree: ast.Module, own: Collection[str]) -> None:
+    """Drop imports of the library and private functions that nothing in a module names."""
     nodes = [each for each in ast.walk(tree) if isinstance(each, Definition)]
     fields = (part for each in nodes if isinstance(each, ast.ClassDef) for part in each.body)
-    return any(isinstance(part, ast.AnnAssign) for part in fields) or not all(map(_is_plain, nodes))
+    if all(map(_is_plain, nodes)) and not any(isinstance(part, ast.AnnAssign) for part in fields):
+        tree.body = [each for each in tree.body if not _is_lazy_import(each)]
+    body = [part for each in tree.body for part in _split_import(each, own)]
+    words = {id(each): list_words(each) for each in body}
+    said = Counter(word for each in words.values() for word in each)
+    while unused := [each for each in body if (name := _name_droppable(each, own)) and said[name] == 1]:
+        body = [each for each in body if each not in unused]
+        said.subtract(word for each in unused for word in words[id(each)])
+    tree.body = body
 
 
-_READS_NAMES = frozenset(
-    {
-        *("locals", "vars", "eval", "exec", "dir", "f_locals"),
-        *("_getframe", "currentframe", "inspect", "stack", "trace"),
-    }
-)
-"""Names whose use may read the names of local variables."""
-_BINDING: Mapping[type[ast.AST], str] = MappingProxyType(
-    {
-        **dict.fromkeys((ast.ExceptHandler, ast.MatchAs, ast.MatchStar), "name"),
-        ast.Name: "id",
-        ast.MatchMapping: "rest",
-    }
-)
-"""The field in which a node names a variable."""
-_Functions = dict[tuple[str, int], frozenset[str]]
+def _name_droppable(node: ast.stmt, own: Collection[str]) -> str:
+    """Return what a statement binds if it does nothing else; empty for any other."""
+    match node:
+        case ast.Import(names=[name]) if _is_of_library(node, own):
+            return "" if "." in name.name else name_imported(name)
+        case ast.ImportFrom(module=str() as module, names=[name]) if _is_of_library(node, own):
+            return name_imported(name) if hasattr(_FOR_HINTS.get(module), name.name) else ""
+        case ast.FunctionDef(name=name, decorator_list=[]) if own and name[:1] == "_" != name[1:2]:
+            head = (node.args, *filter(None, [node.returns]))
+            is_doing = any(isinstance(each, ast.Call) for part in head for each in ast.walk(part))
+            return "" if is_doing else name
+        case _:
+            return ""
 
 
-def _without_local_names(tree: ast.Module, text: str) -> ast.Module:
-    """Return code in which local variables are numbered; parameters keep theirs."""
-    words = {getattr(node, "id", getattr(node, "attr", "")) for node in ast.walk(tree)}
-    if not _READS_NAMES.isdisjoint(words):
-        return tree
-    functions = _Functions()
-    _collect(symtable.symtable(text, "code", "exec"), functions)
-    for node in ast.walk(tree):
-        if isinstance(node, AnyFunction):
-            _number(node, functions.get((node.name, node.lineno), frozenset()))
-    return tree
+def _is_of_library(node: ast.stmt, own: Collection[str]) -> bool:
+    """Return whether a statement imports from the standard library alone."""
+    modules = list[str]()
+    if isinstance(node, ast.Import):
+        modules = [each.name for each in node.names]
+    elif isinstance(node, ast.ImportFrom) and not node.level and node.module != "__future__":
+        modules = [node.module or ""]
+    tops = {module.partition(".")[0] for module in modules}
+    known = sys.stdlib_module_names - {*own, *_DOING} if own else {"typing", "collections"}
+    return bool(tops) and tops <= known
 
 
-def _collect(table: symtable.SymbolTable, functions: _Functions) -> None:
-    """Collect the names that only one function knows."""
-    if isinstance(table, symtable.Function) and not table.get_children():
-        names = (each for each in table.get_symbols() if each.is_local() and not each.is_parameter())
-        functions[table.get_name(), table.get_lineno()] = frozenset(
-            each.get_name() for each in names if not each.is_imported() and not each.is_global()
+def _split_import(node: ast.stmt, own: Collection[str]) -> Iterator[ast.stmt]:
+    """Yield an import of the library name by name, and any other statement as it is."""
+    if not isinstance(node, ast.Import | ast.ImportFrom) or not _is_of_library(node, own):
+        yield node
+    elif isinstance(node, ast.Import):
+        yield from (ast.Import(names=[each]) for each in node.names)
+    else:
+        yield from (ast.ImportFrom(node.module, [each], node.level) for each in node.names)
+
+
+def _sort_imports(body: Iterable[ast.stmt], own: Collection[str]) -> Iterator[ast.stmt]:
+    """Yield statements with the library's imports that follow each other in one order."""
+    run = list[ast.stmt]()
+    for node in body:
+        if _is_of_library(node, own):
+            run += _split_import(node, own)
+        else:
+            yield from (*_in_order(run), node)
+            run = []
+    yield from _in_order(run)
+
+
+def _in_order(imports: list[ast.stmt]) -> list[ast.stmt]:
+    """Return imports of one name each in one order, unless the last of two that bind a name counts."""
+    sources = dict[str, str]()
+    for node in imports:
+        assert isinstance(node, ast.Import | ast.ImportFrom)
+        is_top = isinstance(node, ast.Import) and not node.names[0].asname
+        source = "" if is_top else ast.dump(node)
+        name = name_imported(node.names[0])
+        if name == "*" or sources.setdefault(name, source) != source:
+            return imports
+    return sorted(imports, key=ast.dump)
+
+
+def find_dropped_names(before: str, after: str) -> frozenset[str]:
+    """Return the names that Python code bound at its top by imports and functions, and binds no more."""
+    return frozenset(_list_bound(before) - _list_bound(after))
+
+
+def _list_bound(text: str) -> set[str]:
+    found = set[str]()
+    for node in parse_python(text).body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.update(map(name_imported, node.names))
+        elif isinstance(node, AnyFunction):
+            found.add(node.name)
+    return found
+
+
+def reads_texts_of_others(text: str, words: Collection[str]) -> bool:
+    """Return whether code uses one of some words for more than its own module's docstring."""
+    tree = read_python(text)
+    return tree is None or not _list_names(tree).isdisjoint(words)
+
+
+def find_reading_words(before: str, after: str) -> frozenset[str]:
+    """Return the names by which other code may read the docstrings or annotations that differ."""
+    sides = [read_python(text) for text in (before, after)]
+    kinds = ((_READ_DOCSTRINGS, _list_docstrings), (_READ_HINTS, _list_hints))
+    return frozenset[str]().union(
+        *(
+            words
+            for words, list_texts in kinds
+            if len({tuple(list_texts(side)) if side else None for side in sides}) > 1
         )
-    for child in table.get_children():
-        _collect(child, functions)
+    )
 
 
-def _number(function: AnyFunction, names: frozenset[str]) -> None:
-    """Give the local variables of a function numbers in the order in which they stand."""
-    numbers = dict[str, str]()
-    for node in ast.walk(function):
-        field = _BINDING.get(type(node), "")
-        if (name := getattr(node, field, None)) in names:
-            setattr(node, field, numbers.setdefault(name, f"{len(numbers)}"))
+def _list_docstrings(tree: ast.Module) -> Iterator[str | None]:
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Module | Definition))
+    return (ast.get_docstring(node, clean=False) for node in nodes)
+
+
+def _list_hints(tree: ast.Module) -> Iterator[str | None]:
+    """Yield the annotation of each place, and the imports that decide whether they are kept as text."""
+    for node in ast.walk(tree):
+        hints = (getattr(node, field) for field in ("annotation", "returns") if hasattr(node, field))
+        yield from (each and ast.dump(each) for each in hints)
+    yield from (ast.dump(each) for each in tree.body if _is_lazy_import(each))
+
+
+def _list_names(tree: ast.Module) -> frozenset[str]:
+    """Return the names that code uses, and those that it spells out in its strings."""
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    found = set[str]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id="__doc__"):
+                found.add(_OWN_DOCSTRING)
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                found.add(name)
+            case ast.alias(name=name) | ast.ImportFrom(module=str() as name):
+                found.update(name.split("."))
+            case ast.Constant(value=str() as text) if id(node) not in prose:
+                found.update((text, *re.findall(r"__\w+__", text)))
+            case _:
+                pass
+    return frozenset(found)

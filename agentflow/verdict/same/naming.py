@@ -180,7 +180,7 @@ def is_equal_but_locals(change: ChangedTexts) -> bool:
         is_name = function != (0, 0) and was.type == now.type == "identifier"
         if texts[0] != texts[1] and not (is_name and names[function].setdefault(*texts) == texts[1]):
             return False
-        if is_name and any(_DECLARES.search(each.type) for each in above[:2]):
+        if is_name and any(_declares(each, was) for each in above[:2]):
             declared[function].add(texts[0])
         if not re.search("(property|field|type)_identifier", was.type):
             words.append((function, *texts))
@@ -188,6 +188,14 @@ def is_equal_but_locals(change: ChangedTexts) -> bool:
     mine = [(names[at], was, now) for at, was, now in words if at in names]
     is_whole = all(told.get(was, was) == now and was not in told.values() for told, was, now in mine)
     return bool(names) and is_told and is_whole
+
+
+def _declares(node: "Node", name: "Node") -> bool:
+    """Return whether a node declares a name, which is no part of the value that it gives."""
+    values = [node.child_by_field_name(field) for field in ("value", "right", "default_value", "body")]
+    return _DECLARES.search(node.type) is not None and not any(
+        _is_within(name, _span(each)) for each in values if each
+    )
 
 
 def _list_above(node: "Node") -> Iterator["Node"]:

@@ -1,5 +1,6 @@
 """Same program: whether a change leaves it so, by its texts and by all others that name them."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePosixPath
 
@@ -7,12 +8,16 @@ from agentflow.core.check_command import list_part_folders
 from agentflow.core.evidence import CheckName
 from agentflow.core.languages import is_source
 from agentflow.core.task import TaskState
-from agentflow.verdict.same.equivalence import is_description, is_same_behaviour
+from agentflow.verdict.same.equivalence import (
+    find_dropped_names,
+    find_reading_words,
+    is_description,
+    is_same_behaviour,
+    reads_texts_of_others,
+)
 from agentflow.verdict.same.naming import find_moved_module, find_renaming, is_empty_package, is_renamed
-from agentflow.verdict.same.own_texts import find_reading_words, reads_texts_of_others
-from agentflow.verdict.same.unused import find_dropped_names, is_taken
 from agentflow.verdict.surface import is_check_file, is_document, is_document_path
-from agentflow.verdict.syntax import may_look_up
+from agentflow.verdict.syntax import may_reach_by_name, read_python
 from agentflow.workspace.git import Git
 from agentflow.workspace.ignored_files import is_ignore_file
 from agentflow.workspace.mixed_tree import ChangedTexts
@@ -35,7 +40,7 @@ def is_same_program(git: Git, task: TaskState, changes: tuple[ChangedTexts, ...]
     modes = {mode for each in changes if is_ignore_file(each.path) for mode in each.modes}
     if modes and not (modes <= _PLAIN and _ignores_nothing(git, task)):
         return False
-    if (others and not is_same_behaviour(others, own)) or _is_needed(git, base, others, own):
+    if (others and not is_same_behaviour(others, own)) or _is_needed(git, base, others):
         return False
     if any(each.path in surface.read for each in changes):
         return False
@@ -71,24 +76,32 @@ def _ignores_nothing(git: Git, task: TaskState) -> bool:
     return not known and not _in_code(git.find_mentions(task.trees[0], ["gitignore"]))
 
 
-def _is_needed(git: Git, tree: str, changes: tuple[ChangedTexts, ...], own: Collection[str]) -> bool:
+def _is_needed(git: Git, tree: str, changes: tuple[ChangedTexts, ...]) -> bool:
     """Return whether other files may need a name that is gone, or a project's description."""
     if any(map(is_description, changes)) and _in_code(git.find_mentions(tree, ["metadata"])):
         return True
     for each in (each for each in changes if each.path.endswith(".py")):
-        names = find_dropped_names(each.before, each.after, own)
-        private = {name for name, kind in names.items() if kind == "function"}
-        if private and not {*git.find_mentions(tree, private)} <= {each.path}:
+        gone = find_dropped_names(each.before, each.after)
+        private = [name for name in gone if name.startswith("_")]
+        naming = {*git.find_mentions(tree, gone)} - {each.path} if gone else set()
+        if private and not naming.isdisjoint(git.find_mentions(tree, private)):
             return True
-        naming = git.find_mentions(tree, names) if names else ()
-        paths = [path for path in (git.list_paths(tree) if private else naming) if path.endswith(".py")]
-        texts = git.read_files(tree, paths, _TEXT_BYTES)
-        others = (text for path, text in texts.items() if path in naming and path != each.path)
-        if any(is_taken(each.path, names, text) for text in others):
+        place = PurePosixPath(each.path)
+        stem = place.parent.name if place.stem == "__init__" else place.stem
+        words = "|".join(map(re.escape, gone))
+        imported = rf"from [\w.]*\b({stem}|\.) import [^#\n]*(\b({words})\b|\*|\()"
+        taken = re.compile(rf"\b{stem}\.({words})\b|{imported}")
+        paths = git.list_paths(tree) if private else sorted(naming)
+        texts = git.read_files(tree, [path for path in paths if path.endswith(".py")], _TEXT_BYTES)
+        if any(taken.search(texts[path]) for path in naming if path in texts):
             return True
-        if private and any(map(may_look_up, texts.values())):
+        if private and any(map(_may_look_up, texts.values())):
             return True
     return False
+
+
+def _may_look_up(text: str) -> bool:
+    return (code := read_python(text)) is None or may_reach_by_name(code)
 
 
 def _in_code(paths: Iterable[str]) -> list[str]:

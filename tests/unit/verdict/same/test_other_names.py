@@ -79,6 +79,9 @@ LOCAL = {
     "a variable of Go": ("a.go", COUNT, ("rest", "left"), True),
     "a parameter of Go": ("a.go", COUNT, ("total", "all"), True),
     "a parameter of Java": ("Tax.java", TAX, ("total", "all"), True),
+    "what a variable of Go is given": ("a.go", "package p\n\nfunc f() int {\n\tx := y\n\treturn x\n}\n", ("y", "z"), False),
+    "what a variable of JavaScript is given": ("a.js", "function f() {\n  const x = y;\n  return x;\n}\n", ("y", "z"), False),
+    "a default": ("a.ts", "function f(x = y) {\n  return x;\n}\n", ("y", "z"), False),
     "a field of Java": ("Tax.java", TAX, ("rest", "left"), False),
     "another language": ("a.zig", CLIP, ("rest", "left"), False),
 }  # fmt: skip
