@@ -180,7 +180,7 @@ def is_equal_but_locals(change: ChangedTexts) -> bool:
         is_name = function != (0, 0) and was.type == now.type == "identifier"
         if texts[0] != texts[1] and not (is_name and names[function].setdefault(*texts) == texts[1]):
             return False
-        if is_name and any(_declares(each, was) for each in above[:2]):
+        if is_name and _is_declared(was, above[:2]):
             declared[function].add(texts[0])
         if not re.search("(property|field|type)_identifier", was.type):
             words.append((function, *texts))
@@ -190,11 +190,13 @@ def is_equal_but_locals(change: ChangedTexts) -> bool:
     return bool(names) and is_told and is_whole
 
 
-def _declares(node: "Node", name: "Node") -> bool:
-    """Return whether a node declares a name, which is no part of the value that it gives."""
-    values = [node.child_by_field_name(field) for field in ("value", "right", "default_value", "body")]
-    return _DECLARES.search(node.type) is not None and not any(
-        _is_within(name, _span(each)) for each in values if each
+def _is_declared(name: "Node", above: Iterable["Node"]) -> bool:
+    """Return whether the nodes above a name declare it; what they give as its value may be any other name."""
+    around = [*above]
+    fields = ("value", "right", "default_value", "body")
+    values = [value for each in around for field in fields if (value := each.child_by_field_name(field))]
+    return any(_DECLARES.search(each.type) for each in around) and not any(
+        _is_within(name, _span(each)) for each in values
     )
 
 
