@@ -1,7 +1,8 @@
 """The verdict on a change: a pure function of a case, which the verifier and the reviewer can only lower."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
 from agentflow.core.evidence import (
     RED,
@@ -279,9 +280,28 @@ def _find_new_failures(case: Case, base: CheckRun | None, run: CheckRun) -> list
         about = ": ".join((end, *([list_some(sorted(now))] if now else [])))
         return [FailReason.FAILED.of(about, check=name)]
     known = (case.known & run.list_ids(TestOutcome.FAILED)) | case.list_unloadable(run)
-    new = sorted(item for item, times in now.items() if times > before.get(item, 0) and item not in known)
+    # what a linter said of a file goes with the code that moves to another one
+    moved = _count_messages(case, now) - _count_messages(case, before)
+    new = sorted(
+        item
+        for item, times in now.items()
+        if times > before.get(item, 0) and moved[_find_message(case, item)] and item not in known
+    )
     kind = FailReason.NEW_FAILURES if name is CheckName.TESTS else FailReason.NEW_FAILURES_IN
     return [kind.of(list_some(new), check=name)] if new else []
+
+
+def _count_messages(case: Case, faults: Mapping[str, int]) -> Counter[str]:
+    """Count what is said of the changed files without their names."""
+    found = Counter[str]()
+    for fault, times in faults.items():
+        found[_find_message(case, fault)] += times
+    return found
+
+
+def _find_message(case: Case, fault: str) -> str:
+    path, _, message = fault.partition(": ")
+    return message if any(each.path == path.removeprefix("./") for each in case.changed) else fault
 
 
 def _ends_the_same(case: Case, base: CheckRun, run: CheckRun) -> bool:

@@ -84,7 +84,12 @@ _COMMENT = ("    return 2 * a", "    # twice\n    return 2 * a")
         ("document double", _COMMENT, 0, []),
         ("add type hints to double", ("def double(a):", "def double(a: int) -> int:"), 0, []),
         ("document double", ("    return 2 * a", "    return a + a"), 0, []),
-        ("document double", ("    return 2 * a", "    return 2 * abs(a)"), 4, ["unproved", "knows_the_tests"]),
+        (
+            "document double",
+            ("    return 2 * a", "    return 2 * abs(a)"),
+            4,
+            ["unproved", "knows_the_tests"],
+        ),
         ("improve calc.py", _COMMENT, 4, ["unproved"]),
         ("fix the off-by-one in double", _COMMENT, 1, []),
     ],

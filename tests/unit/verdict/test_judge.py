@@ -87,6 +87,11 @@ PASSES: dict[str, Case] = {
     "a linter that nobody insists on complains as before": a_case(
         (GREEN, ran(LINT, findings={"m": 2})), (WAS_RED, before(LINT, findings={"m": 2}))
     ),
+    "a complaint moves with its code to another file": a_case(
+        (GREEN, ran(LINT, findings={"b.py: unused": 1})),
+        (WAS_RED, before(LINT, findings={"a.py: unused": 1})),
+        changed=(*LINES, Hunk(path="b.py", line=3, end=3)),
+    ),
     "a linter that nobody insists on cannot begin, as before": a_case(
         (GREEN, ran(LINT, exit_code=127)),
         (WAS_RED, before(LINT, exit_code=127)),
@@ -391,6 +396,22 @@ REFUSED: dict[str, tuple[Case, str]] = {
     "another finding than before": (
         a_case((GREEN, ran(LINT, findings={"n": 1})), (WAS_RED, before(LINT, findings={"m": 2}))),
         "new failures in lint: n",
+    ),
+    "a finding moves to a file that nobody changed": (
+        a_case(
+            (GREEN, ran(LINT, findings={"b.py: m": 1})),
+            (WAS_RED, before(LINT, findings={"a.py: m": 1})),
+            changed=LINES,
+        ),
+        "new failures in lint: b.py: m",
+    ),
+    "the same finding in another file, too": (
+        a_case(
+            (GREEN, ran(LINT, findings={"a.py: m": 1, "b.py: m": 1})),
+            (WAS_RED, before(LINT, findings={"a.py: m": 1})),
+            changed=(*LINES, Hunk(path="b.py", line=3, end=3)),
+        ),
+        "new failures in lint: b.py: m",
     ),
     "a green linter turns red": (
         a_case((GREEN, ran(TYPES, findings={"m": 1})), (WAS_RED, before(TYPES))),
