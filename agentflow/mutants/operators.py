@@ -80,6 +80,8 @@ _WHOLE = frozenset({Operator.BODY, Operator.LOOP, Operator.RETHROW, Operator.TAK
 _GENERATED = re.compile(
     r"@generated\b|\bcode generated .* do not edit\b|\bdo not edit\b.*\bgenerated\b", re.IGNORECASE
 )
+_BEFORE_HEAD = re.compile(rb"[\w\s]*")
+"""What may stand before a function, such as `export default`."""
 _SAYS = re.compile(r"\b(?!(?:else|try|finally|do|then|fi|done|end|begin|ensure)\b)\w")
 _BLOCK = re.compile(
     r"block|body|compound|suite|arm|case|clause|^then|^else|when|do_group|function|method|lambda"
@@ -218,7 +220,8 @@ def _is_local(tree: SyntaxTree, left: "Node", others: list[int], ends: list[bool
 def list_untouched(path: str, text: str, lines: Collection[int]) -> tuple[str, ...]:
     """Return the code on some lines that no mutant changes: whole lines, and what operators leave alone.
 
-    Comments, docstrings and annotations are no such code, nor are lines of brackets or `else` alone.
+    Comments, docstrings and annotations are no such code, nor are lines of brackets or `else` alone, nor is
+    the head of a function, whose name its callers say.
     """
     rows = text.splitlines()
     tree = parse_source(path, text)
@@ -229,6 +232,11 @@ def list_untouched(path: str, text: str, lines: Collection[int]) -> tuple[str, .
     parts = [node for node in apart if node.id not in unread and node.start_point.row + 1 in lines]
     silent = [node for name in ("comment", "docstring") for node in tree.nodes[name] if node.id in unread]
     touched = {row + 1 for node in silent for row in range(node.start_point.row, node.end_point.row + 1)}
+    for body in tree.nodes["body"]:
+        head = body.parent or body
+        begin = tree.text[: head.start_byte].rpartition(b"\n")[2]
+        if _BEFORE_HEAD.fullmatch(begin):
+            touched.update(range(head.start_point.row + 1, body.start_point.row + 2))
     for mutant in _find_mutants(tree, path, lines):
         last = tree.text[: max(mutant.end - 1, mutant.start)].count(b"\n") + 1
         touched.update(range(mutant.line, last + 1))

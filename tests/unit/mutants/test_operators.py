@@ -9,6 +9,7 @@ from agentflow.mutants.operators import (
     Operator,
     list_mutants,
     list_unreadable,
+    list_untouched,
 )
 
 PYTHON = '''"""Pages."""
@@ -315,6 +316,22 @@ def test_a_collection_that_code_fills_is_emptied() -> None:
         "{k: 0 for k in range(9)} → {}",
         "[k for k in BIG] → []",
     }
+
+
+HEADS = {
+    "a.py": "async def f(\n    a,\n):\n    g.x = 1\n",
+    "a.js": "export default function f(\n  a,\n) {\n  x: y;\n}\n",
+    "a.go": "package p\n\nfunc f(\n\ta int,\n) {\n}\n",
+    "a.rs": "pub fn f(\n    a: i32,\n) {\n}\n",
+    "A.java": "class A {\n  public static void f(\n    int a\n  ) {\n  }\n}\n",
+}
+
+
+@pytest.mark.parametrize("path", HEADS)
+def test_the_head_of_a_function_is_no_code_that_nobody_tries(path: str) -> None:
+    text = HEADS[path]
+    lines = [at for at, row in enumerate(text.splitlines(), 1) if row.strip() and "class" not in row]
+    assert not any("f(" in row or " a" in row for row in list_untouched(path, text, lines))
 
 
 def test_an_edit_counts_bytes_and_not_letters() -> None:
