@@ -56,6 +56,8 @@ _STEPS: tuple[Callable[[Any], Any], ...] = (
     lambda it: it * 3 + 5,
     lambda it: it * 2,
 )
+_EMPTY = len(_STEPS)
+"""The change to nothing: a refactoring goes on treating `?limit=` as it did."""
 
 
 class Teller:
@@ -121,6 +123,8 @@ def replace_atoms(value: Any, change: Callable[[Any], Any]) -> Any:
 
 def change_atom(atom: Any, step: int) -> Any:
     """Return another number, or a text in which one sign is the next of its kind or one is added."""
+    if step == _EMPTY:
+        return type(atom)()
     if not isinstance(atom, str):
         return _STEPS[step](atom)
     if re.fullmatch(r"[1-9]\d{0,8}", atom):
@@ -382,7 +386,7 @@ class Neighbours:
     def list_changes(self, atoms: dict[int, list[Any]]) -> list[tuple[int, int, int]]:
         """Return the changes of a test in the order in which they tell most: one of each value in turn."""
         every = [(place, at, value) for place, values in atoms.items() for at, value in enumerate(values)]
-        steps = range(len(_STEPS))
+        steps = (*([_EMPTY] if self.spec["is_all"] else []), *range(len(_STEPS)))
         whole = [step for step in range(4) if any(change_atom(value, step) != value for *_, value in every)]
         telling = [each for each in every if self.spec["is_all"] or is_telling(each[2])]
         alone = [(*each, step) for step in steps for each in telling]

@@ -10,7 +10,7 @@ import pytest
 
 from agentflow.core.evidence import Check, CheckName
 from agentflow.core.verdict import Hunk, Remark
-from agentflow.verdict.neighbours import compare_sides, nearby_run
+from agentflow.verdict.neighbours import compare_sides, find_other_results, nearby_run
 from tests.support.boxes import boxed
 
 
@@ -106,9 +106,12 @@ def write(root: Path, side: int) -> Iterator[Hunk]:
     (root / "test_core.py").write_text(tests, "utf-8")
 
 
-def tell(root: Path, command: str = "-m pytest -q") -> bytes:
+def tell(root: Path, command: str = "-m pytest -q", *, is_all: bool = False) -> bytes:
     check = Check(name=CheckName.TESTS, command=f"{sys.executable} {command}", timeout=120, reason="")
-    return nearby_run(90.0).run(check, boxed(root), lambda _: {"PYTHONDONTWRITEBYTECODE": "1"}) or b""
+    return (
+        nearby_run(90.0, is_all=is_all).run(check, boxed(root), lambda _: {"PYTHONDONTWRITEBYTECODE": "1"})
+        or b""
+    )
 
 
 @pytest.fixture(scope="module")
@@ -185,3 +188,27 @@ def test_cases_of_unittest_and_rows_of_parameters_have_neighbours(tmp_path: Path
 )
 def test_what_cannot_be_run_says_nothing(tmp_path: Path, test: str) -> None:
     assert look(tmp_path, f"from core import pages\n\n\n{test}") == ()
+
+
+LIMIT = "limit = total.get('limit')\nif not limit:\n    limit = 20\nreturn int(limit)"
+REFACTORED = {
+    "no default for nothing": (LIMIT, "return int(total.get('limit', 20))", "{'limit': '50'}", "'50'"),
+    "a default in fewer words": (LIMIT, "return int(total.get('limit') or 20)", "{'limit': '50'}", None),
+    "another sign": ("return abs(total)", "return total", "3", "3"),
+    "an error no more": ("return int(total)", "return int(total or 0)", "'7'", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFACTORED)
+def test_a_refactoring_does_the_same_beside_the_inputs_of_tests(name: str, tmp_path: Path) -> None:
+    *codes, given, literal = REFACTORED[name]
+    told = []
+    for side, code in zip(("old", "new"), codes, strict=True):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "core.py").write_text(f"def f(total):\n{indent(code, '    ')}\n", "utf-8")
+        (tmp_path / side / "test_core.py").write_text(
+            f"from core import f\n\n\ndef test_f():\n    assert f({given})\n", "utf-8"
+        )
+        told.append(tell(tmp_path / side, is_all=True))
+    remarks = find_other_results(told[0], told[1], [Hunk(path="core.py", line=2, end=2)])
+    assert [literal in each.text for each in remarks] == ([True] if literal else [])
