@@ -50,6 +50,8 @@ _READ_IN_A_FILE = frozenset(
     }
 )
 """Names whose use makes the docstrings or annotations of a file part of what it does."""
+_PLACEHOLDER = re.compile(r"%(?:\(\w*\))?.?")
+"""What the help of an option is filled in with."""
 _READS_LOCALS = frozenset({"locals", "vars", "eval", "exec", "dir", "f_locals", "_getframe", "inspect"})
 _PLAIN_DECORATORS = frozenset({"staticmethod", "classmethod", "property", "override", "abstractmethod"})
 _HINTS = (
@@ -136,7 +138,7 @@ def _list_parts(code: CodeType, *, with_locals: bool) -> tuple[object, ...]:
 
 
 class _Bare(ast.NodeTransformer):
-    """Takes out docstrings, and annotations that raise nothing when they are evaluated."""
+    """Takes out docstrings, annotations that raise nothing when they are evaluated, and the words of help."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._is_lazy = any(map(_is_lazy_import, tree.body))
@@ -181,6 +183,12 @@ class _Bare(ast.NodeTransformer):
             return node
         bare = ast.Assign(targets=[node.target], value=node.value, lineno=node.lineno)
         return bare if self._is_harmless(node.annotation) else node
+
+    def visit_keyword(self, node: ast.keyword) -> ast.keyword:
+        self.generic_visit(node)
+        if node.arg in ("help", "epilog") and isinstance(node.value, ast.Constant) and node.value.value:
+            node.value = ast.Constant(" ".join(["said", *_PLACEHOLDER.findall(str(node.value.value))]))
+        return node
 
     def _is_harmless(self, annotation: ast.expr | None) -> bool:
         """Return whether evaluating an annotation does nothing: all its names are classes bound above."""

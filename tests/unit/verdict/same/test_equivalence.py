@@ -73,6 +73,9 @@ EQUAL = {
         ("import os\n", "from __future__ import annotations\n\nimport os\n"),
         ("total, size)", "total: Later, size: int | 'Later') -> int"),
     ),
+    "the help of an option": changed(
+        "add('-x', help='old %(default)s')\n", "add('-x', help='new: %(default)s')\n"
+    ),
     "a variable": changed("limit = 3\n", "limit: int = 3\n"),
     "an example, which the tests run if anything does": changed(
         'def f():\n    """Return.\n\n    >>> f()\n    1\n    """\n    return 1\n',
@@ -86,6 +89,10 @@ EQUAL = {
 NOT_EQUAL = {
     "an operator": replaced(("//", "/")),
     "a default": replaced(("unit=None", "unit=0")),
+    "a value in the help of an option": changed(
+        "add('-x', help='%(default)s')\n", "add('-x', help='%(dest)s')\n"
+    ),
+    "help that is hidden": changed("add('-x', help='old')\n", "add('-x', help=SUPPRESS)\n"),
     "a string": replaced(("os.sep", "'os.sep'")),
     "a suppression": replaced(("# rounded up", "# type: ignore")),
     "a suppression of coverage": replaced(("# rounded up", "# pragma: no cover")),
