@@ -137,7 +137,6 @@ def list_processes() -> frozenset[int]:
 
 
 def _count_tasks() -> int:
-    """Return the number of all processes and threads; 0 without /proc."""
     try:
         descriptor = os.open("/proc/loadavg", os.O_RDONLY)  # a quarter of the time that a path takes
     except OSError:
@@ -149,7 +148,6 @@ def _count_tasks() -> int:
 
 
 def _is_crowd(mark: int, most: int) -> bool:
-    """Return whether more than so many processes and threads have a mark."""
     marked = [number for number in list_processes() if _read_limit(number) == mark]
     return len(marked) > most or sum(map(_count_threads, marked)) > most
 
@@ -209,7 +207,6 @@ def _has_marked_limit(process: int, mark: int) -> bool:
 
 
 def _has_ended(process: int) -> bool:
-    """Return whether a process is a zombie. Raises OSError when it is gone."""
     return _read_status(process)[0] in (b"Z", b"X")
 
 

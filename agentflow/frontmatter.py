@@ -147,7 +147,6 @@ def read_yaml(kind: type[T], text: str, source: str) -> T:
 
 
 def _name_kind(found: re.Match[str]) -> str:
-    """Return the type that a message names in the words of people; any other word as it is."""
     kinds = [kind for kind in found[1].split(" | ") if kind != "null"] or ["null"]
     return " or ".join(_KINDS[kind] for kind in kinds) if set(kinds) <= _KINDS.keys() else found[0]
 
@@ -167,7 +166,6 @@ def find_line(text: str, key: str, problem: str = "") -> int | None:
 
 
 def _find_below(node: yaml.Node | None, step: str) -> tuple[yaml.Node, yaml.Node] | None:
-    """Return where a key or an item stands, and its value."""
     if isinstance(node, yaml.SequenceNode) and step.isdigit() and int(step) < len(node.value):
         return node.value[int(step)], node.value[int(step)]
     if isinstance(node, yaml.MappingNode):
@@ -275,7 +273,6 @@ def _quote(found: re.Match[str]) -> str:
 
 
 def join(head: dict[str, Any], body: str) -> str:
-    """Return the Markdown text of a head and a body."""
     return f"{_FENCE}\n{dump_yaml(head)}{_FENCE}\n{body}"
 
 

@@ -113,7 +113,6 @@ def _start_short(
     stdin: int,
     group: int | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a program, and kill it on leaving if it has not ended."""
     with mark_children():
         process = subprocess.Popen(
             argv,
@@ -136,7 +135,6 @@ def _start_short(
 def _communicate(
     process: subprocess.Popen[bytes], timeout: float, cancelled: Callable[[], bool]
 ) -> tuple[bytes, bytes]:
-    """Return what a program says until it ends; nothing if it is cancelled. Raises TimeoutExpired."""
     until = time.monotonic() + timeout
     while (left := until - time.monotonic()) > _LOOK_SECONDS:
         try:
@@ -150,7 +148,6 @@ def _communicate(
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a program that has not ended, with its process group if it leads one."""
     if process.returncode is None:
         signal_group(process.pid, signal.SIGKILL)
         process.kill()
@@ -266,7 +263,6 @@ class DetachedProgram:
 
     @property
     def exit_code(self) -> int | None:
-        """Its exit code, negative for a signal; None while it runs."""
         return self.process.poll()
 
     def read_stderr(self) -> str:
@@ -299,7 +295,6 @@ def _run_to_end(
     takers: tuple[Callable[[bytes], None], ...],
     cancelled: Callable[[], bool],
 ) -> tuple[subprocess.Popen[bytes], Halt | None]:
-    """Run a command to its end, each stream going to its taker; return it with why it was halted."""
     mark = secrets.randbits(62)
     find_halt = make_halt_check(command.timeout, command.most_tasks, mark, cancelled)
     older = list_processes()
@@ -357,7 +352,6 @@ def _follow(
 
 
 def _end(process: subprocess.Popen[bytes], grace: float) -> None:
-    """Stop the process group within two seconds."""
     if grace and process.poll() is None:
         signal_group(process.pid, signal.SIGTERM)
         try:

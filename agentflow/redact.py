@@ -98,7 +98,6 @@ _DEEP = " " * 6
 
 
 def redact_text(text: str, environ: Mapping[str, str] | None = None) -> str:
-    """Return text without the secrets of known forms and without the values of the user's own keys."""
     own = _load_own() if environ is None else _Own.of(_list_values(environ))
     found = text
     for value in own.values:
@@ -114,8 +113,6 @@ def redact_text(text: str, environ: Mapping[str, str] | None = None) -> str:
 
 
 class _Own(Record):
-    """The user's own keys, and an index of the pieces of their spellings."""
-
     values: tuple[str, ...] = ()
     spellings: tuple[str, ...] = ()
     grams: dict[str, tuple[int, int]] = {}
@@ -154,7 +151,6 @@ class _Own(Record):
 
 
 def _extend_match(text: str, at: int, spelling: str, place: int) -> tuple[int, int]:
-    """Return how far a text and a spelling agree around a place where they do."""
     start, end = 0, _GRAM
     while start < min(at, place) and text[at - start - 1] == spelling[place - start - 1]:
         start += 1
@@ -236,13 +232,11 @@ class Redactor:
             self._held = self._held[end:]
 
     def finish(self) -> None:
-        """Pass on what is left."""
         self._take(redact_text(self._held))
         self._held = ""
 
 
 def _settle(text: str) -> int:
-    """Return the length of the beginning of a text that no unfinished secret reaches into."""
     end = max(text.rfind(" "), text.rfind("\n")) + 1
     if not end and len(text) <= _LONGEST:
         return 0
@@ -256,7 +250,6 @@ def _settle(text: str) -> int:
 
 
 def _avoid_secrets(text: str, cut: int) -> int:
-    """Return a place near `cut` that is in the middle of no secret."""
     is_likely = any(sign in text for sign in _SIGNS)
     found = [(one.start(), one.end()) for one in _FORMS.finditer(text)] if is_likely else []
     for value in _load_own().values:
@@ -267,7 +260,6 @@ def _avoid_secrets(text: str, cut: int) -> int:
 
 
 def _find_named_line(text: str, end: int) -> int:
-    """Return where a line begins that has named a secret and may still bring it; else `end`."""
     start = text.rfind("\n", 0, end) + 1
     return start if _NAMED.search(text, max(start, end - 300), end) else end
 

@@ -74,7 +74,6 @@ class TaskTrace:
         )
 
     def tell(self, stamped: StoredEvent) -> None:
-        """Open or end the span that an event is about."""
         at = _to_nanoseconds(stamped.at)
         match stamped.event:
             case PhaseStarted() | PhaseEnded() | TaskEnded() as event:
@@ -183,8 +182,6 @@ class TaskTrace:
 
 
 class _Complaint(logging.Handler):
-    """Keeps the first thing that the SDK complains about."""
-
     text = ""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -206,7 +203,6 @@ def _count_tokens(usage: Usage) -> dict[str, _Value]:
 
 
 def _mark(span: Span, error: str) -> None:
-    """Mark a span as failed where it did."""
     if error:
         span.set_status(StatusCode.ERROR, error)
         span.set_attribute("error.type", error)

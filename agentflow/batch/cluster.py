@@ -73,7 +73,6 @@ def open_cluster(wish: RayCluster, log: Path) -> Iterator[tuple[DoTask, int]]:
 
 
 def _require_answer(address: str) -> None:
-    """Raise ConfigError where an address has a port at which nobody listens."""
     host, _, port = address.rpartition(":")
     if host and port.isdecimal():
         try:
@@ -97,7 +96,6 @@ def _write_log(log: Path) -> Iterator[None]:
 
 
 def _count_room(needs: RayCluster) -> int:
-    """Return how many tasks fit on the machines of the cluster at once. Raises ConfigError for none."""
     asked = {"CPU": needs.cpus, "memory": (needs.memory or 0) * _GIGABYTE}
     found = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     room = sum(
@@ -137,10 +135,7 @@ async def _do_task(
 async def _send(
     folder: TaskFolder, share: Budget, needs: RayCluster, assignment: bytes, parcel: bytes
 ) -> dict[str, bytes] | None:
-    """Return the files that a task leaves on the machine that does it; None if that machine is lost.
-
-    Until they come back, the whole share counts as used. Raises RayError.
-    """
+    """Until the files come back, the whole share counts as used."""
     before = read_lost(folder.place)
     add_lost(folder.place, to_usage(share))
     memory = {"memory": int(needs.memory * _GIGABYTE)} if needs.memory else {}

@@ -78,7 +78,6 @@ class Comparison(Record):
 
     @property
     def is_better(self) -> bool:
-        """Return whether the second run resolves more than the first, by more than chance."""
         return len(self.second_only) > len(self.first_only) and self.p < _LEVEL
 
 
@@ -120,7 +119,6 @@ def measure_difference(both: int, first_only: int, second_only: int, neither: in
 
 
 def score_groups(results: Sequence[BatchResult]) -> tuple[Score, ...]:
-    """Return a score for each group in the order of the results, and one for all tasks at the end."""
     groups = dict.fromkeys(result.group for result in results)
     parts = [_score(name or "-", [one for one in results if one.group == name]) for name in groups]
     return (*(parts if len(parts) > 1 else ()), _score(ALL, results))

@@ -44,7 +44,6 @@ class TaskFolder(Record):
 
     @property
     def clone(self) -> Path:
-        """The folder in which the task works."""
         return self.place / "work"
 
 
@@ -83,7 +82,6 @@ def prepare_clone(folder: TaskFolder) -> None:
 
 
 def _fill(task: BatchTask, begun: Path) -> None:
-    """Put the files that a task begins with into a folder, as a repository with one commit."""
     source = Path(task.repository)
     require_environment(task)
     if is_address(task.repository) or (source / ".git").exists():
@@ -112,7 +110,6 @@ def require_environment(task: BatchTask) -> None:
 
 
 def _apply_edits(root: Path, task: BatchTask) -> None:
-    """Replace the texts that a task says. Raises ConfigError for one that is not there once."""
     for edit in task.edits:
         place = root / edit.file
         try:
@@ -153,19 +150,16 @@ def find_environment_variables(folder: TaskFolder) -> dict[str, str]:
 
 
 def _list_shared(folder: TaskFolder) -> tuple[Path, ...]:
-    """Return the installed environments of its source that a clone uses."""
     links = (folder.clone / name for name in SHARED)
     return tuple(link.resolve() for link in links if link.is_symlink())
 
 
 def _find_environment(task: BatchTask) -> Path | None:
-    """Return the Python environment that a task names."""
     named = Path(task.environment or "/")
     return named if is_python_environment(named) else None
 
 
 def _share_with_check(folder: TaskFolder, sandbox: Sandbox) -> Sandbox:
-    """Return the sandbox of a hidden check with the packages and the Python that the task's commands had."""
     opened, named = sandbox.opened, _find_environment(folder.task)
     readable = (*opened.readable, *_list_shared(folder), *([named] if named else []))
     own = {}
@@ -232,13 +226,11 @@ def _read_commit(git: Git) -> str:
 
 
 def _measure_seconds(record: Path) -> float:
-    """Return the seconds between the first and the last event of a task."""
     told = [datetime.fromisoformat(one.at) for one in load_events(record)]
     return round((told[-1] - told[0]).total_seconds(), 3)
 
 
 def report_unbegun(folder: TaskFolder, code: int, reason: str) -> BatchResult:
-    """Return the result of a task that could not begin."""
     task = folder.task
     return BatchResult(
         id=task.id,
@@ -290,7 +282,6 @@ def _put_files(root: Path, check: HiddenCheck) -> str:
 
 
 def _read_files(check: HiddenCheck) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of a check, those of its folder first."""
     found = sorted(Path(check.folder).rglob("*")) if check.folder else []
     for path in filter(Path.is_file, found):
         yield path.relative_to(check.folder).as_posix(), path.read_bytes()
@@ -298,7 +289,6 @@ def _read_files(check: HiddenCheck) -> Iterator[tuple[str, bytes]]:
 
 
 def _judge(check: HiddenCheck, shown: Shown) -> HiddenResult:
-    """Return whether a run of a check resolves its task."""
     code, ended = shown.execution.exit_code, "it took too long" if shown.execution.timed_out else ""
     if not check.tests:
         return HiddenResult(resolved=code == 0, reason=ended or make_visible(f"exit {code}"))
@@ -308,7 +298,6 @@ def _judge(check: HiddenCheck, shown: Shown) -> HiddenResult:
 
 
 def _find_outcome(shown: Shown, test: str) -> TestOutcome | None:
-    """Return the outcome of a test in a run, by its id or by the end of its id."""
     if test in shown.outcomes:
         return shown.outcomes[test]
     found = {outcome for name, outcome in shown.outcomes.items() if name.endswith(f"::{test}")}

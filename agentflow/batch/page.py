@@ -51,12 +51,10 @@ class BatchRow(Record):
 
     @property
     def caveats(self) -> tuple[tuple[str, str], ...]:
-        """Each caveat with its meaning."""
         return tuple((word, explain_caveat(word)) for word in self.result.caveats) if self.result else ()
 
     @property
     def is_short(self) -> bool:
-        """Return whether a verdict is missing, or what the hidden check asks for."""
         done = self.result
         is_unresolved = done is not None and done.hidden is not None and not done.hidden.resolved
         return done is None or done.exit_code != Exit.VERIFIED or is_unresolved
@@ -80,7 +78,6 @@ def _make_row(task: BatchTask, result: BatchResult | None, target: Path) -> Batc
 
 
 def _list_links(task: BatchTask, place: Path, target: Path) -> Iterator[tuple[str, str]]:
-    """Yield the files beside a task's result, each with its address relative to the page."""
     with suppress(AgentflowError, OSError):
         git = open_repository(TaskFolder(task=task, place=place).clone)
         page = read_task_page(find(git.root, None), git, at_work=False)
@@ -124,7 +121,6 @@ def _list_shares(rows: Sequence[BatchRow]) -> Iterator[tuple[str, str, int, floa
 
 
 def _list_facts(results: Sequence[BatchResult]) -> Iterator[tuple[str, str]]:
-    """Yield facts about a batch, each with its label."""
     hidden = [result.hidden for result in results if result.hidden is not None]
     if hidden:
         yield "Resolved, by hidden checks", f"{sum(one.resolved for one in hidden)} of {len(hidden)}"

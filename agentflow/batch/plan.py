@@ -102,12 +102,10 @@ def _read_lines(text: str, path: Path) -> Iterator[tuple[int, BatchTask]]:
 
 
 def _find_item(text: str, number: int) -> int:
-    """Return the line on which an item of a YAML list begins."""
     return find_line(text, f"[{number}]") or 1
 
 
 def _complete(path: Path, find: Callable[[int], int], tasks: tuple[BatchTask, ...]) -> Iterator[BatchTask]:
-    """Yield the tasks with ids and absolute places. Raises InvalidFile."""
     above = path.absolute().parent
     width = max(4, len(str(len(tasks))))
     seen: set[str] = set()
@@ -139,7 +137,6 @@ def _locate_check(check: HiddenCheck | None, above: Path) -> HiddenCheck | None:
 
 
 def _require_places(path: Path, find: Callable[[], int], task: BatchTask) -> None:
-    """Raise InvalidFile for a file of a task that would lie outside its repository."""
     named = [("edits", edit.file) for edit in task.edits]
     named += [("check.files", name) for name in (task.check.files if task.check else ())]
     if task.check is not None and not (path.absolute().parent / task.check.folder).is_dir():
@@ -162,22 +159,17 @@ _SERVER = "https://github.com"
 
 
 def _is_instance(line: str) -> bool:
-    """Return whether a line of JSON is an instance and not a task."""
     found = decode_or_none(line)
     return isinstance(found, dict) and "instance_id" in found
 
 
 def _to_task(line: str, path: Path) -> BatchTask:
-    """Return an instance as a task. Raises InvalidFile naming the key.
-
-    A clone is looked for below `repositories` beside the file, else the repository is fetched. The Python
-    environment has to be below `environments` there, by the id of the instance.
-    """
     fields = decode(dict[str, Any], line, str(path))
     for key in _KEYS:
         if not isinstance(fields.get(key), str) or not fields[key]:
             raise InvalidFile(str(path), f"{key}: an instance needs a text here")
     repo = fields["repo"]
+    # a clone that somebody made is used; without one the repository is fetched
     here = path.absolute().parent / "repositories" / repo.replace("/", "__")
     tests = (*_read_ids(fields, "FAIL_TO_PASS", path), *_read_ids(fields, "PASS_TO_PASS", path))
     if not tests:
@@ -207,6 +199,5 @@ def _read_ids(fields: dict[str, Any], key: str, path: Path) -> tuple[str, ...]:
 
 
 def _list_files(tests: tuple[str, ...]) -> list[str]:
-    """Return the files that hold the tests, quoted for a shell."""
     files = dict.fromkeys(get_test_file(test) for test in tests)
     return ["'" + file.replace("'", "'\\''") + "'" for file in files]

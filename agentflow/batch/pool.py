@@ -88,7 +88,6 @@ class SharedBudget:
         return wanted.replace(cost=cost, tokens=tokens)
 
     def settle(self, reserved: Budget, used: Usage) -> None:
-        """Give back what was set aside for a task that has ended, but for what it used."""
         self._take((used.cost_usd or 0) - (reserved.cost or 0), used.tokens - (reserved.tokens or 0))
         self._running -= 1
 
@@ -305,7 +304,6 @@ async def _bring_to_end(
 def _to_words(
     folder: TaskFolder, state: TaskState | None, reserved: Budget, options: BatchOptions
 ) -> tuple[tuple[str, ...], str]:
-    """Return the command that begins or continues a task, and what it reads from stdin."""
     task, place = folder.task, ("-q", "-C", str(folder.clone))
     if state is not None:
         return ("resume", state.task_id, *place, *options.switches), ""
@@ -326,7 +324,6 @@ def _to_words(
 async def _run_command(
     folder: TaskFolder, words: tuple[str, ...], text: str, options: BatchOptions, lock: int
 ) -> tuple[int | None, str]:
-    """Run an agentflow command to its end; return its exit code and the last lines of its stderr."""
     env = {
         **os.environ,
         **find_environment_variables(folder),

@@ -72,7 +72,6 @@ def read_lost(folder: Path) -> Usage:
 
 
 def save_lost(folder: Path, used: Usage) -> None:
-    """Save the possible usage of attempts at a task that left no result."""
     if used.tokens or used.cost_usd:
         write_atomic(folder / _LOST, encode(used) + b"\n", mode=0o644)
     else:
@@ -100,7 +99,6 @@ def choose_batch_exit(results: Sequence[BatchResult], *, missing: bool, over: bo
 
 
 def count_statuses(results: Iterable[BatchResult]) -> dict[Status, int]:
-    """Return how many tasks ended in each way, in the order of the statuses."""
     counted = Counter(result.status for result in results)
     return {status: counted[status] for status in Status if counted[status]}
 

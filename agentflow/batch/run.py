@@ -40,8 +40,6 @@ _SIGNALS = {
 
 
 class _Head(Record):
-    """The file and the options that a batch was started with."""
-
     plan: str
     sum: str
     """Of the tasks."""
@@ -126,7 +124,6 @@ def run_batch(
 
 
 async def _run(pool: TaskPool) -> Exit | None:
-    """Run a pool to its end or to the first signal, whose exit code is returned."""
     caught: list[Exit] = []
     async with anyio.create_task_group() as group:
         await group.start(_watch, group.cancel_scope, caught)

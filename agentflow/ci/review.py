@@ -104,7 +104,6 @@ def find_named_tasks(git: Git, base: str, text: str) -> tuple[NamedTask, ...]:
 
 
 def has_record(git: Git, task: NamedTask) -> bool:
-    """Return whether this clone has a record of a task."""
     return git.has_tree(f"{_REFS}/{task.task_id}")
 
 
@@ -114,7 +113,6 @@ def _find_last(text: str) -> str:
 
 
 def _resolve(git: Git, name: str) -> str:
-    """Return the commit that a name stands for. Raises UsageError."""
     try:
         return (
             git.call("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
@@ -237,7 +235,6 @@ def _escape(text: str, more: str = "") -> str:
 
 
 def to_sarif(remarks: Sequence[ReviewRemark]) -> dict[str, Any]:
-    """Return remarks as a SARIF log."""
     results = (
         SarifResult(
             rule=each.rule, message=each.message, path=each.path, line=max(1, each.line), level=each.level
@@ -356,7 +353,6 @@ def _describe(checked: Sequence[CheckedRecord], open_ends: Sequence[ReviewRemark
 
 
 def _write(code: Exit, checked: Sequence[CheckedRecord], open_ends: Sequence[ReviewRemark]) -> str:
-    """Return the review in Markdown: what is not verified, then each task."""
     head = _REFUTED if code is Exit.NOT_VERIFIED else _PARTLY if open_ends else _HOLDS
     places = (
         (f"{to_code(each.path)}: " if each.path else "") + escape_markdown(each.message) for each in open_ends

@@ -68,8 +68,6 @@ _MOST_SHOWN = 200
 
 
 class _Chat:
-    """One session of an editor: its repository, its tasks, and the work that can be cancelled."""
-
     def __init__(self, git: Git, saved: SavedSession, model: str) -> None:
         self.git = git
         self.saved = saved
@@ -87,7 +85,6 @@ class _Chat:
 
     @property
     def options(self) -> list[Any]:
-        """Mode and model, which the editor lets a person choose."""
         settings = load_settings(os.environ)
         named = (ids if isinstance(ids, str) else ids[0] for ids in settings.models.values())
         models = dict.fromkeys((_OWN_MODEL, self.chosen[_MODEL], "anthropic", *named, "repair"))
@@ -117,7 +114,6 @@ class _Chat:
             save_session(self.git.root, self.saved)
 
     def load_last(self) -> Snapshot | None:
-        """Return what the files of the newest task say."""
         return load_snapshot(find(self.git.root, self.saved.tasks[-1])) if self.saved.tasks else None
 
 
@@ -131,7 +127,6 @@ class EditorAgent:
         self._shows_forms = False
 
     def on_connect(self, conn: acp.Client) -> None:
-        """Keep the editor, to tell it what happens."""
         self._client = conn
 
     async def initialize(
@@ -151,7 +146,6 @@ class EditorAgent:
         )
 
     async def new_session(self, cwd: str, **_: Any) -> schema.NewSessionResponse:
-        """Begin a session in a repository."""
         chat = _Chat(_open(cwd), create_session(), self._model)
         self._chats[chat.saved.session_id] = chat
         await self._offer_commands(chat)
@@ -187,7 +181,6 @@ class EditorAgent:
     async def set_config_option(
         self, config_id: str, session_id: str, value: str | bool, **_: Any
     ) -> schema.SetSessionConfigOptionResponse:
-        """Choose the mode or the model of a session."""
         chat = self._require_chat(session_id)
         is_offered = config_id == _MODEL or (config_id == _MODE and value in _MODES)
         if not is_offered or not isinstance(value, str):
@@ -196,7 +189,6 @@ class EditorAgent:
         return schema.SetSessionConfigOptionResponse(config_options=chat.options)
 
     async def _switch(self, chat: _Chat, name: str, value: str) -> None:
-        """Choose a mode or a model, and tell the editor."""
         chat.chosen[name] = value
         if name == _MODE:
             mode = schema.CurrentModeUpdate(session_update="current_mode_update", current_mode_id=value)
@@ -237,7 +229,6 @@ class EditorAgent:
         return schema.PromptResponse(stop_reason="cancelled" if scope.cancel_called else "end_turn")
 
     async def cancel(self, session_id: str, **_: Any) -> None:
-        """Stop the work of a session; its task can be resumed."""
         if (chat := self._chats.get(session_id)) and chat.work:
             chat.work.cancel()
 
@@ -247,7 +238,6 @@ class EditorAgent:
         return self._chats[session_id]
 
     async def _offer_commands(self, chat: _Chat) -> None:
-        """Tell which commands of the user and of the repository can be called as `/name`."""
         own = schema.AvailableCommand(name=_RESUME, description="continue the last task of this session")
         offered = [
             schema.AvailableCommand(name=one.called, description=make_visible(one.description))
@@ -262,7 +252,6 @@ class EditorAgent:
         )
 
     async def _work(self, chat: _Chat, text: str) -> None:
-        """Run a task to its end, asking the person whatever it waits for."""
         before = chat.load_last()
         if before and before.state.pending and before.state.pending[0].kind not in APPROVED:
             answer_question(chat.git.root, before.state.task_id, (text,))
@@ -285,7 +274,6 @@ class EditorAgent:
             await self._say(chat, _describe_end(chat.git, last))
 
     async def _run(self, chat: _Chat, words: tuple[str, ...], text: str) -> EndedCommand:
-        """Run a command that works on a task, and show what is new of its events as they come."""
         updates = Updates(chat.git.root)
         is_new = words[0] != "resume"
         told = 0
@@ -316,7 +304,6 @@ class EditorAgent:
         return await run_own_command(chat.git.root, argv, text, on_output=show)
 
     async def _agree_on_plan(self, chat: _Chat, last: Snapshot) -> bool:
-        """Ask whether the plan that the task stopped after is to be carried out."""
         plan = last.state.plan
         if plan is None:
             return False
@@ -382,7 +369,6 @@ class EditorAgent:
         return None
 
     async def _ask(self, chat: _Chat, item: Pending, question: Question) -> str | None:
-        """Return the letter of the option that the person chooses."""
         options = tuple(
             (option, to_letter(place), "allow_once")
             for place, option in enumerate(question.options)
@@ -393,7 +379,6 @@ class EditorAgent:
     async def _choose(
         self, chat: _Chat, item: Pending, text: str, options: tuple[tuple[str, str, Any], ...]
     ) -> str | None:
-        """Return the id of the option that a person chooses for what waits; None where they choose none."""
         shown = [f"{key}: {_to_words(value)}" for key, value in item.shown_input.items()]
         last = chat.load_last()
         assert last is not None
@@ -410,7 +395,6 @@ class EditorAgent:
     async def _request(
         self, chat: _Chat, call: schema.ToolCallUpdate, options: tuple[tuple[str, str, Any], ...]
     ) -> str | None:
-        """Return the id of the option that a person chooses for a call, and end the call that asked."""
         offered = [
             schema.PermissionOption(name=make_visible(name), option_id=key, kind=kind)
             for name, key, kind in options
@@ -424,7 +408,6 @@ class EditorAgent:
 
 
 def _open(cwd: str) -> Git:
-    """Return the repository of a folder. Raises RequestError with what is wrong."""
     try:
         return open_repository(Path(cwd))
     except AgentflowError as error:
@@ -453,14 +436,12 @@ def _to_part(block: Any, root: Path) -> str:
 
 
 def _name_file(uri: str, root: Path) -> str:
-    """Return a file's path in the repository, where it is one; else the address."""
     parts = urlsplit(uri)
     path = Path(unquote(parts.path))
     return path.relative_to(root).as_posix() if parts.scheme == "file" and path.is_relative_to(root) else uri
 
 
 def _describe_end(git: Git, last: Snapshot) -> str:
-    """Return how a task ended, for people: an answer as text, a verdict in a fixed font."""
     state = last.state
     diff = git.make_diff(state.base_tree, state.tree) if state.base_tree and state.tree else ""
     text = render(draw_verdict(last, diff, detail=Detail.BRIEF), PLAIN_TEXT, None).strip()
@@ -468,5 +449,4 @@ def _describe_end(git: Git, last: Snapshot) -> str:
 
 
 def serve_editor(model: str | None) -> None:
-    """Serve an editor over stdin and stdout until it leaves."""
     anyio.run(acp.run_agent, EditorAgent(model))  # type: ignore[arg-type]  # it calls what is there

@@ -92,7 +92,6 @@ def _take(workspace: Workspace, path: str, folder: str, hops: int, known: dict[s
 
 
 def _split_rule(path: str, raw: str) -> tuple[tuple[str, ...], str]:
-    """Return the globs in a rule's head, and its text without head and comments."""
     head: dict[str, Any] = {}
     body = raw
     if path.startswith(f"{_RULES}/"):
@@ -118,7 +117,6 @@ def _imports(text: str) -> Iterator[str]:
 
 
 def _parts(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the pieces of a text, and whether each is a block of code."""
     place = 0
     for found in _FENCED.finditer(text):
         yield text[place : found.start()], False

@@ -32,8 +32,6 @@ _COMPILED = "__pycache__"
 
 
 class _Manifest(Record, rename={"servers": "mcpServers"}):
-    """The keys of a manifest that have a meaning here."""
-
     name: str
     version: str = ""
     description: str = ""
@@ -112,8 +110,6 @@ def read_plugin(root: Path, origin: str) -> Plugin:
 
 
 class _Paths(Record):
-    """Finds the files that a manifest names, none of them outside the plugin."""
-
     root: Path
     source: str
 
@@ -154,7 +150,6 @@ class _Paths(Record):
         return place
 
     def _list_below(self, place: Path, pattern: str) -> Iterator[Path]:
-        """Yield a file, or the files of a name below a folder. Raises InvalidFile for a link out of it."""
         if os.path.lexists(place):
             self._require_inside(place)
         if place.is_file():
@@ -295,7 +290,6 @@ class PluginStore(Record):
         return (*changed, *sorted(name for name in new if _COMPILED not in name.split("/")))
 
     def install(self, installed: InstalledPlugin, folder: Path) -> None:
-        """Put a plugin's files in their place, and write down what they hold."""
         self.place.mkdir(parents=True, exist_ok=True, mode=0o700)
         kept = self.find_folder(installed.name)
         new = kept.with_name(f".{installed.name}.new")
@@ -307,7 +301,6 @@ class PluginStore(Record):
         new.rename(kept)
 
     def remove(self, name: str) -> None:
-        """Forget a plugin and delete its files."""
         self._write(each for each in self.load() if each.name != name)
         shutil.rmtree(self.find_folder(name), ignore_errors=True)
 

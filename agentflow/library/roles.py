@@ -65,7 +65,6 @@ class Roles(Record):
     warnings: tuple[str, ...] = ()
 
     def find_part(self, name: str) -> Role:
-        """Return the role that plays a part of the pipeline. Raises UnknownRole."""
         found = [role for role in self.all if role.part == name]
         if not found:
             raise UnknownRole(
@@ -76,8 +75,6 @@ class Roles(Record):
 
 
 class _File(Record):
-    """The text of a role file, for errors that name file, line and key."""
-
     source: str
     origin: str
     text: str
@@ -142,7 +139,6 @@ _KNOWN = frozenset(field.encode_name for field in msgspec.structs.fields(RoleHea
 
 
 def _check_keys(keys: Mapping[str, Any], file: _File) -> tuple[str, ...]:
-    """Return a warning for each unknown key. Raises InvalidFile for one that is nearly a known key."""
     unknown = [key for key in keys if key not in _KNOWN | _ELSEWHERE]
     for key in unknown:
         if near := difflib.get_close_matches(key, _KNOWN, n=1, cutoff=0.8):

@@ -213,7 +213,6 @@ def _split_tools(value: object) -> tuple[str, ...]:
 
 
 def _find_oddities(head: Mapping[str, Any], skill: Skill) -> Iterator[tuple[str, str]]:
-    """Yield the key and the problem of each deviation from the strict format."""
     for key, longest in _MAX.items():
         if len(str(head.get(key, ""))) > longest:
             yield key, f"{key}: is longer than {longest} characters"

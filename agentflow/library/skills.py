@@ -91,7 +91,6 @@ def list_skill_places(claude: Path, config: Path, repository: Path | None) -> tu
 
 
 def list_project_skill_folders(repository: Path) -> tuple[SkillFolder, ...]:
-    """Return the folders in which a repository keeps skills."""
     found = (repository / name / "skills" for name in (".agents", ".claude"))
     return tuple(SkillFolder(folder=folder, origin="project", root=repository) for folder in found)
 
@@ -154,20 +153,15 @@ def is_for_role(skill: Skill, role: Role) -> bool:
 
 
 def _may_concern(skill: Skill, role: Role, paths: tuple[str, ...]) -> bool:
-    """Return whether a skill that names no role is offered to this one.
-
-    A sub-agent with a list of tools gets it where that list names Skill.
-    """
     if skill.owners or skill.consumers or skill.roles:
         return False
-    lists_tools = role.part is None and not role.inherits
-    if lists_tools and not role.list_rules("Skill"):
+    # a sub-agent with a list of tools gets one where that list names Skill
+    if role.part is None and not role.inherits and not role.list_rules("Skill"):
         return False
     return not (skill.about and paths) or _matches_any(skill.about, paths)
 
 
 def format_skill_line(skill: Skill) -> str:
-    """Return a skill in one line of a listing: its name, and what it is for."""
     whose = " (of this repository)" if skill.origin == "project" else ""
     line = make_visible(f"- {skill.name}{whose}: {skill.description}")
     return line if len(line) <= MAX_ROW_CHARS else f"{line[: MAX_ROW_CHARS - 1]}…"
@@ -203,7 +197,6 @@ def _names(role: Role) -> set[str]:
 
 
 def _add(found: dict[str, Skill], skill: Skill) -> Iterator[str]:
-    """Add a skill, and yield a warning if it replaces another one."""
     before = found.get(skill.name)
     if before is not None and skill.origin == "project" and before.opens_itself:
         yield f"skill left out: {skill.source}: {skill.name} is open by itself in {before.source}"

@@ -54,7 +54,6 @@ class PromptCommand(Record):
 
     @property
     def called(self) -> str:
-        """The name by which it is always found."""
         return f"{self.plugin}:{self.name}" if self.plugin else self.name
 
     @property

@@ -64,7 +64,6 @@ class Arguments(Record):
 
 
 def split_arguments(text: str) -> tuple[str, ...]:
-    """Return the words of a text, where quotes keep several together."""
     try:
         return tuple(shlex.split(text))
     except ValueError:
@@ -101,7 +100,6 @@ def _replace(text: str, given: Arguments, write: Callable[[re.Match[str], str], 
 
 
 def _quote(before: str, value: str, found: re.Match[str]) -> str:
-    """Return a value as the shell reads it unchanged at a place behind this text."""
     match _find_open_quote(before):
         case "'":
             return value.replace("'", "'\\''")
@@ -115,7 +113,6 @@ def _quote(before: str, value: str, found: re.Match[str]) -> str:
 
 
 def _find_open_quote(text: str) -> str:
-    """Return the quote that is still open at the end of a shell text; empty for none."""
     opened, is_escaped = "", False
     for letter in text:
         if is_escaped:
@@ -158,7 +155,6 @@ def _split_prose(text: str) -> Iterable[BodyPart]:
 
 
 def _join_texts(parts: Iterable[BodyPart]) -> Iterable[BodyPart]:
-    """Yield the pieces, neighbouring texts as one and none of them empty."""
     waiting = ""
     for part in parts:
         if part.kind is PartKind.TEXT:

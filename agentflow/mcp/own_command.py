@@ -58,7 +58,6 @@ async def run_own_command(
 
 
 async def _take_lines(pipe: IO[bytes] | None, keep: KeepLine | None, tell: TellLine | None) -> None:
-    """Read a stream to its end, a line at a time."""
     rest = b""
     while chunk := await read_pipe(pipe):
         *lines, rest = (rest + chunk).split(b"\n")

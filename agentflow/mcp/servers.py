@@ -58,8 +58,6 @@ class ServerPlace(Record):
 
 @dataclass(slots=True)
 class _Server:
-    """A server and its state."""
-
     entry: ServerEntry
     connection: "Connection | None" = None
     listing: ServerListing = field(default_factory=ServerListing)
@@ -73,7 +71,6 @@ class _Server:
 
 
 def has_sdk() -> bool:
-    """Return whether the SDK is installed, without loading it."""
     return find_spec("mcp") is not None
 
 
@@ -150,7 +147,6 @@ class Servers:
         return server.listing
 
     async def _require_started(self, server: _Server, *, is_checked: bool = True) -> None:
-        """Start a server on its first use; warn once if it cannot be used."""
         async with server.lock:
             if server.was_started:
                 return
@@ -185,7 +181,6 @@ class Servers:
             self._leave_out_changed(server)
 
     async def _serve(self, server: _Server, *, task_status: TaskStatus[None]) -> None:
-        """Hold the connection to a server until it is over."""
         is_up = False
         try:
             async with self._connect(server.entry) as connection:
@@ -212,7 +207,6 @@ class Servers:
         )
 
     def _leave_out_changed(self, server: _Server) -> None:
-        """Offer no tool that is not as it was accepted, and say so."""
         key = find_key(server.entry, self._place.sandbox.root)
         changed = find_changed(self._place.accepted, key, server.listing.tools)
         if not changed:
@@ -230,7 +224,6 @@ class Servers:
         return self._place.logs / f"mcp-{name}.log"
 
     def _read_log(self, name: str) -> str:
-        """Return the last line of a server's log, as the end of a sentence."""
         try:
             lines = self._log(name).read_text("utf-8", "replace").strip().splitlines()
         except OSError:
@@ -238,7 +231,6 @@ class Servers:
         return f"; it said: {to_one_line(lines[-1], 200)}" if lines else ""
 
     def _call(self, server: str, tool: str, given: dict[str, Any]) -> CallResult:
-        """Call a tool from a worker thread. Raises ToolError."""
         with self._guard(server):
             return from_thread.run(self._ask, server, lambda up, seconds: up.call(tool, given, seconds))
 
@@ -271,7 +263,6 @@ class Servers:
         return found
 
     async def _restart(self, server: _Server) -> str:
-        """Start an ended server once more, and return the message for the model."""
         name, said = server.entry.name, self._read_log(server.entry.name)
         async with server.lock:
             server.over.set()
@@ -291,7 +282,6 @@ class Servers:
 
 
 def _names_server(role: Role, server: str) -> bool:
-    """Return whether a role's list has a rule about any tool of a server."""
     head = f"{SERVER_PREFIX}{server}"
     return any(rule.tool in (EVERY_SERVER, head) or rule.tool.startswith(f"{head}__") for rule in role.tools)
 
@@ -328,7 +318,6 @@ def confine_server(entry: ServerEntry, sandbox: Sandbox) -> tuple[Sandbox, Comma
 
 
 def _list_writable(entry: ServerEntry, root: Path) -> Iterator[Path]:
-    """Yield the folders that a server may write. Raises InvalidInput for one that it may not."""
     names = find_protected_names(root) if entry.writable else ()
     for text in entry.writable:
         place = Path(root, expand_home(text)).resolve()

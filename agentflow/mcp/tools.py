@@ -123,8 +123,6 @@ def _find_problem(tool: ServerTool, name: str, taken: set[str]) -> str:
 
 
 class _Call(Record):
-    """A call of one tool."""
-
     server: str
     tool: str
     make: CallTool
@@ -164,7 +162,6 @@ def _is_text(value: object) -> bool:
 
 
 def _tidy(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an input's schema as the Messages API takes it, without invisible characters."""
     kept = {key: value for key, value in schema.items() if key not in _DROPPED_KEYS}
     properties = kept.get("properties")
     required = kept.get("required")

@@ -81,13 +81,11 @@ class FileView(Record):
 
     @property
     def survived(self) -> int:
-        """The number of strong edits that no test notices."""
         rows = (row for hunk in self.hunks for block in hunk.blocks for row in block.rows)
         return sum(each.is_strong for row in rows for each in row.survivors)
 
     @property
     def marks(self) -> tuple[JudgedAs, ...]:
-        """The marks in the file, each once, in their order."""
         found = {block.mark for hunk in self.hunks for block in hunk.blocks}
         return tuple(mark for mark in JudgedAs if mark in found)
 
@@ -137,8 +135,6 @@ def _cut(rows: Iterable[str]) -> Iterator[list[str]]:
 
 
 class _Marks(Record):
-    """The judgement of a verdict on the lines of one file."""
-
     path: str
     kind: PathKind
     verdict: Verdict | None
@@ -180,7 +176,6 @@ class _Marks(Record):
         return list_some(dict.fromkeys(others), 3, "; ")
 
     def _find_whole(self, verdict: Verdict) -> tuple[JudgedAs, str]:
-        """Return the mark of lines that were not tried alone."""
         kinds = [each.kind for each in verdict.proof]
         tried = any(each.hunks for each in verdict.proof)
         if ProofKind.PINNED in kinds or (ProofKind.FAIL_TO_PASS in kinds and not tried):
@@ -192,7 +187,6 @@ class _Marks(Record):
 
     @property
     def hunks(self) -> Iterator[Hunk]:
-        """The places of this file that the verdict names."""
         assert self.verdict is not None
         found = (_PLACE.fullmatch(line) for line in self.verdict.unproved)
         for each in found:
@@ -231,7 +225,6 @@ def _keep(row: str, old: int, new: int) -> SideRow:
 
 
 def _pair(rows: list[str], old: int, new: int, judged: _Marks) -> Iterator[DiffBlock]:
-    """Yield changed lines, the removed ones beside the added ones, a block for each mark."""
     gone, came = (
         [
             FileLine(number=number, text=row[1:], is_changed=True)

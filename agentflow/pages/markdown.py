@@ -47,7 +47,6 @@ def _escape_sign(found: re.Match[str]) -> str:
 
 
 def _break_up(found: re.Match[str]) -> str:
-    """Return a sign that GitHub would take up, with a break in it that nobody sees."""
     text = found[0]
     return f"{text[:3]}{_BREAK}{text[3:]}" if text[:1].isalnum() and len(text) > 3 else f"{text}{_BREAK}"
 
@@ -66,7 +65,6 @@ def _to_cell(text: str, width: int = _LINE) -> str:
 
 
 def format_comment(page: TaskPage) -> str:
-    """Return a task as a comment: its result and the reason, the rest in parts that open."""
     state = page.snapshot.state if page.snapshot else None
     _, status, tone = describe_status(page)
     title = f": {escape_markdown(state.title, 120)}" if state else ""
@@ -79,7 +77,6 @@ def format_comment(page: TaskPage) -> str:
 
 
 def _shorten(parts: list[str]) -> str:
-    """Return the comment without the parts for which it has no room."""
     kept, room = list[str](), _LIMIT - 200
     for part in parts:
         if len(part) + 2 <= room:
@@ -137,7 +134,6 @@ def _tabulate_checks(checks: tuple[CheckView, ...]) -> str:
 
 
 def _explain_verdict(verdict: Verdict) -> Iterator[str]:
-    """Yield the proofs, the unproved places, the caveats and the changes to the checks."""
     lines = list[str]()
     for proof in verdict.proof:
         lines.append(f"- {proof.kind.meaning}" + (":" if proof.tests else ""))

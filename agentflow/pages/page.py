@@ -114,7 +114,6 @@ def _describe_error(error: Exception, folder: Path) -> str:
 
 
 def _read_events(folder: Path) -> tuple[tuple[StoredEvent, ...], tuple[str, ...]]:
-    """Return the events up to the first that cannot be read, and what is wrong with that one."""
     found, reading = list[StoredEvent](), load_events(folder)
     try:
         found.extend(reading)
@@ -124,7 +123,6 @@ def _read_events(folder: Path) -> tuple[tuple[StoredEvent, ...], tuple[str, ...]
 
 
 def _read_records(folder: Path) -> tuple[tuple[Evidence, ...], tuple[str, ...]]:
-    """Return the records of commands that can be read, and what is wrong with the others."""
     found, problems = list[Evidence](), list[str]()
     for path in sorted((folder / EVIDENCE).glob("ev-*.json"), key=lambda path: (len(path.name), path.name)):
         if not _RECORD.fullmatch(path.stem):
@@ -137,7 +135,6 @@ def _read_records(folder: Path) -> tuple[tuple[Evidence, ...], tuple[str, ...]]:
 
 
 def _take_over(before: TaskPage | None, state: TaskState) -> str:
-    """Return the diff of the task's earlier page, if the trees are still the same."""
     known = before.snapshot.state if before and before.snapshot else None
     trees = (state.base_tree, state.tree, state.hook_files)
     is_same = known is not None and (known.base_tree, known.tree, known.hook_files) == trees
@@ -213,7 +210,6 @@ def _read_tests(folder: Path, record: Evidence | None) -> dict[str, TestOutcome]
 
 
 def _is_notable(test: TestView, *, is_done: bool) -> bool:
-    """Return whether a test is one to look at: its result changed, or it does not pass."""
     newest = test.after if is_done else test.before
     is_fine = newest in (TestOutcome.PASSED, TestOutcome.SKIPPED)
     return not is_fine or (is_done and test.before is not test.after)
@@ -225,7 +221,6 @@ def _is_inside(folder: Path, place: Path) -> bool:
 
 
 def read_output_end(folder: Path, evidence_id: str, most: int = _OUTPUT_LINES) -> OutputView | None:
-    """Return the end of what a command printed, or None where it was not kept."""
     place = folder / EVIDENCE / f"{Path(evidence_id).name}.out"
     if not _is_inside(folder, place):
         return None

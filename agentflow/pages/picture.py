@@ -60,7 +60,6 @@ class RoutePicture(Record):
 
 
 def draw_route(state: TaskState, course: Course, *, at_work: bool) -> RoutePicture:
-    """Return the picture of a task's route, with where it stands."""
     columns = _arrange_columns(state)
     rows = max(map(len, columns))
     above = _TOP if state.iteration > 1 else 6
@@ -95,7 +94,6 @@ def draw_route(state: TaskState, course: Course, *, at_work: bool) -> RoutePictu
 
 
 def _arrange_columns(state: TaskState) -> list[list[Phase]]:
-    """Return the phases of the route from left to right; those that judge side by side share a column."""
     listed = [phase for phase in Phase if phase is not Phase.COMPLETE]
     known = [phase for phase in listed if phase in state.steps or phase in state.gates]
     route = known if state.steps or state.gates else [Phase.REFINEMENT]
@@ -135,7 +133,6 @@ def _join(left: PhaseBox, right: PhaseBox) -> str:
 
 
 def _draw_return(placed: Sequence[Sequence[PhaseBox]]) -> tuple[str, int]:
-    """Return the path from the last column back to the implementation, and the middle of it."""
     to = next((box for column in placed for box in column if box.phase == Phase.IMPLEMENTATION), None)
     last = placed[-1][0]
     if to is None or last.phase == Phase.IMPLEMENTATION:
@@ -209,7 +206,6 @@ def _line_to(placed: Sequence[tuple[float, float]], at: int, *, is_stepped: bool
 
 
 def _scale(most: float) -> tuple[float, ...]:
-    """Return round numbers from 0 to at least a number, five or six of them."""
     if most <= 0 or not math.isfinite(most):
         return (0, 1)
     rough = most / 5
@@ -262,7 +258,6 @@ _LABELS = 14
 
 
 def draw_weeks(stats: Stats) -> WeeksPicture:
-    """Return the picture of task results, week by week."""
     width, height = _WEEKS
     weeks, bottom = stats.weeks[-_MOST_COLUMNS:], height - 34
     up = _scale(max((week.tasks for week in weeks), default=1))
@@ -287,7 +282,6 @@ def draw_weeks(stats: Stats) -> WeeksPicture:
 
 
 def _stack(week: Numbers, bottom: float, unit: float) -> Iterator[Bar]:
-    """Yield the parts of a column from the bottom up."""
     y = bottom
     for came, count in week.came.items():
         y -= count * unit

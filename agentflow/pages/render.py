@@ -69,7 +69,6 @@ _GOOD_ENDS = (RunOutcome.SUBMITTED, RunOutcome.ANSWERED)
 
 
 def read_style() -> str:
-    """Return the style sheet of all pages."""
     return (Path(__file__).parent / "page.css").read_text("utf-8")
 
 
@@ -186,7 +185,6 @@ _DIFF_TONES = {"+": "came", "-": "gone", "@": "faint"}
 
 
 def _list_facts(page: TaskPage, state: TaskState) -> Iterator[tuple[str, str, str]]:
-    """Yield facts about a task, each with its label and its tone."""
     yield "Started", format_local(state.started_at), ""
     yield "Worked", format_duration(page.course.seconds), ""
     ids = dict.fromkeys(run.model for run in page.runs)
@@ -212,7 +210,6 @@ def _list_facts(page: TaskPage, state: TaskState) -> Iterator[tuple[str, str, st
 
 
 def _render_sections(page: TaskPage, link: str) -> Iterator[tuple[str, str]]:
-    """Yield the elements that every page has in the same form."""
     assert page.snapshot is not None
     state = page.snapshot.state
     yield "head", _render_head(page, link)
@@ -255,7 +252,6 @@ def _render_diff(page: TaskPage, state: TaskState) -> str:
 
 
 def _render_waiting(snapshot: Snapshot) -> str:
-    """Return what waits for a person, with the commands that decide it."""
     items = [describe_pending(item, snapshot.folder) for item in snapshot.state.pending]
     return fill_template("pages/waiting.html", items=items) if items else ""
 
@@ -301,7 +297,6 @@ def _render_turns(run: RunView) -> Iterator[tuple[int, str]]:
 
 
 def _render_evidence(page: TaskPage, link: str) -> str:
-    """Return the recorded commands; without a link to them, with the end of what they printed."""
     assert page.snapshot is not None
     records, folder = page.snapshot.evidence, page.snapshot.folder
     if not records:
@@ -341,7 +336,6 @@ def _render_cost(page: TaskPage) -> str:
 
 
 def _list_plots(page: TaskPage) -> Iterator[tuple[str, Plot, str]]:
-    """Yield plots of tokens and cost over time, where they are known."""
     used, end = page.course.used, page.course.seconds
     last = used[-1] if used else None
     if last is None or not last.tokens:

@@ -109,7 +109,6 @@ class Stats(Record):
 
 
 def read_stats(homes: Iterable[Path]) -> Stats:
-    """Return the numbers of all tasks of a repository, which live in it and in its worktrees."""
     found, unreadable = list[TaskNumbers](), list[str]()
     for folder in (home / TASKS / name for home in homes for name in list_tasks(home)):
         try:
@@ -130,7 +129,6 @@ def read_stats(homes: Iterable[Path]) -> Stats:
 
 
 def _read_task(folder: Path) -> TaskNumbers:
-    """Return the numbers of a task from its events."""
     route, status, attempts, runs = "", None, 1, 0
     calls, refused, overreach, seconds = Counter[str](), 0, 0, 0.0
     used, changes = list[Usage](), False
@@ -176,13 +174,11 @@ def _read_events(path: Path) -> Iterator[object]:
 
 
 def _find_week(task_id: str) -> str:
-    """Return the Monday of the week that a task began in."""
     day = datetime.strptime(task_id[:_DAY], "%Y%m%d").date()  # noqa: DTZ007  # a day has no zone
     return (day - timedelta(days=day.weekday())).isoformat()
 
 
 def _fill(weeks: Iterable[str]) -> Iterator[str]:
-    """Yield each week from the first to the last."""
     known = sorted(datetime.fromisoformat(week) for week in weeks)
     now = known[0] if known else None
     while now is not None and now <= known[-1]:
@@ -215,7 +211,6 @@ def _add_up(name: str, found: list[TaskNumbers]) -> Numbers:
 
 
 def _note(found: list[TaskNumbers], calls: int) -> Iterator[str]:
-    """Yield notes on many attempts, many refused calls, and roles that reach for tools of others."""
     changing = [one for one in found if one.changes]
     rate = sum(one.attempts for one in changing) / len(changing) if changing else 0
     if level := _judge(rate, _MANY_ATTEMPTS):

@@ -104,7 +104,6 @@ def _begin_run(event: RunStarted, parent: int | None) -> RunView:
 
 
 def _go_on(run: RunView, event: Event) -> RunView:
-    """Return a run after an event of it."""
     if isinstance(event, RunEnded):
         return run.replace(outcome=event.outcome, usage=event.usage, seconds=event.seconds)
     if isinstance(event, _OfTurn):
@@ -117,7 +116,6 @@ _OfTurn = Asked | Replied | ToolStarted | ToolFinished | ToolBlocked | PersonSai
 
 
 def _open_turn(run: RunView, event: _OfTurn) -> TurnView:
-    """Return the turn of an event, updated by the event."""
     newest = run.turns[-1].number if run.turns else 0
     number = {PersonSaid: newest + 1, Retried: max(newest, 1)}.get(type(event), getattr(event, "turn", 0))
     number = number or max(newest, 1)
@@ -184,7 +182,6 @@ class Course(Record):
 
 
 def follow_course(happened: Iterable[StoredEvent]) -> Course:
-    """Return the course of a task in seconds of work."""
     used, phases, begun = [UsagePoint(seconds=0, tokens=0, cost=0.0)], list[PhaseSpan](), dict[str, float]()
     now = 0.0
     for now, one in _clock(happened):
@@ -205,7 +202,6 @@ def follow_course(happened: Iterable[StoredEvent]) -> Course:
 
 
 def _clock(happened: Iterable[StoredEvent]) -> Iterator[tuple[float, StoredEvent]]:
-    """Yield each event with the seconds of work before it."""
     now, last, is_over = 0.0, None, False
     for one in happened:
         try:

@@ -45,7 +45,6 @@ class Material(Record):
 
     @property
     def before(self) -> tuple[CheckRun, ...]:
-        """The checks before the task."""
         return select_runs(self.runs, code=Side.BASE, checks=Side.BASE)
 
 

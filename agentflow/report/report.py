@@ -70,7 +70,6 @@ def has_document(task: TaskState) -> bool:
 
 
 def _format_document(task: TaskState) -> str:
-    """Return the answer as a document with its five sections."""
     findings = task.findings
     assert findings is not None
     flagged = {*task.flagged_findings, *task.flagged_issues}
@@ -104,7 +103,6 @@ def _format_document(task: TaskState) -> str:
 
 
 def _list_places(task: TaskState) -> Iterator[str]:
-    """Yield what was cited: the line, or the address of a web page."""
     found: tuple[Finding | Issue, ...] = (
         *(task.findings.findings if task.findings else ()),
         *(task.review.issues if task.review else ()),
@@ -223,13 +221,11 @@ def to_result(
 
 
 def _list_steps(task: TaskState) -> list[str]:
-    """Return which run carried out each step that had an implementer of its own."""
     results = task.parallel_work.results if task.parallel_work else ()
     return [f"- step {each.step} (run {each.run}): {nest_text(each.change.summary)}" for each in results]
 
 
 def _describe_intent(told: IntentTold) -> str:
-    """Return how the task was understood, and what had to be assumed or asked."""
     named = (("goal", told.goal), ("constraints", told.constraints))
     lines = [f"- {label}: {nest_text(text)}" for label, text in named if text]
     gaps = [f"- gap: {nest_text(gap)}" for gap in told.gaps] or ["- gaps: none"]
@@ -301,7 +297,6 @@ def _describe_probe(result: ProbeResult) -> str:
 
 
 def _list_mutants(mutants: tuple[MutantResult, ...]) -> list[str]:
-    """Return how many small edits of the changed code the tests notice, and each that they do not."""
     if not mutants:
         return []
     told = count_mutants(mutants)
@@ -318,14 +313,12 @@ def _list_mutants(mutants: tuple[MutantResult, ...]) -> list[str]:
 
 
 def _explain_one_run(task: TaskState) -> list[str]:
-    """Return why there is only one run of the checks after the change."""
     if not task.final or task.held or task.tree == task.base_tree:
         return []
     return ["- no check was changed, so this is also the result with the original checks"]
 
 
 def _list_changes_to_approve(task: TaskState) -> list[str]:
-    """Return what a person has to approve or has approved."""
     verdict = task.verdict
     if verdict is None or not verdict.weakened:
         return []
@@ -339,7 +332,6 @@ def _list_changes_to_approve(task: TaskState) -> list[str]:
 
 
 def _list_proof(task: TaskState) -> list[str]:
-    """Return what proves the change, and what of it is unproved."""
     verdict = task.verdict
     if verdict is None:
         return []
@@ -378,7 +370,6 @@ def _list_caveats(task: TaskState) -> list[str]:
 
 
 def _tabulate_spending(spent: Spending) -> list[str]:
-    """Return a table of what each role used, and how the time was spent."""
     if not spent.roles:
         return []
     columns = ("role", "requests", "tokens in", "read from a cache", "tokens out", "cost in USD", "model s")

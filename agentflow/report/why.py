@@ -64,7 +64,6 @@ class Why(Record):
 
     @property
     def headline(self) -> str:
-        """The result and the fact that decided it."""
         said = ": ".join(filter(None, (self.result, *self.facts[:1])))
         return said if self.result else f"{said[:1].upper()}{said[1:]}"
 
@@ -114,7 +113,6 @@ def _describe(task: TaskState, find: FindEvidence, *, at_work: bool) -> tuple[st
 
 
 def _list_waiting(item: Pending) -> tuple[str, ...]:
-    """Return what a person is to decide, and why."""
     if item.kind is PendingKind.SURFACE:
         return (item.tell_what_waits(), *item.input["changes"])
     why = (str(item.input[key]) for key in ("why", "contradiction") if key in item.input)
@@ -138,7 +136,6 @@ def _list_grounds(verdict: Verdict) -> tuple[str, ...]:
 
 
 def _count_checks(task: TaskState, find: FindEvidence) -> str:
-    """Return in words what the checks show of a change that was verified."""
     base = {one.check.name: find(one.evidence) for one in task.baseline}
     pairs = [(base.get(one.check.name), find(one.evidence)) for one in task.final]
     green = [before for before, after in pairs if after and after.exit_code == 0]
@@ -154,7 +151,6 @@ def _count_checks(task: TaskState, find: FindEvidence) -> str:
 
 
 def _list_steps(task: TaskState, find: FindEvidence, *, at_work: bool) -> tuple[str, ...]:
-    """Return what to do next, with places for the task."""
     if task.undone is not None:
         return ("agentflow log{at} shows what the task had done",)
     if task.status is Status.RUNNING and at_work:

@@ -108,13 +108,11 @@ class Board(Record):
 
     @classmethod
     def of(cls, task: TaskState) -> "Board":
-        """Return the board of a saved task that goes on."""
         used = task.usage if task.usage.tokens else None
         gates = {phase: gate.status for phase, gate in task.gates.items()}
         return cls(gates=gates, usage=used, budget=task.budget).plan(task.steps)
 
     def plan(self, steps: tuple[Phase, ...]) -> "Board":
-        """Return the board with the phases of a route still to come."""
         begun = {phase: gate for phase, gate in self.gates.items() if gate is not GateStatus.PENDING}
         return self.replace(gates={**dict.fromkeys(steps, GateStatus.PENDING), **begun})
 
@@ -122,13 +120,11 @@ class Board(Record):
         return self.replace(usage=usage if self.usage is None else sum_usage((self.usage, usage)))
 
     def change(self, run: int, change: Callable[[Work], Work]) -> "Board":
-        """Return the board with the work of a run changed, if it is known."""
         work = self.works.get(run)
         return self if work is None else self.replace(works={**self.works, run: change(work)})
 
 
 def update_board(board: Board, stamped: StoredEvent) -> Board:
-    """Return where the task stands once an event has happened."""
     return _update(stamped.event, board, _to_seconds(stamped.at))
 
 
@@ -244,7 +240,6 @@ def _end_phase(event: PhaseEnded, board: Board, _now: float) -> Board:
 
 
 def _name_output(event: CheckStarted | TestRunsLong | EvidenceRecorded) -> str:
-    """Return how the names of a check's output files begin."""
     return f"check-{event.check}-{event.surface}-{event.code}"
 
 
@@ -315,7 +310,6 @@ class TestCounter:
         """How far each file was read, and how many tests had ended by then."""
 
     def count(self, check: RunningCheck) -> int:
-        """Return how many tests have ended."""
         files = sorted(self._outputs.glob(f"{check.output}-*.out"))
         if not files or files[-1].is_symlink():
             return 0

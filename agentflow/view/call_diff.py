@@ -26,7 +26,6 @@ def diff_call(item: Pending, root: Path) -> list[str]:
 
 
 def _apply_edit(tool: str | None, given: Mapping[str, Any], before: str) -> str | None:
-    """Return a file as a call would leave it; None where that is unknown."""
     if tool == "Write" and isinstance(given.get("content"), str):
         return str(given["content"])
     old, new = given.get("old_string"), given.get("new_string")

@@ -46,7 +46,6 @@ class Progress:
         is_brief: bool = False,
         board: Board | None = None,
     ) -> None:
-        """Set the stream of the lines, and at a terminal the screen with the live region."""
         self._stream = stream
         self._medium = medium
         self._is_brief = is_brief
@@ -70,7 +69,6 @@ class Progress:
             send(render(lines, self._medium, None), self._stream)
 
     def close(self) -> None:
-        """Take the live region away; nothing is written afterwards."""
         if self._screen is not None:
             self._screen.close()
 
@@ -96,7 +94,6 @@ class Siblings:
         """The parents that had more than one run at once in this phase."""
 
     def number(self, stamped: StoredEvent) -> Row:
-        """Return the number of an event's run, if other runs are or were simultaneous."""
         event = stamped.event
         if isinstance(event, PhaseStarted):
             self._going.clear()
@@ -125,7 +122,6 @@ class Story:
         self._siblings = Siblings()
 
     def __call__(self, stamped: StoredEvent) -> tuple[Line, ...]:
-        """Return the lines of one event, none for what only machines care about."""
         self._began = self._began or stamped.at
         depth = 0 if stamped.parent is None else self._depths.get(stamped.parent, 0) + 1
         if isinstance(stamped.event, RunStarted):

@@ -94,7 +94,6 @@ _TOLD_IN_SHORT = (
 
 @singledispatch
 def list_rows(_event: object, _memory: Memory) -> tuple[Row, ...]:
-    """Return the rows of one event, none for what only machines care about."""
     return ()
 
 
@@ -117,7 +116,6 @@ def list_brief_rows(event: Event, memory: Memory) -> tuple[Row, ...]:
 
 
 def _draw_call_in_short(event: ToolFinished, memory: Memory) -> tuple[Row, ...]:
-    """Return what a role did, where a person follows; the end of its phase tells what it submitted."""
     subject = to_one_line(memory.subjects.pop((event.run, event.call_id), ""), _SUBJECT)
     if not memory.shows_calls or event.tool.startswith(_SUBMITS):
         return ()
@@ -128,7 +126,6 @@ def _draw_call_in_short(event: ToolFinished, memory: Memory) -> tuple[Row, ...]:
 
 
 def _describe_check(event: EvidenceRecorded) -> str:
-    """Return the result of a check: its tests where they were counted, else its end."""
     if event.tests is None or event.timed_out:
         return "passes" if event.exit_code == 0 else to_one_line(event.summary)
     return describe_counts(event.tests) + (", flaky" if event.is_flaky else "")
@@ -139,7 +136,6 @@ def _split_message(event: PhaseEnded) -> list[str]:
 
 
 def _draw_phase_in_short(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
-    """Return the end of a phase: its failure, or the result of its checks, or its role's summary."""
     checks = "; ".join(f"{name}: {shown}" for name, shown in memory.results.items())
     said = _split_message(event)
     is_failed, is_first = event.status is GateStatus.FAILED, event.phase is Phase.REFINEMENT
@@ -329,7 +325,6 @@ def _tell_evidence(event: EvidenceRecorded, memory: Memory) -> tuple[Row, ...]:
 
 
 def _describe_proof(event: EvidenceRecorded) -> str:
-    """Return what a run without the change shows; it has to fail there."""
     if event.exit_code is None:
         return f"{to_one_line(event.summary)}, without the change"
     return "confirmed: fails without the change" if event.exit_code else "passes without the change: no proof"

@@ -158,7 +158,6 @@ def _draw_check_table(snapshot: Snapshot) -> tuple[Line, ...]:
 
 
 def check_rows(snapshot: Snapshot) -> tuple[Line, ...]:
-    """Return each required check with its result at the start and now."""
     base = {one.check.name: one for one in snapshot.state.baseline}
     final = {one.check.name: one for one in snapshot.state.final}
     return tuple(
@@ -193,7 +192,6 @@ def _draw_change(before: Evidence | None, after: Evidence) -> tuple[Span, ...]:
 
 
 def _result_style(evidence: Evidence | None) -> Style:
-    """Return the style in which a command's result is shown."""
     if evidence is None:
         return Style.DIM
     return Style.GOOD if evidence.exit_code == 0 else Style.BAD
@@ -206,7 +204,6 @@ _DIFF_WIDTH = 160
 
 
 def draw_pending(state: TaskState) -> tuple[Line, ...]:
-    """Return the pending items, each with the commands that decide it."""
     rows: list[Line] = []
     for item in state.pending:
         is_about_checks = item.kind is PendingKind.SURFACE
@@ -258,7 +255,6 @@ def draw_changed_checks(item: Pending) -> Iterator[Line]:
 
 
 def draw_check_diff(item: Pending, most: int | None = _DIFF_LINES) -> Iterator[Line]:
-    """Yield how the checks were changed, as a diff."""
     rows = str(item.input["diff"]).splitlines()
     for row in rows[:most]:
         shown = row if most is None else clip(row, _DIFF_WIDTH)
@@ -268,7 +264,6 @@ def draw_check_diff(item: Pending, most: int | None = _DIFF_LINES) -> Iterator[L
 
 
 def style_diff_row(row: str) -> Style:
-    """Return the colour of a line of a diff."""
     return {"+": Style.GOOD, "-": Style.BAD, "@": Style.ACCENT}.get(row[:1], Style.DIM)
 
 
@@ -317,7 +312,6 @@ def _name_side(evidence: Evidence) -> str:
 
 
 def _describe_side(evidence: Evidence) -> str:
-    """Return the version of the code, and that of the checks if it differs."""
     if evidence.by is By.AGENT:
         return "-"
     if evidence.code is evidence.surface:
@@ -326,7 +320,6 @@ def _describe_side(evidence: Evidence) -> str:
 
 
 def _draw_tries(evidence: Evidence) -> tuple[Line, ...]:
-    """Return the earlier runs on the same tree, and the tests with mixed results."""
     runs = (f"{describe_end(each)} ({each.fault}), output in {each.output}" for each in evidence.tries)
     mixed = (", ".join(to_one_line(name, _TEXT) for name in evidence.flaky),) if evidence.flaky else ()
     return (

@@ -114,14 +114,12 @@ def _draw_status(status: str) -> Span:
 
 
 def _format_cost(cost: float | None) -> str:
-    """Return a cost to the cent, less than one as such; an unknown one is a dash."""
     if cost is None:
         return "-"
     return "<$0.01" if 0 < cost < 0.01 else f"${cost:.2f}"
 
 
 def _describe_age(started_at: str | None, now: datetime) -> str:
-    """Return how long ago something was, as a person would say it."""
     try:
         seconds = (now - datetime.fromisoformat(started_at or "")).total_seconds()
     except (TypeError, ValueError):
@@ -146,7 +144,6 @@ class Snapshot(Record):
     evidence: tuple[Evidence, ...]
 
     def find(self, evidence_id: str | None) -> Evidence | None:
-        """Return the record of an id."""
         return next((one for one in self.evidence if one.id == evidence_id), None)
 
 

@@ -56,12 +56,10 @@ def span(text: str, style: Style = Style.PLAIN) -> Span:
 
 
 def line(*parts: Span | str, hang: int = 0) -> Line:
-    """Return a line of spans and plain text."""
     return Line(spans=tuple(part if isinstance(part, Span) else span(part) for part in parts), hang=hang)
 
 
 def label_row(label: str, *spans: Span, width: int = _LABEL) -> Line:
-    """Return one row of a list of names and values."""
     return line(column(label, width, Style.DIM), *spans, hang=width)
 
 
@@ -81,12 +79,10 @@ def fill_columns(rows: Sequence[Sequence[Span]]) -> list[tuple[Span, ...]]:
 
 
 def clip(text: str, width: int) -> str:
-    """Return the text cut to a width, with an ellipsis where something is missing."""
     return text if count_cells(text) <= width else _take_prefix(text, width - 1) + "…"
 
 
 def count_cells(text: str) -> int:
-    """Return how many columns a terminal gives a text."""
     return len(text) if text.isascii() else sum(_count_cells(character) for character in text)
 
 
@@ -97,7 +93,6 @@ def _count_cells(character: str) -> int:
 
 
 def _take_prefix(text: str, width: int) -> str:
-    """Return the longest beginning that needs no more than `width` columns."""
     used = 0
     for place, character in enumerate(text):
         used += _count_cells(character)
@@ -107,7 +102,6 @@ def _take_prefix(text: str, width: int) -> str:
 
 
 def cut(one: Line, width: int) -> Line:
-    """Return a line shortened to a width."""
     if count_cells(one.text) <= width:
         return one
     kept: list[Span] = []
@@ -132,13 +126,11 @@ def fit_lines(lines: Iterable[Line], width: int) -> Iterator[Line]:
 
 
 def _measure_columns(one: Line) -> int:
-    """Return the width of a line's filled columns, all that stands before them included."""
     filled = [place for place, part in enumerate(one.spans, 1) if _FILLING.search(part.text)]
     return sum(count_cells(part.text) for part in one.spans[: filled[-1]]) if filled else 0
 
 
 def _squeeze(one: Line) -> Line:
-    """Return a line without the filling of its columns, save the first."""
     first, *rest = one.spans
     return one.replace(spans=(first, *(part.replace(text=_FILLING.sub("  ", part.text)) for part in rest)))
 
@@ -163,7 +155,6 @@ def _wrap(one: Line, width: int) -> Iterator[Line]:
 
 
 def _split_pieces(one: Line, width: int) -> Iterator[Span]:
-    """Yield the words and gaps of a line, none of them wider than a row."""
     for part in one.spans:
         for found in _PIECES.findall(part.text):
             rest = found
@@ -255,7 +246,6 @@ def render(lines: Iterable[Line], medium: Medium, width: int | None) -> str:
 
 
 def paint(one: Line, medium: Medium) -> str:
-    """Return a line with its colours, if there are to be any."""
     if not medium.colour:
         return one.text.rstrip(" ")
     return "".join(
@@ -267,7 +257,6 @@ def paint(one: Line, medium: Medium) -> str:
 
 
 def _in_ascii(one: Line) -> Line:
-    """Return a line whose marks are made of ASCII characters."""
     return one.replace(spans=tuple(part.replace(text=part.text.translate(ASCII)) for part in one.spans))
 
 

@@ -121,7 +121,6 @@ def _draw_in_full(snapshot: Snapshot, diff: str, elsewhere: str, is_styled: bool
 
 
 def _draw_answer(state: TaskState, is_styled: bool) -> Iterator[Line]:
-    """Yield the answer of a task that changed nothing: its findings, their places and open questions."""
     findings, review = state.findings, state.review
     if findings is None:
         return
@@ -157,7 +156,6 @@ def _draw_answer(state: TaskState, is_styled: bool) -> Iterator[Line]:
 
 
 def draw_why(state: TaskState, why: Why, *, at_work: bool) -> tuple[Line, ...]:
-    """Return why a task stands as it does, and what to do next."""
     is_left = state.undone is not None or (state.status is Status.RUNNING and not at_work)
     code = f"exit {int(state.ending.exit_code)}  " if state.ending and not state.undone else ""
     left = (span(f"and {why.more} more: agentflow report", Style.DIM),) if why.more else ()
@@ -166,7 +164,6 @@ def draw_why(state: TaskState, why: Why, *, at_work: bool) -> tuple[Line, ...]:
 
 
 def _draw_head(state: TaskState, why: Why) -> tuple[Line, ...]:
-    """Return what decided how a task ended, and what to do next."""
     return (*_draw_result(state, why), *(draw_pending(state) if state.pending else _draw_steps(why)))
 
 
@@ -188,7 +185,6 @@ def _draw_steps(why: Why) -> tuple[Line, ...]:
 
 
 def _draw_plan(state: TaskState) -> tuple[Line, ...]:
-    """Return the plan of a task that waits and has changed nothing yet, to be looked at before it goes on."""
     is_next = state.status is Status.SUSPENDED and state.change is None and not state.failures
     return plan_rows(state) if is_next else ()
 
@@ -199,7 +195,6 @@ def _draw_checks(snapshot: Snapshot) -> tuple[Line, ...]:
 
 
 def _describe_no_change(state: TaskState) -> str:
-    """Return the text in place of changed files where none is known."""
     if state.base_tree is None or state.tree is not None:
         return "nothing"
     is_paused = state.status is Status.SUSPENDED
@@ -207,7 +202,6 @@ def _describe_no_change(state: TaskState) -> str:
 
 
 def _draw_changes_in_short(files: tuple[FileDiff, ...]) -> Iterator[Line]:
-    """Yield each changed file, with its changed lines where they are few."""
     rows = [row for file in files for row in file.hunks if row[:1] in "+-"]
     for file in files[:_FILES]:
         yield _draw_file(file)
@@ -264,7 +258,6 @@ def _draw_failure(failure: Failure) -> Iterator[Line]:
 
 
 def _draw_costs(state: TaskState) -> Iterator[Line]:
-    """Yield the usage of a task, if there is any."""
     if state.usage.input or state.usage.output or state.usage.cache_read:
         yield label_row("used", span(_describe_usage(state)))
 
@@ -280,7 +273,6 @@ def _describe_usage(state: TaskState) -> str:
 
 
 def _draw_cautions(state: TaskState, why: Why) -> Iterator[Line]:
-    """Yield what a person should know besides the facts that decided."""
     shown = state.verdict
     for caveat in shown.caveats if shown else ():
         said = explain_caveat(caveat)
@@ -323,7 +315,6 @@ _HEAD = re.compile(r'diff --git (?:a/(?P<same>.+) b/(?P=same)|.* "?b/(?P<new>.+?
 
 
 def split_diff(diff: str) -> Iterator[FileDiff]:
-    """Yield the files of a git diff, each with its hunks."""
     rows: list[str] = []
     for row in [*diff.split("\n"), "diff --git "]:
         if row.startswith("diff --git "):
@@ -347,6 +338,5 @@ def _parse_file_diff(rows: list[str]) -> FileDiff:
 
 
 def _parse_path(head: str) -> str:
-    """Return the file that a line `diff --git a/X b/X` is about."""
     found = _HEAD.fullmatch(head)
     return (found["same"] or found["new"]) if found else head

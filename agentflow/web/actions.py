@@ -83,7 +83,6 @@ class Actions:
     """The actions on the tasks of one repository."""
 
     def __init__(self, continuations: Continuations, find_git: Callable[[Path], Git]) -> None:
-        """Take what returns the repository or worktree of a task's folder."""
         self._continuations = continuations
         self._find_git = find_git
 
@@ -129,7 +128,6 @@ class Actions:
         return f"{pending_id} {made.word}. {self._go_on(folder)}"
 
     def _go_on(self, folder: Path) -> str:
-        """Continue a task for which nothing is left to decide."""
         waits = len(load_state(folder).pending)
         if waits:
             return f"{waits} more to decide before the task continues."
@@ -159,7 +157,6 @@ class Actions:
 
 
 def _describe_undo(done: UndoResult) -> str:
-    """Return what an undo did or would do, a line for each kind of change."""
     match done.state:
         case "already_undone":
             return "The task was undone before."

@@ -60,7 +60,6 @@ def serve_page(git: Git, port: int, tell: Callable[[str], None]) -> None:
 
 
 def _listen(port: int) -> socket.socket:
-    """Return a socket of this machine alone; 0 is any free port. Raises ConfigError."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -77,8 +76,6 @@ def _listen(port: int) -> socket.socket:
 
 
 class _Pages:
-    """The addresses of the pages; what reads files runs in a thread."""
-
     def __init__(self, site: Site) -> None:
         self._site = site
         self.is_over: Callable[[], bool] = lambda: False
@@ -216,8 +213,6 @@ class Guard:
         self._hosts = tuple(f"{name}:{port}" for name in _NAMES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
-
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(_HEADERS)
@@ -231,7 +226,6 @@ class Guard:
         await self._app({**scope, "path": f"/{rest}", "root_path": ""}, receive, send_guarded)
 
     def _refuse(self, request: Request) -> str:
-        """Return why a request is not answered, or nothing."""
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         if host not in self._hosts:
             return f"Refused: this server answers only to {' and '.join(self._hosts)}."

@@ -37,8 +37,6 @@ _Stamp = tuple[object, ...]
 
 
 class _KeptTask(NamedTuple):
-    """A task's page, and the state of its files that it was made from."""
-
     stamp: _Stamp
     page: TaskPage
     parts: Parts
@@ -70,17 +68,14 @@ class Site:
         return self._homes[home]
 
     def _list_tasks(self) -> dict[str, Path]:
-        """Return the folders of all tasks by their ids, newest last."""
         homes = list_homes(self._root)
         found = {name: home / reading.TASKS / name for home in homes for name in reading.list_tasks(home)}
         return dict(sorted(found.items())) if len(homes) > 1 else found
 
     def show_list(self) -> str:
-        """Return the page of all tasks."""
         return self._fill_page("web/list.html", title="Tasks", up="", parts=self.render_list())
 
     def render_list(self) -> Parts:
-        """Return the tasks and sessions as parts of a page."""
         tasks = self._list_tasks()
         works = {home: self._continuations.is_at_work(home) for home in set(map(to_home, tasks.values()))}
         rows = {
@@ -120,7 +115,6 @@ class Site:
         return kept.parts
 
     def show_evidence(self, task_id: str, evidence_id: str, number: int) -> str:
-        """Return a page of what a command printed. Raises TaskNotFound."""
         folder = self.find_task(task_id)
         record = next((one for one in reading.read_evidence(folder) if one.id == evidence_id), None)
         if record is None:
@@ -145,7 +139,6 @@ class Site:
         return fill_template(name, repository=self._root.name, parts=shown, **values)
 
     def _describe(self, folder: Path, *, is_at_work: bool) -> TaskRow:
-        """Return a task's row, read again only where its events have changed."""
         stamp = (_stamp(folder / reading.EVENTS), is_at_work)
         kept = self._rows.get(folder.name)
         if kept is None or kept[0] != stamp:
@@ -155,12 +148,10 @@ class Site:
 
 
 def render_error(message: str, hint: str) -> str:
-    """Return a page that says what is wrong."""
     return fill_template("web/error.html", message=message, hint=hint)
 
 
 def _render_all(page: TaskPage, failure: str) -> Parts:
-    """Return the parts of a page; what a person can do and decide comes after its head."""
     parts = dict(render_parts(page, evidence_link="evidence/{}"))
     if page.snapshot is None:
         return parts
@@ -181,7 +172,6 @@ def _render_all(page: TaskPage, failure: str) -> Parts:
 
 
 def _list_questions(item: Pending) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the questions, and of each the options with their letters."""
     return [
         (one.text, [(to_letter(place), option) for place, option in enumerate(one.options)])
         for one in item.questions
@@ -195,7 +185,6 @@ def _read_output_page(path: Path, number: int) -> str:
 
 
 def _stamp_task(folder: Path) -> _Stamp:
-    """Return what differs once a file of a task has changed."""
     return tuple(_stamp(place) for place in _list_changing(folder))
 
 
