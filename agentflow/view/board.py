@@ -5,31 +5,8 @@ from datetime import datetime
 from functools import singledispatch
 from pathlib import Path
 
+from agentflow.core import events
 from agentflow.core.check_command import format_command
-from agentflow.core.events import (
-    Answered,
-    Asked,
-    CheckStarted,
-    Classified,
-    Compacted,
-    EvidenceRecorded,
-    Paused,
-    PhaseEnded,
-    PhaseStarted,
-    Probing,
-    RepairTried,
-    Replied,
-    Retried,
-    RunEnded,
-    RunStarted,
-    Searched,
-    StateChanged,
-    StoredEvent,
-    TaskEnded,
-    TestRunsLong,
-    ToolFinished,
-    ToolStarted,
-)
 from agentflow.core.messages import Usage, sum_usage
 from agentflow.core.pending import Budget
 from agentflow.core.record import Record
@@ -124,7 +101,7 @@ class Board(Record):
         return self if work is None else self.replace(works={**self.works, run: change(work)})
 
 
-def update_board(board: Board, stamped: StoredEvent) -> Board:
+def update_board(board: Board, stamped: events.StoredEvent) -> Board:
     return _update(stamped.event, board, _to_seconds(stamped.at))
 
 
@@ -134,55 +111,55 @@ def _update(_event: object, board: Board, _now: float) -> Board:
 
 
 @_update.register
-def _spend_summary(event: Compacted, board: Board, _now: float) -> Board:
+def _spend_summary(event: events.Compacted, board: Board, _now: float) -> Board:
     return board.spend(event.usage)
 
 
 @_update.register
-def _plan_phases(event: Classified, board: Board, _now: float) -> Board:
+def _plan_phases(event: events.Classified, board: Board, _now: float) -> Board:
     return board.plan(event.steps)
 
 
 @_update.register
-def _wait(event: Paused, board: Board, _now: float) -> Board:
+def _wait(event: events.Paused, board: Board, _now: float) -> Board:
     return board.replace(waiting=(*board.waiting, event.pending))
 
 
 @_update.register
-def _decide(event: Answered, board: Board, _now: float) -> Board:
+def _decide(event: events.Answered, board: Board, _now: float) -> Board:
     return board.replace(waiting=tuple(one for one in board.waiting if one != event.pending))
 
 
 @_update.register
-def _end_task(_event: TaskEnded, board: Board, _now: float) -> Board:
+def _end_task(_event: events.TaskEnded, board: Board, _now: float) -> Board:
     return board.replace(phase=None, works={}, checks={})
 
 
 @_update.register
-def _begin_work(event: RunStarted, board: Board, now: float) -> Board:
+def _begin_work(event: events.RunStarted, board: Board, now: float) -> Board:
     angle = f" ({event.angle.partition(':')[0]})" if event.angle else ""
     work = Work(role=f"{event.role}{angle}", model=event.model, since=now)
     return board.replace(works={**board.works, event.run: work})
 
 
 @_update.register
-def _end_work(event: RunEnded, board: Board, _now: float) -> Board:
+def _end_work(event: events.RunEnded, board: Board, _now: float) -> Board:
     return board.replace(works={run: work for run, work in board.works.items() if run != event.run})
 
 
 @_update.register
-def _begin_turn(event: Asked, board: Board, now: float) -> Board:
+def _begin_turn(event: events.Asked, board: Board, now: float) -> Board:
     return board.change(event.run, lambda work: work.begin("", _THINKING, now))
 
 
 @_update.register
-def _wait_for_model(event: Retried, board: Board, now: float) -> Board:
+def _wait_for_model(event: events.Retried, board: Board, now: float) -> Board:
     words = f"{to_one_line(event.reason)}, try {event.attempt + 1}"
     return board.change(event.run, lambda work: work.begin("", words, now))
 
 
 @_update.register
-def _count_tries(event: Searched, board: Board, now: float) -> Board:
+def _count_tries(event: events.Searched, board: Board, now: float) -> Board:
     best = f", nearest {to_one_line(event.best)}" if event.best else ""
     words = f"{event.tried} of {event.total} edits tried, {event.seconds_left:.0f} s left{best}"
     words = words if event.total else f"looking at what fails, for {event.seconds_left:.0f} s at most"
@@ -197,28 +174,28 @@ def _count_tries(event: Searched, board: Board, now: float) -> Board:
 
 
 @_update.register
-def _end_search(_event: RepairTried, board: Board, _now: float) -> Board:
+def _end_search(_event: events.RepairTried, board: Board, _now: float) -> Board:
     return board.replace(works={run: work for run, work in board.works.items() if run})
 
 
 @_update.register
-def _end_turn(event: Replied, board: Board, _now: float) -> Board:
+def _end_turn(event: events.Replied, board: Board, _now: float) -> Board:
     return board.spend(event.usage).change(event.run, lambda work: work.drop(""))
 
 
 @_update.register
-def _begin_call(event: ToolStarted, board: Board, now: float) -> Board:
+def _begin_call(event: events.ToolStarted, board: Board, now: float) -> Board:
     words = to_one_line(f"{event.tool} {event.subject}")
     return board.change(event.run, lambda work: work.begin(event.call_id, words, now))
 
 
 @_update.register
-def _end_call(event: ToolFinished, board: Board, _now: float) -> Board:
+def _end_call(event: events.ToolFinished, board: Board, _now: float) -> Board:
     return board.change(event.run, lambda work: work.drop(event.call_id).drop(""))
 
 
 @_update.register
-def _take_state(event: StateChanged, board: Board, _now: float) -> Board:
+def _take_state(event: events.StateChanged, board: Board, _now: float) -> Board:
     try:
         return (
             board.replace(budget=fit(Budget, event.changed["budget"])) if "budget" in event.changed else board
@@ -228,23 +205,23 @@ def _take_state(event: StateChanged, board: Board, _now: float) -> Board:
 
 
 @_update.register
-def _begin_phase(event: PhaseStarted, board: Board, now: float) -> Board:
+def _begin_phase(event: events.PhaseStarted, board: Board, now: float) -> Board:
     gates = {**board.gates, event.phase: GateStatus.IN_PROGRESS}
     return board.replace(gates=gates, phase=event.phase, iteration=event.iteration, since=now, waiting=())
 
 
 @_update.register
-def _end_phase(event: PhaseEnded, board: Board, _now: float) -> Board:
+def _end_phase(event: events.PhaseEnded, board: Board, _now: float) -> Board:
     gates = {**board.gates, event.phase: event.status}
     return board.replace(gates=gates, checks={} if board.phase is event.phase else board.checks)
 
 
-def _name_output(event: CheckStarted | TestRunsLong | EvidenceRecorded) -> str:
+def _name_output(event: events.CheckStarted | events.TestRunsLong | events.EvidenceRecorded) -> str:
     return f"check-{event.check}-{event.surface}-{event.code}"
 
 
 @_update.register
-def _begin_check(event: CheckStarted, board: Board, now: float) -> Board:
+def _begin_check(event: events.CheckStarted, board: Board, now: float) -> Board:
     output = _name_output(event)
     name = f"original {event.check}" if event.surface is not event.code else str(event.check)
     check = RunningCheck(
@@ -258,7 +235,7 @@ def _begin_check(event: CheckStarted, board: Board, now: float) -> Board:
 
 
 @_update.register
-def _count_probes(event: Probing, board: Board, now: float) -> Board:
+def _count_probes(event: events.Probing, board: Board, now: float) -> Board:
     others = {name: check for name, check in board.checks.items() if name != _PROBES}
     if event.done == event.total:
         return board.replace(checks=others)
@@ -270,7 +247,7 @@ def _count_probes(event: Probing, board: Board, now: float) -> Board:
 
 
 @_update.register
-def _note_slow_test(event: TestRunsLong, board: Board, now: float) -> Board:
+def _note_slow_test(event: events.TestRunsLong, board: Board, now: float) -> Board:
     check = board.checks.get(output := _name_output(event))
     if check is None:
         return board
@@ -281,7 +258,7 @@ def _note_slow_test(event: TestRunsLong, board: Board, now: float) -> Board:
 
 
 @_update.register
-def _end_check(event: EvidenceRecorded, board: Board, _now: float) -> Board:
+def _end_check(event: events.EvidenceRecorded, board: Board, _now: float) -> Board:
     if event.check is None:
         return board
     output = _name_output(event)

@@ -2,35 +2,8 @@
 
 from functools import singledispatch
 
+from agentflow.core import events
 from agentflow.core.check_command import format_command
-from agentflow.core.events import (
-    Classified,
-    Compacted,
-    Event,
-    EvidenceRecorded,
-    GatesMerged,
-    HandedOff,
-    IntentTold,
-    PersonSaid,
-    PhaseEnded,
-    PhaseStarted,
-    Probed,
-    ProvingStarted,
-    RepairTried,
-    Replied,
-    Retried,
-    RunEnded,
-    RunStarted,
-    StepMerged,
-    TaskEnded,
-    TaskStarted,
-    TaskUndone,
-    TestRunsLong,
-    ToolBlocked,
-    ToolFinished,
-    ToolStarted,
-    Warned,
-)
 from agentflow.core.evidence import CheckName, Side, describe_counts
 from agentflow.core.messages import Stop
 from agentflow.core.run import RunOutcome
@@ -87,8 +60,17 @@ class Memory:
 
 
 _TOLD_IN_SHORT = (
-    *(Warned, RepairTried, Retried, PersonSaid, StepMerged, ProvingStarted, TaskUndone, TestRunsLong),
-    ToolStarted,
+    *(
+        events.Warned,
+        events.RepairTried,
+        events.Retried,
+        events.PersonSaid,
+        events.StepMerged,
+        events.ProvingStarted,
+        events.TaskUndone,
+        events.TestRunsLong,
+    ),
+    events.ToolStarted,
 )
 
 
@@ -97,25 +79,25 @@ def list_rows(_event: object, _memory: Memory) -> tuple[Row, ...]:
     return ()
 
 
-def list_brief_rows(event: Event, memory: Memory) -> tuple[Row, ...]:
+def list_brief_rows(event: events.Event, memory: Memory) -> tuple[Row, ...]:
     """Return what a person needs while a task runs: one row for each phase that ends, and warnings."""
     if isinstance(event, _TOLD_IN_SHORT):
         return list_rows(event, memory)
-    if isinstance(event, ToolFinished):
+    if isinstance(event, events.ToolFinished):
         return _draw_call_in_short(event, memory)
-    if isinstance(event, PhaseStarted):
+    if isinstance(event, events.PhaseStarted):
         memory.phase = event.phase
         memory.results = {}
-    if isinstance(event, Classified):
+    if isinstance(event, events.Classified):
         memory.reads_only = Phase.IMPLEMENTATION not in event.steps
-    if isinstance(event, EvidenceRecorded) and event.check and event.surface is event.code:
+    if isinstance(event, events.EvidenceRecorded) and event.check and event.surface is event.code:
         memory.results.setdefault(event.check, _describe_check(event))  # later ones are of some tests alone
-    if not isinstance(event, PhaseEnded) or event.status is GateStatus.SKIPPED or memory.reads_only:
+    if not isinstance(event, events.PhaseEnded) or event.status is GateStatus.SKIPPED or memory.reads_only:
         return ()
     return _draw_phase_in_short(event, memory)
 
 
-def _draw_call_in_short(event: ToolFinished, memory: Memory) -> tuple[Row, ...]:
+def _draw_call_in_short(event: events.ToolFinished, memory: Memory) -> tuple[Row, ...]:
     subject = to_one_line(memory.subjects.pop((event.run, event.call_id), ""), _SUBJECT)
     if not memory.shows_calls or event.tool.startswith(_SUBMITS):
         return ()
@@ -125,17 +107,17 @@ def _draw_call_in_short(event: ToolFinished, memory: Memory) -> tuple[Row, ...]:
     return ((span("  ● ", style), span(event.tool), about, result),)
 
 
-def _describe_check(event: EvidenceRecorded) -> str:
+def _describe_check(event: events.EvidenceRecorded) -> str:
     if event.tests is None or event.timed_out:
         return "passes" if event.exit_code == 0 else to_one_line(event.summary)
     return describe_counts(event.tests) + (", flaky" if event.is_flaky else "")
 
 
-def _split_message(event: PhaseEnded) -> list[str]:
+def _split_message(event: events.PhaseEnded) -> list[str]:
     return [to_one_line(text.strip().removeprefix("- "), _SAID) for text in event.message.splitlines()]
 
 
-def _draw_phase_in_short(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
+def _draw_phase_in_short(event: events.PhaseEnded, memory: Memory) -> tuple[Row, ...]:
     checks = "; ".join(f"{name}: {shown}" for name, shown in memory.results.items())
     said = _split_message(event)
     is_failed, is_first = event.status is GateStatus.FAILED, event.phase is Phase.REFINEMENT
@@ -147,7 +129,7 @@ def _draw_phase_in_short(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
 
 
 @list_rows.register
-def _tell_start(event: TaskStarted, memory: Memory) -> tuple[Row, ...]:
+def _tell_start(event: events.TaskStarted, memory: Memory) -> tuple[Row, ...]:
     memory.model = event.model
     iterations = format_count(event.max_iterations, "iteration")
     limit = f"  model {event.model}, sandbox {event.sandbox}, at most {iterations}"
@@ -157,7 +139,7 @@ def _tell_start(event: TaskStarted, memory: Memory) -> tuple[Row, ...]:
 
 
 @list_rows.register
-def _tell_class(event: Classified, _memory: Memory) -> tuple[Row, ...]:
+def _tell_class(event: events.Classified, _memory: Memory) -> tuple[Row, ...]:
     why = to_one_line("; ".join(list_reasons(event.reasons, event.ambiguities)), _SAID)
     return (
         (
@@ -169,18 +151,18 @@ def _tell_class(event: Classified, _memory: Memory) -> tuple[Row, ...]:
 
 
 @list_rows.register
-def _tell_gates(event: GatesMerged, _memory: Memory) -> tuple[Row, ...]:
+def _tell_gates(event: events.GatesMerged, _memory: Memory) -> tuple[Row, ...]:
     return ((pass_mark(event.all_passed), span(event.summary, Style.DIM)),)
 
 
 @list_rows.register
-def _tell_proving(event: ProvingStarted, _memory: Memory) -> tuple[Row, ...]:
+def _tell_proving(event: events.ProvingStarted, _memory: Memory) -> tuple[Row, ...]:
     said = f"{format_count(len(event.places), 'place')} no test notices"
     return ((span("▸ ", Style.ACCENT), span(f"proving round {event.round} of {event.rounds}: {said}")),)
 
 
 @list_rows.register
-def _tell_step(event: StepMerged, _memory: Memory) -> tuple[Row, ...]:
+def _tell_step(event: events.StepMerged, _memory: Memory) -> tuple[Row, ...]:
     if event.conflicts:
         said = f"step {event.step} goes back, another step changed {list_some(event.conflicts)}"
         return ((span("  ! ", Style.WARN), span(said, Style.WARN)),)
@@ -189,20 +171,20 @@ def _tell_step(event: StepMerged, _memory: Memory) -> tuple[Row, ...]:
 
 
 @list_rows.register
-def _tell_request(event: IntentTold, _memory: Memory) -> tuple[Row, ...]:
+def _tell_request(event: events.IntentTold, _memory: Memory) -> tuple[Row, ...]:
     gaps = "; ".join(to_one_line(gap, _SAID) for gap in event.gaps) or "clear, nothing assumed"
     return ((span("  · ", Style.DIM), span(f"request: {gaps}", Style.DIM)),)
 
 
 @list_rows.register
-def _tell_phase(event: PhaseStarted, memory: Memory) -> tuple[Row, ...]:
+def _tell_phase(event: events.PhaseStarted, memory: Memory) -> tuple[Row, ...]:
     memory.phase = event.phase
     again = f"  iteration {event.iteration}" if event.iteration > 1 else ""
     return ((span("▸ ", Style.ACCENT), span(event.phase, Style.BOLD), span(again, Style.DIM)),)
 
 
 @list_rows.register
-def _tell_phase_end(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
+def _tell_phase_end(event: events.PhaseEnded, memory: Memory) -> tuple[Row, ...]:
     said = _split_message(event)
     known = to_one_line(memory.subject, _SAID) if event.status is GateStatus.PASSED else ""
     said = [text for text in said if text not in {"", known}]
@@ -222,7 +204,7 @@ def _tell_phase_end(event: PhaseEnded, memory: Memory) -> tuple[Row, ...]:
 
 
 @list_rows.register
-def _tell_run(event: RunStarted, memory: Memory) -> tuple[Row, ...]:
+def _tell_run(event: events.RunStarted, memory: Memory) -> tuple[Row, ...]:
     agent = "" if event.agent == event.role else f" ({event.agent})"
     model = "" if is_offline(memory.model) else f"  {event.model}"
     angle = f": {event.angle}" if event.angle else ""
@@ -230,7 +212,7 @@ def _tell_run(event: RunStarted, memory: Memory) -> tuple[Row, ...]:
 
 
 @list_rows.register
-def _tell_reply(event: Replied, _memory: Memory) -> tuple[Row, ...]:
+def _tell_reply(event: events.Replied, _memory: Memory) -> tuple[Row, ...]:
     said = to_one_line(event.text, _SAID)
     rows: list[Row] = [(span("    “", Style.DIM), span(f"{said}”", Style.DIM))] if said else []
     if event.stop not in _USUAL:
@@ -239,7 +221,7 @@ def _tell_reply(event: Replied, _memory: Memory) -> tuple[Row, ...]:
 
 
 @list_rows.register
-def _tell_first_try(event: RepairTried, _memory: Memory) -> tuple[Row, ...]:
+def _tell_first_try(event: events.RepairTried, _memory: Memory) -> tuple[Row, ...]:
     mark = span("  ✓ ", Style.GOOD) if event.found else span("  · ", Style.DIM)
     return (
         (
@@ -252,7 +234,7 @@ def _tell_first_try(event: RepairTried, _memory: Memory) -> tuple[Row, ...]:
 
 
 @list_rows.register
-def _tell_retry(event: Retried, _memory: Memory) -> tuple[Row, ...]:
+def _tell_retry(event: events.Retried, _memory: Memory) -> tuple[Row, ...]:
     pause = f"in {format_duration(event.seconds)}" if event.seconds else "at once"
     again = f"try {event.attempt + 1} {pause}"
     then = f"continuing with {to_one_line(event.model)}" if event.model else again
@@ -260,13 +242,13 @@ def _tell_retry(event: Retried, _memory: Memory) -> tuple[Row, ...]:
 
 
 @list_rows.register
-def _remember_call(event: ToolStarted, memory: Memory) -> tuple[Row, ...]:
+def _remember_call(event: events.ToolStarted, memory: Memory) -> tuple[Row, ...]:
     memory.subjects[event.run, event.call_id] = event.subject
     return ()
 
 
 @list_rows.register
-def _tell_call(event: ToolFinished, memory: Memory) -> tuple[Row, ...]:
+def _tell_call(event: events.ToolFinished, memory: Memory) -> tuple[Row, ...]:
     memory.subject = memory.subjects.pop((event.run, event.call_id), "")
     subject = to_one_line(memory.subject, _SUBJECT)
     mark = span("    ! ", Style.WARN) if event.is_error else span("    · ", Style.DIM)
@@ -277,7 +259,7 @@ def _tell_call(event: ToolFinished, memory: Memory) -> tuple[Row, ...]:
 
 
 @list_rows.register
-def _tell_handoff(event: HandedOff, _memory: Memory) -> tuple[Row, ...]:
+def _tell_handoff(event: events.HandedOff, _memory: Memory) -> tuple[Row, ...]:
     hands = f"{to_one_line(event.source)} hands over to {to_one_line(event.to)}"
     return (
         (span("    ▸ ", Style.ACCENT), span(hands), span(f"  {to_one_line(event.reason, _SAID)}", Style.DIM)),
@@ -285,7 +267,7 @@ def _tell_handoff(event: HandedOff, _memory: Memory) -> tuple[Row, ...]:
 
 
 @list_rows.register
-def _tell_compaction(event: Compacted, _memory: Memory) -> tuple[Row, ...]:
+def _tell_compaction(event: events.Compacted, _memory: Memory) -> tuple[Row, ...]:
     parts = (
         format_count(len(event.archived), "output") + " archived" if event.archived else "",
         format_count(event.replaced, "message") + " summarized" if event.replaced else "",
@@ -296,13 +278,13 @@ def _tell_compaction(event: Compacted, _memory: Memory) -> tuple[Row, ...]:
 
 
 @list_rows.register
-def _tell_refusal(event: ToolBlocked, _memory: Memory) -> tuple[Row, ...]:
+def _tell_refusal(event: events.ToolBlocked, _memory: Memory) -> tuple[Row, ...]:
     refused = span(f"{event.tool} refused", Style.WARN)
     return ((span("    ! ", Style.WARN), refused, span(f"  {to_one_line(event.reason, _SAID)}")),)
 
 
 @list_rows.register
-def _tell_evidence(event: EvidenceRecorded, memory: Memory) -> tuple[Row, ...]:
+def _tell_evidence(event: events.EvidenceRecorded, memory: Memory) -> tuple[Row, ...]:
     if event.check is None:
         return ()  # the tool call that made it is told
     style = _choose_style(event, memory)
@@ -324,13 +306,13 @@ def _tell_evidence(event: EvidenceRecorded, memory: Memory) -> tuple[Row, ...]:
     )
 
 
-def _describe_proof(event: EvidenceRecorded) -> str:
+def _describe_proof(event: events.EvidenceRecorded) -> str:
     if event.exit_code is None:
         return f"{to_one_line(event.summary)}, without the change"
     return "confirmed: fails without the change" if event.exit_code else "passes without the change: no proof"
 
 
-def _choose_style(event: EvidenceRecorded, memory: Memory) -> Style:
+def _choose_style(event: events.EvidenceRecorded, memory: Memory) -> Style:
     """Return the style of a check's outcome: red only for a new failure, which may fail the phase."""
     if event.check is None or event.exit_code == 0:
         return Style.WARN if is_without_change(event) else Style.GOOD
@@ -344,7 +326,7 @@ def _choose_style(event: EvidenceRecorded, memory: Memory) -> Style:
 
 
 @list_rows.register
-def _tell_probe(event: Probed, _memory: Memory) -> tuple[Row, ...]:
+def _tell_probe(event: events.Probed, _memory: Memory) -> tuple[Row, ...]:
     style = Style.WARN if event.end is ProbeEnd.SILENT else Style.DIM
     about = to_one_line(", ".join(event.subjects) or str(event.check), _SUBJECT)
     end = describe_probe(event.end)
@@ -353,7 +335,7 @@ def _tell_probe(event: Probed, _memory: Memory) -> tuple[Row, ...]:
 
 
 @list_rows.register
-def _tell_run_end(event: RunEnded, _memory: Memory) -> tuple[Row, ...]:
+def _tell_run_end(event: events.RunEnded, _memory: Memory) -> tuple[Row, ...]:
     fine = event.outcome in _FINE
     work = f"  {format_count(event.turns, 'turn')}, {format_count(event.tool_calls, 'tool call')}"
     mark = span("  ✓ ", Style.GOOD) if fine else span("  ! ", Style.WARN)
@@ -361,7 +343,7 @@ def _tell_run_end(event: RunEnded, _memory: Memory) -> tuple[Row, ...]:
     return ((mark, ended, span(work + _describe_savings(event), Style.DIM), _draw_seconds(event.seconds)),)
 
 
-def _describe_savings(event: RunEnded) -> str:
+def _describe_savings(event: events.RunEnded) -> str:
     """Return the tokens that a direct answer saved; they are not part of what was used."""
     if event.saved is None:
         return ""
@@ -370,12 +352,12 @@ def _describe_savings(event: RunEnded) -> str:
 
 
 @list_rows.register
-def _tell_warning(event: Warned, _memory: Memory) -> tuple[Row, ...]:
+def _tell_warning(event: events.Warned, _memory: Memory) -> tuple[Row, ...]:
     return ((span("! ", Style.WARN), span(to_one_line(event.message, _WARNING), Style.WARN)),)
 
 
 @list_rows.register
-def _tell_slow_test(event: TestRunsLong, _memory: Memory) -> tuple[Row, ...]:
+def _tell_slow_test(event: events.TestRunsLong, _memory: Memory) -> tuple[Row, ...]:
     if not event.test:
         return ()
     side = describe_sides(event.surface, event.code)
@@ -386,12 +368,12 @@ def _tell_slow_test(event: TestRunsLong, _memory: Memory) -> tuple[Row, ...]:
 
 
 @list_rows.register
-def _tell_message(event: PersonSaid, _memory: Memory) -> tuple[Row, ...]:
+def _tell_message(event: events.PersonSaid, _memory: Memory) -> tuple[Row, ...]:
     return ((span("  > ", Style.ACCENT), span(to_one_line(event.text, _SAID))),)
 
 
 @list_rows.register
-def _tell_end(event: TaskEnded, _memory: Memory) -> tuple[Row, ...]:
+def _tell_end(event: events.TaskEnded, _memory: Memory) -> tuple[Row, ...]:
     reason = to_one_line(event.reason, _SAID)
     return (
         (
@@ -404,7 +386,7 @@ def _tell_end(event: TaskEnded, _memory: Memory) -> tuple[Row, ...]:
 
 
 @list_rows.register
-def _tell_undo(event: TaskUndone, _memory: Memory) -> tuple[Row, ...]:
+def _tell_undo(event: events.TaskUndone, _memory: Memory) -> tuple[Row, ...]:
     count = len(event.restored) + len(event.removed)
     kept = f", kept: {', '.join(map(to_one_line, event.kept))}" if event.kept else ""
     said = span(f"undone (was: {event.was.replace('_', ' ')})", Style.WARN)
