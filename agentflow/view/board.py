@@ -7,6 +7,7 @@ from pathlib import Path
 
 from agentflow.core import events
 from agentflow.core.check_command import format_command
+from agentflow.core.evidence import CheckName
 from agentflow.core.messages import Usage, sum_usage
 from agentflow.core.pending import Budget
 from agentflow.core.record import Record
@@ -102,7 +103,11 @@ class Board(Record):
 
 
 def update_board(board: Board, stamped: events.StoredEvent) -> Board:
-    return _update(stamped.event, board, _to_seconds(stamped.at))
+    try:
+        now = datetime.fromisoformat(stamped.at).timestamp()
+    except ValueError:
+        now = 0.0
+    return _update(stamped.event, board, now)
 
 
 @singledispatch
@@ -111,51 +116,68 @@ def _update(_event: object, board: Board, _now: float) -> Board:
 
 
 @_update.register
-def _spend_summary(event: events.Compacted, board: Board, _now: float) -> Board:
-    return board.spend(event.usage)
+def _update_phases(
+    event: events.Classified
+    | events.PhaseStarted
+    | events.PhaseEnded
+    | events.Paused
+    | events.Answered
+    | events.TaskEnded,
+    board: Board,
+    now: float,
+) -> Board:
+    match event:
+        case events.Classified():
+            return board.plan(event.steps)
+        case events.PhaseStarted(phase=phase, iteration=iteration):
+            gates = {**board.gates, phase: GateStatus.IN_PROGRESS}
+            return board.replace(gates=gates, phase=phase, iteration=iteration, since=now, waiting=())
+        case events.PhaseEnded():
+            gates = {**board.gates, event.phase: event.status}
+            checks = {} if board.phase is event.phase else board.checks
+            return board.replace(gates=gates, checks=checks)
+        case events.Paused():
+            return board.replace(waiting=(*board.waiting, event.pending))
+        case events.Answered():
+            return board.replace(waiting=tuple(one for one in board.waiting if one != event.pending))
+        case events.TaskEnded():
+            return board.replace(phase=None, works={}, checks={})
 
 
 @_update.register
-def _plan_phases(event: events.Classified, board: Board, _now: float) -> Board:
-    return board.plan(event.steps)
+def _update_works(
+    event: events.RunStarted | events.RunEnded | events.RepairTried, board: Board, now: float
+) -> Board:
+    if isinstance(event, events.RunStarted):
+        angle = f" ({event.angle.partition(':')[0]})" if event.angle else ""
+        work = Work(role=f"{event.role}{angle}", model=event.model, since=now)
+        return board.replace(works={**board.works, event.run: work})
+    ended = event.run if isinstance(event, events.RunEnded) else 0  # the search before any run
+    return board.replace(works={run: work for run, work in board.works.items() if run != ended})
 
 
 @_update.register
-def _wait(event: events.Paused, board: Board, _now: float) -> Board:
-    return board.replace(waiting=(*board.waiting, event.pending))
+def _update_turn(
+    event: events.Asked | events.Retried | events.Replied | events.Compacted, board: Board, now: float
+) -> Board:
+    match event:
+        case events.Asked():
+            return board.change(event.run, lambda work: work.begin("", _THINKING, now))
+        case events.Retried():
+            words = f"{to_one_line(event.reason)}, try {event.attempt + 1}"
+            return board.change(event.run, lambda work: work.begin("", words, now))
+        case events.Replied():
+            return board.spend(event.usage).change(event.run, lambda work: work.drop(""))
+        case events.Compacted():
+            return board.spend(event.usage)
 
 
 @_update.register
-def _decide(event: events.Answered, board: Board, _now: float) -> Board:
-    return board.replace(waiting=tuple(one for one in board.waiting if one != event.pending))
-
-
-@_update.register
-def _end_task(_event: events.TaskEnded, board: Board, _now: float) -> Board:
-    return board.replace(phase=None, works={}, checks={})
-
-
-@_update.register
-def _begin_work(event: events.RunStarted, board: Board, now: float) -> Board:
-    angle = f" ({event.angle.partition(':')[0]})" if event.angle else ""
-    work = Work(role=f"{event.role}{angle}", model=event.model, since=now)
-    return board.replace(works={**board.works, event.run: work})
-
-
-@_update.register
-def _end_work(event: events.RunEnded, board: Board, _now: float) -> Board:
-    return board.replace(works={run: work for run, work in board.works.items() if run != event.run})
-
-
-@_update.register
-def _begin_turn(event: events.Asked, board: Board, now: float) -> Board:
-    return board.change(event.run, lambda work: work.begin("", _THINKING, now))
-
-
-@_update.register
-def _wait_for_model(event: events.Retried, board: Board, now: float) -> Board:
-    words = f"{to_one_line(event.reason)}, try {event.attempt + 1}"
-    return board.change(event.run, lambda work: work.begin("", words, now))
+def _update_call(event: events.ToolStarted | events.ToolFinished, board: Board, now: float) -> Board:
+    if isinstance(event, events.ToolFinished):
+        return board.change(event.run, lambda work: work.drop(event.call_id).drop(""))
+    words = to_one_line(f"{event.tool} {event.subject}")
+    return board.change(event.run, lambda work: work.begin(event.call_id, words, now))
 
 
 @_update.register
@@ -174,27 +196,6 @@ def _count_tries(event: events.Searched, board: Board, now: float) -> Board:
 
 
 @_update.register
-def _end_search(_event: events.RepairTried, board: Board, _now: float) -> Board:
-    return board.replace(works={run: work for run, work in board.works.items() if run})
-
-
-@_update.register
-def _end_turn(event: events.Replied, board: Board, _now: float) -> Board:
-    return board.spend(event.usage).change(event.run, lambda work: work.drop(""))
-
-
-@_update.register
-def _begin_call(event: events.ToolStarted, board: Board, now: float) -> Board:
-    words = to_one_line(f"{event.tool} {event.subject}")
-    return board.change(event.run, lambda work: work.begin(event.call_id, words, now))
-
-
-@_update.register
-def _end_call(event: events.ToolFinished, board: Board, _now: float) -> Board:
-    return board.change(event.run, lambda work: work.drop(event.call_id).drop(""))
-
-
-@_update.register
 def _take_state(event: events.StateChanged, board: Board, _now: float) -> Board:
     try:
         return (
@@ -205,33 +206,32 @@ def _take_state(event: events.StateChanged, board: Board, _now: float) -> Board:
 
 
 @_update.register
-def _begin_phase(event: events.PhaseStarted, board: Board, now: float) -> Board:
-    gates = {**board.gates, event.phase: GateStatus.IN_PROGRESS}
-    return board.replace(gates=gates, phase=event.phase, iteration=event.iteration, since=now, waiting=())
-
-
-@_update.register
-def _end_phase(event: events.PhaseEnded, board: Board, _now: float) -> Board:
-    gates = {**board.gates, event.phase: event.status}
-    return board.replace(gates=gates, checks={} if board.phase is event.phase else board.checks)
-
-
-def _name_output(event: events.CheckStarted | events.TestRunsLong | events.EvidenceRecorded) -> str:
-    return f"check-{event.check}-{event.surface}-{event.code}"
-
-
-@_update.register
-def _begin_check(event: events.CheckStarted, board: Board, now: float) -> Board:
-    output = _name_output(event)
-    name = f"original {event.check}" if event.surface is not event.code else str(event.check)
-    check = RunningCheck(
-        name=f"{event.check} without the change" if is_without_change(event) else name,
-        command=to_one_line(format_command(event.command)),
-        since=now,
-        output=output,
-        expected=board.expected.get(event.check, 0),
-    )
-    return board.replace(checks={**board.checks, output: check})
+def _update_check(
+    event: events.CheckStarted | events.TestRunsLong | events.EvidenceRecorded, board: Board, now: float
+) -> Board:
+    output = f"check-{event.check}-{event.surface}-{event.code}"  # how the names of its files begin
+    match event:
+        case events.CheckStarted():
+            name = f"original {event.check}" if event.surface is not event.code else str(event.check)
+            check = RunningCheck(
+                name=f"{event.check} without the change" if is_without_change(event) else name,
+                command=to_one_line(format_command(event.command)),
+                since=now,
+                output=output,
+                expected=board.expected.get(event.check, 0),
+            )
+            return board.replace(checks={**board.checks, output: check})
+        case events.TestRunsLong() if running := board.checks.get(output):
+            slow = running.replace(slow=to_one_line(event.test), slow_since=now - event.seconds)
+            return board.replace(checks={**board.checks, output: slow})
+        case events.EvidenceRecorded(check=CheckName() as wanted):
+            known = dict(board.expected)
+            if event.surface is event.code and event.tests:
+                known[wanted] = event.tests.ran + event.tests.skipped
+            left = {key: check for key, check in board.checks.items() if key != output}
+            return board.replace(checks=left, expected=known)
+        case _:
+            return board
 
 
 @_update.register
@@ -244,36 +244,6 @@ def _count_probes(event: events.Probing, board: Board, now: float) -> Board:
     command = "runs that must fail"
     probes = RunningCheck(name=name, command=command, since=since, output=_PROBES, expected=0)
     return board.replace(checks={**others, _PROBES: probes})
-
-
-@_update.register
-def _note_slow_test(event: events.TestRunsLong, board: Board, now: float) -> Board:
-    check = board.checks.get(output := _name_output(event))
-    if check is None:
-        return board
-    since = now - event.seconds
-    return board.replace(
-        checks={**board.checks, output: check.replace(slow=to_one_line(event.test), slow_since=since)}
-    )
-
-
-@_update.register
-def _end_check(event: events.EvidenceRecorded, board: Board, _now: float) -> Board:
-    if event.check is None:
-        return board
-    output = _name_output(event)
-    known = dict(board.expected)
-    if event.surface is event.code and event.tests:
-        known[event.check] = event.tests.ran + event.tests.skipped
-    left = {name: check for name, check in board.checks.items() if name != output}
-    return board.replace(checks=left, expected=known)
-
-
-def _to_seconds(at: str) -> float:
-    try:
-        return datetime.fromisoformat(at).timestamp()
-    except ValueError:
-        return 0.0
 
 
 class TestCounter:

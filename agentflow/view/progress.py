@@ -127,7 +127,7 @@ class Story:
         if isinstance(stamped.event, RunStarted):
             self._depths[stamped.event.run] = depth
         whose = self._siblings.number(stamped)
-        found = self._rows(stamped.event, self._memory)
+        found = tuple(self._rows(stamped.event, self._memory))
         if not found:
             return ()
         seconds = count_seconds(self._began, stamped.at)
