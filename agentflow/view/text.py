@@ -59,8 +59,8 @@ def line(*parts: Span | str, hang: int = 0) -> Line:
     return Line(spans=tuple(part if isinstance(part, Span) else span(part) for part in parts), hang=hang)
 
 
-def label_row(label: str, *spans: Span, width: int = _LABEL) -> Line:
-    return line(column(label, width, Style.DIM), *spans, hang=width)
+def label_row(label: str, *parts: Span | str, width: int = _LABEL) -> Line:
+    return line(column(label, width, Style.DIM), *parts, hang=width)
 
 
 def column(text: str, width: int, style: Style = Style.PLAIN) -> Span:
