@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from itertools import pairwise
+from itertools import chain, pairwise, product
 
 from agentflow.core.record import Record
 from agentflow.core.task import GateStatus, Phase, Status, TaskState
@@ -79,7 +79,11 @@ def draw_route(state: TaskState, course: Course, *, at_work: bool) -> RoutePictu
                 for at, (phase, stand) in enumerate(stands)
             ]
         )
-    lines = (_join(left, right) for one, two in pairwise(placed) for left in one for right in two)
+    lines = list[str]()
+    for left, right in chain.from_iterable(product(one, two) for one, two in pairwise(placed)):
+        x, y = left.x + left.width, left.y + left.height // 2
+        to_x, to_y = right.x, right.y + right.height // 2
+        lines.append(f"M{x} {y} C{(x + to_x) // 2} {y} {(x + to_x) // 2} {to_y} {to_x} {to_y}")
     again, again_x = _draw_return(placed) if state.iteration > 1 else ("", 0)
     return RoutePicture(
         width=8 + len(columns) * _BOX + (len(columns) - 1) * _GAP,
@@ -123,13 +127,6 @@ def _find_stand(state: TaskState, phase: Phase, *, at_work: bool) -> Stand:
             return Stand.NOW if at_work and state.ending is None else Stand.STOPPED
         case GateStatus.PENDING:
             return Stand.TO_COME if is_open else Stand.SKIPPED
-
-
-def _join(left: PhaseBox, right: PhaseBox) -> str:
-    x, y = left.x + left.width, left.y + left.height // 2
-    to_x, to_y = right.x, right.y + right.height // 2
-    middle = (x + to_x) // 2
-    return f"M{x} {y} C{middle} {y} {middle} {to_y} {to_x} {to_y}"
 
 
 def _draw_return(placed: Sequence[Sequence[PhaseBox]]) -> tuple[str, int]:
@@ -185,7 +182,8 @@ def draw_plot(
         return round(x, 1), round(bottom - point[1] / up[-1] * (bottom - _ABOVE), 1)
 
     placed = [place(point) for point in points]
-    path = "".join(_line_to(placed, at, is_stepped=is_stepped) for at in range(len(placed)))
+    form = "H{}V{}" if is_stepped else "L{} {}"
+    path = "".join((form if at else "M{} {}").format(*point) for at, point in enumerate(placed))
     return Plot(
         width=width,
         height=height,
@@ -196,13 +194,6 @@ def draw_plot(
         across=tuple(Tick(at=place((at, 0))[0], label=_say(label[0], at)) for at in across),
         up=tuple(Tick(at=place((0, at))[1], label=_say(label[1], at)) for at in up),
     )
-
-
-def _line_to(placed: Sequence[tuple[float, float]], at: int, *, is_stepped: bool) -> str:
-    x, y = placed[at]
-    if at == 0:
-        return f"M{x} {y}"
-    return f"H{x}V{y}" if is_stepped else f"L{x} {y}"
 
 
 def _scale(most: float) -> tuple[float, ...]:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -116,11 +116,14 @@ def read_stats(homes: Iterable[Path]) -> Stats:
         except (CorruptState, OSError):
             unreadable.append(folder.name)
     calls = sum((Counter(one.calls) for one in found), Counter[str]())
-    weeks = {one.week for one in found}
+    weeks, routes = {one.week for one in found}, Counter(one.route for one in found)
     return Stats(
         total=_add_up("all", found),
         weeks=tuple(_add_up(week, [one for one in found if one.week == week]) for week in _fill(weeks)),
-        routes=tuple(_group(found, lambda one: one.route)),
+        routes=tuple(
+            _add_up(route, [one for one in found if one.route == route])
+            for route, _ in sorted(routes.items(), key=lambda each: (-each[1], each[0]))
+        ),
         tools=dict(calls.most_common()),
         refused=sum(one.refused for one in found),
         notes=tuple(_note(found, calls.total())),
@@ -149,9 +152,10 @@ def _read_task(folder: Path) -> TaskNumbers:
                 status, seconds = event.status, seconds + (event.seconds or 0)
             case _:
                 pass
+    day = datetime.strptime(folder.name[:_DAY], "%Y%m%d").date()  # noqa: DTZ007  # a day has no zone
     return TaskNumbers(
         task_id=folder.name,
-        week=_find_week(folder.name),
+        week=(day - timedelta(days=day.weekday())).isoformat(),
         route=route.replace("_", " ") or "none",
         came=_RESULT_KINDS.get(status, ResultKind.OPEN),
         attempts=attempts,
@@ -173,25 +177,12 @@ def _read_events(path: Path) -> Iterator[object]:
                 yield stamped.event
 
 
-def _find_week(task_id: str) -> str:
-    day = datetime.strptime(task_id[:_DAY], "%Y%m%d").date()  # noqa: DTZ007  # a day has no zone
-    return (day - timedelta(days=day.weekday())).isoformat()
-
-
 def _fill(weeks: Iterable[str]) -> Iterator[str]:
     known = sorted(datetime.fromisoformat(week) for week in weeks)
     now = known[0] if known else None
     while now is not None and now <= known[-1]:
         yield now.date().isoformat()
         now += timedelta(days=7)
-
-
-def _group(found: Iterable[TaskNumbers], key: Callable[[TaskNumbers], str]) -> Iterator[Numbers]:
-    groups: dict[str, list[TaskNumbers]] = {}
-    for one in found:
-        groups.setdefault(key(one), []).append(one)
-    for name, members in sorted(groups.items(), key=lambda each: (-len(each[1]), each[0])):
-        yield _add_up(name, members)
 
 
 def _add_up(name: str, found: list[TaskNumbers]) -> Numbers:

@@ -22,7 +22,7 @@ from agentflow.core.events import (
     ToolStarted,
 )
 from agentflow.core.messages import Usage
-from agentflow.core.record import Record
+from agentflow.core.record import Record, copy_shared
 from agentflow.core.run import RunOutcome
 
 
@@ -85,22 +85,11 @@ def fold_runs(happened: Iterable[StoredEvent]) -> tuple[RunView, ...]:
         event = one.event
         if isinstance(event, RunStarted):
             earlier = runs[event.run].turns if event.run in runs else ()  # of a run that was resumed
-            runs[event.run] = _begin_run(event, one.parent).replace(turns=earlier)
+            known = copy_shared(event, RunView)
+            runs[event.run] = RunView(number=event.run, parent=one.parent, turns=earlier, **known)
         elif (number := getattr(event, "run", None)) in runs:
             runs[number] = _go_on(runs[number], event)
     return tuple(runs.values())
-
-
-def _begin_run(event: RunStarted, parent: int | None) -> RunView:
-    return RunView(
-        number=event.run,
-        role=event.role,
-        agent=event.agent,
-        model=event.model,
-        iteration=event.iteration,
-        angle=event.angle,
-        parent=parent,
-    )
 
 
 def _go_on(run: RunView, event: Event) -> RunView:

@@ -101,18 +101,17 @@ def sum_spending(told: Iterable[StoredEvent], seconds: float = 0) -> Spending:
                 pass
         if waits and not waiting:  # of runs that waited at the same time, the longest counts
             model, waits = model + max(waits.values()), {}
-    found = tuple(_sum_role(role, replies) for role, replies in runs.items())
     model += max(waits.values(), default=0)
-    return Spending(roles=found, seconds=round(spent, 3), model=round(model, 3))
-
-
-def _sum_role(role: str, replies: list[Replied | Compacted]) -> RoleSpending:
-    return RoleSpending(
-        role=role,
-        requests=len(replies),
-        usage=sum_usage(one.usage for one in replies if isinstance(one, Replied) or one.usage.tokens),
-        seconds=round(sum(one.seconds for one in replies), 3),
+    spending = (
+        RoleSpending(
+            role=role,
+            requests=len(replies),
+            usage=sum_usage(one.usage for one in replies if isinstance(one, Replied) or one.usage.tokens),
+            seconds=round(sum(one.seconds for one in replies), 3),
+        )
+        for role, replies in runs.items()
     )
+    return Spending(roles=tuple(spending), seconds=round(spent, 3), model=round(model, 3))
 
 
 def summarize_intent(task: TaskState, happened: Iterable[StoredEvent]) -> IntentTold:

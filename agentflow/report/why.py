@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from agentflow.core.errors import Exit
 from agentflow.core.evidence import CheckName
-from agentflow.core.pending import APPROVED, Pending, PendingKind
+from agentflow.core.pending import APPROVED, PendingKind
 from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
 from agentflow.core.verdict import Caveat, Verdict, explain_caveat
@@ -92,7 +92,13 @@ def _describe(task: TaskState, find: FindEvidence, *, at_work: bool) -> tuple[st
         case Status.RUNNING:
             return "interrupted", ("its process ended before the task did",)
         case _ if task.pending:
-            return "Waiting for you", _list_waiting(task.pending[0])
+            item = task.pending[0]
+            why = (str(item.input[key]) for key in ("why", "contradiction") if key in item.input)
+            is_about_checks = item.kind is PendingKind.SURFACE
+            asked = (
+                item.input["changes"] if is_about_checks else (*(one.text for one in item.questions), *why)
+            )
+            return "Waiting for you", (item.tell_what_waits(), *asked)
         case Status.ANSWERED if task.findings is not None:
             return "answered", (task.findings.summary,)
         case Status.VERIFIED if task.final and verdict is not None:
@@ -110,13 +116,6 @@ def _describe(task: TaskState, find: FindEvidence, *, at_work: bool) -> tuple[st
     elif task.reads_only:
         result = result.replace("not verified", "not answered")
     return result, task.ending.reason.splitlines() if task.ending else ()
-
-
-def _list_waiting(item: Pending) -> tuple[str, ...]:
-    if item.kind is PendingKind.SURFACE:
-        return (item.tell_what_waits(), *item.input["changes"])
-    why = (str(item.input[key]) for key in ("why", "contradiction") if key in item.input)
-    return (item.tell_what_waits(), *(one.text for one in item.questions), *why)
 
 
 def _name_caveat(task: TaskState, find: FindEvidence) -> str:

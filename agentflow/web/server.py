@@ -82,15 +82,19 @@ class _Pages:
 
     def make_app(self) -> ASGIApp:
         """Return the application, which trusts that it is guarded."""
-        reads = ["GET", "HEAD"]
+        site, reads = self._site, ["GET", "HEAD"]
         task = "/tasks/{task_id}"
+
+        def show_task(request: Request) -> Response:
+            return HTMLResponse(site.show_task(request.path_params["task_id"]))
+
         app = Starlette(
             routes=[
-                Route("/", self._show_list, methods=reads),
-                Route("/live", self._follow_list),
-                Route("/style.css", self._send_style, methods=reads),
+                Route("/", lambda _: HTMLResponse(site.show_list()), methods=reads),
+                Route("/live", lambda _: self._stream(site.render_list)),
+                Route("/style.css", lambda _: Response(read_style(), media_type="text/css"), methods=reads),
                 *(Route(f"/{name}", partial(_send_asset, name), methods=reads) for name in _ASSETS),
-                Route(f"{task}/", self._show_task, methods=reads),
+                Route(f"{task}/", show_task, methods=reads),
                 Route(f"{task}/live", self._follow_task),
                 Route(f"{task}/evidence/{{evidence_id}}", self._show_evidence, methods=reads),
                 Route(f"{task}/{{action}}", self._act, methods=["POST"]),
@@ -100,23 +104,11 @@ class _Pages:
         app.router.redirect_slashes = False
         return app
 
-    def _show_list(self, _: Request) -> Response:
-        return HTMLResponse(self._site.show_list())
-
-    def _show_task(self, request: Request) -> Response:
-        return HTMLResponse(self._site.show_task(request.path_params["task_id"]))
-
     def _show_evidence(self, request: Request) -> Response:
         number = request.query_params.get("page", "1")
         place = int(number) if number.isdecimal() and len(number) < 10 else 1
         ids = request.path_params
         return HTMLResponse(self._site.show_evidence(ids["task_id"], ids["evidence_id"], place))
-
-    def _send_style(self, _: Request) -> Response:
-        return Response(read_style(), media_type="text/css")
-
-    def _follow_list(self, _: Request) -> Response:
-        return self._stream(self._site.render_list)
 
     def _follow_task(self, request: Request) -> Response:
         task_id = request.path_params["task_id"]

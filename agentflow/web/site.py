@@ -1,13 +1,13 @@
 """The pages of one repository, made from the files of its tasks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from agentflow.api.undo import OPEN
 from agentflow.api.worktree import list_homes, open_home
 from agentflow.core.errors import TaskNotFound
-from agentflow.core.pending import APPROVED, Pending, to_letter
+from agentflow.core.pending import APPROVED, to_letter
 from agentflow.core.task import Status
 from agentflow.pages.page import TaskPage, read_task_page
 from agentflow.pages.render import describe_pending, render_parts
@@ -123,12 +123,17 @@ class Site:
         size = path.stat().st_size if path.is_file() and not path.is_symlink() else 0
         pages = max(1, -(-size // _OUTPUT_PAGE_BYTES))
         number = min(max(1, number), pages)
+        output = b""
+        if size:
+            with path.open("rb") as file:
+                file.seek((number - 1) * _OUTPUT_PAGE_BYTES)
+                output = file.read(_OUTPUT_PAGE_BYTES)
         return self._fill_page(
             "web/evidence.html",
             title=record.id,
             up="../../../",
             record=record,
-            output=_read_output_page(path, number) if size else "",
+            output=strip_colours(output.decode("utf-8", "replace")),
             number=number,
             pages=pages,
             size=size,
@@ -156,9 +161,13 @@ def _render_all(page: TaskPage, failure: str) -> Parts:
     if page.snapshot is None:
         return parts
     state = page.snapshot.state
-    items = [
-        (item, describe_pending(item, page.snapshot.folder), _list_questions(item)) for item in state.pending
-    ]
+    items = []
+    for item in state.pending:
+        lettered = [
+            (one.text, [(to_letter(place), option) for place, option in enumerate(one.options)])
+            for one in item.questions
+        ]
+        items.append((item, describe_pending(item, page.snapshot.folder), lettered))
     controls = fill_template(
         "web/controls.html",
         is_open=state.status in OPEN,
@@ -171,27 +180,9 @@ def _render_all(page: TaskPage, failure: str) -> Parts:
     return {**{name: text for name, text in mine.items() if text}, **parts}
 
 
-def _list_questions(item: Pending) -> list[tuple[str, list[tuple[str, str]]]]:
-    return [
-        (one.text, [(to_letter(place), option) for place, option in enumerate(one.options)])
-        for one in item.questions
-    ]
-
-
-def _read_output_page(path: Path, number: int) -> str:
-    with path.open("rb") as file:
-        file.seek((number - 1) * _OUTPUT_PAGE_BYTES)
-        return strip_colours(file.read(_OUTPUT_PAGE_BYTES).decode("utf-8", "replace"))
-
-
 def _stamp_task(folder: Path) -> _Stamp:
-    return tuple(_stamp(place) for place in _list_changing(folder))
-
-
-def _list_changing(folder: Path) -> Iterator[Path]:
-    yield folder / reading.EVENTS
-    yield folder / reading.EVIDENCE
-    yield from sorted((folder / "runs").glob("*.jsonl"))
+    runs = sorted((folder / "runs").glob("*.jsonl"))
+    return tuple(map(_stamp, (folder / reading.EVENTS, folder / reading.EVIDENCE, *runs)))
 
 
 def _stamp(path: Path) -> tuple[str, int, int]:
