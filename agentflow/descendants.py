@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -149,14 +149,11 @@ def _count_tasks() -> int:
 
 def _is_crowd(mark: int, most: int) -> bool:
     marked = [number for number in list_processes() if _read_limit(number) == mark]
-    return len(marked) > most or sum(map(_count_threads, marked)) > most
-
-
-def _count_threads(process: int) -> int:
-    try:
-        return int(_read_status(process)[17])
-    except OSError:
-        return 0
+    threads = 0
+    for number in marked if len(marked) <= most else ():
+        with suppress(OSError):  # it ended while we looked
+            threads += int(_read_status(number)[17])
+    return len(marked) > most or threads > most
 
 
 def kill_marked(mark: int, older: AbstractSet[int]) -> None:
@@ -201,13 +198,9 @@ def _read_limit(process: int) -> int | None:
 
 def _has_marked_limit(process: int, mark: int) -> bool:
     try:
-        return _read_limit(process) == mark and not _has_ended(process)
+        return _read_limit(process) == mark and _read_status(process)[0] not in (b"Z", b"X")
     except OSError:
         return False  # it ended while we looked
-
-
-def _has_ended(process: int) -> bool:
-    return _read_status(process)[0] in (b"Z", b"X")
 
 
 def _read_status(process: int) -> list[bytes]:

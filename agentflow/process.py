@@ -236,18 +236,7 @@ def start(command: Command) -> Program:
     In a sandbox it dies with the thread that starts it. Raises OSError when it cannot be started.
     """
     mark, older = secrets.randbits(62), list_processes()
-    with mark_children(mark):
-        process = subprocess.Popen(
-            command.argv,
-            cwd=command.cwd,
-            env=make_child_environment({**command.env, CHILD_MARK: f"{mark:016x}"}),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,
-            pass_fds=command.descriptors,
-        )
+    process = _spawn(command, mark, (subprocess.PIPE, subprocess.PIPE, subprocess.PIPE), bufsize=0)
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream is not None:
             os.set_blocking(stream.fileno(), False)
@@ -289,6 +278,23 @@ def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> DetachedPr
     return DetachedProgram(process=process, stderr=stderr)
 
 
+def _spawn(
+    command: Command, mark: int, pipes: tuple[int, int, int], bufsize: int = -1
+) -> subprocess.Popen[bytes]:
+    with mark_children(mark):
+        return subprocess.Popen(
+            command.argv,
+            cwd=command.cwd,
+            env=make_child_environment({**command.env, CHILD_MARK: f"{mark:016x}"}),
+            stdin=pipes[0],
+            stdout=pipes[1],
+            stderr=pipes[2],
+            bufsize=bufsize,
+            start_new_session=True,
+            pass_fds=command.descriptors,
+        )
+
+
 def _run_to_end(
     command: Command,
     pipes: tuple[int, int, int],
@@ -298,17 +304,7 @@ def _run_to_end(
     mark = secrets.randbits(62)
     find_halt = make_halt_check(command.timeout, command.most_tasks, mark, cancelled)
     older = list_processes()
-    with mark_children(mark):
-        process = subprocess.Popen(
-            command.argv,
-            cwd=command.cwd,
-            env=make_child_environment({**command.env, CHILD_MARK: f"{mark:016x}"}),
-            stdin=pipes[0],
-            stdout=pipes[1],
-            stderr=pipes[2],
-            start_new_session=True,
-            pass_fds=command.descriptors,
-        )
+    process = _spawn(command, mark, pipes)
     lower_priority(process.pid)
     streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
     taken = dict(zip(streams, takers, strict=True))

@@ -108,7 +108,7 @@ def redact_text(text: str, environ: Mapping[str, str] | None = None) -> str:
         found = _FORMS.sub(_mask, found)
     for sign, word, form in _FILES:
         if word in found and sign.search(found):
-            found = form.sub(_mark_end, found)
+            found = form.sub(rf"\g<name>{MARK}", found)
     return found
 
 
@@ -212,10 +212,6 @@ def _mask(found: re.Match[str]) -> str:
     return (found["name"] or "") + MARK + f"\n{MARK}" * found.group().count("\n")
 
 
-def _mark_end(found: re.Match[str]) -> str:
-    return found["name"] + MARK
-
-
 class Redactor:
     """Passes on a text that comes in pieces, without secrets, even one that spans two pieces."""
 
@@ -243,7 +239,8 @@ def _settle(text: str) -> int:
     begin = text.rfind(_BEGIN)
     if begin != -1 and not _END.search(text, begin):
         end = min(end, begin)
-    end = min(end, _find_named_line(text, end))
+    named = text.rfind("\n", 0, end) + 1  # where a line begins that may still bring what it has named
+    end = named if _NAMED.search(text, max(named, end - 300), end) else end
     if opened := _FILE_BEGIN.search(text, max(0, end - 1000), end):
         end = opened.start()
     return _avoid_secrets(text, end if len(text) - end <= _LONGEST else len(text) - 1024)
@@ -257,11 +254,6 @@ def _avoid_secrets(text: str, cut: int) -> int:
         found.append((start, start + len(value)))
     found.extend(_load_own().echoes(text))
     return min([cut, *(start for start, end in found if 0 <= start < cut < end)])
-
-
-def _find_named_line(text: str, end: int) -> int:
-    start = text.rfind("\n", 0, end) + 1
-    return start if _NAMED.search(text, max(start, end - 300), end) else end
 
 
 def strip_colours(text: str) -> str:
@@ -281,12 +273,12 @@ def make_visible(text: str) -> str:
 
 def make_json_visible(text: str) -> str:
     """Return JSON with the same characters as JSON escapes, so that it says the same."""
-    return _UNSEEN.sub(lambda found: _json_escape(found.group()), text)
 
+    def escape(found: re.Match[str]) -> str:
+        units = found.group().encode("utf-16-be", "surrogatepass")
+        return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
-def _json_escape(character: str) -> str:
-    units = character.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+    return _UNSEEN.sub(escape, text)
 
 
 def nest_text(text: str) -> str:

@@ -60,7 +60,7 @@ class TaskTrace:
         )
 
     def tell(self, stamped: events.StoredEvent) -> None:
-        at = _to_nanoseconds(stamped.at)
+        at = int(datetime.fromisoformat(stamped.at).timestamp() * 1_000) * 1_000_000  # nanoseconds
         match stamped.event:
             case events.PhaseStarted() | events.PhaseEnded() | events.TaskEnded() as event:
                 self._tell_phase(event, at)
@@ -194,7 +194,3 @@ def _mark(span: Span, error: str) -> None:
     if error:
         span.set_status(StatusCode.ERROR, error)
         span.set_attribute("error.type", error)
-
-
-def _to_nanoseconds(at: str) -> int:
-    return int(datetime.fromisoformat(at).timestamp() * 1_000) * 1_000_000

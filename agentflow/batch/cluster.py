@@ -25,10 +25,7 @@ from ray.exceptions import (
 )
 
 from agentflow import __version__
-from agentflow.batch.folder import (
-    TaskFolder,
-    report_unbegun,
-)
+from agentflow.batch.folder import TaskFolder, report_unbegun
 from agentflow.batch.parcel import accept_files, do_here, pack_parcel
 from agentflow.batch.pool import BatchOptions, DoTask, RayCluster, do_task, read_state, to_usage
 from agentflow.batch.results import BatchResult, add_lost, read_lost, save_lost, save_result
@@ -98,14 +95,10 @@ def _write_log(log: Path) -> Iterator[None]:
 def _count_room(needs: RayCluster) -> int:
     asked = {"CPU": needs.cpus, "memory": (needs.memory or 0) * _GIGABYTE}
     found = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    room = sum(
-        int(min(have.get(name, 0) / amount for name, amount in asked.items() if amount)) for have in found
-    )
-    if not room:
-        raise ConfigError(
-            "no machine of the Ray cluster has what a task needs", hint="lower --cpus or --memory"
-        )
-    return room
+    rooms = (min(have.get(name, 0) / amount for name, amount in asked.items() if amount) for have in found)
+    if room := sum(map(int, rooms)):
+        return room
+    raise ConfigError("no machine of the Ray cluster has what a task needs", hint="lower --cpus or --memory")
 
 
 async def _do_task(

@@ -1,7 +1,7 @@
 """The evaluation of a batch by hidden checks: rates with confidence, and the comparison of two runs."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -182,12 +182,10 @@ def read_results(place: Path) -> tuple[BatchResult, ...]:
         raise ConfigError(
             f"cannot read {path}: {error.strerror}", hint="name the folder of a run, such as tasks.batch"
         ) from None
-    return tuple(_read_lines(path, lines))
-
-
-def _read_lines(path: Path, lines: Iterable[bytes]) -> Iterable[BatchResult]:
+    found = list[BatchResult]()
     for number, line in enumerate(lines, 1):
         try:
-            yield decode(BatchResult, line, str(path))
+            found.append(decode(BatchResult, line, str(path)))
         except InvalidFile as error:
             raise InvalidFile(str(path), error.problem, line=number) from None
+    return tuple(found)

@@ -63,18 +63,15 @@ class BatchRow(Record):
 def write_batch_page(target: Path, plan: Path, tasks: Sequence[BatchTask], outcome: BatchOutcome) -> None:
     """Write the page of a batch, and one beside each task whose clone was kept. Raises ConfigError."""
     found = {result.id: result for result in outcome.results}
-    rows = tuple(_make_row(task, found.get(task.id), target) for task in tasks)
+    rows = list[BatchRow]()
+    for task in tasks:
+        result, text = found.get(task.id), to_one_line(task.text, _TEXT)
+        links = tuple(_list_links(task, Path(result.folder), target)) if result and result.folder else ()
+        rows.append(BatchRow(id=task.id, text=text, group=task.group, result=result, links=links))
     try:
         write_atomic(target, _render(plan.name, rows, outcome).encode(), mode=0o644)
     except OSError as error:
         raise ConfigError(f"cannot write {target}: {error.strerror}") from None
-
-
-def _make_row(task: BatchTask, result: BatchResult | None, target: Path) -> BatchRow:
-    links = tuple(_list_links(task, Path(result.folder), target)) if result and result.folder else ()
-    return BatchRow(
-        id=task.id, text=to_one_line(task.text, _TEXT), group=task.group, result=result, links=links
-    )
 
 
 def _list_links(task: BatchTask, place: Path, target: Path) -> Iterator[tuple[str, str]]:

@@ -95,8 +95,9 @@ def _read_lines(text: str, path: Path) -> Iterator[tuple[int, BatchTask]]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                task = _to_task(line, path) if _is_instance(line) else decode(BatchTask, line, str(path))
-                yield number, task
+                found = decode_or_none(line)
+                is_instance = isinstance(found, dict) and "instance_id" in found
+                yield number, _to_task(line, path) if is_instance else decode(BatchTask, line, str(path))
             except InvalidFile as error:
                 raise InvalidFile(str(path), error.problem, line=number) from None
 
@@ -123,17 +124,16 @@ def _complete(path: Path, find: Callable[[int], int], tasks: tuple[BatchTask, ..
                 problem = f"repository: {task.repository} is neither a folder nor a git address"
                 raise InvalidFile(str(path), problem, line=find(number))
         _require_places(path, partial(find, number), task)
+        check = task.check
+        if check is not None and check.folder:
+            check = check.replace(folder=str(above / check.folder))
         yield task.replace(
             id=name,
             repository=place,
             model=locate_model(task.model, above),
             environment=str(above / task.environment) if task.environment else "",
-            check=_locate_check(task.check, above),
+            check=check,
         )
-
-
-def _locate_check(check: HiddenCheck | None, above: Path) -> HiddenCheck | None:
-    return check.replace(folder=str(above / check.folder)) if check is not None and check.folder else check
 
 
 def _require_places(path: Path, find: Callable[[], int], task: BatchTask) -> None:
@@ -158,11 +158,6 @@ _KEYS = ("instance_id", "repo", "base_commit", "problem_statement", "test_patch"
 _SERVER = "https://github.com"
 
 
-def _is_instance(line: str) -> bool:
-    found = decode_or_none(line)
-    return isinstance(found, dict) and "instance_id" in found
-
-
 def _to_task(line: str, path: Path) -> BatchTask:
     fields = decode(dict[str, Any], line, str(path))
     for key in _KEYS:
@@ -174,6 +169,8 @@ def _to_task(line: str, path: Path) -> BatchTask:
     tests = (*_read_ids(fields, "FAIL_TO_PASS", path), *_read_ids(fields, "PASS_TO_PASS", path))
     if not tests:
         raise InvalidFile(str(path), "FAIL_TO_PASS: an instance needs at least one test id")
+    files = dict.fromkeys(map(get_test_file, tests))
+    quoted = ["'" + file.replace("'", "'\\''") + "'" for file in files]
     return BatchTask(
         id=fields["instance_id"],
         group=repo,
@@ -182,7 +179,7 @@ def _to_task(line: str, path: Path) -> BatchTask:
         text=fields["problem_statement"],
         environment=f"environments/{fields['instance_id']}",
         check=HiddenCheck(
-            command="python -m pytest -q " + " ".join(_list_files(tests)),
+            command="python -m pytest -q " + " ".join(quoted),
             patch=fields["test_patch"],
             tests=tests,
             timeout=1800,
@@ -196,8 +193,3 @@ def _read_ids(fields: dict[str, Any], key: str, path: Path) -> tuple[str, ...]:
     return parse(
         tuple[str, ...], decode_or_none(found) if isinstance(found, str) else found, f"{path}: {key}"
     )
-
-
-def _list_files(tests: tuple[str, ...]) -> list[str]:
-    files = dict.fromkeys(get_test_file(test) for test in tests)
-    return ["'" + file.replace("'", "'\\''") + "'" for file in files]

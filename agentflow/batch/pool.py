@@ -28,15 +28,11 @@ from agentflow.core.messages import Usage
 from agentflow.core.pending import Budget
 from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
+from agentflow.mcp.own_command import follow_command
 from agentflow.model.retry import SharedLimits
-from agentflow.process import Program, start
 from agentflow.sandbox.confine import tie_command
-from agentflow.streams import feed_pipe, read_pipe
 
-_STOP_SECONDS = 10.0
-"""For a task that is stopped, to write down how far it came."""
 _LOOK_SECONDS = 0.1
-_TAIL_BYTES = 8_000
 LIMITS_FOLDER = "limits"
 _STARTS = 2
 """A task whose process dies is continued once."""
@@ -230,12 +226,12 @@ class TaskPool:
 def _read_kept_result(folder: TaskFolder, retried: tuple[Exit, ...]) -> BatchResult | None:
     """Return a task's result; one that is to be tried again is forgotten, but for what it used."""
     result = read_result(folder.place)
-    if result is None or not result.is_settled or result.exit_code not in retried:
-        return result
-    add_lost(folder.place, result.usage)
-    remove_clone(folder)
-    (folder.place / RESULT).unlink()
-    return None
+    if result is not None and result.is_settled and result.exit_code in retried:
+        add_lost(folder.place, result.usage)
+        remove_clone(folder)
+        (folder.place / RESULT).unlink()
+        return None
+    return result
 
 
 def read_state(folder: TaskFolder) -> TaskState | None:
@@ -270,7 +266,7 @@ async def do_task(
 async def _lock(folder: TaskFolder) -> AsyncIterator[int]:
     """Hold the lock of a task; a command that a killed batch left behind is waited for."""
     while True:
-        with try_lock(folder) as lock:
+        with try_lock(folder.place) as lock:
             if lock is not None:
                 yield lock
                 return
@@ -334,26 +330,14 @@ async def _run_command(
     if options.is_tied:
         argv = tie_command(argv)
     command = Command(argv=argv, cwd=str(folder.clone), timeout=0, env=env, descriptors=(lock,))
-    program = start(command)
-    said = bytearray()
-    try:
-        async with anyio.create_task_group() as group:
-            group.start_soon(_drop_output, program)
-            group.start_soon(_keep_tail, program, said)
-            await feed_pipe(program.process.stdin, text.encode())
-    finally:
-        with anyio.CancelScope(shield=True):
-            code = await anyio.to_thread.run_sync(program.end, _STOP_SECONDS)
-    lines = said.decode("utf-8", "replace").strip().splitlines()
-    return code, "\n".join(lines[-3:])
+    last_errors = deque[str](maxlen=3)
 
-
-async def _drop_output(program: Program) -> None:
-    while await read_pipe(program.process.stdout):
+    async def drop(_line: str) -> None:
         pass
 
+    async def keep(line: str) -> None:
+        if line.strip():
+            last_errors.append(line)
 
-async def _keep_tail(program: Program, said: bytearray) -> None:
-    while chunk := await read_pipe(program.process.stderr):
-        said += chunk
-        del said[:-_TAIL_BYTES]
+    code = await follow_command(command, text, drop, keep)
+    return code, "\n".join(last_errors).strip()

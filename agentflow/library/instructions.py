@@ -35,12 +35,13 @@ def load_instructions(workspace: Workspace, files: Iterable[str]) -> tuple[Instr
     known: dict[str, Instruction] = {}
     for path in _ROOT:
         _take(workspace, path, "", _MAX_HOPS, known)
-    for path in _rules(workspace):
-        _take(workspace, path, "", _MAX_HOPS, known)
-    nested = (path for path in files if path.endswith(_NESTED))
-    for path in sorted(nested, key=lambda path: (path.count("/"), path.rpartition("/")[0], _rank(path))):
-        if not path.startswith(".claude/"):
-            _take(workspace, path, path.rpartition("/")[0], _MAX_HOPS, known)
+    rules = workspace.root / _RULES
+    for path in sorted(rules.rglob("*.md")) if rules.resolve() == rules else ():  # none behind a link
+        _take(workspace, path.relative_to(workspace.root).as_posix(), "", _MAX_HOPS, known)
+    nested = (path for path in files if path.endswith(_NESTED) and not path.startswith(".claude/"))
+    places = [(path.count("/"), *path.rpartition("/")[::2]) for path in nested]
+    for _, folder, name in sorted(places, key=lambda place: (*place[:2], _NAMES.index(place[2]))):
+        _take(workspace, f"{folder}/{name}", folder, _MAX_HOPS, known)
     return tuple(known.values())
 
 
@@ -64,10 +65,6 @@ def _is_relevant(one: Instruction, paths: tuple[str, ...]) -> bool:
     return any(
         not one.globs or any(compile_glob(glob).fullmatch(path) for glob in one.globs) for path in below
     )
-
-
-def _rank(path: str) -> int:
-    return _NAMES.index(PurePosixPath(path).name)
 
 
 def _take(workspace: Workspace, path: str, folder: str, hops: int, known: dict[str, Instruction]) -> None:
@@ -102,11 +99,8 @@ def _split_rule(path: str, raw: str) -> tuple[tuple[str, ...], str]:
     said = head.get("paths", ())
     globs = [said] if isinstance(said, str) else said if isinstance(said, list) else []
     names = (part.strip() for glob in globs for part in str(glob).split(","))
-    return tuple(name for name in names if name), _drop_comments(body).strip()
-
-
-def _drop_comments(text: str) -> str:
-    return "".join(part if is_code else _COMMENT.sub("", part) for part, is_code in _parts(text))
+    text = "".join(part if is_code else _COMMENT.sub("", part) for part, is_code in _parts(body))
+    return tuple(name for name in names if name), text.strip()
 
 
 def _imports(text: str) -> Iterator[str]:
@@ -123,10 +117,3 @@ def _parts(text: str) -> Iterator[tuple[str, bool]]:
         yield found[0], True
         place = found.end()
     yield text[place:], False
-
-
-def _rules(workspace: Workspace) -> Iterator[str]:
-    """Yield the rule files, none where their folder is a link."""
-    folder = workspace.root / _RULES
-    for path in sorted(folder.rglob("*.md")) if folder.resolve() == folder else ():
-        yield path.relative_to(workspace.root).as_posix()

@@ -216,14 +216,13 @@ def describe_plugin_servers(path: Path) -> dict[str, str]:
     named = top.get("mcpServers", {} if path.name == PurePosixPath(PLUGIN_MANIFEST).name else top)
     if not isinstance(named, dict):
         raise InvalidFile(str(path), "mcpServers: must be an object of servers")
-    return {str(name): _describe_server(entry) for name, entry in named.items()}
-
-
-def _describe_server(entry: object) -> str:
-    said = entry if isinstance(entry, dict) else {}
-    words = said.get("args")
-    command = " ".join(map(str, (said.get("command", ""), *(words if isinstance(words, list) else ()))))
-    return str(said.get("url") or command.strip() or "nothing")
+    found = dict[str, str]()
+    for name, entry in named.items():
+        said = entry if isinstance(entry, dict) else {}
+        words = said.get("args")
+        command = " ".join(map(str, (said.get("command", ""), *(words if isinstance(words, list) else ()))))
+        found[str(name)] = str(said.get("url") or command.strip() or "nothing")
+    return found
 
 
 class InstalledPlugin(Record):

@@ -171,6 +171,12 @@ def _to_role(head: RoleHead, prompt: str, file: _File, calls: int) -> Role:
     denied = {rule.tool for key, value in refused.items() for rule in file.rules(key, value)}
     tools = file.rules("tools", head.tools or [])
     part = head.metadata.get(PART_KEY)
+    if unknown := set(head.limits) - set(Limits.__struct_fields__):
+        raise file.wrong("limits", f"limits: unknown limit {min(unknown)}")
+    try:
+        limits = fit(Limits, {"turns": head.max_turns, "tool_calls": calls, **head.limits})
+    except Mismatch as error:
+        raise file.wrong("limits", f"limits.{error}") from None
     return Role(
         name=head.name,
         description=head.description,
@@ -183,22 +189,12 @@ def _to_role(head: RoleHead, prompt: str, file: _File, calls: int) -> Role:
         denied=tuple(sorted(denied)),
         inherits=head.tools is None,
         skills=tuple(map(str, file.rules("skills", head.skills))),
-        limits=_read_limits(head, file, calls),
+        limits=limits,
         write_paths=head.write_paths,
         direct=tuple(map(str, file.rules("metadata", head.metadata.get(DIRECT_KEY, "")))),
         concatenates=MERGE_KEY in head.metadata,
         lines={key: line for key, line in find_key_lines(file.text).items() if key in _KNOWN},
     )
-
-
-def _read_limits(head: RoleHead, file: _File, calls: int) -> Limits:
-    unknown = set(head.limits) - set(Limits.__struct_fields__)
-    if unknown:
-        raise file.wrong("limits", f"limits: unknown limit {min(unknown)}")
-    try:
-        return fit(Limits, {"turns": head.max_turns, "tool_calls": calls, **head.limits})
-    except Mismatch as error:
-        raise file.wrong("limits", f"limits.{error}") from None
 
 
 def list_subagents(roles: tuple[Role, ...]) -> tuple[Role, ...]:

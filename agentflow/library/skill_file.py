@@ -157,15 +157,13 @@ def read_skill_file(skill: Skill, name: str) -> str:
 
 def list_skill_files(skill: Skill) -> tuple[str, ...]:
     """Return the files beside SKILL.md, two levels deep, without links and hidden ones."""
-    inside = [path for pattern in ("*", "*/*") for path in skill.folder.glob(pattern)]
-    names = [path.relative_to(skill.folder).as_posix() for path in inside if _is_plain(path)]
-    return tuple(
-        sorted(name for name in names if name not in (SKILL_FILE, SKILL_TESTS) and not name.startswith("."))
-    )[:_MAX_FILES]
-
-
-def _is_plain(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink() and not path.parent.is_symlink()
+    names = []
+    for path in (path for pattern in ("*", "*/*") for path in skill.folder.glob(pattern)):
+        name = path.relative_to(skill.folder).as_posix()
+        is_plain = path.is_file() and not path.is_symlink() and not path.parent.is_symlink()
+        if is_plain and name not in (SKILL_FILE, SKILL_TESTS) and not name.startswith("."):
+            names.append(name)
+    return tuple(sorted(names))[:_MAX_FILES]
 
 
 def _text(folder: Path, root: Path) -> str:
@@ -223,15 +221,12 @@ def _find_oddities(head: Mapping[str, Any], skill: Skill) -> Iterator[tuple[str,
             yield key, f"key {key!r} has no meaning here"
     if head.get("allowed-tools") and not skill.allowed:
         yield "allowed-tools", "allowed-tools: is no list of tools, so it has no effect"
-    yield from (("metadata", problem) for problem in _odd_metadata(head.get("metadata", {})))
-
-
-def _odd_metadata(metadata: object) -> Iterator[str]:
+    metadata = head.get("metadata", {})
     if not isinstance(metadata, dict):
-        yield "metadata: must be keys and texts"
+        yield "metadata", "metadata: must be keys and texts"
         return
     for key, value in metadata.items():
         if not isinstance(value, str):
-            yield f"metadata.{key}: must be a text"
+            yield "metadata", f"metadata.{key}: must be a text"
         elif key not in _OURS and (near := difflib.get_close_matches(key, _OURS, n=1, cutoff=0.8)):
-            yield f"metadata.{key}: did you mean {near[0]!r}?"
+            yield "metadata", f"metadata.{key}: did you mean {near[0]!r}?"

@@ -216,15 +216,13 @@ def _walk(place: SkillFolder) -> Iterator[Path]:
         if depth and (folder / SKILL_FILE).is_file():
             yield folder
         elif depth < _MAX_DEPTH:
-            ahead.extend((below, depth + 1) for below in _list_folders(folder, place))
-
-
-def _list_folders(folder: Path, place: SkillFolder) -> list[Path]:
-    try:
-        inside = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
-    except OSError:
-        return []
-    return [path for path in inside if place.root is None or not path.is_symlink()]
+            try:
+                inside = sorted(path for path in folder.iterdir() if path.is_dir())
+            except OSError:
+                continue
+            shown = (path for path in inside if not path.name.startswith("."))
+            # a repository's links are not followed
+            ahead.extend((path, depth + 1) for path in shown if place.root is None or not path.is_symlink())
 
 
 _WORD = regex(r"[^\W_]+")
@@ -318,11 +316,17 @@ class SituationResult(Record):
 def run_skill_tests(skill: Skill, skills: Skills, roles: Roles) -> Iterator[SituationResult]:
     """Yield the result of each situation of a skill. Raises InvalidFile for a file that cannot be read."""
     for situation in read_situations(skill):
-        role = _find_role(situation, skill, roles)
+        played = [role for role in roles.all if situation.role in (role.part, role.name)]
+        if not played:
+            problem = f"role: there is no role {situation.role}"
+            raise InvalidFile(str(skill.folder / SKILL_TESTS), problem)
+        role = played[-1]
         phase = next((phase for phase, part in ROLE_OF.items() if part == role.part), None)
         offer = offer_skills(skills, role, phase, situation.files, situation.task)
+        ranked = rank_by_words(situation.task, (*offer.listed, *offer.hidden))
+        is_nearest = bool(ranked) and ranked[0][0] == skill and ranked[0][1] > 0
         problems = [*_compare("offered", situation.offered, skill in (*offer.listed, *offer.opened))]
-        problems += _compare("fired", situation.fires, _is_nearest(skill, offer, situation.task))
+        problems += _compare("fired", situation.fires, skill in offer.opened or is_nearest)
         yield SituationResult(
             skill=skill.name,
             task=situation.task,
@@ -340,20 +344,6 @@ def read_situations(skill: Skill) -> tuple[Situation, ...]:
     except ToolError:
         return ()
     return read_yaml(tuple[Situation, ...], text, str(skill.folder / SKILL_TESTS))
-
-
-def _find_role(situation: Situation, skill: Skill, roles: Roles) -> Role:
-    found = [role for role in roles.all if situation.role in (role.part, role.name)]
-    if not found:
-        raise InvalidFile(str(skill.folder / SKILL_TESTS), f"role: there is no role {situation.role}")
-    return found[-1]
-
-
-def _is_nearest(skill: Skill, offer: Offer, text: str) -> bool:
-    if skill in offer.opened:
-        return True
-    ranked = rank_by_words(text, (*offer.listed, *offer.hidden))
-    return bool(ranked) and ranked[0][0] == skill and ranked[0][1] > 0
 
 
 def _compare(what: str, wanted: bool | None, found: bool) -> Iterator[str]:

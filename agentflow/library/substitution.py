@@ -134,7 +134,14 @@ def split_body(body: str) -> tuple[BodyPart, ...]:
         parts.append(BodyPart(kind=kind, text=text.strip("\n") if block["mark"] else text))
         place = block.end()
     parts.extend(_split_prose(body[place:]))
-    return tuple(_join_texts(parts))
+    joined: list[BodyPart] = []
+    for part in parts:
+        is_text = part.kind is PartKind.TEXT
+        if is_text and joined and joined[-1].kind is PartKind.TEXT:
+            joined[-1] = joined[-1].replace(text=joined[-1].text + part.text)
+        elif part.text or not is_text:
+            joined.append(part)
+    return tuple(joined)
 
 
 def _split_prose(text: str) -> Iterable[BodyPart]:
@@ -152,17 +159,3 @@ def _split_prose(text: str) -> Iterable[BodyPart]:
         yield BodyPart(kind=kind, text=found["file"] if is_file else found["command"])
         place = found.end()
     yield BodyPart(kind=PartKind.TEXT, text=text[place:])
-
-
-def _join_texts(parts: Iterable[BodyPart]) -> Iterable[BodyPart]:
-    waiting = ""
-    for part in parts:
-        if part.kind is PartKind.TEXT:
-            waiting += part.text
-            continue
-        if waiting:
-            yield BodyPart(kind=PartKind.TEXT, text=waiting)
-        waiting = ""
-        yield part
-    if waiting:
-        yield BodyPart(kind=PartKind.TEXT, text=waiting)

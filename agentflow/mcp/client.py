@@ -73,7 +73,15 @@ class Connection:
         prompts = await self._collect(client.list_prompts, "prompts") if able.prompts else []
         about = client.server_info
         return ServerListing(
-            tools=tuple(_to_tool(each) for each in tools),
+            tools=tuple(
+                ServerTool(
+                    name=each.name,
+                    description=each.description or each.title or "",
+                    schema=each.input_schema,
+                    reads=bool(each.annotations and each.annotations.read_only_hint),
+                )
+                for each in tools
+            ),
             resources=tuple(
                 ServerResource(uri=each.uri, name=each.name, description=each.description or "")
                 for each in resources
@@ -235,18 +243,15 @@ async def _receive(program: Program, incoming: _Incoming) -> None:
             for line in lines:
                 held += line
                 if held.strip():
-                    await incoming.send(_parse(bytes(held)))
+                    try:
+                        message = jsonrpc_message_adapter.validate_json(bytes(held), by_name=False)
+                        await incoming.send(SessionMessage(message))
+                    except ValueError as error:
+                        await incoming.send(error)
                 held.clear()
             held += rest
             if len(held) > MESSAGE_BYTES:
                 return
-
-
-def _parse(line: bytes) -> SessionMessage | Exception:
-    try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValueError as error:
-        return error
 
 
 async def _send(program: Program, outgoing: _Outgoing) -> None:
@@ -272,16 +277,6 @@ async def _write_log(program: Program, file: IO[bytes], secrets: tuple[str, ...]
             size += len(chunk)
     finally:
         kept.finish()
-
-
-def _to_tool(tool: Any) -> ServerTool:
-    hints = tool.annotations
-    return ServerTool(
-        name=tool.name,
-        description=tool.description or tool.title or "",
-        schema=tool.input_schema,
-        reads=bool(hints and hints.read_only_hint),
-    )
 
 
 def _to_text(part: object) -> str:

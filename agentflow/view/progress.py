@@ -133,19 +133,9 @@ class Story:
         seconds = count_seconds(self._began, stamped.at)
         time = "" if seconds is None else format_clock(seconds)
         below = span("  " * depth)
-        return tuple(
-            _make_entry(
-                time if number == 0 else "",
-                (below, row[0], *whose, *row[1:]),
-                _count_indent(row[0].text) + 2 * depth,
-            )
-            for number, row in enumerate(found)
-        )
-
-
-def _count_indent(lead: str) -> int:
-    return len(lead) - len(lead.lstrip(" "))
-
-
-def _make_entry(time: str, row: Row, indent: int) -> Line:
-    return line(span(f"{time:>{_CLOCK_WIDTH}}  ", Style.DIM), *row, hang=_CLOCK_WIDTH + indent + 4)
+        lines = list[Line]()
+        for lead, *rest in found:
+            clock = span(f"{'' if lines else time:>{_CLOCK_WIDTH}}  ", Style.DIM)
+            indent = len(lead.text) - len(lead.text.lstrip(" ")) + 2 * depth
+            lines.append(line(clock, below, lead, *whose, *rest, hang=_CLOCK_WIDTH + indent + 4))
+        return tuple(lines)

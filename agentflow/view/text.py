@@ -4,7 +4,9 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
+from pathlib import Path
 from typing import TextIO
 
 from agentflow.core.record import Record
@@ -121,18 +123,14 @@ def fit_lines(lines: Iterable[Line], width: int) -> Iterator[Line]:
     for one in lines:
         if count_cells(one.text) <= room:
             yield one
-        else:
-            yield from _wrap(one if _measure_columns(one) <= room else _squeeze(one), room)
-
-
-def _measure_columns(one: Line) -> int:
-    filled = [place for place, part in enumerate(one.spans, 1) if _FILLING.search(part.text)]
-    return sum(count_cells(part.text) for part in one.spans[: filled[-1]]) if filled else 0
-
-
-def _squeeze(one: Line) -> Line:
-    first, *rest = one.spans
-    return one.replace(spans=(first, *(part.replace(text=_FILLING.sub("  ", part.text)) for part in rest)))
+            continue
+        filled = [place for place, part in enumerate(one.spans, 1) if _FILLING.search(part.text)]
+        before = one.spans[: filled[-1]] if filled else ()
+        if sum(count_cells(part.text) for part in before) > room:  # its columns go, save the first
+            first, *rest = one.spans
+            rest = [part.replace(text=_FILLING.sub("  ", part.text)) for part in rest]
+            one = one.replace(spans=(first, *rest))  # noqa: PLW2901
+        yield from _wrap(one, room)
 
 
 def _wrap(one: Line, width: int) -> Iterator[Line]:
@@ -240,24 +238,23 @@ def write_lines(lines: Iterable[Line], stream: TextIO, medium: Medium) -> bool:
 
 def render(lines: Iterable[Line], medium: Medium, width: int | None) -> str:
     """Return lines as the text of a stream, each ended by a newline."""
-    shown = map(_in_ascii, lines) if medium.ascii else lines
-    fitted = shown if width is None else fit_lines(shown, width)
+    if medium.ascii:
+        lines = [
+            one.replace(spans=tuple(part.replace(text=part.text.translate(ASCII)) for part in one.spans))
+            for one in lines
+        ]
+    fitted = lines if width is None else fit_lines(lines, width)
     return "".join(f"{paint(one, medium)}\n" for one in fitted)
 
 
 def paint(one: Line, medium: Medium) -> str:
     if not medium.colour:
         return one.text.rstrip(" ")
-    return "".join(
-        part.text
-        if part.style is Style.PLAIN or not part.text
-        else f"\x1b[{part.style.value}m{part.text}{_RESET}"
-        for part in one.spans
-    )
-
-
-def _in_ascii(one: Line) -> Line:
-    return one.replace(spans=tuple(part.replace(text=part.text.translate(ASCII)) for part in one.spans))
+    painted = ""
+    for part in one.spans:
+        is_plain = part.style is Style.PLAIN or not part.text
+        painted += part.text if is_plain else f"\x1b[{part.style.value}m{part.text}{_RESET}"
+    return painted
 
 
 def send(text: str, stream: TextIO | None) -> bool:
@@ -272,17 +269,8 @@ def send(text: str, stream: TextIO | None) -> bool:
         stream.write(redact_text(text).encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
     except OSError:
-        _abandon(stream)
+        # nowhere takes the rest, so that buffered output raises nothing when Python ends
+        with suppress(OSError), Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), stream.fileno())
         return False
     return True
-
-
-def _abandon(stream: TextIO) -> None:
-    """Point a stream at nowhere, so that buffered output raises nothing when Python ends."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, stream.fileno())
-    except OSError:
-        pass  # it has no descriptor, so nothing is left to be written
-    finally:
-        os.close(nowhere)
