@@ -29,8 +29,6 @@ _ONE_AT_A_TIME = Lock()
 
 
 class Halt(Enum):
-    """Why a command was stopped before its end."""
-
     TIME = "time"
     CROWD = "crowd"
     CANCELLED = "cancelled"

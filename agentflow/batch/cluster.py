@@ -37,7 +37,6 @@ _FAULTS = (WorkerCrashedError, NodeDiedError, OutOfMemoryError, ObjectLostError)
 """The machine is to blame, or the way from it, and not the task."""
 _GIGABYTE = 1_000_000_000
 _LOCAL = "local"
-"""A cluster of this machine alone."""
 _ANSWER_SECONDS = 5.0
 """Ray itself tries for minutes."""
 

@@ -35,8 +35,6 @@ class PairedDifference(Record):
 
 
 class Score(Record):
-    """The results of one group of tasks."""
-
     group: str
     tasks: int
     resolved: Rate
@@ -46,9 +44,7 @@ class Score(Record):
     caveats_unresolved: int
     """Verified with a caveat, and the hidden check fails."""
     refused: int
-    """Not verified."""
     unbegun: int
-    """They could not begin."""
     cost_usd: float | None
     tokens: int
     seconds: float

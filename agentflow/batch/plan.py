@@ -49,8 +49,6 @@ class PlannedEdit(Record):
 
 
 class BatchTask(Record):
-    """One task of a batch: its folder, its text, its limits and its hidden checks."""
-
     text: _Text
     repository: _Text
     """A git address, the path of a git repository, or a folder without one."""

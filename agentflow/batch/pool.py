@@ -93,8 +93,6 @@ class SharedBudget:
 
 
 class TaskBegun(Record):
-    """A task of the batch is at work."""
-
     id: str
 
 
@@ -112,22 +110,14 @@ class RayCluster(Record):
 
 
 class BatchOptions(Record):
-    """The options of all tasks of a batch."""
-
     jobs: int | None = None
     """Tasks at once; None: as many as there is room for."""
     cluster: RayCluster | None = None
-    """None: this machine."""
     model: str | None = None
-    """For tasks that name none."""
     budget: Budget = Budget()
-    """Of the whole batch."""
     timeout: float | None = None
-    """Of each task that says nothing else."""
     limits: SharedLimits = SharedLimits()
-    """What all tasks together may ask of a model's endpoint."""
     switches: tuple[str, ...] = ()
-    """Options that every task gets."""
     seed: int | None = None
     """For another order."""
     resume: bool = False
@@ -135,7 +125,6 @@ class BatchOptions(Record):
     """A settled task with one of these exit codes is begun anew."""
     fail_fast: bool = False
     keep: bool = False
-    """Keep the clones."""
     hidden: tuple[str, ...] = ()
     """Folders that no command of a task sees: that of the plan, and others."""
     is_tied: bool = False
@@ -168,7 +157,6 @@ class TaskPool:
         self._waiting = deque(left)
         self._changed = anyio.Condition()
         self._is_closed = False
-        """Nothing more is begun."""
         self.is_over = False
         """Tasks were left out because the budget is used up."""
 

@@ -26,8 +26,6 @@ class HiddenResult(Record):
 
 
 class BatchResult(Record):
-    """The result of one task of a batch."""
-
     id: str
     status: Status
     exit_code: int
@@ -36,7 +34,6 @@ class BatchResult(Record):
     repository: str = ""
     commit: str = ""
     task_id: str | None = None
-    """None where no task began."""
     task_complexity: str = ""
     model: str = ""
     caveats: tuple[str, ...] = ()

@@ -40,7 +40,6 @@ _SIGNALS = {
 class _Head(Record):
     plan: str
     sum: str
-    """Of the tasks."""
     version: int = 1
 
 

@@ -207,8 +207,6 @@ def to_sarif(remarks: Sequence[SarifResult]) -> dict[str, Any]:
 
 
 class CheckedRecord(Record):
-    """The record of a task, run again."""
-
     rows: tuple[VerificationRow, ...]
     page: TaskPage
 
@@ -227,12 +225,9 @@ class CheckedRecord(Record):
 
 
 class PullRequestReview(Record):
-    """The result of verifying a pull request again."""
-
     exit_code: Exit
     remarks: tuple[SarifResult, ...]
     text: str
-    """In Markdown."""
 
 
 def review_pull_request(

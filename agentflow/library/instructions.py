@@ -13,7 +13,6 @@ from agentflow.frontmatter import read_public
 from agentflow.redact import redact_text
 
 MAX_IN_PROMPT = 20_000
-"""The most of all instructions in one task prompt."""
 _MAX_FILES = 100
 _MAX_HOPS = 4
 """How far imports lead, as in the public convention."""

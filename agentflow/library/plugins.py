@@ -49,8 +49,6 @@ _UNUSED_FILES = (".lsp.json", "settings.json", "output-styles", "bin", "themes",
 
 
 class PluginServers(Record):
-    """A file of a plugin that configures MCP servers."""
-
     plugin: str
     root: Path
     path: Path
@@ -67,12 +65,10 @@ class Plugin(Record):
     description: str = ""
     agents: tuple[Path, ...] = ()
     skills: tuple[Path, ...] = ()
-    """Folders, each with a SKILL.md."""
     commands: tuple[Path, ...] = ()
     hooks: tuple[Path, ...] = ()
     servers: tuple[PluginServers, ...] = ()
     unused: tuple[str, ...] = ()
-    """Its parts that agentflow ignores."""
 
     @property
     def manifest(self) -> Path:
@@ -226,8 +222,6 @@ def describe_plugin_servers(path: Path) -> dict[str, str]:
 
 
 class InstalledPlugin(Record):
-    """One plugin of the user."""
-
     name: str
     source: str
     """The folder or address that it came from, as the person named it."""

@@ -50,7 +50,6 @@ class RoleHead(Record, rename={"max_turns": "maxTurns", "disallowed_tools": "dis
     model: str | None = None
     disallowed_tools: Any = []
     deny: Any = []
-    """The same."""
     skills: Any = []
     max_turns: Annotated[int, msgspec.Meta(ge=1)] = Limits().turns
     limits: dict[str, int | float] = {}
@@ -59,8 +58,6 @@ class RoleHead(Record, rename={"max_turns": "maxTurns", "disallowed_tools": "dis
 
 
 class Roles(Record):
-    """The roles that were found, and warnings."""
-
     all: tuple[Role, ...]
     warnings: tuple[str, ...] = ()
 

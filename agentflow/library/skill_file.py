@@ -20,7 +20,6 @@ SKILL_FILE = "SKILL.md"
 SKILL_TESTS = "tests.yaml"
 """For people; no role is told of it."""
 STANDARD_KEYS = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
-"""The keys of the open standard."""
 _ELSEWHERE = frozenset(
     {
         *("agent", "argument-hint", "arguments", "context", "disable-model-invocation", "disallowed-tools"),
@@ -31,7 +30,6 @@ _ELSEWHERE = frozenset(
 _OURS = {"owner": "owners", "consumers": "consumers", "roles": "roles", "phases": "phases", "paths": "paths"}
 """The keys under `metadata` that have a meaning here, with the fields that they fill."""
 _MAX_FILES = 50
-"""The most files beside SKILL.md that are listed."""
 COLON = "a value with a colon needs quotes; it is read as text"
 _NAME = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 _MAX = {"name": 64, "description": 1024, "compatibility": 500}
@@ -69,9 +67,7 @@ class Skill(Record):
     allowed: tuple[str, ...] = ()
     """The tools that may be called while it is in use; empty for all."""
     arguments: tuple[str, ...] = ()
-    """The names of its first arguments."""
     is_listed: bool = True
-    """False where its file keeps it from models."""
     trusted: str = ""
     """The hash of its file that a person trusts, for one of the repository."""
     lines: dict[str, int] = {}
@@ -124,8 +120,6 @@ def read_skill(folder: Path, root: Path, origin: str) -> tuple[Skill, tuple[Oddi
 
 
 class SkillBody(Record):
-    """The body of a skill as it is now."""
-
     text: str
     is_trusted: bool
     """True if its commands may run: a repository's only while its file is as it was trusted."""

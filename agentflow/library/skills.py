@@ -30,8 +30,6 @@ _MAX_FOLDERS = 2000
 
 
 class SkillFolder(Record):
-    """A folder of skills and its origin."""
-
     folder: Path
     origin: str
     root: Path | None = None
@@ -57,8 +55,6 @@ def find_named(found: Iterable[N], name: str) -> N | None:
 
 
 class Skills(Record):
-    """The skills that were found, one of each name, and warnings."""
-
     all: tuple[Skill, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -287,7 +283,6 @@ class Situation(Record):
     task: Annotated[str, Meta(min_length=1)]
     role: str = "implementer"
     files: tuple[str, ...] = ()
-    """Those that the task is known to be about."""
     offered: bool | None = None
     """True if its line stands in the prompt, or it is open there."""
     fires: bool | None = None
@@ -295,16 +290,12 @@ class Situation(Record):
 
 
 class SituationResult(Record):
-    """The result for a skill in a situation."""
-
     skill: str
     task: str
     role: str
     passed: bool
     problem: str
-    """What is not as expected; empty where it passed."""
     words: tuple[str, ...]
-    """The words of the task that the skill has too."""
 
     @property
     def text(self) -> str:

@@ -14,25 +14,19 @@ from agentflow.permissions.rules import parse_rules
 from agentflow.trust import require_text
 
 _MAX_FILES = 500
-"""The most files of one folder."""
 _FENCE = "---"
 
 
 class CommandFolder(Record):
-    """A folder, or one file, of commands, and where it comes from."""
-
     path: Path
     root: Path
     """Nothing of it may lie elsewhere."""
     origin: str
     """`user`, `project` or `plugin`."""
     plugin: str = ""
-    """The plugin that its commands belong to."""
 
 
 class PromptCommand(Record):
-    """One command, its body included."""
-
     name: str
     """As its file is called, without the plugin."""
     path: Path
@@ -40,17 +34,13 @@ class PromptCommand(Record):
     body: str
     description: str = ""
     hint: str = ""
-    """Which arguments it takes, for people."""
     names: tuple[str, ...] = ()
-    """The names of its first arguments."""
     tools: tuple[ToolRule, ...] | None = None
     """The tools that are left while it is carried out; None for all."""
     model: str | None = None
     plugin: str = ""
     places: dict[str, str] = {}
-    """What `${NAME}` stands for in it."""
     folder: str = ""
-    """The folder that it lies in, below that of all commands."""
 
     @property
     def called(self) -> str:

@@ -36,12 +36,9 @@ class BodyPart(Record):
 
 
 class Arguments(Record):
-    """The arguments of a command or a skill."""
-
     text: str
     words: tuple[str, ...]
     names: tuple[str, ...] = ()
-    """The names of the first arguments, in their order."""
     first: int = 0
     """The number by which a body calls the first argument."""
     places: Mapping[str, str] = {}

@@ -58,8 +58,6 @@ class ServerEnded(ToolError):
 
 
 class Connection:
-    """A server that answers."""
-
     def __init__(self, name: str, client: Client, secrets: tuple[str, ...], unreadable: list[str]) -> None:
         self._name = name
         self._unreadable = unreadable

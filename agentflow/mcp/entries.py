@@ -66,17 +66,13 @@ class ServerEntry(Record):
     url: str = ""
     headers: Mapping[str, str] = {}
     network: bool = False
-    """Its processes may reach the network."""
     writable: tuple[str, ...] = ()
-    """Folders that it may write."""
     readable: tuple[str, ...] = ()
     """Hidden places that it may read."""
     timeout: float = DEFAULT_CALL_SECONDS
-    """Seconds a call may take."""
     problem: str = ""
     """Why it is not started."""
     raw: str = ""
-    """The entry as it is written."""
     does: str = ""
     """What happens when it is used, for the person who trusts it."""
 

@@ -20,8 +20,6 @@ _STOP_SECONDS = 10.0
 
 
 class EndedCommand(Record):
-    """An ended command of agentflow."""
-
     code: int | None
     said: str
     """Its lines on stdout, unless they were told as they came."""

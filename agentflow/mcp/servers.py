@@ -39,8 +39,6 @@ _WHO = "mcp"
 
 
 class ServerPlace(Record):
-    """The sandbox of servers, and the files about them."""
-
     sandbox: Sandbox
     logs: Path
     """A folder for what they say of themselves."""

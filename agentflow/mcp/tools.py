@@ -66,13 +66,10 @@ class ServerPrompt(Record):
 
 
 class ServerListing(Record):
-    """Everything that a server offers."""
-
     tools: tuple[ServerTool, ...] = ()
     resources: tuple[ServerResource, ...] = ()
     prompts: tuple[ServerPrompt, ...] = ()
     server: str = ""
-    """Its own name and version."""
     unreadable: tuple[str, ...] = ()
     """The tools that are not described as the protocol asks."""
 

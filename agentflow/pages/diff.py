@@ -21,8 +21,6 @@ _MOST_ROWS = 800
 
 
 class JudgedAs(StrEnum):
-    """The judgement on changed lines."""
-
     PROVED = "proved"
     UNPROVED = "unproved"
     CHECK = "changed check"
@@ -35,8 +33,6 @@ _PROVED = {True: JudgedAs.PROVED, False: JudgedAs.UNPROVED}
 
 
 class FileLine(Record):
-    """One line of a file, before or after the change."""
-
     number: int
     text: str
     is_changed: bool
@@ -48,7 +44,6 @@ class SideRow(Record):
     old: FileLine | None
     new: FileLine | None
     survivors: tuple[MutantResult, ...] = ()
-    """The edits of this line that no test notices."""
 
 
 class DiffBlock(Record):
@@ -62,25 +57,19 @@ class DiffBlock(Record):
 
 
 class HunkView(Record):
-    """A part of a diff with the lines around it."""
-
     title: str
     """The function or heading it lies in, as git tells it."""
     blocks: tuple[DiffBlock, ...]
 
 
 class FileView(Record):
-    """One changed file."""
-
     path: str
     kind: PathKind
     reason: str
-    """Why it is of this kind."""
     added: int
     removed: int
     hunks: tuple[HunkView, ...]
     left_out: int = 0
-    """Lines of a long diff that are not shown."""
 
     @property
     def survived(self) -> int:

@@ -50,15 +50,11 @@ class CheckView(Record):
     changed: tuple[TestView, ...] = ()
     """The tests whose result changed, and those that fail."""
     same: tuple[TestView, ...] = ()
-    """All other tests."""
 
 
 class OutputView(Record):
-    """The end of what a command printed."""
-
     lines: tuple[str, ...]
     left_out: int
-    """Lines above."""
 
 
 class TaskPage(Record):
@@ -66,12 +62,10 @@ class TaskPage(Record):
 
     task_id: str
     at_work: bool
-    """A process is at work in the repository."""
     snapshot: Snapshot | None = None
     """None where the events cannot be read."""
     summary: Summary | None = None
     problems: tuple[str, ...] = ()
-    """What could not be read."""
     files: tuple[FileView, ...] = ()
     diff: str = ""
     runs: tuple[RunView, ...] = ()

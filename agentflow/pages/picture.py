@@ -20,8 +20,6 @@ _STEPS_OF_A_SCALE = (1, 2, 2.5, 5, 10)
 
 
 class Stand(StrEnum):
-    """The state of a phase in the picture."""
-
     PASSED = "passed"
     FAILED = "failed"
     NOW = "now"
@@ -32,8 +30,6 @@ class Stand(StrEnum):
 
 
 class PhaseBox(Record):
-    """A phase in the picture of a route."""
-
     phase: str
     stand: Stand
     x: int
@@ -45,8 +41,6 @@ class PhaseBox(Record):
 
 
 class RoutePicture(Record):
-    """The route of a task as boxes and lines."""
-
     width: int
     height: int
     boxes: tuple[PhaseBox, ...]
@@ -211,8 +205,6 @@ def _say(form: str, number: float) -> str:
 
 
 class Bar(Record):
-    """A part of a column in the picture of the weeks."""
-
     came: ResultKind
     count: int
     y: float
@@ -220,8 +212,6 @@ class Bar(Record):
 
 
 class WeekColumn(Record):
-    """One week in the picture of the weeks."""
-
     numbers: Numbers
     x: float
     width: float

@@ -36,8 +36,6 @@ _MANY_REFUSALS = (0.3, 0.5)
 
 
 class ResultKind(StrEnum):
-    """The results of tasks."""
-
     VERIFIED = "verified"
     CAVEAT = "with caveat"
     ANSWERED = "answered"
@@ -56,8 +54,6 @@ _RESULT_KINDS: Mapping[Status | None, ResultKind] = {
 
 
 class TaskNumbers(Record):
-    """The result, cost and time of one task."""
-
     task_id: str
     week: str
     """The Monday of the week in which it began, such as `2026-01-05`."""
@@ -66,7 +62,6 @@ class TaskNumbers(Record):
     attempts: int
     runs: int
     calls: Mapping[str, int]
-    """Tool calls by tool."""
     refused: int
     overreach: int
     """Refused calls of a tool that another role has."""
@@ -88,24 +83,18 @@ class Numbers(Record):
     cost_usd: float | None
     """Of the tasks whose cost is known; None where none is."""
     unpriced: int
-    """Tasks whose cost is not known."""
     seconds: float
 
 
 class Stats(Record):
-    """All numbers of a repository."""
-
     total: Numbers
     weeks: tuple[Numbers, ...]
     """From the first to the last with a task, those without one too."""
     routes: tuple[Numbers, ...]
     tools: Mapping[str, int]
-    """Calls by tool, the most used first."""
     refused: int
     notes: tuple[str, ...]
-    """What stands out."""
     unreadable: tuple[str, ...]
-    """Tasks that cannot be read."""
 
 
 def read_stats(homes: Iterable[Path]) -> Stats:

@@ -34,8 +34,6 @@ class CallEnd(StrEnum):
 
 
 class CallView(Record):
-    """One tool call."""
-
     id: str
     tool: str
     subject: str
@@ -62,8 +60,6 @@ class TurnView(Record):
 
 
 class RunView(Record):
-    """One run of a role."""
-
     number: int
     role: str
     agent: str
@@ -145,8 +141,6 @@ def _put_call(
 
 
 class UsagePoint(Record):
-    """The usage of a task at one moment."""
-
     seconds: float
     """Of work since it began; the time in which it waited for a person does not count."""
     tokens: int
@@ -154,8 +148,6 @@ class UsagePoint(Record):
 
 
 class PhaseSpan(Record):
-    """A phase as it lies in time."""
-
     phase: str
     iteration: int
     start: float

@@ -33,15 +33,12 @@ class Material(Record):
     diff: str
     """From the tree before the task to the tree now."""
     folder: str
-    """The task's folder, relative to the repository."""
     surface: Callable[[], tuple[str, ...]] = tuple
     """Returns what belonged to the checks before the task, in lines."""
     changed: tuple[str, ...] = ()
-    """The files that differ from before the task."""
     roles: Mapping[str, Role] = {}
     """The roles by their part, each with the limits that are left for it."""
     network: tuple[str, ...] = ()
-    """Whose commands reach the network."""
 
     @property
     def before(self) -> tuple[CheckRun, ...]:
@@ -67,8 +64,6 @@ class RoleSpending(Record):
 
 
 class Spending(Record):
-    """The usage of a whole task."""
-
     roles: tuple[RoleSpending, ...]
     seconds: float
     """Of all the processes that worked on it."""

@@ -32,10 +32,8 @@ class Summary(Record):
     why: Why
     checks: tuple[CheckPair, ...]
     findings: tuple[tuple[Finding, str], ...] = ()
-    """Each with what makes it doubtful."""
     issues: tuple[tuple[Issue, str], ...] = ()
     caveats: tuple[tuple[str, str], ...] = ()
-    """Each with its meaning."""
     unproved: tuple[str, ...] = ()
     """Of a change that passed."""
     check_changes: tuple[str, ...] = ()

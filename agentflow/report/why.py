@@ -52,8 +52,6 @@ _REMEDIES: Mapping[str, str] = MappingProxyType(
 
 
 class Why(Record):
-    """Why a task stands as it does."""
-
     result: str
     facts: tuple[str, ...]
     """At most two; the first is the one that decided."""

@@ -54,8 +54,6 @@ class Work(Record):
 
 
 class RunningCheck(Record):
-    """A required check that runs."""
-
     name: str
     command: str
     since: float
@@ -64,7 +62,6 @@ class RunningCheck(Record):
     expected: int
     """The number of tests it had before; 0 where nobody knows."""
     slow: str = ""
-    """A test that runs for long."""
     slow_since: float = 0.0
 
 
@@ -82,7 +79,6 @@ class Board(Record):
     usage: Usage | None = None
     budget: Budget = Budget()
     waiting: tuple[str, ...] = ()
-    """The ids of what waits for a person."""
 
     @classmethod
     def of(cls, task: TaskState) -> "Board":

@@ -45,19 +45,15 @@ class Memory:
 
     def __init__(self) -> None:
         self.subjects: dict[tuple[int, str], str] = {}
-        """The subject of each running call."""
         self.model = ""
         """What `--model` calls the task's model."""
         self.subject = ""
-        """The subject of the call that ended last."""
         self.phase: Phase | None = None
         self.reads_only = False
         self.shows_calls = False
         """Whether the log in short has each call, as for a person at a terminal."""
         self.results: dict[CheckName, str] = {}
-        """The result of each check in this phase, in short."""
         self.failed: dict[CheckName, int] = {}
-        """The number of failing tests before any change, by check."""
 
 
 _TOLD_IN_SHORT = (

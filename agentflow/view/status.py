@@ -29,7 +29,6 @@ _COMMAND = 200
 _TEXT = 400
 _KEPT = 5
 _LEFT = {GateStatus.PENDING: "not run", GateStatus.IN_PROGRESS: "stopped"}
-"""The name of an unfinished phase once the task has stopped."""
 
 
 def draw_status(snapshot: Snapshot, *, at_work: bool) -> tuple[Line, ...]:

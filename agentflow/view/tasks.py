@@ -120,7 +120,6 @@ def _describe_age(started_at: str | None, now: datetime) -> str:
 
 
 _OUTPUT_BYTES = 64 * 1024
-"""The bytes of an output that are shown."""
 
 
 class Snapshot(Record):

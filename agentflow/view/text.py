@@ -198,8 +198,6 @@ _RESET = "\x1b[0m"
 
 
 class Medium(Record):
-    """The abilities of a stream."""
-
     colour: bool
     ascii: bool
     live: bool

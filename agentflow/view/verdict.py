@@ -35,8 +35,6 @@ def describe_survivor(mutant: MutantResult) -> str:
 
 
 class FileDiff(Record):
-    """The part of a diff about one file."""
-
     path: str
     added: int
     removed: int

@@ -39,8 +39,6 @@ def is_offline(model: str) -> bool:
 
 
 class Detail(Enum):
-    """The amount of detail that a person is shown."""
-
     VERDICT = "verdict"
     BRIEF = "brief"
     FULL = "full"

@@ -80,8 +80,6 @@ class Continuations:
 
 
 class Actions:
-    """The actions on the tasks of one repository."""
-
     def __init__(self, continuations: Continuations, find_git: Callable[[Path], Git]) -> None:
         self._continuations = continuations
         self._find_git = find_git

@@ -21,7 +21,6 @@ from agentflow.web.actions import Actions, Continuations, to_home
 from agentflow.workspace.git import Git
 
 _OUTPUT_PAGE_BYTES = 64 * 1024
-"""The bytes of an output that one page shows."""
 _RESUMABLE = (Status.RUNNING, Status.SUSPENDED, Status.CANCELLED, Status.ERROR)
 _TONES: Mapping[str | None, str] = {
     **{status: style_status(status).name.lower() for status in Status},
@@ -29,7 +28,6 @@ _TONES: Mapping[str | None, str] = {
     UNDONE: "warn",
     None: "bad",
 }
-"""By each status in the list."""
 _INNER = ("run-", "turn-")
 """Parts that stand in another; the script of the page puts them there."""
 Parts = Mapping[str, str]
