@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -29,8 +29,6 @@ _ONE_AT_A_TIME = Lock()
 
 
 class Halt(Enum):
-    """Why a command was stopped before its end."""
-
     TIME = "time"
     CROWD = "crowd"
     CANCELLED = "cancelled"
@@ -137,7 +135,6 @@ def list_processes() -> frozenset[int]:
 
 
 def _count_tasks() -> int:
-    """Return the number of all processes and threads; 0 without /proc."""
     try:
         descriptor = os.open("/proc/loadavg", os.O_RDONLY)  # a quarter of the time that a path takes
     except OSError:
@@ -149,16 +146,12 @@ def _count_tasks() -> int:
 
 
 def _is_crowd(mark: int, most: int) -> bool:
-    """Return whether more than so many processes and threads have a mark."""
     marked = [number for number in list_processes() if _read_limit(number) == mark]
-    return len(marked) > most or sum(map(_count_threads, marked)) > most
-
-
-def _count_threads(process: int) -> int:
-    try:
-        return int(_read_status(process)[17])
-    except OSError:
-        return 0
+    threads = 0
+    for number in marked if len(marked) <= most else ():
+        with suppress(OSError):  # it ended while we looked
+            threads += int(_read_status(number)[17])
+    return len(marked) > most or threads > most
 
 
 def kill_marked(mark: int, older: AbstractSet[int]) -> None:
@@ -203,14 +196,9 @@ def _read_limit(process: int) -> int | None:
 
 def _has_marked_limit(process: int, mark: int) -> bool:
     try:
-        return _read_limit(process) == mark and not _has_ended(process)
+        return _read_limit(process) == mark and _read_status(process)[0] not in (b"Z", b"X")
     except OSError:
         return False  # it ended while we looked
-
-
-def _has_ended(process: int) -> bool:
-    """Return whether a process is a zombie. Raises OSError when it is gone."""
-    return _read_status(process)[0] in (b"Z", b"X")
 
 
 def _read_status(process: int) -> list[bytes]:

@@ -147,7 +147,6 @@ def read_yaml(kind: type[T], text: str, source: str) -> T:
 
 
 def _name_kind(found: re.Match[str]) -> str:
-    """Return the type that a message names in the words of people; any other word as it is."""
     kinds = [kind for kind in found[1].split(" | ") if kind != "null"] or ["null"]
     return " or ".join(_KINDS[kind] for kind in kinds) if set(kinds) <= _KINDS.keys() else found[0]
 
@@ -158,21 +157,16 @@ def find_line(text: str, key: str, problem: str = "") -> int | None:
     steps = re.findall(r"[^.\[\]]+", key)
     unknown = re.search(r"(?:unknown field `|enum value ')([^`']+)", problem)
     for step in [*steps, *([unknown[1]] if unknown else [])]:
-        below = _find_below(node, step)
-        if below is None:
+        below: list[tuple[yaml.Node, yaml.Node]] = []
+        if isinstance(node, yaml.SequenceNode) and step.isdigit():
+            below = [(item, item) for item in node.value[int(step) :]]
+        elif isinstance(node, yaml.MappingNode):
+            below = [(key, value) for key, value in node.value if key.value == step]
+        if not below:
             place = node  # one of what it holds
             break
-        place, node = below
+        place, node = below[0]
     return place.start_mark.line + 1 if place is not None else None
-
-
-def _find_below(node: yaml.Node | None, step: str) -> tuple[yaml.Node, yaml.Node] | None:
-    """Return where a key or an item stands, and its value."""
-    if isinstance(node, yaml.SequenceNode) and step.isdigit() and int(step) < len(node.value):
-        return node.value[int(step)], node.value[int(step)]
-    if isinstance(node, yaml.MappingNode):
-        return next(((key, value) for key, value in node.value if key.value == step), None)
-    return None
 
 
 def dump_yaml(values: dict[str, Any]) -> str:
@@ -275,7 +269,6 @@ def _quote(found: re.Match[str]) -> str:
 
 
 def join(head: dict[str, Any], body: str) -> str:
-    """Return the Markdown text of a head and a body."""
     return f"{_FENCE}\n{dump_yaml(head)}{_FENCE}\n{body}"
 
 
@@ -286,18 +279,15 @@ def find_key_line(text: str, key: str) -> int | None:
 
 def find_key_lines(text: str) -> dict[str, int]:
     """Return the line of each key of the head, from 1."""
-    lines = ((_KEY.match(line), number) for number, line in _head_lines(text))
-    found = [(key[1], number) for key, number in lines if key]
-    return dict(reversed(found))
-
-
-def _head_lines(text: str) -> Iterator[tuple[int, str]]:
+    found: dict[str, int] = {}
     fences = 0
     for number, line in enumerate(text.splitlines(), 1):
         fences += line.rstrip().removeprefix("\ufeff") == _FENCE
         if fences == 2:
-            return
-        yield number, line
+            break
+        if key := _KEY.match(line):
+            found.setdefault(key[1], number)
+    return found
 
 
 def write_atomic(path: Path, content: bytes, *, mode: int = 0o600) -> None:

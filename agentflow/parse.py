@@ -122,10 +122,7 @@ def make_schema(kind: type[Any]) -> dict[str, Any]:
 
 
 def _shorten(component: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema without what a model does not need, since every request carries the schemas.
-
-    A key marked as deprecated is still accepted, but no model sees it.
-    """
+    """Every request carries the schemas. A key marked as deprecated is accepted, but no model sees it."""
     kept = {key: value for key, value in component.items() if key not in ("title", "additionalProperties")}
     if not kept.get("required"):
         kept.pop("required", None)
@@ -136,7 +133,6 @@ def _shorten(component: dict[str, Any], components: dict[str, Any]) -> dict[str,
 
 
 def _simplify(value: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a key without the alternative null and without empty defaults."""
     kinds = [kind for kind in value.get("anyOf", ()) if kind != {"type": "null"}]
     if len(kinds) == 1:
         value = {**value, **kinds[0], "anyOf": None}
@@ -174,7 +170,6 @@ def suggest_known(kind: type[Any], error: Mismatch) -> str:
 
 
 def _list_known(described: Any, steps: list[str], *, is_field: bool) -> tuple[str, ...]:
-    """Return the fields, or the words, that a described type has below some keys."""
     inner = [getattr(described, name) for name in ("type", "item_type") if hasattr(described, name)]
     match type(described).__name__:
         case "UnionType":

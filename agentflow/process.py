@@ -113,7 +113,6 @@ def _start_short(
     stdin: int,
     group: int | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a program, and kill it on leaving if it has not ended."""
     with mark_children():
         process = subprocess.Popen(
             argv,
@@ -136,7 +135,6 @@ def _start_short(
 def _communicate(
     process: subprocess.Popen[bytes], timeout: float, cancelled: Callable[[], bool]
 ) -> tuple[bytes, bytes]:
-    """Return what a program says until it ends; nothing if it is cancelled. Raises TimeoutExpired."""
     until = time.monotonic() + timeout
     while (left := until - time.monotonic()) > _LOOK_SECONDS:
         try:
@@ -150,7 +148,6 @@ def _communicate(
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a program that has not ended, with its process group if it leads one."""
     if process.returncode is None:
         signal_group(process.pid, signal.SIGKILL)
         process.kill()
@@ -239,18 +236,7 @@ def start(command: Command) -> Program:
     In a sandbox it dies with the thread that starts it. Raises OSError when it cannot be started.
     """
     mark, older = secrets.randbits(62), list_processes()
-    with mark_children(mark):
-        process = subprocess.Popen(
-            command.argv,
-            cwd=command.cwd,
-            env=make_child_environment({**command.env, CHILD_MARK: f"{mark:016x}"}),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,
-            pass_fds=command.descriptors,
-        )
+    process = _spawn(command, mark, (subprocess.PIPE, subprocess.PIPE, subprocess.PIPE), bufsize=0)
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream is not None:
             os.set_blocking(stream.fileno(), False)
@@ -266,7 +252,6 @@ class DetachedProgram:
 
     @property
     def exit_code(self) -> int | None:
-        """Its exit code, negative for a signal; None while it runs."""
         return self.process.poll()
 
     def read_stderr(self) -> str:
@@ -293,27 +278,33 @@ def detach(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> DetachedPr
     return DetachedProgram(process=process, stderr=stderr)
 
 
-def _run_to_end(
-    command: Command,
-    pipes: tuple[int, int, int],
-    takers: tuple[Callable[[bytes], None], ...],
-    cancelled: Callable[[], bool],
-) -> tuple[subprocess.Popen[bytes], Halt | None]:
-    """Run a command to its end, each stream going to its taker; return it with why it was halted."""
-    mark = secrets.randbits(62)
-    find_halt = make_halt_check(command.timeout, command.most_tasks, mark, cancelled)
-    older = list_processes()
+def _spawn(
+    command: Command, mark: int, pipes: tuple[int, int, int], bufsize: int = -1
+) -> subprocess.Popen[bytes]:
     with mark_children(mark):
-        process = subprocess.Popen(
+        return subprocess.Popen(
             command.argv,
             cwd=command.cwd,
             env=make_child_environment({**command.env, CHILD_MARK: f"{mark:016x}"}),
             stdin=pipes[0],
             stdout=pipes[1],
             stderr=pipes[2],
+            bufsize=bufsize,
             start_new_session=True,
             pass_fds=command.descriptors,
         )
+
+
+def _run_to_end(
+    command: Command,
+    pipes: tuple[int, int, int],
+    takers: tuple[Callable[[bytes], None], ...],
+    cancelled: Callable[[], bool],
+) -> tuple[subprocess.Popen[bytes], Halt | None]:
+    mark = secrets.randbits(62)
+    find_halt = make_halt_check(command.timeout, command.most_tasks, mark, cancelled)
+    older = list_processes()
+    process = _spawn(command, mark, pipes)
     lower_priority(process.pid)
     streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
     taken = dict(zip(streams, takers, strict=True))
@@ -357,7 +348,6 @@ def _follow(
 
 
 def _end(process: subprocess.Popen[bytes], grace: float) -> None:
-    """Stop the process group within two seconds."""
     if grace and process.poll() is None:
         signal_group(process.pid, signal.SIGTERM)
         try:

@@ -98,7 +98,6 @@ _DEEP = " " * 6
 
 
 def redact_text(text: str, environ: Mapping[str, str] | None = None) -> str:
-    """Return text without the secrets of known forms and without the values of the user's own keys."""
     own = _load_own() if environ is None else _Own.of(_list_values(environ))
     found = text
     for value in own.values:
@@ -109,13 +108,11 @@ def redact_text(text: str, environ: Mapping[str, str] | None = None) -> str:
         found = _FORMS.sub(_mask, found)
     for sign, word, form in _FILES:
         if word in found and sign.search(found):
-            found = form.sub(_mark_end, found)
+            found = form.sub(rf"\g<name>{MARK}", found)
     return found
 
 
 class _Own(Record):
-    """The user's own keys, and an index of the pieces of their spellings."""
-
     values: tuple[str, ...] = ()
     spellings: tuple[str, ...] = ()
     grams: dict[str, tuple[int, int]] = {}
@@ -154,7 +151,6 @@ class _Own(Record):
 
 
 def _extend_match(text: str, at: int, spelling: str, place: int) -> tuple[int, int]:
-    """Return how far a text and a spelling agree around a place where they do."""
     start, end = 0, _GRAM
     while start < min(at, place) and text[at - start - 1] == spelling[place - start - 1]:
         start += 1
@@ -216,10 +212,6 @@ def _mask(found: re.Match[str]) -> str:
     return (found["name"] or "") + MARK + f"\n{MARK}" * found.group().count("\n")
 
 
-def _mark_end(found: re.Match[str]) -> str:
-    return found["name"] + MARK
-
-
 class Redactor:
     """Passes on a text that comes in pieces, without secrets, even one that spans two pieces."""
 
@@ -236,27 +228,25 @@ class Redactor:
             self._held = self._held[end:]
 
     def finish(self) -> None:
-        """Pass on what is left."""
         self._take(redact_text(self._held))
         self._held = ""
 
 
 def _settle(text: str) -> int:
-    """Return the length of the beginning of a text that no unfinished secret reaches into."""
     end = max(text.rfind(" "), text.rfind("\n")) + 1
     if not end and len(text) <= _LONGEST:
         return 0
     begin = text.rfind(_BEGIN)
     if begin != -1 and not _END.search(text, begin):
         end = min(end, begin)
-    end = min(end, _find_named_line(text, end))
+    named = text.rfind("\n", 0, end) + 1  # where a line begins that may still bring what it has named
+    end = named if _NAMED.search(text, max(named, end - 300), end) else end
     if opened := _FILE_BEGIN.search(text, max(0, end - 1000), end):
         end = opened.start()
     return _avoid_secrets(text, end if len(text) - end <= _LONGEST else len(text) - 1024)
 
 
 def _avoid_secrets(text: str, cut: int) -> int:
-    """Return a place near `cut` that is in the middle of no secret."""
     is_likely = any(sign in text for sign in _SIGNS)
     found = [(one.start(), one.end()) for one in _FORMS.finditer(text)] if is_likely else []
     for value in _load_own().values:
@@ -264,12 +254,6 @@ def _avoid_secrets(text: str, cut: int) -> int:
         found.append((start, start + len(value)))
     found.extend(_load_own().echoes(text))
     return min([cut, *(start for start, end in found if 0 <= start < cut < end)])
-
-
-def _find_named_line(text: str, end: int) -> int:
-    """Return where a line begins that has named a secret and may still bring it; else `end`."""
-    start = text.rfind("\n", 0, end) + 1
-    return start if _NAMED.search(text, max(start, end - 300), end) else end
 
 
 def strip_colours(text: str) -> str:
@@ -289,12 +273,12 @@ def make_visible(text: str) -> str:
 
 def make_json_visible(text: str) -> str:
     """Return JSON with the same characters as JSON escapes, so that it says the same."""
-    return _UNSEEN.sub(lambda found: _json_escape(found.group()), text)
 
+    def escape(found: re.Match[str]) -> str:
+        units = found.group().encode("utf-16-be", "surrogatepass")
+        return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
-def _json_escape(character: str) -> str:
-    units = character.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+    return _UNSEEN.sub(escape, text)
 
 
 def nest_text(text: str) -> str:

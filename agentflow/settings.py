@@ -50,8 +50,6 @@ class Confinement(StrEnum):
 
 
 class Caller(StrEnum):
-    """The callers of commands."""
-
     EXPLORER = "explorer"
     PLANNER = "planner"
     IMPLEMENTER = "implementer"
@@ -174,7 +172,6 @@ class Settings(Record):
     """Shipped hooks that run, such as notify; `agentflow hooks list` shows all."""
     approvals: Approvals = Approvals()
     timeouts: dict[CheckName, Annotated[float, Meta(gt=0)]] = {}
-    """Seconds a check may take."""
     quick: dict[CheckName, Annotated[float, Meta(gt=0)]] = {}
     """The same for `verify --quick`."""
     check_retry: dict[Fault, Patience] = {}
@@ -219,17 +216,13 @@ class Project(Record):
     checks: dict[CheckName, Annotated[str, Meta(min_length=1)] | Skip] = {}
     """A command in place of the detected one, or why the check is skipped."""
     required: tuple[CheckName, ...] = ()
-    """As in the user's settings."""
     routing: Routing = Routing()
     limits: TaskLimits = TaskLimits()
     prove_rounds: ProveRounds | None = None
-    """As in the user's settings."""
     surface: SurfaceGlobs = SurfaceGlobs()
 
 
 class Folders(Record):
-    """The folders of the user's files."""
-
     config: Path
     claude: Path
     """Roles and skills of the user, shared with other tools of that format."""

@@ -89,7 +89,6 @@ def drain(taken: Mapping[IO[bytes], Callable[[bytes], None]]) -> None:
 
 
 async def read_pipe(pipe: IO[bytes] | None) -> bytes:
-    """Return what a pipe holds as soon as it holds something; nothing at its end."""
     import anyio  # noqa: PLC0415  # most commands wait on no pipe this way
 
     assert pipe is not None

@@ -18,21 +18,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, StatusCode, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from agentflow.core.events import (
-    Asked,
-    CheckStarted,
-    EvidenceRecorded,
-    PhaseEnded,
-    PhaseStarted,
-    Replied,
-    RunEnded,
-    RunStarted,
-    StoredEvent,
-    TaskEnded,
-    ToolBlocked,
-    ToolFinished,
-    ToolStarted,
-)
+from agentflow.core import events
 from agentflow.core.messages import Usage
 from agentflow.core.routing import ROLE_OF
 from agentflow.core.task import Phase
@@ -73,39 +59,38 @@ class TaskTrace:
             attributes=_name_operation("invoke_workflow", {"gen_ai.conversation.id": task_id}),
         )
 
-    def tell(self, stamped: StoredEvent) -> None:
-        """Open or end the span that an event is about."""
-        at = _to_nanoseconds(stamped.at)
+    def tell(self, stamped: events.StoredEvent) -> None:
+        at = int(datetime.fromisoformat(stamped.at).timestamp() * 1_000) * 1_000_000  # nanoseconds
         match stamped.event:
-            case PhaseStarted() | PhaseEnded() | TaskEnded() as event:
+            case events.PhaseStarted() | events.PhaseEnded() | events.TaskEnded() as event:
                 self._tell_phase(event, at)
-            case RunStarted() | RunEnded() as event:
+            case events.RunStarted() | events.RunEnded() as event:
                 self._tell_run(event, stamped.parent, at)
-            case Asked() | Replied() as event:
+            case events.Asked() | events.Replied() as event:
                 self._tell_request(event, at)
-            case ToolStarted() | ToolFinished() | ToolBlocked() as event:
+            case events.ToolStarted() | events.ToolFinished() | events.ToolBlocked() as event:
                 self._tell_call(event, at)
-            case CheckStarted() | EvidenceRecorded() as event:
+            case events.CheckStarted() | events.EvidenceRecorded() as event:
                 self._tell_check(event, at)
             case _:
                 pass
 
-    def _tell_phase(self, event: PhaseStarted | PhaseEnded | TaskEnded, at: int) -> None:
+    def _tell_phase(self, event: events.PhaseStarted | events.PhaseEnded | events.TaskEnded, at: int) -> None:
         match event:
-            case PhaseStarted(phase=phase, iteration=iteration):
+            case events.PhaseStarted(phase=phase, iteration=iteration):
                 self._begin(
                     ("phase", phase), f"phase {phase}", self._task, at, {"agentflow.iteration": iteration}
                 )
-            case PhaseEnded(phase=phase, status=status):
+            case events.PhaseEnded(phase=phase, status=status):
                 self._end(
                     ("phase", phase), at, {"agentflow.status": status}, "failed" if status == "failed" else ""
                 )
-            case TaskEnded(status=status, exit_code=code):
+            case events.TaskEnded(status=status, exit_code=code):
                 self._task.set_attributes({"agentflow.status": status, "agentflow.exit_code": code})
                 _mark(self._task, status if code else "")
 
-    def _tell_run(self, event: RunStarted | RunEnded, parent: int | None, at: int) -> None:
-        if isinstance(event, RunEnded):
+    def _tell_run(self, event: events.RunStarted | events.RunEnded, parent: int | None, at: int) -> None:
+        if isinstance(event, events.RunEnded):
             told = {"agentflow.outcome": event.outcome, **_count_tokens(event.usage)}
             self._end(("run", event.run), at, told, "" if event.outcome == "submitted" else event.outcome)
             return
@@ -116,12 +101,12 @@ class TaskTrace:
         name = f"invoke_agent {event.agent}"
         self._begin(("run", event.run), name, around, at, _name_operation("invoke_agent", told))
 
-    def _tell_request(self, event: Asked | Replied, at: int) -> None:
+    def _tell_request(self, event: events.Asked | events.Replied, at: int) -> None:
         model = self._models.get(event.run, "")
         provider = "agentflow" if model.startswith(_OWN_MODELS) else "anthropic"
         told = {"gen_ai.provider.name": provider, "gen_ai.request.model": model}
         key = ("chat", event.run)
-        if isinstance(event, Asked):
+        if isinstance(event, events.Asked):
             around = self._open.get(("run", event.run), self._task)
             self._begin(key, f"chat {model}", around, at, _name_operation("chat", told))
             return
@@ -133,27 +118,29 @@ class TaskTrace:
         said = {"gen_ai.output.messages": event.text} if self._tells_content and event.text else {}
         self._end(key, at, {**sent, **said, "gen_ai.response.finish_reasons": event.stop})
 
-    def _tell_call(self, event: ToolStarted | ToolFinished | ToolBlocked, at: int) -> None:
+    def _tell_call(
+        self, event: events.ToolStarted | events.ToolFinished | events.ToolBlocked, at: int
+    ) -> None:
         key = ("tool", event.call_id)
-        if not isinstance(event, ToolFinished):
+        if not isinstance(event, events.ToolFinished):
             told = {
                 "gen_ai.tool.name": event.tool,
                 "gen_ai.tool.type": "function",
                 "gen_ai.tool.call.id": event.call_id,
             }
-            if self._tells_content and isinstance(event, ToolStarted):
+            if self._tells_content and isinstance(event, events.ToolStarted):
                 told["gen_ai.tool.call.arguments"] = event.subject
             around = self._open.get(("run", event.run), self._task)
             self._begin(key, f"execute_tool {event.tool}", around, at, _name_operation("execute_tool", told))
-        if isinstance(event, ToolBlocked):
+        if isinstance(event, events.ToolBlocked):
             self._end(key, at, {}, "blocked")
-        elif isinstance(event, ToolFinished):
+        elif isinstance(event, events.ToolFinished):
             said = {"gen_ai.tool.call.result": event.summary} if self._tells_content else {}
             self._end(key, at, said, "tool_error" if event.is_error else "")
 
-    def _tell_check(self, event: CheckStarted | EvidenceRecorded, at: int) -> None:
+    def _tell_check(self, event: events.CheckStarted | events.EvidenceRecorded, at: int) -> None:
         key = ("check", (event.check, event.command, event.code))
-        if isinstance(event, CheckStarted):
+        if isinstance(event, events.CheckStarted):
             told = {"agentflow.check.name": event.check, "agentflow.check.code": event.code}
             around = self._open.get(("phase", Phase.VERIFICATION), self._task)
             self._begin(key, f"check {event.check}", around, at, told)
@@ -183,8 +170,6 @@ class TaskTrace:
 
 
 class _Complaint(logging.Handler):
-    """Keeps the first thing that the SDK complains about."""
-
     text = ""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -206,11 +191,6 @@ def _count_tokens(usage: Usage) -> dict[str, _Value]:
 
 
 def _mark(span: Span, error: str) -> None:
-    """Mark a span as failed where it did."""
     if error:
         span.set_status(StatusCode.ERROR, error)
         span.set_attribute("error.type", error)
-
-
-def _to_nanoseconds(at: str) -> int:
-    return int(datetime.fromisoformat(at).timestamp() * 1_000) * 1_000_000

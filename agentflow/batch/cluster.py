@@ -25,10 +25,7 @@ from ray.exceptions import (
 )
 
 from agentflow import __version__
-from agentflow.batch.folder import (
-    TaskFolder,
-    report_unbegun,
-)
+from agentflow.batch.folder import TaskFolder, report_unbegun
 from agentflow.batch.parcel import accept_files, do_here, pack_parcel
 from agentflow.batch.pool import BatchOptions, DoTask, RayCluster, do_task, read_state, to_usage
 from agentflow.batch.results import BatchResult, add_lost, read_lost, save_lost, save_result
@@ -40,7 +37,6 @@ _FAULTS = (WorkerCrashedError, NodeDiedError, OutOfMemoryError, ObjectLostError)
 """The machine is to blame, or the way from it, and not the task."""
 _GIGABYTE = 1_000_000_000
 _LOCAL = "local"
-"""A cluster of this machine alone."""
 _ANSWER_SECONDS = 5.0
 """Ray itself tries for minutes."""
 
@@ -73,7 +69,6 @@ def open_cluster(wish: RayCluster, log: Path) -> Iterator[tuple[DoTask, int]]:
 
 
 def _require_answer(address: str) -> None:
-    """Raise ConfigError where an address has a port at which nobody listens."""
     host, _, port = address.rpartition(":")
     if host and port.isdecimal():
         try:
@@ -97,17 +92,12 @@ def _write_log(log: Path) -> Iterator[None]:
 
 
 def _count_room(needs: RayCluster) -> int:
-    """Return how many tasks fit on the machines of the cluster at once. Raises ConfigError for none."""
     asked = {"CPU": needs.cpus, "memory": (needs.memory or 0) * _GIGABYTE}
     found = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    room = sum(
-        int(min(have.get(name, 0) / amount for name, amount in asked.items() if amount)) for have in found
-    )
-    if not room:
-        raise ConfigError(
-            "no machine of the Ray cluster has what a task needs", hint="lower --cpus or --memory"
-        )
-    return room
+    rooms = (min(have.get(name, 0) / amount for name, amount in asked.items() if amount) for have in found)
+    if room := sum(map(int, rooms)):
+        return room
+    raise ConfigError("no machine of the Ray cluster has what a task needs", hint="lower --cpus or --memory")
 
 
 async def _do_task(
@@ -137,10 +127,7 @@ async def _do_task(
 async def _send(
     folder: TaskFolder, share: Budget, needs: RayCluster, assignment: bytes, parcel: bytes
 ) -> dict[str, bytes] | None:
-    """Return the files that a task leaves on the machine that does it; None if that machine is lost.
-
-    Until they come back, the whole share counts as used. Raises RayError.
-    """
+    """Until the files come back, the whole share counts as used."""
     before = read_lost(folder.place)
     add_lost(folder.place, to_usage(share))
     memory = {"memory": int(needs.memory * _GIGABYTE)} if needs.memory else {}

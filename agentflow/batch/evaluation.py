@@ -1,7 +1,7 @@
 """The evaluation of a batch by hidden checks: rates with confidence, and the comparison of two runs."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
@@ -35,8 +35,6 @@ class PairedDifference(Record):
 
 
 class Score(Record):
-    """The results of one group of tasks."""
-
     group: str
     tasks: int
     resolved: Rate
@@ -46,9 +44,7 @@ class Score(Record):
     caveats_unresolved: int
     """Verified with a caveat, and the hidden check fails."""
     refused: int
-    """Not verified."""
     unbegun: int
-    """They could not begin."""
     cost_usd: float | None
     tokens: int
     seconds: float
@@ -78,7 +74,6 @@ class Comparison(Record):
 
     @property
     def is_better(self) -> bool:
-        """Return whether the second run resolves more than the first, by more than chance."""
         return len(self.second_only) > len(self.first_only) and self.p < _LEVEL
 
 
@@ -120,7 +115,6 @@ def measure_difference(both: int, first_only: int, second_only: int, neither: in
 
 
 def score_groups(results: Sequence[BatchResult]) -> tuple[Score, ...]:
-    """Return a score for each group in the order of the results, and one for all tasks at the end."""
     groups = dict.fromkeys(result.group for result in results)
     parts = [_score(name or "-", [one for one in results if one.group == name]) for name in groups]
     return (*(parts if len(parts) > 1 else ()), _score(ALL, results))
@@ -184,12 +178,10 @@ def read_results(place: Path) -> tuple[BatchResult, ...]:
         raise ConfigError(
             f"cannot read {path}: {error.strerror}", hint="name the folder of a run, such as tasks.batch"
         ) from None
-    return tuple(_read_lines(path, lines))
-
-
-def _read_lines(path: Path, lines: Iterable[bytes]) -> Iterable[BatchResult]:
+    found = list[BatchResult]()
     for number, line in enumerate(lines, 1):
         try:
-            yield decode(BatchResult, line, str(path))
+            found.append(decode(BatchResult, line, str(path)))
         except InvalidFile as error:
             raise InvalidFile(str(path), error.problem, line=number) from None
+    return tuple(found)

@@ -26,11 +26,11 @@ from agentflow.sandbox.run import Sandbox
 from agentflow.sandbox.throwaway import make_scratch_folder
 from agentflow.settings import find_folders
 from agentflow.store.bundle import PATCH, make_patch, pack_task
-from agentflow.store.reading import list_tasks, load_events, load_state
+from agentflow.store.reading import TASKS, list_tasks, load_events, load_state
 from agentflow.trust import drop_trust, load_trust, record_trust
 from agentflow.verdict.reverify import Copies
 from agentflow.workspace.checkout_contents import fill_checkout
-from agentflow.workspace.git import Git, open_repository
+from agentflow.workspace.git import open_repository
 from agentflow.workspace.git_fetch import check_out, commit_files, is_address
 
 BUNDLE = "task.agentflow"
@@ -44,18 +44,17 @@ class TaskFolder(Record):
 
     @property
     def clone(self) -> Path:
-        """The folder in which the task works."""
         return self.place / "work"
 
 
 @contextmanager
-def try_lock(folder: TaskFolder) -> Iterator[int | None]:
-    """Yield the descriptor of a task's lock, or None while another process has it.
+def try_lock(place: Path) -> Iterator[int | None]:
+    """Yield the descriptor of the lock of a folder, or None while another process has it.
 
-    The command that does the task inherits it: when the batch is killed, the lock is that command's.
+    The command that does a task inherits it: when the batch is killed, the lock is that command's.
     """
-    folder.place.mkdir(parents=True, exist_ok=True)
-    lock = os.open(folder.place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    place.mkdir(parents=True, exist_ok=True)
+    lock = os.open(place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -83,7 +82,6 @@ def prepare_clone(folder: TaskFolder) -> None:
 
 
 def _fill(task: BatchTask, begun: Path) -> None:
-    """Put the files that a task begins with into a folder, as a repository with one commit."""
     source = Path(task.repository)
     require_environment(task)
     if is_address(task.repository) or (source / ".git").exists():
@@ -112,7 +110,6 @@ def require_environment(task: BatchTask) -> None:
 
 
 def _apply_edits(root: Path, task: BatchTask) -> None:
-    """Replace the texts that a task says. Raises ConfigError for one that is not there once."""
     for edit in task.edits:
         place = root / edit.file
         try:
@@ -153,19 +150,16 @@ def find_environment_variables(folder: TaskFolder) -> dict[str, str]:
 
 
 def _list_shared(folder: TaskFolder) -> tuple[Path, ...]:
-    """Return the installed environments of its source that a clone uses."""
     links = (folder.clone / name for name in SHARED)
     return tuple(link.resolve() for link in links if link.is_symlink())
 
 
 def _find_environment(task: BatchTask) -> Path | None:
-    """Return the Python environment that a task names."""
     named = Path(task.environment or "/")
     return named if is_python_environment(named) else None
 
 
 def _share_with_check(folder: TaskFolder, sandbox: Sandbox) -> Sandbox:
-    """Return the sandbox of a hidden check with the packages and the Python that the task's commands had."""
     opened, named = sandbox.opened, _find_environment(folder.task)
     readable = (*opened.readable, *_list_shared(folder), *([named] if named else []))
     own = {}
@@ -187,14 +181,11 @@ def remove_clone(folder: TaskFolder) -> None:
 def read_clone_state(folder: TaskFolder) -> TaskState | None:
     """Return the state of the task in a clone, or None before it has begun. Raises CorruptState."""
     found = list_tasks(folder.clone)
-    if not found:
-        return None
-    place = _find_record(folder, found[-1])
-    return load_state(place)
+    return load_state(_find_record(folder, found[-1])) if found else None
 
 
 def _find_record(folder: TaskFolder, task_id: str) -> Path:
-    return folder.clone / ".claude/agentflow" / task_id
+    return folder.clone / TASKS / task_id
 
 
 def collect_result(folder: TaskFolder, state: TaskState) -> BatchResult:
@@ -208,6 +199,7 @@ def collect_result(folder: TaskFolder, state: TaskState) -> BatchResult:
         changed = tuple(change.path for change in git.list_changes(state.base_tree, state.tree))
     pack_task(record, folder.place / BUNDLE, patch)
     ending = state.ending
+    times = [datetime.fromisoformat(one.at) for one in load_events(record)]
     return BatchResult(
         id=folder.task.id,
         status=state.status,
@@ -215,30 +207,19 @@ def collect_result(folder: TaskFolder, state: TaskState) -> BatchResult:
         reason=ending.reason if ending else "waits for a person" if state.pending else "",
         group=folder.task.group,
         repository=folder.task.repository,
-        commit=_read_commit(git),
+        commit=git.call("rev-parse", "HEAD").decode().strip(),
         task_id=state.task_id,
         task_complexity=state.task_complexity,
         model=state.model,
         caveats=state.verdict.caveats if state.verdict else (),
         files_changed=changed,
         usage=state.usage,
-        seconds=_measure_seconds(record),
+        seconds=round((times[-1] - times[0]).total_seconds(), 3),
         folder=str(folder.place),
     )
 
 
-def _read_commit(git: Git) -> str:
-    return git.call("rev-parse", "HEAD").decode().strip()
-
-
-def _measure_seconds(record: Path) -> float:
-    """Return the seconds between the first and the last event of a task."""
-    told = [datetime.fromisoformat(one.at) for one in load_events(record)]
-    return round((told[-1] - told[0]).total_seconds(), 3)
-
-
 def report_unbegun(folder: TaskFolder, code: int, reason: str) -> BatchResult:
-    """Return the result of a task that could not begin."""
     task = folder.task
     return BatchResult(
         id=task.id,
@@ -269,7 +250,10 @@ def run_hidden_check(folder: TaskFolder, state: TaskState, switches: Collection[
 
 def _put_files(root: Path, check: HiddenCheck) -> str:
     """Write the files of a check into a copy; return why its patch does not fit, or nothing."""
-    for name, content in _read_files(check):
+    found = sorted(Path(check.folder).rglob("*")) if check.folder else []
+    own = {path.relative_to(check.folder).as_posix(): path.read_bytes() for path in found if path.is_file()}
+    written = [*own.items(), *((name, text.encode()) for name, text in check.files.items())]
+    for name, content in written:
         path = root / name
         if not path.parent.resolve().is_relative_to(root.resolve()):
             return f"{name} would lie outside the copy"
@@ -278,27 +262,13 @@ def _put_files(root: Path, check: HiddenCheck) -> str:
         path.write_bytes(content)
     if not check.patch:
         return ""
-    words = ("git", "apply", "--whitespace=nowarn", "-")
-    done = capture(
-        words, cwd=root, env={"GIT_CEILING_DIRECTORIES": os.fspath(root.parent)}, stdin=check.patch.encode()
-    )
-    return (
-        f"the check's patch does not fit: {done.stderr.decode('utf-8', 'replace').strip()}"
-        if done.returncode
-        else ""
-    )
-
-
-def _read_files(check: HiddenCheck) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of a check, those of its folder first."""
-    found = sorted(Path(check.folder).rglob("*")) if check.folder else []
-    for path in filter(Path.is_file, found):
-        yield path.relative_to(check.folder).as_posix(), path.read_bytes()
-    yield from ((name, text.encode()) for name, text in check.files.items())
+    words, env = ("git", "apply", "--whitespace=nowarn", "-"), {"GIT_CEILING_DIRECTORIES": str(root.parent)}
+    done = capture(words, cwd=root, env=env, stdin=check.patch.encode())
+    problem = done.stderr.decode("utf-8", "replace").strip()
+    return f"the check's patch does not fit: {problem}" if done.returncode else ""
 
 
 def _judge(check: HiddenCheck, shown: Shown) -> HiddenResult:
-    """Return whether a run of a check resolves its task."""
     code, ended = shown.execution.exit_code, "it took too long" if shown.execution.timed_out else ""
     if not check.tests:
         return HiddenResult(resolved=code == 0, reason=ended or make_visible(f"exit {code}"))
@@ -308,7 +278,6 @@ def _judge(check: HiddenCheck, shown: Shown) -> HiddenResult:
 
 
 def _find_outcome(shown: Shown, test: str) -> TestOutcome | None:
-    """Return the outcome of a test in a run, by its id or by the end of its id."""
     if test in shown.outcomes:
         return shown.outcomes[test]
     found = {outcome for name, outcome in shown.outcomes.items() if name.endswith(f"::{test}")}

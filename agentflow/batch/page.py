@@ -51,12 +51,10 @@ class BatchRow(Record):
 
     @property
     def caveats(self) -> tuple[tuple[str, str], ...]:
-        """Each caveat with its meaning."""
         return tuple((word, explain_caveat(word)) for word in self.result.caveats) if self.result else ()
 
     @property
     def is_short(self) -> bool:
-        """Return whether a verdict is missing, or what the hidden check asks for."""
         done = self.result
         is_unresolved = done is not None and done.hidden is not None and not done.hidden.resolved
         return done is None or done.exit_code != Exit.VERIFIED or is_unresolved
@@ -65,22 +63,18 @@ class BatchRow(Record):
 def write_batch_page(target: Path, plan: Path, tasks: Sequence[BatchTask], outcome: BatchOutcome) -> None:
     """Write the page of a batch, and one beside each task whose clone was kept. Raises ConfigError."""
     found = {result.id: result for result in outcome.results}
-    rows = tuple(_make_row(task, found.get(task.id), target) for task in tasks)
+    rows = list[BatchRow]()
+    for task in tasks:
+        result, text = found.get(task.id), to_one_line(task.text, _TEXT)
+        links = tuple(_list_links(task, Path(result.folder), target)) if result and result.folder else ()
+        rows.append(BatchRow(id=task.id, text=text, group=task.group, result=result, links=links))
     try:
         write_atomic(target, _render(plan.name, rows, outcome).encode(), mode=0o644)
     except OSError as error:
         raise ConfigError(f"cannot write {target}: {error.strerror}") from None
 
 
-def _make_row(task: BatchTask, result: BatchResult | None, target: Path) -> BatchRow:
-    links = tuple(_list_links(task, Path(result.folder), target)) if result and result.folder else ()
-    return BatchRow(
-        id=task.id, text=to_one_line(task.text, _TEXT), group=task.group, result=result, links=links
-    )
-
-
 def _list_links(task: BatchTask, place: Path, target: Path) -> Iterator[tuple[str, str]]:
-    """Yield the files beside a task's result, each with its address relative to the page."""
     with suppress(AgentflowError, OSError):
         git = open_repository(TaskFolder(task=task, place=place).clone)
         page = read_task_page(find(git.root, None), git, at_work=False)
@@ -124,7 +118,6 @@ def _list_shares(rows: Sequence[BatchRow]) -> Iterator[tuple[str, str, int, floa
 
 
 def _list_facts(results: Sequence[BatchResult]) -> Iterator[tuple[str, str]]:
-    """Yield facts about a batch, each with its label."""
     hidden = [result.hidden for result in results if result.hidden is not None]
     if hidden:
         yield "Resolved, by hidden checks", f"{sum(one.resolved for one in hidden)} of {len(hidden)}"

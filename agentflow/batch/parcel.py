@@ -38,8 +38,6 @@ _CLONE, _CHECK, _SCRIPT_FILE = "clone", "check", "script.yaml"
 
 
 class _Assignment(Record):
-    """The task of a machine, with its options."""
-
     task: BatchTask
     share: Budget
     options: BatchOptions
@@ -94,7 +92,6 @@ def do_here(version: str, assignment: bytes, parcel: bytes) -> dict[str, bytes]:
 
 
 def _locate(given: _Assignment, scratch: Path) -> BatchTask:
-    """Return a task with the places on this machine of what came with it."""
     task, model = given.task, given.options.model
     if model and model.startswith(SCRIPT_PREFIX):
         model = f"{SCRIPT_PREFIX}{scratch / _SCRIPT_FILE}"
@@ -105,7 +102,6 @@ def _locate(given: _Assignment, scratch: Path) -> BatchTask:
 
 
 def _unpack(folder: TaskFolder, parcel: bytes, scratch: Path, trusted: dict[str, str]) -> None:
-    """Make the clone of a task out of what came with it. Raises ConfigError."""
     require_environment(folder.task)
     with tarfile.open(fileobj=io.BytesIO(parcel)) as packed:
         packed.extractall(scratch, filter="tar")
@@ -140,7 +136,6 @@ def accept_files(folder: TaskFolder, files: dict[str, bytes], options: BatchOpti
 
 
 def _require_record(result: BatchResult, bundle: bytes) -> None:
-    """Raise ConfigError unless a record is whole and tells the same as a result."""
     with make_scratch_folder() as scratch:
         (scratch / "task").mkdir()
         (scratch / BUNDLE).write_bytes(bundle)

@@ -49,8 +49,6 @@ class PlannedEdit(Record):
 
 
 class BatchTask(Record):
-    """One task of a batch: its folder, its text, its limits and its hidden checks."""
-
     text: _Text
     repository: _Text
     """A git address, the path of a git repository, or a folder without one."""
@@ -95,19 +93,18 @@ def _read_lines(text: str, path: Path) -> Iterator[tuple[int, BatchTask]]:
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                task = _to_task(line, path) if _is_instance(line) else decode(BatchTask, line, str(path))
-                yield number, task
+                found = decode_or_none(line)
+                is_instance = isinstance(found, dict) and "instance_id" in found
+                yield number, _to_task(line, path) if is_instance else decode(BatchTask, line, str(path))
             except InvalidFile as error:
                 raise InvalidFile(str(path), error.problem, line=number) from None
 
 
 def _find_item(text: str, number: int) -> int:
-    """Return the line on which an item of a YAML list begins."""
     return find_line(text, f"[{number}]") or 1
 
 
 def _complete(path: Path, find: Callable[[int], int], tasks: tuple[BatchTask, ...]) -> Iterator[BatchTask]:
-    """Yield the tasks with ids and absolute places. Raises InvalidFile."""
     above = path.absolute().parent
     width = max(4, len(str(len(tasks))))
     seen: set[str] = set()
@@ -125,21 +122,19 @@ def _complete(path: Path, find: Callable[[int], int], tasks: tuple[BatchTask, ..
                 problem = f"repository: {task.repository} is neither a folder nor a git address"
                 raise InvalidFile(str(path), problem, line=find(number))
         _require_places(path, partial(find, number), task)
+        check = task.check
+        if check is not None and check.folder:
+            check = check.replace(folder=str(above / check.folder))
         yield task.replace(
             id=name,
             repository=place,
             model=locate_model(task.model, above),
             environment=str(above / task.environment) if task.environment else "",
-            check=_locate_check(task.check, above),
+            check=check,
         )
 
 
-def _locate_check(check: HiddenCheck | None, above: Path) -> HiddenCheck | None:
-    return check.replace(folder=str(above / check.folder)) if check is not None and check.folder else check
-
-
 def _require_places(path: Path, find: Callable[[], int], task: BatchTask) -> None:
-    """Raise InvalidFile for a file of a task that would lie outside its repository."""
     named = [("edits", edit.file) for edit in task.edits]
     named += [("check.files", name) for name in (task.check.files if task.check else ())]
     if task.check is not None and not (path.absolute().parent / task.check.folder).is_dir():
@@ -161,27 +156,19 @@ _KEYS = ("instance_id", "repo", "base_commit", "problem_statement", "test_patch"
 _SERVER = "https://github.com"
 
 
-def _is_instance(line: str) -> bool:
-    """Return whether a line of JSON is an instance and not a task."""
-    found = decode_or_none(line)
-    return isinstance(found, dict) and "instance_id" in found
-
-
 def _to_task(line: str, path: Path) -> BatchTask:
-    """Return an instance as a task. Raises InvalidFile naming the key.
-
-    A clone is looked for below `repositories` beside the file, else the repository is fetched. The Python
-    environment has to be below `environments` there, by the id of the instance.
-    """
     fields = decode(dict[str, Any], line, str(path))
     for key in _KEYS:
         if not isinstance(fields.get(key), str) or not fields[key]:
             raise InvalidFile(str(path), f"{key}: an instance needs a text here")
     repo = fields["repo"]
+    # a clone that somebody made is used; without one the repository is fetched
     here = path.absolute().parent / "repositories" / repo.replace("/", "__")
     tests = (*_read_ids(fields, "FAIL_TO_PASS", path), *_read_ids(fields, "PASS_TO_PASS", path))
     if not tests:
         raise InvalidFile(str(path), "FAIL_TO_PASS: an instance needs at least one test id")
+    files = dict.fromkeys(map(get_test_file, tests))
+    quoted = ["'" + file.replace("'", "'\\''") + "'" for file in files]
     return BatchTask(
         id=fields["instance_id"],
         group=repo,
@@ -190,7 +177,7 @@ def _to_task(line: str, path: Path) -> BatchTask:
         text=fields["problem_statement"],
         environment=f"environments/{fields['instance_id']}",
         check=HiddenCheck(
-            command="python -m pytest -q " + " ".join(_list_files(tests)),
+            command="python -m pytest -q " + " ".join(quoted),
             patch=fields["test_patch"],
             tests=tests,
             timeout=1800,
@@ -204,9 +191,3 @@ def _read_ids(fields: dict[str, Any], key: str, path: Path) -> tuple[str, ...]:
     return parse(
         tuple[str, ...], decode_or_none(found) if isinstance(found, str) else found, f"{path}: {key}"
     )
-
-
-def _list_files(tests: tuple[str, ...]) -> list[str]:
-    """Return the files that hold the tests, quoted for a shell."""
-    files = dict.fromkeys(get_test_file(test) for test in tests)
-    return ["'" + file.replace("'", "'\\''") + "'" for file in files]

@@ -28,15 +28,11 @@ from agentflow.core.messages import Usage
 from agentflow.core.pending import Budget
 from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
+from agentflow.mcp.own_command import follow_command
 from agentflow.model.retry import SharedLimits
-from agentflow.process import Program, start
 from agentflow.sandbox.confine import tie_command
-from agentflow.streams import feed_pipe, read_pipe
 
-_STOP_SECONDS = 10.0
-"""For a task that is stopped, to write down how far it came."""
 _LOOK_SECONDS = 0.1
-_TAIL_BYTES = 8_000
 LIMITS_FOLDER = "limits"
 _STARTS = 2
 """A task whose process dies is continued once."""
@@ -88,7 +84,6 @@ class SharedBudget:
         return wanted.replace(cost=cost, tokens=tokens)
 
     def settle(self, reserved: Budget, used: Usage) -> None:
-        """Give back what was set aside for a task that has ended, but for what it used."""
         self._take((used.cost_usd or 0) - (reserved.cost or 0), used.tokens - (reserved.tokens or 0))
         self._running -= 1
 
@@ -98,8 +93,6 @@ class SharedBudget:
 
 
 class TaskBegun(Record):
-    """A task of the batch is at work."""
-
     id: str
 
 
@@ -117,22 +110,14 @@ class RayCluster(Record):
 
 
 class BatchOptions(Record):
-    """The options of all tasks of a batch."""
-
     jobs: int | None = None
     """Tasks at once; None: as many as there is room for."""
     cluster: RayCluster | None = None
-    """None: this machine."""
     model: str | None = None
-    """For tasks that name none."""
     budget: Budget = Budget()
-    """Of the whole batch."""
     timeout: float | None = None
-    """Of each task that says nothing else."""
     limits: SharedLimits = SharedLimits()
-    """What all tasks together may ask of a model's endpoint."""
     switches: tuple[str, ...] = ()
-    """Options that every task gets."""
     seed: int | None = None
     """For another order."""
     resume: bool = False
@@ -140,7 +125,6 @@ class BatchOptions(Record):
     """A settled task with one of these exit codes is begun anew."""
     fail_fast: bool = False
     keep: bool = False
-    """Keep the clones."""
     hidden: tuple[str, ...] = ()
     """Folders that no command of a task sees: that of the plan, and others."""
     is_tied: bool = False
@@ -173,7 +157,6 @@ class TaskPool:
         self._waiting = deque(left)
         self._changed = anyio.Condition()
         self._is_closed = False
-        """Nothing more is begun."""
         self.is_over = False
         """Tasks were left out because the budget is used up."""
 
@@ -231,12 +214,12 @@ class TaskPool:
 def _read_kept_result(folder: TaskFolder, retried: tuple[Exit, ...]) -> BatchResult | None:
     """Return a task's result; one that is to be tried again is forgotten, but for what it used."""
     result = read_result(folder.place)
-    if result is None or not result.is_settled or result.exit_code not in retried:
-        return result
-    add_lost(folder.place, result.usage)
-    remove_clone(folder)
-    (folder.place / RESULT).unlink()
-    return None
+    if result is not None and result.is_settled and result.exit_code in retried:
+        add_lost(folder.place, result.usage)
+        remove_clone(folder)
+        (folder.place / RESULT).unlink()
+        return None
+    return result
 
 
 def read_state(folder: TaskFolder) -> TaskState | None:
@@ -271,7 +254,7 @@ async def do_task(
 async def _lock(folder: TaskFolder) -> AsyncIterator[int]:
     """Hold the lock of a task; a command that a killed batch left behind is waited for."""
     while True:
-        with try_lock(folder) as lock:
+        with try_lock(folder.place) as lock:
             if lock is not None:
                 yield lock
                 return
@@ -305,7 +288,6 @@ async def _bring_to_end(
 def _to_words(
     folder: TaskFolder, state: TaskState | None, reserved: Budget, options: BatchOptions
 ) -> tuple[tuple[str, ...], str]:
-    """Return the command that begins or continues a task, and what it reads from stdin."""
     task, place = folder.task, ("-q", "-C", str(folder.clone))
     if state is not None:
         return ("resume", state.task_id, *place, *options.switches), ""
@@ -326,7 +308,6 @@ def _to_words(
 async def _run_command(
     folder: TaskFolder, words: tuple[str, ...], text: str, options: BatchOptions, lock: int
 ) -> tuple[int | None, str]:
-    """Run an agentflow command to its end; return its exit code and the last lines of its stderr."""
     env = {
         **os.environ,
         **find_environment_variables(folder),
@@ -337,26 +318,14 @@ async def _run_command(
     if options.is_tied:
         argv = tie_command(argv)
     command = Command(argv=argv, cwd=str(folder.clone), timeout=0, env=env, descriptors=(lock,))
-    program = start(command)
-    said = bytearray()
-    try:
-        async with anyio.create_task_group() as group:
-            group.start_soon(_drop_output, program)
-            group.start_soon(_keep_tail, program, said)
-            await feed_pipe(program.process.stdin, text.encode())
-    finally:
-        with anyio.CancelScope(shield=True):
-            code = await anyio.to_thread.run_sync(program.end, _STOP_SECONDS)
-    lines = said.decode("utf-8", "replace").strip().splitlines()
-    return code, "\n".join(lines[-3:])
+    last_errors = deque[str](maxlen=3)
 
-
-async def _drop_output(program: Program) -> None:
-    while await read_pipe(program.process.stdout):
+    async def drop(_line: str) -> None:
         pass
 
+    async def keep(line: str) -> None:
+        if line.strip():
+            last_errors.append(line)
 
-async def _keep_tail(program: Program, said: bytearray) -> None:
-    while chunk := await read_pipe(program.process.stderr):
-        said += chunk
-        del said[:-_TAIL_BYTES]
+    code = await follow_command(command, text, drop, keep)
+    return code, "\n".join(last_errors).strip()

@@ -26,8 +26,6 @@ class HiddenResult(Record):
 
 
 class BatchResult(Record):
-    """The result of one task of a batch."""
-
     id: str
     status: Status
     exit_code: int
@@ -36,7 +34,6 @@ class BatchResult(Record):
     repository: str = ""
     commit: str = ""
     task_id: str | None = None
-    """None where no task began."""
     task_complexity: str = ""
     model: str = ""
     caveats: tuple[str, ...] = ()
@@ -72,7 +69,6 @@ def read_lost(folder: Path) -> Usage:
 
 
 def save_lost(folder: Path, used: Usage) -> None:
-    """Save the possible usage of attempts at a task that left no result."""
     if used.tokens or used.cost_usd:
         write_atomic(folder / _LOST, encode(used) + b"\n", mode=0o644)
     else:
@@ -100,7 +96,6 @@ def choose_batch_exit(results: Sequence[BatchResult], *, missing: bool, over: bo
 
 
 def count_statuses(results: Iterable[BatchResult]) -> dict[Status, int]:
-    """Return how many tasks ended in each way, in the order of the statuses."""
     counted = Counter(result.status for result in results)
     return {status: counted[status] for status in Status if counted[status]}
 

@@ -1,8 +1,6 @@
 """Runs a batch in a folder that holds its tasks, in the order of the file, and their results."""
 
-import fcntl
 import hashlib
-import os
 import random
 import signal
 from collections.abc import Iterator, Sequence
@@ -12,7 +10,7 @@ from pathlib import Path
 import anyio
 from anyio.abc import TaskStatus
 
-from agentflow.batch.folder import TaskFolder
+from agentflow.batch.folder import TaskFolder, try_lock
 from agentflow.batch.plan import BatchTask
 from agentflow.batch.pool import (
     LIMITS_FOLDER,
@@ -40,11 +38,8 @@ _SIGNALS = {
 
 
 class _Head(Record):
-    """The file and the options that a batch was started with."""
-
     plan: str
     sum: str
-    """Of the tasks."""
     version: int = 1
 
 
@@ -76,24 +71,14 @@ def open_batch(
         raise UsageError(f"{out} is not empty and holds no batch", hint="name another folder with --out")
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with _lock(out):
+        with try_lock(out) as lock:
+            if lock is None:
+                raise UsageError(f"another process runs the batch in {out}")
             write_atomic(out / ".gitignore", b"*\n", mode=0o644)
             write_atomic(out / _HEAD, encode(head) + b"\n", mode=0o644)
             yield tuple(TaskFolder(task=task, place=out / task.id) for task in tasks)
     except OSError as error:
         raise ConfigError(f"cannot write {error.filename or out}: {error.strerror}") from None
-
-
-@contextmanager
-def _lock(out: Path) -> Iterator[None]:
-    lock = os.open(out / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise UsageError(f"another process runs the batch in {out}") from None
-    finally:
-        os.close(lock)
 
 
 def run_batch(
@@ -126,7 +111,6 @@ def run_batch(
 
 
 async def _run(pool: TaskPool) -> Exit | None:
-    """Run a pool to its end or to the first signal, whose exit code is returned."""
     caught: list[Exit] = []
     async with anyio.create_task_group() as group:
         await group.start(_watch, group.cancel_scope, caught)

@@ -91,7 +91,12 @@ def find_named_tasks(git: Git, base: str, text: str) -> tuple[NamedTask, ...]:
 
     Raises UsageError where the repository has no such base.
     """
-    since = f"{_resolve(git, base)}..HEAD"
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{base}^{{commit}}")
+    try:
+        since = f"{git.call(*words).decode().strip()}..HEAD"
+    except StateError:
+        hint = "fetch it first: a checkout of a single commit does not have it (fetch-depth: 0)"
+        raise UsageError(f"this clone has no commit {base}", hint=hint) from None
     logged = git.call("log", "--topo-order", "--format=%h%x00%B%x00%x00", since).decode("utf-8", "replace")
     found: dict[str, NamedTask] = {}
     for entry in logged.split("\0\0"):
@@ -104,26 +109,12 @@ def find_named_tasks(git: Git, base: str, text: str) -> tuple[NamedTask, ...]:
 
 
 def has_record(git: Git, task: NamedTask) -> bool:
-    """Return whether this clone has a record of a task."""
     return git.has_tree(f"{_REFS}/{task.task_id}")
 
 
 def _find_last(text: str) -> str:
     named = [task_id for task_id in _TRAILER.findall(text.replace("\r", "")) if is_task_id(task_id)]
     return named[-1] if named else ""
-
-
-def _resolve(git: Git, name: str) -> str:
-    """Return the commit that a name stands for. Raises UsageError."""
-    try:
-        return (
-            git.call("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-            .decode()
-            .strip()
-        )
-    except StateError:
-        hint = "fetch it first: a checkout of a single commit does not have it (fetch-depth: 0)"
-        raise UsageError(f"this clone has no commit {name}", hint=hint) from None
 
 
 @contextmanager
@@ -152,78 +143,53 @@ class RemarkLevel(StrEnum):
     NOTE = "note"
 
 
-class ReviewRemark(Record):
-    """One thing to look at."""
-
-    rule: str
-    message: str
-    path: str = ""
-    line: int = 0
-    level: RemarkLevel = RemarkLevel.WARNING
-
-
-def list_remarks(files: Sequence[FileView], rows: Sequence[VerificationRow]) -> tuple[ReviewRemark, ...]:
-    """Return remarks on what does not hold, and then on changed lines that nothing proves."""
-    return (*_list_failures(rows), *(remark for file in files for remark in _list_lines(file)))
+def list_remarks(files: Sequence[FileView], rows: Sequence[VerificationRow]) -> Iterator[SarifResult]:
+    """Yield remarks on what does not hold, and then on changed lines that nothing proves."""
+    for row in rows:
+        if not row.holds:
+            what = to_one_line(f"{row.name}: {row.values.get('said', '')}", 500)
+            yield SarifResult(rule=_DIFFERS, message=what, level=RemarkLevel.ERROR)
+    for file in files:
+        for block in (block for hunk in file.hunks for block in hunk.blocks):
+            yield from _list_lines(file.path, block)
 
 
-def list_survivors(mutants: Iterable[MutantResult]) -> Iterator[ReviewRemark]:
+def list_survivors(mutants: Iterable[MutantResult]) -> Iterator[SarifResult]:
     """Yield the edits of the changed code that no test notices, the strong ones first."""
     for each in pick_survivors(mutants):
         said = to_one_line(describe_survivor(each), 500)
         level = RemarkLevel.WARNING if each.is_strong else RemarkLevel.NOTE
-        yield ReviewRemark(rule=_SURVIVED, message=said, path=each.path, line=each.line, level=level)
+        yield SarifResult(rule=_SURVIVED, message=said, path=each.path, line=each.line, level=level)
 
 
-def list_gaps(coverage: Coverage) -> tuple[ReviewRemark, ...]:
-    """Return the files that verified tasks do not account for."""
-    later = (
-        ReviewRemark(rule=_DIFFERS, message=_LATER, path=path, level=RemarkLevel.ERROR)
-        for path in coverage.unjudged
-    )
-    others = ((_UNCOVERED, coverage.uncovered), (_MERGED, coverage.merged))
-    told = (
-        ReviewRemark(rule=rule, message=_RULES[rule], path=path)
-        for rule, paths in others
-        for path in paths
-        if path not in coverage.unjudged
-    )
-    return (*later, *told)
+def list_gaps(coverage: Coverage) -> Iterator[SarifResult]:
+    """Yield the files that verified tasks do not account for."""
+    for path in coverage.unjudged:
+        yield SarifResult(rule=_DIFFERS, message=_LATER, path=path, level=RemarkLevel.ERROR)
+    for rule, paths in ((_UNCOVERED, coverage.uncovered), (_MERGED, coverage.merged)):
+        for path in (path for path in paths if path not in coverage.unjudged):
+            yield SarifResult(rule=rule, message=_RULES[rule], path=path, level=RemarkLevel.WARNING)
 
 
-def list_unconfirmed(task: TaskState) -> Iterator[ReviewRemark]:
+def list_unconfirmed(task: TaskState) -> Iterator[SarifResult]:
     """Yield the approvals that only the record claims; a forger could have written them."""
-    for said in task.verdict.approvals if task.verdict else ():
-        yield ReviewRemark(
-            rule=_UNCONFIRMED, message=to_one_line(f"approved by the record's own word: {said}", 500)
-        )
+    for approval in task.verdict.approvals if task.verdict else ():
+        told = to_one_line(f"approved by the record's own word: {approval}", 500)
+        yield SarifResult(rule=_UNCONFIRMED, message=told, level=RemarkLevel.WARNING)
 
 
-def _list_failures(rows: Sequence[VerificationRow]) -> Iterator[ReviewRemark]:
-    for row in rows:
-        if not row.holds:
-            said = f"{row.name}: {row.values.get('said', '')}"
-            yield ReviewRemark(rule=_DIFFERS, message=to_one_line(said, 500), level=RemarkLevel.ERROR)
+def _list_lines(path: str, block: DiffBlock) -> Iterator[SarifResult]:
+    is_told = any(each.is_strong for row in block.rows for each in row.survivors) and not block.note
+    if block.mark not in _TOLD or is_told:  # where edits are told, each at its line, they say more
+        return
+    rule, message = _TOLD[block.mark]
+    told = to_one_line(f"{message}; {block.note}" if block.note else message, 500)
+    # the first line in the new file, or the place where old lines were taken out
+    lines = (side.number for row in block.rows for side in (row.new, row.old) if side is not None)
+    yield SarifResult(rule=rule, message=told, path=path, line=next(lines, 1), level=RemarkLevel.WARNING)
 
 
-def _list_lines(file: FileView) -> Iterator[ReviewRemark]:
-    for block in (block for hunk in file.hunks for block in hunk.blocks):
-        is_told = any(each.is_strong for row in block.rows for each in row.survivors) and not block.note
-        if block.mark in _TOLD and not is_told:  # where edits are told, each at its line, they say more
-            rule, message = _TOLD[block.mark]
-            told = f"{message}; {block.note}" if block.note else message
-            yield ReviewRemark(
-                rule=rule, message=to_one_line(told, 500), path=file.path, line=_find_line(block)
-            )
-
-
-def _find_line(block: DiffBlock) -> int:
-    """Return the first line of a block in the new file, or the place where old lines were taken out."""
-    lines = [side.number for row in block.rows for side in (row.new, row.old) if side is not None]
-    return lines[0] if lines else 1
-
-
-def to_annotation(remark: ReviewRemark) -> str:
+def to_annotation(remark: SarifResult) -> str:
     """Return a remark as a workflow command of GitHub (docs.github.com, "Workflow commands")."""
     place = f"file={_escape(remark.path, ':,')},line={max(1, remark.line)}," if remark.path else ""
     rated = "notice" if remark.level is RemarkLevel.NOTE else remark.level
@@ -236,20 +202,11 @@ def _escape(text: str, more: str = "") -> str:
     return text
 
 
-def to_sarif(remarks: Sequence[ReviewRemark]) -> dict[str, Any]:
-    """Return remarks as a SARIF log."""
-    results = (
-        SarifResult(
-            rule=each.rule, message=each.message, path=each.path, line=max(1, each.line), level=each.level
-        )
-        for each in remarks
-    )
-    return make_sarif(_RULES, results)
+def to_sarif(remarks: Sequence[SarifResult]) -> dict[str, Any]:
+    return make_sarif(_RULES, (each.replace(line=max(1, each.line)) for each in remarks))
 
 
 class CheckedRecord(Record):
-    """The record of a task, run again."""
-
     rows: tuple[VerificationRow, ...]
     page: TaskPage
 
@@ -268,12 +225,9 @@ class CheckedRecord(Record):
 
 
 class PullRequestReview(Record):
-    """The result of verifying a pull request again."""
-
     exit_code: Exit
-    remarks: tuple[ReviewRemark, ...]
+    remarks: tuple[SarifResult, ...]
     text: str
-    """In Markdown."""
 
 
 def review_pull_request(
@@ -331,7 +285,7 @@ def _check_record(sandbox: Sandbox, git: Git, task: NamedTask, show: Show) -> Ch
 
 
 def _choose_code(
-    checked: Sequence[CheckedRecord], coverage: Coverage, open_ends: Sequence[ReviewRemark]
+    checked: Sequence[CheckedRecord], coverage: Coverage, open_ends: Sequence[SarifResult]
 ) -> Exit:
     if coverage.unjudged or any(choose_exit(one.rows) is not Exit.VERIFIED for one in checked):
         return Exit.NOT_VERIFIED
@@ -341,7 +295,7 @@ def _choose_code(
     return Exit.CAVEAT if open_ends or Exit.CAVEAT in recorded else Exit.VERIFIED
 
 
-def _describe(checked: Sequence[CheckedRecord], open_ends: Sequence[ReviewRemark]) -> Iterator[Line]:
+def _describe(checked: Sequence[CheckedRecord], open_ends: Sequence[SarifResult]) -> Iterator[Line]:
     yield summarize_records([row for one in checked for row in one.rows])
     for one in checked:
         if one.recorded is not Exit.VERIFIED and one.state and one.state.ending:
@@ -355,13 +309,13 @@ def _describe(checked: Sequence[CheckedRecord], open_ends: Sequence[ReviewRemark
         yield line(span(f"{format_count(len(open_ends), 'thing')} not verified. {_ADVICE}", Style.WARN))
 
 
-def _write(code: Exit, checked: Sequence[CheckedRecord], open_ends: Sequence[ReviewRemark]) -> str:
-    """Return the review in Markdown: what is not verified, then each task."""
+def _write(code: Exit, checked: Sequence[CheckedRecord], open_ends: Sequence[SarifResult]) -> str:
     head = _REFUTED if code is Exit.NOT_VERIFIED else _PARTLY if open_ends else _HOLDS
-    places = (
-        (f"{to_code(each.path)}: " if each.path else "") + escape_markdown(each.message) for each in open_ends
-    )
-    rows = [f"- {place}" for place in places]
-    more = [f"- and {len(rows) - _MOST} more"] if len(rows) > _MOST else []
-    parts = [head, "\n".join((*rows[:_MOST], *more)), *(format_comment(one.page) for one in checked)]
+    rows = []
+    for each in open_ends[:_MOST]:
+        place = f"{to_code(each.path)}: " if each.path else ""
+        rows.append(f"- {place}{escape_markdown(each.message)}")
+    if len(open_ends) > _MOST:
+        rows.append(f"- and {len(open_ends) - _MOST} more")
+    parts = [head, "\n".join(rows), *(format_comment(one.page) for one in checked)]
     return "\n\n".join(filter(None, parts))

@@ -26,7 +26,7 @@ from agentflow.view.text import clip, find_width, send, span
 
 if TYPE_CHECKING:
     from agentflow.api.verification import VerificationRow
-    from agentflow.ci.review import ReviewRemark
+    from agentflow.checks.interchange import SarifResult
     from agentflow.sandbox.run import Sandbox
     from agentflow.workspace.git import Git
 
@@ -359,7 +359,7 @@ def _verify_again(
     return review.exit_code
 
 
-def _tell(remarks: "Sequence[ReviewRemark]", text: str, targets: tuple[Path | None, Path | None]) -> None:
+def _tell(remarks: "Sequence[SarifResult]", text: str, targets: tuple[Path | None, Path | None]) -> None:
     """Write summary and SARIF, and on GitHub an annotation for each remark."""
     from agentflow.ci.review import to_annotation, to_sarif
 

@@ -68,8 +68,6 @@ _MOST_SHOWN = 200
 
 
 class _Chat:
-    """One session of an editor: its repository, its tasks, and the work that can be cancelled."""
-
     def __init__(self, git: Git, saved: SavedSession, model: str) -> None:
         self.git = git
         self.saved = saved
@@ -87,7 +85,6 @@ class _Chat:
 
     @property
     def options(self) -> list[Any]:
-        """Mode and model, which the editor lets a person choose."""
         settings = load_settings(os.environ)
         named = (ids if isinstance(ids, str) else ids[0] for ids in settings.models.values())
         models = dict.fromkeys((_OWN_MODEL, self.chosen[_MODEL], "anthropic", *named, "repair"))
@@ -117,7 +114,6 @@ class _Chat:
             save_session(self.git.root, self.saved)
 
     def load_last(self) -> Snapshot | None:
-        """Return what the files of the newest task say."""
         return load_snapshot(find(self.git.root, self.saved.tasks[-1])) if self.saved.tasks else None
 
 
@@ -131,7 +127,6 @@ class EditorAgent:
         self._shows_forms = False
 
     def on_connect(self, conn: acp.Client) -> None:
-        """Keep the editor, to tell it what happens."""
         self._client = conn
 
     async def initialize(
@@ -151,7 +146,6 @@ class EditorAgent:
         )
 
     async def new_session(self, cwd: str, **_: Any) -> schema.NewSessionResponse:
-        """Begin a session in a repository."""
         chat = _Chat(_open(cwd), create_session(), self._model)
         self._chats[chat.saved.session_id] = chat
         await self._offer_commands(chat)
@@ -187,7 +181,6 @@ class EditorAgent:
     async def set_config_option(
         self, config_id: str, session_id: str, value: str | bool, **_: Any
     ) -> schema.SetSessionConfigOptionResponse:
-        """Choose the mode or the model of a session."""
         chat = self._require_chat(session_id)
         is_offered = config_id == _MODEL or (config_id == _MODE and value in _MODES)
         if not is_offered or not isinstance(value, str):
@@ -196,13 +189,12 @@ class EditorAgent:
         return schema.SetSessionConfigOptionResponse(config_options=chat.options)
 
     async def _switch(self, chat: _Chat, name: str, value: str) -> None:
-        """Choose a mode or a model, and tell the editor."""
         chat.chosen[name] = value
         if name == _MODE:
             mode = schema.CurrentModeUpdate(session_update="current_mode_update", current_mode_id=value)
-            await self._client.session_update(chat.saved.session_id, mode)
+            await self._show(chat, mode)
         shown = schema.ConfigOptionUpdate(session_update="config_option_update", config_options=chat.options)
-        await self._client.session_update(chat.saved.session_id, shown)
+        await self._show(chat, shown)
 
     async def list_sessions(self, cwd: str | None = None, **_: Any) -> schema.ListSessionsResponse:
         """List the sessions of a repository, newest first, those of the terminal too."""
@@ -237,7 +229,6 @@ class EditorAgent:
         return schema.PromptResponse(stop_reason="cancelled" if scope.cancel_called else "end_turn")
 
     async def cancel(self, session_id: str, **_: Any) -> None:
-        """Stop the work of a session; its task can be resumed."""
         if (chat := self._chats.get(session_id)) and chat.work:
             chat.work.cancel()
 
@@ -247,28 +238,26 @@ class EditorAgent:
         return self._chats[session_id]
 
     async def _offer_commands(self, chat: _Chat) -> None:
-        """Tell which commands of the user and of the repository can be called as `/name`."""
         own = schema.AvailableCommand(name=_RESUME, description="continue the last task of this session")
         offered = [
             schema.AvailableCommand(name=one.called, description=make_visible(one.description))
             for one in load_commands_here(chat.git.root).all
         ]
-        shown = helpers.update_available_commands([own, *offered])
-        await self._client.session_update(chat.saved.session_id, shown)
+        await self._show(chat, helpers.update_available_commands([own, *offered]))
+
+    async def _show(self, chat: _Chat, update: helpers.SessionUpdate) -> None:
+        await self._client.session_update(chat.saved.session_id, update)
 
     async def _say(self, chat: _Chat, text: str) -> None:
-        await self._client.session_update(
-            chat.saved.session_id, helpers.update_agent_message_text(make_visible(text))
-        )
+        await self._show(chat, helpers.update_agent_message_text(make_visible(text)))
 
     async def _work(self, chat: _Chat, text: str) -> None:
-        """Run a task to its end, asking the person whatever it waits for."""
         before = chat.load_last()
-        if before and before.state.pending and before.state.pending[0].kind not in APPROVED:
+        is_answer = before and before.state.pending and before.state.pending[0].kind not in APPROVED
+        if before and is_answer:
             answer_question(chat.git.root, before.state.task_id, (text,))
-            ended = await self._run(chat, ("resume", before.state.task_id), "")
-        elif before and text == f"/{_RESUME}":
-            ended = await self._run(chat, ("resume", before.state.task_id), "")
+        if before and (is_answer or text == f"/{_RESUME}"):
+            ended = await self._run(chat, ("resume", before.state.task_id))
         else:
             follows = ("--follows", chat.saved.last) if chat.saved.last else ()
             words = _MODES[chat.chosen[_MODE]][1]
@@ -277,15 +266,14 @@ class EditorAgent:
             decide = self._settle if last.state.pending else self._agree_on_plan
             if not await decide(chat, last):
                 break
-            ended = await self._run(chat, ("resume", last.state.task_id), "")
+            ended = await self._run(chat, ("resume", last.state.task_id))
         last = chat.load_last()
         if last is None or last.state.ending is None or last.state.ending.exit_code != ended.code:
             await self._say(chat, "\n".join(ended.told))  # it did not begin: a message says why
         else:
             await self._say(chat, _describe_end(chat.git, last))
 
-    async def _run(self, chat: _Chat, words: tuple[str, ...], text: str) -> EndedCommand:
-        """Run a command that works on a task, and show what is new of its events as they come."""
+    async def _run(self, chat: _Chat, words: tuple[str, ...], text: str = "") -> EndedCommand:
         updates = Updates(chat.git.root)
         is_new = words[0] != "resume"
         told = 0
@@ -309,14 +297,13 @@ class EditorAgent:
                 own = {}  # a session has many tasks, whose calls have the same ids
                 if isinstance(update, schema.ToolCallStart | schema.ToolCallProgress):
                     own = {"tool_call_id": f"{task_id}/{update.tool_call_id}"}
-                await self._client.session_update(chat.saved.session_id, update.model_copy(update=own))
+                await self._show(chat, update.model_copy(update=own))
 
         model = ("--model", chat.chosen[_MODEL]) if chat.chosen[_MODEL] != _OWN_MODEL else ()
         argv = (words[0], "-q", "--plain", "--stream", "--events=-", *model, *words[1:])
         return await run_own_command(chat.git.root, argv, text, on_output=show)
 
     async def _agree_on_plan(self, chat: _Chat, last: Snapshot) -> bool:
-        """Ask whether the plan that the task stopped after is to be carried out."""
         plan = last.state.plan
         if plan is None:
             return False
@@ -340,26 +327,12 @@ class EditorAgent:
     async def _settle(self, chat: _Chat, last: Snapshot) -> bool:
         """Ask the person about everything that a task waits for; False where something stays undecided."""
         for item in last.state.pending:
-            if item.kind is PendingKind.SURFACE:
-                decision = await self._ask_about_checks(chat, last, item)
+            if item.kind is PendingKind.SURFACE or item.kind in APPROVED:
+                ask = self._ask_about_checks if item.kind is PendingKind.SURFACE else self._ask_about_call
+                decision = await ask(chat, last, item)
                 if decision is None:
                     return False
                 decide_approval(chat.git.root, item.id, decision)
-                continue
-            if item.kind in APPROVED:
-                said = (
-                    _YES
-                    if identify_call(item) in chat.allowed
-                    else await self._choose(chat, item, "", _CHOICES)
-                )
-                if said is None:
-                    return False
-                if said == _ALWAYS:
-                    chat.allowed.add(identify_call(item))
-                answer = Answer(
-                    approved=said != _NO, text="denied in the editor" if said == _NO else "", by=_BY
-                )
-                decide_approval(chat.git.root, item.id, answer)
                 continue
             words = [await self._ask(chat, item, question) for question in item.questions]
             if not all(words):
@@ -367,6 +340,16 @@ class EditorAgent:
                 return False
             answer_question(chat.git.root, last.state.task_id, [word for word in words if word])
         return True
+
+    async def _ask_about_call(self, chat: _Chat, _last: Snapshot, item: Pending) -> Answer | None:
+        call, said = identify_call(item), _YES
+        if call not in chat.allowed:
+            said = await self._choose(chat, item, "", _CHOICES)
+        if said is None:
+            return None
+        if said == _ALWAYS:
+            chat.allowed.add(call)
+        return Answer(approved=said != _NO, text="denied in the editor" if said == _NO else "", by=_BY)
 
     async def _ask_about_checks(self, chat: _Chat, last: Snapshot, item: Pending) -> Answer | None:
         """Return a person's decision about changed checks; only by a form: editors allow calls unasked."""
@@ -382,7 +365,6 @@ class EditorAgent:
         return None
 
     async def _ask(self, chat: _Chat, item: Pending, question: Question) -> str | None:
-        """Return the letter of the option that the person chooses."""
         options = tuple(
             (option, to_letter(place), "allow_once")
             for place, option in enumerate(question.options)
@@ -393,8 +375,10 @@ class EditorAgent:
     async def _choose(
         self, chat: _Chat, item: Pending, text: str, options: tuple[tuple[str, str, Any], ...]
     ) -> str | None:
-        """Return the id of the option that a person chooses for what waits; None where they choose none."""
-        shown = [f"{key}: {_to_words(value)}" for key, value in item.shown_input.items()]
+        shown = [
+            f"{key}: {value if isinstance(value, str) else encode(value).decode()}"
+            for key, value in item.shown_input.items()
+        ]
         last = chat.load_last()
         assert last is not None
         call_id = find_waiting_call(last.folder, item.id)
@@ -410,7 +394,6 @@ class EditorAgent:
     async def _request(
         self, chat: _Chat, call: schema.ToolCallUpdate, options: tuple[tuple[str, str, Any], ...]
     ) -> str | None:
-        """Return the id of the option that a person chooses for a call, and end the call that asked."""
         offered = [
             schema.PermissionOption(name=make_visible(name), option_id=key, kind=kind)
             for name, key, kind in options
@@ -418,49 +401,42 @@ class EditorAgent:
         reply = await self._client.request_permission(chat.saved.session_id, call, offered)
         said = reply.outcome.option_id if isinstance(reply.outcome, schema.AllowedOutcome) else None
         status: schema.ToolCallStatus = "failed" if said in (None, _NO) else "completed"
-        ended = helpers.update_tool_call(call.tool_call_id, status=status)
-        await self._client.session_update(chat.saved.session_id, ended)
+        await self._show(chat, helpers.update_tool_call(call.tool_call_id, status=status))
         return said
 
 
 def _open(cwd: str) -> Git:
-    """Return the repository of a folder. Raises RequestError with what is wrong."""
     try:
         return open_repository(Path(cwd))
     except AgentflowError as error:
         raise acp.RequestError.invalid_params({"message": str(error)}) from None
 
 
-def _to_words(value: object) -> str:
-    return value if isinstance(value, str) else encode(value).decode()
-
-
 def _to_text(prompt: list[Any], root: Path) -> str:
     """Return the text of a prompt; a linked file is named, an embedded one is given with its text."""
-    return " ".join(_to_part(block, root).strip(" ") for block in prompt).strip()
-
-
-def _to_part(block: Any, root: Path) -> str:
-    match block:
-        case schema.TextContentBlock(text=text):
-            return text
-        case schema.ResourceContentBlock(uri=uri):
-            return f"`{_name_file(uri, root)}`"
-        case schema.EmbeddedResourceContentBlock(resource=schema.TextResourceContents(uri=uri, text=text)):
-            return f"\n`{_name_file(uri, root)}`:\n```\n{text}\n```"
-        case _:
-            return ""
+    parts = list[str]()
+    for block in prompt:
+        match block:
+            case schema.TextContentBlock(text=text):
+                parts.append(text)
+            case schema.ResourceContentBlock(uri=uri):
+                parts.append(f"`{_name_file(uri, root)}`")
+            case schema.EmbeddedResourceContentBlock(
+                resource=schema.TextResourceContents(uri=uri, text=text)
+            ):
+                parts.append(f"\n`{_name_file(uri, root)}`:\n```\n{text}\n```")
+            case _:
+                parts.append("")
+    return " ".join(part.strip(" ") for part in parts).strip()
 
 
 def _name_file(uri: str, root: Path) -> str:
-    """Return a file's path in the repository, where it is one; else the address."""
     parts = urlsplit(uri)
     path = Path(unquote(parts.path))
     return path.relative_to(root).as_posix() if parts.scheme == "file" and path.is_relative_to(root) else uri
 
 
 def _describe_end(git: Git, last: Snapshot) -> str:
-    """Return how a task ended, for people: an answer as text, a verdict in a fixed font."""
     state = last.state
     diff = git.make_diff(state.base_tree, state.tree) if state.base_tree and state.tree else ""
     text = render(draw_verdict(last, diff, detail=Detail.BRIEF), PLAIN_TEXT, None).strip()
@@ -468,5 +444,4 @@ def _describe_end(git: Git, last: Snapshot) -> str:
 
 
 def serve_editor(model: str | None) -> None:
-    """Serve an editor over stdin and stdout until it leaves."""
     anyio.run(acp.run_agent, EditorAgent(model))  # type: ignore[arg-type]  # it calls what is there

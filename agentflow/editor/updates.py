@@ -67,7 +67,6 @@ class Updates:
                 pass
 
     def _draw_plan(self, event: Classified | PhaseStarted | PhaseEnded) -> helpers.SessionUpdate:
-        """Return the route with where it stands."""
         match event:
             case Classified(steps=steps):
                 self._phases = {phase: self._phases.get(phase, "pending") for phase in steps}
@@ -104,7 +103,6 @@ class Updates:
         )
 
     def _draw_edit(self, event: ToolStarted, folder: Path) -> list[helpers.ToolCallContentVariant]:
-        """Return the diff that a call makes, from what the run's file says of its input."""
         call = _find_call(folder, event.run, event.call_id)
         said = {key: value for key, value in (call.input if call else {}).items() if isinstance(value, str)}
         old, new = (said.get(name) for name in _REPLACES)
@@ -134,7 +132,6 @@ class Updates:
 
 
 def _choose_kind(tool: Tool | None) -> schema.ToolKind:
-    """Return which of the protocol's kinds a tool is of."""
     if tool is None or tool.category in (Category.STATE, Category.ASK, Category.AGENT):
         return "other" if tool is None else "think"
     if tool.category is Category.NET:
@@ -169,7 +166,6 @@ def find_waiting_call(folder: Path, pending_id: str) -> str | None:
 
 
 def _find_call(folder: Path, run: int, call_id: str) -> ToolCall | None:
-    """Return a call as the file of its run tells it; None where that cannot be read now."""
     wanted = call_id.encode()
     try:
         for path in (folder / "runs").glob(f"{run}-*.jsonl"):

@@ -13,7 +13,6 @@ from agentflow.frontmatter import read_public
 from agentflow.redact import redact_text
 
 MAX_IN_PROMPT = 20_000
-"""The most of all instructions in one task prompt."""
 _MAX_FILES = 100
 _MAX_HOPS = 4
 """How far imports lead, as in the public convention."""
@@ -35,12 +34,13 @@ def load_instructions(workspace: Workspace, files: Iterable[str]) -> tuple[Instr
     known: dict[str, Instruction] = {}
     for path in _ROOT:
         _take(workspace, path, "", _MAX_HOPS, known)
-    for path in _rules(workspace):
-        _take(workspace, path, "", _MAX_HOPS, known)
-    nested = (path for path in files if path.endswith(_NESTED))
-    for path in sorted(nested, key=lambda path: (path.count("/"), path.rpartition("/")[0], _rank(path))):
-        if not path.startswith(".claude/"):
-            _take(workspace, path, path.rpartition("/")[0], _MAX_HOPS, known)
+    rules = workspace.root / _RULES
+    for path in sorted(rules.rglob("*.md")) if rules.resolve() == rules else ():  # none behind a link
+        _take(workspace, path.relative_to(workspace.root).as_posix(), "", _MAX_HOPS, known)
+    nested = (path for path in files if path.endswith(_NESTED) and not path.startswith(".claude/"))
+    places = [(path.count("/"), *path.rpartition("/")[::2]) for path in nested]
+    for _, folder, name in sorted(places, key=lambda place: (*place[:2], _NAMES.index(place[2]))):
+        _take(workspace, f"{folder}/{name}", folder, _MAX_HOPS, known)
     return tuple(known.values())
 
 
@@ -66,10 +66,6 @@ def _is_relevant(one: Instruction, paths: tuple[str, ...]) -> bool:
     )
 
 
-def _rank(path: str) -> int:
-    return _NAMES.index(PurePosixPath(path).name)
-
-
 def _take(workspace: Workspace, path: str, folder: str, hops: int, known: dict[str, Instruction]) -> None:
     """Add a file with what it imports, each real file once; what cannot be read is left out."""
     try:
@@ -92,7 +88,6 @@ def _take(workspace: Workspace, path: str, folder: str, hops: int, known: dict[s
 
 
 def _split_rule(path: str, raw: str) -> tuple[tuple[str, ...], str]:
-    """Return the globs in a rule's head, and its text without head and comments."""
     head: dict[str, Any] = {}
     body = raw
     if path.startswith(f"{_RULES}/"):
@@ -103,11 +98,8 @@ def _split_rule(path: str, raw: str) -> tuple[tuple[str, ...], str]:
     said = head.get("paths", ())
     globs = [said] if isinstance(said, str) else said if isinstance(said, list) else []
     names = (part.strip() for glob in globs for part in str(glob).split(","))
-    return tuple(name for name in names if name), _drop_comments(body).strip()
-
-
-def _drop_comments(text: str) -> str:
-    return "".join(part if is_code else _COMMENT.sub("", part) for part, is_code in _parts(text))
+    text = "".join(part if is_code else _COMMENT.sub("", part) for part, is_code in _parts(body))
+    return tuple(name for name in names if name), text.strip()
 
 
 def _imports(text: str) -> Iterator[str]:
@@ -118,17 +110,9 @@ def _imports(text: str) -> Iterator[str]:
 
 
 def _parts(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the pieces of a text, and whether each is a block of code."""
     place = 0
     for found in _FENCED.finditer(text):
         yield text[place : found.start()], False
         yield found[0], True
         place = found.end()
     yield text[place:], False
-
-
-def _rules(workspace: Workspace) -> Iterator[str]:
-    """Yield the rule files, none where their folder is a link."""
-    folder = workspace.root / _RULES
-    for path in sorted(folder.rglob("*.md")) if folder.resolve() == folder else ():
-        yield path.relative_to(workspace.root).as_posix()

@@ -32,8 +32,6 @@ _COMPILED = "__pycache__"
 
 
 class _Manifest(Record, rename={"servers": "mcpServers"}):
-    """The keys of a manifest that have a meaning here."""
-
     name: str
     version: str = ""
     description: str = ""
@@ -51,8 +49,6 @@ _UNUSED_FILES = (".lsp.json", "settings.json", "output-styles", "bin", "themes",
 
 
 class PluginServers(Record):
-    """A file of a plugin that configures MCP servers."""
-
     plugin: str
     root: Path
     path: Path
@@ -69,12 +65,10 @@ class Plugin(Record):
     description: str = ""
     agents: tuple[Path, ...] = ()
     skills: tuple[Path, ...] = ()
-    """Folders, each with a SKILL.md."""
     commands: tuple[Path, ...] = ()
     hooks: tuple[Path, ...] = ()
     servers: tuple[PluginServers, ...] = ()
     unused: tuple[str, ...] = ()
-    """Its parts that agentflow ignores."""
 
     @property
     def manifest(self) -> Path:
@@ -112,8 +106,6 @@ def read_plugin(root: Path, origin: str) -> Plugin:
 
 
 class _Paths(Record):
-    """Finds the files that a manifest names, none of them outside the plugin."""
-
     root: Path
     source: str
 
@@ -154,7 +146,6 @@ class _Paths(Record):
         return place
 
     def _list_below(self, place: Path, pattern: str) -> Iterator[Path]:
-        """Yield a file, or the files of a name below a folder. Raises InvalidFile for a link out of it."""
         if os.path.lexists(place):
             self._require_inside(place)
         if place.is_file():
@@ -221,19 +212,16 @@ def describe_plugin_servers(path: Path) -> dict[str, str]:
     named = top.get("mcpServers", {} if path.name == PurePosixPath(PLUGIN_MANIFEST).name else top)
     if not isinstance(named, dict):
         raise InvalidFile(str(path), "mcpServers: must be an object of servers")
-    return {str(name): _describe_server(entry) for name, entry in named.items()}
-
-
-def _describe_server(entry: object) -> str:
-    said = entry if isinstance(entry, dict) else {}
-    words = said.get("args")
-    command = " ".join(map(str, (said.get("command", ""), *(words if isinstance(words, list) else ()))))
-    return str(said.get("url") or command.strip() or "nothing")
+    found = dict[str, str]()
+    for name, entry in named.items():
+        said = entry if isinstance(entry, dict) else {}
+        words = said.get("args")
+        command = " ".join(map(str, (said.get("command", ""), *(words if isinstance(words, list) else ()))))
+        found[str(name)] = str(said.get("url") or command.strip() or "nothing")
+    return found
 
 
 class InstalledPlugin(Record):
-    """One plugin of the user."""
-
     name: str
     source: str
     """The folder or address that it came from, as the person named it."""
@@ -295,7 +283,6 @@ class PluginStore(Record):
         return (*changed, *sorted(name for name in new if _COMPILED not in name.split("/")))
 
     def install(self, installed: InstalledPlugin, folder: Path) -> None:
-        """Put a plugin's files in their place, and write down what they hold."""
         self.place.mkdir(parents=True, exist_ok=True, mode=0o700)
         kept = self.find_folder(installed.name)
         new = kept.with_name(f".{installed.name}.new")
@@ -307,7 +294,6 @@ class PluginStore(Record):
         new.rename(kept)
 
     def remove(self, name: str) -> None:
-        """Forget a plugin and delete its files."""
         self._write(each for each in self.load() if each.name != name)
         shutil.rmtree(self.find_folder(name), ignore_errors=True)
 

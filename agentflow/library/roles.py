@@ -50,7 +50,6 @@ class RoleHead(Record, rename={"max_turns": "maxTurns", "disallowed_tools": "dis
     model: str | None = None
     disallowed_tools: Any = []
     deny: Any = []
-    """The same."""
     skills: Any = []
     max_turns: Annotated[int, msgspec.Meta(ge=1)] = Limits().turns
     limits: dict[str, int | float] = {}
@@ -59,13 +58,10 @@ class RoleHead(Record, rename={"max_turns": "maxTurns", "disallowed_tools": "dis
 
 
 class Roles(Record):
-    """The roles that were found, and warnings."""
-
     all: tuple[Role, ...]
     warnings: tuple[str, ...] = ()
 
     def find_part(self, name: str) -> Role:
-        """Return the role that plays a part of the pipeline. Raises UnknownRole."""
         found = [role for role in self.all if role.part == name]
         if not found:
             raise UnknownRole(
@@ -76,8 +72,6 @@ class Roles(Record):
 
 
 class _File(Record):
-    """The text of a role file, for errors that name file, line and key."""
-
     source: str
     origin: str
     text: str
@@ -142,7 +136,6 @@ _KNOWN = frozenset(field.encode_name for field in msgspec.structs.fields(RoleHea
 
 
 def _check_keys(keys: Mapping[str, Any], file: _File) -> tuple[str, ...]:
-    """Return a warning for each unknown key. Raises InvalidFile for one that is nearly a known key."""
     unknown = [key for key in keys if key not in _KNOWN | _ELSEWHERE]
     for key in unknown:
         if near := difflib.get_close_matches(key, _KNOWN, n=1, cutoff=0.8):
@@ -175,6 +168,12 @@ def _to_role(head: RoleHead, prompt: str, file: _File, calls: int) -> Role:
     denied = {rule.tool for key, value in refused.items() for rule in file.rules(key, value)}
     tools = file.rules("tools", head.tools or [])
     part = head.metadata.get(PART_KEY)
+    if unknown := set(head.limits) - set(Limits.__struct_fields__):
+        raise file.wrong("limits", f"limits: unknown limit {min(unknown)}")
+    try:
+        limits = fit(Limits, {"turns": head.max_turns, "tool_calls": calls, **head.limits})
+    except Mismatch as error:
+        raise file.wrong("limits", f"limits.{error}") from None
     return Role(
         name=head.name,
         description=head.description,
@@ -187,22 +186,12 @@ def _to_role(head: RoleHead, prompt: str, file: _File, calls: int) -> Role:
         denied=tuple(sorted(denied)),
         inherits=head.tools is None,
         skills=tuple(map(str, file.rules("skills", head.skills))),
-        limits=_read_limits(head, file, calls),
+        limits=limits,
         write_paths=head.write_paths,
         direct=tuple(map(str, file.rules("metadata", head.metadata.get(DIRECT_KEY, "")))),
         concatenates=MERGE_KEY in head.metadata,
         lines={key: line for key, line in find_key_lines(file.text).items() if key in _KNOWN},
     )
-
-
-def _read_limits(head: RoleHead, file: _File, calls: int) -> Limits:
-    unknown = set(head.limits) - set(Limits.__struct_fields__)
-    if unknown:
-        raise file.wrong("limits", f"limits: unknown limit {min(unknown)}")
-    try:
-        return fit(Limits, {"turns": head.max_turns, "tool_calls": calls, **head.limits})
-    except Mismatch as error:
-        raise file.wrong("limits", f"limits.{error}") from None
 
 
 def list_subagents(roles: tuple[Role, ...]) -> tuple[Role, ...]:

@@ -20,7 +20,6 @@ SKILL_FILE = "SKILL.md"
 SKILL_TESTS = "tests.yaml"
 """For people; no role is told of it."""
 STANDARD_KEYS = frozenset({"name", "description", "license", "compatibility", "metadata", "allowed-tools"})
-"""The keys of the open standard."""
 _ELSEWHERE = frozenset(
     {
         *("agent", "argument-hint", "arguments", "context", "disable-model-invocation", "disallowed-tools"),
@@ -31,7 +30,6 @@ _ELSEWHERE = frozenset(
 _OURS = {"owner": "owners", "consumers": "consumers", "roles": "roles", "phases": "phases", "paths": "paths"}
 """The keys under `metadata` that have a meaning here, with the fields that they fill."""
 _MAX_FILES = 50
-"""The most files beside SKILL.md that are listed."""
 COLON = "a value with a colon needs quotes; it is read as text"
 _NAME = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 _MAX = {"name": 64, "description": 1024, "compatibility": 500}
@@ -69,9 +67,7 @@ class Skill(Record):
     allowed: tuple[str, ...] = ()
     """The tools that may be called while it is in use; empty for all."""
     arguments: tuple[str, ...] = ()
-    """The names of its first arguments."""
     is_listed: bool = True
-    """False where its file keeps it from models."""
     trusted: str = ""
     """The hash of its file that a person trusts, for one of the repository."""
     lines: dict[str, int] = {}
@@ -124,8 +120,6 @@ def read_skill(folder: Path, root: Path, origin: str) -> tuple[Skill, tuple[Oddi
 
 
 class SkillBody(Record):
-    """The body of a skill as it is now."""
-
     text: str
     is_trusted: bool
     """True if its commands may run: a repository's only while its file is as it was trusted."""
@@ -157,15 +151,13 @@ def read_skill_file(skill: Skill, name: str) -> str:
 
 def list_skill_files(skill: Skill) -> tuple[str, ...]:
     """Return the files beside SKILL.md, two levels deep, without links and hidden ones."""
-    inside = [path for pattern in ("*", "*/*") for path in skill.folder.glob(pattern)]
-    names = [path.relative_to(skill.folder).as_posix() for path in inside if _is_plain(path)]
-    return tuple(
-        sorted(name for name in names if name not in (SKILL_FILE, SKILL_TESTS) and not name.startswith("."))
-    )[:_MAX_FILES]
-
-
-def _is_plain(path: Path) -> bool:
-    return path.is_file() and not path.is_symlink() and not path.parent.is_symlink()
+    names = []
+    for path in (path for pattern in ("*", "*/*") for path in skill.folder.glob(pattern)):
+        name = path.relative_to(skill.folder).as_posix()
+        is_plain = path.is_file() and not path.is_symlink() and not path.parent.is_symlink()
+        if is_plain and name not in (SKILL_FILE, SKILL_TESTS) and not name.startswith("."):
+            names.append(name)
+    return tuple(sorted(names))[:_MAX_FILES]
 
 
 def _text(folder: Path, root: Path) -> str:
@@ -213,7 +205,6 @@ def _split_tools(value: object) -> tuple[str, ...]:
 
 
 def _find_oddities(head: Mapping[str, Any], skill: Skill) -> Iterator[tuple[str, str]]:
-    """Yield the key and the problem of each deviation from the strict format."""
     for key, longest in _MAX.items():
         if len(str(head.get(key, ""))) > longest:
             yield key, f"{key}: is longer than {longest} characters"
@@ -224,15 +215,12 @@ def _find_oddities(head: Mapping[str, Any], skill: Skill) -> Iterator[tuple[str,
             yield key, f"key {key!r} has no meaning here"
     if head.get("allowed-tools") and not skill.allowed:
         yield "allowed-tools", "allowed-tools: is no list of tools, so it has no effect"
-    yield from (("metadata", problem) for problem in _odd_metadata(head.get("metadata", {})))
-
-
-def _odd_metadata(metadata: object) -> Iterator[str]:
+    metadata = head.get("metadata", {})
     if not isinstance(metadata, dict):
-        yield "metadata: must be keys and texts"
+        yield "metadata", "metadata: must be keys and texts"
         return
     for key, value in metadata.items():
         if not isinstance(value, str):
-            yield f"metadata.{key}: must be a text"
+            yield "metadata", f"metadata.{key}: must be a text"
         elif key not in _OURS and (near := difflib.get_close_matches(key, _OURS, n=1, cutoff=0.8)):
-            yield f"metadata.{key}: did you mean {near[0]!r}?"
+            yield "metadata", f"metadata.{key}: did you mean {near[0]!r}?"

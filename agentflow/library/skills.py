@@ -30,8 +30,6 @@ _MAX_FOLDERS = 2000
 
 
 class SkillFolder(Record):
-    """A folder of skills and its origin."""
-
     folder: Path
     origin: str
     root: Path | None = None
@@ -57,8 +55,6 @@ def find_named(found: Iterable[N], name: str) -> N | None:
 
 
 class Skills(Record):
-    """The skills that were found, one of each name, and warnings."""
-
     all: tuple[Skill, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -91,7 +87,6 @@ def list_skill_places(claude: Path, config: Path, repository: Path | None) -> tu
 
 
 def list_project_skill_folders(repository: Path) -> tuple[SkillFolder, ...]:
-    """Return the folders in which a repository keeps skills."""
     found = (repository / name / "skills" for name in (".agents", ".claude"))
     return tuple(SkillFolder(folder=folder, origin="project", root=repository) for folder in found)
 
@@ -154,20 +149,15 @@ def is_for_role(skill: Skill, role: Role) -> bool:
 
 
 def _may_concern(skill: Skill, role: Role, paths: tuple[str, ...]) -> bool:
-    """Return whether a skill that names no role is offered to this one.
-
-    A sub-agent with a list of tools gets it where that list names Skill.
-    """
     if skill.owners or skill.consumers or skill.roles:
         return False
-    lists_tools = role.part is None and not role.inherits
-    if lists_tools and not role.list_rules("Skill"):
+    # a sub-agent with a list of tools gets one where that list names Skill
+    if role.part is None and not role.inherits and not role.list_rules("Skill"):
         return False
     return not (skill.about and paths) or _matches_any(skill.about, paths)
 
 
 def format_skill_line(skill: Skill) -> str:
-    """Return a skill in one line of a listing: its name, and what it is for."""
     whose = " (of this repository)" if skill.origin == "project" else ""
     line = make_visible(f"- {skill.name}{whose}: {skill.description}")
     return line if len(line) <= MAX_ROW_CHARS else f"{line[: MAX_ROW_CHARS - 1]}…"
@@ -203,7 +193,6 @@ def _names(role: Role) -> set[str]:
 
 
 def _add(found: dict[str, Skill], skill: Skill) -> Iterator[str]:
-    """Add a skill, and yield a warning if it replaces another one."""
     before = found.get(skill.name)
     if before is not None and skill.origin == "project" and before.opens_itself:
         yield f"skill left out: {skill.source}: {skill.name} is open by itself in {before.source}"
@@ -223,15 +212,13 @@ def _walk(place: SkillFolder) -> Iterator[Path]:
         if depth and (folder / SKILL_FILE).is_file():
             yield folder
         elif depth < _MAX_DEPTH:
-            ahead.extend((below, depth + 1) for below in _list_folders(folder, place))
-
-
-def _list_folders(folder: Path, place: SkillFolder) -> list[Path]:
-    try:
-        inside = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
-    except OSError:
-        return []
-    return [path for path in inside if place.root is None or not path.is_symlink()]
+            try:
+                inside = sorted(path for path in folder.iterdir() if path.is_dir())
+            except OSError:
+                continue
+            shown = (path for path in inside if not path.name.startswith("."))
+            # a repository's links are not followed
+            ahead.extend((path, depth + 1) for path in shown if place.root is None or not path.is_symlink())
 
 
 _WORD = regex(r"[^\W_]+")
@@ -296,7 +283,6 @@ class Situation(Record):
     task: Annotated[str, Meta(min_length=1)]
     role: str = "implementer"
     files: tuple[str, ...] = ()
-    """Those that the task is known to be about."""
     offered: bool | None = None
     """True if its line stands in the prompt, or it is open there."""
     fires: bool | None = None
@@ -304,16 +290,12 @@ class Situation(Record):
 
 
 class SituationResult(Record):
-    """The result for a skill in a situation."""
-
     skill: str
     task: str
     role: str
     passed: bool
     problem: str
-    """What is not as expected; empty where it passed."""
     words: tuple[str, ...]
-    """The words of the task that the skill has too."""
 
     @property
     def text(self) -> str:
@@ -325,11 +307,17 @@ class SituationResult(Record):
 def run_skill_tests(skill: Skill, skills: Skills, roles: Roles) -> Iterator[SituationResult]:
     """Yield the result of each situation of a skill. Raises InvalidFile for a file that cannot be read."""
     for situation in read_situations(skill):
-        role = _find_role(situation, skill, roles)
+        played = [role for role in roles.all if situation.role in (role.part, role.name)]
+        if not played:
+            problem = f"role: there is no role {situation.role}"
+            raise InvalidFile(str(skill.folder / SKILL_TESTS), problem)
+        role = played[-1]
         phase = next((phase for phase, part in ROLE_OF.items() if part == role.part), None)
         offer = offer_skills(skills, role, phase, situation.files, situation.task)
+        ranked = rank_by_words(situation.task, (*offer.listed, *offer.hidden))
+        is_nearest = bool(ranked) and ranked[0][0] == skill and ranked[0][1] > 0
         problems = [*_compare("offered", situation.offered, skill in (*offer.listed, *offer.opened))]
-        problems += _compare("fired", situation.fires, _is_nearest(skill, offer, situation.task))
+        problems += _compare("fired", situation.fires, skill in offer.opened or is_nearest)
         yield SituationResult(
             skill=skill.name,
             task=situation.task,
@@ -347,20 +335,6 @@ def read_situations(skill: Skill) -> tuple[Situation, ...]:
     except ToolError:
         return ()
     return read_yaml(tuple[Situation, ...], text, str(skill.folder / SKILL_TESTS))
-
-
-def _find_role(situation: Situation, skill: Skill, roles: Roles) -> Role:
-    found = [role for role in roles.all if situation.role in (role.part, role.name)]
-    if not found:
-        raise InvalidFile(str(skill.folder / SKILL_TESTS), f"role: there is no role {situation.role}")
-    return found[-1]
-
-
-def _is_nearest(skill: Skill, offer: Offer, text: str) -> bool:
-    if skill in offer.opened:
-        return True
-    ranked = rank_by_words(text, (*offer.listed, *offer.hidden))
-    return bool(ranked) and ranked[0][0] == skill and ranked[0][1] > 0
 
 
 def _compare(what: str, wanted: bool | None, found: bool) -> Iterator[str]:

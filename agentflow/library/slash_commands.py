@@ -1,7 +1,7 @@
 """Commands: Markdown files that become the text of a task when their name is called with a slash."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -14,25 +14,19 @@ from agentflow.permissions.rules import parse_rules
 from agentflow.trust import require_text
 
 _MAX_FILES = 500
-"""The most files of one folder."""
 _FENCE = "---"
 
 
 class CommandFolder(Record):
-    """A folder, or one file, of commands, and where it comes from."""
-
     path: Path
     root: Path
     """Nothing of it may lie elsewhere."""
     origin: str
     """`user`, `project` or `plugin`."""
     plugin: str = ""
-    """The plugin that its commands belong to."""
 
 
 class PromptCommand(Record):
-    """One command, its body included."""
-
     name: str
     """As its file is called, without the plugin."""
     path: Path
@@ -40,21 +34,16 @@ class PromptCommand(Record):
     body: str
     description: str = ""
     hint: str = ""
-    """Which arguments it takes, for people."""
     names: tuple[str, ...] = ()
-    """The names of its first arguments."""
     tools: tuple[ToolRule, ...] | None = None
     """The tools that are left while it is carried out; None for all."""
     model: str | None = None
     plugin: str = ""
     places: dict[str, str] = {}
-    """What `${NAME}` stands for in it."""
     folder: str = ""
-    """The folder that it lies in, below that of all commands."""
 
     @property
     def called(self) -> str:
-        """The name by which it is always found."""
         return f"{self.plugin}:{self.name}" if self.plugin else self.name
 
     @property
@@ -97,26 +86,20 @@ def load_commands(places: Iterable[CommandFolder]) -> PromptCommands:
                 warnings.append(f"command left out: {error}")
                 continue
             found[command.plugin, command.name, command.origin] = command
-    return PromptCommands(all=tuple(sorted(found.values(), key=_rank)), warnings=tuple(warnings))
-
-
-def _rank(command: PromptCommand) -> tuple[str, str]:
-    return command.plugin, command.name
+    ordered = sorted(found.values(), key=lambda command: (command.plugin, command.name))
+    return PromptCommands(all=tuple(ordered), warnings=tuple(warnings))
 
 
 def list_command_files(place: CommandFolder) -> tuple[Path, ...]:
     """Return the Markdown files of a place, without those that a link leads to from elsewhere."""
     if place.path.is_file():
         return (place.path,)
-    root = place.root.resolve()
-    found = (path for path in _walk(place.path) if path.resolve().is_relative_to(root))
-    return tuple(sorted(found))[:_MAX_FILES]
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    for inside, folders, files in os.walk(folder):
+    found, root = list[Path](), place.root.resolve()
+    for inside, folders, files in os.walk(place.path):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from (Path(inside, name) for name in files if name.endswith(".md") and name != "README.md")
+        named = (Path(inside, name) for name in files if name.endswith(".md") and name != "README.md")
+        found.extend(path for path in named if path.resolve().is_relative_to(root))
+    return tuple(sorted(found))[:_MAX_FILES]
 
 
 def read_command(path: Path, place: CommandFolder) -> PromptCommand:

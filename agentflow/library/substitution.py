@@ -36,12 +36,9 @@ class BodyPart(Record):
 
 
 class Arguments(Record):
-    """The arguments of a command or a skill."""
-
     text: str
     words: tuple[str, ...]
     names: tuple[str, ...] = ()
-    """The names of the first arguments, in their order."""
     first: int = 0
     """The number by which a body calls the first argument."""
     places: Mapping[str, str] = {}
@@ -64,7 +61,6 @@ class Arguments(Record):
 
 
 def split_arguments(text: str) -> tuple[str, ...]:
-    """Return the words of a text, where quotes keep several together."""
     try:
         return tuple(shlex.split(text))
     except ValueError:
@@ -101,7 +97,6 @@ def _replace(text: str, given: Arguments, write: Callable[[re.Match[str], str], 
 
 
 def _quote(before: str, value: str, found: re.Match[str]) -> str:
-    """Return a value as the shell reads it unchanged at a place behind this text."""
     match _find_open_quote(before):
         case "'":
             return value.replace("'", "'\\''")
@@ -115,7 +110,6 @@ def _quote(before: str, value: str, found: re.Match[str]) -> str:
 
 
 def _find_open_quote(text: str) -> str:
-    """Return the quote that is still open at the end of a shell text; empty for none."""
     opened, is_escaped = "", False
     for letter in text:
         if is_escaped:
@@ -137,7 +131,14 @@ def split_body(body: str) -> tuple[BodyPart, ...]:
         parts.append(BodyPart(kind=kind, text=text.strip("\n") if block["mark"] else text))
         place = block.end()
     parts.extend(_split_prose(body[place:]))
-    return tuple(_join_texts(parts))
+    joined: list[BodyPart] = []
+    for part in parts:
+        is_text = part.kind is PartKind.TEXT
+        if is_text and joined and joined[-1].kind is PartKind.TEXT:
+            joined[-1] = joined[-1].replace(text=joined[-1].text + part.text)
+        elif part.text or not is_text:
+            joined.append(part)
+    return tuple(joined)
 
 
 def _split_prose(text: str) -> Iterable[BodyPart]:
@@ -155,18 +156,3 @@ def _split_prose(text: str) -> Iterable[BodyPart]:
         yield BodyPart(kind=kind, text=found["file"] if is_file else found["command"])
         place = found.end()
     yield BodyPart(kind=PartKind.TEXT, text=text[place:])
-
-
-def _join_texts(parts: Iterable[BodyPart]) -> Iterable[BodyPart]:
-    """Yield the pieces, neighbouring texts as one and none of them empty."""
-    waiting = ""
-    for part in parts:
-        if part.kind is PartKind.TEXT:
-            waiting += part.text
-            continue
-        if waiting:
-            yield BodyPart(kind=PartKind.TEXT, text=waiting)
-        waiting = ""
-        yield part
-    if waiting:
-        yield BodyPart(kind=PartKind.TEXT, text=waiting)

@@ -58,8 +58,6 @@ class ServerEnded(ToolError):
 
 
 class Connection:
-    """A server that answers."""
-
     def __init__(self, name: str, client: Client, secrets: tuple[str, ...], unreadable: list[str]) -> None:
         self._name = name
         self._unreadable = unreadable
@@ -67,14 +65,21 @@ class Connection:
         self._secrets = secrets
 
     async def list_offers(self) -> ServerListing:
-        """Return all that the server offers."""
         client, able = self._client, self._client.server_capabilities
         tools = await self._collect(client.list_tools, "tools") if able.tools else []
         resources = await self._collect(client.list_resources, "resources") if able.resources else []
         prompts = await self._collect(client.list_prompts, "prompts") if able.prompts else []
         about = client.server_info
         return ServerListing(
-            tools=tuple(_to_tool(each) for each in tools),
+            tools=tuple(
+                ServerTool(
+                    name=each.name,
+                    description=each.description or each.title or "",
+                    schema=each.input_schema,
+                    reads=bool(each.annotations and each.annotations.read_only_hint),
+                )
+                for each in tools
+            ),
             resources=tuple(
                 ServerResource(uri=each.uri, name=each.name, description=each.description or "")
                 for each in resources
@@ -92,7 +97,6 @@ class Connection:
         )
 
     async def _collect(self, ask: Callable[..., Any], key: str) -> list[Any]:
-        """Return the items of all pages of a listing."""
         cursor, found = None, list[Any]()
         for _ in range(_PAGES):
             page = await ask(cursor=cursor)
@@ -122,7 +126,6 @@ class Connection:
         return CallResult(text=self._hide(text) or "(nothing)")
 
     async def _limit_time(self, ask: Callable[[], Any], what: str, seconds: float) -> Any:
-        """Return an answer within the time. Raises ServerEnded, or ToolError."""
         try:
             with anyio.fail_after(seconds):
                 return await ask()
@@ -139,7 +142,6 @@ class Connection:
             ) from None
 
     def _hide(self, text: str) -> str:
-        """Return text without the secrets that the server was given."""
         for secret in self._secrets:
             text = text.replace(secret, MARK)
         return text
@@ -198,7 +200,6 @@ async def _drop_bad_tools(
 
 
 def _keep_readable_tools(result: dict[str, Any], unreadable: list[str]) -> None:
-    """Leave the tools of a listing that are described as the protocol asks; note the names of the others."""
     listed, kept = result.get("tools"), list[object]()
     for each in listed if isinstance(listed, list) else ():
         try:
@@ -212,7 +213,6 @@ def _keep_readable_tools(result: dict[str, Any], unreadable: list[str]) -> None:
 
 @asynccontextmanager
 async def _talk(start: Start, log: Path, secrets: tuple[str, ...]) -> AsyncIterator[tuple[Any, Any]]:
-    """Yield the two streams of a program: the messages from it and those to it."""
     incoming, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     to_server, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     holder = start()
@@ -241,18 +241,15 @@ async def _receive(program: Program, incoming: _Incoming) -> None:
             for line in lines:
                 held += line
                 if held.strip():
-                    await incoming.send(_parse(bytes(held)))
+                    try:
+                        message = jsonrpc_message_adapter.validate_json(bytes(held), by_name=False)
+                        await incoming.send(SessionMessage(message))
+                    except ValueError as error:
+                        await incoming.send(error)
                 held.clear()
             held += rest
             if len(held) > MESSAGE_BYTES:
                 return
-
-
-def _parse(line: bytes) -> SessionMessage | Exception:
-    try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValueError as error:
-        return error
 
 
 async def _send(program: Program, outgoing: _Outgoing) -> None:
@@ -264,8 +261,6 @@ async def _send(program: Program, outgoing: _Outgoing) -> None:
 
 
 async def _write_log(program: Program, file: IO[bytes], secrets: tuple[str, ...]) -> None:
-    """Write the beginning of a program's stderr to its log, without secrets."""
-
     def keep(text: str) -> None:
         for secret in secrets:
             text = text.replace(secret, MARK)
@@ -282,18 +277,7 @@ async def _write_log(program: Program, file: IO[bytes], secrets: tuple[str, ...]
         kept.finish()
 
 
-def _to_tool(tool: Any) -> ServerTool:
-    hints = tool.annotations
-    return ServerTool(
-        name=tool.name,
-        description=tool.description or tool.title or "",
-        schema=tool.input_schema,
-        reads=bool(hints and hints.read_only_hint),
-    )
-
-
 def _to_text(part: object) -> str:
-    """Return a part of an answer as text; what is no text is named with its size."""
     match part:
         case TextContent():
             return part.text

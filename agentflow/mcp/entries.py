@@ -66,17 +66,13 @@ class ServerEntry(Record):
     url: str = ""
     headers: Mapping[str, str] = {}
     network: bool = False
-    """Its processes may reach the network."""
     writable: tuple[str, ...] = ()
-    """Folders that it may write."""
     readable: tuple[str, ...] = ()
     """Hidden places that it may read."""
     timeout: float = DEFAULT_CALL_SECONDS
-    """Seconds a call may take."""
     problem: str = ""
     """Why it is not started."""
     raw: str = ""
-    """The entry as it is written."""
     does: str = ""
     """What happens when it is used, for the person who trusts it."""
 
@@ -89,8 +85,6 @@ class ServerEntry(Record):
 
 
 class _RawEntry(Record):
-    """The keys of an entry that have a meaning here."""
-
     type: str = ""
     command: str = ""
     args: tuple[str, ...] = ()
@@ -137,7 +131,6 @@ def read_entries(places: Iterable[ServerFile], root: Path) -> ServerEntries:
 
 
 def _read_table(place: ServerFile, root: Path) -> dict[str, Any]:
-    """Return the servers that a file names, by name. Raises InvalidFile."""
     if not place.path.is_file():
         return {}
     top: Any = decode(dict[str, Any], read_content(place.path).removeprefix(BOM_UTF8), str(place.path))
@@ -152,8 +145,6 @@ def _read_table(place: ServerFile, root: Path) -> dict[str, Any]:
 
 
 class _Reading:
-    """Reads the entries of one file; what is odd becomes a warning or the entry's problem."""
-
     def __init__(self, place: ServerFile, root: Path, warnings: list[str]) -> None:
         self._place = place
         self._warnings = warnings
@@ -190,8 +181,6 @@ class _Reading:
         return entry.replace(problem=_find_problem(written), does=_describe(name, written))
 
     def _expand(self, name: str, text: str) -> str:
-        """Return a text with `${VAR}` and `${VAR:-default}` replaced; what is not set stays."""
-
         def put(found: re.Match[str]) -> str:
             value = self._known.get(found[1]) or found[2]
             if value is None:
@@ -211,7 +200,6 @@ def _drop_unknown(value: object) -> object:
 
 
 def _describe(name: str, written: _RawEntry) -> str:
-    """Return what happens when a server is used, with variables by their names."""
     if written.url:
         return f"asks the MCP server {name} at {written.url}"
     given = [f"with {', '.join(sorted(written.env))}"] if written.env else []
@@ -226,7 +214,6 @@ def _is_model_key(name: str) -> bool:
 
 
 def _find_problem(written: _RawEntry) -> str:
-    """Return why an entry cannot be used, or empty."""
     if written.disabled:
         return DISABLED
     if written.url and not written.type:

@@ -1,4 +1,4 @@
-"""Runs a command of agentflow in a process of its own, for the servers of `mcp`, `editor` and `web`."""
+"""Runs a command of agentflow in a process of its own, for `mcp`, `editor` and `batch`."""
 
 import os
 import sys
@@ -15,14 +15,11 @@ from agentflow.process import start
 from agentflow.streams import feed_pipe, read_pipe
 
 TellLine = Callable[[str], Awaitable[None]]
-KeepLine = Callable[[str], None]
 _STOP_SECONDS = 10.0
 """For a task that is cancelled, to write down how far it came."""
 
 
 class EndedCommand(Record):
-    """An ended command of agentflow."""
-
     code: int | None
     said: str
     """Its lines on stdout, unless they were told as they came."""
@@ -43,33 +40,45 @@ async def run_own_command(
     `on_output` gets each line of stdout as it comes, `on_progress` each of stderr.
     """
     argv = (sys.executable, "-P", "-m", "agentflow", words[0], "-C", str(root), *words[1:])
-    program = start(Command(argv=argv, cwd=str(root), timeout=0, env=dict(os.environ)))
     said, told = list[str](), list[str]()
+
+    async def take_output(line: str) -> None:
+        if on_output is None:
+            said.append(line)
+        elif line.strip():
+            await on_output(line.strip())
+
+    async def take_error(line: str) -> None:
+        if line.strip():
+            told.append(line.strip())
+            if on_progress is not None:
+                await on_progress(line.strip())
+
+    command = Command(argv=argv, cwd=str(root), timeout=0, env=dict(os.environ))
+    code = await follow_command(command, text, take_output, take_error)
+    return EndedCommand(code=code, said="\n".join(said), told=tuple(told))
+
+
+async def follow_command(
+    command: Command, text: str, take_output: TellLine, take_error: TellLine
+) -> int | None:
+    """Run a command to its end, each line going to its taker as it comes; return its exit code."""
+    program = start(command)
     try:
         async with anyio.create_task_group() as group:
-            keep_output = None if on_output else said.append
-            group.start_soon(_take_lines, program.process.stdout, keep_output, on_output)
-            group.start_soon(_take_lines, program.process.stderr, told.append, on_progress)
+            group.start_soon(_take_lines, program.process.stdout, take_output)
+            group.start_soon(_take_lines, program.process.stderr, take_error)
             await feed_pipe(program.process.stdin, text.encode())
     finally:
         with anyio.CancelScope(shield=True):
             code = await anyio.to_thread.run_sync(program.end, _STOP_SECONDS)
-    return EndedCommand(code=code, said="\n".join(said), told=tuple(filter(None, map(str.strip, told))))
+    return code
 
 
-async def _take_lines(pipe: IO[bytes] | None, keep: KeepLine | None, tell: TellLine | None) -> None:
-    """Read a stream to its end, a line at a time."""
+async def _take_lines(pipe: IO[bytes] | None, take: TellLine) -> None:
     rest = b""
     while chunk := await read_pipe(pipe):
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
-            await _take(line, keep, tell)
-    await _take(rest, keep, tell)
-
-
-async def _take(raw: bytes, keep: KeepLine | None, tell: TellLine | None) -> None:
-    line = raw.decode("utf-8", "replace")
-    if keep is not None:
-        keep(line)
-    if tell is not None and line.strip():
-        await tell(line.strip())
+            await take(line.decode("utf-8", "replace"))
+    await take(rest.decode("utf-8", "replace"))

@@ -52,8 +52,6 @@ def serve(root: Path, approvals: ApprovalDoor) -> None:
 
 
 def _add_work(server: MCPServer[Any], root: Path, approvals: ApprovalDoor) -> None:
-    """Offer the tools that begin and continue a task."""
-
     @server.tool()
     async def task(text: str, ctx: Context[Any, Any]) -> dict[str, Any]:
         """Carry out a task in this repository and verify the result with its own checks.
@@ -94,10 +92,6 @@ def _add_work(server: MCPServer[Any], root: Path, approvals: ApprovalDoor) -> No
 async def _ask_person(
     ctx: Context[Any, Any], item: WaitingItem, pending_id: str
 ) -> Answer | InputRequiredResult:
-    """Return a person's decision, or the question that the client has to ask first.
-
-    Raises ToolError where nobody decides.
-    """
     waits = f"{pending_id} waits for a person"
     how = f"agentflow approve {pending_id}, or agentflow deny {pending_id} --reason R, then the tool `resume`"
     able = ctx.client_capabilities.elicitation if ctx.client_capabilities else None
@@ -117,8 +111,6 @@ async def _ask_person(
 
 
 def _add_reading(server: MCPServer[Any], root: Path) -> None:
-    """Offer the tools that change nothing."""
-
     @server.tool(annotations=_READS)
     async def ask(text: str, ctx: Context[Any, Any]) -> dict[str, Any]:
         """Answer a question about this repository. No file is changed."""
@@ -144,7 +136,6 @@ def _name(value: str) -> tuple[str, ...]:
 
 
 def _teller(ctx: Context[Any, Any]) -> TellLine:
-    """Return what passes each line of progress on to the client."""
     count = 0
 
     async def tell(line: str) -> None:
@@ -156,7 +147,6 @@ def _teller(ctx: Context[Any, Any]) -> TellLine:
 
 
 def _require(ended: EndedCommand) -> dict[str, Any]:
-    """Return the JSON that a command printed. Raises ToolError with what it said instead."""
     found = decode_or_none(ended.said)
     if isinstance(found, list):
         return {"items": found}

@@ -21,13 +21,7 @@ from agentflow.core.role import Role
 from agentflow.core.routing import Access
 from agentflow.core.tool import Tool
 from agentflow.mcp.entries import ServerEntry, ServerSource
-from agentflow.mcp.tools import (
-    CallResult,
-    ServerListing,
-    find_changed,
-    make_resource_tools,
-    make_tools,
-)
+from agentflow.mcp.tools import CallResult, ServerListing, find_changed, make_resource_tools, make_tools
 from agentflow.parse import expand_home
 from agentflow.permissions.rules import EVERY_SERVER, SERVER_PREFIX, is_about_tool
 from agentflow.redact import to_one_line
@@ -45,8 +39,6 @@ _WHO = "mcp"
 
 
 class ServerPlace(Record):
-    """The sandbox of servers, and the files about them."""
-
     sandbox: Sandbox
     logs: Path
     """A folder for what they say of themselves."""
@@ -58,8 +50,6 @@ class ServerPlace(Record):
 
 @dataclass(slots=True)
 class _Server:
-    """A server and its state."""
-
     entry: ServerEntry
     connection: "Connection | None" = None
     listing: ServerListing = field(default_factory=ServerListing)
@@ -73,7 +63,6 @@ class _Server:
 
 
 def has_sdk() -> bool:
-    """Return whether the SDK is installed, without loading it."""
     return find_spec("mcp") is not None
 
 
@@ -81,12 +70,6 @@ def find_key(entry: ServerEntry, root: Path) -> str:
     """Return the key under which a server's accepted tools are recorded; another entry has another key."""
     where = str(root) if entry.source in (ServerSource.PROJECT, ServerSource.LOCAL) else ""
     return hashlib.sha256(encode([entry.source, where, entry.name, entry.raw])).hexdigest()
-
-
-def _find_start_seconds() -> float:
-    """Return how long a server may take to answer first, by MCP_TIMEOUT in milliseconds."""
-    told = os.environ.get("MCP_TIMEOUT", "")
-    return int(told) / 1000 if told.isdecimal() and int(told) else START_SECONDS
 
 
 class Servers:
@@ -116,7 +99,11 @@ class Servers:
 
     async def open_tools(self, role: Role) -> tuple[Tool, ...]:
         """Return the tools of the servers that a role's list names; a server that fails has none."""
-        wanted = [server for server in self._servers.values() if _names_server(role, server.entry.name)]
+        wanted = list[_Server]()
+        for name, server in self._servers.items():
+            head, listed = f"{SERVER_PREFIX}{name}", [rule.tool for rule in role.tools]
+            if any(tool in (EVERY_SERVER, head) or tool.startswith(f"{head}__") for tool in listed):
+                wanted.append(server)
         if not wanted:
             return ()
         if not has_sdk():
@@ -126,14 +113,12 @@ class Servers:
         async with anyio.create_task_group() as starting:
             for server in wanted:
                 starting.start_soon(self._require_started, server)
-        tools = [tool for server in wanted for tool in self._make_tools(server, role)]
+        tools = list[Tool]()
+        for server in wanted:
+            made = make_tools(server.entry.name, server.listing.tools, self._call, self._warn)
+            tools += (tool for told, tool in made if is_offered(role, tool, reads=told.reads))
         known = {each.entry.name: each.listing for each in wanted}
         return (*tools, *make_resource_tools(known, self._read, self._fill_prompt))
-
-    def _make_tools(self, server: _Server, role: Role) -> Iterator[Tool]:
-        entry = server.entry
-        made = make_tools(entry.name, server.listing.tools, self._call, self._warn)
-        yield from (tool for told, tool in made if is_offered(role, tool, reads=told.reads))
 
     def _warn(self, message: str) -> None:
         """Give a warning once, however many runs meet its cause."""
@@ -150,7 +135,6 @@ class Servers:
         return server.listing
 
     async def _require_started(self, server: _Server, *, is_checked: bool = True) -> None:
-        """Start a server on its first use; warn once if it cannot be used."""
         async with server.lock:
             if server.was_started:
                 return
@@ -167,7 +151,9 @@ class Servers:
         if not self._place.may_start(server.entry):
             server.problem = "its files have changed since they were trusted: agentflow trust"
             return
-        seconds = _find_start_seconds()
+        milliseconds = os.environ.get("MCP_TIMEOUT", "")
+        seconds = int(milliseconds) / 1000 if milliseconds.isdecimal() else 0
+        seconds = seconds or START_SECONDS
         server.over = anyio.Event()
         try:
             with anyio.fail_after(seconds):
@@ -185,7 +171,6 @@ class Servers:
             self._leave_out_changed(server)
 
     async def _serve(self, server: _Server, *, task_status: TaskStatus[None]) -> None:
-        """Hold the connection to a server until it is over."""
         is_up = False
         try:
             async with self._connect(server.entry) as connection:
@@ -212,7 +197,6 @@ class Servers:
         )
 
     def _leave_out_changed(self, server: _Server) -> None:
-        """Offer no tool that is not as it was accepted, and say so."""
         key = find_key(server.entry, self._place.sandbox.root)
         changed = find_changed(self._place.accepted, key, server.listing.tools)
         if not changed:
@@ -230,7 +214,6 @@ class Servers:
         return self._place.logs / f"mcp-{name}.log"
 
     def _read_log(self, name: str) -> str:
-        """Return the last line of a server's log, as the end of a sentence."""
         try:
             lines = self._log(name).read_text("utf-8", "replace").strip().splitlines()
         except OSError:
@@ -238,7 +221,6 @@ class Servers:
         return f"; it said: {to_one_line(lines[-1], 200)}" if lines else ""
 
     def _call(self, server: str, tool: str, given: dict[str, Any]) -> CallResult:
-        """Call a tool from a worker thread. Raises ToolError."""
         with self._guard(server):
             return from_thread.run(self._ask, server, lambda up, seconds: up.call(tool, given, seconds))
 
@@ -251,7 +233,8 @@ class Servers:
     def _guard(self, name: str) -> AbstractContextManager[object]:
         """Return the context that sets new protected names aside, where the server may write the tree."""
         sandbox = self._place.sandbox
-        if not any(_is_inside(each, sandbox.root) for each in self._servers[name].entry.writable):
+        places = (Path(sandbox.root, expand_home(each)) for each in self._servers[name].entry.writable)
+        if not any(place.resolve().is_relative_to(sandbox.root) for place in places):
             return nullcontext()
         return sandbox.guard_names(self._log(name).with_suffix(".set-aside"))
 
@@ -271,7 +254,6 @@ class Servers:
         return found
 
     async def _restart(self, server: _Server) -> str:
-        """Start an ended server once more, and return the message for the model."""
         name, said = server.entry.name, self._read_log(server.entry.name)
         async with server.lock:
             server.over.set()
@@ -281,19 +263,9 @@ class Servers:
             server.has_restarted = True
             await self._start(server, is_checked=True)
         self._warn(f"MCP server {name} ended{said}")
-        if server.problem:
-            return (
-                f"MCP server {name} ended during the call{said}; starting it again failed: {server.problem}"
-            )
-        return (
-            f"MCP server {name} ended during the call{said}; it was started again, the call was not repeated"
-        )
-
-
-def _names_server(role: Role, server: str) -> bool:
-    """Return whether a role's list has a rule about any tool of a server."""
-    head = f"{SERVER_PREFIX}{server}"
-    return any(rule.tool in (EVERY_SERVER, head) or rule.tool.startswith(f"{head}__") for rule in role.tools)
+        again = "it was started again, the call was not repeated"
+        again = f"starting it again failed: {server.problem}" if server.problem else again
+        return f"MCP server {name} ended during the call{said}; {again}"
 
 
 def is_offered(role: Role, tool: Tool, *, reads: bool) -> bool:
@@ -328,7 +300,6 @@ def confine_server(entry: ServerEntry, sandbox: Sandbox) -> tuple[Sandbox, Comma
 
 
 def _list_writable(entry: ServerEntry, root: Path) -> Iterator[Path]:
-    """Yield the folders that a server may write. Raises InvalidInput for one that it may not."""
     names = find_protected_names(root) if entry.writable else ()
     for text in entry.writable:
         place = Path(root, expand_home(text)).resolve()
@@ -347,7 +318,3 @@ def _list_writable(entry: ServerEntry, root: Path) -> Iterator[Path]:
         if held or (inside and is_protected(inside.partition("/")[0])):
             raise InvalidInput(f"writable: {text} contains {(held or [inside])[0]}, which is protected")
         yield place
-
-
-def _is_inside(path: str, root: Path) -> bool:
-    return Path(root, expand_home(path)).resolve().is_relative_to(root)

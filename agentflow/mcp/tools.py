@@ -66,13 +66,10 @@ class ServerPrompt(Record):
 
 
 class ServerListing(Record):
-    """Everything that a server offers."""
-
     tools: tuple[ServerTool, ...] = ()
     resources: tuple[ServerResource, ...] = ()
     prompts: tuple[ServerPrompt, ...] = ()
     server: str = ""
-    """Its own name and version."""
     unreadable: tuple[str, ...] = ()
     """The tools that are not described as the protocol asks."""
 
@@ -123,8 +120,6 @@ def _find_problem(tool: ServerTool, name: str, taken: set[str]) -> str:
 
 
 class _Call(Record):
-    """A call of one tool."""
-
     server: str
     tool: str
     make: CallTool
@@ -147,7 +142,8 @@ def _make_tool(
 
     call.__doc__ = make_visible(description)[:DESCRIPTION_CHARS]
     shown = _tidy(schema)
-    first = next((key for key, value in shown["properties"].items() if _is_text(value)), None)
+    told = ((key, value) for key, value in shown["properties"].items() if isinstance(value, dict))
+    first = next((key for key, value in told if value.get("type") == "string"), None)
     return Tool(
         name=name,
         category=Category.MCP,
@@ -159,22 +155,16 @@ def _make_tool(
     )
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, dict) and value.get("type") == "string"
-
-
 def _tidy(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an input's schema as the Messages API takes it, without invisible characters."""
     kept = {key: value for key, value in schema.items() if key not in _DROPPED_KEYS}
     properties = kept.get("properties")
     required = kept.get("required")
+    names = required if isinstance(required, list) else []
     shown = {
         **kept,
         "type": "object",
         "properties": properties if isinstance(properties, dict) else {},
-        "required": [
-            each for each in (required if isinstance(required, list) else ()) if isinstance(each, str)
-        ],
+        "required": [name for name in names if isinstance(name, str)],
     }
     return {key: map_texts(value, make_visible, make_visible) for key, value in shown.items()}
 
@@ -220,13 +210,14 @@ def make_resource_tools(
 
     def list_resources(wanted: ResourceList, _context: ToolContext) -> Output:
         """List what MCP servers offer for reading: resources by server and address, and prompts."""
-        rows = (
-            row
-            for server, listing in known.items()
-            if wanted.server in ("", server)
-            for row in _list_readable(server, listing)
-        )
-        return Output(content=make_visible("\n".join(rows)) or "nothing to read")
+        rows = list[str]()
+        for server, listing in known.items():
+            if wanted.server in ("", server):
+                rows += (f"{server} {each.uri} {each.name} {each.description}" for each in listing.resources)
+                for prompt in listing.prompts:
+                    call = f"{prompt.name}({', '.join(prompt.arguments)})"
+                    rows.append(f"{server} prompt {call} {prompt.description}")
+        return Output(content=make_visible("\n".join(map(str.rstrip, rows))) or "nothing to read")
 
     def get_prompt(wanted: PromptChoice, _context: ToolContext) -> Output:
         """Read a prompt of an MCP server, with its arguments filled in."""
@@ -251,13 +242,6 @@ def make_resource_tools(
     )
     is_offered = (has_resources or has_prompts, has_resources, has_prompts)
     return tuple(compress(tools, is_offered))
-
-
-def _list_readable(server: str, listing: ServerListing) -> Iterator[str]:
-    for each in listing.resources:
-        yield f"{server} {each.uri} {each.name} {each.description}".rstrip()
-    for prompt in listing.prompts:
-        yield f"{server} prompt {prompt.name}({', '.join(prompt.arguments)}) {prompt.description}".rstrip()
 
 
 def make_recorded_tools(specs: Iterable[ToolSpec], answer: Callable[[str], Output]) -> tuple[Tool, ...]:

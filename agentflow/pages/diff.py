@@ -21,8 +21,6 @@ _MOST_ROWS = 800
 
 
 class JudgedAs(StrEnum):
-    """The judgement on changed lines."""
-
     PROVED = "proved"
     UNPROVED = "unproved"
     CHECK = "changed check"
@@ -31,9 +29,10 @@ class JudgedAs(StrEnum):
     OPEN = "not judged"
 
 
-class FileLine(Record):
-    """One line of a file, before or after the change."""
+_PROVED = {True: JudgedAs.PROVED, False: JudgedAs.UNPROVED}
 
+
+class FileLine(Record):
     number: int
     text: str
     is_changed: bool
@@ -45,7 +44,6 @@ class SideRow(Record):
     old: FileLine | None
     new: FileLine | None
     survivors: tuple[MutantResult, ...] = ()
-    """The edits of this line that no test notices."""
 
 
 class DiffBlock(Record):
@@ -59,35 +57,27 @@ class DiffBlock(Record):
 
 
 class HunkView(Record):
-    """A part of a diff with the lines around it."""
-
     title: str
     """The function or heading it lies in, as git tells it."""
     blocks: tuple[DiffBlock, ...]
 
 
 class FileView(Record):
-    """One changed file."""
-
     path: str
     kind: PathKind
     reason: str
-    """Why it is of this kind."""
     added: int
     removed: int
     hunks: tuple[HunkView, ...]
     left_out: int = 0
-    """Lines of a long diff that are not shown."""
 
     @property
     def survived(self) -> int:
-        """The number of strong edits that no test notices."""
         rows = (row for hunk in self.hunks for block in hunk.blocks for row in block.rows)
         return sum(each.is_strong for row in rows for each in row.survivors)
 
     @property
     def marks(self) -> tuple[JudgedAs, ...]:
-        """The marks in the file, each once, in their order."""
         found = {block.mark for hunk in self.hunks for block in hunk.blocks}
         return tuple(mark for mark in JudgedAs if mark in found)
 
@@ -107,38 +97,34 @@ def _arrange_file(
     file: FileDiff, surface: Surface, verdict: Verdict | None, survived: Iterable[MutantResult]
 ) -> FileView:
     about = explain(file.path, surface)
-    survivors, edits = defaultdict[int, list[MutantResult]](list), set[str]()
-    for each in (each for each in survived if each.path == file.path):
-        survivors[each.line].append(each)
-        edits.add(each.edit)
+    survivors = defaultdict[int, list[MutantResult]](list)
+    own = [mutant for mutant in survived if mutant.path == file.path]
+    for mutant in own:
+        survivors[mutant.line].append(mutant)
     judged = _Marks(
-        path=file.path, kind=about.kind, verdict=verdict, survivors=survivors, edits=frozenset(edits)
+        path=file.path,
+        kind=about.kind,
+        verdict=verdict,
+        survivors=survivors,
+        edits=frozenset(mutant.edit for mutant in own),
     )
+    hunks = list[list[str]]()
+    for row in file.hunks[:_MOST_ROWS]:
+        if row.startswith("@@") or not hunks:
+            hunks.append([])
+        hunks[-1].append(row)
     return FileView(
         path=file.path,
         kind=about.kind,
         reason=about.reason,
         added=file.added,
         removed=file.removed,
-        hunks=tuple(_arrange_hunk(rows, judged) for rows in _cut(file.hunks[:_MOST_ROWS])),
+        hunks=tuple(_arrange_hunk(rows, judged) for rows in hunks),
         left_out=max(0, len(file.hunks) - _MOST_ROWS),
     )
 
 
-def _cut(rows: Iterable[str]) -> Iterator[list[str]]:
-    hunk = list[str]()
-    for row in rows:
-        if row.startswith("@@") and hunk:
-            yield hunk
-            hunk = []
-        hunk.append(row)
-    if hunk:
-        yield hunk
-
-
 class _Marks(Record):
-    """The judgement of a verdict on the lines of one file."""
-
     path: str
     kind: PathKind
     verdict: Verdict | None
@@ -158,7 +144,8 @@ class _Marks(Record):
             return [(kind, "")] * len(numbers)
         if verdict is None or not (verdict.proof or verdict.unproved):
             return [(JudgedAs.OPEN, "")] * len(numbers)
-        tried = [self._judge_line(number) for number in numbers]
+        proved = ([hunk.proved for hunk in self.hunks if hunk.line <= at <= hunk.end] for at in numbers)
+        tried = [_PROVED[all(each)] if each else None for each in proved]
         last = next((mark for mark in reversed(tried) if mark), None)
         if last is None:
             return [self._find_whole(verdict)] * len(numbers)
@@ -167,12 +154,6 @@ class _Marks(Record):
             filled.append(mark or (filled[-1] if filled else last))
         return [(mark, "") for mark in reversed(filled)]
 
-    def _judge_line(self, number: int) -> JudgedAs | None:
-        found = [hunk.proved for hunk in self.hunks if hunk.line <= number <= hunk.end]
-        if not found:
-            return None
-        return JudgedAs.PROVED if all(found) else JudgedAs.UNPROVED
-
     def list_wanted(self, first: int, last: int) -> str:
         """Return the tests that would prove lines of the new file."""
         near = (hunk for hunk in self.hunks if hunk.line <= last and first <= hunk.end and not hunk.proved)
@@ -180,7 +161,6 @@ class _Marks(Record):
         return list_some(dict.fromkeys(others), 3, "; ")
 
     def _find_whole(self, verdict: Verdict) -> tuple[JudgedAs, str]:
-        """Return the mark of lines that were not tried alone."""
         kinds = [each.kind for each in verdict.proof]
         tried = any(each.hunks for each in verdict.proof)
         if ProofKind.PINNED in kinds or (ProofKind.FAIL_TO_PASS in kinds and not tried):
@@ -192,7 +172,6 @@ class _Marks(Record):
 
     @property
     def hunks(self) -> Iterator[Hunk]:
-        """The places of this file that the verdict names."""
         assert self.verdict is not None
         found = (_PLACE.fullmatch(line) for line in self.verdict.unproved)
         for each in found:
@@ -215,30 +194,21 @@ def _arrange_hunk(rows: list[str], judged: _Marks) -> HunkView:
         if is_changed:
             blocks.extend(_pair(found, old, new, judged))
         else:
-            kept = tuple(_keep(row, old + at, new + at) for at, row in enumerate(found))
-            blocks.append(DiffBlock(rows=kept))
+            sides = (_number(found, first, is_changed=False) for first in (old, new))
+            kept = (SideRow(old=left, new=right) for left, right in zip(*sides, strict=True))
+            blocks.append(DiffBlock(rows=tuple(kept)))
         old += sum(row[:1] != "+" for row in found)
         new += sum(row[:1] != "-" for row in found)
     return HunkView(title=head[3].strip(), blocks=tuple(blocks))
 
 
-def _keep(row: str, old: int, new: int) -> SideRow:
-    text = row[1:]
-    return SideRow(
-        old=FileLine(number=old, text=text, is_changed=False),
-        new=FileLine(number=new, text=text, is_changed=False),
-    )
+def _number(rows: Iterable[str], first: int, *, is_changed: bool) -> list[FileLine]:
+    return [FileLine(number=at, text=row[1:], is_changed=is_changed) for at, row in enumerate(rows, first)]
 
 
 def _pair(rows: list[str], old: int, new: int, judged: _Marks) -> Iterator[DiffBlock]:
-    """Yield changed lines, the removed ones beside the added ones, a block for each mark."""
-    gone, came = (
-        [
-            FileLine(number=number, text=row[1:], is_changed=True)
-            for number, row in enumerate((row for row in rows if row[0] == sign), first)
-        ]
-        for sign, first in (("-", old), ("+", new))
-    )
+    gone = _number((row for row in rows if row[0] == "-"), old, is_changed=True)
+    came = _number((row for row in rows if row[0] == "+"), new, is_changed=True)
     pairs = [SideRow(old=left, new=right) for left, right in zip_longest(gone, came)]
     last = came[-1].number if came else max(new, 1)  # what only went has the place of what comes after it
     numbers = [row.new.number if row.new else last for row in pairs]

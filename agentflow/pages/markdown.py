@@ -1,18 +1,18 @@
 """The page of a task as a comment for a pull request, in the Markdown of GitHub."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from agentflow.core.check_command import format_command
-from agentflow.core.evidence import summarize_evidence
-from agentflow.core.task import TaskState
-from agentflow.core.verdict import MutantResult, Verdict, count_mutants, explain_caveat, pick_survivors
+from agentflow.core.evidence import Evidence, summarize_evidence
+from agentflow.core.verdict import MutantResult, Verdict, count_mutants, pick_survivors
 from agentflow.pages.diff import JudgedAs
 from agentflow.pages.page import CheckView, TaskPage
 from agentflow.pages.render import describe_status, explain_outcome
 from agentflow.pages.templates import format_money
 from agentflow.redact import format_count, make_visible, redact_text, to_one_line
 from agentflow.report.material import fence_text
+from agentflow.report.summary import Summary
 from agentflow.view.verdict import describe_survivor
 from agentflow.view.words import format_duration
 
@@ -37,19 +37,15 @@ def escape_markdown(text: str, width: int = _LINE) -> str:
 
     No HTML, no link or picture, nobody mentioned and no issue referred to.
     """
+
+    def break_up(found: re.Match[str]) -> str:
+        sign = found[0]  # one that GitHub would take up
+        at = 3 if sign[:1].isalnum() and len(sign) > 3 else len(sign)
+        return f"{sign[:at]}{_BREAK}{sign[at:]}"
+
     shown = to_one_line(text, width).replace("&", "&amp;").replace("<", "&lt;")
-    cut = _TAKEN_UP.sub(_break_up, shown)
-    return _SPECIAL.sub(_escape_sign, cut)
-
-
-def _escape_sign(found: re.Match[str]) -> str:
-    return f"{found[0]}{_BREAK}" if found[0].isdigit() else f"\\{found[0]}"
-
-
-def _break_up(found: re.Match[str]) -> str:
-    """Return a sign that GitHub would take up, with a break in it that nobody sees."""
-    text = found[0]
-    return f"{text[:3]}{_BREAK}{text[3:]}" if text[:1].isalnum() and len(text) > 3 else f"{text}{_BREAK}"
+    cut = _TAKEN_UP.sub(break_up, shown)
+    return _SPECIAL.sub(lambda sign: f"{sign[0]}{_BREAK}" if sign[0].isdigit() else f"\\{sign[0]}", cut)
 
 
 def to_code(text: str, width: int = _LINE) -> str:
@@ -66,20 +62,15 @@ def _to_cell(text: str, width: int = _LINE) -> str:
 
 
 def format_comment(page: TaskPage) -> str:
-    """Return a task as a comment: its result and the reason, the rest in parts that open."""
-    state = page.snapshot.state if page.snapshot else None
     _, status, tone = describe_status(page)
-    title = f": {escape_markdown(state.title, 120)}" if state else ""
+    title = f": {escape_markdown(page.summary.task.title, 120)}" if page.summary else ""
     parts = [f"### {_MARKS.get(tone, '❌')} {escape_markdown(status)}{title}"]
     parts += [f"Cannot be read: {to_code(problem)}" for problem in page.problems]
-    if state is not None:
-        parts += filter(None, _list_parts(page, state))
+    if page.summary is not None:
+        parts += filter(None, _list_parts(page, page.summary))
     text = "\n\n".join(parts) + "\n"
-    return text if len(text) <= _LIMIT else _shorten(parts)
-
-
-def _shorten(parts: list[str]) -> str:
-    """Return the comment without the parts for which it has no room."""
+    if len(text) <= _LIMIT:
+        return text
     kept, room = list[str](), _LIMIT - 200
     for part in parts:
         if len(part) + 2 <= room:
@@ -88,21 +79,24 @@ def _shorten(parts: list[str]) -> str:
     return "\n\n".join([*kept, "Some parts are left out, because a comment may not be longer."]) + "\n"
 
 
-def _list_parts(page: TaskPage, state: TaskState) -> Iterator[str]:
+def _list_parts(page: TaskPage, summary: Summary) -> Iterator[str]:
+    state = summary.task
     yield escape_markdown(explain_outcome(page), 600)
     if state.findings is not None and state.reads_only:
-        yield _quote(state.findings.summary)
+        rows = make_visible(redact_text(state.findings.summary)).strip().split("\n")
+        yield "\n".join(f"> {escape_markdown(row, 1000)}".rstrip() for row in rows[:60])
     if page.checks:
         yield _tabulate_checks(page.checks)
-    verdict = state.verdict
-    if verdict is not None:
-        yield from _explain_verdict(verdict)
+    if state.verdict is not None:
+        yield from _explain_verdict(summary, state.verdict)
     if state.mutants:
         killed, survivors = format_mutants(state.mutants)
         yield _fold(killed, survivors) if survivors else killed
     if page.files:
         yield _tabulate_files(page)
-        yield _fold("Diff", _cut_diff(page.diff))
+        rows = make_visible(redact_text(page.diff)).rstrip().split("\n")
+        more = [f"… {format_count(len(rows) - _MOST_DIFF, 'more line')}"] if len(rows) > _MOST_DIFF else []
+        yield _fold("Diff", fence_text("\n".join([*rows[:_MOST_DIFF], *more]), "diff"))
     changed = [test for check in page.checks for test in check.changed]
     if changed:
         rows = [
@@ -112,13 +106,12 @@ def _list_parts(page: TaskPage, state: TaskState) -> Iterator[str]:
         table = "\n".join(["| test | before | after |", "| --- | --- | --- |", *rows, *more])
         yield _fold("Tests whose result changed, or that do not pass", table)
     if page.snapshot and page.snapshot.evidence:
-        yield _fold("Evidence", _tabulate_evidence(page))
-    yield _tell_facts(page, state)
-
-
-def _quote(text: str) -> str:
-    lines = [escape_markdown(line, 1000) for line in make_visible(redact_text(text)).strip().split("\n")]
-    return "\n".join(f"> {line}".rstrip() for line in lines[:60])
+        yield _fold("Evidence", _tabulate_evidence(page.snapshot.evidence))
+    attempts = "" if state.reads_only else f"attempt {state.iteration} of at most {state.max_iterations}, "
+    usage = f"{format_count(state.usage.tokens, 'token')}, cost {format_money(state.usage.cost_usd)}"
+    spent = f"{attempts}{format_duration(page.course.seconds)} of work, {usage}"
+    model, task = escape_markdown(state.model, 80), to_code(state.task_id)
+    yield f"<sub>agentflow task {task}, model {model}, {spent}. The checks were run by the program.</sub>"
 
 
 def _fold(title: str, text: str) -> str:
@@ -136,8 +129,7 @@ def _tabulate_checks(checks: tuple[CheckView, ...]) -> str:
     return "\n".join(rows)
 
 
-def _explain_verdict(verdict: Verdict) -> Iterator[str]:
-    """Yield the proofs, the unproved places, the caveats and the changes to the checks."""
+def _explain_verdict(summary: Summary, verdict: Verdict) -> Iterator[str]:
     lines = list[str]()
     for proof in verdict.proof:
         lines.append(f"- {proof.kind.meaning}" + (":" if proof.tests else ""))
@@ -145,11 +137,11 @@ def _explain_verdict(verdict: Verdict) -> Iterator[str]:
         if len(proof.tests) > _MOST_TESTS:
             lines.append(f"  - {format_count(len(proof.tests) - _MOST_TESTS, 'more test')}")
     yield _make_list("What proves it", lines)
-    yield _make_list("What nothing proves", _list_items(verdict.unproved) if verdict.passed else [])
-    told = (f"- **{to_code(word)}** {explain_caveat(word)}".rstrip() for word in verdict.caveats)
-    yield _make_list("Caveats", list(told))
-    yield _make_list("Changes to the checks, approved by a person", _list_items(verdict.approvals))
-    yield _make_list("Changes to the checks", [] if verdict.approvals else _list_items(verdict.weakened))
+    yield _make_list("What nothing proves", _list_items(summary.unproved))
+    caveats = [f"- **{to_code(word)}** {meaning}".rstrip() for word, meaning in summary.caveats]
+    yield _make_list("Caveats", caveats)
+    approved = ", approved by a person" if summary.is_approved else ""
+    yield _make_list(f"Changes to the checks{approved}", _list_items(summary.check_changes))
     yield _make_list("Why it is not verified", [] if verdict.passed else _list_items(verdict.reasons))
 
 
@@ -185,27 +177,12 @@ def _tabulate_files(page: TaskPage) -> str:
     return "\n".join(rows)
 
 
-def _cut_diff(diff: str) -> str:
-    lines = make_visible(redact_text(diff)).rstrip().split("\n")
-    more = [f"… {format_count(len(lines) - _MOST_DIFF, 'more line')}"] if len(lines) > _MOST_DIFF else []
-    return fence_text("\n".join([*lines[:_MOST_DIFF], *more]), "diff")
-
-
-def _tabulate_evidence(page: TaskPage) -> str:
-    assert page.snapshot is not None
+def _tabulate_evidence(evidence: Sequence[Evidence]) -> str:
     rows = ["| id | run by | result | command |", "| --- | --- | --- | --- |"]
-    for one in page.snapshot.evidence[-100:]:
+    for one in evidence[-100:]:
         by = "the program" if one.by == "program" else escape_markdown(one.role or "a role")
         result = escape_markdown(summarize_evidence(one))
         rows.append(
             f"| {_to_cell(one.id)} | {by} | {result} | {_to_cell(format_command(one.command), 100)} |"
         )
     return "\n".join(rows)
-
-
-def _tell_facts(page: TaskPage, state: TaskState) -> str:
-    attempts = "" if state.reads_only else f"attempt {state.iteration} of at most {state.max_iterations}, "
-    usage = f"{format_count(state.usage.tokens, 'token')}, cost {format_money(state.usage.cost_usd)}"
-    spent = f"{attempts}{format_duration(page.course.seconds)} of work, {usage}"
-    model, task = escape_markdown(state.model, 80), to_code(state.task_id)
-    return f"<sub>agentflow task {task}, model {model}, {spent}. The checks were run by the program.</sub>"

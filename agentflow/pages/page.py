@@ -4,17 +4,17 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from agentflow.core.check_command import format_command
 from agentflow.core.errors import CorruptState, InvalidFile, StateError
 from agentflow.core.events import StateChanged, StoredEvent
 from agentflow.core.evidence import CheckName, Evidence, TestOutcome
-from agentflow.core.record import Record
-from agentflow.core.task import RequiredCheck, TaskState
+from agentflow.core.record import Record, copy_shared
+from agentflow.core.task import TaskState
 from agentflow.pages.diff import FileView, arrange_diff
 from agentflow.pages.turns import Course, RunView, fold_runs, follow_course
 from agentflow.parse import decode
 from agentflow.redact import redact_text, strip_colours, to_one_line
 from agentflow.report.material import Spending, sum_spending
+from agentflow.report.summary import CheckPair, Summary, summarize_task
 from agentflow.store.ledger import REPORT, read_outcomes
 from agentflow.store.reading import EVIDENCE, fold_state, load_events
 from agentflow.trust import read_content
@@ -40,27 +40,21 @@ class TestView(Record):
 
 
 class CheckView(Record):
-    """A required check before the task and now."""
+    """A required check before the task and now, with its tests."""
 
     name: CheckName
     command: str
     missing: str
-    """Why it cannot run on this machine; empty where it can."""
     before: Evidence | None
     after: Evidence | None
-    """None where it was not run on the change yet."""
     changed: tuple[TestView, ...] = ()
     """The tests whose result changed, and those that fail."""
     same: tuple[TestView, ...] = ()
-    """All other tests."""
 
 
 class OutputView(Record):
-    """The end of what a command printed."""
-
     lines: tuple[str, ...]
     left_out: int
-    """Lines above."""
 
 
 class TaskPage(Record):
@@ -68,11 +62,10 @@ class TaskPage(Record):
 
     task_id: str
     at_work: bool
-    """A process is at work in the repository."""
     snapshot: Snapshot | None = None
     """None where the events cannot be read."""
+    summary: Summary | None = None
     problems: tuple[str, ...] = ()
-    """What could not be read."""
     files: tuple[FileView, ...] = ()
     diff: str = ""
     runs: tuple[RunView, ...] = ()
@@ -86,26 +79,37 @@ def read_task_page(folder: Path, git: Git, *, at_work: bool, before: TaskPage | 
 
     What cannot be read is left out and named.
     """
-    happened, problems = _read_events(folder)
+    stored, problems = list[StoredEvent](), list[str]()
     try:
-        state = fold_state(folder, happened)
+        stored.extend(load_events(folder))
     except CorruptState as error:
-        problems = (*problems, _describe_error(error, folder))
-        return TaskPage(task_id=folder.name, at_work=at_work, problems=problems)
-    records, damaged = _read_records(folder)
-    told = tuple(one for one in happened if not isinstance(one.event, StateChanged))
-    diff = _take_over(before, state) or _read_diff(folder, git, state)
+        problems.append(_describe_error(error, folder))
+    try:
+        state = fold_state(folder, tuple(stored))
+    except CorruptState as error:
+        problems.append(_describe_error(error, folder))
+        return TaskPage(task_id=folder.name, at_work=at_work, problems=tuple(problems))
+    events = tuple(one for one in stored if not isinstance(one.event, StateChanged))
+    snapshot = Snapshot(
+        folder=folder, state=state, events=events, evidence=tuple(_read_records(folder, problems))
+    )
+    summary = summarize_task(state, snapshot.find, at_work=at_work)
+    known = before.snapshot.state if before and before.snapshot else None
+    trees = (state.base_tree, state.tree, state.hook_files)
+    is_same = known is not None and (known.base_tree, known.tree, known.hook_files) == trees
+    diff = (before.diff if before and is_same else "") or _read_diff(folder, git, state)
     return TaskPage(
         task_id=folder.name,
         at_work=at_work,
-        snapshot=Snapshot(folder=folder, state=state, events=told, evidence=records),
-        problems=(*problems, *damaged),
+        snapshot=snapshot,
+        summary=summary,
+        problems=tuple(problems),
         files=arrange_diff(split_diff(diff), state.surface, state.verdict, state.mutants),
         diff=diff,
-        runs=fold_runs(told),
-        checks=tuple(_compare_checks(folder, state, records)),
-        course=follow_course(told),
-        spending=sum_spending(told),
+        runs=fold_runs(events),
+        checks=tuple(_compare_tests(folder, pair) for pair in summary.checks),
+        course=follow_course(events),
+        spending=sum_spending(events),
     )
 
 
@@ -113,35 +117,14 @@ def _describe_error(error: Exception, folder: Path) -> str:
     return to_one_line(str(error).replace(f"{folder}/", ""), 300)
 
 
-def _read_events(folder: Path) -> tuple[tuple[StoredEvent, ...], tuple[str, ...]]:
-    """Return the events up to the first that cannot be read, and what is wrong with that one."""
-    found, reading = list[StoredEvent](), load_events(folder)
-    try:
-        found.extend(reading)
-    except CorruptState as error:
-        return tuple(found), (_describe_error(error, folder),)
-    return tuple(found), ()
-
-
-def _read_records(folder: Path) -> tuple[tuple[Evidence, ...], tuple[str, ...]]:
-    """Return the records of commands that can be read, and what is wrong with the others."""
-    found, problems = list[Evidence](), list[str]()
+def _read_records(folder: Path, problems: list[str]) -> Iterator[Evidence]:
     for path in sorted((folder / EVIDENCE).glob("ev-*.json"), key=lambda path: (len(path.name), path.name)):
         if not _RECORD.fullmatch(path.stem):
             continue
         try:
-            found.append(decode(Evidence, read_content(path), path.name))
+            yield decode(Evidence, read_content(path), path.name)
         except (InvalidFile, OSError) as error:
             problems.append(_describe_error(error, folder))
-    return tuple(found), tuple(problems)
-
-
-def _take_over(before: TaskPage | None, state: TaskState) -> str:
-    """Return the diff of the task's earlier page, if the trees are still the same."""
-    known = before.snapshot.state if before and before.snapshot else None
-    trees = (state.base_tree, state.tree, state.hook_files)
-    is_same = known is not None and (known.base_tree, known.tree, known.hook_files) == trees
-    return before.diff if before and is_same else ""
 
 
 def _read_diff(folder: Path, git: Git, state: TaskState) -> str:
@@ -156,49 +139,26 @@ def _read_diff(folder: Path, git: Git, state: TaskState) -> str:
             git.make_diff(state.base_tree, state.tree, *(paths if apart else ())) if paths else ""
         )
     except StateError:
-        return _find_diff_in_report(folder)
-
-
-def _find_diff_in_report(folder: Path) -> str:
-    if not _is_inside(folder, folder / REPORT):
-        return ""
+        pass  # the report tells
     try:
-        text = read_content(folder / REPORT).decode("utf-8", "replace")
+        is_own = _is_inside(folder, folder / REPORT)
+        text = read_content(folder / REPORT).decode("utf-8", "replace") if is_own else ""
     except (OSError, InvalidFile):
         return ""
     _, fence, rest = text.rpartition("```diff\n")
     return rest.rstrip().rstrip("`") if fence else ""
 
 
-def _compare_checks(folder: Path, state: TaskState, records: tuple[Evidence, ...]) -> Iterator[CheckView]:
-    known = {record.id: record for record in records}
-    base = {one.check.name: one for one in state.baseline}
-    final = {one.check.name: one for one in state.final}
-    for name in CheckName:
-        newest = final.get(name) or base.get(name)
-        if newest is None:
-            continue
-        before, after = (_find(known, side.get(name)) for side in (base, final))
-        tests = tuple(_compare_tests(folder, before, after))
-        yield CheckView(
-            name=name,
-            command=format_command(newest.check.command),
-            missing=newest.check.missing or "",
-            before=before,
-            after=after,
-            changed=tuple(test for test in tests if _is_notable(test, is_done=after is not None)),
-            same=tuple(test for test in tests if not _is_notable(test, is_done=after is not None)),
-        )
-
-
-def _find(known: dict[str, Evidence], required: RequiredCheck | None) -> Evidence | None:
-    return known.get(required.evidence or "") if required else None
-
-
-def _compare_tests(folder: Path, before: Evidence | None, after: Evidence | None) -> Iterator[TestView]:
-    old, new = _read_tests(folder, before), _read_tests(folder, after)
+def _compare_tests(folder: Path, pair: CheckPair) -> CheckView:
+    old, new = _read_tests(folder, pair.before), _read_tests(folder, pair.after)
+    changed, same = list[TestView](), list[TestView]()
+    is_done = pair.after is not None
     for name in dict.fromkeys((*old, *new)):
-        yield TestView(name=name, before=old.get(name), after=new.get(name))
+        before, after = old.get(name), new.get(name)
+        is_fine = (after if is_done else before) in (TestOutcome.PASSED, TestOutcome.SKIPPED)
+        is_notable = not is_fine or (is_done and before is not after)
+        (changed if is_notable else same).append(TestView(name=name, before=before, after=after))
+    return CheckView(**copy_shared(pair, CheckView), changed=tuple(changed), same=tuple(same))
 
 
 def _read_tests(folder: Path, record: Evidence | None) -> dict[str, TestOutcome]:
@@ -212,20 +172,12 @@ def _read_tests(folder: Path, record: Evidence | None) -> dict[str, TestOutcome]
         return {}
 
 
-def _is_notable(test: TestView, *, is_done: bool) -> bool:
-    """Return whether a test is one to look at: its result changed, or it does not pass."""
-    newest = test.after if is_done else test.before
-    is_fine = newest in (TestOutcome.PASSED, TestOutcome.SKIPPED)
-    return not is_fine or (is_done and test.before is not test.after)
-
-
 def _is_inside(folder: Path, place: Path) -> bool:
     """Return whether a place is a plain file of the folder; a link could lead to any file of the user."""
     return place.is_file() and place.resolve() == folder.resolve() / place.relative_to(folder)
 
 
 def read_output_end(folder: Path, evidence_id: str, most: int = _OUTPUT_LINES) -> OutputView | None:
-    """Return the end of what a command printed, or None where it was not kept."""
     place = folder / EVIDENCE / f"{Path(evidence_id).name}.out"
     if not _is_inside(folder, place):
         return None

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from itertools import pairwise
+from itertools import chain, pairwise, product
 
 from agentflow.core.record import Record
 from agentflow.core.task import GateStatus, Phase, Status, TaskState
@@ -20,8 +20,6 @@ _STEPS_OF_A_SCALE = (1, 2, 2.5, 5, 10)
 
 
 class Stand(StrEnum):
-    """The state of a phase in the picture."""
-
     PASSED = "passed"
     FAILED = "failed"
     NOW = "now"
@@ -32,8 +30,6 @@ class Stand(StrEnum):
 
 
 class PhaseBox(Record):
-    """A phase in the picture of a route."""
-
     phase: str
     stand: Stand
     x: int
@@ -45,8 +41,6 @@ class PhaseBox(Record):
 
 
 class RoutePicture(Record):
-    """The route of a task as boxes and lines."""
-
     width: int
     height: int
     boxes: tuple[PhaseBox, ...]
@@ -60,7 +54,6 @@ class RoutePicture(Record):
 
 
 def draw_route(state: TaskState, course: Course, *, at_work: bool) -> RoutePicture:
-    """Return the picture of a task's route, with where it stands."""
     columns = _arrange_columns(state)
     rows = max(map(len, columns))
     above = _TOP if state.iteration > 1 else 6
@@ -80,7 +73,11 @@ def draw_route(state: TaskState, course: Course, *, at_work: bool) -> RoutePictu
                 for at, (phase, stand) in enumerate(stands)
             ]
         )
-    lines = (_join(left, right) for one, two in pairwise(placed) for left in one for right in two)
+    lines = list[str]()
+    for left, right in chain.from_iterable(product(one, two) for one, two in pairwise(placed)):
+        x, y = left.x + left.width, left.y + left.height // 2
+        to_x, to_y = right.x, right.y + right.height // 2
+        lines.append(f"M{x} {y} C{(x + to_x) // 2} {y} {(x + to_x) // 2} {to_y} {to_x} {to_y}")
     again, again_x = _draw_return(placed) if state.iteration > 1 else ("", 0)
     return RoutePicture(
         width=8 + len(columns) * _BOX + (len(columns) - 1) * _GAP,
@@ -95,7 +92,6 @@ def draw_route(state: TaskState, course: Course, *, at_work: bool) -> RoutePictu
 
 
 def _arrange_columns(state: TaskState) -> list[list[Phase]]:
-    """Return the phases of the route from left to right; those that judge side by side share a column."""
     listed = [phase for phase in Phase if phase is not Phase.COMPLETE]
     known = [phase for phase in listed if phase in state.steps or phase in state.gates]
     route = known if state.steps or state.gates else [Phase.REFINEMENT]
@@ -127,15 +123,7 @@ def _find_stand(state: TaskState, phase: Phase, *, at_work: bool) -> Stand:
             return Stand.TO_COME if is_open else Stand.SKIPPED
 
 
-def _join(left: PhaseBox, right: PhaseBox) -> str:
-    x, y = left.x + left.width, left.y + left.height // 2
-    to_x, to_y = right.x, right.y + right.height // 2
-    middle = (x + to_x) // 2
-    return f"M{x} {y} C{middle} {y} {middle} {to_y} {to_x} {to_y}"
-
-
 def _draw_return(placed: Sequence[Sequence[PhaseBox]]) -> tuple[str, int]:
-    """Return the path from the last column back to the implementation, and the middle of it."""
     to = next((box for column in placed for box in column if box.phase == Phase.IMPLEMENTATION), None)
     last = placed[-1][0]
     if to is None or last.phase == Phase.IMPLEMENTATION:
@@ -188,7 +176,8 @@ def draw_plot(
         return round(x, 1), round(bottom - point[1] / up[-1] * (bottom - _ABOVE), 1)
 
     placed = [place(point) for point in points]
-    path = "".join(_line_to(placed, at, is_stepped=is_stepped) for at in range(len(placed)))
+    form = "H{}V{}" if is_stepped else "L{} {}"
+    path = "".join((form if at else "M{} {}").format(*point) for at, point in enumerate(placed))
     return Plot(
         width=width,
         height=height,
@@ -201,15 +190,7 @@ def draw_plot(
     )
 
 
-def _line_to(placed: Sequence[tuple[float, float]], at: int, *, is_stepped: bool) -> str:
-    x, y = placed[at]
-    if at == 0:
-        return f"M{x} {y}"
-    return f"H{x}V{y}" if is_stepped else f"L{x} {y}"
-
-
 def _scale(most: float) -> tuple[float, ...]:
-    """Return round numbers from 0 to at least a number, five or six of them."""
     if most <= 0 or not math.isfinite(most):
         return (0, 1)
     rough = most / 5
@@ -224,8 +205,6 @@ def _say(form: str, number: float) -> str:
 
 
 class Bar(Record):
-    """A part of a column in the picture of the weeks."""
-
     came: ResultKind
     count: int
     y: float
@@ -233,8 +212,6 @@ class Bar(Record):
 
 
 class WeekColumn(Record):
-    """One week in the picture of the weeks."""
-
     numbers: Numbers
     x: float
     width: float
@@ -262,7 +239,6 @@ _LABELS = 14
 
 
 def draw_weeks(stats: Stats) -> WeeksPicture:
-    """Return the picture of task results, week by week."""
     width, height = _WEEKS
     weeks, bottom = stats.weeks[-_MOST_COLUMNS:], height - 34
     up = _scale(max((week.tasks for week in weeks), default=1))
@@ -287,7 +263,6 @@ def draw_weeks(stats: Stats) -> WeeksPicture:
 
 
 def _stack(week: Numbers, bottom: float, unit: float) -> Iterator[Bar]:
-    """Yield the parts of a column from the bottom up."""
     y = bottom
     for came, count in week.came.items():
         y -= count * unit

@@ -7,21 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from agentflow import __version__
-from agentflow.core.evidence import Evidence, Side, describe_end
+from agentflow.core.evidence import Side, describe_end
 from agentflow.core.messages import sum_usage
 from agentflow.core.pending import Pending, PendingKind
 from agentflow.core.run import RunOutcome
 from agentflow.core.task import Status, TaskState
-from agentflow.core.verdict import PLAUSIBLE, describe_probe, explain_caveat
+from agentflow.core.verdict import PLAUSIBLE, describe_probe
 from agentflow.pages.diff import JudgedAs
 from agentflow.pages.page import TaskPage, read_output_end
 from agentflow.pages.picture import Plot, Stand, draw_plot, draw_route
 from agentflow.pages.templates import fill_template, format_money, to_markup
 from agentflow.pages.turns import CallEnd, RunView
 from agentflow.redact import format_count, to_one_line
-from agentflow.report.why import explain_task
 from agentflow.view.call_diff import diff_call
-from agentflow.view.tasks import Snapshot
 from agentflow.view.words import (
     UNSANDBOXED,
     format_duration,
@@ -65,11 +63,16 @@ _LEGEND: Mapping[JudgedAs, str] = {
     JudgedAs.SAME: "what the program does stays as it was",
     JudgedAs.OPEN: "there is no verdict on these lines yet",
 }
+_SIDES = {
+    (Side.BASE, Side.BASE): "before the task",
+    (Side.BASE, Side.FINAL): "without the change",
+    (Side.FINAL, Side.BASE): "with the original checks",
+}
+"""By the version of the code and that of the checks."""
 _GOOD_ENDS = (RunOutcome.SUBMITTED, RunOutcome.ANSWERED)
 
 
 def read_style() -> str:
-    """Return the style sheet of all pages."""
     return (Path(__file__).parent / "page.css").read_text("utf-8")
 
 
@@ -101,13 +104,16 @@ def render_document(page: TaskPage) -> str:
         runs = tuple(
             (run, _render_run(page, run), tuple(text for _, text in _render_turns(run))) for run in page.runs
         )
-        parts["waiting"] = _render_waiting(page.snapshot)
+        items = [describe_pending(item, page.snapshot.folder) for item in page.snapshot.state.pending]
+        parts["waiting"] = fill_template("pages/waiting.html", items=items) if items else ""
         parts["runs"] = _render_runs(page, runs, is_open=False) if runs else ""
         parts["evidence"] = _render_evidence(page, "")
         parts["cost"] = _render_cost(page)
     order = ("waiting", "head", "answer", "route", "diff", "checks", "plan", "runs", "evidence", "cost")
     body = "\n".join(parts[name] for name in order if parts.get(name))
-    return wrap_document(_make_title(page), body, f"the files of task {page.task_id}")
+    words = to_one_line(page.summary.task.title, 80) if page.summary else ""
+    title = f"{describe_status(page)[1]}: {words}" if page.summary else page.task_id
+    return wrap_document(title, body, f"the files of task {page.task_id}")
 
 
 def wrap_document(title: str, body: str, source: str) -> str:
@@ -124,61 +130,49 @@ def wrap_document(title: str, body: str, source: str) -> str:
     )
 
 
-def _make_title(page: TaskPage) -> str:
-    state = page.snapshot.state if page.snapshot else None
-    return f"{describe_status(page)[1]}: {to_one_line(state.title, 80)}" if state else page.task_id
-
-
 def describe_status(page: TaskPage) -> tuple[str, str, str]:
     """Return mark, name and tone of where a task stands."""
-    if page.snapshot is None:
+    if page.summary is None:
         return "!", "Cannot be read", "bad"
-    state = page.snapshot.state
-    words = (
-        explain_task(state, page.snapshot.find, at_work=page.at_work).result.partition(":")[0] or state.status
-    )
-    said = words[:1].upper() + words[1:]
+    state = page.summary.task
+    words = page.summary.why.result.partition(":")[0] or state.status
+    name = words[:1].upper() + words[1:]
     if state.undone is not None or (state.status is Status.RUNNING and not page.at_work):
-        return "!", said, "warn"
-    return mark_status(state.status).text.strip(), said, style_status(state.status).name.lower()
+        return "!", name, "warn"
+    return mark_status(state.status).text.strip(), name, style_status(state.status).name.lower()
 
 
 def _render_head(page: TaskPage, link: str) -> str:
     mark, status, tone = describe_status(page)
-    snapshot, state = page.snapshot, page.snapshot.state if page.snapshot else None
-    verdict = state.verdict if state else None
-    first, _, rest = state.task.strip().partition("\n") if state else ("", "", "")
+    summary, evidence = page.summary, page.snapshot.evidence if page.snapshot else ()
+    first, _, rest = summary.task.task.strip().partition("\n") if summary else ("", "", "")
     return fill_template(
         "pages/head.html",
         page=page,
-        state=state,
-        verdict=verdict,
+        verdict=summary.task.verdict if summary else None,
         mark=mark,
         status=status,
         tone=tone,
         title=first,
         rest=rest.strip(),
         sentence=explain_outcome(page),
-        caveats=[(word, explain_caveat(word)) for word in verdict.caveats] if verdict else [],
-        facts=tuple(_list_facts(page, state)) if state else (),
-        known={record.id for record in snapshot.evidence} if snapshot else set(),
+        facts=tuple(_list_facts(page, summary.task)) if summary else (),
+        known={record.id for record in evidence},
         link=link,
     )
 
 
 def explain_outcome(page: TaskPage) -> str:
     """Return in one sentence the proof or reason of the result, or what happens next."""
-    if page.snapshot is None:
+    if page.summary is None:
         return ""
-    state = page.snapshot.state
+    state, why = page.summary.task, page.summary.why
     if state.status is Status.RUNNING and page.at_work:
         return "Running."
-    why = explain_task(state, page.snapshot.find)
     said = next(iter(why.facts), why.result)
     if state.status is Status.RUNNING and state.undone is None:
         said = f"{said}. {why.next[0]}"
-    is_verified = state.status in (Status.VERIFIED, Status.VERIFIED_WITH_CAVEAT)
-    claim = f" It was found by search: {PLAUSIBLE}." if state.is_found and is_verified else ""
+    claim = f" It was found by search: {PLAUSIBLE}." if page.summary.is_search_result else ""
     return f"{said[:1].upper()}{said[1:]}{'' if said.endswith('.') else '.'}{claim}"
 
 
@@ -186,7 +180,6 @@ _DIFF_TONES = {"+": "came", "-": "gone", "@": "faint"}
 
 
 def _list_facts(page: TaskPage, state: TaskState) -> Iterator[tuple[str, str, str]]:
-    """Yield facts about a task, each with its label and its tone."""
     yield "Started", format_local(state.started_at), ""
     yield "Worked", format_duration(page.course.seconds), ""
     ids = dict.fromkeys(run.model for run in page.runs)
@@ -212,12 +205,11 @@ def _list_facts(page: TaskPage, state: TaskState) -> Iterator[tuple[str, str, st
 
 
 def _render_sections(page: TaskPage, link: str) -> Iterator[tuple[str, str]]:
-    """Yield the elements that every page has in the same form."""
-    assert page.snapshot is not None
-    state = page.snapshot.state
+    assert page.summary is not None
+    state = page.summary.task
     yield "head", _render_head(page, link)
     if state.findings is not None and state.reads_only:
-        yield "answer", _render_answer(state)
+        yield "answer", fill_template("pages/answer.html", state=state, findings=page.summary.findings)
     picture = draw_route(state, page.course, at_work=page.at_work)
     told = ", ".join(f"{box.phase} {box.stand}" for box in picture.boxes)
     yield "route", fill_template("pages/route.html", picture=picture, told=told, marks=_STANDS)
@@ -228,16 +220,6 @@ def _render_sections(page: TaskPage, link: str) -> Iterator[tuple[str, str]]:
         yield "checks", fill_template("pages/checks.html", page=page, probes=probes)
     if state.plan or state.failures:
         yield "plan", fill_template("pages/plan.html", state=state)
-
-
-def _render_answer(state: TaskState) -> str:
-    assert state.findings is not None
-    doubts = {
-        **dict.fromkeys(state.unseen_findings, "not seen by the explorer"),
-        **dict.fromkeys(state.flagged_findings, "no such line"),
-    }
-    found = [(finding, doubts.get(finding.place, "")) for finding in state.findings.findings]
-    return fill_template("pages/answer.html", state=state, findings=found)
 
 
 def _render_diff(page: TaskPage, state: TaskState) -> str:
@@ -252,12 +234,6 @@ def _render_diff(page: TaskPage, state: TaskState) -> str:
         signs=_SIGNS,
         empty="No changes yet." if is_open else "No file was changed.",
     )
-
-
-def _render_waiting(snapshot: Snapshot) -> str:
-    """Return what waits for a person, with the commands that decide it."""
-    items = [describe_pending(item, snapshot.folder) for item in snapshot.state.pending]
-    return fill_template("pages/waiting.html", items=items) if items else ""
 
 
 def describe_pending(item: Pending, folder: Path) -> Mapping[str, Any]:
@@ -301,35 +277,15 @@ def _render_turns(run: RunView) -> Iterator[tuple[int, str]]:
 
 
 def _render_evidence(page: TaskPage, link: str) -> str:
-    """Return the recorded commands; without a link to them, with the end of what they printed."""
+    # without a link to them, with the end of what they printed
     assert page.snapshot is not None
-    records, folder = page.snapshot.evidence, page.snapshot.folder
-    if not records:
-        return ""
-    rows = [
-        (one, describe_end(one), _find_tone(one), None if link else read_output_end(folder, one.id))
-        for one in records
-    ]
-    sides = {record.id: _describe_side(record) for record in records}
-    return fill_template("pages/evidence.html", rows=rows, sides=sides, link=link)
-
-
-def _find_tone(record: Evidence) -> str:
-    if is_without_change(record):
-        return "plain"
-    return "good" if record.exit_code == 0 else "bad"
-
-
-def _describe_side(record: Evidence) -> str:
-    match record.code, record.surface:
-        case Side.BASE, Side.BASE:
-            return "before the task"
-        case Side.BASE, Side.FINAL:
-            return "without the change"
-        case Side.FINAL, Side.BASE:
-            return "with the original checks"
-        case _:
-            return f"attempt {record.iteration}"
+    rows = []
+    for one in page.snapshot.evidence:
+        tone = "plain" if is_without_change(one) else "good" if one.exit_code == 0 else "bad"
+        output = None if link else read_output_end(page.snapshot.folder, one.id)
+        side = _SIDES.get((one.code, one.surface), f"attempt {one.iteration}")
+        rows.append((one, describe_end(one), tone, side, output))
+    return fill_template("pages/evidence.html", rows=rows, link=link) if rows else ""
 
 
 def _render_cost(page: TaskPage) -> str:
@@ -341,7 +297,6 @@ def _render_cost(page: TaskPage) -> str:
 
 
 def _list_plots(page: TaskPage) -> Iterator[tuple[str, Plot, str]]:
-    """Yield plots of tokens and cost over time, where they are known."""
     used, end = page.course.used, page.course.seconds
     last = used[-1] if used else None
     if last is None or not last.tokens:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -36,8 +36,6 @@ _MANY_REFUSALS = (0.3, 0.5)
 
 
 class ResultKind(StrEnum):
-    """The results of tasks."""
-
     VERIFIED = "verified"
     CAVEAT = "with caveat"
     ANSWERED = "answered"
@@ -56,8 +54,6 @@ _RESULT_KINDS: Mapping[Status | None, ResultKind] = {
 
 
 class TaskNumbers(Record):
-    """The result, cost and time of one task."""
-
     task_id: str
     week: str
     """The Monday of the week in which it began, such as `2026-01-05`."""
@@ -66,7 +62,6 @@ class TaskNumbers(Record):
     attempts: int
     runs: int
     calls: Mapping[str, int]
-    """Tool calls by tool."""
     refused: int
     overreach: int
     """Refused calls of a tool that another role has."""
@@ -88,28 +83,21 @@ class Numbers(Record):
     cost_usd: float | None
     """Of the tasks whose cost is known; None where none is."""
     unpriced: int
-    """Tasks whose cost is not known."""
     seconds: float
 
 
 class Stats(Record):
-    """All numbers of a repository."""
-
     total: Numbers
     weeks: tuple[Numbers, ...]
     """From the first to the last with a task, those without one too."""
     routes: tuple[Numbers, ...]
     tools: Mapping[str, int]
-    """Calls by tool, the most used first."""
     refused: int
     notes: tuple[str, ...]
-    """What stands out."""
     unreadable: tuple[str, ...]
-    """Tasks that cannot be read."""
 
 
 def read_stats(homes: Iterable[Path]) -> Stats:
-    """Return the numbers of all tasks of a repository, which live in it and in its worktrees."""
     found, unreadable = list[TaskNumbers](), list[str]()
     for folder in (home / TASKS / name for home in homes for name in list_tasks(home)):
         try:
@@ -117,11 +105,14 @@ def read_stats(homes: Iterable[Path]) -> Stats:
         except (CorruptState, OSError):
             unreadable.append(folder.name)
     calls = sum((Counter(one.calls) for one in found), Counter[str]())
-    weeks = {one.week for one in found}
+    weeks, routes = {one.week for one in found}, Counter(one.route for one in found)
     return Stats(
         total=_add_up("all", found),
         weeks=tuple(_add_up(week, [one for one in found if one.week == week]) for week in _fill(weeks)),
-        routes=tuple(_group(found, lambda one: one.route)),
+        routes=tuple(
+            _add_up(route, [one for one in found if one.route == route])
+            for route, _ in sorted(routes.items(), key=lambda each: (-each[1], each[0]))
+        ),
         tools=dict(calls.most_common()),
         refused=sum(one.refused for one in found),
         notes=tuple(_note(found, calls.total())),
@@ -130,7 +121,6 @@ def read_stats(homes: Iterable[Path]) -> Stats:
 
 
 def _read_task(folder: Path) -> TaskNumbers:
-    """Return the numbers of a task from its events."""
     route, status, attempts, runs = "", None, 1, 0
     calls, refused, overreach, seconds = Counter[str](), 0, 0, 0.0
     used, changes = list[Usage](), False
@@ -151,9 +141,10 @@ def _read_task(folder: Path) -> TaskNumbers:
                 status, seconds = event.status, seconds + (event.seconds or 0)
             case _:
                 pass
+    day = datetime.strptime(folder.name[:_DAY], "%Y%m%d").date()  # noqa: DTZ007  # a day has no zone
     return TaskNumbers(
         task_id=folder.name,
-        week=_find_week(folder.name),
+        week=(day - timedelta(days=day.weekday())).isoformat(),
         route=route.replace("_", " ") or "none",
         came=_RESULT_KINDS.get(status, ResultKind.OPEN),
         attempts=attempts,
@@ -175,27 +166,12 @@ def _read_events(path: Path) -> Iterator[object]:
                 yield stamped.event
 
 
-def _find_week(task_id: str) -> str:
-    """Return the Monday of the week that a task began in."""
-    day = datetime.strptime(task_id[:_DAY], "%Y%m%d").date()  # noqa: DTZ007  # a day has no zone
-    return (day - timedelta(days=day.weekday())).isoformat()
-
-
 def _fill(weeks: Iterable[str]) -> Iterator[str]:
-    """Yield each week from the first to the last."""
     known = sorted(datetime.fromisoformat(week) for week in weeks)
     now = known[0] if known else None
     while now is not None and now <= known[-1]:
         yield now.date().isoformat()
         now += timedelta(days=7)
-
-
-def _group(found: Iterable[TaskNumbers], key: Callable[[TaskNumbers], str]) -> Iterator[Numbers]:
-    groups: dict[str, list[TaskNumbers]] = {}
-    for one in found:
-        groups.setdefault(key(one), []).append(one)
-    for name, members in sorted(groups.items(), key=lambda each: (-len(each[1]), each[0])):
-        yield _add_up(name, members)
 
 
 def _add_up(name: str, found: list[TaskNumbers]) -> Numbers:
@@ -215,7 +191,6 @@ def _add_up(name: str, found: list[TaskNumbers]) -> Numbers:
 
 
 def _note(found: list[TaskNumbers], calls: int) -> Iterator[str]:
-    """Yield notes on many attempts, many refused calls, and roles that reach for tools of others."""
     changing = [one for one in found if one.changes]
     rate = sum(one.attempts for one in changing) / len(changing) if changing else 0
     if level := _judge(rate, _MANY_ATTEMPTS):

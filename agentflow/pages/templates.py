@@ -51,14 +51,12 @@ def _environment() -> Environment:
 
 
 def format_money(cost: float | None) -> str:
-    """Return a cost as a page shows it."""
     if cost is None:
         return "unknown"
     return f"${cost:.4f}" if 0 < cost < 1 else f"${cost:,.2f}"
 
 
 def _finalize(value: Any) -> Any:
-    """Return a value as it is shown: a text without secrets and control characters."""
     if isinstance(value, Markup):
         return value
     return make_visible(redact_text(str(value)))

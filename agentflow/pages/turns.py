@@ -22,7 +22,7 @@ from agentflow.core.events import (
     ToolStarted,
 )
 from agentflow.core.messages import Usage
-from agentflow.core.record import Record
+from agentflow.core.record import Record, copy_shared
 from agentflow.core.run import RunOutcome
 
 
@@ -34,8 +34,6 @@ class CallEnd(StrEnum):
 
 
 class CallView(Record):
-    """One tool call."""
-
     id: str
     tool: str
     subject: str
@@ -62,8 +60,6 @@ class TurnView(Record):
 
 
 class RunView(Record):
-    """One run of a role."""
-
     number: int
     role: str
     agent: str
@@ -85,26 +81,14 @@ def fold_runs(happened: Iterable[StoredEvent]) -> tuple[RunView, ...]:
         event = one.event
         if isinstance(event, RunStarted):
             earlier = runs[event.run].turns if event.run in runs else ()  # of a run that was resumed
-            runs[event.run] = _begin_run(event, one.parent).replace(turns=earlier)
+            known = copy_shared(event, RunView)
+            runs[event.run] = RunView(number=event.run, parent=one.parent, turns=earlier, **known)
         elif (number := getattr(event, "run", None)) in runs:
             runs[number] = _go_on(runs[number], event)
     return tuple(runs.values())
 
 
-def _begin_run(event: RunStarted, parent: int | None) -> RunView:
-    return RunView(
-        number=event.run,
-        role=event.role,
-        agent=event.agent,
-        model=event.model,
-        iteration=event.iteration,
-        angle=event.angle,
-        parent=parent,
-    )
-
-
 def _go_on(run: RunView, event: Event) -> RunView:
-    """Return a run after an event of it."""
     if isinstance(event, RunEnded):
         return run.replace(outcome=event.outcome, usage=event.usage, seconds=event.seconds)
     if isinstance(event, _OfTurn):
@@ -117,7 +101,6 @@ _OfTurn = Asked | Replied | ToolStarted | ToolFinished | ToolBlocked | PersonSai
 
 
 def _open_turn(run: RunView, event: _OfTurn) -> TurnView:
-    """Return the turn of an event, updated by the event."""
     newest = run.turns[-1].number if run.turns else 0
     number = {PersonSaid: newest + 1, Retried: max(newest, 1)}.get(type(event), getattr(event, "turn", 0))
     number = number or max(newest, 1)
@@ -158,8 +141,6 @@ def _put_call(
 
 
 class UsagePoint(Record):
-    """The usage of a task at one moment."""
-
     seconds: float
     """Of work since it began; the time in which it waited for a person does not count."""
     tokens: int
@@ -167,8 +148,6 @@ class UsagePoint(Record):
 
 
 class PhaseSpan(Record):
-    """A phase as it lies in time."""
-
     phase: str
     iteration: int
     start: float
@@ -184,7 +163,6 @@ class Course(Record):
 
 
 def follow_course(happened: Iterable[StoredEvent]) -> Course:
-    """Return the course of a task in seconds of work."""
     used, phases, begun = [UsagePoint(seconds=0, tokens=0, cost=0.0)], list[PhaseSpan](), dict[str, float]()
     now = 0.0
     for now, one in _clock(happened):
@@ -205,7 +183,6 @@ def follow_course(happened: Iterable[StoredEvent]) -> Course:
 
 
 def _clock(happened: Iterable[StoredEvent]) -> Iterator[tuple[float, StoredEvent]]:
-    """Yield each event with the seconds of work before it."""
     now, last, is_over = 0.0, None, False
     for one in happened:
         try:

@@ -33,19 +33,15 @@ class Material(Record):
     diff: str
     """From the tree before the task to the tree now."""
     folder: str
-    """The task's folder, relative to the repository."""
     surface: Callable[[], tuple[str, ...]] = tuple
     """Returns what belonged to the checks before the task, in lines."""
     changed: tuple[str, ...] = ()
-    """The files that differ from before the task."""
     roles: Mapping[str, Role] = {}
     """The roles by their part, each with the limits that are left for it."""
     network: tuple[str, ...] = ()
-    """Whose commands reach the network."""
 
     @property
     def before(self) -> tuple[CheckRun, ...]:
-        """The checks before the task."""
         return select_runs(self.runs, code=Side.BASE, checks=Side.BASE)
 
 
@@ -68,8 +64,6 @@ class RoleSpending(Record):
 
 
 class Spending(Record):
-    """The usage of a whole task."""
-
     roles: tuple[RoleSpending, ...]
     seconds: float
     """Of all the processes that worked on it."""
@@ -102,18 +96,17 @@ def sum_spending(told: Iterable[StoredEvent], seconds: float = 0) -> Spending:
                 pass
         if waits and not waiting:  # of runs that waited at the same time, the longest counts
             model, waits = model + max(waits.values()), {}
-    found = tuple(_sum_role(role, replies) for role, replies in runs.items())
     model += max(waits.values(), default=0)
-    return Spending(roles=found, seconds=round(spent, 3), model=round(model, 3))
-
-
-def _sum_role(role: str, replies: list[Replied | Compacted]) -> RoleSpending:
-    return RoleSpending(
-        role=role,
-        requests=len(replies),
-        usage=sum_usage(one.usage for one in replies if isinstance(one, Replied) or one.usage.tokens),
-        seconds=round(sum(one.seconds for one in replies), 3),
+    spending = (
+        RoleSpending(
+            role=role,
+            requests=len(replies),
+            usage=sum_usage(one.usage for one in replies if isinstance(one, Replied) or one.usage.tokens),
+            seconds=round(sum(one.seconds for one in replies), 3),
+        )
+        for role, replies in runs.items()
     )
+    return Spending(roles=tuple(spending), seconds=round(spent, 3), model=round(model, 3))
 
 
 def summarize_intent(task: TaskState, happened: Iterable[StoredEvent]) -> IntentTold:

@@ -1,7 +1,7 @@
 """The end of a task: `report.md`, the object that `--json` prints, and the document of an answer."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +11,17 @@ from agentflow.core.events import IntentTold
 from agentflow.core.evidence import CheckRun, Side, select_runs, summarize_evidence
 from agentflow.core.record import to_builtins
 from agentflow.core.regex import regex
-from agentflow.core.role import Finding, Issue
 from agentflow.core.task import Ending, Failure, GateStatus, Status, TaskState
 from agentflow.core.verdict import (
     PLAUSIBLE,
     MutantResult,
     ProbeResult,
-    Proof,
     count_mutants,
     describe_probe,
 )
 from agentflow.frontmatter import write_atomic
 from agentflow.redact import list_some, make_visible, nest_text
-from agentflow.report.material import Material, RoleSpending, Spending, fence_text
+from agentflow.report.material import Material, Spending, fence_text
 from agentflow.report.why import explain_task
 from agentflow.store.task_file import format_plan
 from agentflow.verdict.case import find_hook_files
@@ -70,14 +68,14 @@ def has_document(task: TaskState) -> bool:
 
 
 def _format_document(task: TaskState) -> str:
-    """Return the answer as a document with its five sections."""
-    findings = task.findings
+    findings, issues = task.findings, task.review.issues if task.review else ()
     assert findings is not None
-    flagged = {*task.flagged_findings, *task.flagged_issues}
-    places = dict.fromkeys(_list_places(task))
-    said, advised = split_advice(findings.summary)
+    summary, advice = split_advice(findings.summary)
+    cited = dict.fromkeys(
+        one.path if "://" in one.path else one.place for one in (*findings.findings, *issues)
+    )
     sections = (
-        ("Summary", [nest_text(said)], ""),
+        ("Summary", [nest_text(summary)], ""),
         (
             "Findings",
             [f"- {nest_text(one.claim)} ({nest_text(one.place)})" for one in findings.findings],
@@ -85,13 +83,13 @@ def _format_document(task: TaskState) -> str:
         ),
         (
             "Plan / Recommendations",
-            [f"- {nest_text(one)}" for one in (*advised, *_list_issues(task))],
+            _make_items((*advice, *(issue.describe() for issue in issues))),
             "none: neither the explorer nor a reviewer gave any",
         ),
-        ("Open Questions", [f"- {nest_text(one)}" for one in findings.open_questions], "none were named"),
+        ("Open Questions", _make_items(findings.open_questions), "none were named"),
         (
             "Sources & Evidence",
-            [f"- {nest_text(one)}{_describe_citation(one, flagged, task.unseen_findings)}" for one in places],
+            [f"- {nest_text(place)}: {_describe_citation(place, task)}" for place in cited],
             "none cited",
         ),
     )
@@ -103,26 +101,13 @@ def _format_document(task: TaskState) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _list_places(task: TaskState) -> Iterator[str]:
-    """Yield what was cited: the line, or the address of a web page."""
-    found: tuple[Finding | Issue, ...] = (
-        *(task.findings.findings if task.findings else ()),
-        *(task.review.issues if task.review else ()),
-    )
-    for one in found:
-        yield one.path if "://" in one.path else one.place
-
-
-def _describe_citation(place: str, flagged: set[str], unseen: Collection[str]) -> str:
+def _describe_citation(place: str, task: TaskState) -> str:
     if "://" in place:
-        return ": not checked by the program"
-    if place in flagged:
-        return ": FLAGGED, there is no such line"
-    return ": the line exists, but the explorer did not see it" if place in unseen else ": the line exists"
-
-
-def _list_issues(task: TaskState) -> tuple[str, ...]:
-    return tuple(issue.describe() for issue in task.review.issues) if task.review else ()
+        return "not checked by the program"
+    if place in {*task.flagged_findings, *task.flagged_issues}:
+        return "FLAGGED, there is no such line"
+    unseen = ", but the explorer did not see it" if place in task.unseen_findings else ""
+    return f"the line exists{unseen}"
 
 
 def split_advice(summary: str) -> tuple[str, tuple[str, ...]]:
@@ -150,14 +135,20 @@ def format_report(
 ) -> str:
     """Return the report as Markdown; every line of it comes from the state and the evidence."""
     assert task.ending is not None
-    runs = material.runs
+    runs, title = material.runs, task.title.strip().split("\n")[0]
+    results = task.parallel_work.results if task.parallel_work else ()
+    verdict = task.verdict
+    caveats = (*verdict.caveats, *verdict.approvals, *verdict.notes) if verdict else ()
     parts = [
-        f"# {task.ending.status}: {make_visible(_find_first_line(task.title))}",
+        f"# {task.ending.status}: {make_visible(title)}",
         _describe_facts(task),
         _describe_intent(told),
         _describe_answer(task),
         f"## Plan\n{format_plan(task.plan)}" if task.plan else "",
-        _list_under("Steps of parallel implementers", _list_steps(task)),
+        _list_under(
+            "Steps of parallel implementers",
+            [f"- step {one.step} (run {one.run}): {nest_text(one.change.summary)}" for one in results],
+        ),
         _list_under("Checks before the task", [_show_check(run) for run in material.before]),
         _list_under(
             "Checks after the change", [*map(_show_check, select_runs(runs)), *_explain_one_run(task)]
@@ -168,14 +159,12 @@ def format_report(
         _list_under("Mutants", _list_mutants(task.mutants)),
         _list_under("Probes", list(map(_describe_probe, task.probes or ()))),
         _list_under("Changes to the checks", _list_changes_to_approve(task)),
-        _list_under("Failed iterations", [_describe_failure(failure) for failure in task.failures]),
-        _list_under("Caveats", _list_caveats(task)),
+        _list_under("Failed iterations", list(map(_describe_failure, task.failures))),
+        _list_under("Caveats", _make_items(caveats)),
         _list_under("Files changed", _list_files(task, changes)),
-        _list_under(
-            "Changed only by hooks", [f"- {nest_text(path)}" for path in sorted(find_hook_files(task))]
-        ),
+        _list_under("Changed only by hooks", _make_items(sorted(find_hook_files(task)))),
         _list_under("Tokens and time", _tabulate_spending(spent)),
-        _list_under("What counts as checks", [f"- {nest_text(line)}" for line in material.surface()]),
+        _list_under("What counts as checks", _make_items(material.surface())),
         fence_text(make_visible(material.diff).rstrip(), "diff") if material.diff else "",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -222,14 +211,7 @@ def to_result(
     }
 
 
-def _list_steps(task: TaskState) -> list[str]:
-    """Return which run carried out each step that had an implementer of its own."""
-    results = task.parallel_work.results if task.parallel_work else ()
-    return [f"- step {each.step} (run {each.run}): {nest_text(each.change.summary)}" for each in results]
-
-
 def _describe_intent(told: IntentTold) -> str:
-    """Return how the task was understood, and what had to be assumed or asked."""
     named = (("goal", told.goal), ("constraints", told.constraints))
     lines = [f"- {label}: {nest_text(text)}" for label, text in named if text]
     gaps = [f"- gap: {nest_text(gap)}" for gap in told.gaps] or ["- gaps: none"]
@@ -237,14 +219,12 @@ def _describe_intent(told: IntentTold) -> str:
 
 
 def _describe_answer(task: TaskState) -> str:
-    said = format_answer(task)
-    where = f"\n\nKept in {task.document}." if task.document else ""
-    return f"## Answer\n{_quote(said)}{where}" if said else ""
-
-
-def _quote(text: str) -> str:
-    """Return a text as a Markdown quotation, so that no line looks like the report's own."""
-    return "\n".join(f"> {row}".rstrip() for row in make_visible(text).split("\n"))
+    answer = format_answer(task)
+    if not answer:
+        return ""
+    # as a quotation, so that no line looks like the report's own
+    quoted = "\n".join(f"> {row}".rstrip() for row in make_visible(answer).split("\n"))
+    return f"## Answer\n{quoted}" + (f"\n\nKept in {task.document}." if task.document else "")
 
 
 def _describe_facts(task: TaskState) -> str:
@@ -301,7 +281,6 @@ def _describe_probe(result: ProbeResult) -> str:
 
 
 def _list_mutants(mutants: tuple[MutantResult, ...]) -> list[str]:
-    """Return how many small edits of the changed code the tests notice, and each that they do not."""
     if not mutants:
         return []
     told = count_mutants(mutants)
@@ -318,52 +297,39 @@ def _list_mutants(mutants: tuple[MutantResult, ...]) -> list[str]:
 
 
 def _explain_one_run(task: TaskState) -> list[str]:
-    """Return why there is only one run of the checks after the change."""
     if not task.final or task.held or task.tree == task.base_tree:
         return []
     return ["- no check was changed, so this is also the result with the original checks"]
 
 
 def _list_changes_to_approve(task: TaskState) -> list[str]:
-    """Return what a person has to approve or has approved."""
     verdict = task.verdict
     if verdict is None or not verdict.weakened:
         return []
     if verdict.approvals:
-        return [f"- {nest_text(line)}" for line in verdict.approvals]
-    return [
-        *(f"- {nest_text(line)}" for line in verdict.weakened),
-        "",
-        "Only a person can approve it.",
-    ]
+        return _make_items(verdict.approvals)
+    return [*_make_items(verdict.weakened), "", "Only a person can approve it."]
 
 
 def _list_proof(task: TaskState) -> list[str]:
-    """Return what proves the change, and what of it is unproved."""
-    verdict = task.verdict
-    if verdict is None:
+    if task.verdict is None:
         return []
-    return [
-        *map(_describe_proof, verdict.proof),
-        *(f"- unproved: {nest_text(line)}" for line in verdict.unproved),
-    ]
-
-
-def _describe_proof(proof: Proof) -> str:
-    shown = f": {list_some([nest_text(test) for test in proof.tests])}" if proof.tests else ""
-    evidence = f" ({', '.join(proof.evidence)})" if proof.evidence else ""
-    return f"- {proof.kind}: {proof.kind.meaning}{shown}{evidence}"
+    lines = list[str]()
+    for proof in task.verdict.proof:
+        shown = f": {list_some([nest_text(test) for test in proof.tests])}" if proof.tests else ""
+        evidence = f" ({', '.join(proof.evidence)})" if proof.evidence else ""
+        lines.append(f"- {proof.kind}: {proof.kind.meaning}{shown}{evidence}")
+    return [*lines, *(f"- unproved: {nest_text(line)}" for line in task.verdict.unproved)]
 
 
 def _list_files(task: TaskState, changes: tuple[FileChange, ...]) -> list[str]:
     if task.base_tree is not None and task.tree is None:
         return [f"- {UNKNOWN}"]
-    return [_describe_file(change, task) for change in changes]
-
-
-def _describe_file(change: FileChange, task: TaskState) -> str:
-    found = explain(change.path, task.surface)
-    return f"- {change.kind} {nest_text(change.path)} ({found.kind}: {nest_text(found.reason)})"
+    kinds = [explain(change.path, task.surface) for change in changes]
+    return [
+        f"- {change.kind} {nest_text(change.path)} ({about.kind}: {nest_text(about.reason)})"
+        for change, about in zip(changes, kinds, strict=True)
+    ]
 
 
 def _describe_failure(failure: Failure) -> str:
@@ -371,36 +337,27 @@ def _describe_failure(failure: Failure) -> str:
     return f"- {failure.iteration}: {nest_text('; '.join(failure.reasons))} ({evidence})"
 
 
-def _list_caveats(task: TaskState) -> list[str]:
-    verdict = task.verdict
-    said = () if verdict is None else (*verdict.caveats, *verdict.approvals, *verdict.notes)
-    return [f"- {nest_text(text)}" for text in said]
-
-
 def _tabulate_spending(spent: Spending) -> list[str]:
-    """Return a table of what each role used, and how the time was spent."""
     if not spent.roles:
         return []
     columns = ("role", "requests", "tokens in", "read from a cache", "tokens out", "cost in USD", "model s")
-    rows = (columns, ("---", *["---:"] * 6), *map(_fill_cells, spent.roles))
+    rows: list[tuple[str, ...]] = [columns, ("---", *["---:"] * 6)]
+    for one in spent.roles:
+        used = one.usage
+        cost = "unknown" if used.cost_usd is None else f"{used.cost_usd:.4f}"
+        sent = used.input + used.cache_read + used.cache_write
+        counts = (f"{count:,}" for count in (one.requests, sent, used.cache_read, used.output))
+        rows.append((nest_text(one.role), *counts, cost, f"{one.seconds:.1f}"))
     time = f"{spent.seconds:.1f} s in all: the model {spent.model:.1f} s, agentflow {spent.own:.1f} s"
     return [*(f"| {' | '.join(row)} |" for row in rows), "", time]
-
-
-def _fill_cells(one: RoleSpending) -> tuple[str, ...]:
-    used = one.usage
-    cost = "unknown" if used.cost_usd is None else f"{used.cost_usd:.4f}"
-    sent = used.input + used.cache_read + used.cache_write
-    counts = (one.requests, sent, used.cache_read, used.output)
-    return (nest_text(one.role), *(f"{count:,}" for count in counts), cost, f"{one.seconds:.1f}")
 
 
 def _list_under(title: str, lines: list[str]) -> str:
     return "\n".join((f"## {title}", *lines)) if lines else ""
 
 
-def _find_first_line(text: str) -> str:
-    return text.strip().split("\n")[0] if text.strip() else ""
+def _make_items(texts: Iterable[str]) -> list[str]:
+    return [f"- {nest_text(text)}" for text in texts]
 
 
 def _to_entry(run: CheckRun) -> dict[str, Any]:

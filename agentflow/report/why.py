@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from agentflow.core.errors import Exit
 from agentflow.core.evidence import CheckName
-from agentflow.core.pending import APPROVED, Pending, PendingKind
+from agentflow.core.pending import APPROVED, PendingKind
 from agentflow.core.record import Record
 from agentflow.core.task import Status, TaskState
 from agentflow.core.verdict import Caveat, Verdict, explain_caveat
@@ -52,8 +52,6 @@ _REMEDIES: Mapping[str, str] = MappingProxyType(
 
 
 class Why(Record):
-    """Why a task stands as it does."""
-
     result: str
     facts: tuple[str, ...]
     """At most two; the first is the one that decided."""
@@ -64,7 +62,6 @@ class Why(Record):
 
     @property
     def headline(self) -> str:
-        """The result and the fact that decided it."""
         said = ": ".join(filter(None, (self.result, *self.facts[:1])))
         return said if self.result else f"{said[:1].upper()}{said[1:]}"
 
@@ -93,7 +90,13 @@ def _describe(task: TaskState, find: FindEvidence, *, at_work: bool) -> tuple[st
         case Status.RUNNING:
             return "interrupted", ("its process ended before the task did",)
         case _ if task.pending:
-            return "Waiting for you", _list_waiting(task.pending[0])
+            item = task.pending[0]
+            why = (str(item.input[key]) for key in ("why", "contradiction") if key in item.input)
+            is_about_checks = item.kind is PendingKind.SURFACE
+            asked = (
+                item.input["changes"] if is_about_checks else (*(one.text for one in item.questions), *why)
+            )
+            return "Waiting for you", (item.tell_what_waits(), *asked)
         case Status.ANSWERED if task.findings is not None:
             return "answered", (task.findings.summary,)
         case Status.VERIFIED if task.final and verdict is not None:
@@ -113,14 +116,6 @@ def _describe(task: TaskState, find: FindEvidence, *, at_work: bool) -> tuple[st
     return result, task.ending.reason.splitlines() if task.ending else ()
 
 
-def _list_waiting(item: Pending) -> tuple[str, ...]:
-    """Return what a person is to decide, and why."""
-    if item.kind is PendingKind.SURFACE:
-        return (item.tell_what_waits(), *item.input["changes"])
-    why = (str(item.input[key]) for key in ("why", "contradiction") if key in item.input)
-    return (item.tell_what_waits(), *(one.text for one in item.questions), *why)
-
-
 def _name_caveat(task: TaskState, find: FindEvidence) -> str:
     if not task.final:
         return "not verified by any check"
@@ -138,7 +133,6 @@ def _list_grounds(verdict: Verdict) -> tuple[str, ...]:
 
 
 def _count_checks(task: TaskState, find: FindEvidence) -> str:
-    """Return in words what the checks show of a change that was verified."""
     base = {one.check.name: find(one.evidence) for one in task.baseline}
     pairs = [(base.get(one.check.name), find(one.evidence)) for one in task.final]
     green = [before for before, after in pairs if after and after.exit_code == 0]
@@ -154,7 +148,6 @@ def _count_checks(task: TaskState, find: FindEvidence) -> str:
 
 
 def _list_steps(task: TaskState, find: FindEvidence, *, at_work: bool) -> tuple[str, ...]:
-    """Return what to do next, with places for the task."""
     if task.undone is not None:
         return ("agentflow log{at} shows what the task had done",)
     if task.status is Status.RUNNING and at_work:

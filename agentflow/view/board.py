@@ -5,31 +5,9 @@ from datetime import datetime
 from functools import singledispatch
 from pathlib import Path
 
+from agentflow.core import events
 from agentflow.core.check_command import format_command
-from agentflow.core.events import (
-    Answered,
-    Asked,
-    CheckStarted,
-    Classified,
-    Compacted,
-    EvidenceRecorded,
-    Paused,
-    PhaseEnded,
-    PhaseStarted,
-    Probing,
-    RepairTried,
-    Replied,
-    Retried,
-    RunEnded,
-    RunStarted,
-    Searched,
-    StateChanged,
-    StoredEvent,
-    TaskEnded,
-    TestRunsLong,
-    ToolFinished,
-    ToolStarted,
-)
+from agentflow.core.evidence import CheckName
 from agentflow.core.messages import Usage, sum_usage
 from agentflow.core.pending import Budget
 from agentflow.core.record import Record
@@ -76,8 +54,6 @@ class Work(Record):
 
 
 class RunningCheck(Record):
-    """A required check that runs."""
-
     name: str
     command: str
     since: float
@@ -86,7 +62,6 @@ class RunningCheck(Record):
     expected: int
     """The number of tests it had before; 0 where nobody knows."""
     slow: str = ""
-    """A test that runs for long."""
     slow_since: float = 0.0
 
 
@@ -104,17 +79,14 @@ class Board(Record):
     usage: Usage | None = None
     budget: Budget = Budget()
     waiting: tuple[str, ...] = ()
-    """The ids of what waits for a person."""
 
     @classmethod
     def of(cls, task: TaskState) -> "Board":
-        """Return the board of a saved task that goes on."""
         used = task.usage if task.usage.tokens else None
         gates = {phase: gate.status for phase, gate in task.gates.items()}
         return cls(gates=gates, usage=used, budget=task.budget).plan(task.steps)
 
     def plan(self, steps: tuple[Phase, ...]) -> "Board":
-        """Return the board with the phases of a route still to come."""
         begun = {phase: gate for phase, gate in self.gates.items() if gate is not GateStatus.PENDING}
         return self.replace(gates={**dict.fromkeys(steps, GateStatus.PENDING), **begun})
 
@@ -122,14 +94,16 @@ class Board(Record):
         return self.replace(usage=usage if self.usage is None else sum_usage((self.usage, usage)))
 
     def change(self, run: int, change: Callable[[Work], Work]) -> "Board":
-        """Return the board with the work of a run changed, if it is known."""
         work = self.works.get(run)
         return self if work is None else self.replace(works={**self.works, run: change(work)})
 
 
-def update_board(board: Board, stamped: StoredEvent) -> Board:
-    """Return where the task stands once an event has happened."""
-    return _update(stamped.event, board, _to_seconds(stamped.at))
+def update_board(board: Board, stamped: events.StoredEvent) -> Board:
+    try:
+        now = datetime.fromisoformat(stamped.at).timestamp()
+    except ValueError:
+        now = 0.0
+    return _update(stamped.event, board, now)
 
 
 @singledispatch
@@ -138,55 +112,72 @@ def _update(_event: object, board: Board, _now: float) -> Board:
 
 
 @_update.register
-def _spend_summary(event: Compacted, board: Board, _now: float) -> Board:
-    return board.spend(event.usage)
+def _update_phases(
+    event: events.Classified
+    | events.PhaseStarted
+    | events.PhaseEnded
+    | events.Paused
+    | events.Answered
+    | events.TaskEnded,
+    board: Board,
+    now: float,
+) -> Board:
+    match event:
+        case events.Classified():
+            return board.plan(event.steps)
+        case events.PhaseStarted(phase=phase, iteration=iteration):
+            gates = {**board.gates, phase: GateStatus.IN_PROGRESS}
+            return board.replace(gates=gates, phase=phase, iteration=iteration, since=now, waiting=())
+        case events.PhaseEnded():
+            gates = {**board.gates, event.phase: event.status}
+            checks = {} if board.phase is event.phase else board.checks
+            return board.replace(gates=gates, checks=checks)
+        case events.Paused():
+            return board.replace(waiting=(*board.waiting, event.pending))
+        case events.Answered():
+            return board.replace(waiting=tuple(one for one in board.waiting if one != event.pending))
+        case events.TaskEnded():
+            return board.replace(phase=None, works={}, checks={})
 
 
 @_update.register
-def _plan_phases(event: Classified, board: Board, _now: float) -> Board:
-    return board.plan(event.steps)
+def _update_works(
+    event: events.RunStarted | events.RunEnded | events.RepairTried, board: Board, now: float
+) -> Board:
+    if isinstance(event, events.RunStarted):
+        angle = f" ({event.angle.partition(':')[0]})" if event.angle else ""
+        work = Work(role=f"{event.role}{angle}", model=event.model, since=now)
+        return board.replace(works={**board.works, event.run: work})
+    ended = event.run if isinstance(event, events.RunEnded) else 0  # the search before any run
+    return board.replace(works={run: work for run, work in board.works.items() if run != ended})
 
 
 @_update.register
-def _wait(event: Paused, board: Board, _now: float) -> Board:
-    return board.replace(waiting=(*board.waiting, event.pending))
+def _update_turn(
+    event: events.Asked | events.Retried | events.Replied | events.Compacted, board: Board, now: float
+) -> Board:
+    match event:
+        case events.Asked():
+            return board.change(event.run, lambda work: work.begin("", _THINKING, now))
+        case events.Retried():
+            words = f"{to_one_line(event.reason)}, try {event.attempt + 1}"
+            return board.change(event.run, lambda work: work.begin("", words, now))
+        case events.Replied():
+            return board.spend(event.usage).change(event.run, lambda work: work.drop(""))
+        case events.Compacted():
+            return board.spend(event.usage)
 
 
 @_update.register
-def _decide(event: Answered, board: Board, _now: float) -> Board:
-    return board.replace(waiting=tuple(one for one in board.waiting if one != event.pending))
+def _update_call(event: events.ToolStarted | events.ToolFinished, board: Board, now: float) -> Board:
+    if isinstance(event, events.ToolFinished):
+        return board.change(event.run, lambda work: work.drop(event.call_id).drop(""))
+    words = to_one_line(f"{event.tool} {event.subject}")
+    return board.change(event.run, lambda work: work.begin(event.call_id, words, now))
 
 
 @_update.register
-def _end_task(_event: TaskEnded, board: Board, _now: float) -> Board:
-    return board.replace(phase=None, works={}, checks={})
-
-
-@_update.register
-def _begin_work(event: RunStarted, board: Board, now: float) -> Board:
-    angle = f" ({event.angle.partition(':')[0]})" if event.angle else ""
-    work = Work(role=f"{event.role}{angle}", model=event.model, since=now)
-    return board.replace(works={**board.works, event.run: work})
-
-
-@_update.register
-def _end_work(event: RunEnded, board: Board, _now: float) -> Board:
-    return board.replace(works={run: work for run, work in board.works.items() if run != event.run})
-
-
-@_update.register
-def _begin_turn(event: Asked, board: Board, now: float) -> Board:
-    return board.change(event.run, lambda work: work.begin("", _THINKING, now))
-
-
-@_update.register
-def _wait_for_model(event: Retried, board: Board, now: float) -> Board:
-    words = f"{to_one_line(event.reason)}, try {event.attempt + 1}"
-    return board.change(event.run, lambda work: work.begin("", words, now))
-
-
-@_update.register
-def _count_tries(event: Searched, board: Board, now: float) -> Board:
+def _count_tries(event: events.Searched, board: Board, now: float) -> Board:
     best = f", nearest {to_one_line(event.best)}" if event.best else ""
     words = f"{event.tried} of {event.total} edits tried, {event.seconds_left:.0f} s left{best}"
     words = words if event.total else f"looking at what fails, for {event.seconds_left:.0f} s at most"
@@ -201,28 +192,7 @@ def _count_tries(event: Searched, board: Board, now: float) -> Board:
 
 
 @_update.register
-def _end_search(_event: RepairTried, board: Board, _now: float) -> Board:
-    return board.replace(works={run: work for run, work in board.works.items() if run})
-
-
-@_update.register
-def _end_turn(event: Replied, board: Board, _now: float) -> Board:
-    return board.spend(event.usage).change(event.run, lambda work: work.drop(""))
-
-
-@_update.register
-def _begin_call(event: ToolStarted, board: Board, now: float) -> Board:
-    words = to_one_line(f"{event.tool} {event.subject}")
-    return board.change(event.run, lambda work: work.begin(event.call_id, words, now))
-
-
-@_update.register
-def _end_call(event: ToolFinished, board: Board, _now: float) -> Board:
-    return board.change(event.run, lambda work: work.drop(event.call_id).drop(""))
-
-
-@_update.register
-def _take_state(event: StateChanged, board: Board, _now: float) -> Board:
+def _take_state(event: events.StateChanged, board: Board, _now: float) -> Board:
     try:
         return (
             board.replace(budget=fit(Budget, event.changed["budget"])) if "budget" in event.changed else board
@@ -232,38 +202,36 @@ def _take_state(event: StateChanged, board: Board, _now: float) -> Board:
 
 
 @_update.register
-def _begin_phase(event: PhaseStarted, board: Board, now: float) -> Board:
-    gates = {**board.gates, event.phase: GateStatus.IN_PROGRESS}
-    return board.replace(gates=gates, phase=event.phase, iteration=event.iteration, since=now, waiting=())
+def _update_check(
+    event: events.CheckStarted | events.TestRunsLong | events.EvidenceRecorded, board: Board, now: float
+) -> Board:
+    output = f"check-{event.check}-{event.surface}-{event.code}"  # how the names of its files begin
+    match event:
+        case events.CheckStarted():
+            name = f"original {event.check}" if event.surface is not event.code else str(event.check)
+            check = RunningCheck(
+                name=f"{event.check} without the change" if is_without_change(event) else name,
+                command=to_one_line(format_command(event.command)),
+                since=now,
+                output=output,
+                expected=board.expected.get(event.check, 0),
+            )
+            return board.replace(checks={**board.checks, output: check})
+        case events.TestRunsLong() if running := board.checks.get(output):
+            slow = running.replace(slow=to_one_line(event.test), slow_since=now - event.seconds)
+            return board.replace(checks={**board.checks, output: slow})
+        case events.EvidenceRecorded(check=CheckName() as wanted):
+            known = dict(board.expected)
+            if event.surface is event.code and event.tests:
+                known[wanted] = event.tests.ran + event.tests.skipped
+            left = {key: check for key, check in board.checks.items() if key != output}
+            return board.replace(checks=left, expected=known)
+        case _:
+            return board
 
 
 @_update.register
-def _end_phase(event: PhaseEnded, board: Board, _now: float) -> Board:
-    gates = {**board.gates, event.phase: event.status}
-    return board.replace(gates=gates, checks={} if board.phase is event.phase else board.checks)
-
-
-def _name_output(event: CheckStarted | TestRunsLong | EvidenceRecorded) -> str:
-    """Return how the names of a check's output files begin."""
-    return f"check-{event.check}-{event.surface}-{event.code}"
-
-
-@_update.register
-def _begin_check(event: CheckStarted, board: Board, now: float) -> Board:
-    output = _name_output(event)
-    name = f"original {event.check}" if event.surface is not event.code else str(event.check)
-    check = RunningCheck(
-        name=f"{event.check} without the change" if is_without_change(event) else name,
-        command=to_one_line(format_command(event.command)),
-        since=now,
-        output=output,
-        expected=board.expected.get(event.check, 0),
-    )
-    return board.replace(checks={**board.checks, output: check})
-
-
-@_update.register
-def _count_probes(event: Probing, board: Board, now: float) -> Board:
+def _count_probes(event: events.Probing, board: Board, now: float) -> Board:
     others = {name: check for name, check in board.checks.items() if name != _PROBES}
     if event.done == event.total:
         return board.replace(checks=others)
@@ -272,36 +240,6 @@ def _count_probes(event: Probing, board: Board, now: float) -> Board:
     command = "runs that must fail"
     probes = RunningCheck(name=name, command=command, since=since, output=_PROBES, expected=0)
     return board.replace(checks={**others, _PROBES: probes})
-
-
-@_update.register
-def _note_slow_test(event: TestRunsLong, board: Board, now: float) -> Board:
-    check = board.checks.get(output := _name_output(event))
-    if check is None:
-        return board
-    since = now - event.seconds
-    return board.replace(
-        checks={**board.checks, output: check.replace(slow=to_one_line(event.test), slow_since=since)}
-    )
-
-
-@_update.register
-def _end_check(event: EvidenceRecorded, board: Board, _now: float) -> Board:
-    if event.check is None:
-        return board
-    output = _name_output(event)
-    known = dict(board.expected)
-    if event.surface is event.code and event.tests:
-        known[event.check] = event.tests.ran + event.tests.skipped
-    left = {name: check for name, check in board.checks.items() if name != output}
-    return board.replace(checks=left, expected=known)
-
-
-def _to_seconds(at: str) -> float:
-    try:
-        return datetime.fromisoformat(at).timestamp()
-    except ValueError:
-        return 0.0
 
 
 class TestCounter:
@@ -315,7 +253,6 @@ class TestCounter:
         """How far each file was read, and how many tests had ended by then."""
 
     def count(self, check: RunningCheck) -> int:
-        """Return how many tests have ended."""
         files = sorted(self._outputs.glob(f"{check.output}-*.out"))
         if not files or files[-1].is_symlink():
             return 0

@@ -1,9 +1,7 @@
 """The change that a waiting call of Edit or Write would make, as a diff."""
 
 import difflib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from agentflow.core.file_text import decode_file
 from agentflow.core.pending import Pending
@@ -18,19 +16,12 @@ def diff_call(item: Pending, root: Path) -> list[str]:
         before = decode_file(path.read_bytes()).shown if is_own else ""
     except (KeyError, TypeError, OSError, ValueError):
         return []
-    after = _apply_edit(item.tool, given, before)
-    if after is None or after == before:
+    old, new, after = given.get("old_string"), given.get("new_string"), before
+    if item.tool == "Write" and isinstance(given.get("content"), str):
+        after = given["content"]
+    elif item.tool == "Edit" and isinstance(old, str) and isinstance(new, str) and old:
+        after = before.replace(old, new, -1 if given.get("replace_all") else 1)
+    if after == before:
         return []
     rows = difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=2)
     return list(rows)[2:]
-
-
-def _apply_edit(tool: str | None, given: Mapping[str, Any], before: str) -> str | None:
-    """Return a file as a call would leave it; None where that is unknown."""
-    if tool == "Write" and isinstance(given.get("content"), str):
-        return str(given["content"])
-    old, new = given.get("old_string"), given.get("new_string")
-    is_edit = tool == "Edit" and isinstance(old, str) and isinstance(new, str) and bool(old)
-    if not is_edit or str(old) not in before:
-        return None
-    return before.replace(str(old), str(new), -1 if given.get("replace_all") else 1)

@@ -46,7 +46,6 @@ class Progress:
         is_brief: bool = False,
         board: Board | None = None,
     ) -> None:
-        """Set the stream of the lines, and at a terminal the screen with the live region."""
         self._stream = stream
         self._medium = medium
         self._is_brief = is_brief
@@ -70,7 +69,6 @@ class Progress:
             send(render(lines, self._medium, None), self._stream)
 
     def close(self) -> None:
-        """Take the live region away; nothing is written afterwards."""
         if self._screen is not None:
             self._screen.close()
 
@@ -96,7 +94,6 @@ class Siblings:
         """The parents that had more than one run at once in this phase."""
 
     def number(self, stamped: StoredEvent) -> Row:
-        """Return the number of an event's run, if other runs are or were simultaneous."""
         event = stamped.event
         if isinstance(event, PhaseStarted):
             self._going.clear()
@@ -125,31 +122,20 @@ class Story:
         self._siblings = Siblings()
 
     def __call__(self, stamped: StoredEvent) -> tuple[Line, ...]:
-        """Return the lines of one event, none for what only machines care about."""
         self._began = self._began or stamped.at
         depth = 0 if stamped.parent is None else self._depths.get(stamped.parent, 0) + 1
         if isinstance(stamped.event, RunStarted):
             self._depths[stamped.event.run] = depth
         whose = self._siblings.number(stamped)
-        found = self._rows(stamped.event, self._memory)
+        found = tuple(self._rows(stamped.event, self._memory))
         if not found:
             return ()
         seconds = count_seconds(self._began, stamped.at)
         time = "" if seconds is None else format_clock(seconds)
         below = span("  " * depth)
-        return tuple(
-            _make_entry(
-                time if number == 0 else "",
-                (below, row[0], *whose, *row[1:]),
-                _count_indent(row[0].text) + 2 * depth,
-            )
-            for number, row in enumerate(found)
-        )
-
-
-def _count_indent(lead: str) -> int:
-    return len(lead) - len(lead.lstrip(" "))
-
-
-def _make_entry(time: str, row: Row, indent: int) -> Line:
-    return line(span(f"{time:>{_CLOCK_WIDTH}}  ", Style.DIM), *row, hang=_CLOCK_WIDTH + indent + 4)
+        lines = list[Line]()
+        for lead, *rest in found:
+            clock = span(f"{'' if lines else time:>{_CLOCK_WIDTH}}  ", Style.DIM)
+            indent = len(lead.text) - len(lead.text.lstrip(" ")) + 2 * depth
+            lines.append(line(clock, below, lead, *whose, *rest, hang=_CLOCK_WIDTH + indent + 4))
+        return tuple(lines)

@@ -27,13 +27,9 @@ _STYLES = {"": "none", "1": "bold", "2": "dim", "31": "red", "32": "green", "33"
 class Screen(Protocol):
     """The place where a running task is shown."""
 
-    def show(self, board: Board, text: str) -> None:
-        """Take the newest board, and write finished lines above the region."""
-        ...
+    def show(self, board: Board, text: str) -> None: ...
 
-    def close(self) -> None:
-        """Take the region away; nothing is written afterwards."""
-        ...
+    def close(self) -> None: ...
 
 
 class Painter:
@@ -44,7 +40,6 @@ class Painter:
         self._counter = TestCounter(outputs)
 
     def paint(self, board: Board, width: int, now: float | None = None) -> tuple[str, ...]:
-        """Return the rows of the region, none of which reaches the edge; none while nothing goes on."""
         if board.phase is None:
             return ()
         now = time.time() if now is None else now
@@ -76,7 +71,6 @@ class Painter:
             yield Text(f"! waits for you: {', '.join(map(make_visible, board.waiting))}", style="yellow")
 
     def _draw_check(self, check: RunningCheck, console: Console, now: float) -> Text:
-        """Return a check with the time it takes; with a bar where it is known how many tests it has."""
         since = format_whole_seconds(max(0.0, now - check.since))
         name, command = (f"  {check.name} ", "bold"), (make_visible(check.command), "dim")
         if check.slow:
@@ -106,7 +100,6 @@ def _draw_bar(bar: ProgressBar, console: Console) -> Text:
 
 
 def _draw_phases(board: Board, width: int, now: float) -> Text:
-    """Return the phases with their marks, or, without room for all, the current one and its number."""
     assert board.phase is not None
     since = format_whole_seconds(max(0.0, now - board.since))
     again = f" (iteration {board.iteration})" if board.iteration > 1 else ""
@@ -141,7 +134,6 @@ def _draw_work(work: Work, now: float) -> Text:
 
 
 def _draw_spending(board: Board) -> Text | None:
-    """Return the usage against the limits; None before the first reply."""
     usage, most = board.usage, board.budget
     if usage is None or not usage.tokens:
         return None
@@ -167,7 +159,6 @@ class Region:
         self._thread.start()
 
     def show(self, board: Board, text: str) -> None:
-        """Take the newest board, and write finished lines above the region."""
         with self._lock:
             self._board = board
             kept = self._drawn if board.phase else ()  # a question may follow at once
@@ -175,7 +166,6 @@ class Region:
                 self._put(text, kept)
 
     def close(self) -> None:
-        """Take the region away; nothing is written afterwards."""
         self._closed.set()
         self._thread.join()
         with self._lock:

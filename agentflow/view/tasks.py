@@ -1,6 +1,6 @@
 """A task folder read into a snapshot, and the tasks of a repository as a table."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -25,7 +25,6 @@ _VERDICTS: Mapping[Status, str] = {
     Status.TAMPERED: "not_verified",
 }
 """The result of a task that ended by itself."""
-_SHORT: Mapping[str, str] = {Status.VERIFIED_WITH_CAVEAT: "with caveat"}
 _UNITS: Mapping[str, int] = {"day": 86_400, "hour": 3_600, "minute": 60}
 _HEADS = ("task", "when", "status", "exit", "cost")
 _LEAST_WORDS = 10
@@ -85,10 +84,6 @@ def draw_tasks(rows: tuple[TaskRow, ...], now: datetime, width: int | None) -> I
         yield line(*heads, span("first words", Style.DIM), hang=4)
     for one, row in zip(readable, filled, strict=True):
         yield line(*row, span(clip(one.task or "", room)), hang=4)
-    yield from _draw_unreadable(rows)
-
-
-def _draw_unreadable(rows: Iterable[TaskRow]) -> Iterator[Line]:
     broken = [one for one in rows if one.error is not None]
     if broken:
         yield line(span(f"! {format_count(len(broken), 'task')} cannot be read", Style.WARN))
@@ -97,31 +92,23 @@ def _draw_unreadable(rows: Iterable[TaskRow]) -> Iterator[Line]:
 
 
 def _draw_cells(one: TaskRow, now: datetime) -> tuple[Span, ...]:
+    if one.status in (INTERRUPTED, UNDONE):
+        status = span(f"! {one.status}", Style.WARN)
+    else:
+        known = Status(one.status or "")
+        words = "with caveat" if known is Status.VERIFIED_WITH_CAVEAT else known
+        status = span(f"{mark_status(known).text}{words}", style_status(known))
+    cost = "-" if one.cost_usd is None else f"${one.cost_usd:.2f}"
     return (
         span(one.task_id, Style.ACCENT),
         span(_describe_age(one.started_at, now), Style.DIM),
-        _draw_status(one.status or ""),
+        status,
         span("-" if one.exit_code is None else str(one.exit_code)),
-        span(_format_cost(one.cost_usd), Style.DIM),
+        span("<$0.01" if one.cost_usd and 0 < one.cost_usd < 0.01 else cost, Style.DIM),
     )
 
 
-def _draw_status(status: str) -> Span:
-    if status in (INTERRUPTED, UNDONE):
-        return span(f"! {status}", Style.WARN)
-    known = Status(status)
-    return span(f"{mark_status(known).text}{_SHORT.get(status, status)}", style_status(known))
-
-
-def _format_cost(cost: float | None) -> str:
-    """Return a cost to the cent, less than one as such; an unknown one is a dash."""
-    if cost is None:
-        return "-"
-    return "<$0.01" if 0 < cost < 0.01 else f"${cost:.2f}"
-
-
 def _describe_age(started_at: str | None, now: datetime) -> str:
-    """Return how long ago something was, as a person would say it."""
     try:
         seconds = (now - datetime.fromisoformat(started_at or "")).total_seconds()
     except (TypeError, ValueError):
@@ -133,7 +120,6 @@ def _describe_age(started_at: str | None, now: datetime) -> str:
 
 
 _OUTPUT_BYTES = 64 * 1024
-"""The bytes of an output that are shown."""
 
 
 class Snapshot(Record):
@@ -146,7 +132,6 @@ class Snapshot(Record):
     evidence: tuple[Evidence, ...]
 
     def find(self, evidence_id: str | None) -> Evidence | None:
-        """Return the record of an id."""
         return next((one for one in self.evidence if one.id == evidence_id), None)
 
 

@@ -4,7 +4,9 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
+from pathlib import Path
 from typing import TextIO
 
 from agentflow.core.record import Record
@@ -56,13 +58,11 @@ def span(text: str, style: Style = Style.PLAIN) -> Span:
 
 
 def line(*parts: Span | str, hang: int = 0) -> Line:
-    """Return a line of spans and plain text."""
     return Line(spans=tuple(part if isinstance(part, Span) else span(part) for part in parts), hang=hang)
 
 
-def label_row(label: str, *spans: Span, width: int = _LABEL) -> Line:
-    """Return one row of a list of names and values."""
-    return line(column(label, width, Style.DIM), *spans, hang=width)
+def label_row(label: str, *parts: Span | str, width: int = _LABEL) -> Line:
+    return line(column(label, width, Style.DIM), *parts, hang=width)
 
 
 def column(text: str, width: int, style: Style = Style.PLAIN) -> Span:
@@ -81,12 +81,10 @@ def fill_columns(rows: Sequence[Sequence[Span]]) -> list[tuple[Span, ...]]:
 
 
 def clip(text: str, width: int) -> str:
-    """Return the text cut to a width, with an ellipsis where something is missing."""
     return text if count_cells(text) <= width else _take_prefix(text, width - 1) + "…"
 
 
 def count_cells(text: str) -> int:
-    """Return how many columns a terminal gives a text."""
     return len(text) if text.isascii() else sum(_count_cells(character) for character in text)
 
 
@@ -97,7 +95,6 @@ def _count_cells(character: str) -> int:
 
 
 def _take_prefix(text: str, width: int) -> str:
-    """Return the longest beginning that needs no more than `width` columns."""
     used = 0
     for place, character in enumerate(text):
         used += _count_cells(character)
@@ -107,7 +104,6 @@ def _take_prefix(text: str, width: int) -> str:
 
 
 def cut(one: Line, width: int) -> Line:
-    """Return a line shortened to a width."""
     if count_cells(one.text) <= width:
         return one
     kept: list[Span] = []
@@ -127,20 +123,14 @@ def fit_lines(lines: Iterable[Line], width: int) -> Iterator[Line]:
     for one in lines:
         if count_cells(one.text) <= room:
             yield one
-        else:
-            yield from _wrap(one if _measure_columns(one) <= room else _squeeze(one), room)
-
-
-def _measure_columns(one: Line) -> int:
-    """Return the width of a line's filled columns, all that stands before them included."""
-    filled = [place for place, part in enumerate(one.spans, 1) if _FILLING.search(part.text)]
-    return sum(count_cells(part.text) for part in one.spans[: filled[-1]]) if filled else 0
-
-
-def _squeeze(one: Line) -> Line:
-    """Return a line without the filling of its columns, save the first."""
-    first, *rest = one.spans
-    return one.replace(spans=(first, *(part.replace(text=_FILLING.sub("  ", part.text)) for part in rest)))
+            continue
+        filled = [place for place, part in enumerate(one.spans, 1) if _FILLING.search(part.text)]
+        before = one.spans[: filled[-1]] if filled else ()
+        if sum(count_cells(part.text) for part in before) > room:  # its columns go, save the first
+            first, *rest = one.spans
+            rest = [part.replace(text=_FILLING.sub("  ", part.text)) for part in rest]
+            one = one.replace(spans=(first, *rest))  # noqa: PLW2901
+        yield from _wrap(one, room)
 
 
 def _wrap(one: Line, width: int) -> Iterator[Line]:
@@ -163,7 +153,6 @@ def _wrap(one: Line, width: int) -> Iterator[Line]:
 
 
 def _split_pieces(one: Line, width: int) -> Iterator[Span]:
-    """Yield the words and gaps of a line, none of them wider than a row."""
     for part in one.spans:
         for found in _PIECES.findall(part.text):
             rest = found
@@ -209,8 +198,6 @@ _RESET = "\x1b[0m"
 
 
 class Medium(Record):
-    """The abilities of a stream."""
-
     colour: bool
     ascii: bool
     live: bool
@@ -249,26 +236,23 @@ def write_lines(lines: Iterable[Line], stream: TextIO, medium: Medium) -> bool:
 
 def render(lines: Iterable[Line], medium: Medium, width: int | None) -> str:
     """Return lines as the text of a stream, each ended by a newline."""
-    shown = map(_in_ascii, lines) if medium.ascii else lines
-    fitted = shown if width is None else fit_lines(shown, width)
+    if medium.ascii:
+        lines = [
+            one.replace(spans=tuple(part.replace(text=part.text.translate(ASCII)) for part in one.spans))
+            for one in lines
+        ]
+    fitted = lines if width is None else fit_lines(lines, width)
     return "".join(f"{paint(one, medium)}\n" for one in fitted)
 
 
 def paint(one: Line, medium: Medium) -> str:
-    """Return a line with its colours, if there are to be any."""
     if not medium.colour:
         return one.text.rstrip(" ")
-    return "".join(
-        part.text
-        if part.style is Style.PLAIN or not part.text
-        else f"\x1b[{part.style.value}m{part.text}{_RESET}"
-        for part in one.spans
-    )
-
-
-def _in_ascii(one: Line) -> Line:
-    """Return a line whose marks are made of ASCII characters."""
-    return one.replace(spans=tuple(part.replace(text=part.text.translate(ASCII)) for part in one.spans))
+    painted = ""
+    for part in one.spans:
+        is_plain = part.style is Style.PLAIN or not part.text
+        painted += part.text if is_plain else f"\x1b[{part.style.value}m{part.text}{_RESET}"
+    return painted
 
 
 def send(text: str, stream: TextIO | None) -> bool:
@@ -283,17 +267,8 @@ def send(text: str, stream: TextIO | None) -> bool:
         stream.write(redact_text(text).encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
     except OSError:
-        _abandon(stream)
+        # nowhere takes the rest, so that buffered output raises nothing when Python ends
+        with suppress(OSError), Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), stream.fileno())
         return False
     return True
-
-
-def _abandon(stream: TextIO) -> None:
-    """Point a stream at nowhere, so that buffered output raises nothing when Python ends."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, stream.fileno())
-    except OSError:
-        pass  # it has no descriptor, so nothing is left to be written
-    finally:
-        os.close(nowhere)

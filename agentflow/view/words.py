@@ -39,8 +39,6 @@ def is_offline(model: str) -> bool:
 
 
 class Detail(Enum):
-    """The amount of detail that a person is shown."""
-
     VERDICT = "verdict"
     BRIEF = "brief"
     FULL = "full"
@@ -84,7 +82,6 @@ def mark_style(style: Style) -> Span:
 
 
 def pass_mark(holds: bool) -> Span:
-    """Return the mark of a claim that holds or does not."""
     return span("✓ ", Style.GOOD) if holds else span("✗ ", Style.BAD)
 
 
@@ -103,7 +100,6 @@ def describe_tree(tree: str | None) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a time span as a person would say it."""
     if seconds < 60:
         return f"{seconds:.2f}s" if seconds < 1 else f"{seconds:.1f}s"
     return format_whole_seconds(seconds)

@@ -80,10 +80,7 @@ class Continuations:
 
 
 class Actions:
-    """The actions on the tasks of one repository."""
-
     def __init__(self, continuations: Continuations, find_git: Callable[[Path], Git]) -> None:
-        """Take what returns the repository or worktree of a task's folder."""
         self._continuations = continuations
         self._find_git = find_git
 
@@ -91,36 +88,37 @@ class Actions:
         """Do what a person asked for and return what came of it. Raises AgentflowError."""
         match name:
             case "approve":
-                return self._approve(folder, decode(_Approval, body, "approval"))
+                approval = decode(_Approval, body, "approval")
+                given = parse_edited_input(approval.input or None)
+                answer = Answer(approved=True, input=given, by=_BY, comment=approval.comment)
+                return self._decide(folder, approval.pending, answer)
             case "deny":
-                return self._deny(folder, decode(_Denial, body, "denial"))
+                denial = decode(_Denial, body, "denial")
+                if not denial.reason.strip():
+                    raise UsageError("say why: the model reads the reason as the result of its call")
+                answer = Answer(approved=False, text=denial.reason, by=_BY)
+                return self._decide(folder, denial.pending, answer)
             case "answer":
-                answer_question(
-                    self._find_git(folder).root, folder.name, decode(_MessageText, body, "answer").said
-                )
+                texts = decode(_MessageText, body, "answer").said
+                answer_question(self._find_git(folder).root, folder.name, texts)
                 return f"Answered. {self._go_on(folder)}"
             case "say":
-                return self._say(folder, " ".join(decode(_MessageText, body, "message").said))
+                text = " ".join(decode(_MessageText, body, "message").said)
+                if not text.strip():
+                    raise UsageError("the message is empty")
+                send_message(self._find_git(folder), folder, text)
+                return "The working role reads it before its next turn."
             case "stop":
                 return self._stop(folder)
             case "resume":
                 self._continuations.begin(folder)
                 return "The task continues."
             case "undo":
-                return self._undo(folder, decode(_Undo, body, "undo"))
+                wish, root = decode(_Undo, body, "undo"), self._find_git(folder).root
+                done = undo(folder.name, folder=root, dry_run=wish.dry_run, force=wish.force)
+                return _describe_undo(done)
             case _:
                 raise UsageError(f"there is no action {name}")
-
-    def _approve(self, folder: Path, said: _Approval) -> str:
-        given = parse_edited_input(said.input or None)
-        return self._decide(
-            folder, said.pending, Answer(approved=True, input=given, by=_BY, comment=said.comment)
-        )
-
-    def _deny(self, folder: Path, said: _Denial) -> str:
-        if not said.reason.strip():
-            raise UsageError("say why: the model reads the reason as the result of its call")
-        return self._decide(folder, said.pending, Answer(approved=False, text=said.reason, by=_BY))
 
     def _decide(self, folder: Path, pending_id: str, decision: Answer) -> str:
         made = decide_approval(self._find_git(folder).root, pending_id, decision, task_id=folder.name)
@@ -129,37 +127,21 @@ class Actions:
         return f"{pending_id} {made.word}. {self._go_on(folder)}"
 
     def _go_on(self, folder: Path) -> str:
-        """Continue a task for which nothing is left to decide."""
         waits = len(load_state(folder).pending)
         if waits:
             return f"{waits} more to decide before the task continues."
         self._continuations.begin(folder)
         return "The task continues."
 
-    def _say(self, folder: Path, text: str) -> str:
-        if not text.strip():
-            raise UsageError("the message is empty")
-        send_message(self._find_git(folder), folder, text)
-        return "The working role reads it before its next turn."
-
-    def _undo(self, folder: Path, wish: _Undo) -> str:
-        root = self._find_git(folder).root
-        return _describe_undo(undo(folder.name, folder=root, dry_run=wish.dry_run, force=wish.force))
-
     def _stop(self, folder: Path) -> str:
         status = load_state(folder).status
         if status not in OPEN:
             raise StateError(f"the task is over: {status}")
         ending = cancel_task(self._find_git(folder).root, folder.name)
-        return (
-            "The task was asked to stop and is still ending."
-            if ending.is_pending
-            else "The task has stopped."
-        )
+        return f"The task {'was asked to stop and is still ending' if ending.is_pending else 'has stopped'}."
 
 
 def _describe_undo(done: UndoResult) -> str:
-    """Return what an undo did or would do, a line for each kind of change."""
     match done.state:
         case "already_undone":
             return "The task was undone before."

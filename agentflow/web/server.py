@@ -60,7 +60,6 @@ def serve_page(git: Git, port: int, tell: Callable[[str], None]) -> None:
 
 
 def _listen(port: int) -> socket.socket:
-    """Return a socket of this machine alone; 0 is any free port. Raises ConfigError."""
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -77,23 +76,25 @@ def _listen(port: int) -> socket.socket:
 
 
 class _Pages:
-    """The addresses of the pages; what reads files runs in a thread."""
-
     def __init__(self, site: Site) -> None:
         self._site = site
         self.is_over: Callable[[], bool] = lambda: False
 
     def make_app(self) -> ASGIApp:
         """Return the application, which trusts that it is guarded."""
-        reads = ["GET", "HEAD"]
+        site, reads = self._site, ["GET", "HEAD"]
         task = "/tasks/{task_id}"
+
+        def show_task(request: Request) -> Response:
+            return HTMLResponse(site.show_task(request.path_params["task_id"]))
+
         app = Starlette(
             routes=[
-                Route("/", self._show_list, methods=reads),
-                Route("/live", self._follow_list),
-                Route("/style.css", self._send_style, methods=reads),
+                Route("/", lambda _: HTMLResponse(site.show_list()), methods=reads),
+                Route("/live", lambda _: self._stream(site.render_list)),
+                Route("/style.css", lambda _: Response(read_style(), media_type="text/css"), methods=reads),
                 *(Route(f"/{name}", partial(_send_asset, name), methods=reads) for name in _ASSETS),
-                Route(f"{task}/", self._show_task, methods=reads),
+                Route(f"{task}/", show_task, methods=reads),
                 Route(f"{task}/live", self._follow_task),
                 Route(f"{task}/evidence/{{evidence_id}}", self._show_evidence, methods=reads),
                 Route(f"{task}/{{action}}", self._act, methods=["POST"]),
@@ -103,23 +104,11 @@ class _Pages:
         app.router.redirect_slashes = False
         return app
 
-    def _show_list(self, _: Request) -> Response:
-        return HTMLResponse(self._site.show_list())
-
-    def _show_task(self, request: Request) -> Response:
-        return HTMLResponse(self._site.show_task(request.path_params["task_id"]))
-
     def _show_evidence(self, request: Request) -> Response:
         number = request.query_params.get("page", "1")
         place = int(number) if number.isdecimal() and len(number) < 10 else 1
         ids = request.path_params
         return HTMLResponse(self._site.show_evidence(ids["task_id"], ids["evidence_id"], place))
-
-    def _send_style(self, _: Request) -> Response:
-        return Response(read_style(), media_type="text/css")
-
-    def _follow_list(self, _: Request) -> Response:
-        return self._stream(self._site.render_list)
 
     def _follow_task(self, request: Request) -> Response:
         task_id = request.path_params["task_id"]
@@ -216,8 +205,6 @@ class Guard:
         self._hosts = tuple(f"{name}:{port}" for name in _NAMES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
-
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(_HEADERS)
@@ -231,7 +218,6 @@ class Guard:
         await self._app({**scope, "path": f"/{rest}", "root_path": ""}, receive, send_guarded)
 
     def _refuse(self, request: Request) -> str:
-        """Return why a request is not answered, or nothing."""
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         if host not in self._hosts:
             return f"Refused: this server answers only to {' and '.join(self._hosts)}."

@@ -1,13 +1,13 @@
 """The pages of one repository, made from the files of its tasks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from agentflow.api.undo import OPEN
 from agentflow.api.worktree import list_homes, open_home
 from agentflow.core.errors import TaskNotFound
-from agentflow.core.pending import APPROVED, Pending, to_letter
+from agentflow.core.pending import APPROVED, to_letter
 from agentflow.core.task import Status
 from agentflow.pages.page import TaskPage, read_task_page
 from agentflow.pages.render import describe_pending, render_parts
@@ -21,7 +21,6 @@ from agentflow.web.actions import Actions, Continuations, to_home
 from agentflow.workspace.git import Git
 
 _OUTPUT_PAGE_BYTES = 64 * 1024
-"""The bytes of an output that one page shows."""
 _RESUMABLE = (Status.RUNNING, Status.SUSPENDED, Status.CANCELLED, Status.ERROR)
 _TONES: Mapping[str | None, str] = {
     **{status: style_status(status).name.lower() for status in Status},
@@ -29,7 +28,6 @@ _TONES: Mapping[str | None, str] = {
     UNDONE: "warn",
     None: "bad",
 }
-"""By each status in the list."""
 _INNER = ("run-", "turn-")
 """Parts that stand in another; the script of the page puts them there."""
 Parts = Mapping[str, str]
@@ -37,8 +35,6 @@ _Stamp = tuple[object, ...]
 
 
 class _KeptTask(NamedTuple):
-    """A task's page, and the state of its files that it was made from."""
-
     stamp: _Stamp
     page: TaskPage
     parts: Parts
@@ -70,17 +66,14 @@ class Site:
         return self._homes[home]
 
     def _list_tasks(self) -> dict[str, Path]:
-        """Return the folders of all tasks by their ids, newest last."""
         homes = list_homes(self._root)
         found = {name: home / reading.TASKS / name for home in homes for name in reading.list_tasks(home)}
         return dict(sorted(found.items())) if len(homes) > 1 else found
 
     def show_list(self) -> str:
-        """Return the page of all tasks."""
         return self._fill_page("web/list.html", title="Tasks", up="", parts=self.render_list())
 
     def render_list(self) -> Parts:
-        """Return the tasks and sessions as parts of a page."""
         tasks = self._list_tasks()
         works = {home: self._continuations.is_at_work(home) for home in set(map(to_home, tasks.values()))}
         rows = {
@@ -120,7 +113,6 @@ class Site:
         return kept.parts
 
     def show_evidence(self, task_id: str, evidence_id: str, number: int) -> str:
-        """Return a page of what a command printed. Raises TaskNotFound."""
         folder = self.find_task(task_id)
         record = next((one for one in reading.read_evidence(folder) if one.id == evidence_id), None)
         if record is None:
@@ -129,12 +121,17 @@ class Site:
         size = path.stat().st_size if path.is_file() and not path.is_symlink() else 0
         pages = max(1, -(-size // _OUTPUT_PAGE_BYTES))
         number = min(max(1, number), pages)
+        output = b""
+        if size:
+            with path.open("rb") as file:
+                file.seek((number - 1) * _OUTPUT_PAGE_BYTES)
+                output = file.read(_OUTPUT_PAGE_BYTES)
         return self._fill_page(
             "web/evidence.html",
             title=record.id,
             up="../../../",
             record=record,
-            output=_read_output_page(path, number) if size else "",
+            output=strip_colours(output.decode("utf-8", "replace")),
             number=number,
             pages=pages,
             size=size,
@@ -145,7 +142,6 @@ class Site:
         return fill_template(name, repository=self._root.name, parts=shown, **values)
 
     def _describe(self, folder: Path, *, is_at_work: bool) -> TaskRow:
-        """Return a task's row, read again only where its events have changed."""
         stamp = (_stamp(folder / reading.EVENTS), is_at_work)
         kept = self._rows.get(folder.name)
         if kept is None or kept[0] != stamp:
@@ -155,19 +151,21 @@ class Site:
 
 
 def render_error(message: str, hint: str) -> str:
-    """Return a page that says what is wrong."""
     return fill_template("web/error.html", message=message, hint=hint)
 
 
 def _render_all(page: TaskPage, failure: str) -> Parts:
-    """Return the parts of a page; what a person can do and decide comes after its head."""
     parts = dict(render_parts(page, evidence_link="evidence/{}"))
     if page.snapshot is None:
         return parts
     state = page.snapshot.state
-    items = [
-        (item, describe_pending(item, page.snapshot.folder), _list_questions(item)) for item in state.pending
-    ]
+    items = []
+    for item in state.pending:
+        lettered = [
+            (one.text, [(to_letter(place), option) for place, option in enumerate(one.options)])
+            for one in item.questions
+        ]
+        items.append((item, describe_pending(item, page.snapshot.folder), lettered))
     controls = fill_template(
         "web/controls.html",
         is_open=state.status in OPEN,
@@ -180,29 +178,9 @@ def _render_all(page: TaskPage, failure: str) -> Parts:
     return {**{name: text for name, text in mine.items() if text}, **parts}
 
 
-def _list_questions(item: Pending) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Return the questions, and of each the options with their letters."""
-    return [
-        (one.text, [(to_letter(place), option) for place, option in enumerate(one.options)])
-        for one in item.questions
-    ]
-
-
-def _read_output_page(path: Path, number: int) -> str:
-    with path.open("rb") as file:
-        file.seek((number - 1) * _OUTPUT_PAGE_BYTES)
-        return strip_colours(file.read(_OUTPUT_PAGE_BYTES).decode("utf-8", "replace"))
-
-
 def _stamp_task(folder: Path) -> _Stamp:
-    """Return what differs once a file of a task has changed."""
-    return tuple(_stamp(place) for place in _list_changing(folder))
-
-
-def _list_changing(folder: Path) -> Iterator[Path]:
-    yield folder / reading.EVENTS
-    yield folder / reading.EVIDENCE
-    yield from sorted((folder / "runs").glob("*.jsonl"))
+    runs = sorted((folder / "runs").glob("*.jsonl"))
+    return tuple(map(_stamp, (folder / reading.EVENTS, folder / reading.EVIDENCE, *runs)))
 
 
 def _stamp(path: Path) -> tuple[str, int, int]:

@@ -11,6 +11,7 @@ from agentflow.core.verdict import MutantEnd, MutantResult
 from agentflow.pages.diff import FileView
 from agentflow.pages.markdown import escape_markdown, format_comment, format_mutants, to_code
 from agentflow.pages.page import TaskPage
+from agentflow.report.summary import summarize_task
 from agentflow.verdict.paths import PathKind
 from agentflow.view.tasks import Snapshot
 
@@ -78,10 +79,12 @@ def test_no_backtick_ends_a_code_span(text: str) -> None:
 def test_a_part_that_is_too_long_takes_no_other_part_with_it() -> None:
     state = TaskState(task_id="t", task="fix", started_at="", max_iterations=1, model="repair")
     changed = FileView(path="a.py", kind=PathKind.PRODUCT, reason="", added=1, removed=0, hunks=())
+    snapshot = Snapshot(folder=Path(), state=state, events=(), evidence=())
     page = TaskPage(
         task_id="t",
         at_work=True,
-        snapshot=Snapshot(folder=Path(), state=state, events=(), evidence=()),
+        snapshot=snapshot,
+        summary=summarize_task(state, snapshot.find, at_work=True),
         files=(changed,),
         diff="+" + "x" * 70_000,
     )

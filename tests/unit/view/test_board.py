@@ -223,7 +223,7 @@ def test_what_a_role_did_is_one_line_a_call_where_a_person_follows() -> None:
     assert "".join(part.text for part in row) == "  ● Read pages.py (42 lines)"
     (row,) = list_brief_rows(done().replace(tool="Edit", summary="+3 -1"), memory)
     assert "".join(part.text for part in row) == "  ● Edit +3 -1"
-    assert list_brief_rows(done().replace(tool="SubmitChange"), memory) == ()
+    assert list(list_brief_rows(done().replace(tool="SubmitChange"), memory)) == []
 
 
 def test_a_count_goes_on_where_it_was_and_begins_anew_with_a_new_run(tmp_path: Path) -> None:

@@ -35,12 +35,12 @@ def test_one_record_with_its_output(finished: Snapshot, golden: Golden) -> None:
 
 
 def test_the_table_fits_eighty_columns(finished: Snapshot) -> None:
-    rows = format_evidence_table(finished)
+    rows = tuple(format_evidence_table(finished))
     assert tuple(fit_lines(rows, 80)) == rows
 
 
 def test_a_red_and_a_green_run_look_different(finished: Snapshot) -> None:
-    rows = {row.spans[1].text.strip(): row for row in format_evidence_table(finished)[1:]}
+    rows = {row.spans[1].text.strip(): row for row in [*format_evidence_table(finished)][1:]}
     red, green = rows["ev-0002"], rows["ev-0007"]
     assert (red.spans[0].text, red.spans[0].style) == ("✗ ", Style.BAD)
     assert (green.spans[0].text, green.spans[0].style) == ("✓ ", Style.GOOD)
@@ -50,16 +50,16 @@ def test_a_command_that_was_stopped_is_not_green(finished: Snapshot) -> None:
     one = finished.evidence[6].replace(exit_code=None, timed_out=True, tests=None)
     (_, row) = format_evidence_table(finished.replace(evidence=(one,)))
     assert row.text.startswith("✗ ev-0007  tests  time")
-    assert "timed out" in format_evidence(one, "")[1].text
+    assert "timed out" in [*format_evidence(one, "")][1].text
     killed = one.replace(timed_out=False)
-    assert "killed" in format_evidence(killed, "")[1].text
+    assert "killed" in [*format_evidence(killed, "")][1].text
 
 
 def test_base_checks_on_final_code_are_told_apart(finished: Snapshot) -> None:
     one = finished.evidence[7]
-    assert "after, original checks" in format_evidence(one, "")[3].text
+    assert "after, original checks" in [*format_evidence(one, "")][3].text
     other = one.replace(code=Side.BASE, surface=Side.FINAL)
-    assert "before, current tests" in format_evidence(other, "")[3].text
+    assert "before, current tests" in [*format_evidence(other, "")][3].text
 
 
 def test_what_fails_without_the_change_is_no_fault(finished: Snapshot) -> None:
