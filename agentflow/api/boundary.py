@@ -84,7 +84,6 @@ def _find_secrets(git: Git, rules: Rules) -> tuple[Path, ...]:
 
 
 def _list_files(root: Path, name: str) -> Iterator[str]:
-    """Yield a file, or all files below a folder except installed packages."""
     if not name.endswith("/"):
         yield name
         return

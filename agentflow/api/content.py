@@ -134,7 +134,6 @@ def withhold_provider_tools(
 
 
 def _has_search(model: str, settings: Settings, root: Path) -> bool:
-    """Return whether the model's provider has a web search; for a replay, whether it had one then."""
     if model.startswith("replay:"):
         from agentflow.api.models import has_offered_search
 
@@ -181,7 +180,6 @@ def load_content(root: Path, toolbox: Toolbox) -> Content:
 
 
 def _describe_no_tools(role: Role) -> str:
-    """Return why a sub-agent whose list names no tool of this program cannot be run."""
     listed = ", ".join(map(str, role.tools))
     return f"{role.place('tools')}: tools: role {role.name} lists {listed}, and none of them exists here"
 
@@ -215,7 +213,6 @@ def list_skill_folders(root: Path) -> tuple[SkillFolder, ...]:
 
 
 def _mark_trusted(skills: Skills, root: Path) -> Skills:
-    """Return skills, those of the repository with the hash that a person trusted."""
     trusted = load_trust_here(root).files
 
     def mark(skill: Skill) -> Skill:

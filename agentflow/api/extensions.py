@@ -127,7 +127,6 @@ def _list_hooks(repository: RepositoryTrust) -> Iterator[Extension]:
 
 
 def _list_hooks_of(place: HookFile, repository: RepositoryTrust) -> Iterator[Extension]:
-    """Yield the hooks of one file, those without an effect last."""
     file = repository.name_file(place.path)
     try:
         hooks, _ = load_hooks((place,))
@@ -189,7 +188,6 @@ def _list_plugins(repository: RepositoryTrust) -> Iterator[Extension]:
 
 
 def _describe_plugin(plugin: Plugin, repository: RepositoryTrust) -> str:
-    """Return the parts of a plugin at the repository's root: used, waiting for trust, and unused."""
     brings = ", ".join(format_count(count, part) for part, count in count_parts(plugin).items() if count)
     parts = (*plugin.agents, *plugin.commands, *plugin.hooks, *(one / SKILL_FILE for one in plugin.skills))
     waiting = sum(not repository.is_trusted(repository.name_file(path)) for path in parts)
@@ -228,7 +226,6 @@ def _read_name(manifest: Path) -> str:
 
 
 def _read_table(path: Path) -> dict[str, object]:
-    """Return a JSON object, an empty one where the file is none."""
     try:
         found = json.loads(read_content(path)) if path.is_file() else {}
     except (InvalidFile, OSError, ValueError, RecursionError):

@@ -118,7 +118,6 @@ def start_hook(root: Path, point: Point, name: str, *, is_users: bool) -> tuple[
 
 
 def _add_entry(settings: Path, point: Point, command: str) -> str:
-    """Return a settings file with one hook more; what it holds stays. Raises InvalidFile."""
     try:
         found = read_json(settings.read_text("utf-8-sig"), str(settings)) if settings.exists() else {}
         entry: dict[str, Any] = {"hooks": [{"type": "command", "command": command, "timeout": 30}]}
@@ -131,7 +130,6 @@ def _add_entry(settings: Path, point: Point, command: str) -> str:
 
 
 def _fill_start(point: Point) -> str:
-    """Return the script of a new hook."""
     rules = POINTS[point]
     block = "keeps it from happening" if rules.can_block else "is shown to the person"
     words = {
@@ -178,7 +176,6 @@ def make_payload(kind: type[Record], given: Mapping[str, Any]) -> Record:
 
 
 def _make_value(name: str, kind: Any) -> Any:
-    """Return an example value for a field: its name for a text, else an empty value."""
     text = _VALUES.get(name, f"a {name.replace('_', ' ')}")
     return text if kind is str else (get_origin(kind) or kind)()
 
@@ -186,10 +183,6 @@ def _make_value(name: str, kind: Any) -> Any:
 def _make_sample(
     point: Point, root: Path, outputs: Path, given: Mapping[str, Any], tool: Tool | None
 ) -> HookEvent:
-    """Return an event of a point, with what a person gives in place of what is made up.
-
-    Raises Mismatch for a given value of another type.
-    """
     depth = int("agent_id" in given or point in (Point.SUBAGENT_START, Point.SUBAGENT_STOP))
     return HookEvent(
         point=point,

@@ -86,7 +86,6 @@ class SignalWatch:
                 signal.signal(number, previous)
 
     def _note_signals(self) -> dict[Signals, Any]:
-        """Note all signals but that of Ctrl-C, and return what they did before."""
 
         def note(number: int, _frame: object) -> None:
             self.caught = self.caught or self._signals[Signals(number)]

@@ -84,7 +84,6 @@ def _open_live(name: str, settings: Settings, environ: Mapping[str, str]) -> Mod
 
 
 def _connect(name: str, api: "Api", settings: Settings, environ: Mapping[str, str]) -> tuple["Source", str]:
-    """Return the connection to a live model's server, and its address."""
     from agentflow.model.endpoint import VENDOR, choose_endpoint
 
     if name in CLOUDS:
@@ -215,7 +214,6 @@ def has_offered_search(name: str, root: Path) -> bool:
 
 
 def _load_recorded(name: str, root: Path) -> ReplayModel:
-    """Return the model that replays a task's replies. Raises TaskNotFound."""
     path = find(root, name.removeprefix("replay:"))
     known: dict[int, list[Exchange]] = {}
     summaries: dict[int, list[Reply | str]] = {}

@@ -62,7 +62,6 @@ def open_store() -> PluginStore:
 
 
 def _load_plugins(root: Path) -> Plugins:
-    """Return the plugins that count in a repository. Raises ConfigError for one that changed or is wrong."""
     store = open_store()
     found = [store.read(each) for each in store.load()]
     own = _load_own(root)
@@ -74,7 +73,6 @@ def _load_plugins(root: Path) -> Plugins:
 
 
 def _load_own(root: Path) -> Plugin | None:
-    """Return the trusted parts of the plugin at a repository's root. Raises InvalidFile if they are wrong."""
     trusted = load_trust_here(root)
     plugin = read_own_plugin(root) if trusted.covers(PLUGIN_MANIFEST) else None
     if plugin is None:
@@ -231,7 +229,6 @@ def fetch_plugin(source: str, entry: str = "") -> Iterator[PluginCandidate]:
 
 
 def _find(source: str, entry: str, scratch: Path) -> _PluginSource:
-    """Return where the plugin of a source lies, its files fetched where they are elsewhere."""
     place = expand_home(source)
     if place.exists() and not source.startswith("-"):
         commit, top = "", place
@@ -253,7 +250,6 @@ def _find(source: str, entry: str, scratch: Path) -> _PluginSource:
 
 
 def _follow(said: PluginSource, base: Path, commit: str, scratch: Path) -> _PluginSource:
-    """Return where a marketplace says that a plugin lies."""
     if not said.address:
         return _PluginSource(folder=base / said.folder, top=base, commit=commit, manifest=said.manifest)
     top = scratch / "entry"
@@ -262,7 +258,6 @@ def _follow(said: PluginSource, base: Path, commit: str, scratch: Path) -> _Plug
 
 
 def _complete_manifest(folder: Path, found: _PluginSource) -> None:
-    """Write the manifest of a plugin without one, from its marketplace entry or its folder's name."""
     place = folder / PLUGIN_MANIFEST
     if place.exists():
         return
@@ -299,7 +294,6 @@ def require_installed(name: str) -> InstalledPlugin:
 
 
 def _find_marketplace(place: Path) -> Path | None:
-    """Return the marketplace file that a path names, or that a folder holds."""
     if place.is_file():
         return place
     found = place / _MARKETPLACE
@@ -307,10 +301,6 @@ def _find_marketplace(place: Path) -> Path | None:
 
 
 def _choose_entry(path: Path, name: str) -> PluginSource:
-    """Return where the plugin of a name lies; without a name, the only one.
-
-    Raises UsageError with the names there are, and InvalidFile for a wrong file.
-    """
     top = decode(dict[str, Any], read_content(path), str(path))
     listed = top.get("plugins")
     if not isinstance(listed, list):

@@ -119,7 +119,6 @@ def begin_session(setup: Setup, order: Order) -> Iterator[Session]:
 
 
 def _count_implementers(setup: Setup, asked: int | None) -> int:
-    """Return how many implementers may work at once. Raises UsageError where nothing keeps them apart."""
     if asked is None and setup.sandbox.level is Level.NONE:
         return 1
     wanted = setup.settings.parallel if asked is None else asked
@@ -129,14 +128,12 @@ def _count_implementers(setup: Setup, asked: int | None) -> int:
 
 
 def _require_apart(setup: Setup) -> None:
-    """Raise UsageError where commands of one implementer could reach the files of all."""
     if setup.sandbox.level is Level.NONE:
         hint = "leave out --no-sandbox; only a new task can do without --parallel"
         raise UsageError("without a sandbox nothing separates the implementers' copies", hint=hint)
 
 
 def _tell_left_out(setup: Setup) -> Setup:
-    """Return the setup with a warning where implementers at the same time do without MCP servers."""
     if not setup.servers:
         return setup
     warning = "steps that run at the same time cannot use MCP tools"
@@ -144,7 +141,6 @@ def _tell_left_out(setup: Setup) -> Setup:
 
 
 def _limit_budget(asked: Budget, limits: TaskLimits) -> Budget:
-    """Return the budget of a task: the command line's limits, else the repository's."""
     return Budget(
         cost=limits.cost if asked.cost is None else asked.cost,
         tokens=limits.tokens if asked.tokens is None else asked.tokens,
@@ -176,7 +172,6 @@ def resume_session(
 
 
 def _reopen(git: Git, task_id: str | None, model: str | None, *, is_named: bool) -> TaskStore:
-    """Open a saved task; somebody else's only where the person names it and a model. Raises StateError."""
     folder = find(git.root, task_id)
     is_taken = bool(is_named and model and explain_foreign(git, folder))
     if not is_taken:
@@ -216,7 +211,6 @@ def run_session(
 
 @contextmanager
 def _trace(store: TaskStore) -> Iterator[None]:
-    """Send a trace of the task where the environment names a collector."""
     is_off = os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
     if is_off or not os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
         yield
@@ -236,7 +230,6 @@ def _trace(store: TaskStore) -> Iterator[None]:
 
 
 async def _run(crew: Crew, task: TaskState, watch: SignalWatch) -> TaskState:
-    """Run a task until it, a signal or a pause ends it; its state records every kind of end."""
     is_over = False
     try:
         async with anyio.create_task_group() as group:
@@ -267,7 +260,6 @@ async def _run(crew: Crew, task: TaskState, watch: SignalWatch) -> TaskState:
 
 
 def _explain(failure: Exception) -> tuple[Exit, str]:
-    """Return the exit code and the reason of an error."""
     if isinstance(failure, OSError):
         return Exit.CONFIG, describe_os_error(failure)
     code = failure.exit_code if isinstance(failure, AgentflowError) else Exit.INTERNAL
@@ -299,7 +291,6 @@ def _follow_task(git: Git, task: TaskState, earlier_id: str) -> TaskState:
 
 
 def _describe(git: Git, task: TaskState) -> Iterator[str]:
-    """Yield lines about a task: its request, the results of its roles, and its end."""
     ended = f"{task.status}: {to_one_line(task.ending.reason, _LINE)}" if task.ending else str(task.status)
     yield f"- asked: {to_one_line(task.intent.goal or task.task, _LINE)}"
     yield f"  ended: {'undone, its change is gone' if task.undone else ended}"

@@ -113,7 +113,6 @@ def expand_command(start: Path, text: str, wish: Wish) -> ExpandedCommand | None
 def _ask_hooks(
     git: Git, command: PromptCommand, typed: str, rest: str
 ) -> tuple[HookDecision, tuple[str, ...]]:
-    """Return the hooks' decision on a called command, and their notices. Raises Halted where they block."""
     point, hooks = Point.USER_PROMPT_EXPANSION, Chain(load_hooks_here(git.root)[0])
     if not hooks.has(point):
         return NO_DECISION, ()
@@ -138,7 +137,6 @@ def _ask_hooks(
 
 
 def _find_command(root: Path, name: str) -> PromptCommand | None:
-    """Return the command of a name, first one that may be called, or the skill of that name as a command."""
     found = load_commands_here(root)
     counting = found.replace(all=tuple(each for each in found.all if may_be_called(root, each)))
     command = counting.find(name) or found.find(name)
@@ -159,7 +157,6 @@ def load_commands_here(root: Path) -> PromptCommands:
 
 
 def _to_command(skill: Skill) -> PromptCommand:
-    """Return a skill as a command that is called by its name."""
     path = Path(skill.source)
     command = read_command(path, CommandFolder(path=path, root=skill.root, origin=skill.origin))
     files = list_skill_files(skill)
@@ -257,10 +254,6 @@ def _read_along(place: _Place, name: str, files: dict[str, str]) -> Iterator[str
 
 
 def _run_line(place: _Place, command: PromptCommand, line: str) -> str:
-    """Run a shell line in the sandbox of a role that only reads, and return what it prints.
-
-    Raises Halted where a rule, or the command's own list of tools, forbids it.
-    """
     runner = place.open_runner()
     if why := _find_refusal(place, command, line, runner):
         raise Halted(
@@ -278,7 +271,6 @@ def _run_line(place: _Place, command: PromptCommand, line: str) -> str:
 
 
 def _find_refusal(place: _Place, command: PromptCommand, line: str, runner: Sandbox) -> str | None:
-    """Return the rule that forbids a shell line, or None."""
     said = apply_rules(place.rules, BASH, {"command": line}, place.git.root)
     if said.decision is Decision.DENY:
         return said.rule

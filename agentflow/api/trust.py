@@ -188,7 +188,6 @@ def _is_whole(hook: Hook, trusted: TrustRecord, root: Path) -> bool:
 
 
 def _seal(hook: Hook, trusted: TrustRecord) -> Hook:
-    """Return a hook that runs only while its scripts are unchanged."""
     assert isinstance(hook.body, Script)
     written = list_written(hook)
     paths = (file for file in list_named(hook) if "/" in file or "." in file)
@@ -268,7 +267,6 @@ def _list_servers(root: Path) -> Iterator[Item]:
 
 
 def _list_plugin_hooks(root: Path, trusted: TrustRecord) -> tuple[HookFile, ...]:
-    """Return the hook files of a trusted plugin at the repository's root. Raises InvalidFile."""
     if not trusted.covers(PLUGIN_MANIFEST):
         return ()
     plugin = read_own_plugin(root)

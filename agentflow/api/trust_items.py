@@ -90,7 +90,6 @@ def describe_hooks(hooks: Iterable[Hook], file: str, root: Path) -> Iterator[Ite
 
 
 def _describe_role(path: Path, root: Path) -> Item:
-    """Return what a role file may do once it is trusted."""
     try:
         role, _ = read_role(path, "project")
         adds = f"replaces the {role.part} by" if role.part else "adds"

@@ -99,7 +99,6 @@ def validate(root: Path) -> Validation:
 
 
 def _look_at_roles(paths: Iterable[Path]) -> tuple[list[Role], list[Problem]]:
-    """Return the roles that can be read, and what is wrong with any."""
     roles: list[Role] = []
     problems: list[Problem] = []
     for path in paths:
@@ -119,7 +118,6 @@ def _look_at_roles(paths: Iterable[Path]) -> tuple[list[Role], list[Problem]]:
 
 
 def _look_at_hooks(places: Iterable[HookFile | None], root: Path) -> tuple[int, list[Problem]]:
-    """Return how many hooks files have, and what is wrong with them."""
     looked = [_find_file_problems(place, root) for place in places if place is not None]
     return sum(hooks for _, hooks in looked), [problem for found, _ in looked for problem in found]
 
@@ -144,7 +142,6 @@ def _find_settings_problems(root: Path) -> Iterator[Problem]:
 
 
 def _find_role_problems(role: Role, toolbox: Toolbox, known: tuple[Role, ...]) -> Iterator[Problem]:
-    """Yield what is wrong with a role that can be read."""
     try:
         require_known(role, known)
     except InvalidFile as error:
@@ -172,14 +169,12 @@ def _make_problem(file: str, message: str, line: int | None = None, severity: st
 
 
 def _to_problem(file: str, error: AgentflowError) -> Problem:
-    """Return an error of a file as a problem, with the key that its message begins with."""
     if isinstance(error, InvalidFile):
         return _make_problem(file, "; ".join(filter(None, (error.problem, error.hint))), error.line)
     return Problem(file=file, message=str(error).removeprefix(f"{file}: "))
 
 
 def _find_file_problems(place: HookFile, root: Path) -> tuple[tuple[Problem, ...], int]:
-    """Return what is wrong with a settings file, and how many hooks it has."""
     if not os.path.lexists(place.path):
         return (), 0
     source = str(place.path)
@@ -253,7 +248,6 @@ def _find_program_problem(words: Sequence[str], root: Path, *, is_shell: bool) -
 
 
 def _add_line(problem: Problem, path: Path) -> Problem:
-    """Return a problem with the line of its key, where that stands in the file just once."""
     if problem.line is not None or problem.key is None:
         return problem
     names = re.split(r"[.\[\]]+", problem.key)
@@ -262,7 +256,6 @@ def _add_line(problem: Problem, path: Path) -> Problem:
 
 
 def _find_line(path: Path, text: str) -> int | None:
-    """Return the line on which a text stands, if it is the only one."""
     lines = read_content(path).decode("utf-8-sig", "replace").splitlines() if path.is_file() else []
     numbers = [number for number, line in enumerate(lines, 1) if text in line]
     return numbers[0] if len(numbers) == 1 else None
@@ -277,7 +270,6 @@ class SkillSurvey(Record):
 
 
 def _survey_skills(places: Iterable[SkillFolder], roles: frozenset[str]) -> SkillSurvey:
-    """Return every skill, also those that another one of the same name replaces, and their problems."""
     skills: list[Skill] = []
     problems: list[Problem] = []
     found = [(place, folder) for place in places for folder in find_skill_folders(place)]
@@ -307,7 +299,6 @@ def _check_owners(skill: Skill, roles: frozenset[str]) -> Iterator[Problem]:
 
 
 def _check_tests(skill: Skill) -> Iterator[Problem]:
-    """Yield why the tests of a skill cannot be run."""
     try:
         read_situations(skill)
     except InvalidFile as error:
@@ -315,7 +306,6 @@ def _check_tests(skill: Skill) -> Iterator[Problem]:
 
 
 def _check_links(skill: Skill) -> Iterator[Problem]:
-    """Yield the links of SKILL.md to files that are not in the folder."""
     for number, target in _list_links(read_skill_file(skill, SKILL_FILE)):
         try:
             read_skill_file(skill, target)
@@ -331,7 +321,6 @@ def _check_links(skill: Skill) -> Iterator[Problem]:
 
 
 def _list_links(text: str) -> Iterator[tuple[int, str]]:
-    """Yield line and target of each link that is no address, outside code."""
     in_code = False
     for number, line in enumerate(text.splitlines(), 1):
         in_code ^= _FENCE.match(line) is not None

@@ -159,7 +159,6 @@ def _narrow_role(role: Role, invoked: Invocation, toolbox: Toolbox) -> Role:
 
 
 def _narrow_roles(roles: Roles, rules: Rules, toolbox: Toolbox, settings: Settings) -> tuple[Role, ...]:
-    """Return the roles without the tools that rules deny, and with the MCP tools that settings give."""
     allowed = (remove_denied_tools(role, rules, toolbox) for role in roles.all)
     return tuple(set_server_rules(role, settings) for role in allowed)
 
@@ -170,7 +169,6 @@ def refuse_unpriced(setup: Setup, budget: Budget) -> None:
 
 
 def _describe_surroundings(sandbox: Sandbox) -> tuple[str, ...]:
-    """Return warnings about what killed commands left, and a sandbox that is not complete."""
     is_whole = sandbox.level is Level.FULL and not sandbox.opened.network
     return (*sweep_leftovers(), *(() if is_whole else (describe_sandbox(sandbox),)))
 
@@ -216,7 +214,6 @@ def _watch_hooks(setup: Setup, task: TaskState) -> Watch:
 
 
 def _make_checking(setup: Setup, store: TaskStore) -> Checking:
-    """Return the runner of a task's checks."""
     bounds = Bounds(timeouts=setup.settings.timeouts, patience=setup.settings.check_retry)
     return Checking(
         setup.git,
@@ -268,7 +265,6 @@ def assemble(setup: Setup, store: TaskStore, consent: Consent, *, attended: bool
 
 
 def _mutate(setup: Setup, tree: str, path: str, cancelled: Callable[[], bool]) -> str:
-    """Return which lines no test notices of what differs from a tree, the numbers first."""
     from agentflow.api.mutation import MUTANTS_SECONDS, MutationRequest, describe_mutation, find_mutation
 
     request = MutationRequest(revisions=tree, path=path, seconds=MUTANTS_SECONDS, cancelled=cancelled)

@@ -73,7 +73,6 @@ def _is_meant_as_option(word: str, known: Mapping[str, bool]) -> bool:
 
 
 def _takes_next(word: str, known: Mapping[str, bool], command: str) -> bool:
-    """Return whether the next word is the value of an option. Raises UsageError for an unknown one."""
     name, equals, _ = word.partition("=")
     if name in known:
         return known[name] and not equals

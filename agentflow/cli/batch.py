@@ -284,7 +284,6 @@ def run_with_progress(
 
 
 def _tell_json(tell: "TellProgress", printed: set[str], news: "TaskBegun | BatchResult") -> None:
-    """Print a result as a line of JSON, note its id, and show the progress."""
     from agentflow.batch.results import BatchResult
 
     if isinstance(news, BatchResult):
@@ -294,7 +293,6 @@ def _tell_json(tell: "TellProgress", printed: set[str], news: "TaskBegun | Batch
 
 
 def _require_possible(options: "BatchOptions") -> None:
-    """Raise UsageError for what a batch on a cluster cannot do, ConfigError where Ray is not installed."""
     if options.limits.at_once or options.limits.per_minute:
         hint = "limit the tasks at once with --jobs, or the requests in a gateway"
         raise UsageError("--requests and --rate work on one machine only, not with --engine ray", hint=hint)
@@ -316,7 +314,6 @@ def _require_possible(options: "BatchOptions") -> None:
 
 @contextmanager
 def _open_engine(options: "BatchOptions", out: Path) -> "Iterator[tuple[BatchOptions, DoTask]]":
-    """Yield the options with the number of jobs, and what carries out a task. Raises ConfigError."""
     from agentflow.batch.pool import do_task
 
     if options.cluster is None:
@@ -330,7 +327,6 @@ def _open_engine(options: "BatchOptions", out: Path) -> "Iterator[tuple[BatchOpt
 
 @contextmanager
 def _show_progress(folders: "Sequence[TaskFolder]", *, plain: bool) -> "Iterator[TellProgress]":
-    """Show a bar with counts and running tasks at a terminal, elsewhere a line for each result."""
     from agentflow.batch.results import BatchResult, read_result
 
     known = [result for folder in folders if (result := read_result(folder.place)) and result.is_settled]
@@ -382,7 +378,6 @@ def _draw_bar(total: int, done: "list[BatchResult]", medium: Medium) -> "Iterato
 
 
 def _describe_result(result: "BatchResult", count: str = "") -> Line:
-    """Return one result in a line."""
     hidden = "" if result.hidden is None else "  resolved" if result.hidden.resolved else "  not resolved"
     return line(
         mark_status(result.status),
@@ -395,7 +390,6 @@ def _describe_result(result: "BatchResult", count: str = "") -> Line:
 
 
 def _tabulate_outcome(outcome: "BatchOutcome") -> Iterator[Line]:
-    """Yield the results of a batch in the order of its file, and a line with the totals."""
     from agentflow.batch.results import count_statuses
 
     yield from map(_describe_result, outcome.results)

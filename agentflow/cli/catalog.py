@@ -129,10 +129,6 @@ def list_tools(json: bool = JSON) -> None:
 
 
 def _find_tools() -> dict[str, tuple[Tool, list[str]]]:
-    """Return every tool that a role can have, by name, with the roles that have it here.
-
-    Those that capabilities bring and those that are not open here are included.
-    """
     from agentflow.tools.web import WEB_FETCH, WEB_SEARCH
 
     root, content = _find_root(), load_content_here()
@@ -170,12 +166,10 @@ def show_tool(name: str = NAME, json: bool = JSON) -> None:
 
 
 def _list_untrusted_roles() -> tuple[str, ...]:
-    """Return the role files of the repository that a person has not trusted as they are."""
     return tuple(item.file for item in list_untrusted(_find_root()) if item.kind == "role")
 
 
 def _find_root() -> Any:
-    """Return the repository here, or this folder where there is none."""
     try:
         return open_repository(Path()).root
     except ConfigError:
@@ -259,13 +253,11 @@ class ResolvedRole(Record):
 
 
 def _name_hooks(hooks: Iterable[Hook], role: Role) -> tuple[str, ...]:
-    """Return the hooks that are asked in the runs of a role, without those of skills."""
     asked = Chain(hooks, (role.source,)).active
     return tuple(f"{hook.name} at {hook.point} ({hook.origin.name.lower()})" for hook in asked)
 
 
 def _resolve_role(role: Role, content: Content, root: Path) -> ResolvedRole:
-    """Return a role as it would run here, with its crew's capabilities and the user's settings applied."""
     settings = load_settings(os.environ)
     settings = choose_tiers(settings, choose_model_name(None, settings, os.environ))
     rules, ids = load_rules_here(root), list_first_ids(settings.models)
@@ -321,7 +313,6 @@ def _narrow(role: Role, content: Content, root: Path) -> tuple[Role, Toolbox, tu
 
 
 def _list_delegation(role: Role, content: Content) -> tuple[Capability, ...]:
-    """Return the capabilities by which a role gives work to sub-agents or hands over to one."""
     known = list_subagents(content.roles.all)
     given = Subagents(role=role, depth=0, known=known, run=_refuse_to_run)
     return given, Handoffs(role=role, known=known)
@@ -332,7 +323,6 @@ def _spell(tool: Tool, role: Role) -> str:
 
 
 def _find_giver(tool: Tool, role: Role) -> str:
-    """Return the source of a role's tool."""
     if tool.input in SUBMITTED_BY:
         return f"its part, {role.part}"
     if tool.name == SKILL_TOOL:

@@ -343,7 +343,6 @@ def top(
 
 
 def _build(command: CommandRow) -> "ClickCommand":
-    """Import a command and return it as typer runs it."""
     found: typer.Typer | Callable[..., object] = getattr(
         import_module(f"agentflow.cli.{command.module}"), command.function or command.name
     )
@@ -390,7 +389,6 @@ def _report_os_error(error: OSError) -> int:
 
 
 def _report_misuse(error: TyperException, arguments: Sequence[str]) -> int:
-    """Report a wrong command line; for an empty one print the help."""
     told = error.format_message()
     told = told.replace("a valid float range", "a number").replace("a valid int range", "a whole number")
     if told.startswith("Usage: "):
@@ -406,7 +404,6 @@ def _report_misuse(error: TyperException, arguments: Sequence[str]) -> int:
 
 
 def _report_crash() -> int:
-    """Say where the report of a bug lies; show it where it cannot be written."""
     report = redact_text(traceback.format_exc())
     try:
         descriptor, name = tempfile.mkstemp(prefix="agentflow-crash-", suffix=".txt", text=True)

@@ -38,7 +38,6 @@ def config(
 
 
 def _draw_settings(rows: list[dict[str, Any]], parts: dict[str, list[str]]) -> Iterator[Line]:
-    """Yield the settings as lines; those that differ from the default stand out."""
     for row in rows:
         usual = row["source"] == "default"
         value = column(f"{_to_words(row['value']) or '-'}  ", 30, Style.DIM if usual else Style.BOLD)
@@ -51,7 +50,6 @@ def _draw_settings(rows: list[dict[str, Any]], parts: dict[str, list[str]]) -> I
 
 
 def _to_words(value: object) -> str:
-    """Return a value as it would be written in the file, without what is empty."""
     if isinstance(value, dict):
         known = {key: one for key, one in value.items() if one not in (None, [], {})}
         return f"{{{', '.join(f'{key}: {_to_words(one)}' for key, one in known.items())}}}" if known else ""
@@ -63,7 +61,6 @@ def _to_words(value: object) -> str:
 
 
 def _list_settings(folder: Path) -> list[dict[str, Any]]:
-    """Return each setting with its source files; those that only a repository has come last."""
     from agentflow.api.trust import load_project_at
     from agentflow.settings import (
         MODEL_VARIABLES,
@@ -103,7 +100,6 @@ def _list_settings(folder: Path) -> list[dict[str, Any]]:
 
 
 def _list_models(settings: "Settings") -> list[str]:
-    """Return the models of each tier with their prices."""
     from agentflow.api.models import choose_tiers
     from agentflow.model.tiers import DEEP, FAST, find_price, list_ids, parse_choice
     from agentflow.settings import choose_model_name
@@ -122,7 +118,6 @@ def _list_models(settings: "Settings") -> list[str]:
 
 
 def _list_instructions(setup: "Setup") -> Iterator[str]:
-    """Yield the instruction files with their sizes, and what of them does not fit."""
     from agentflow.library.instructions import MAX_IN_PROMPT, describe_reach, load_instructions
     from agentflow.workspace.path_guard import PathGuard
 
@@ -136,7 +131,6 @@ def _list_instructions(setup: "Setup") -> Iterator[str]:
 
 
 def _explain(folder: Path) -> dict[str, list[str]]:
-    """Return what `standard` means, role by role, with the hooks and rules that count here."""
     from agentflow.api.boundary import Wish
     from agentflow.api.wiring import list_shared_capabilities, prepare
     from agentflow.cli.catalog import ignore_event
@@ -195,7 +189,6 @@ def init(json: bool = JSON, folder: Path = FOLDER) -> None:
 
 
 def _write_files(git: "Git") -> list[dict[str, str]]:
-    """Write what is missing. Raises ConfigError where it cannot be written; then no settings are left."""
     from agentflow.settings import PROJECT_FILE
     from agentflow.workspace.ignored_files import write_shared_block
 
@@ -218,7 +211,6 @@ def _write_files(git: "Git") -> list[dict[str, str]]:
 
 
 def _write_settings(path: Path, root: Path) -> str:
-    """Write the settings file and trust it as it was written, unless there is one; return its state."""
     from agentflow.api.trust import load_trust_here
     from agentflow.frontmatter import write_atomic
     from agentflow.settings import PROJECT_FILE, find_folders
@@ -281,7 +273,6 @@ def draw_surroundings(told: dict[str, Any]) -> Iterator[Line]:
 
 
 def _explain_next(told: dict[str, Any]) -> str:
-    """Return the purpose of the next command."""
     if told["next"] == "agentflow doctor":
         return "reports what the sandbox lacks"
     if told["next"] == "agentflow verify":

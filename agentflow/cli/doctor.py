@@ -82,7 +82,6 @@ def doctor(json: bool = JSON, folder: Path = _FOLDER) -> int:
 
 
 def _examine_machine(folder: Path) -> Diagnosis:
-    """Find out everything. Raises ConfigError for wrong settings."""
     settings = load_settings(os.environ)
     sandbox = make_sandbox(folder.resolve(), settings, Wish(must_run=True))
     ability = sandbox.ability
@@ -123,7 +122,6 @@ def choose_doctor_exit(found: Diagnosis) -> Exit:
 
 
 def _list_findings(found: Diagnosis) -> Iterator[Line]:
-    """Yield the findings as lines."""
     yield from _draw_sandbox(found)
     yield BLANK
     for name, version in found.programs.items():
@@ -176,7 +174,6 @@ def _choose_mark(held: bool | None) -> tuple[str, Style]:
 
 
 def _read_version(name: str) -> str:
-    """Return the version that a program tells, or empty."""
     program = shutil.which(name)
     if program is None:
         return ""
@@ -188,7 +185,6 @@ def _read_version(name: str) -> str:
 
 
 def _find_endpoint(settings: Settings) -> tuple[str, tuple[str, ...]]:
-    """Return where requests would go, and which kinds of credentials there are for it."""
     found = choose_endpoint(os.environ, settings)
     place = urlsplit(found.address)
     port = f":{place.port}" if place.port else ""
@@ -198,7 +194,6 @@ def _find_endpoint(settings: Settings) -> tuple[str, tuple[str, ...]]:
 
 
 def _is_reachable(address: str) -> bool:
-    """Return whether somebody listens at an address; nothing is sent."""
     place = urlsplit(address)
     port = place.port or (443 if place.scheme == "https" else 80)
     try:

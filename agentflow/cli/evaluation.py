@@ -111,7 +111,6 @@ def evaluate(
 
 
 def _read_checked(words: list[str]) -> "tuple[Path, tuple[BatchTask, ...]]":
-    """Return the file of tasks and what it says. Raises UsageError for a task without a hidden check."""
     from agentflow.batch.plan import read_plan
 
     if len(words) > 1:
@@ -126,7 +125,6 @@ def _read_checked(words: list[str]) -> "tuple[Path, tuple[BatchTask, ...]]":
 
 
 def _compare(words: list[str], *, json: bool) -> int:
-    """Print how two runs differ; end 1 where the second is worse by more than chance."""
     from agentflow.batch.evaluation import compare_runs, read_results
 
     if len(words) != 2:
@@ -158,7 +156,6 @@ def _tabulate(scores: "tuple[Score, ...]") -> Iterator[Line]:
 
 
 def _make_table(rows: "Sequence[tuple[str, Score]]") -> Iterator[Line]:
-    """Yield a row for each score below the header, in columns as wide as what stands in them."""
     heads = [span(head, Style.BOLD) for head in _HEADER]
     table = [[span(text) for text in (clip(name, _GROUP), *_format_score(score))] for name, score in rows]
     yield from (line(*row) for row in fill_columns([heads, *table]))
@@ -180,7 +177,6 @@ def _format_rate(rate: "Rate") -> str:
 
 
 def _format_count(number: int) -> str:
-    """Return a number of tokens in a few columns, such as 840, 12.3k or 4.5M."""
     if number < 1000:
         return str(number)
     return f"{number / 1e3:.1f}k" if number < 1e6 - 50 else f"{number / 1e6:.1f}M"

@@ -102,7 +102,6 @@ def _list_rows(found: "Classification") -> list[tuple[str, str]]:
 
 
 def _describe_way(roles: list[str]) -> str:
-    """Return the roles in words, with the checks after the implementer."""
     way = ", ".join(roles).replace("implementer", "implementer, checks")
     return way.replace("reviewer, verifier", "reviewer and verifier")
 
@@ -141,7 +140,6 @@ def explain_command(
 
 
 def _describe_reach(role: str, runner: "Sandbox") -> str:
-    """Return what the sandbox lets a role's commands do, independently of the rules."""
     from agentflow.api.boundary import describe_sandbox
     from agentflow.core.routing import Access
     from agentflow.sandbox.profile import ACCESS, Level
@@ -158,7 +156,6 @@ def _describe_reach(role: str, runner: "Sandbox") -> str:
 
 
 def _draw_explanation(answer: "Explanation", besides: tuple[str, ...]) -> Iterator[Line]:
-    """Yield the decision with its reason, each part of it, and what holds besides; a reason is said once."""
     styles = {"allow": Style.GOOD, "ask": Style.WARN, "deny": Style.BAD}
     yield line(span(f"as the {answer.role}", Style.DIM))
     yield line(span(answer.decision, styles[answer.decision]), span(f": {answer.reason}"), hang=2)
@@ -255,7 +252,6 @@ def try_hook(
 
 
 def _find_point(event: str) -> Point:
-    """Return the point of an event's name. Raises UsageError for one at which no script runs."""
     points = [point for point in Point if POINTS[point].takes_scripts]
     if event in points:
         return Point(event)
@@ -267,7 +263,6 @@ def _find_point(event: str) -> Point:
 
 
 def _try(known: "KnownHook", event: HookEvent) -> dict[str, Any]:
-    """Run one hook and return its result as plain values."""
     from agentflow.hooks.chain import is_for
     from agentflow.hooks.command import encode_event, fire_script
 
@@ -283,7 +278,6 @@ def _try(known: "KnownHook", event: HookEvent) -> dict[str, Any]:
 
 
 def _describe(hook: Hook, fired: "ScriptRun") -> dict[str, Any]:
-    """Return the decision and the output of a hook that ran."""
     from agentflow.hooks.chain import judge_answer
 
     decision, reason = judge_answer(hook, fired.answer)
@@ -332,7 +326,6 @@ def _tell(row: dict[str, Any]) -> None:
 
 
 def _to_lines(value: object) -> Iterator[str]:
-    """Yield a value as lines, nothing for one that says nothing."""
     if isinstance(value, dict):
         yield from (f"{key}={text}" for key, text in value.items())
     elif isinstance(value, list):

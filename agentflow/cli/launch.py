@@ -93,7 +93,6 @@ def launch_in_worktree(
 
 
 def _tell_worktree(root: Path, task_id: str, job: Job) -> None:
-    """Say where a worktree is, how its change is taken over and how it is removed."""
     from agentflow.api.worktree import describe_kept
 
     kept = describe_kept(root, task_id)
@@ -109,7 +108,6 @@ def _tell_worktree(root: Path, task_id: str, job: Job) -> None:
 
 
 def _expand(folder: Path, job: Job) -> tuple[Job, tuple[str, ...]]:
-    """Return the job that a slash command stands for, with warnings; any other job unchanged."""
     from agentflow.api.slash_commands import expand_command
 
     found = expand_command(folder, job.text, job.wish.replace(agree=agree))
@@ -137,7 +135,6 @@ def relaunch(start: Path, task_id: str | None, job: Job, steering: "Steering | N
 
 
 def _drive(session: Session, job: Job, sink: BinaryIO | None, steering: "Steering | None") -> int:
-    """Run a task with its progress on stderr, and print its result."""
     store = session.store
     with ExitStack() as stack:
         medium = choose_medium(sys.stderr, os.environ)
@@ -184,7 +181,6 @@ def _show(text: str) -> None:
 
 @contextmanager
 def _copy_events(store: TaskStore, sink: BinaryIO) -> Iterator[Callable[[StoredEvent], None]]:
-    """Copy each line of the task's events, as it is written, until nobody reads them any more."""
     is_read = True
 
     def copy(_: StoredEvent) -> None:
@@ -199,7 +195,6 @@ def _copy_events(store: TaskStore, sink: BinaryIO) -> Iterator[Callable[[StoredE
 
 @contextmanager
 def _open_events(target: str | None) -> Iterator[BinaryIO | None]:
-    """Open the target of `--events`, unbuffered, before anything else is written."""
     if target is None:
         yield None
         return
@@ -229,7 +224,6 @@ def _make_own_diff(crew: Crew, task: TaskState) -> str:
 
 
 def _print_result(crew: Crew, task: TaskState, job: Job, *, is_session: bool) -> None:
-    """Print the result: on stdout, unless the events are there."""
     from agentflow.api.worktree import find_main
     from agentflow.view.verdict import draw_verdict, name_as_slash_commands
 
@@ -255,7 +249,6 @@ _OURS = (1, 2)
 
 
 def _require_outside(git: Git, events: str | None) -> None:
-    """Raise UsageError when the output or the events would change the tree all the time."""
     for place in _list_places(events):
         if not place.is_relative_to(git.root) or place.is_dir():
             continue

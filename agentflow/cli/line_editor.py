@@ -53,7 +53,6 @@ class _Completions(Completer):
                 yield Completion(path, -len(word), display=make_visible(path))
 
     def _find_files(self, part: str) -> Iterator[str]:
-        """Yield the files whose path has a part, those that begin with it first."""
         listed = self._git.call("ls-files", "-z", "--cached", "--others", "--exclude-standard").split(b"\0")
         found = [path for path in map(os.fsdecode, listed) if path and part.casefold() in path.casefold()]
         yield from sorted(found, key=lambda path: (not Path(path).name.startswith(part), path))[:_MOST]
@@ -114,7 +113,6 @@ class LineEditor:
 
 
 def _leave_room(session: PromptSession[str]) -> int:
-    """Keep rows free for menus where the terminal is high enough, and return how many rows it has."""
     rows = os.get_terminal_size().lines
     session.reserve_space_for_menu = _MENU_ROWS if rows > 2 * _MENU_ROWS else 0
     return rows
@@ -269,7 +267,6 @@ class WorkPrompt:
         return tuple(rows)
 
     def _draw(self) -> ANSI:
-        """Return the region and the prompt as the terminal shows them."""
         height, rows = _leave_room(self._prompt), self._rows
         rows = ("", *rows) if rows and height > 2 * _MENU_ROWS else rows[: max(0, height - _OWN_ROWS)]
         return ANSI("\n".join((*rows, self.prompt)))

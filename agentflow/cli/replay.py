@@ -95,7 +95,6 @@ class ReplayResult(Record):
 
 
 def _replay_task(folder: Path, task_id: str | None) -> ReplayResult:
-    """Run a saved task again in a copy of the tree it began on. Raises StateError where that cannot be."""
     git = open_home(folder, task_id)
     if task_id is None or not Path(task_id).is_file():
         return _replay(git, find_task_folder(git.root, task_id))
@@ -156,7 +155,6 @@ def _was_cut(happened: tuple[StoredEvent, ...]) -> bool:
 
 
 def _begin_again(setup: Setup, happened: tuple[StoredEvent, ...], recorded: TaskState) -> TaskState:
-    """Return the state that the task began with, under a new id."""
     first = next(one.event.changed for one in happened if isinstance(one.event, StateChanged))
     fresh = make_task(setup, first["task"], first["max_iterations"])
     keys = ("task_id", "started_at", "model", "sandbox", "gaps")
@@ -169,7 +167,6 @@ def _begin_again(setup: Setup, happened: tuple[StoredEvent, ...], recorded: Task
 def _run(
     setup: Setup, store: TaskStore, recorded: TaskState, recall: Callable[[int, int], tuple[str, ...]]
 ) -> TaskState:
-    """Run to the end with the recorded decisions and messages of the person."""
     crew = assemble(setup, store, Consent.SUSPEND).replace(recall_messages=recall)
     crew = crew.replace(grace=0 if isinstance(recorded.beside, ChecksBeside) else None)
     task = anyio.run(run_phases, crew, store.task)
@@ -184,7 +181,6 @@ def _run(
 
 
 def _recall_messages(folder: Path) -> Callable[[int, int], tuple[str, ...]]:
-    """Return a function from a run and a turn to the messages that a person sent at that point."""
     happened = (one.event for one in load_events(folder))
     places = [(event.run, event.turn) for event in happened if isinstance(event, PersonSaid)]
     messages = tuple(zip(places, read_messages(folder), strict=False))
@@ -193,7 +189,6 @@ def _recall_messages(folder: Path) -> Callable[[int, int], tuple[str, ...]]:
 
 @contextmanager
 def _copy_repository(git: Git, path: Path, tree: str) -> Iterator[Path]:
-    """Yield a repository of its own with the files of a tree and the task's folder."""
     with lay_out(git, tree) as stage:
         root = stage.view.place
         (root / ".git/info").mkdir(exist_ok=True)
@@ -206,7 +201,6 @@ def _copy_repository(git: Git, path: Path, tree: str) -> Iterator[Path]:
 def _find_difference(
     then: tuple[StoredEvent, ...], now: tuple[StoredEvent, ...], roots: tuple[str, ...]
 ) -> str:
-    """Return the first difference between two tasks, run by run."""
     one, other = _split_by_run(then, roots), _split_by_run(now, roots)
     for run in sorted({*one, *other}):
         pairs = zip_longest(one.get(run, []), other.get(run, []), fillvalue=_NOTHING)
@@ -218,7 +212,6 @@ def _find_difference(
 
 
 def _describe_difference(then: dict[str, Any], now: dict[str, Any]) -> str:
-    """Return in words how two events differ."""
     if then["type"] != now["type"]:
         return f"{now['type']} in place of {then['type']}"
     before, after = dict(_flatten(then)), dict(_flatten(now))
@@ -228,7 +221,6 @@ def _describe_difference(then: dict[str, Any], now: dict[str, Any]) -> str:
 
 
 def _flatten(told: dict[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each value of an event with its path of keys."""
     for key, value in told.items():
         if isinstance(value, dict):
             yield from _flatten(value, f"{above}{key}.")

@@ -122,7 +122,6 @@ def serve_repository(folder: Path = FOLDER) -> None:
 
 
 def _find_waiting(root: Path, pending_id: str) -> "WaitingItem":
-    """Return what waits under an id as a terminal without colours shows it."""
     from agentflow.mcp.server import WaitingItem
 
     state = load_state(find_pending(open_home_of_pending(root, pending_id).root, pending_id))

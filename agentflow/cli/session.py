@@ -61,7 +61,6 @@ def open_session(folder: Path, run: Callable[[Sequence[str]], int], *, goes_on: 
 
 
 def _greet(chat: Chat, git: "Git") -> Chat:
-    """Say which checks, sandbox and model tasks will use, and keep them for the line below the input."""
     from agentflow.cli.config import draw_surroundings, find_setup
 
     try:
@@ -77,7 +76,6 @@ def _greet(chat: Chat, git: "Git") -> Chat:
 
 
 def _take_turn(chat: Chat, editor: "LineEditor", left: str) -> tuple[Chat, str]:
-    """Read and run one line; return the text that was typed meanwhile and is not sent yet."""
     typed = _read_line(chat, editor, left)
     if isinstance(typed, Exit):
         return chat.replace(over=typed), ""
@@ -92,7 +90,6 @@ def _take_turn(chat: Chat, editor: "LineEditor", left: str) -> tuple[Chat, str]:
 
 
 def _read_line(chat: Chat, editor: "LineEditor", left: str) -> str | Exit:
-    """Return what the person types, or the exit code with which they leave."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave_at_once)  # each task puts its own in place
     if not chat.plain:
@@ -134,7 +131,6 @@ def _leave_at_once(_number: int, _frame: object) -> NoReturn:
 
 
 def _say_what_waits(chat: Chat) -> None:
-    """Say how the last task can be continued, if it is not over."""
     task = recall_task(chat, chat.saved.last)
     if task is None or not (task.status in RESUMABLE or task.active):
         return
@@ -142,7 +138,6 @@ def _say_what_waits(chat: Chat) -> None:
 
 
 def _handle(chat: Chat, typed: str) -> Chat:
-    """Run a command or a message; an error ends that, not the session."""
     try:
         name, *words = _split(typed)
         found = next((rows[name] for rows in COMMAND_GROUPS.values() if name in rows), None)
@@ -181,7 +176,6 @@ def _split(typed: str) -> list[str]:
 
 
 def _run_message(chat: Chat, text: str) -> Chat:
-    """Run a message as a task that follows the last one."""
     from agentflow.cli.launch import Job, launch
 
     known = set(list_tasks(chat.root))
@@ -197,7 +191,6 @@ def _run_message(chat: Chat, text: str) -> Chat:
 
 
 def _describe(chat: Chat) -> str:
-    """Return the line below the input."""
     task = recall_task(chat, chat.saved.last)
     if task is not None and (task.status in RESUMABLE or task.active):
         now = "paused: /resume continues"

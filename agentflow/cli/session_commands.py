@@ -63,7 +63,6 @@ def summarize_commands(root: Path) -> dict[str, str]:
 
 
 def _resume(chat: Chat, words: list[str]) -> Chat:
-    """Continue the last task and ask what it waits for."""
     from agentflow.cli.launch import Job, relaunch
 
     job = Job(model=words[0] if words else None, plain=chat.plain)
@@ -79,7 +78,6 @@ def _run(chat: Chat, *words: str) -> int:
 
 
 def _run_on_last(*command: str) -> Callable[[Chat, list[str]], Chat]:
-    """Return a command of the session that runs a command of agentflow on the last task."""
 
     def run(chat: Chat, words: list[str]) -> Chat:
         _run(chat, *command, _require_last(chat), *words)
@@ -89,7 +87,6 @@ def _run_on_last(*command: str) -> Callable[[Chat, list[str]], Chat]:
 
 
 def _run_plainly(*command: str) -> Callable[[Chat, list[str]], Chat]:
-    """Return a command of the session that runs a command of agentflow with the words as they are."""
 
     def run(chat: Chat, words: list[str]) -> Chat:
         _run(chat, *command, *words)
@@ -124,13 +121,11 @@ def _begin_anew(chat: Chat, _: list[str]) -> Chat:
 
 
 def _commit(chat: Chat, words: list[str]) -> Chat:
-    """Commit the change of the last task; the next task then starts a new one."""
     code = _run(chat, "commit", _require_last(chat), *words)
     return _begin_anew(chat, words) if code == Exit.VERIFIED else chat
 
 
 def _undo(chat: Chat, words: list[str]) -> Chat:
-    """Undo the last task alone; the next message goes on from the one before it."""
     code = _run(chat, "undo", _require_last(chat), *words)
     if code != Exit.VERIFIED or "--dry-run" in words:
         return chat
@@ -181,7 +176,6 @@ def _describe_usage(usage: Usage) -> str:
 
 
 def _choose_model(chat: Chat, words: list[str]) -> Chat:
-    """Show the model with the id of each tier, or choose another for the tasks to come."""
     from agentflow.api.models import choose_tiers, list_tier_models
     from agentflow.model.tiers import MODEL_ADVICE, parse_choice
     from agentflow.settings import choose_model_name, load_settings

@@ -107,7 +107,6 @@ def check_skills(name: str | None = ONE_NAME, json: bool = JSON) -> int:
 
 
 def _list_used(task: str, folder: Path, *, json: bool) -> None:
-    """Show the skills that a task opened: by whom, and why they were offered."""
     rows = _list_opened_skills(find(open_repository(folder).root, task), load_content_here().skills)
     if json:
         say_json([to_builtins(row) for row in rows])
@@ -140,7 +139,6 @@ class OpenedSkill(Record):
 
 
 def _list_opened_skills(folder: Path, skills: Skills) -> tuple[OpenedSkill, ...]:
-    """Return the skills that the runs of a task opened, in the order of the runs."""
     return tuple(row for run in load_runs(folder) for row in _list_of_run(run, skills))
 
 

@@ -88,7 +88,6 @@ class Steering:
         return True
 
     def _take(self, text: str) -> None:
-        """Send a line to the working role, or keep a command for later."""
         assert self._store is not None
         if text.startswith("/"):
             self._later.append(text)

@@ -183,7 +183,6 @@ def task(
 
 
 def _require_possible_commit(folder: Path, branch: str | None) -> None:
-    """Refuse a task whose change could not be committed in the end. Raises StateError or ConfigError."""
     from agentflow.workspace.commit import require_possible_commit
     from agentflow.workspace.git import open_repository
 
@@ -191,7 +190,6 @@ def _require_possible_commit(folder: Path, branch: str | None) -> None:
 
 
 def _commit_newest(folder: Path, code: int, branch: str | None = None) -> None:
-    """Commit the newest task if it is verified, and say on stderr what was done or why nothing was."""
     from agentflow.api.undo import commit_task
 
     if code == Exit.VERIFIED:
@@ -203,7 +201,6 @@ def _commit_newest(folder: Path, code: int, branch: str | None = None) -> None:
 
 
 def _ask_at_terminal(*, caveat: bool = False, hook_changes: bool = False) -> "CommitAnswers":
-    """Return the answers that options give; a person at a terminal is asked for the others."""
     from agentflow.api.undo import CommitAnswers
     from agentflow.view.status import style_diff_row
 
@@ -296,7 +293,6 @@ def demo(
 
 
 def _make_demo(target: Path | None) -> Path:
-    """Copy the example to a folder and commit it; return the folder. Raises UsageError."""
     if target is None:
         folder = Path(tempfile.mkdtemp(prefix="agentflow-demo-"))
     else:
@@ -351,7 +347,6 @@ def explore(
 
 
 def _find_part(root: Path, path: Path, focus: str | None) -> str:
-    """Return the folder to explore, relative to the root; empty for all. Raises UsageError."""
     place = (path / focus if focus else path).resolve()
     if not place.is_relative_to(root) or not place.is_dir():
         raise UsageError(f"{focus or path} is not a folder of this repository")
@@ -392,7 +387,6 @@ def commit(
 
 
 def _tell_commit(committed: "CommitResult") -> None:
-    """Print a commit that was made."""
     say(f"committed  {committed.commit[:10]} on {committed.branch or 'no branch'}: {committed.subject}")
     for path in committed.files:
         say(f"  {to_one_line(path)}")

@@ -111,7 +111,6 @@ def split_task_id(folder: Path, words: list[str]) -> tuple[str | None, list[str]
 
 
 def _states(root: Path) -> Iterator[tuple[Path, TaskState]]:
-    """Yield the tasks that can be read, the newest first."""
     from agentflow.store import reading
 
     for name in reversed(reading.list_tasks(root)):
@@ -266,7 +265,6 @@ def report(
 
 
 def _read_report(found: Path) -> str:
-    """Return the report that a task wrote as it ended. Raises StateError where there is none."""
     from agentflow.trust import read_content
 
     try:
@@ -373,7 +371,6 @@ def _format_cost(one: "Numbers") -> str:
 
 
 def _draw_picture(stats: "Stats", width: int) -> Iterator[Line]:
-    """Yield one bar a week: its length is the number of tasks, its parts are their results."""
     if not stats.weeks:
         yield from _draw_tables(stats)
         return

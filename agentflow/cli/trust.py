@@ -61,7 +61,6 @@ def trust(
 
 
 def _name_standing(item: "Item", left: "tuple[Item, ...]", before: "TrustRecord") -> str:
-    """Return the standing of a file in one word."""
     if item.problem:
         return "invalid"
     if item not in left:
@@ -173,7 +172,6 @@ def _to_absolute(source: str) -> str:
 
 
 def _decide(candidate: "PluginCandidate", differences: tuple[str, ...], *, yes: bool) -> int:
-    """Show a plugin, ask, and install it; without an answer nothing is changed."""
     from agentflow.api.plugins import install_plugin
 
     record = candidate.record

@@ -265,7 +265,6 @@ class CiEvent(Record):
 
 
 def _read_event(environ: Mapping[str, str]) -> CiEvent:
-    """Return the event that started this job, or an empty one outside of GitHub. Raises ConfigError."""
     path = environ.get("GITHUB_EVENT_PATH")
     if not path:
         return CiEvent()
@@ -283,7 +282,6 @@ def _read_event(environ: Mapping[str, str]) -> CiEvent:
 
 
 def _find(event: object, *keys: str) -> object:
-    """Return the value under a path of keys, or None."""
     for key in keys:
         event = event.get(key) if isinstance(event, dict) else None
     return event
@@ -332,7 +330,6 @@ def _verify_again(
     targets: tuple[Path | None, Path | None],
     demands: CiDemands,
 ) -> int:
-    """Run the records of the named tasks again and report the result."""
     from agentflow.api.boundary import Wish, describe_sandbox, open_sandbox
     from agentflow.ci.review import PullRequestReview, find_named_tasks, review_pull_request
 
@@ -360,7 +357,6 @@ def _verify_again(
 
 
 def _tell(remarks: "Sequence[ReviewRemark]", text: str, targets: tuple[Path | None, Path | None]) -> None:
-    """Write summary and SARIF, and on GitHub an annotation for each remark."""
     from agentflow.ci.review import to_annotation, to_sarif
 
     summary, sarif = targets
@@ -383,7 +379,6 @@ def _append(place: Path, text: str) -> None:
 
 
 def _work_on_issue(git: "Git", event: CiEvent, label: str, model: str | None, *, no_sandbox: bool) -> int:
-    """Carry out what an issue asks for; commit it on a new branch if it is verified."""
     from agentflow.api.boundary import Wish
     from agentflow.api.undo import commit_task
     from agentflow.ci.review import keep_record
